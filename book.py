@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Three Loops on your machine, by one command.
+
+    python3 book.py                 set up if needed, then open the book in JupyterLab
+    python3 book.py 2 | roofline    open at a part, by number (1.2: chapter 1, part 2) or by a word of its title
+    python3 book.py drill           questions in the terminal; installs only the small packages
+    python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
+    python3 book.py setup           only install
+    python3 book.py test            install and run every test
+
+Options: --no-browser (print the address, open nothing), --no-torch (leave out the one large package).
+On Windows write `py book.py`. Nothing is installed outside this folder.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+MARK = VENV / "three-loops.json"  # written last: a set-up that was interrupted has none
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # Linux builds of torch without 2.7 GB of CUDA libraries
+LEVELS = ("drill", "book", "test")  # each contains the one before
+DISK_BYTES = {"drill": 3e8, "book": 2.5e9, "test": 2.5e9}
+CUDA_DISK_BYTES = 8e9
+SYSTEM_PACKAGES = {"chromium": "chromium"}  # program that a test needs -> Debian package
+
+
+def stop(sentence):
+    print("book.py: " + sentence, file=sys.stderr)
+    sys.exit(2)
+
+
+def check_python():
+    if sys.version_info < (3, 11):
+        stop(f"Three Loops needs Python 3.11 to 3.14, and this is {platform.python_version()}; install one from python.org and run it on book.py.")
+
+
+def torch_refusal():
+    """Why this machine cannot have the pinned torch, or an empty string."""
+    machine = platform.machine().lower()
+    if sys.version_info >= (3, 15):
+        return f"torch has no build yet for Python {sys.version_info[0]}.{sys.version_info[1]} (3.11 to 3.14 have one)"
+    if sys.platform == "darwin" and machine == "x86_64":
+        return "torch no longer has a build for Intel Macs"
+    if sys.platform == "win32" and machine not in ("amd64", "x86_64"):
+        return "torch has no build for Windows on ARM"
+    return ""
+
+
+def stamp():
+    """Changes when the pinned packages or the Python do."""
+    content = b"".join((ROOT / name).read_bytes() for name in ("requirements.lock", "pyproject.toml"))
+    return hashlib.sha256(content + platform.python_version().encode()).hexdigest()[:16]
+
+
+def mark():
+    """What the last finished set-up wrote: {} if there was none."""
+    try:
+        return json.loads(MARK.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def run(*command):
+    """Exit code of a command, its output shown; Ctrl-C ends both."""
+    try:
+        return subprocess.call([str(word) for word in command], cwd=str(ROOT))
+    except KeyboardInterrupt:
+        print("\nbook.py: interrupted; the next run takes up where this one stopped.", file=sys.stderr)
+        sys.exit(130)
+
+
+def make_venv():
+    print("Making a Python environment in .venv ...", flush=True)
+    if run(sys.executable, "-m", "venv", "--clear", VENV):
+        shutil.rmtree(str(VENV), ignore_errors=True)
+        hint = " (on Debian and Ubuntu: apt install python3-venv)" if sys.platform == "linux" else ""
+        stop(f"this Python cannot make a virtual environment; install its venv module{hint} and try again.")
+
+
+def install(level):
+    """The pinned packages of a level. uv where it can be had, because it is ten times faster; pip where not. True when it worked."""
+    extras = {"drill": "", "book": "[book]", "test": "[book,test]"}[level]
+    print("Installing packages ...", flush=True)
+    quiet = ("--quiet", "--disable-pip-version-check", "--retries", "1")
+    packages = ("-c", "requirements.lock", "-e", "." + extras)
+    fast = run(PYTHON, "-m", "pip", "install", *quiet, "-c", "requirements.lock", "uv") == 0
+    if fast and run(PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON, *packages) == 0:
+        return True
+    return run(PYTHON, "-m", "pip", "install", *quiet, *packages) == 0
+
+
+def install_torch():
+    """The pinned torch, small where a small build can be had, and never several GB without a word. True when torch is there."""
+    have = subprocess.run([str(PYTHON), "-c", "import importlib.metadata as m; print(m.version('torch'))"], capture_output=True, text=True, check=False)
+    if have.returncode == 0:
+        return True  # whatever build the reader has, it stays
+    wanted = re.search(r'"(torch==[^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8")).group(1)
+    gpu = shutil.which("nvidia-smi") is not None
+    command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted]
+    if sys.platform == "linux" and not gpu:
+        command += ["--retries", "1", "--extra-index-url", CPU_INDEX]
+    print("Looking for torch ...", flush=True)
+    plan = subprocess.run([*command, "--dry-run", "--report", "-"], capture_output=True, text=True, check=False)
+    try:
+        names = {row["metadata"]["name"].lower() for row in json.loads(plan.stdout)["install"]}
+    except ValueError:
+        print("book.py: torch cannot be had from here; the book opens with recorded results in place of measurements.", file=sys.stderr)
+        return False
+    if any(name.startswith("nvidia-") for name in names):
+        if shutil.disk_usage(str(ROOT)).free < CUDA_DISK_BYTES:
+            print("book.py: only torch's CUDA build can be had here and the disk is too full for it (8 GB); going on without torch.", file=sys.stderr)
+            return False
+        reason = "For your NVIDIA GPU" if gpu else "No CPU build of torch can be reached from here, so"
+        print(reason + " torch comes with its CUDA libraries: about 2.7 GB to download, 5 GB on disk.")
+        print("Ctrl-C within 10 seconds stops; `book.py --no-torch` opens the book without it.", flush=True)
+        time.sleep(10)
+    print("Installing torch ...", flush=True)
+    return run(*command) == 0
+
+
+def set_up(level, with_torch):
+    """Bring .venv to at least this level; a second call costs one small file."""
+    done = mark()
+    fresh = done.get("stamp") == stamp() and PYTHON.exists()
+    enough = LEVELS.index(done.get("level", "drill")) >= LEVELS.index(level)
+    refusal = torch_refusal() if level != "drill" else ""
+    torch_settled = level == "drill" or not with_torch or refusal or done.get("torch")
+    if fresh and enough and torch_settled:
+        return
+    if refusal and with_torch:
+        print(f"book.py: {refusal}. The book opens all the same: recorded results stand where measurements would.")
+    if shutil.disk_usage(str(ROOT)).free < DISK_BYTES[level]:
+        stop(f"this needs {DISK_BYTES[level] / 1e9:.1f} GB of free disk; `book.py drill` needs 0.3 GB, `--no-torch` saves one.")
+    if not done or not PYTHON.exists() or done.get("python") != platform.python_version():
+        make_venv()
+    level = max(level, done.get("level", "drill"), key=LEVELS.index)
+    MARK.unlink(missing_ok=True)
+    if not install(level):
+        if done and PYTHON.exists():
+            MARK.write_text(json.dumps(done))
+            print("book.py: the packages could not be brought up to date; going on with those that are installed.", file=sys.stderr)
+            return
+        stop("the packages could not be installed (the lines above say why); with a network connection, run the same command again.")
+    torch = bool(done.get("torch"))
+    if level != "drill" and with_torch and not refusal:
+        torch = install_torch()
+    MARK.write_text(json.dumps({"level": level, "stamp": stamp(), "python": platform.python_version(), "torch": torch}))
+
+
+def here():
+    """The running Python, if this book is already installed in it (a conda environment, say); else None."""
+    spec = importlib.util.find_spec("threeloops")
+    return Path(sys.executable) if spec and spec.origin and ROOT in Path(spec.origin).resolve().parents else None
+
+
+def system_packages():
+    """On a CI machine, and only there, install the programs that tests need."""
+    missing = [package for program, package in SYSTEM_PACKAGES.items() if not shutil.which(program)]
+    if os.environ.get("CI") != "true" or not missing or not shutil.which("apt-get"):
+        return
+    run("apt-get", "update", "-qq")
+    if run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing):
+        stop("the system packages that the tests need could not be installed: " + " ".join(missing))
+
+
+def test(python, arguments):
+    """Format, lint, types, tests: every one runs, and one failure fails the whole."""
+    system_packages()
+    steps = (("ruff", "format", "--check", "."), ("ruff", "check", "."), ("mypy",), ("pytest", *arguments))
+    return max([run(python, "-m", *step) for step in steps])
+
+
+def main(words):
+    check_python()
+    with_torch = "--no-torch" not in words
+    words = [word for word in words if word != "--no-torch"]
+    verb = words[0] if words and words[0] in ("setup", "test", "drill", "reset", "-h", "--help") else "open"
+    if verb in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0
+    python = here()
+    if python is None:
+        set_up({"test": "test", "drill": "drill"}.get(verb, "book"), with_torch)
+        python = PYTHON
+    if verb == "setup":
+        print(f"Ready. `{'py' if os.name == 'nt' else 'python3'} book.py` opens the book.")
+        return 0
+    if verb == "test":
+        return test(python, words[1:])
+    return run(python, "-m", "threeloops.cli", *(words if verb != "open" else ["open", *words]))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
