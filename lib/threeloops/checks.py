@@ -1,0 +1,93 @@
+"""Refusals: one sentence that says what came, what was expected and, where one exists, what would work.
+
+Every function that takes a value from outside checks it once, by name:
+
+>>> positive(sequence=4096)
+>>> positive(sequence=0)
+Traceback (most recent call last):
+    ...
+ValueError: sequence=0 must be greater than 0
+"""
+
+import difflib
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+
+
+def number(**values: object) -> None:
+    """Refuse what is not a finite real number (True and "3" included)."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise ValueError(f"{name}={value!r} must be a number")
+        if not math.isfinite(value):
+            raise ValueError(f"{name}={value!r} must be finite")
+
+
+def positive(**values: object) -> None:
+    """Refuse anything but finite numbers above 0."""
+    number(**values)
+    for name, value in values.items():
+        if not value > 0:  # type: ignore[operator]
+            raise ValueError(f"{name}={value!r} must be greater than 0")
+
+
+def non_negative(**values: object) -> None:
+    """Refuse anything but finite numbers of at least 0."""
+    number(**values)
+    for name, value in values.items():
+        if value < 0:  # type: ignore[operator]
+            raise ValueError(f"{name}={value!r} must be at least 0")
+
+
+def fraction(**values: object) -> None:
+    """Refuse anything but numbers from 0 to 1: shares are never percent inside the library."""
+    number(**values)
+    for name, value in values.items():
+        if not 0 <= value <= 1:  # type: ignore[operator]
+            raise ValueError(f"{name}={value!r} must lie between 0 and 1 (a share, not a percentage)")
+
+
+def count(*, at_least: int = 1, **values: object) -> None:
+    """Refuse anything but whole numbers of at least `at_least`.
+
+    >>> count(layers=32)
+    >>> count(layers=2.5)
+    Traceback (most recent call last):
+        ...
+    ValueError: layers=2.5 must be a whole number of at least 1
+    """
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+            raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}")
+
+
+def divides(*, part: str, part_value: int, whole: str, whole_value: int) -> None:
+    """Refuse a split that leaves a remainder, and say which splits would work.
+
+    >>> divides(part="tp", part_value=6, whole="num_kv_heads", whole_value=8)
+    Traceback (most recent call last):
+        ...
+    ValueError: tp=6 must divide num_kv_heads=8; try tp in {1, 2, 4, 8}
+    """
+    if whole_value % part_value:
+        fits = ", ".join(str(n) for n in range(1, whole_value + 1) if whole_value % n == 0)
+        raise ValueError(f"{part}={part_value} must divide {whole}={whole_value}; try {part} in {{{fits}}}")
+
+
+def one_of(known: Iterable[str], *, see: str = "", **values: object) -> None:
+    """Refuse a word that is not in the list; name the nearest ones, and the whole list unless `see` says where it can be read.
+
+    >>> one_of(["ring", "tree"], algorithm="rings")
+    Traceback (most recent call last):
+        ...
+    ValueError: algorithm='rings' is not known; did you mean 'ring'? Known: ring, tree
+    """
+    words = list(known)
+    for name, value in values.items():
+        if value in words:
+            continue
+        near = [word for word in words if value and str(word).startswith(str(value).lower())][:3]
+        near = near or difflib.get_close_matches(str(value).lower(), [str(word) for word in words], n=3, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+        raise ValueError(f"{name}={value!r} is not known{hint} {see or 'Known: ' + ', '.join(map(str, words))}")
