@@ -1,0 +1,7 @@
+"""Count: brute force that knows nothing of the formulas.
+
+tiled_gemm, tiled_attention     bytes between a small fast memory and a large slow one
+sharding, in_flight             whose bytes lie on which rank; which micro-batches are alive
+network, ring, tree, two_trees, collectives, traffic    chunks that really walk from rank to rank
+block_allocator, cache_walk     a paged KV cache; every number that a rank must keep
+"""

@@ -1,0 +1,13 @@
+"""How long the ring simulator takes: 64 ranks and 1 MiB should stay under a second. Run it as a script."""
+
+import time
+
+from threeloops.simulate.collectives import simulated
+from threeloops.units import MiB, fmt_bytes, fmt_seconds
+
+if __name__ == "__main__":
+    for ranks in (8, 64, 256):
+        start = time.perf_counter()
+        run = simulated(op="all-reduce", algorithm="ring", ranks=ranks, elements=MiB // 8)
+        taken = time.perf_counter() - start
+        print(f"ring all-reduce, {ranks} ranks, 1 MiB: {fmt_seconds(taken)}, {run.steps} steps, {fmt_bytes(max(run.sent_bytes), base=2)} sent per rank")
