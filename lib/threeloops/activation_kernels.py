@@ -1,0 +1,104 @@
+"""Activation kernels: which operations are fused, and the tensors that one rank therefore keeps.
+
+>>> KERNELS["eager"].attention, KERNELS["fused"].attention
+('explicit', 'flash')
+"""
+
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+
+from threeloops import checks
+
+FP32_BYTES, MASK_BYTES, INDEX_BYTES = 4, 1, 8  # torch keeps token ids as 64-bit integers and dropout masks as one byte per value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """Which operations are fused, and so which tensors are kept."""
+
+    name: str
+    attention: str  # "explicit": the weights of every query over every key are a tensor; "flash": they never exist
+    softmax: str  # "same": in the dtype of the block; "fp32": computed in fp32 and cast back (explicit attention only)
+    repeats_kv: bool  # True: grouped keys and values are copied to every query head before attention
+    rmsnorm: str  # "fused": keeps its input; "eager": plain operations that keep an fp32 copy and the normalised value
+    gate: str  # "eager": activation, then product; "fused": one operation that recomputes the activation
+    small_tensors: bool  # whether per-row statistics and token ids are counted
+
+    def __post_init__(self) -> None:
+        checks.one_of(("explicit", "flash"), attention=self.attention)
+        checks.one_of(("same", "fp32"), softmax=self.softmax)
+        checks.one_of(("fused", "eager"), rmsnorm=self.rmsnorm, gate=self.gate)
+
+
+_ALL = (
+    # Korthikanti et al., section 4.1: statistics are dropped as much smaller than the rest.
+    Kernels(name="korthikanti", attention="explicit", softmax="same", repeats_kv=False, rmsnorm="fused", gate="eager", small_tensors=False),
+    # transformers with attn_implementation="eager".
+    Kernels(name="eager", attention="explicit", softmax="fp32", repeats_kv=True, rmsnorm="eager", gate="eager", small_tensors=True),
+    # The same with torch's scaled_dot_product_attention(enable_gqa=True).
+    Kernels(name="sdpa", attention="flash", softmax="same", repeats_kv=False, rmsnorm="eager", gate="eager", small_tensors=True),
+    # Fused norms and gates as well: Megatron Core, Transformer Engine, Liger.
+    Kernels(name="fused", attention="flash", softmax="same", repeats_kv=False, rmsnorm="fused", gate="fused", small_tensors=True),
+)
+
+KERNELS = MappingProxyType({kernels.name: kernels for kernels in _ALL})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedTensor:
+    """One tensor that waits for the backward pass, as this rank holds it."""
+
+    name: str
+    part: str  # "attention", "core" (softmax and what surrounds it: what selective recompute drops), "mlp", "block", "embedding", "head"
+    shape: tuple[int, ...]
+    element_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * self.element_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankView:
+    """What one tensor-parallel rank sees of a micro-batch."""
+
+    hidden: int
+    sequence: int
+    micro_batch: int
+    element_bytes: int
+    kernels: Kernels
+    dropout: bool
+    tp: int
+    sequence_parallel: bool
+    expert_tp: int | None
+
+    def __post_init__(self) -> None:
+        checks.count(hidden=self.hidden, sequence=self.sequence, micro_batch=self.micro_batch, tp=self.tp)
+        if self.element_bytes not in (2, 4):
+            raise ValueError(f"element_bytes={self.element_bytes!r} must be 2 (bf16, fp16) or 4 (fp32)")
+        if self.sequence_parallel:
+            checks.divides(part="tp", part_value=self.tp, whole="sequence", whole_value=self.sequence)
+
+    @property
+    def stream(self) -> tuple[int, ...]:
+        """Shape of the residual stream: tensor parallelism leaves it whole, sequence parallelism cuts it along the sequence."""
+        return self.whole(self.hidden)
+
+    def whole(self, width: int) -> tuple[int, ...]:
+        """Shape of a tensor of another width that is treated as the residual stream is."""
+        return (self.micro_batch, self.sequence // self.tp if self.sequence_parallel else self.sequence, width)
+
+    def split(self, width: int, *, name: str) -> tuple[int, ...]:
+        """Shape of a tensor whose width tensor parallelism cuts."""
+        checks.divides(part="tp", part_value=self.tp, whole=name, whole_value=width)
+        return (self.micro_batch, self.sequence, width // self.tp)
+
+    def kept(self, name: str, part: str, shape: tuple[int, ...]) -> SavedTensor:
+        return SavedTensor(name=name, part=part, shape=shape, element_bytes=self.element_bytes)
+
+    def mask(self, name: str, part: str, shape: tuple[int, ...]) -> tuple[SavedTensor, ...]:
+        return (SavedTensor(name=name, part=part, shape=shape, element_bytes=MASK_BYTES),) if self.dropout else ()
+
+    def small(self, name: str, part: str, shape: tuple[int, ...], *, element_bytes: int = FP32_BYTES) -> tuple[SavedTensor, ...]:
+        return (SavedTensor(name=name, part=part, shape=shape, element_bytes=element_bytes),) if self.kernels.small_tensors else ()

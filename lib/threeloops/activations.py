@@ -1,0 +1,169 @@
+"""Activations: what one transformer block keeps from its forward pass for its backward pass, tensor by tensor.
+
+The list depends on the kernels, not only on the model: a fused norm keeps its input, a norm written in plain operations keeps an fp32 copy and
+more; fused attention keeps one number per row where explicit attention keeps rows of scores. Each set of kernels has a name.
+
+>>> from threeloops.models import Attention, DenseMlp
+>>> gpt3 = Layer(attention=Attention(num_heads=96, num_kv_heads=96, head_dim=128), mlp=DenseMlp(intermediate=49152, gated=False, activation="gelu"),
+...              norm="layernorm", num_norms=2)
+>>> kept = per_layer(gpt3, hidden=12288, sequence=2048, micro_batch=1, element_bytes=2, kernels="korthikanti", dropout=True)
+>>> kept.total_bytes / (2048 * 1 * 12288)
+114.0
+
+Source: Korthikanti et al., 2022, arXiv:2205.05198, section 4
+"""
+
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.activation_kernels import FP32_BYTES, INDEX_BYTES, KERNELS, Kernels, RankView, SavedTensor
+from threeloops.block_activations import attention_items, mlp_items, norm_items
+from threeloops.models import Layer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activations:
+    """Saved tensors of one micro-batch on one rank, and the conventions they were counted by."""
+
+    items: tuple[SavedTensor, ...]
+    kernels: str
+    element_bytes: int
+    dropout: bool
+    tp: int
+    sequence_parallel: bool
+    recompute: str
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(item.bytes for item in self.items)
+
+
+def per_layer(
+    layer: Layer,
+    *,
+    hidden: int,
+    sequence: int,
+    micro_batch: int,
+    element_bytes: int,
+    kernels: str | Kernels,
+    dropout: bool,
+    tp: int = 1,
+    sequence_parallel: bool = False,
+    recompute: str = "none",
+    expert_tp: int | None = None,
+) -> Activations:
+    """Tensors that one block keeps for one micro-batch, on one tensor-parallel rank.
+
+    Formula:  with kernels="korthikanti", MHA, a GELU MLP of 4 * hidden and 2-byte elements (s sequence, b micro-batch, h hidden, a heads, t tp):
+              s*b*h * (34 + 5*a*s/h); with tp s*b*h * (10 + 24/t + 5*a*s/(h*t)); with sequence_parallel all of it / t;
+              recompute "selective" drops 5*a*s/h, "full" keeps 2*s*b*h (/ t with sequence_parallel)
+    Shapes:   every item carries its own
+    Units:    element_bytes is 2 or 4; returns bytes
+    Assumes:  linear layers, GELU and SiLU are single operations that keep their inputs; residual sums, biases, rotary embedding and sinks keep nothing of
+              their own (tables are shared by all layers); flash attention keeps no mask; explicit attention stores masked scores too;
+              dropout, where there is any, acts on attention weights and on both sub-block outputs; experts get equal numbers of tokens
+    Raises:   ValueError where tp does not divide heads, widths or (sequence_parallel) the sequence; with experts and tp > 1, if expert_tp is not stated
+    Source:   Korthikanti et al., 2022, arXiv:2205.05198, equations 1 to 6 and table 2
+    """
+    checks.one_of(("none", "selective", "full"), recompute=recompute)
+    rank = _rank(hidden, sequence, micro_batch, element_bytes, kernels, dropout, tp, sequence_parallel, expert_tp)
+    items = (*attention_items(layer, rank), *mlp_items(layer, rank))
+    if recompute == "selective":
+        items = tuple(item for item in items if item.part != "core")
+    if recompute == "full":
+        items = (rank.kept("block input", "block", rank.stream),)
+    return _activations(items, rank, recompute=recompute)
+
+
+def embedding(
+    *,
+    hidden: int,
+    sequence: int,
+    micro_batch: int,
+    element_bytes: int,
+    kernels: str | Kernels,
+    dropout: bool,
+    tp: int = 1,
+    sequence_parallel: bool = False,
+) -> Activations:
+    """What looking up the tokens keeps: their ids, and a dropout mask where there is dropout.
+
+    Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 4.3 (the mask)
+    """
+    rank = _rank(hidden, sequence, micro_batch, element_bytes, kernels, dropout, tp, sequence_parallel)
+    ids = rank.small("token ids", "embedding", (micro_batch, sequence), element_bytes=INDEX_BYTES)
+    return _activations((*ids, *rank.mask("embedding dropout mask", "embedding", rank.stream)), rank, recompute="none")
+
+
+def head(
+    *,
+    norm: str,
+    vocab: int,
+    hidden: int,
+    sequence: int,
+    micro_batch: int,
+    element_bytes: int,
+    kernels: str | Kernels,
+    tp: int = 1,
+    sequence_parallel: bool = False,
+) -> Activations:
+    """What the final norm, the output head and the cross-entropy keep. The logits are often the largest tensor of the whole step.
+
+    Formula:  2 * element_bytes * s*b*h + 4 * s*b*vocab / tp (both first terms / tp with sequence_parallel)
+    Assumes:  cross-entropy in fp32 keeps log-probabilities, not the logits in the block's dtype; its backward makes another tensor as large as they
+              are, which is not counted here; the vocabulary is padded to a multiple of tp
+    Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 4.3
+
+    >>> kept = head(norm="rmsnorm", vocab=128256, hidden=4096, sequence=8192, micro_batch=1, element_bytes=2, kernels="fused")
+    >>> [(item.name, item.bytes) for item in kept.items]
+    [('final norm input', 67108864), ('final norm 1/rms', 32768), ('head input', 67108864), ('log-probabilities', 4202692608), ('targets', 65536)]
+    """
+    checks.count(vocab=vocab)
+    checks.one_of(("layernorm", "rmsnorm"), norm=norm)
+    rank = _rank(hidden, sequence, micro_batch, element_bytes, kernels, False, tp, sequence_parallel)
+    items = (
+        *norm_items("final norm", norm, "head", rank.stream, rank),
+        rank.kept("head input", "head", rank.stream),
+        SavedTensor(name="log-probabilities", part="head", shape=rank.split(vocab, name="vocab"), element_bytes=FP32_BYTES),
+        *rank.small("targets", "head", (micro_batch, sequence), element_bytes=INDEX_BYTES),
+    )
+    return _activations(items, rank, recompute="none")
+
+
+def _rank(
+    hidden: int,
+    sequence: int,
+    micro_batch: int,
+    element_bytes: int,
+    kernels: str | Kernels,
+    dropout: bool,
+    tp: int,
+    sequence_parallel: bool,
+    expert_tp: int | None = None,
+) -> RankView:
+    if not isinstance(kernels, Kernels):
+        checks.one_of(KERNELS, kernels=kernels)
+        kernels = KERNELS[kernels]
+    return RankView(
+        hidden=hidden,
+        sequence=sequence,
+        micro_batch=micro_batch,
+        element_bytes=element_bytes,
+        kernels=kernels,
+        dropout=dropout,
+        tp=tp,
+        sequence_parallel=sequence_parallel,
+        expert_tp=expert_tp,
+    )
+
+
+def _activations(items: tuple[SavedTensor, ...], rank: RankView, *, recompute: str) -> Activations:
+    return Activations(
+        items=items,
+        kernels=rank.kernels.name,
+        element_bytes=rank.element_bytes,
+        dropout=rank.dropout,
+        tp=rank.tp,
+        sequence_parallel=rank.sequence_parallel,
+        recompute=recompute,
+    )

@@ -1,0 +1,43 @@
+"""Micro-batches in flight: how many a pipeline stage has run forward and not yet backward, at the worst moment.
+
+Their activations are all alive at once. Pipeline parallelism divides the layers by pp, but under 1F1B the first stage keeps pp micro-batches, so
+that it holds as much as without a pipeline.
+
+Source: Narayanan et al., 2021, arXiv:2104.04473, section 2.2; Huang et al., 2019, arXiv:1811.06965 (GPipe)
+"""
+
+from threeloops import checks
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved")
+
+
+def micro_batches_in_flight(*, schedule: str, stage: int, pp: int, micro_batches: int, chunks: int = 1) -> float:
+    """Micro-batches whose activations one stage holds at its peak, each over all of the stage's layers.
+
+    Formula:  GPipe: m; 1F1B: min(m, p - i); interleaved: min(v*m, v*p + p - 1 - 2i) / v, on stage 0 p * (1 + (p-1)/(p*v)) once v*m is large
+              (m micro_batches, p pp, i stage from 0, v chunks per stage)
+    Units:    may be a fraction: an interleaved stage runs a micro-batch through one chunk (1/v of its layers) at a time
+    Assumes:  interleaved warms up as in Megatron-LM, which starts more micro-batches than need be and so hides communication
+    Raises:   ValueError for an unknown schedule, a stage outside the pipeline, chunks without interleaving, or interleaving that pp does not fit
+    Source:   Narayanan et al., 2021, arXiv:2104.04473, section 2.2; Korthikanti et al., 2022, arXiv:2205.05198, section 4.2.3 (interleaved)
+
+    >>> [micro_batches_in_flight(schedule="1f1b", stage=i, pp=5, micro_batches=40) for i in range(5)]
+    [5, 4, 3, 2, 1]
+    >>> micro_batches_in_flight(schedule="interleaved", stage=0, pp=5, micro_batches=40, chunks=4)
+    6.0
+    """
+    checks.one_of(SCHEDULES, schedule=schedule)
+    checks.count(pp=pp, micro_batches=micro_batches, chunks=chunks)
+    checks.count(at_least=0, stage=stage)
+    if stage >= pp:
+        raise ValueError(f"stage={stage} must be less than pp={pp}; stages count from 0")
+    if schedule != "interleaved" and chunks > 1:
+        raise ValueError(f"chunks={chunks} needs schedule='interleaved'; schedule={schedule!r} has one chunk per stage")
+    if schedule == "gpipe":
+        return micro_batches
+    if schedule == "1f1b":
+        return min(micro_batches, pp - stage)
+    checks.divides(part="pp", part_value=pp, whole="micro_batches", whole_value=micro_batches)
+    if chunks == 1:
+        raise ValueError("chunks=1 with schedule='interleaved' is 1F1B; try chunks of 2 or more, or schedule='1f1b'")
+    return min(chunks * micro_batches, chunks * pp + pp - 1 - 2 * stage) / chunks

@@ -1,0 +1,110 @@
+"""Parameter buckets of a model: which of its parameters tensor parallelism splits, which stand whole on every rank, which belong to experts.
+
+>>> from threeloops.models import Attention, DenseMlp
+>>> layer = Layer(attention=Attention(num_heads=32, num_kv_heads=8, head_dim=128), mlp=DenseMlp(intermediate=14336, gated=True, activation="silu"),
+...               norm="rmsnorm", num_norms=2)
+>>> layer_buckets(layer, hidden=4096)
+ParameterBuckets(split_matrices=218103808, split_others=0, whole_matrices=0, whole_others=8192, expert_matrices=0, expert_others=0)
+
+Source: Shoeybi et al., 2019, arXiv:1909.08053, section 3; Megatron Core (routers, norms and the compressing projections of latent attention are whole)
+"""
+
+from dataclasses import fields
+
+from threeloops import checks
+from threeloops.memory import ParameterBuckets
+from threeloops.models import Attention, DenseMlp, LatentAttention, Layer, Model
+
+
+def layer_buckets(layer: Layer, *, hidden: int) -> ParameterBuckets:
+    """Parameters of one block by bucket.
+
+    Assumes:  biases into a block follow its split width, biases out of it are whole; keys and values are split, which holds up to tp = num_kv_heads
+    """
+    checks.count(hidden=hidden)
+    norms = layer.num_norms * hidden * (2 if layer.norm == "layernorm" else 1)
+    return _sum(_attention(layer.attention, hidden), _mlp(layer, hidden), ParameterBuckets(whole_others=norms))
+
+
+def stage_buckets(model: Model, *, stage: int, pp: int) -> ParameterBuckets:
+    """Parameters of one pipeline stage by bucket; with pp=1, of the whole model.
+
+    Assumes:  num_layers / pp layers a stage, the first stages one more where that leaves a remainder; each stage holds the kinds of layers in the
+              model's proportion; the first stage has the input tables, the last the final norm and the output head; a tied table is held by both
+    Raises:   ValueError for a stage outside the pipeline, or more stages than layers
+    """
+    num_layers = layers_on_stage(num_layers=model.num_layers, stage=stage, pp=pp)
+    table, last_norm = model.vocab * model.hidden, model.groups[-1][0].norm
+    parts = [_times(layer_buckets(layer, hidden=model.hidden), count * num_layers / model.num_layers) for layer, count in model.groups]
+    if stage == 0:
+        parts.append(ParameterBuckets(split_others=table, whole_others=model.learned_positions * model.hidden))
+    if stage == pp - 1:
+        holds_table_already = model.tied_head and stage == 0
+        parts.append(ParameterBuckets(split_others=0 if holds_table_already else table, whole_others=model.hidden * (2 if last_norm == "layernorm" else 1)))
+    return _sum(*parts)
+
+
+def layers_on_stage(*, num_layers: int, stage: int, pp: int) -> int:
+    """Layers of one stage when they are dealt out as evenly as they go, the first stages getting one more.
+
+    >>> [layers_on_stage(num_layers=61, stage=stage, pp=16) for stage in (0, 12, 13, 15)]
+    [4, 4, 3, 3]
+    """
+    checks.count(num_layers=num_layers, pp=pp)
+    checks.count(at_least=0, stage=stage)
+    if stage >= pp:
+        raise ValueError(f"stage={stage} must be less than pp={pp}; stages count from 0")
+    if pp > num_layers:
+        raise ValueError(f"pp={pp} must not exceed num_layers={num_layers}")
+    return num_layers // pp + (stage < num_layers % pp)
+
+
+def _attention(attention: Attention | LatentAttention, hidden: int) -> ParameterBuckets:
+    if isinstance(attention, LatentAttention):
+        return _latent(attention, hidden)
+    return ParameterBuckets(
+        split_matrices=hidden * attention.parameters_per_hidden,
+        split_others=attention.qkv_bias * (attention.query_dim + 2 * attention.kv_dim) + attention.sinks * attention.num_heads,
+        whole_others=attention.output_bias * hidden + attention.qk_norm * 2 * attention.head_dim,
+    )
+
+
+def _latent(attention: LatentAttention, hidden: int) -> ParameterBuckets:
+    heads, q_rank, compressed = attention.num_heads, attention.q_rank or 0, attention.kv_rank + attention.rope_head_dim
+    expand = heads * (attention.head_dim * (q_rank or hidden) + (attention.nope_head_dim + attention.value_head_dim) * attention.kv_rank)
+    return ParameterBuckets(
+        split_matrices=expand + heads * attention.value_head_dim * hidden,
+        whole_matrices=hidden * (q_rank + compressed),
+        whole_others=q_rank + attention.kv_rank + attention.bias * (q_rank + compressed + hidden),
+    )
+
+
+def _mlp(layer: Layer, hidden: int) -> ParameterBuckets:
+    mlp = layer.mlp
+    if isinstance(mlp, DenseMlp):
+        return _dense(mlp, hidden)
+    expert = _dense(mlp.expert, hidden)
+    experts = ParameterBuckets(
+        whole_matrices=mlp.num_experts * hidden,
+        whole_others=mlp.router_bias * mlp.num_experts + mlp.shared_gate * hidden,
+        expert_matrices=mlp.num_experts * expert.split_matrices,
+        expert_others=mlp.num_experts * (expert.split_others + expert.whole_others),
+    )
+    return _sum(experts, _dense(mlp.shared, hidden)) if mlp.shared else experts
+
+
+def _dense(mlp: DenseMlp, hidden: int) -> ParameterBuckets:
+    into_block = mlp.num_matrices - 1
+    return ParameterBuckets(
+        split_matrices=mlp.num_matrices * hidden * mlp.intermediate,
+        split_others=mlp.bias * into_block * mlp.intermediate,
+        whole_others=mlp.bias * hidden,
+    )
+
+
+def _sum(*parts: ParameterBuckets) -> ParameterBuckets:
+    return ParameterBuckets(**{field.name: sum(getattr(part, field.name) for part in parts) for field in fields(ParameterBuckets)})
+
+
+def _times(buckets: ParameterBuckets, factor: float) -> ParameterBuckets:
+    return ParameterBuckets(**{field.name: factor * getattr(buckets, field.name) for field in fields(ParameterBuckets)})

@@ -1,0 +1,156 @@
+"""Training recipes: how many bytes each parameter's state takes, by the name of the practice instead of a magic 12, 16, 18 or 20.
+
+Every rule of thumb is right for its own recipe. Which copies exist decides: the weights that the matrix multiplications read, their gradients,
+a master copy in fp32, a gradient copy in fp32, and the optimiser's moments.
+
+>>> {name: RECIPES[name].hidden_matrices.total_bytes for name in ("zero-paper", "autocast", "megatron", "deepspeed", "pure-bf16")}
+{'zero-paper': 16, 'autocast': 16, 'megatron': 18, 'deepspeed': 20, 'pure-bf16': 8}
+"""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from threeloops import checks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBytes:
+    """Bytes kept per parameter, from one step to the next."""
+
+    weight_bytes: float  # what forward and backward read
+    gradient_bytes: float  # what backward writes and micro-batches add up in
+    master_bytes: float = 0  # fp32 weights that the optimiser updates, where weight_bytes are a lower precision
+    gradient_copy_bytes: float = 0  # fp32 gradients made for the optimiser, where gradient_bytes are a lower precision
+    moment_bytes: float = 0  # momentum, and variance where there is one
+
+    def __post_init__(self) -> None:
+        checks.positive(weight_bytes=self.weight_bytes, gradient_bytes=self.gradient_bytes)
+        checks.non_negative(master_bytes=self.master_bytes, gradient_copy_bytes=self.gradient_copy_bytes, moment_bytes=self.moment_bytes)
+
+    @property
+    def optimizer_bytes(self) -> float:
+        """What ZeRO stage 1 shards: everything that only the update needs. The ZeRO paper's K."""
+        return self.master_bytes + self.gradient_copy_bytes + self.moment_bytes
+
+    @property
+    def total_bytes(self) -> float:
+        return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One practice of training, with the two kinds of parameters that a practice may treat differently."""
+
+    name: str
+    hidden_matrices: StateBytes  # weights of linear layers inside the blocks, experts included
+    others: StateBytes  # embedding table, output head, norms and biases
+    assumes: str
+    source: str
+
+    @property
+    def uniform(self) -> bool:
+        """True where one number of bytes per parameter describes the whole model."""
+        return self.hidden_matrices == self.others
+
+
+def _uniform(name: str, *, assumes: str, source: str, state: StateBytes) -> Recipe:
+    return Recipe(name=name, hidden_matrices=state, others=state, assumes=assumes, source=source)
+
+
+# One byte per value and one fp32 scale per block of 256 values, twice.
+_TWO_BLOCKWISE_8BIT_MOMENTS = 2 * (1 + 4 / 256)
+
+_MIXED_FP32_GRADIENTS = StateBytes(weight_bytes=2, gradient_bytes=4, master_bytes=4, moment_bytes=8)
+_FP32 = StateBytes(weight_bytes=4, gradient_bytes=4, moment_bytes=8)
+
+_ALL = (
+    _uniform(
+        "zero-paper",
+        state=StateBytes(weight_bytes=2, gradient_bytes=2, master_bytes=4, moment_bytes=8),
+        assumes="fp16 weights and gradients, fp32 master weights and Adam moments; gradients are unscaled on the fly, without an fp32 copy",
+        source="Rajbhandari et al., 2020, arXiv:1910.02054, section 3.1",
+    ),
+    _uniform(
+        "autocast",
+        state=_FP32,
+        assumes="fp32 weights under torch.autocast (or plain fp32) with Adam; autocast's 16-bit copies of the weights live only within a forward pass",
+        source="PyTorch documentation, Automatic Mixed Precision package; Megatron Core User Guide, Distributed Optimizer (fp32, fp32: 16)",
+    ),
+    _uniform(
+        "megatron",
+        state=_MIXED_FP32_GRADIENTS,
+        assumes="bf16 weights, gradients accumulated in fp32, fp32 master weights and Adam moments",
+        source="Megatron Core User Guide, Distributed Optimizer (bf16 parameters, fp32 gradients: 18, or 6 + 12/d)",
+    ),
+    _uniform(
+        "deepspeed",
+        state=StateBytes(weight_bytes=2, gradient_bytes=2, master_bytes=4, gradient_copy_bytes=4, moment_bytes=8),
+        assumes="fp16 weights and gradients, an fp32 copy of the gradients for the update, fp32 master weights and Adam moments",
+        source="DeepSpeed, estimate_zero2_model_states_mem_needs (2 + 18/N); Megatron Core User Guide, Distributed Optimizer (fp16, fp16: 20, or 4 + 16/d)",
+    ),
+    _uniform(
+        "pure-bf16",
+        state=StateBytes(weight_bytes=2, gradient_bytes=2, moment_bytes=4),
+        assumes="everything in bf16, Adam moments too: torch.optim gives moments the dtype of the parameter and keeps no master copy",
+        source="PyTorch documentation, torch.optim.Adam; measured in measure/optimizer_state.py",
+    ),
+    _uniform(
+        "autocast-adam-8bit",
+        state=StateBytes(weight_bytes=4, gradient_bytes=4, moment_bytes=_TWO_BLOCKWISE_8BIT_MOMENTS),
+        assumes="fp32 weights, 8-bit Adam moments with one fp32 scale per 256 values; tensors under 4,096 values, which keep 32-bit moments, are neglected",
+        source="Dettmers et al., 2021, arXiv:2110.02861; bitsandbytes, optim/optimizer.py, Optimizer2State",
+    ),
+    _uniform(
+        "pure-bf16-adam-8bit",
+        state=StateBytes(weight_bytes=2, gradient_bytes=2, moment_bytes=_TWO_BLOCKWISE_8BIT_MOMENTS),
+        assumes="bf16 weights and gradients without a master copy, 8-bit Adam moments with one fp32 scale per 256 values; small tensors neglected",
+        source="Dettmers et al., 2021, arXiv:2110.02861; bitsandbytes, optim/optimizer.py, Optimizer2State",
+    ),
+    _uniform(
+        "sgd",
+        state=StateBytes(weight_bytes=4, gradient_bytes=4),
+        assumes="fp32 weights, plain SGD: no optimiser state at all",
+        source="PyTorch documentation, torch.optim.SGD",
+    ),
+    _uniform(
+        "sgd-momentum",
+        state=StateBytes(weight_bytes=4, gradient_bytes=4, moment_bytes=4),
+        assumes="fp32 weights, SGD with one momentum buffer",
+        source="PyTorch documentation, torch.optim.SGD",
+    ),
+    Recipe(
+        name="megatron-muon",
+        hidden_matrices=StateBytes(weight_bytes=2, gradient_bytes=4, master_bytes=4, moment_bytes=4),
+        others=_MIXED_FP32_GRADIENTS,
+        assumes="as megatron, but hidden matrices have one fp32 momentum (Muon); embedding, head, norms and biases stay with Adam",
+        source="Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon; Liu et al., 2025, arXiv:2502.16982",
+    ),
+    Recipe(
+        name="fp8-transformer-engine",
+        hidden_matrices=StateBytes(weight_bytes=2 + 1 + 1, gradient_bytes=4, master_bytes=4, moment_bytes=8),
+        others=_MIXED_FP32_GRADIENTS,
+        assumes="as megatron, and FP8 copies of hidden matrices, plain and transposed, stay beside the bf16 weights between micro-batches",
+        source="Transformer Engine documentation, fp8_model_init and Linear.forward (is_first_microbatch)",
+    ),
+    Recipe(
+        name="fp8-deepseek-v3",
+        hidden_matrices=StateBytes(weight_bytes=1, gradient_bytes=4, master_bytes=4, moment_bytes=4),
+        others=StateBytes(weight_bytes=2, gradient_bytes=4, master_bytes=4, moment_bytes=4),
+        assumes="FP8 hidden matrices (one fp32 scale per 128 x 128 block neglected), fp32 gradients and master weights, bf16 Adam moments; the rest in bf16",
+        source="DeepSeek-AI, DeepSeek-V3, 2024, arXiv:2412.19437, section 3.3",
+    ),
+)
+
+RECIPES = MappingProxyType({recipe.name: recipe for recipe in _ALL})
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe of this name.
+
+    Raises: ValueError for an unknown name, listing the known ones
+
+    >>> recipe_named("megatron").source
+    'Megatron Core User Guide, Distributed Optimizer (bf16 parameters, fp32 gradients: 18, or 6 + 12/d)'
+    """
+    checks.one_of(RECIPES, recipe=name)
+    return RECIPES[name]

@@ -1,0 +1,51 @@
+"""Buckets hold every parameter of every catalogued model once, however it is cut into stages."""
+
+import pytest
+
+from threeloops.memory import ParameterBuckets
+from threeloops.model_catalogue import model, model_keys
+from threeloops.models import LatentAttention, MoeMlp
+from threeloops.parameter_buckets import layers_on_stage, stage_buckets
+from threeloops.parameters import model_parameters
+
+
+@pytest.mark.parametrize("key", model_keys())
+def test_buckets_add_up_to_the_parameter_count(key):
+    """The counts come from parameters.py, which itemises by sub-block and knows nothing of splitting."""
+    counted, buckets = model_parameters(model(key)), stage_buckets(model(key), stage=0, pp=1)
+    assert buckets.total == counted.total
+    assert buckets.expert_matrices + buckets.expert_others == counted.routed_experts
+    assert buckets.whole_others >= counted.norms
+
+
+@pytest.mark.parametrize("key", model_keys())
+def test_stages_together_are_the_model(key):
+    shape = model(key)
+    pp = 5
+    stages = [stage_buckets(shape, stage=stage, pp=pp) for stage in range(pp)]
+    second_table = shape.vocab * shape.hidden if shape.tied_head else 0
+    assert sum(stage.total for stage in stages) == pytest.approx(model_parameters(shape).total + second_table)
+
+
+def test_what_stands_whole_is_small():
+    for shape in (model(key) for key in model_keys()):
+        buckets = stage_buckets(shape, stage=0, pp=1)
+        special = any(isinstance(layer.attention, LatentAttention) or isinstance(layer.mlp, MoeMlp) for layer, _ in shape.groups)
+        if not special and not shape.learned_positions:
+            assert buckets.whole_matrices + buckets.whole_others < 0.001 * buckets.total
+
+
+def test_layers_are_dealt_out():
+    assert sum(layers_on_stage(num_layers=61, stage=stage, pp=16) for stage in range(16)) == 61
+    assert {layers_on_stage(num_layers=96, stage=stage, pp=8) for stage in range(8)} == {12}
+
+
+def test_refusals():
+    assert layers_on_stage(num_layers=6, stage=5, pp=6) == 1
+    with pytest.raises(ValueError, match="stage=6 must be less than pp=6"):
+        layers_on_stage(num_layers=6, stage=6, pp=6)
+    with pytest.raises(ValueError, match="pp=7 must not exceed num_layers=6"):
+        layers_on_stage(num_layers=6, stage=0, pp=7)
+    with pytest.raises(ValueError, match="stage=-1 must be a whole number of at least 0"):
+        stage_buckets(model(model_keys()[0]), stage=-1, pp=2)
+    assert ParameterBuckets().total == 0
