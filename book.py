@@ -92,7 +92,7 @@ def install(level):
     """The pinned packages of a level. uv where it can be had, because it is ten times faster; pip where not. True when it worked."""
     extras = {"drill": "", "book": "[book]", "test": "[book,test]"}[level]
     print("Installing packages ...", flush=True)
-    quiet = ("--quiet", "--disable-pip-version-check", "--retries", "1")
+    quiet = ("-qq", "--disable-pip-version-check", "--retries", "1")
     packages = ("-c", "requirements.lock", "-e", "." + extras)
     fast = run(PYTHON, "-m", "pip", "install", *quiet, "-c", "requirements.lock", "uv") == 0
     if fast and run(PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON, *packages) == 0:
@@ -107,7 +107,7 @@ def install_torch():
         return True  # whatever build the reader has, it stays
     wanted = re.search(r'"(torch==[^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8")).group(1)
     gpu = shutil.which("nvidia-smi") is not None
-    command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted]
+    command = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", wanted]
     if sys.platform == "linux" and not gpu:
         command += ["--retries", "1", "--extra-index-url", CPU_INDEX]
     print("Looking for torch ...", flush=True)
