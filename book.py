@@ -94,10 +94,16 @@ def install(level):
     print("Installing packages ...", flush=True)
     quiet = ("-qq", "--disable-pip-version-check", "--retries", "1")
     packages = ("-c", "requirements.lock", "-e", "." + extras)
-    fast = run(PYTHON, "-m", "pip", "install", *quiet, "-c", "requirements.lock", "uv") == 0
+    get_uv = [str(PYTHON), "-m", "pip", "install", *quiet, "-c", "requirements.lock", "uv"]
+    fast = subprocess.run(get_uv, capture_output=True, cwd=str(ROOT), check=False).returncode == 0
     if fast and run(PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON, *packages) == 0:
         return True
-    return run(PYTHON, "-m", "pip", "install", *quiet, *packages) == 0
+    slow = subprocess.run([str(PYTHON), "-m", "pip", "install", *quiet, *packages], capture_output=True, text=True, cwd=str(ROOT), check=False)
+    if slow.returncode and re.search("NewConnectionError|Failed to establish|Cannot connect to proxy|Could not find a version", slow.stderr):
+        print("book.py: no package registry answers from here; is there a network? The executed chapters can be read without any of this.", file=sys.stderr)
+    elif slow.returncode:
+        print(slow.stderr[-2000:], file=sys.stderr)
+    return slow.returncode == 0
 
 
 def install_torch():
@@ -151,7 +157,7 @@ def set_up(level, with_torch):
             MARK.write_text(json.dumps(done))
             print("book.py: the packages could not be brought up to date; going on with those that are installed.", file=sys.stderr)
             return
-        stop("the packages could not be installed (the lines above say why); with a network connection, run the same command again.")
+        stop("the packages could not be installed; what was fetched is kept, so run the same command again.")
     torch = bool(done.get("torch"))
     if level != "drill" and with_torch and not refusal:
         torch = install_torch()

@@ -8,6 +8,7 @@ Words and facts
     convnets, convnet_config    convolutional networks
 
 Predict
+    scaling                     Amdahl, overlapping stages, efficiency
     roofline                    work, ridge point, bounds
     kernels (matrix_kernels, attention, vector_kernels)     FLOPs and bytes of single operations
     transformer (forward_step, sublayers), model_flops      of a layer, a model, a training step

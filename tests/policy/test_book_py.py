@@ -1,0 +1,203 @@
+"""book.py: what it says and does on machines other than this one. Its commands are recorded, not run."""
+
+import importlib.util
+import json
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "book.py"
+
+
+@pytest.fixture
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """book.py in an empty folder, with every command recorded in book.ran and answered by success."""
+    spec = importlib.util.spec_from_file_location("book_under_test", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).write_bytes((SOURCE.parent / name).read_bytes())
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(module, "MARK", tmp_path / ".venv" / "three-loops.json")
+    monkeypatch.setattr(module, "PYTHON", tmp_path / ".venv" / "bin" / "python")
+    module.ran = []
+    module.torch_plan = [{"metadata": {"name": "torch"}}]
+    module.torch_here = False
+
+    def pretend(*command: object) -> int:
+        module.ran.append(" ".join(map(str, command)))
+        if "venv" in module.ran[-1].split():
+            module.PYTHON.parent.mkdir(parents=True, exist_ok=True)
+            module.PYTHON.touch()
+            module.MARK.unlink(missing_ok=True)
+        return 0
+
+    def pretend_quietly(command: list[str], **_: object) -> SimpleNamespace:
+        text = " ".join(command)
+        module.ran.append(text)
+        if "importlib.metadata" in text:
+            return SimpleNamespace(returncode=0 if module.torch_here else 1, stdout="2.13.0+cu130", stderr="")
+        return SimpleNamespace(returncode=0, stdout=json.dumps({"install": module.torch_plan}), stderr="")
+
+    monkeypatch.setattr(module, "run", pretend)
+    monkeypatch.setattr(module.subprocess, "run", pretend_quietly)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=1e12))
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: module.ran.append(f"sleep {seconds}"))
+    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+    return module
+
+
+def installs(book: ModuleType) -> list[str]:
+    return [line for line in book.ran if " install " in line and "--dry-run" not in line]
+
+
+def test_an_old_python_is_told_so(book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(book.sys, "version_info", (3, 9, 2))
+    monkeypatch.setattr(book.platform, "python_version", lambda: "3.9.2")
+    with pytest.raises(SystemExit) as end:
+        book.main([])
+    assert end.value.code == 2
+    assert "needs Python 3.11 to 3.14, and this is 3.9.2" in capsys.readouterr().err
+    assert not book.ran
+
+
+@pytest.mark.parametrize(
+    ("version", "system", "machine", "told"),
+    [
+        ((3, 15, 0), "linux", "x86_64", "no build yet for Python 3.15"),
+        ((3, 12, 1), "darwin", "x86_64", "Intel Macs"),
+        ((3, 12, 1), "win32", "ARM64", "Windows on ARM"),
+    ],
+)
+def test_where_torch_has_no_build_the_book_opens_without_it(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], version: tuple[int, ...], system: str, machine: str, told: str
+) -> None:
+    monkeypatch.setattr(book.sys, "version_info", version)
+    monkeypatch.setattr(book.sys, "platform", system)
+    monkeypatch.setattr(book.platform, "machine", lambda: machine)
+    book.set_up("book", with_torch=True)
+    said = capsys.readouterr().out
+    assert told in said
+    assert "opens all the same" in said
+    assert not [line for line in book.ran if "torch==" in line]
+    assert json.loads(book.MARK.read_text())["torch"] is False
+
+
+@pytest.mark.parametrize(("version", "system", "machine"), [((3, 14, 0), "darwin", "arm64"), ((3, 11, 0), "win32", "AMD64"), ((3, 13, 0), "linux", "aarch64")])
+def test_where_torch_has_one_it_is_installed(book: ModuleType, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], system: str, machine: str) -> None:
+    monkeypatch.setattr(book.sys, "version_info", version)
+    monkeypatch.setattr(book.sys, "platform", system)
+    monkeypatch.setattr(book.platform, "machine", lambda: machine)
+    book.set_up("book", with_torch=True)
+    (line,) = [line for line in installs(book) if "torch==" in line]
+    assert ("--extra-index-url" in line) == (system == "linux")
+
+
+def test_a_second_start_runs_nothing(book: ModuleType) -> None:
+    book.set_up("book", with_torch=True)
+    book.ran.clear()
+    book.set_up("book", with_torch=True)
+    book.set_up("drill", with_torch=True)
+    assert book.ran == []
+
+
+def test_the_light_door_takes_neither_torch_nor_jupyterlab(book: ModuleType) -> None:
+    book.set_up("drill", with_torch=True)
+    assert not [line for line in book.ran if "torch" in line or "[book]" in line]
+    book.ran.clear()
+    book.set_up("book", with_torch=True)  # a larger door later keeps the environment and adds to it
+    assert not [line for line in book.ran if "venv" in line.split()]
+    assert any("[book]" in line for line in installs(book))
+
+
+def test_an_interrupted_set_up_starts_over(book: ModuleType) -> None:
+    book.set_up("book", with_torch=True)
+    book.MARK.unlink()
+    book.ran.clear()
+    book.set_up("book", with_torch=True)
+    assert any("venv --clear" in line for line in book.ran)
+
+
+def test_new_pins_are_installed_into_the_old_environment(book: ModuleType) -> None:
+    book.set_up("book", with_torch=True)
+    (book.ROOT / "requirements.lock").write_text("pint==0.25.3\n")
+    book.ran.clear()
+    book.set_up("drill", with_torch=True)
+    assert not any("venv --clear" in line for line in book.ran)
+    assert any("[book]" in line for line in installs(book)), "a level once reached is kept"
+
+
+def test_a_torch_that_is_there_is_never_reinstalled(book: ModuleType) -> None:
+    book.torch_here = True
+    book.set_up("book", with_torch=True)
+    assert not [line for line in book.ran if "torch==" in line]
+    assert json.loads(book.MARK.read_text())["torch"] is True
+
+
+def test_several_gigabytes_come_with_a_word_and_a_way_out(book: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    book.torch_plan = [{"metadata": {"name": "torch"}}, {"metadata": {"name": "nvidia-cublas"}}]
+    book.set_up("book", with_torch=True)
+    said = capsys.readouterr().out
+    assert "2.7 GB to download" in said
+    assert "--no-torch" in said
+    assert book.ran.index("sleep 10") < next(i for i, line in enumerate(book.ran) if "torch==" in line and "--dry-run" not in line)
+
+
+def test_a_full_disk_is_told_before_anything_is_fetched(book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(book.shutil, "disk_usage", lambda _: SimpleNamespace(free=1e8))
+    with pytest.raises(SystemExit):
+        book.set_up("book", with_torch=True)
+    assert "GB of free disk" in capsys.readouterr().err
+    assert not book.ran
+
+
+def test_without_network_an_environment_that_worked_still_does(book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    book.set_up("book", with_torch=True)
+    before = book.MARK.read_text()
+    (book.ROOT / "requirements.lock").write_text("pint==0.25.3\n")
+    monkeypatch.setattr(book, "install", lambda level: False)
+    book.set_up("book", with_torch=True)
+    assert "going on with those that are installed" in capsys.readouterr().err
+    assert book.MARK.read_text() == before
+
+
+def test_without_network_and_without_environment_it_stops(book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(book, "install", lambda level: False)
+    with pytest.raises(SystemExit) as end:
+        book.set_up("book", with_torch=True)
+    assert end.value.code == 2
+    assert "could not be installed" in capsys.readouterr().err
+
+
+def test_system_packages_are_installed_on_ci_and_never_at_home(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book.shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
+    monkeypatch.delenv("CI", raising=False)
+    book.system_packages()
+    assert not book.ran
+    monkeypatch.setenv("CI", "true")
+    book.system_packages()
+    assert any("apt-get install" in line and "chromium" in line for line in book.ran)
+
+
+def test_every_check_runs_and_one_failure_fails_the_whole(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(book, "run", lambda *command: book.ran.append(" ".join(map(str, command))) or int("ruff check" in book.ran[-1]))
+    assert book.test("python", []) == 1
+    assert [line.split()[2] for line in book.ran] == ["ruff", "ruff", "mypy", "pytest"]
+
+
+def test_the_python_that_has_the_book_is_used_as_it_is(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert book.here() is None  # the library is not below this test's empty folder
+    monkeypatch.setattr(book, "ROOT", SOURCE.parent)
+    assert book.here() == Path(sys.executable)
+
+
+def test_the_stamp_follows_pins_and_python(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = book.stamp()
+    monkeypatch.setattr(platform, "python_version", lambda: "3.12.0")
+    assert book.stamp() != first
