@@ -93,7 +93,7 @@ def fmt_percent(share: float) -> str:
 def fmt(value: float, unit: str, *, binary: bool = False) -> str:
     """A value in a base unit as a person would write it; bytes in both bases, because they differ by 7 % at a gigabyte.
 
-    Units:    B, s, FLOP, FLOP/s, B/s, token, …; FLOP/B and "" (counts, shares) are compared with each other and take no prefix
+    Units:    B, s, FLOP, FLOP/s, B/s, …; FLOP/B, token and "" (counts, shares) are compared with each other and take no prefix
 
     >>> fmt(6_442_450_944, "B"), fmt(6_442_450_944, "B", binary=True)
     ('6.44 GB (6.00 GiB)', '6.00 GiB (6.44 GB)')
@@ -105,6 +105,17 @@ def fmt(value: float, unit: str, *, binary: bool = False) -> str:
     if unit == "B":
         first, second = (2, 10) if binary else (10, 2)
         return f"{fmt_bytes(value, base=first)} ({fmt_bytes(value, base=second)})"
+    if unit == "token":
+        return f"{value:,.0f} tokens"
     if unit in ("", "FLOP/B"):
         return f"{value:,.4g} {unit}".strip() if abs(value) < kB else f"{value:,.0f} {unit}".strip()
     return fmt_si(value, unit)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, in the singular where there is one.
+
+    >>> counted(1, "rank"), counted(8, "rank")
+    ('1 rank', '8 ranks')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

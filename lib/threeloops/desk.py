@@ -1,0 +1,183 @@
+"""The reader's desk: copies of the notebooks that are theirs to write in.
+
+The committed chapters are executed, for reading on a code host. The reader works in copies under my/, with outputs cleared, so that no answer stands
+under its question and no update touches anyone's work. A new edition arrives beside the old copy; `reset` keeps the old one aside.
+"""
+
+import datetime
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+PART_HEADING = re.compile(r"^## (?:(?P<number>[0-9A-Z]+) )?(?P<title>.*?)(?: · (?P<minutes>\d+) min)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A part of a chapter: which notebook, which heading."""
+
+    notebook: str  # relative to the book's root
+    chapter: str  # "1"
+    number: str  # "2"; empty for an unnumbered part
+    title: str
+    heading: str  # the heading's whole text, without ##
+    cell: str  # id of the cell that holds the heading: what JupyterLab can go to, even before it has drawn the headings
+
+
+def book_root() -> Path:
+    """The folder that holds the book: chapters/, drills/, my/."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "chapters").is_dir():
+        raise ValueError(f"no chapters/ folder in {root}; `threeloops open` works from a clone of the book, where the library is installed with -e")
+    return root
+
+
+def places(root: Path) -> list[Place]:
+    """Every part of every chapter, in reading order."""
+    found = []
+    for path in sorted(root.glob("chapters/*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] != "markdown":
+                continue
+            found += [
+                Place(
+                    notebook=path.relative_to(root).as_posix(),
+                    chapter=path.name.split("_")[0],
+                    number=match["number"] or "",
+                    title=match["title"],
+                    heading=match[0].removeprefix("## "),
+                    cell=cell["id"],
+                )
+                for match in PART_HEADING.finditer("".join(cell["source"]))
+            ]
+    return found
+
+
+def find_place(word: str, root: Path) -> Place:
+    """The part that a reader means by "2", "1.2" or "roofline".
+
+    Raises:   ValueError, listing what there is, for a word that fits no part or several
+    """
+    everything = places(root)
+    asked = word.strip().lower()
+    fits = [place for place in everything if asked in (f"{place.chapter}.{place.number}".lower(), place.number.lower())]
+    fits = fits or [place for place in everything if asked and asked in place.title.lower()]
+    if len(fits) == 1:
+        return fits[0]
+    listing = "; ".join(f"{place.chapter}.{place.number} {place.title}" for place in (fits or everything))
+    problem = f"{len(fits)} parts fit {word!r}" if fits else f"no part is called {word!r}"
+    raise ValueError(f"{problem}; choose one of: {listing}")
+
+
+def cleared(notebook: dict) -> dict:  # type: ignore[type-arg]
+    """The notebook without outputs and execution counts."""
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return notebook
+
+
+def _write(notebook: dict, path: Path) -> str:  # type: ignore[type-arg]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def readers_copy(source: Path, root: Path) -> Path:
+    """The reader's copy of a notebook; made on first use, renewed while untouched, and otherwise joined by the new edition.
+
+    my/editions.json remembers, for every copy, which edition it came from and what was written, so that an untouched copy is known.
+    """
+    record_path = root / "my" / "editions.json"
+    record: dict[str, dict[str, str]]
+    try:
+        record = json.loads(record_path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        record = {}
+    edition = _digest(source)
+    relative = source.relative_to(root).as_posix()
+    seen: dict[str, str] = record.get(relative, {})
+    copy = root / "my" / seen.get("copy", relative)
+    if copy.exists() and seen.get("edition") == edition:
+        return copy
+    if copy.exists() and _digest(copy) != seen.get("written"):
+        copy = root / "my" / relative.replace(".ipynb", f".edition-{edition[:6]}.ipynb")
+        print(f"A new edition of {source.name} is here; your own copy stays beside it.")
+    written = _write(cleared(json.loads(source.read_text(encoding="utf-8"))), copy)
+    record[relative] = {"copy": copy.relative_to(root / "my").as_posix(), "edition": edition, "written": written}
+    record_path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return copy
+
+
+def reset(word: str, root: Path) -> tuple[Path, Path | None]:
+    """Start a part's notebook afresh: (the new copy, where the old one was kept, None if there was none)."""
+    source = root / find_place(word, root).notebook
+    copy = readers_copy(source, root)
+    aside = None
+    if json.loads(copy.read_text(encoding="utf-8")) != cleared(json.loads(source.read_text(encoding="utf-8"))):
+        moment = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+        aside = root / "my" / "aside" / f"{copy.stem}.{moment}.ipynb"
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        copy.replace(aside)
+        copy = readers_copy(source, root)
+    return copy, aside
+
+
+def lab_settings(root: Path) -> Path:
+    """JupyterLab's settings for the book: no news pop-up, no call home. Kept in my/, out of the reader's own configuration."""
+    path = root / "my" / "lab" / "overrides.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    notes = {"fetchNews": "false", "checkForUpdates": False}
+    path.write_text(json.dumps({"@jupyterlab/apputils-extension:notification": notes}, indent=1) + "\n", encoding="utf-8")
+    return path.parent
+
+
+def lab_url(notebook: Path, place: Place | None, root: Path) -> str:
+    """Address of a notebook inside JupyterLab, at a part of it."""
+    return "/lab/tree/" + quote(notebook.relative_to(root).as_posix()) + (f"#cell-id={quote(place.cell)}" if place else "")
+
+
+def lab_command(url: str, *, browser: bool, root: Path) -> list[str]:
+    """The command that starts JupyterLab on the book.
+
+    Its extension (lab/) shows the contents panel and goes to the part: JupyterLab by itself ignores the part when the address opens the notebook.
+    """
+    return [
+        *(sys.executable, "-m", "jupyterlab"),
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url={url}",
+        f"--LabApp.app_settings_dir={lab_settings(root)}",
+        f"--LabApp.extra_labextensions_path={Path(__file__).with_name('lab')}",
+        *([] if browser else ["--no-browser"]),
+        *_as_root(),
+    ]
+
+
+def open_book(word: str | None, *, browser: bool, root: Path) -> int:
+    """Open the reader's copy in JupyterLab at a part; ends when the server does."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ValueError("JupyterLab is not installed here; `python3 book.py` installs it and opens the book")
+    place = find_place(word, root) if word else None
+    notebooks = sorted(root.glob("chapters/*.ipynb"))
+    if not notebooks:
+        raise ValueError("chapters/ holds no notebook; fetch the book's repository again")
+    copies = {path.name: readers_copy(path, root) for path in notebooks}
+    chosen = copies[Path(place.notebook).name] if place else next(iter(copies.values()))
+    return subprocess.call(lab_command(lab_url(chosen, place, root), browser=browser, root=root))
+
+
+def _as_root() -> list[str]:
+    """JupyterLab refuses to run as root unless told; in a container or on a rented machine root is who one is."""
+    return ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

@@ -1,0 +1,6 @@
+"""Workings: a calculation on paper, with everything a reader needs to check it. What the `threeloops` command prints.
+
+working         inputs, formulas with the numbers put in, results, assumptions, sources
+roofline, memory, allreduce, kv     one calculation each
+sources         the audit list of the catalogue
+"""

@@ -1,0 +1,60 @@
+"""`threeloops allreduce`: what a collective costs."""
+
+from threeloops.collective_algorithms import is_pipelined
+from threeloops.collective_limits import lower_bound, optimal_chunks
+from threeloops.collectives import SIZE_MEANS, bus_factor, collective_time
+from threeloops.units import fmt
+from threeloops.workings.working import Line, Working, plain
+
+SOURCES = (
+    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (the algorithms and the α–β model)",
+    "Patarasuk, Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (ring, lower bound)",
+    "NVIDIA nccl-tests, doc/PERFORMANCE.md (algbw, busbw)",
+)
+
+
+def working(*, op: str, algorithm: str, size_bytes: float, ranks: int, alpha_s: float, bytes_per_s_one_way: float, link: str) -> Working:
+    """One collective by one algorithm, with both of NCCL's bandwidths and the bound that nothing gets below."""
+    network = {"size_bytes": size_bytes, "ranks": ranks, "alpha_s": alpha_s, "bytes_per_s_one_way": bytes_per_s_one_way}
+    chunks = None
+    if is_pipelined(op=op, algorithm=algorithm):
+        chunks = optimal_chunks(op=op, algorithm=algorithm, **network) if alpha_s else 1  # type: ignore[arg-type]
+    time = collective_time(op=op, algorithm=algorithm, chunks=chunks, **network)  # type: ignore[arg-type]
+    bound = lower_bound(op=op, **network)  # type: ignore[arg-type]
+    factor = bus_factor(op=op, ranks=ranks)
+    rate, total, algbw = plain(bytes_per_s_one_way), plain(time.total_s), time.algbw_bytes_per_s
+    lines = [
+        Line(name="latency", formula="steps × α", numbers=f"{time.steps} × {plain(alpha_s)}", value=time.latency_s, unit="s"),
+        Line(
+            name="bandwidth",
+            formula="bytes one after the other / B",
+            numbers=f"{plain(time.bandwidth_s * bytes_per_s_one_way)} / {rate}",
+            value=time.bandwidth_s,
+            unit="s",
+        ),
+        Line(name="time", formula="latency + bandwidth", numbers=f"{plain(time.latency_s)} + {plain(time.bandwidth_s)}", value=time.total_s, unit="s"),
+    ]
+    if time.total_s:
+        lines += [
+            Line(name="algbw", formula="S / time", numbers=f"{plain(size_bytes)} / {total}", value=algbw, unit="B/s"),
+            Line(name="busbw", formula="algbw × bus factor", numbers=f"{plain(algbw)} × {plain(factor)}", value=time.busbw_bytes_per_s, unit="B/s"),
+        ]
+    return Working(
+        title=f"{op} among {ranks} ranks, {algorithm}",
+        inputs={
+            "S": f"{fmt(size_bytes, 'B')}: {SIZE_MEANS[op]}",
+            "link": f"{fmt(bytes_per_s_one_way, 'B/s')} one way ({link})",
+            "α": f"{fmt(alpha_s, 's')} per step",
+            "steps": f"{time.steps}" + (f", in {time.chunks} chunks" if chunks else ""),
+            "sent per rank": fmt(time.sent_bytes_per_rank, "B"),
+        },
+        lines=tuple(lines),
+        conclusion=f"{fmt(time.total_s, 's')}; no algorithm takes less than {fmt(bound.at_least_s, 's')} on these links.",
+        assumes=(
+            "all ranks and links are equal and nothing else uses them",
+            "a link carries its full rate in each direction at once",
+            "adding numbers costs nothing",
+        ),
+        sources=SOURCES,
+        data={"sent_bytes_per_rank": time.sent_bytes_per_rank, "lower_bound_s": bound.at_least_s},
+    )

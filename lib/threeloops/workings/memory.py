@@ -1,0 +1,76 @@
+"""`threeloops memory`: what training holds on one GPU."""
+
+from threeloops.hardware import Part
+from threeloops.parameter_buckets import layers_on_stage
+from threeloops.training_fit import RankMemory, Training, largest_micro_batch, largest_rank_memory, largest_sequence
+from threeloops.training_recipes import Recipe, recipe_named
+from threeloops.units import fmt_bytes
+from threeloops.workings.working import Line, Working, plain
+
+
+def working(training: Training, *, micro_batch: int, sequence: int, part: Part | None, share: float) -> Working:
+    """The fullest stage of a training set-up, part by part; with an accelerator, the largest micro-batch and sequence that fit."""
+    memory = largest_rank_memory(training, micro_batch=micro_batch, sequence=sequence)
+    recipe = training.recipe if isinstance(training.recipe, Recipe) else recipe_named(training.recipe)
+    return Working(
+        title=f"Training memory of {training.model.name}, stage {memory.stage} of {training.pp}, per GPU",
+        inputs={
+            "recipe": f"{recipe.name}: {recipe.assumes}",
+            "parallel": f"dp {training.dp}, tp {training.tp}, pp {training.pp}, ep {training.ep}; ZeRO stage {training.zero_stage}",
+            "micro-batch": f"{micro_batch} × {sequence:,} tokens, {training.schedule}, {memory.in_flight:g} in flight",
+            "kernels": f"{training.kernels}, recompute {training.recompute}, dropout {'on' if training.dropout else 'off'}",
+        },
+        lines=tuple(_lines(training, memory, recipe)),
+        conclusion=_conclusion(training, memory, micro_batch=micro_batch, sequence=sequence, part=part, share=share),
+        assumes=("not counted: gradients of activations, communication buffers, workspace, fragmentation, the CUDA context",),
+        sources=(recipe.source, "Rajbhandari et al., 2020, arXiv:1910.02054 (ZeRO)", "Korthikanti et al., 2022, arXiv:2205.05198 (activations)"),
+        data={"stage": memory.stage},
+    )
+
+
+def _lines(training: Training, memory: RankMemory, recipe: Recipe) -> list[Line]:
+    """Every kind of bytes, then their sum."""
+    states, layers = memory.states, layers_on_stage(num_layers=training.model.num_layers, stage=memory.stage, pp=training.pp)
+    per_layer = memory.layer_activations_bytes / (memory.in_flight * layers)
+    each = recipe.hidden_matrices
+    rows = [
+        ("weights", "parameters held here × weight bytes", _held(states.weights_bytes, each.weight_bytes, recipe), states.weights_bytes),
+        ("gradients", "parameters held here × gradient bytes", _held(states.gradients_bytes, each.gradient_bytes, recipe), states.gradients_bytes),
+        ("optimiser", "parameters held here × (master + copy + moments)", _held(states.optimizer_bytes, each.optimizer_bytes, recipe), states.optimizer_bytes),
+        (
+            "activations of the layers",
+            "micro-batches in flight × layers × saved per layer",
+            f"{plain(memory.in_flight)} × {layers} × {plain(per_layer)}",
+            memory.layer_activations_bytes,
+        ),
+        (
+            "embedding and head",
+            "token look-up in flight + final norm, logits and loss",
+            f"{plain(memory.embedding_bytes)} + {plain(memory.head_bytes)}",
+            memory.embedding_bytes + memory.head_bytes,
+        ),
+        ("brought back by recompute", "one layer's full activations less what is stored of it", plain(memory.recomputed_bytes), memory.recomputed_bytes),
+        ("gathered weights", "ZeRO 3: whole layers at once", plain(memory.gathered_bytes), memory.gathered_bytes),
+    ]
+    lines = [Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True) for name, formula, numbers, value in rows if value]
+    total = " + ".join(plain(line.value) for line in lines)
+    return [*lines, Line(name="total", formula="sum", numbers=total, value=memory.total_bytes, unit="B", binary=True)]
+
+
+def _held(num_bytes: float, bytes_each: float, recipe: Recipe) -> str:
+    """Parameters × bytes where the recipe treats all parameters alike; else the sum as it is."""
+    return f"{plain(num_bytes / bytes_each)} × {bytes_each:g}" if recipe.uniform and bytes_each else plain(num_bytes)
+
+
+def _conclusion(training: Training, memory: RankMemory, *, micro_batch: int, sequence: int, part: Part | None, share: float) -> str:
+    needed = fmt_bytes(memory.total_bytes, base=2)
+    if part is None:
+        return f"The fullest stage needs {needed} per GPU."
+    usable = part.capacity_bytes() * share
+    verdict = "fits" if memory.total_bytes <= usable else "does not fit"
+    largest = largest_micro_batch(training, sequence=sequence, usable_bytes=usable)
+    longest = largest_sequence(training, micro_batch=micro_batch, usable_bytes=usable)
+    return (
+        f"{needed} {verdict} in {fmt_bytes(usable, base=2)} of {part.name}. "
+        f"Largest micro-batch at {sequence:,} tokens: {largest}. Longest sequence at micro-batch {micro_batch}: {longest:,} tokens."
+    )

@@ -1,0 +1,28 @@
+"""`threeloops sources`: every value of the catalogue with where it comes from."""
+
+from pathlib import Path
+
+from threeloops import hardware, model_catalogue
+from threeloops.facts import Fact
+
+
+def audit(*, key: str | None, overlay: str | Path | None) -> str:
+    """One line per value: part, fact, value with unit, the figure as printed, kind, date, address."""
+    parts = [key] if key in hardware.part_keys(overlay=overlay) else list(hardware.part_keys(overlay=overlay)) if key is None else []
+    models = [key] if key in model_catalogue.model_keys(overlay=overlay) else list(model_catalogue.model_keys(overlay=overlay)) if key is None else []
+    if not parts and not models:
+        hardware.part(str(key), overlay=overlay)  # refuses, naming near ones
+    rows = []
+    for name in parts:
+        for what, (fact, unit) in hardware.part(name, overlay=overlay).all_facts().items():
+            rows.append(f"{name}  {what} = {fact.value:.9g} {unit}  {_source(fact)}")
+    for name in models:
+        entry = model_catalogue.model_entry(name, overlay=overlay)
+        rows.append(f"{name}  config  {entry.checked}  {entry.title}  {entry.url}" + (f"  ({entry.note})" if entry.note else ""))
+        rows += [f"{name}  {what} = {fact.value:.9g}  {_source(fact)}" for what, fact in entry.published.items()]
+    return "\n".join(rows)
+
+
+def _source(fact: Fact) -> str:
+    note = f"  ({fact.note})" if fact.note else ""
+    return f"printed “{fact.printed}”  {fact.kind}  {fact.checked}  {fact.title}  {fact.url}{note}"

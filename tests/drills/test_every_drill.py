@@ -1,0 +1,130 @@
+"""What every drill must keep: a sensible answer, slips that can be told apart, a derivation that is the grade, and a count that agrees."""
+
+import itertools
+import math
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from threeloops.drills.answers import EXAMPLES
+from threeloops.drills.bank import DRILLS, FAMILIES
+from threeloops.drills.drill import Drill, seeded
+from threeloops.drills.judge import close, judge
+
+SEEDS, COUNTED_SEEDS = 1000, 50
+APART = 0.045  # two answers that are meant to be told apart differ by more than this in every draw
+
+every_drill = pytest.mark.parametrize("drill", DRILLS.values(), ids=DRILLS.keys())
+
+
+def draws(drill: Drill, seeds: int = SEEDS) -> list[object]:
+    return [drill.draw(seeded("test", str(seed), drill.key)) for seed in range(seeds)]
+
+
+def apart(one: float, two: float) -> bool:
+    return abs(one - two) > APART * max(abs(one), abs(two))
+
+
+def disagreements(drill: Drill) -> list[str]:
+    """Where the formula and the independent count differ by more than rounding, over scaled-down draws."""
+    found = []
+    for seed in range(COUNTED_SEEDS):
+        p = drill.small(random.Random(seed))
+        value, counted = drill.derive(p).value, drill.count(p)
+        if not math.isclose(value, counted, rel_tol=1e-9):
+            found.append(f"seed {seed}: {value} predicted, {counted} counted from {p}")
+    return found
+
+
+@every_drill
+def test_the_answer_is_a_sensible_number(drill: Drill) -> None:
+    for p in draws(drill):
+        value = drill.derive(p).value
+        assert math.isfinite(value)
+        assert value > 0
+
+
+@every_drill
+def test_every_slip_is_told_apart_in_every_draw(drill: Drill) -> None:
+    for p in draws(drill):
+        named = {"the answer": drill.derive(p).value} | {slip.key: slip.wrong(p) for slip in drill.slips}
+        for (one, a), (two, b) in itertools.combinations(named.items(), 2):
+            assert apart(a, b), f"{one} = {a} and {two} = {b} look alike in {p}"
+
+
+@every_drill
+def test_every_slip_is_named_when_it_is_made(drill: Drill) -> None:
+    for p in draws(drill, seeds=50):
+        for slip in drill.slips:
+            verdict = judge(drill, p, typed(drill, slip.wrong(p)))
+            assert verdict.slips == (slip.key,), f"{slip.key} was taken for {verdict.status} {verdict.slips}"
+
+
+def typed(drill: Drill, value: float) -> str:
+    return f"{value!r} {drill.unit}".strip()
+
+
+@every_drill
+def test_the_answer_is_right_in_every_draw(drill: Drill) -> None:
+    for p in draws(drill, seeds=50):
+        value = drill.derive(p).value
+        assert judge(drill, p, typed(drill, value)).right
+        assert judge(drill, p, typed(drill, value * (1 + 0.9 * drill.tolerance))).right
+        assert not judge(drill, p, typed(drill, value * (1 + 1.1 * drill.tolerance))).right
+
+
+@every_drill
+def test_the_independent_count_agrees(drill: Drill) -> None:
+    assert not disagreements(drill)
+
+
+@every_drill
+def test_replacing_the_formula_by_any_slip_would_be_noticed(drill: Drill) -> None:
+    for slip in drill.slips:
+        wrong = replace(drill, derive=lambda p, slip=slip: replace(drill.derive(p), value=slip.wrong(p)))
+        assert disagreements(wrong), f"nobody would notice if {slip.key} were the reference"
+
+
+def evaluated(substitution: str) -> float:
+    """The value of a printed substitution: arithmetic signs as people write them."""
+    source = substitution.replace("×", "*").replace("÷", "/").replace("−", "-").replace("²", "**2")
+    source = re.sub(r"(?<=\d),(?=\d)", "", source)  # 1,960 is one number; max(a, b) keeps its comma
+    assert re.fullmatch(r"[-+*/(). 0-9eEmaxinlogcfr_,]*", source), f"{substitution!r} is not plain arithmetic"
+    functions = {name: getattr(math, name) for name in ("ceil", "log2", "floor")} | {"min": min, "max": max}
+    return float(eval(source, {"__builtins__": {}}, functions))
+
+
+@every_drill
+def test_the_derivation_ends_in_the_graded_number(drill: Drill) -> None:
+    for p in draws(drill, seeds=50):
+        derivation = drill.derive(p)
+        assert evaluated(derivation.substitution) == pytest.approx(derivation.value, rel=1e-9)
+        assert derivation.formula
+        assert re.search(r"\d{4}", derivation.source), "a source has a year"
+
+
+@every_drill
+def test_the_question_states_unit_and_tolerance_and_leaks_nothing(drill: Drill) -> None:
+    for p in draws(drill, seeds=50):
+        asked = drill.ask(p)
+        assert "counts as right" in asked
+        value = drill.derive(p).value
+        figures = [float(figure.replace(",", "")) for figure in re.findall(r"\d[\d,]*\.?\d*", drill.prompt(p).replace(", ", "  "))]
+        assert not any(close(figure, value, 1e-6) for figure in figures), f"the answer stands in its question: {asked}"
+
+
+@every_drill
+def test_the_definition_is_complete(drill: Drill) -> None:
+    assert drill.unit in EXAMPLES
+    assert drill.loop in ("inner", "training", "product")
+    assert len(drill.slips) >= 4
+    assert len({slip.key for slip in drill.slips}) == len(drill.slips)
+    assert all(slip.story.endswith(".") or slip.story.endswith("?") for slip in drill.slips)
+    assert 20 <= drill.target_s <= 300
+    assert set(drill.prerequisites) <= set(DRILLS)
+
+
+def test_no_key_is_used_twice() -> None:
+    assert sum(len(drills) for drills in FAMILIES.values()) == len(DRILLS)

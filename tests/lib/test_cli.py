@@ -1,0 +1,233 @@
+"""The command, asked as a stranger would: every answer against arithmetic done by hand, every mistake answered in one sentence."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from threeloops.cli import main
+from threeloops.drills.answers import parse
+
+
+def answers(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    """What `threeloops … --json` prints, with the values of its lines pulled up."""
+    assert main([*command.split(), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    return printed | {name: line["value"] for name, line in printed["results"].items()}
+
+
+# Twenty questions; the figures on the right were worked out on paper, from published shapes and rates, not by the library.
+QUESTIONS = [
+    # Llama 3 8B: 2 × 32 layers × 8 KV heads × 128 × 2 B = 131,072 B; × 8,192 tokens = 2^30.
+    ("kv --model llama-3-8b --tokens 8192 --dtype bf16", "bytes_per_token", 131_072),
+    ("kv --model llama-3-8b --tokens 8192 --dtype bf16", "32 layers, full", 2**30),
+    # Llama 3 70B: 2 × 80 × 8 × 128 × 2 = 327,680 B; on 8 ranks one KV head each.
+    ("kv --model llama-3-70b --tokens 1000 --dtype bf16 --tp 8", "80 layers, full, each of 8 ranks", 40_960_000),
+    # Sixteen ranks and 8 KV heads: each head on two ranks, so no rank holds less than one head.
+    ("kv --model llama-3-70b --tokens 1000 --dtype bf16 --tp 16", "80 layers, full, each of 16 ranks", 40_960_000),
+    # Llama 2 7B, no grouping: 2 × 32 × 32 × 128 × 2 = 524,288 B.
+    ("kv --model llama-2-7b --tokens 1 --dtype bf16", "bytes_per_token", 524_288),
+    # DeepSeek-V3: 61 layers × (512 + 64) × 2 = 70,272 B, whatever tp is.
+    ("kv --model deepseek-v3 --tokens 1 --dtype bf16 --tp 8", "bytes_per_token", 70_272),
+    # Qwen2.5 7B in fp8: 2 × 28 × 4 × 128 × 1 = 28,672 B.
+    ("kv --model qwen2.5-7b --tokens 1 --dtype fp8", "bytes_per_token", 28_672),
+    # Gemma 2 9B at 8,192: 21 windowed layers of 4,096 and 21 full ones, 2 × 8 × 256 × 2 = 8,192 B each: 21 × 8,192 × 12,288.
+    ("kv --model gemma-2-9b --tokens 8192 --dtype bf16", "one request", 2_113_929_216),
+    # 100 tokens in blocks of 16 are 7 blocks: 112 × 131,072 × 10 requests.
+    ("kv --model llama-3-8b --tokens 100 --batch 10 --dtype bf16 --allocator vllm-paged --block 16", "reserved by vllm-paged", 146_800_640),
+    # Llama 3 8B has 8,030,261,248 parameters; twice that in bytes.
+    ("kv --model llama-3-8b --tokens 8192 --dtype bf16 --hardware h100-sxm5 --weights bf16", "weights per GPU", 16_060_522_496),
+    # Ring of 8 with 14 GB on A100's 300 GB/s one way: 2 × 7/8 × 14 / 300 = 0.0816667 s.
+    ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s", "time", 24.5e9 / 300e9),
+    ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s", "busbw", 300e9),
+    # 100 Gbit/s is 12.5 GB/s: 24.5 / 12.5 = 1.96 s.
+    ("allreduce --size 14GB --ranks 8 --bandwidth 100Gbit/s --alpha 0s", "time", 1.96),
+    # Ring of 1,024 with 1 MB: 2,046 steps of 5 us = 10.23 ms, and 2 × 1023/1024 × 1e6 / 50e9 = 0.03996 ms.
+    ("allreduce --size 1MB --ranks 1024 --bandwidth 50GB/s --alpha 5us", "latency", 0.01023),
+    # The same by halving and doubling: 20 steps.
+    ("allreduce --size 1MB --ranks 1024 --bandwidth 50GB/s --alpha 5us --algorithm halving-doubling", "latency", 100e-6),
+    # Reduce-scatter is one half of a ring all-reduce: 7/8 × 14 / 300.
+    ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s --op reduce-scatter", "time", 12.25e9 / 300e9),
+    # 4096³ GEMM in bf16: N/3 FLOP per byte.
+    ("roofline --gemm 4096 4096 4096 --hardware h100-sxm5 --dtype bf16", "arithmetic intensity", 4096 / 3),
+    # A100 40 GB: 312 TFLOP/s over 1,555 GB/s.
+    ("roofline --gemm 1 4096 4096 --hardware a100-sxm4-40gb --dtype bf16", "ridge point", 200.643),
+    # Llama 2 7B, 6,738,415,616 parameters, pure bf16 (2 + 2 + 4 bytes), nothing sharded: optimiser 4 bytes each.
+    (
+        "memory --model llama-2-7b --recipe pure-bf16 --zero 0 --micro-batch 1 --sequence 2048 --kernels fused --recompute full",
+        "optimiser",
+        26_953_662_464,
+    ),
+    # The same at ZeRO-1 on 64 ranks by the ZeRO paper's recipe: 12 bytes each, over 64.
+    (
+        "memory --model llama-2-7b --recipe zero-paper --zero 1 --dp 64 --micro-batch 1 --sequence 2048 --kernels fused --recompute full",
+        "optimiser",
+        6_738_415_616 * 12 / 64,
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "asked", "by_hand"), QUESTIONS, ids=[f"{command.split()[0]}-{asked}" for command, asked, _ in QUESTIONS])
+def test_twenty_questions(command: str, asked: str, by_hand: float, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answers(command, capsys)[asked] == pytest.approx(by_hand, rel=1e-5)
+
+
+def test_how_many_conversations_fit_beside_the_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    # 81,559 MiB × 0.9 = 76,968,728,986 B; less 16,060,522,496 of weights leaves 60,908,206,490: 56 GiB and a bit.
+    main(["kv", "--model", "llama-3-8b", "--tokens", "8192", "--dtype", "bf16", "--hardware", "h100-sxm5", "--weights", "bf16", "--share", "0.9"])
+    assert "56 such requests fit" in capsys.readouterr().out
+
+
+EVERY_COMMAND = [
+    *sorted({command for command, _, _ in QUESTIONS}),
+    "roofline --model llama-3-8b --hardware h200-sxm --dtype bf16 --phase prefill --tokens 512 --launch 5us",
+    "roofline --model mixtral-8x7b --hardware h100-sxm5 --dtype bf16 --batch 4 --tokens 300",
+    "roofline --model deepseek-v3 --hardware h200-sxm --dtype fp8 --batch 4 --tokens 300",
+    "allreduce --size 1MB --ranks 6 --bandwidth 50GB/s --alpha 5us --op broadcast --algorithm pipelined-tree",
+    "memory --model llama-3-70b --recipe megatron --zero 1 --dp 8 --tp 8 --pp 5 --sp --micro-batch 1 --sequence 4096 --kernels fused "
+    "--recompute selective --micro-batches 16 --hardware h100-sxm5 --share 0.9",
+]
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command.split()) == 0
+    text = capsys.readouterr().out
+    steps = re.findall(r"^    = .*\n    = (.*)\n    = (\S+).*$", text, re.MULTILINE)
+    assert steps, text
+    for numbers, result in steps:
+        source = numbers.replace("×", "*").replace(",", "").replace("max(", "max(0,") if "max" not in numbers else numbers.replace("×", "*")
+        if "max" in numbers:  # commas part the arguments there, and no thousands
+            source = re.sub(r"(?<=\d),(?=\d{3}\b)", "", numbers)
+        value = eval(source, {"__builtins__": {}, "max": max})
+        assert float(result.replace(",", "")) == pytest.approx(value, rel=1e-5, abs=1e-12), f"{numbers} is not {result}"
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("kv --model llama-3-9b --tokens 10 --dtype bf16", "model='llama-3-9b' is not known; did you mean 'llama-3-8b'"),
+        ("kv --model llama-3-8b --tokens 10 --dtype bf17", "dtype='bf17' is not known; did you mean 'bf16'"),
+        ("kv --model llama-3-8b --tokens 0 --dtype bf16 --hardware h100-sxm5 --weights bf16", "tokens=0 must be"),
+        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100 --weights bf16", "part='h100' is not known; did you mean 'h100-"),
+        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100-sxm5", "--weights bf16"),
+        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --tp 3", "tp=3 must divide num_heads=32; try tp in {1, 2, 4"),
+        ("kv --model /nowhere/config.json --tokens 10 --dtype bf16", "/nowhere/config.json"),
+        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --catalog /nowhere.toml", "'/nowhere.toml' cannot be read"),
+        ("allreduce --size 14 --ranks 8 --link nvlink-3 --alpha 0s", "14 of what"),
+        ("allreduce --size 14Gb --ranks 8 --link nvlink-3 --alpha 0s", "bits or bytes"),
+        ("allreduce --size 14GB --ranks 8 --alpha 0s", "give the link by name"),
+        ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s --algorithm rings", "algorithm='rings' is not known; did you mean 'ring'"),
+        ("roofline --hardware v100-sxm2-32gb --dtype bf16 --gemm 1 1 1", "v100-sxm2-32gb has no dense bf16 peak"),
+        ("roofline --hardware h100-sxm5 --dtype bf16", "say what runs"),
+        ("roofline --hardware jetson-agx-orin-64gb --dtype int8 --gemm 1 1 1", "needs engine in"),
+        ("memory --model llama-3-8b --recipe adam --zero 0 --micro-batch 1 --sequence 64 --kernels fused --recompute none", "recipe='adam' is not known"),
+        ("sources h100", "part='h100' is not known"),
+        ("open nowhere", "no part is called 'nowhere'"),
+        ("drill astrology", "topic='astrology' is not known"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_and_code_2(command: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command.split()) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("command", ["", "kv", "kv --tokens x", "memory --zero 4", "fly"])
+def test_a_misspelt_command_line_too(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(command.split())
+    assert end.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_no_mistake_ends_in_a_traceback() -> None:
+    done = subprocess.run([sys.executable, "-m", "threeloops.cli", "kv", "--model", "nope", "--tokens", "1", "--dtype", "bf16"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+MINE = """
+[sources.me]
+title = "My own machine, measured"
+url = "https://example.org/mine"
+checked = 2026-11-21
+[parts.my-card]
+name = "My card"
+vendor = "Me"
+[parts.my-card.facts]
+memory_bytes = { value = 1e9, printed = "1GB", kind = "measured", source = "me" }
+memory_bytes_per_s = { value = 1e11, printed = "100 GB/s", kind = "measured", source = "me" }
+[parts.my-card.peaks]
+bf16 = { value = 5e12, printed = "5", kind = "measured", source = "me" }
+"""
+
+
+def test_a_readers_own_part_works_by_flag_and_by_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(MINE)
+    command = "roofline --gemm 64 64 64 --hardware my-card --dtype bf16"
+    assert answers(f"{command} --catalog {mine}", capsys)["ridge point"] == 50
+    monkeypatch.setenv("THREELOOPS_CATALOG", str(mine))
+    assert answers(command, capsys)["ridge point"] == 50
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (MINE.replace('kind = "measured", source = "me" }\n[parts.my-card.peaks]', 'source = "me" }\n[parts.my-card.peaks]'), "'kind' is missing"),
+        (MINE.replace("bf16 =", "bf61 ="), "'bf61' is not known; did you mean 'bf16'"),
+        (MINE.replace('source = "me" }\n[parts.my-card.peaks]', 'source = "you" }\n[parts.my-card.peaks]'), "source='you' is not known"),
+        (MINE + "oops", "is not TOML"),
+        (MINE.replace('"measured"', '"guess"'), "kind='guess' is not known"),
+        (MINE.replace("value = 5e12", 'value = "5e12"'), "value='5e12' must be a number"),
+    ],
+)
+def test_a_readers_broken_catalogue_is_refused_with_its_place(broken: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(broken)
+    assert main(["roofline", "--gemm", "1", "1", "1", "--hardware", "my-card", "--dtype", "bf16", "--catalog", str(mine)]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_model_from_a_config_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # A tiny Llama: 2 layers × 2 KV heads × 4 wide × 2 (key, value) × 2 B = 64 B per token.
+    config = {
+        "model_type": "llama",
+        "hidden_size": 16,
+        "hidden_act": "silu",
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 100,
+        "max_position_embeddings": 64,
+        "tie_word_embeddings": False,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert answers(f"kv --model {tmp_path} --tokens 1 --dtype bf16", capsys)["bytes_per_token"] == 64
+
+
+def test_sources_lists_every_value_with_its_address(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sources", "h100-sxm5"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert any(row.startswith("h100-sxm5  peaks.bf16 = 9.894e+14 FLOP/s") for row in rows)
+    assert all("http" in row or "doi" in row or "arXiv" in row for row in rows)
+
+
+def test_the_doctor_says_what_the_book_does_without() -> None:
+    from threeloops import doctor
+
+    findings = {finding.name: finding for finding in doctor.findings(look_up=lambda package: "" if package == "torch" else "1.0")}
+    assert findings["torch"].found == ""
+    assert "recorded results" in findings["torch"].without
+    assert "torch" in doctor.report()
+
+
+def test_quantities_on_the_command_line_are_read_as_drills_read_them() -> None:
+    assert parse("14GB", like="B").value == 14e9
