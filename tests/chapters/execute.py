@@ -1,0 +1,96 @@
+"""Execute chapters the way they are committed: clean kernel, figures kept, nothing that changes from run to run.
+
+python tests/chapters/execute.py chapters/1_inner_loop.ipynb     executes in place
+"""
+
+import copy
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+Notebook = Any  # nbformat's own type is a dict with attributes
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 300  # per cell
+KEPT_MIME = ("text/plain", "image/png", "text/html", "text/markdown")
+MEASURED = re.compile(r"(?<=measured ).*")
+
+
+def parts(notebook: Notebook) -> list[tuple[str, Notebook]]:
+    """(heading, notebook of that part alone); what stands before the first part belongs to it in name only."""
+    found: list[tuple[str, Notebook]] = []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and cell.source.startswith(("# ", "## ")):
+            alone = copy.copy(notebook)
+            alone.cells = []
+            found.append((cell.source.splitlines()[0].lstrip("# "), alone))
+        found[-1][1].cells.append(cell)
+    return found
+
+
+def executed(notebook: Notebook) -> Notebook:
+    """The notebook run from a clean kernel at the book's root; an error in a cell ends in an exception that shows it."""
+    fresh = copy.deepcopy(notebook)
+    NotebookClient(fresh, timeout=LIMIT_S, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
+    return stripped(fresh)
+
+
+def stripped(notebook: Notebook) -> Notebook:
+    """Without widget state, timestamps, execution metadata and mime types that only a live kernel can show."""
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    count = 0
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        cell.metadata.pop("execution", None)
+        count += 1
+        cell.execution_count = count
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = count
+            if "data" in output:
+                output.data = {mime: value for mime, value in output.data.items() if mime in KEPT_MIME}
+    return notebook
+
+
+def rounded_text(notebook: Notebook) -> dict[str, list[str]]:
+    """Cell id -> its printed text, with measured values masked and numbers rounded to three figures."""
+    return {cell.id: [_rounded(text) for text in _texts(cell)] for cell in notebook.cells if cell.cell_type == "code"}
+
+
+def pictures(notebook: Notebook) -> dict[str, int]:
+    """Cell id -> how many pictures it shows."""
+    return {cell.id: sum("image/png" in output.get("data", {}) for output in cell.outputs) for cell in notebook.cells if cell.cell_type == "code"}
+
+
+def _texts(cell: Any) -> list[str]:
+    found = []
+    for output in cell.outputs:
+        if output.output_type == "stream" and output.name == "stdout":
+            found.append(output.text)
+        elif "text/plain" in output.get("data", {}) and "image/png" not in output.data:
+            found.append(output.data["text/plain"])
+    return ["".join(found)] if found else []
+
+
+def _rounded(text: str) -> str:
+    masked = MEASURED.sub("…", text)
+    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda figure: f"{float(figure[0]):.3g}", masked)
+
+
+def main(paths: list[str]) -> None:
+    for name in paths:
+        path = Path(name)
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.write(executed(notebook), path)
+        print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

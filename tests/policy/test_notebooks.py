@@ -1,0 +1,124 @@
+"""How chapters are kept: short cells, unique headings, words as ids, numbers bound, nothing that changes from run to run."""
+
+import importlib
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CHAPTERS = sorted(ROOT.glob("chapters/*.ipynb"))
+every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=[path.stem for path in CHAPTERS])
+
+UNIT = r"(?:[kMGTP]?i?B(?:/s|/token)?|[kMGTPE]?FLOP(?:/s|/B)?|[mµn]?s\b(?!\w)|%|percent|[kMGT]bit/s|W\b|GHz|MHz)"
+QUANTITY = re.compile(rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)[  ]({UNIT})(?!\w)")
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def source(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
+def bare(markdown: str) -> str:
+    """Markdown without code, formulas and link targets."""
+    return re.sub(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$\n]*\$|\]\([^)]*\)", " ", markdown, flags=re.DOTALL)
+
+
+def test_there_are_chapters() -> None:
+    assert CHAPTERS
+
+
+@every_chapter
+def test_code_cells_are_short(path: Path) -> None:
+    long = {cell["id"]: source(cell).count("\n") + 1 for cell in cells(path) if cell["cell_type"] == "code" and source(cell).count("\n") >= 15}
+    assert not long
+
+
+@every_chapter
+def test_headings_are_one_tree_and_unique(path: Path) -> None:
+    headings = [line for cell in cells(path) if cell["cell_type"] == "markdown" for line in source(cell).splitlines() if re.match(r"#+ ", line)]
+    assert sum(line.startswith("# ") for line in headings) == 1
+    assert len(set(headings)) == len(headings)
+    levels = [len(line.split()[0]) for line in headings]
+    assert all(deeper <= level + 1 for level, deeper in itertools.pairwise(levels)), "a heading level is skipped"
+    assert all(re.search(r" · \d+ min$", line) for line in headings if line.startswith("## ")), "a part's heading ends with its minutes"
+
+
+@every_chapter
+def test_cells_have_words_for_ids(path: Path) -> None:
+    ids = [cell["id"] for cell in cells(path)]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z][a-z0-9-]+", name) for name in ids)
+
+
+@every_chapter
+def test_nothing_is_stored_that_changes_from_run_to_run(path: Path) -> None:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert set(notebook["metadata"]) <= {"kernelspec", "language_info"}
+    assert notebook["metadata"]["language_info"] == {"name": "python"}
+    assert not [cell["id"] for cell in notebook["cells"] if "execution" in cell["metadata"]]
+    assert path.stat().st_size < 4_000_000
+    assert "application/vnd.jupyter.widget" not in path.read_text(encoding="utf-8")
+
+
+@every_chapter
+def test_no_error_is_committed_and_every_code_cell_was_run(path: Path) -> None:
+    for cell in cells(path):
+        if cell["cell_type"] == "code":
+            assert cell["execution_count"], cell["id"]
+            assert not [output for output in cell["outputs"] if output["output_type"] == "error" or output.get("name") == "stderr"], cell["id"]
+
+
+@every_chapter
+def test_every_picture_says_in_words_what_it_shows(path: Path) -> None:
+    for cell in cells(path):
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                words = "".join(output["data"].get("text/plain", ""))
+                assert len(words.split()) >= 8, f"{cell['id']}: the picture's text is {words!r}"
+
+
+def names() -> dict[str, Any]:
+    """What a binding may use: the library's modules."""
+    modules = ("hardware", "kernels", "roofline", "transformer", "model_catalogue", "kv_cache", "collectives", "memory", "units", "parameters", "dtypes")
+    return {name: importlib.import_module(f"threeloops.{name}") for name in modules}
+
+
+def printed_digits(figure: str) -> float:
+    """The largest error that rounding to the printed figure allows, relative."""
+    digits = figure.replace(",", "")
+    value = float(digits)
+    decimals = len(digits.partition(".")[2])
+    zeros = 0 if decimals else len(digits) - len(digits.rstrip("0"))
+    return 0.5 * 10.0 ** (zeros - decimals) / value * 1.001
+
+
+@every_chapter
+def test_numbers_in_sentences_are_bound_or_given(path: Path) -> None:
+    for cell in cells(path):
+        if cell["cell_type"] != "markdown":
+            continue
+        allowed = {*cell["metadata"].get("numbers", {}), *cell["metadata"].get("givens", [])}
+        found = {f"{number} {unit}" for number, unit in QUANTITY.findall(bare(source(cell)))}
+        assert found <= allowed, f"{cell['id']}: {sorted(found - allowed)} stand in a sentence without a binding"
+
+
+@every_chapter
+def test_bound_numbers_are_what_the_library_says(path: Path) -> None:
+    for cell in cells(path):
+        for figure, expression in cell["metadata"].get("numbers", {}).items():
+            number = figure.split()[0]
+            assert number in source(cell), f"{cell['id']} binds {figure!r}, which it does not contain"
+            value = eval(expression, names())
+            assert float(number.replace(",", "")) == pytest.approx(value, rel=printed_digits(number)), f"{cell['id']}: {figure} is {value}"
+
+
+def test_the_search_for_numbers_finds_them() -> None:
+    assert QUANTITY.findall("it takes 3.5 ms, 1,024 GiB/s, 12 % and 2,731 FLOP/B") == [("3.5", "ms"), ("1,024", "GiB/s"), ("12", "%"), ("2,731", "FLOP/B")]
+    assert not QUANTITY.findall("32 heads, 8 requests, part 2, $3$")
