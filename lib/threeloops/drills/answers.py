@@ -114,6 +114,14 @@ def _factor(unit: str, like: str) -> float:
         raise UnreadableError(f"{unit!r} is not a unit that this book knows; give it like {EXAMPLES.get(like, like)}") from None
 
 
+def _printable(number: Real) -> bool:
+    """Whether a number can be written out at all: Python refuses str(10**5000)."""
+    try:
+        return abs(float(number)) < 1e300
+    except OverflowError:
+        return False
+
+
 def parse(written: object, *, like: str) -> Answer:
     """The answer in the base unit `like` ("B", "s", "FLOP/B", …; "" for a plain share or count).
 
@@ -130,7 +138,7 @@ def parse(written: object, *, like: str) -> Answer:
     example = EXAMPLES.get(like, like)
     if isinstance(written, bool) or not isinstance(written, str | Real):
         raise UnreadableError(f"an answer is a number with its unit, written like {example}, not a {type(written).__name__}")
-    if not isinstance(written, str) and not abs(written) < 1e300:  # type: ignore[operator]  # str(10**5000) is refused by Python itself
+    if not isinstance(written, str) and not _printable(written):
         raise UnreadableError(f"a number as large as this, or no number at all, cannot be an answer; write it like {example}")
     text = str(written).strip()
     if len(text) > 100:

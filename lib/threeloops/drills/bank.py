@@ -11,6 +11,17 @@ from threeloops.drills import (
     kv_paging,
     kv_serving,
     kv_sharing,
+    roofline,
+    roofline_decode,
+    roofline_flops,
+    roofline_times,
+    roofline_training,
+    training_activations,
+    training_experts,
+    training_fit,
+    training_memory,
+    training_sharding,
+    training_stages,
     training_traffic,
 )
 from threeloops.drills.drill import Drill
@@ -24,6 +35,15 @@ FAMILIES: dict[str, tuple[Drill, ...]] = {
         *training_traffic.DRILLS,
     ),
     "kv_cache": (*kv_cache.DRILLS, *kv_details.DRILLS, *kv_sharing.DRILLS, *kv_paging.DRILLS, *kv_serving.DRILLS),
+    "roofline": (*roofline.DRILLS, *roofline_times.DRILLS, *roofline_decode.DRILLS, *roofline_flops.DRILLS, *roofline_training.DRILLS),
+    "training_memory": (
+        *training_memory.DRILLS,
+        *training_fit.DRILLS,
+        *training_sharding.DRILLS,
+        *training_experts.DRILLS,
+        *training_activations.DRILLS,
+        *training_stages.DRILLS,
+    ),
 }
 DRILLS: dict[str, Drill] = {drill.key: drill for drills in FAMILIES.values() for drill in drills}
 

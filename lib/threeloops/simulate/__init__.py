@@ -2,6 +2,7 @@
 
 tiled_gemm, tiled_attention     bytes between a small fast memory and a large slow one
 sharding, in_flight             whose bytes lie on which rank; which micro-batches are alive
+block_tape                      tensors that wait for the backward pass
 network, ring, tree, two_trees, collectives, traffic    chunks that really walk from rank to rank
 step                            workers, a queue and a device, played on a clock
 block_allocator, cache_walk     a paged KV cache; every number that a rank must keep
