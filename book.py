@@ -32,7 +32,7 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # Linux builds of torch with
 LEVELS = ("drill", "book", "test")  # each contains the one before
 DISK_BYTES = {"drill": 3e8, "book": 2.5e9, "test": 2.5e9}
 CUDA_DISK_BYTES = 8e9
-SYSTEM_PACKAGES = {"chromium": "chromium"}  # program that a test needs -> Debian package
+SYSTEM_PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium"}  # program that a test needs -> Debian package
 
 
 def stop(sentence):
