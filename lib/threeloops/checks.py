@@ -11,7 +11,7 @@ ValueError: sequence=0 must be greater than 0
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 
 
@@ -60,6 +60,13 @@ def count(*, at_least: int = 1, **values: object) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
             raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}")
+
+
+def table(**values: object) -> None:
+    """Refuse what is not a table of names and values (a TOML table, a JSON object)."""
+    for name, value in values.items():
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name}={value!r} must be a table of names and values")
 
 
 def divides(*, part: str, part_value: int, whole: str, whole_value: int) -> None:

@@ -32,6 +32,20 @@ BITS = {
 PEAK_FORMATS = ("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "bf16_vector", "fp16_vector", "fp8", "fp6", "fp4", "int8", "int4")
 
 
+# The peak that a product of this storage format runs at, where its name is another.
+PEAK_OF = {"mxfp8": "fp8", "mxfp6": "fp6", "mxfp4": "fp4", "nvfp4": "fp4"}
+
+
+def peak_format(dtype: str) -> str:
+    """The name under which a part lists its peak for matrices stored in this format.
+
+    >>> peak_format("nvfp4"), peak_format("bf16")
+    ('fp4', 'bf16')
+    """
+    one_of(BITS, dtype=dtype)
+    return PEAK_OF.get(dtype, dtype)
+
+
 def bytes_per_element(dtype: str) -> float:
     """Bytes that one stored value of this format takes, its share of block scales included.
 

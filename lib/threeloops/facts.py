@@ -33,17 +33,20 @@ class Fact:
     note: str = ""
 
     def __post_init__(self) -> None:
-        checks.number(value=self.value)
+        checks.positive(value=self.value)
         checks.one_of(KINDS, kind=self.kind)
         if self.kind in ("derived", "estimate") and not self.note:
             raise ValueError(f"kind={self.kind!r} needs a note that shows the arithmetic or the reason")
-        if not self.url.startswith(("https://", "http://", "doi:", "arXiv:", "arxiv:")):
+        if not isinstance(self.checked, datetime.date):
+            raise ValueError(f"checked={self.checked!r} must be a date, like 2026-11-21 without quotation marks")
+        if not str(self.url).startswith(("https://", "http://", "doi:", "arXiv:", "arxiv:")):
             raise ValueError(f"url={self.url!r} must be a web address or a DOI")
 
 
 def read_fact(row: Mapping[str, Any], sources: Mapping[str, Any], *, where: str) -> Fact:
     """One row of a catalogue file as a Fact; a defect in the row is refused with its place."""
     try:
+        checks.table(fact=row, sources=sources)
         unknown = set(row) - {"value", "printed", "kind", "source", "note"}
         if unknown:
             raise ValueError(f"unknown field {sorted(unknown)[0]!r}; known: value, printed, kind, source, note")
@@ -52,6 +55,7 @@ def read_fact(row: Mapping[str, Any], sources: Mapping[str, Any], *, where: str)
             raise ValueError(f"{missing[0]!r} is missing; a fact needs value, printed, kind and source")
         checks.one_of(sources, source=row["source"])
         source = sources[row["source"]]
+        checks.table(**{str(row["source"]): source})
         return Fact(
             value=row["value"],
             printed=str(row["printed"]),
@@ -88,9 +92,24 @@ def read_overlay(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"catalogue {str(path)!r} is not TOML: {error}") from error
 
 
+TABLES = ("sources", "parts", "models", "convnets", "compute_capabilities")
+
+
+def _known_tables(content: dict[str, Any], name: str) -> dict[str, Any]:
+    """The content, once its outline is what a catalogue's must be."""
+    for table, rows in content.items():
+        try:
+            checks.one_of(TABLES, table=table)
+            checks.table(**{table: rows})
+            checks.table(**{f"{table}.{key}": row for key, row in rows.items()})
+        except ValueError as error:
+            raise ValueError(f"catalogue {name!r}: {error}") from error
+    return content
+
+
 def catalogue_files(overlay: str | Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file name, content) of every catalogue file; the reader's own overlay comes last, so that it wins."""
     yield from _shipped()
     path = overlay or os.environ.get(OVERLAY_VARIABLE)
     if path:
-        yield Path(path).name, read_overlay(path)
+        yield Path(path).name, _known_tables(read_overlay(path), str(path))

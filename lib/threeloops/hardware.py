@@ -106,7 +106,9 @@ class Part:
                 raise ValueError(f"{self.key} has one engine and one power mode; leave engine and power_mode out")
             return Engine(peaks=self.peaks, sparse_peaks=self.sparse_peaks)
         if engine is None or engine not in self.engines:
-            raise ValueError(f"{self.key} needs engine in {{{', '.join(self.engines)}}}, not {engine!r}")
+            example = next(iter(self.engines))
+            modes = f"{example} in power mode {next(iter(self.engines[example]))}"
+            raise ValueError(f"{self.key} needs engine in {{{', '.join(self.engines)}}}, not {engine!r}; for example {modes}")
         modes = self.engines[engine]
         if power_mode is None or power_mode not in modes:
             raise ValueError(f"{self.key} needs power_mode in {{{', '.join(modes)}}} for engine {engine!r}, not {power_mode!r}")
@@ -130,6 +132,7 @@ class Part:
 
 
 def _read_part(key: str, row: Mapping[str, Any], sources: Mapping[str, Any], family: str) -> Part:
+    checks.table(**{key: row})
     unknown = set(row) - {"name", "vendor", "facts", "peaks", "sparse_peaks", "engines"}
     if unknown:
         raise ValueError(f"{key}: unknown field {sorted(unknown)[0]!r}; known: name, vendor, facts, peaks, sparse_peaks, engines")
@@ -137,11 +140,13 @@ def _read_part(key: str, row: Mapping[str, Any], sources: Mapping[str, Any], fam
         raise ValueError(f"{key}: a part needs a name and a vendor")
 
     def facts(table: Mapping[str, Any], place: str, known: tuple[str, ...]) -> dict[str, Fact]:
+        checks.table(**{place: table})
         for name in table:
             checks.one_of(known, **{place.split(".")[-1]: name})
         return {name: read_fact(fact, sources, where=f"{place}.{name}") for name, fact in table.items()}
 
     def engine(rates: Mapping[str, Any], place: str) -> Engine:
+        checks.table(**{place: rates})
         return Engine(
             peaks=facts(rates.get("peaks", {}), f"{place}.peaks", PEAK_FORMATS),
             sparse_peaks=facts(rates.get("sparse_peaks", {}), f"{place}.sparse_peaks", PEAK_FORMATS),
@@ -180,8 +185,8 @@ def part(key: str, *, overlay: str | Path | None = None) -> Part:
     >>> part("h100-sxm")
     Traceback (most recent call last):
         ...
-    ValueError: part='h100-sxm' is not known; did you mean 'h100-sxm5'? `threeloops sources` lists all.
+    ValueError: part='h100-sxm' is not known; did you mean 'h100-sxm5'? `threeloops sources --keys` lists all.
     """
     rows = _rows(overlay)
-    checks.one_of(rows, see="`threeloops sources` lists all.", part=key)
+    checks.one_of(rows, see="`threeloops sources --keys` lists all.", part=key)
     return _read_part(key, *rows[key])

@@ -42,10 +42,12 @@ def _read_file(path: Path) -> tuple[Mapping[str, Any], str]:
         content = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{str(file)!r} cannot be read ({error.strerror}); give a config.json or the folder that holds one") from error
-    except ValueError as error:
-        raise ValueError(f"{str(file)!r} is not JSON: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{str(file)!r} is not UTF-8 text; give a config.json") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{str(file)!r} is not JSON: {str(error) or 'it is nested too deeply'}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{str(file)!r} holds a {type(content).__name__}, not an object with fields")
+        raise ValueError(f"{str(file)!r} holds no object with fields but {str(content)[:40]!r}; give a config.json")
     return content, path.name if path.is_dir() else path.stem
 
 

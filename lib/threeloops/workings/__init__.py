@@ -2,5 +2,6 @@
 
 working         inputs, formulas with the numbers put in, results, assumptions, sources
 roofline, memory, allreduce, kv     one calculation each
+flags           the flags of these, and from flags to a calculation
 sources         the audit list of the catalogue
 """

@@ -1,5 +1,6 @@
 """`threeloops allreduce`: what a collective costs."""
 
+from threeloops import units
 from threeloops.collective_algorithms import is_pipelined
 from threeloops.collective_limits import lower_bound, optimal_chunks
 from threeloops.collectives import SIZE_MEANS, bus_factor, collective_time
@@ -39,21 +40,23 @@ def working(*, op: str, algorithm: str, size_bytes: float, ranks: int, alpha_s: 
             Line(name="algbw", formula="S / time", numbers=f"{plain(size_bytes)} / {total}", value=algbw, unit="B/s"),
             Line(name="busbw", formula="algbw × bus factor", numbers=f"{plain(algbw)} × {plain(factor)}", value=time.busbw_bytes_per_s, unit="B/s"),
         ]
+    bounds = f"max({plain(bound.latency_s)}, {plain(bound.bandwidth_s)})"
+    lines.append(Line(name="lower bound", formula="max of ⌈log2 n⌉ × α and bus factor × S / B", numbers=bounds, value=bound.at_least_s, unit="s"))
     return Working(
-        title=f"{op} among {ranks} ranks, {algorithm}",
+        title=f"{op} among {units.counted(ranks, 'rank')}, {algorithm}",
         inputs={
             "S": f"{fmt(size_bytes, 'B')}: {SIZE_MEANS[op]}",
             "link": f"{fmt(bytes_per_s_one_way, 'B/s')} one way ({link})",
             "α": f"{fmt(alpha_s, 's')} per step",
-            "steps": f"{time.steps}" + (f", in {time.chunks} chunks" if chunks else ""),
-            "sent per rank": fmt(time.sent_bytes_per_rank, "B"),
+            "steps": f"{time.steps}" + (f", in {time.chunks} chunks (the fastest number)" if chunks else ""),
+            "sent": f"{fmt(time.sent_bytes_per_rank, 'B')} by the busiest rank",
         },
         lines=tuple(lines),
         conclusion=f"{fmt(time.total_s, 's')}; no algorithm takes less than {fmt(bound.at_least_s, 's')} on these links.",
         assumes=(
             "all ranks and links are equal and nothing else uses them",
             "a link carries its full rate in each direction at once",
-            "adding numbers costs nothing",
+            "adding numbers costs nothing; a tree hands the sum down after it has all of it",
         ),
         sources=SOURCES,
         data={"sent_bytes_per_rank": time.sent_bytes_per_rank, "lower_bound_s": bound.at_least_s},

@@ -1,12 +1,15 @@
 """`threeloops kv`: what a context costs in memory."""
 
-from threeloops import dtypes, kv_cache, units
+from dataclasses import dataclass, replace
+
+from threeloops import checks, dtypes, kv_cache, units
 from threeloops.hardware import Part
 from threeloops.kv_allocators import Allocator, InformationMinimum
 from threeloops.models import Attention, LatentAttention, Layer, Model
 from threeloops.parameters import model_parameters
-from threeloops.workings.working import Line, Working, plain
+from threeloops.workings.working import Line, Working, plain, share_of_memory
 
+NO_LIMIT = 10**13  # tokens: more than any memory holds
 SOURCES = (
     "Ainslie et al., 2023, arXiv:2305.13245 (grouped-query attention)",
     "DeepSeek-AI, 2024, arXiv:2405.04434, section 2.1 (latent attention)",
@@ -29,30 +32,42 @@ def _layer_line(layer: Layer, num_layers: int, *, tokens: int, element: float, t
         formula = "2 × layers × KV heads × head dim × bytes × tokens"
         numbers = f"2 × {num_layers} × {heads} × {attention.head_dim} × {width} × {readable}"
     per_token = kv_cache.layer_bytes_per_token(attention, bytes_per_element=element, tp=tp)
-    name = f"{num_layers} layers, {kind}" + (f", each of {tp} ranks" if tp > 1 else "")
+    name = f"{units.counted(num_layers, 'layer')}, {kind}" + (f", each of {tp} ranks" if tp > 1 else "")
     return Line(name=name, formula=formula, numbers=numbers, value=num_layers * readable * per_token, unit="B", binary=True)
 
 
-def working(
-    model: Model, *, tokens: int, batch: int, dtype: str, tp: int, allocator: Allocator | None, part: Part | None, weights_dtype: str | None, share: float
-) -> Working:
-    """The cache of `batch` requests of `tokens` tokens on each of `tp` ranks; with a part, how many such requests fit beside the weights."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What the cache has to share an accelerator with."""
+
+    part: Part
+    weights_dtype: str
+    share: float  # of the memory, that may be used
+
+
+def working(model: Model, *, tokens: int, batch: int, dtype: str, tp: int, allocator: Allocator | None, beside: Beside | None) -> Working:
+    """The cache of `batch` requests of `tokens` tokens on each of `tp` ranks; with an accelerator, how many such requests fit beside the weights."""
+    checks.count(tokens=tokens, batch=batch)
     element = dtypes.bytes_per_element(dtype)
-    lines = [_layer_line(layer, count, tokens=tokens, element=element, tp=tp) for layer, count in model.groups]
+    groups = _alike(model)
+    lines = [_layer_line(layer, count, tokens=tokens, element=element, tp=tp) for layer, count in groups]
     request = kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=element, tp=tp)
-    one_token = kv_cache.bytes_per_token(model, bytes_per_element=element, tp=tp)
+    first, next_one = (kv_cache.bytes_per_token(model, bytes_per_element=element, tp=tp, past_tokens=past) for past in (0, tokens))
     if len(lines) > 1:
         lines.append(_sum("one request", "sum over the layers", " + ".join(plain(line.value) for line in lines), request))
     if batch > 1:
         lines.append(_sum("all requests", "requests × one request", f"{batch} × {plain(request)}", batch * request))
-    kept, next_token = units.fmt_bytes(batch * request, base=2), units.fmt_bytes(one_token, base=2)
-    conclusion = f"{units.counted(batch, 'request')} of {tokens:,} tokens: {kept} per GPU. The first tokens cost {next_token} each."
+    growth = f"one more token costs {units.fmt_bytes(next_one, base=2)}" + (f" (the first ones {units.fmt_bytes(first, base=2)})" if first != next_one else "")
+    conclusion = f"{units.counted(batch, 'request')} of {tokens:,} tokens: {units.fmt_bytes(batch * request, base=2)} per GPU; {growth}."
     if allocator:
         reserved = kv_cache.reserved_bytes(model, tokens=tokens, bytes_per_element=element, allocator=allocator, tp=tp)
-        lines.append(_sum(f"reserved by {allocator.name}", "requests × slots held × bytes of a slot", f"{batch} × {plain(reserved)}", batch * reserved))
-    if part and weights_dtype:
-        fit_lines, conclusion = _fit(model, part, tokens=tokens, element=element, tp=tp, allocator=allocator, weights_dtype=weights_dtype, share=share)
+        lines.append(_sum(f"reserved by {allocator.name}", "requests × what it holds for one", f"{batch} × {plain(reserved)}", batch * reserved))
+    fits: dict[str, float] = {}
+    if beside:
+        fit_lines, fits, conclusion = _fit(model, beside, tokens=tokens, element=element, tp=tp, allocator=allocator or InformationMinimum())
         lines += fit_lines
+    if tokens > model.max_context:
+        conclusion += f" {model.name} was made for {model.max_context:,} tokens at most."
     return Working(
         title=f"KV cache of {model.name}",
         inputs={
@@ -60,33 +75,38 @@ def working(
             "requests": f"{batch:,}",
             "cache": f"{dtype}, {element:g} bytes per element",
             "tensor parallel": units.counted(tp, "rank"),
-            "layers": f"{model.num_layers}, of which {_describe(model)}",
+            "layers": f"{model.num_layers}: {', '.join(_describe(layer, count, tp) for layer, count in groups)}",
         }
-        | ({"accelerator": part.name} if part else {}),
+        | ({"accelerator": f"{beside.part.name}, {capacity_words(beside.part)}"} if beside else {}),
         lines=tuple(lines),
         conclusion=conclusion,
         assumes=(
             "the newest token is already cached; a windowed layer keeps min(tokens, window)",
             "no sharing between requests",
             "no scales beside the elements, unless the format has its own (nvfp4, mxfp8)",
+            *(("weights in one format, split evenly over the ranks; no activations, workspace or graphs: --share leaves room for them",) if beside else ()),
         ),
         sources=SOURCES,
-        data={"bytes_per_token": one_token},
+        data={"bytes_per_token": first, **fits},
     )
+
+
+def capacity_words(part: Part) -> str:
+    """How much memory a part has, and who says so."""
+    who = "as the driver reports it" if "usable_bytes" in part.facts else "by its datasheet"
+    return f"{units.fmt(part.capacity_bytes(), 'B', binary=True)} {who}"
 
 
 def _sum(name: str, formula: str, numbers: str, value: float) -> Line:
     return Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True)
 
 
-def _fit(
-    model: Model, part: Part, *, tokens: int, element: float, tp: int, allocator: Allocator | None, weights_dtype: str, share: float
-) -> tuple[list[Line], str]:
-    """How many such requests fit beside the weights."""
+def _fit(model: Model, beside: Beside, *, tokens: int, element: float, tp: int, allocator: Allocator) -> tuple[list[Line], dict[str, float], str]:
+    """How many such requests fit beside the weights: the working, the numbers for a script, the sentence."""
     parameters = model_parameters(model).total
-    weight_element = dtypes.bytes_per_element(weights_dtype)
+    weight_element = dtypes.bytes_per_element(beside.weights_dtype)
+    capacity, share = beside.part.capacity_bytes(), share_of_memory(beside.share)
     weights = parameters * weight_element / tp
-    capacity = part.capacity_bytes()
     free = capacity * share - weights
     lines = [
         _sum("weights per GPU", "parameters × bytes / ranks", f"{plain(parameters)} × {weight_element:g} / {tp}", weights),
@@ -94,19 +114,36 @@ def _fit(
     ]
     if free <= 0:
         needed, there = units.fmt_bytes(weights, base=2), units.fmt_bytes(capacity * share, base=2)
-        return lines, f"The weights alone need {needed} of {there}: raise tp, or store them in fewer bits."
-    used = allocator or InformationMinimum()
-    fits = kv_cache.largest_batch(model, tokens=tokens, free_bytes=free, bytes_per_element=element, allocator=used, tp=tp)
-    longest = kv_cache.longest_context(model, batch=1, free_bytes=free, bytes_per_element=element, allocator=used, tp=tp)
-    return lines, f"{fits:,} such requests fit on {part.name} beside the weights; one request alone could reach {longest:,} tokens."
+        return lines, {"fits": 0}, f"The weights alone need {needed} of {there}: raise tp, or store them in fewer bits."
+    most = kv_cache.reserved_bytes(model, tokens=tokens, bytes_per_element=element, allocator=allocator, tp=tp, peak=True)
+    fits = kv_cache.largest_batch(model, tokens=tokens, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp)
+    unbounded = replace(model, max_context=NO_LIMIT)
+    longest = kv_cache.longest_context(unbounded, batch=1, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp)
+    lines.append(_sum("one request at its largest", f"what {allocator.name} holds at most on the way", plain(most), most))
+    lines.append(
+        Line(
+            name="requests that fit", formula="left / one request at its largest, rounded down", numbers=f"{plain(free)} // {plain(most)}", value=fits, unit=""
+        )
+    )
+    limit = f", though the model was made for {model.max_context:,}" if longest > model.max_context else ""
+    sentence = f"{fits:,} such requests fit on {beside.part.name} beside the weights; a single one would have memory for {longest:,} tokens{limit}."
+    return lines, {"fits": fits, "longest_context_by_memory": longest}, sentence
 
 
-def _describe(model: Model) -> str:
-    words = []
+def _alike(model: Model) -> list[tuple[Layer, int]]:
+    """Groups of layers whose caches are alike, added up."""
+    found: dict[Attention | LatentAttention, tuple[Layer, int]] = {}
     for layer, count in model.groups:
-        attention = layer.attention
-        if isinstance(attention, Attention):
-            words.append(f"{count} with {attention.num_kv_heads} KV heads of {attention.head_dim}")
-        else:
-            words.append(f"{count} with a latent of {attention.kv_rank} + {attention.rope_head_dim}")
-    return ", ".join(words)
+        first, before = found.get(layer.attention, (layer, 0))
+        found[layer.attention] = (first, before + count)
+    return list(found.values())
+
+
+def _describe(layer: Layer, count: int, tp: int) -> str:
+    attention = layer.attention
+    if isinstance(attention, LatentAttention):
+        return f"{count} with a latent of {attention.kv_rank} + {attention.rope_head_dim}" + (", whole on every rank" if tp > 1 else "")
+    window = f", window {attention.window:,}" if attention.window else ""
+    heads = f"{count} with {attention.num_kv_heads} KV heads of {attention.head_dim}{window}"
+    copies = tp // attention.num_kv_heads
+    return heads + (f", each on {copies} ranks" if copies > 1 else "")

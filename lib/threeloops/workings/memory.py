@@ -5,7 +5,7 @@ from threeloops.parameter_buckets import layers_on_stage
 from threeloops.training_fit import RankMemory, Training, largest_micro_batch, largest_rank_memory, largest_sequence
 from threeloops.training_recipes import Recipe, recipe_named
 from threeloops.units import fmt_bytes
-from threeloops.workings.working import Line, Working, plain
+from threeloops.workings.working import Line, Working, plain, share_of_memory
 
 
 def working(training: Training, *, micro_batch: int, sequence: int, part: Part | None, share: float) -> Working:
@@ -13,7 +13,7 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
     memory = largest_rank_memory(training, micro_batch=micro_batch, sequence=sequence)
     recipe = training.recipe if isinstance(training.recipe, Recipe) else recipe_named(training.recipe)
     return Working(
-        title=f"Training memory of {training.model.name}, stage {memory.stage} of {training.pp}, per GPU",
+        title=f"Training memory of {training.model.name}, per GPU" + (f" of stage {memory.stage + 1} of {training.pp}, the fullest" if training.pp > 1 else ""),
         inputs={
             "recipe": f"{recipe.name}: {recipe.assumes}",
             "parallel": f"dp {training.dp}, tp {training.tp}, pp {training.pp}, ep {training.ep}; ZeRO stage {training.zero_stage}",
@@ -66,8 +66,10 @@ def _conclusion(training: Training, memory: RankMemory, *, micro_batch: int, seq
     needed = fmt_bytes(memory.total_bytes, base=2)
     if part is None:
         return f"The fullest stage needs {needed} per GPU."
-    usable = part.capacity_bytes() * share
+    usable = part.capacity_bytes() * share_of_memory(share)
     verdict = "fits" if memory.total_bytes <= usable else "does not fit"
+    if 0.9 * usable < memory.total_bytes <= usable:
+        verdict = "fits, with less than a tenth to spare for what is not counted,"
     largest = largest_micro_batch(training, sequence=sequence, usable_bytes=usable)
     longest = largest_sequence(training, micro_batch=micro_batch, usable_bytes=usable)
     return (

@@ -1,11 +1,14 @@
 """`threeloops roofline`: is this work limited by arithmetic, by memory traffic, or by launching it?"""
 
+from dataclasses import dataclass
+
 from threeloops import dtypes, kernels, roofline, transformer
 from threeloops.forward_step import MATRIX, Op, Step
 from threeloops.hardware import Part
-from threeloops.models import Model
+from threeloops.models import Attention, LatentAttention, Model, MoeMlp
+from threeloops.parameters import model_parameters
 from threeloops.roofline import Time, Work
-from threeloops.units import fmt, fmt_seconds, fmt_si
+from threeloops.units import fmt, fmt_bytes, fmt_seconds, fmt_si
 from threeloops.workings.working import Line, Working, plain
 
 SOURCES = ("Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785",)
@@ -15,8 +18,27 @@ ASSUMES = (
 )
 
 
-def _ridge_lines(part: Part, dtype: str) -> tuple[float, float, list[Line]]:
-    peak, bandwidth = part.peak_flops_per_s(dtype), part["memory_bytes_per_s"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """An accelerator, and which of its rates are asked for."""
+
+    part: Part
+    engine: str | None  # of a system on a chip
+    power_mode: str | None
+    launch_overhead_s: float
+
+    def peak_flops_per_s(self, dtype: str) -> float:
+        return self.part.peak_flops_per_s(dtypes.peak_format(dtype), engine=self.engine, power_mode=self.power_mode)
+
+    @property
+    def vector_flops_per_s(self) -> float | None:
+        """Of ordinary arithmetic, where the part lists it."""
+        rates = self.part.peaks or self.part.engines[str(self.engine)][str(self.power_mode)].peaks
+        return rates["fp32"].value if "fp32" in rates else None
+
+
+def _ridge_lines(machine: Machine, dtype: str) -> tuple[float, float, list[Line]]:
+    peak, bandwidth = machine.peak_flops_per_s(dtype), machine.part["memory_bytes_per_s"]
     ridge = roofline.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=bandwidth)
     return peak, bandwidth, [Line(name="ridge point", formula="peak / bandwidth", numbers=f"{plain(peak)} / {plain(bandwidth)}", value=ridge, unit="FLOP/B")]
 
@@ -46,11 +68,12 @@ def _time_lines(work: Work, time: Time, *, peak: float, bandwidth: float, launch
     ]
 
 
-def gemm_working(*, m: int, n: int, k: int, dtype: str, part: Part, launch_overhead_s: float) -> Working:
+def gemm_working(*, m: int, n: int, k: int, dtype: str, machine: Machine) -> Working:
     """One matrix product on one accelerator."""
     element = dtypes.bytes_per_element(dtype)
     work = kernels.gemm(m=m, n=n, k=k, bytes_per_element=element)
-    peak, bandwidth, lines = _ridge_lines(part, dtype)
+    part, launch_overhead_s = machine.part, machine.launch_overhead_s
+    peak, bandwidth, lines = _ridge_lines(machine, dtype)
     time = roofline.time(work, peak_flops_per_s=peak, memory_bytes_per_s=bandwidth, launches=1, launch_overhead_s=launch_overhead_s)
     moved = ("(m × k + k × n + m × n) × bytes", f"({m} × {k} + {k} × {n} + {m} × {n}) × {element:g}")
     lines += _work_lines(work, ("2 × m × n × k", f"2 × {m} × {n} × {k}"), moved)
@@ -66,43 +89,103 @@ def gemm_working(*, m: int, n: int, k: int, dtype: str, part: Part, launch_overh
     )
 
 
-def model_working(model: Model, *, step: Step, dtype: str, part: Part, launch_overhead_s: float) -> Working:
+def model_working(model: Model, *, step: Step, dtype: str, machine: Machine) -> Working:
     """Every kernel of one forward pass of a model, with what binds it."""
-    matrix_peak, bandwidth, lines = _ridge_lines(part, dtype)
-    vector_peak = part.peak_flops_per_s("fp32")
+    part, launch_s = machine.part, machine.launch_overhead_s
+    matrix_peak, bandwidth, lines = _ridge_lines(machine, dtype)
+    # Where a part lists no rate for ordinary arithmetic, that of its matrix units stands in as a bound: such work is then bound by memory alone.
+    vector_peak = machine.vector_flops_per_s or matrix_peak
+    rates = {"matrix_flops_per_s": matrix_peak, "vector_flops_per_s": vector_peak, "memory_bytes_per_s": bandwidth}
     ops = transformer.model_ops(model, step)
-    times = [_op_time(op, matrix_peak, vector_peak, bandwidth, launch_overhead_s) for op in ops]
-    whole = transformer.serial_time(
-        ops, matrix_flops_per_s=matrix_peak, vector_flops_per_s=vector_peak, memory_bytes_per_s=bandwidth, launch_overhead_s=launch_overhead_s
-    )
-    table = {
-        f"{op.name} × {op.count}": f"{fmt_si(op.work.flops, 'FLOP'):>11}  {fmt_si(op.work.moved_bytes, 'B'):>8}  "
-        f"{op.work.arithmetic_intensity:>8.1f} FLOP/B  {time.bound:<8}  {fmt_seconds(time.lower_bound_s)}"
-        for op, time in zip(ops, times, strict=True)
-    }
-    fused = "fused" if step.fused_attention else "unfused"
-    conventions = f"attention {fused}, causal {step.causal}, logits of {step.logits} tokens"
-    bounds = f"{plain(whole.compute_bound_s)} + {plain(whole.memory_bound_s)}"
+    rows = [_Row(op, _op_time(op, matrix_peak if op.unit == MATRIX else vector_peak, bandwidth, launch_s), model) for op in ops]
+    whole = transformer.serial_time(ops, **rates, launch_overhead_s=launch_s)
+    everything = transformer.total(ops)
+    compute_s, memory_s = whole.compute_bound_s, whole.memory_bound_s
     lines += [
+        Line(name="FLOPs of the pass", formula="sum of the rows", numbers=plain(everything.flops), value=everything.flops, unit="FLOP"),
+        Line(name="bytes of the pass", formula="sum of the rows", numbers=plain(everything.moved_bytes), value=everything.moved_bytes, unit="B"),
+        Line(
+            name="kernels, one after another",
+            formula="those bound by compute + those bound by memory",
+            numbers=f"{plain(compute_s)} + {plain(memory_s)}",
+            value=compute_s + memory_s,
+            unit="s",
+        ),
         Line(
             name="one pass, at least",
-            formula="kernels one after another, each at its own roof; launches overlap",
-            numbers=f"max({bounds}, {plain(whole.overhead_s)})",
+            formula="the longer of kernels and launches",
+            numbers=f"max({plain(compute_s + memory_s)}, {plain(whole.overhead_s)})",
             value=whole.lower_bound_s,
             unit="s",
-        )
+        ),
     ]
     return Working(
         title=f"{step.phase} of {model.name}, batch {step.batch}, {step.sequence:,} tokens, {dtype}, on {part.name}",
-        inputs=table,
+        inputs={"peak": fmt(matrix_peak, "FLOP/s") + ", dense", "bandwidth": fmt(bandwidth, "B/s"), "launch overhead": fmt_seconds(launch_s)},
+        table=(HEAD, *(row.cells for row in rows)),
         lines=tuple(lines),
-        conclusion=f"Bound by {whole.bound}: at least {fmt_seconds(whole.lower_bound_s)}, at most {fmt_seconds(whole.upper_bound_s)} per pass.",
-        assumes=(*ASSUMES, conventions, "what is no matrix product runs at the fp32 peak"),
+        conclusion=f"Bound by {whole.bound}: at least {fmt_seconds(whole.lower_bound_s)}, at most {fmt_seconds(whole.upper_bound_s)} per pass."
+        + _does_not_fit(model, step, part),
+        assumes=(*ASSUMES, *_conventions(model, step, dtype, machine)),
         sources=SOURCES,
-        data={"bound": whole.bound},
+        data={"bound": whole.bound, "at_most_s": whole.upper_bound_s, "kernels": [row.data for row in rows]},
     )
 
 
-def _op_time(op: Op, matrix_peak: float, vector_peak: float, bandwidth: float, launch_s: float) -> Time:
-    peak = matrix_peak if op.unit == MATRIX else vector_peak
+HEAD = ("kernel", "launches", "FLOPs each", "bytes each", "FLOP/B", "bound by", "at least each", "in all")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One kernel of the table."""
+
+    op: Op
+    time: Time
+    model: Model
+
+    @property
+    def name(self) -> str:
+        """The kernel's name, with its layers' kind where a model has several."""
+        if self.op.group is None or len(self.model.groups) == 1:
+            return self.op.name
+        attention = self.model.groups[self.op.group][0].attention
+        window = attention.window if isinstance(attention, Attention) else None
+        several = len({getattr(layer.attention, "window", None) for layer, _ in self.model.groups}) > 1
+        kind = (f"window {window}" if window else "full") if several else f"group {self.op.group + 1}"
+        return f"{self.op.name} ({kind})"
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        work, each = self.op.work, self.time.lower_bound_s
+        figures = (fmt_si(work.flops, "FLOP"), fmt_si(work.moved_bytes, "B"), f"{work.arithmetic_intensity:,.1f}")
+        return (self.name, str(self.op.count), *figures, self.time.bound, fmt_seconds(each), fmt_seconds(self.op.count * each))
+
+    @property
+    def data(self) -> dict[str, float | str]:
+        work = self.op.work
+        base = {"flops": work.flops, "moved_bytes": work.moved_bytes, "launches": self.op.count, "at_least_s": self.time.lower_bound_s}
+        return {"name": self.name, **base, "bound": self.time.bound}
+
+
+def _does_not_fit(model: Model, step: Step, part: Part) -> str:
+    weights = model_parameters(model).total * (step.weight_bytes_per_element or step.bytes_per_element)
+    if weights <= part.capacity_bytes():
+        return ""
+    return f" As if it fitted: its weights take {fmt_bytes(weights, base=10)}, and {part.name} has {fmt_bytes(part.capacity_bytes(), base=10)}."
+
+
+def _conventions(model: Model, step: Step, dtype: str, machine: Machine) -> list[str]:
+    """The choices that this count made."""
+    said = [f"weights, activations and cache all in {dtype}", f"attention {'fused' if step.fused_attention else 'unfused'}, causal {step.causal}"]
+    said.append(f"the output head runs for the {step.logits} token of each request" if step.logits == "last" else "the output head runs for all tokens")
+    if any(isinstance(layer.mlp, MoeMlp) for layer, _ in model.groups):
+        said.append(f"tokens choose experts {step.routing}ly at random: an expert that nobody chose is not read")
+    if any(isinstance(layer.attention, LatentAttention) for layer, _ in model.groups):
+        said.append(f"latent attention {step.latent}")
+    known = machine.vector_flops_per_s is not None
+    said.append("what is no matrix product runs at the fp32 peak" if known else "no fp32 peak is listed: what is no matrix product is held by memory alone")
+    return said
+
+
+def _op_time(op: Op, peak: float, bandwidth: float, launch_s: float) -> Time:
     return roofline.time(op.work, peak_flops_per_s=peak, memory_bytes_per_s=bandwidth, launches=1, launch_overhead_s=launch_s)

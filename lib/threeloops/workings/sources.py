@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from threeloops import hardware, model_catalogue
+from threeloops import checks, hardware, model_catalogue
 from threeloops.facts import Fact
 
 
@@ -11,7 +11,7 @@ def audit(*, key: str | None, overlay: str | Path | None) -> str:
     parts = [key] if key in hardware.part_keys(overlay=overlay) else list(hardware.part_keys(overlay=overlay)) if key is None else []
     models = [key] if key in model_catalogue.model_keys(overlay=overlay) else list(model_catalogue.model_keys(overlay=overlay)) if key is None else []
     if not parts and not models:
-        hardware.part(str(key), overlay=overlay)  # refuses, naming near ones
+        checks.one_of(keys(overlay=overlay).split(), see="`threeloops sources --keys` lists all.", key=key)
     rows = []
     for name in parts:
         for what, (fact, unit) in hardware.part(name, overlay=overlay).all_facts().items():
@@ -21,6 +21,11 @@ def audit(*, key: str | None, overlay: str | Path | None) -> str:
         rows.append(f"{name}  config  {entry.checked}  {entry.title}  {entry.url}" + (f"  ({entry.note})" if entry.note else ""))
         rows += [f"{name}  {what} = {fact.value:.9g}  {_source(fact)}" for what, fact in entry.published.items()]
     return "\n".join(rows)
+
+
+def keys(*, overlay: str | Path | None) -> str:
+    """The names of all parts and models, one a line."""
+    return "\n".join([*hardware.part_keys(overlay=overlay), *model_catalogue.model_keys(overlay=overlay), *model_catalogue.convnet_keys(overlay=overlay)])
 
 
 def _source(fact: Fact) -> str:

@@ -1,10 +1,12 @@
 """A calculation with its working shown: inputs, each formula with the numbers put in, the results, what is assumed, and where it comes from."""
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from threeloops import units
+from threeloops import checks, units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class Working:
 
     title: str
     inputs: dict[str, str]  # name -> value with its unit, and where it comes from
+    table: tuple[tuple[str, ...], ...] = ()  # a head and rows, where one line per item says more than one formula
     lines: tuple[Line, ...]
     conclusion: str  # one sentence
     assumes: tuple[str, ...]
@@ -50,6 +53,7 @@ class Working:
         width = max(map(len, self.inputs), default=0)
         rows = [self.title, ""]
         rows += [f"  {name:<{width}}  {value}" for name, value in self.inputs.items()]
+        rows += ["", *_aligned(self.table)] if self.table else []
         for line in self.lines:
             rows += ["", f"  {line.name}", f"    = {line.formula}", f"    = {line.numbers}", f"    = {_base(line)}  →  {line.shown}"]
         rows += ["", self.conclusion, ""]
@@ -58,9 +62,35 @@ class Working:
         return "\n".join(rows)
 
     def as_json(self) -> str:
-        """For a script: base SI only."""
-        results = {line.name: {"value": line.value, "unit": line.unit} for line in self.lines}
-        return json.dumps({"title": self.title, "inputs": self.inputs, "results": results, **self.data}, indent=1, ensure_ascii=False)
+        """For a script: every result in base SI, under a name without spaces."""
+        results = {slug(line.name): {"value": line.value, "unit": line.unit} for line in self.lines}
+        said = {"conclusion": self.conclusion, "assumes": self.assumes, "sources": self.sources}
+        return json.dumps({"title": self.title, "results": results, **self.data, **said}, indent=1, ensure_ascii=False)
+
+
+def slug(name: str) -> str:
+    """A line's name as a script would write it.
+
+    >>> slug("32 layers, window 4,096")
+    '32_layers_window_4096'
+    """
+    return re.sub(r"[^a-z0-9]+", "_", name.lower().replace(",", "")).strip("_")
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """A table's rows: the first column to the left, figures to the right."""
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    return [
+        "  " + "  ".join(f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}" for i, (cell, width) in enumerate(zip(row, widths, strict=True))) for row in table
+    ]
+
+
+def share_of_memory(share: float) -> float:
+    """The share, if it is one."""
+    checks.number(share=share)
+    if not 0 < share <= 1:
+        raise ValueError(f"share={share} is a share of the memory: give more than 0 and at most 1, for example 0.9")
+    return share
 
 
 def _base(line: Line) -> str:
