@@ -107,8 +107,8 @@ class Part:
             return Engine(peaks=self.peaks, sparse_peaks=self.sparse_peaks)
         if engine is None or engine not in self.engines:
             example = next(iter(self.engines))
-            modes = f"{example} in power mode {next(iter(self.engines[example]))}"
-            raise ValueError(f"{self.key} needs engine in {{{', '.join(self.engines)}}}, not {engine!r}; for example {modes}")
+            working = f"{example} in power mode {next(iter(self.engines[example]))}"
+            raise ValueError(f"{self.key} needs engine in {{{', '.join(self.engines)}}}, not {engine!r}; for example {working}")
         modes = self.engines[engine]
         if power_mode is None or power_mode not in modes:
             raise ValueError(f"{self.key} needs power_mode in {{{', '.join(modes)}}} for engine {engine!r}, not {power_mode!r}")

@@ -1,0 +1,141 @@
+"""The drills that also ask for a function, each with a limit case that a formula learnt by heart gets wrong."""
+
+import random
+from collections.abc import Callable
+
+from threeloops.drills.bank import DRILLS
+from threeloops.drills.drill import Draw, drawn
+from threeloops.drills.functions import FunctionDrill
+
+
+def _changed(p: Draw, **numbers: object) -> Draw:
+    """A draw with some of its numbers replaced."""
+    return drawn(**vars(p) | numbers)
+
+
+def _full_blocks(rng: random.Random) -> Draw:
+    p = DRILLS["kv-paged-blocks"].draw(rng)
+    return _changed(p, tokens=3 * p.block)
+
+
+def _short_context(rng: random.Random) -> Draw:
+    p = DRILLS["kv-sliding-window"].draw(rng)
+    return _changed(p, tokens=p.window // 3)
+
+
+def _mixed_layers(rng: random.Random) -> Draw:
+    """Any model with windows, not only the one that the question names."""
+    kv_heads, full = rng.choice((3, 4, 6)), rng.choice((6, 7, 9))
+    heads = {"kv_heads": kv_heads, "query_heads": kv_heads * rng.choice((5, 6, 7)), "head_dim": rng.choice((80, 96, 112)), "element_bytes": 2}
+    window = rng.choice((512, 1024, 2048))
+    return drawn(windowed_layers=4 * full, full_layers=full, window=window, tokens=window * rng.choice((11, 13, 17)), **heads)
+
+
+def _enough_heads(rng: random.Random) -> Draw:
+    p = DRILLS["kv-more-gpus-than-heads"].draw(rng)
+    return _changed(p, tp=rng.choice((2, 4)))
+
+
+def _any_heads(rng: random.Random) -> Draw:
+    p = DRILLS["kv-more-gpus-than-heads"].draw(rng)
+    kv_heads = rng.choice((2, 4))
+    return _changed(p, layers=rng.choice((22, 28, 46)), head_dim=rng.choice((80, 96, 112)), kv_heads=kv_heads, query_heads=48, tp=rng.choice((12, 16, 24)))
+
+
+def _every_gpu_other_experts(rng: random.Random) -> Draw:
+    p = DRILLS["memory-expert-parallel"].draw(rng)
+    return _changed(p, ep=p.dp)
+
+
+def _with(key: str, **numbers: object) -> Callable[[random.Random], Draw]:
+    """A drill's own draw with some of its numbers set."""
+    return lambda rng: _changed(DRILLS[key].draw(rng), **numbers)
+
+
+KV_CACHE = (
+    FunctionDrill(
+        drill=DRILLS["kv-paged-blocks"],
+        takes=("block", "tokens", "per_token", "requests"),
+        limit=_full_blocks,
+        limit_case="a context that fills its last block exactly",
+    ),
+    FunctionDrill(
+        drill=DRILLS["kv-sliding-window"],
+        takes=("windowed_layers", "full_layers", "window", "query_heads", "kv_heads", "head_dim", "element_bytes", "tokens"),
+        draw=_mixed_layers,
+        limit=_short_context,
+        limit_case="a context shorter than the window",
+    ),
+    FunctionDrill(
+        drill=DRILLS["kv-more-gpus-than-heads"],
+        takes=("tp", "layers", "query_heads", "kv_heads", "head_dim", "element_bytes", "requests", "tokens"),
+        draw=_any_heads,
+        limit=_enough_heads,
+        limit_case="fewer GPUs than KV heads",
+    ),
+)
+
+ALL_REDUCE = (
+    FunctionDrill(
+        drill=DRILLS["ring-small-message"],
+        takes=("ranks", "size", "alpha", "rate"),
+        limit=_with("ring-small-message", ranks=1),
+        limit_case="a single GPU, which has nobody to add up with",
+    ),
+    FunctionDrill(
+        drill=DRILLS["two-level-all-reduce"],
+        takes=("size", "nodes", "per_node", "inside", "between"),
+        limit=_with("two-level-all-reduce", nodes=1),
+        limit_case="a single node",
+    ),
+    FunctionDrill(
+        drill=DRILLS["busbw"],
+        takes=("ranks", "size", "seconds"),
+        limit=_with("busbw", ranks=2),
+        limit_case="two ranks",
+    ),
+)
+
+ROOFLINE = (
+    FunctionDrill(
+        drill=DRILLS["roofline-time-bound"],
+        takes=("m", "k", "n", "element_bytes", "peak", "memory"),
+        limit=_with("roofline-time-bound", m=16_000, k=8_000, n=8_000),
+        limit_case="a product so large that arithmetic takes longer than memory",
+    ),
+    FunctionDrill(
+        drill=DRILLS["roofline-grouped-convolution"],
+        takes=("cameras", "groups", "in_channels", "out_channels", "height", "width", "kernel", "stride"),
+        limit=_with("roofline-grouped-convolution", height=135, width=241),
+        limit_case="a map whose height and width are odd",
+    ),
+    FunctionDrill(
+        drill=DRILLS["roofline-launch-bound"],
+        takes=("layers", "launches", "launch_s", "parameters", "memory"),
+        limit=_with("roofline-launch-bound", launches=1),
+        limit_case="one fused kernel per layer",
+    ),
+)
+
+TRAINING_MEMORY = (
+    FunctionDrill(
+        drill=DRILLS["memory-zero-in-a-grid"],
+        takes=("parameters", "tp", "pp", "dp"),
+        limit=_with("memory-zero-in-a-grid", dp=1),
+        limit_case="one data-parallel rank, with nobody to shard over",
+    ),
+    FunctionDrill(
+        drill=DRILLS["memory-expert-parallel"],
+        takes=("dense", "experts", "dp", "ep"),
+        limit=_every_gpu_other_experts,
+        limit_case="experts dealt out over all GPUs, so that each is held once",
+    ),
+    FunctionDrill(
+        drill=DRILLS["memory-in-flight"],
+        takes=("pp", "stage", "micro_batches", "layers", "layer_bytes"),
+        limit=_with("memory-in-flight", stage=0, micro_batches=3),
+        limit_case="fewer micro-batches than stages",
+    ),
+)
+
+FUNCTIONS: dict[str, FunctionDrill] = {one.key: one for one in (*ROOFLINE, *TRAINING_MEMORY, *ALL_REDUCE, *KV_CACHE)}
