@@ -23,23 +23,60 @@ class Kernels:
     repeats_kv: bool  # True: grouped keys and values are copied to every query head before attention
     rmsnorm: str  # "fused": keeps its input; "eager": plain operations that keep an fp32 copy and the normalised value
     gate: str  # "eager": activation, then product; "fused": one operation that recomputes the activation
+    gelu_new: str  # "eager": a formula of plain operations that keeps every step; "fused": one operation that keeps its input
     small_tensors: bool  # whether per-row statistics and token ids are counted
 
     def __post_init__(self) -> None:
         checks.one_of(("explicit", "flash"), attention=self.attention)
         checks.one_of(("same", "fp32"), softmax=self.softmax)
-        checks.one_of(("fused", "eager"), rmsnorm=self.rmsnorm, gate=self.gate)
+        checks.one_of(("fused", "eager"), rmsnorm=self.rmsnorm, gate=self.gate, gelu_new=self.gelu_new)
 
 
 _ALL = (
     # Korthikanti et al., section 4.1: statistics are dropped as much smaller than the rest.
-    Kernels(name="korthikanti", attention="explicit", softmax="same", repeats_kv=False, rmsnorm="fused", gate="eager", small_tensors=False),
+    Kernels(
+        name="korthikanti",
+        attention="explicit",
+        softmax="same",
+        repeats_kv=False,
+        rmsnorm="fused",
+        gate="eager",
+        gelu_new="fused",
+        small_tensors=False,
+    ),
     # transformers with attn_implementation="eager".
-    Kernels(name="eager", attention="explicit", softmax="fp32", repeats_kv=True, rmsnorm="eager", gate="eager", small_tensors=True),
+    Kernels(
+        name="eager",
+        attention="explicit",
+        softmax="fp32",
+        repeats_kv=True,
+        rmsnorm="eager",
+        gate="eager",
+        gelu_new="eager",
+        small_tensors=True,
+    ),
     # The same with torch's scaled_dot_product_attention(enable_gqa=True).
-    Kernels(name="sdpa", attention="flash", softmax="same", repeats_kv=False, rmsnorm="eager", gate="eager", small_tensors=True),
-    # Fused norms and gates as well: Megatron Core, Transformer Engine, Liger.
-    Kernels(name="fused", attention="flash", softmax="same", repeats_kv=False, rmsnorm="fused", gate="fused", small_tensors=True),
+    Kernels(
+        name="sdpa",
+        attention="flash",
+        softmax="same",
+        repeats_kv=False,
+        rmsnorm="eager",
+        gate="eager",
+        gelu_new="eager",
+        small_tensors=True,
+    ),
+    # Fused norms, gates and activations as well: Megatron Core, Transformer Engine, Liger.
+    Kernels(
+        name="fused",
+        attention="flash",
+        softmax="same",
+        repeats_kv=False,
+        rmsnorm="fused",
+        gate="fused",
+        gelu_new="fused",
+        small_tensors=True,
+    ),
 )
 
 KERNELS = MappingProxyType({kernels.name: kernels for kernels in _ALL})
@@ -72,11 +109,14 @@ class RankView:
     tp: int
     sequence_parallel: bool
     expert_tp: int | None
+    autocast: bool  # fp32 weights and residual stream; every linear layer casts what it reads
 
     def __post_init__(self) -> None:
         checks.count(hidden=self.hidden, sequence=self.sequence, micro_batch=self.micro_batch, tp=self.tp)
         if self.element_bytes not in (2, 4):
             raise ValueError(f"element_bytes={self.element_bytes!r} must be 2 (bf16, fp16) or 4 (fp32)")
+        if self.autocast and self.element_bytes != 2:
+            raise ValueError(f"element_bytes={self.element_bytes!r} must be 2 under autocast, which multiplies in 16 bits; for plain fp32 take recipe 'fp32'")
         if self.sequence_parallel:
             checks.divides(part="tp", part_value=self.tp, whole="sequence", whole_value=self.sequence)
 
@@ -96,6 +136,16 @@ class RankView:
 
     def kept(self, name: str, part: str, shape: tuple[int, ...]) -> SavedTensor:
         return SavedTensor(name=name, part=part, shape=shape, element_bytes=self.element_bytes)
+
+    def stream_kept(self, name: str, part: str, shape: tuple[int, ...]) -> SavedTensor:
+        """A tensor of the residual stream, which autocast leaves in fp32."""
+        return SavedTensor(name=name, part=part, shape=shape, element_bytes=FP32_BYTES if self.autocast else self.element_bytes)
+
+    def read(self, name: str, part: str, shape: tuple[int, ...], *, linears: int) -> tuple[SavedTensor, ...]:
+        """What linear layers read: one tensor for all of them, but under autocast, which casts an fp32 tensor for each, a tensor each."""
+        if not self.autocast or linears == 1:
+            return (self.kept(name, part, shape),)
+        return tuple(self.kept(f"{name}, cast {number} of {linears}", part, shape) for number in range(1, linears + 1))
 
     def mask(self, name: str, part: str, shape: tuple[int, ...]) -> tuple[SavedTensor, ...]:
         return (SavedTensor(name=name, part=part, shape=shape, element_bytes=MASK_BYTES),) if self.dropout else ()

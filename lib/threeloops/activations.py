@@ -13,12 +13,13 @@ more; fused attention keeps one number per row where explicit attention keeps ro
 Source: Korthikanti et al., 2022, arXiv:2205.05198, section 4
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from threeloops import checks
 from threeloops.activation_kernels import FP32_BYTES, INDEX_BYTES, KERNELS, Kernels, RankView, SavedTensor
-from threeloops.block_activations import attention_items, mlp_items, norm_items
-from threeloops.models import Layer
+from threeloops.block_activations import attention_items, mlp_items, stream_norm_items
+from threeloops.models import Attention, Layer
+from threeloops.parameter_buckets import check_vocab_split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,12 @@ class Activations:
     tp: int
     sequence_parallel: bool
     recompute: str
+    autocast: bool
+
+    @property
+    def rows(self) -> tuple[tuple[str, int], ...]:
+        """The name and the bytes of every saved tensor, in the order of the forward pass."""
+        return tuple((item.name, item.bytes) for item in self.items)
 
     @property
     def total_bytes(self) -> int:
@@ -51,6 +58,7 @@ def per_layer(
     sequence_parallel: bool = False,
     recompute: str = "none",
     expert_tp: int | None = None,
+    autocast: bool = False,
 ) -> Activations:
     """Tensors that one block keeps for one micro-batch, on one tensor-parallel rank.
 
@@ -59,20 +67,29 @@ def per_layer(
               recompute "selective" drops 5*a*s/h, "full" keeps 2*s*b*h (/ t with sequence_parallel)
     Shapes:   every item carries its own
     Units:    element_bytes is 2 or 4; returns bytes
-    Assumes:  linear layers, GELU and SiLU are single operations that keep their inputs; residual sums, biases, rotary embedding and sinks keep nothing of
-              their own (tables are shared by all layers); flash attention keeps no mask; explicit attention stores masked scores too;
+    Assumes:  linear layers, GELU and SiLU are single operations that keep their inputs (gelu_new where the kernels fuse it); residual sums,
+              biases, rotary embedding and sinks keep nothing of their own (tables are shared by all layers); flash attention keeps no mask;
+              explicit attention stores masked scores too;
               dropout, where there is any, acts on attention weights and on both sub-block outputs; experts get equal numbers of tokens
+              with autocast, weights, residual stream and norms are fp32; linear layers cast their inputs, each its own where several read one fp32 tensor
+              (queries, keys and values, then gate and up, are separate layers, as in Llama); the casts of weights are not in this list
     Raises:   ValueError where tp does not divide heads, widths or (sequence_parallel) the sequence; with experts and tp > 1, if expert_tp is not stated
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, equations 1 to 6 and table 2
     """
     checks.one_of(("none", "selective", "full"), recompute=recompute)
-    rank = _rank(hidden, sequence, micro_batch, element_bytes, kernels, dropout, tp, sequence_parallel, expert_tp)
+    rank = _rank(hidden, sequence, micro_batch, element_bytes, kernels, dropout, tp, sequence_parallel, expert_tp, autocast)
     items = (*attention_items(layer, rank), *mlp_items(layer, rank))
     if recompute == "selective":
-        items = tuple(item for item in items if item.part != "core")
+        items = tuple(_before_cast(item, layer, rank) for item in items if item.part != "core")
     if recompute == "full":
-        items = (rank.kept("block input", "block", rank.stream),)
+        items = (rank.stream_kept("block input", "block", rank.stream),)
     return _activations(items, rank, recompute=recompute)
+
+
+def _before_cast(item: SavedTensor, layer: Layer, rank: RankView) -> SavedTensor:
+    """Selective recompute keeps what enters attention: under autocast, normalised queries and keys are still fp32 there."""
+    normed = isinstance(layer.attention, Attention) and layer.attention.qk_norm and item.name in ("queries", "keys")
+    return replace(item, element_bytes=FP32_BYTES) if rank.autocast and normed else item
 
 
 def embedding(
@@ -106,23 +123,25 @@ def head(
     kernels: str | Kernels,
     tp: int = 1,
     sequence_parallel: bool = False,
+    autocast: bool = False,
 ) -> Activations:
     """What the final norm, the output head and the cross-entropy keep. The logits are often the largest tensor of the whole step.
 
     Formula:  2 * element_bytes * s*b*h + 4 * s*b*vocab / tp (both first terms / tp with sequence_parallel)
     Assumes:  cross-entropy in fp32 keeps log-probabilities, not the logits in the block's dtype; its backward makes another tensor as large as they
-              are, which is not counted here; the vocabulary is padded to a multiple of tp
+              are, which is not counted here; the vocabulary is padded already where tp needs it
+    Raises:   ValueError where tp does not divide the vocabulary, naming the padded vocabulary that it would divide
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 4.3
 
     >>> kept = head(norm="rmsnorm", vocab=128256, hidden=4096, sequence=8192, micro_batch=1, element_bytes=2, kernels="fused")
-    >>> [(item.name, item.bytes) for item in kept.items]
-    [('final norm input', 67108864), ('final norm 1/rms', 32768), ('head input', 67108864), ('log-probabilities', 4202692608), ('targets', 65536)]
+    >>> kept.rows
+    (('final norm input', 67108864), ('final norm 1/rms', 32768), ('head input', 67108864), ('log-probabilities', 4202692608), ('targets', 65536))
     """
-    checks.count(vocab=vocab)
     checks.one_of(("layernorm", "rmsnorm"), norm=norm)
-    rank = _rank(hidden, sequence, micro_batch, element_bytes, kernels, False, tp, sequence_parallel)
+    rank = _rank(hidden, sequence, micro_batch, element_bytes, kernels, False, tp, sequence_parallel, autocast=autocast)
+    check_vocab_split(vocab=vocab, tp=tp)
     items = (
-        *norm_items("final norm", norm, "head", rank.stream, rank),
+        *stream_norm_items("final norm", norm, "head", rank),
         rank.kept("head input", "head", rank.stream),
         SavedTensor(name="log-probabilities", part="head", shape=rank.split(vocab, name="vocab"), element_bytes=FP32_BYTES),
         *rank.small("targets", "head", (micro_batch, sequence), element_bytes=INDEX_BYTES),
@@ -140,6 +159,7 @@ def _rank(
     tp: int,
     sequence_parallel: bool,
     expert_tp: int | None = None,
+    autocast: bool = False,
 ) -> RankView:
     if not isinstance(kernels, Kernels):
         checks.one_of(KERNELS, kernels=kernels)
@@ -154,6 +174,7 @@ def _rank(
         tp=tp,
         sequence_parallel=sequence_parallel,
         expert_tp=expert_tp,
+        autocast=autocast,
     )
 
 
@@ -166,4 +187,5 @@ def _activations(items: tuple[SavedTensor, ...], rank: RankView, *, recompute: s
         tp=rank.tp,
         sequence_parallel=rank.sequence_parallel,
         recompute=recompute,
+        autocast=rank.autocast,
     )

@@ -1,8 +1,10 @@
 """Block activations: the tensors of each sub-block in the order in which a forward pass makes them. See activations for totals."""
 
+from dataclasses import replace
+
 from threeloops import checks
 from threeloops.activation_kernels import FP32_BYTES, RankView, SavedTensor
-from threeloops.mlp_activations import mixture_items, wide_items
+from threeloops.mlp_activations import input_linears, mixture_items, wide_items
 from threeloops.models import Attention, DenseMlp, LatentAttention, Layer
 
 
@@ -14,8 +16,8 @@ def attention_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
     else:
         heads, read = _query_key_value_items(attention, rank), attention.query_dim
     return (
-        *norm_items("attention norm", layer.norm, "attention", rank.stream, rank),
-        rank.kept("attention input", "attention", rank.stream),
+        *stream_norm_items("attention norm", layer.norm, "attention", rank),
+        *rank.read("attention input", "attention", rank.stream, linears=3),  # queries, keys, values; or both compressions and the position key
         *heads,
         *_core_items(attention.num_heads // rank.tp, rank),
         rank.kept("output projection input", "attention", rank.split(read, name="width of all heads")),
@@ -44,7 +46,10 @@ def _latent_items(attention: LatentAttention, rank: RankView) -> tuple[SavedTens
     rows, heads = (rank.micro_batch, rank.sequence), attention.num_heads // rank.tp
     latents = [("key-value", attention.kv_rank)] if attention.q_rank is None else [("query", attention.q_rank), ("key-value", attention.kv_rank)]
     compressed = (
-        (*norm_items(f"{name} latent norm", "rmsnorm", "attention", rank.whole(width), rank), rank.kept(f"{name} latent", "attention", rank.whole(width)))
+        (
+            *norm_items(f"{name} latent norm", "rmsnorm", "attention", rank.whole(width), rank),
+            *rank.read(f"{name} latent", "attention", rank.whole(width), linears=2 if name == "key-value" else 1),
+        )
         for name, width in latents
     )
     return (
@@ -81,12 +86,18 @@ def mlp_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
     """What the feed-forward sub-block keeps, its norm and its dropout mask included."""
     mlp = layer.mlp
     return (
-        *norm_items("MLP norm", layer.norm, "mlp", rank.stream, rank),
-        rank.kept("MLP input", "mlp", rank.stream),
+        *stream_norm_items("MLP norm", layer.norm, "mlp", rank),
+        *rank.read("MLP input", "mlp", rank.stream, linears=input_linears(mlp)),
         *(wide_items(mlp, rank) if isinstance(mlp, DenseMlp) else mixture_items(mlp, rank)),
         *rank.mask("MLP output dropout mask", "mlp", rank.stream),
         *(norm_items("post-MLP norm", layer.norm, "mlp", rank.stream, rank) if layer.num_norms == 4 else ()),
     )
+
+
+def stream_norm_items(name: str, norm: str, part: str, rank: RankView) -> tuple[SavedTensor, ...]:
+    """What a norm keeps that reads the residual stream: under autocast that is fp32, and the norm with it."""
+    wide = replace(rank, element_bytes=FP32_BYTES, autocast=False) if rank.autocast else rank
+    return norm_items(name, norm, part, rank.stream, wide)
 
 
 def norm_items(name: str, norm: str, part: str, shape: tuple[int, ...], rank: RankView) -> tuple[SavedTensor, ...]:

@@ -2,7 +2,7 @@
 
 >>> tiny = {"model_type": "gpt2", "n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 64, "vocab_size": 100}
 >>> from_hf_config(tiny, name="tiny").groups[0][0].mlp
-DenseMlp(intermediate=192, gated=False, activation='gelu', bias=True)
+DenseMlp(intermediate=192, gated=False, activation='gelu_new', bias=True)
 
 Source: the configuration and modelling files of Hugging Face transformers 5.23.0, https://github.com/huggingface/transformers
 """

@@ -39,6 +39,11 @@ class ParameterBuckets:
         return self.split_matrices + self.split_others + self.whole_matrices + self.whole_others + self.expert_matrices + self.expert_others
 
     @property
+    def matrices(self) -> float:
+        """Hidden matrices of all three kinds: what linear layers inside the blocks multiply by."""
+        return self.split_matrices + self.whole_matrices + self.expert_matrices
+
+    @property
     def has_experts(self) -> bool:
         return self.expert_matrices + self.expert_others > 0
 
@@ -84,6 +89,26 @@ def expert_data_parallel(*, dp: int, tp: int, ep: int, expert_tp: int) -> int:
     return dp * tp // (ep * expert_tp)
 
 
+def rank_buckets(parameters: ParameterBuckets, *, tp: int, pp: int, ep: int, expert_tp: int | None) -> ParameterBuckets:
+    """Parameters that one rank computes with, before ZeRO shards their states.
+
+    Formula:  split / (tp * pp), whole / pp, experts / (ep * expert_tp * pp)
+
+    >>> rank_buckets(ParameterBuckets(split_matrices=60, whole_others=6), tp=3, pp=2, ep=1, expert_tp=None).total
+    13.0
+    """
+    checks.count(tp=tp, pp=pp, ep=ep)
+    expert_ranks = ep * _stated_expert_tp(expert_tp) * pp if parameters.has_experts else 1
+    return ParameterBuckets(
+        split_matrices=parameters.split_matrices / (tp * pp),
+        split_others=parameters.split_others / (tp * pp),
+        whole_matrices=parameters.whole_matrices / pp,
+        whole_others=parameters.whole_others / pp,
+        expert_matrices=parameters.expert_matrices / expert_ranks,
+        expert_others=parameters.expert_others / expert_ranks,
+    )
+
+
 def model_states(
     *, parameters: ParameterBuckets, recipe: str | Recipe, zero_stage: int, dp: int, tp: int, pp: int, ep: int = 1, expert_tp: int | None = None
 ) -> ModelStates:
@@ -109,15 +134,14 @@ def model_states(
     used = recipe if isinstance(recipe, Recipe) else recipe_named(recipe)
     expert_dp = _expert_dp(parameters, dp=dp, tp=tp, ep=ep, expert_tp=expert_tp)
 
+    held = rank_buckets(parameters, tp=tp, pp=pp, ep=ep, expert_tp=expert_tp)
     shares = [
-        _Share(parameters.split_matrices / (tp * pp), used.hidden_matrices, dp),
-        _Share(parameters.split_others / (tp * pp), used.others, dp),
-        _Share(parameters.whole_matrices / pp, used.hidden_matrices, dp),
-        _Share(parameters.whole_others / pp, used.others, dp),
+        _Share(held.split_matrices + held.whole_matrices, used.hidden_matrices, dp),
+        _Share(held.split_others + held.whole_others, used.others, dp),
     ]
-    if expert_dp is not None and expert_tp is not None:
-        shares.append(_Share(parameters.expert_matrices / (ep * expert_tp * pp), used.hidden_matrices, expert_dp))
-        shares.append(_Share(parameters.expert_others / (ep * expert_tp * pp), used.others, expert_dp))
+    if expert_dp is not None:
+        shares.append(_Share(held.expert_matrices, used.hidden_matrices, expert_dp))
+        shares.append(_Share(held.expert_others, used.others, expert_dp))
     return ModelStates(
         weights_bytes=sum(share.kept(zero_stage >= 3) * share.state.weight_bytes for share in shares),
         gradients_bytes=sum(share.kept(zero_stage >= 2) * share.state.gradient_bytes for share in shares),
@@ -139,9 +163,13 @@ def _expert_dp(parameters: ParameterBuckets, *, dp: int, tp: int, ep: int, exper
         if ep > 1:
             raise ValueError(f"ep={ep} needs experts to split; a model without experts has ep=1")
         return None
+    return expert_data_parallel(dp=dp, tp=tp, ep=ep, expert_tp=_stated_expert_tp(expert_tp))
+
+
+def _stated_expert_tp(expert_tp: int | None) -> int:
     if expert_tp is None:
         raise ValueError("expert_tp must be stated for a model with experts: 1 keeps each expert whole, tp splits it as the dense matrices are split")
-    return expert_data_parallel(dp=dp, tp=tp, ep=ep, expert_tp=expert_tp)
+    return expert_tp
 
 
 @dataclass(frozen=True, slots=True)

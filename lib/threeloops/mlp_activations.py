@@ -11,14 +11,29 @@ def wide_items(mlp: DenseMlp, rank: RankView) -> tuple[SavedTensor, ...]:
     return tuple(rank.kept(name, "mlp", wide) for name in _wide_names(mlp, rank.kernels))
 
 
+def input_linears(mlp: DenseMlp | MoeMlp) -> int:
+    """Linear layers that read the input of a feed-forward block itself; routed experts read copies."""
+    if isinstance(mlp, DenseMlp):
+        return mlp.num_matrices - 1
+    return 1 + (input_linears(mlp.shared) if mlp.shared else 0) + mlp.shared_gate
+
+
 def _wide_names(mlp: DenseMlp, kernels: Kernels) -> tuple[str, ...]:
-    # ReLU's backward needs only the sign of its output, and keeps that; GELU and SiLU need their input.
-    before = () if mlp.activation == "relu" else (f"{mlp.activation} input",)
+    before = _before_activation(mlp.activation, kernels)
     if not mlp.gated:
         return (*before, "down projection input")
     if kernels.gate == "fused":
         return ("gate", "up", "down projection input")
     return (*before, f"{mlp.activation} output", "up", "down projection input")
+
+
+def _before_activation(activation: str, kernels: Kernels) -> tuple[str, ...]:
+    if activation == "relu":
+        return ()  # its backward needs only the sign of its output, and keeps that
+    if activation == "gelu_new" and kernels.gelu_new == "eager":
+        # 0.5 * x * (1 + tanh(...)): the power keeps x, the tanh its output, the last product both of its factors.
+        return ("gelu_new input", "gelu_new half of its input", "gelu_new tanh", "gelu_new 1 + tanh")
+    return (f"{activation} input",)
 
 
 def mixture_items(mlp: MoeMlp, rank: RankView) -> tuple[SavedTensor, ...]:
@@ -37,10 +52,10 @@ def mixture_items(mlp: MoeMlp, rank: RankView) -> tuple[SavedTensor, ...]:
         *rank.small("chosen experts", "mlp", (*tokens, mlp.top_k), element_bytes=INDEX_BYTES),
         *rank.small("order of dispatch", "mlp", (rows,), element_bytes=INDEX_BYTES),
         *rank.small("tokens dispatched", "mlp", (rows,), element_bytes=INDEX_BYTES),
-        rank.kept("expert inputs", "mlp", (rows, rank.hidden)),
+        *rank.read("expert inputs", "mlp", (rows, rank.hidden), linears=input_linears(mlp.expert)),
         *(rank.kept(f"expert {name}", "mlp", wide) for name in _wide_names(mlp.expert, rank.kernels)),
         rank.kept("expert outputs", "mlp", (rows, rank.hidden)),
-        *rank.small("expert weights", "mlp", (rows, 1), element_bytes=rank.element_bytes),
+        *rank.small("expert weights", "mlp", (rows, 1), element_bytes=FP32_BYTES if rank.autocast else rank.element_bytes),
         *(_shared_items(mlp.shared, mlp.shared_gate, rank) if mlp.shared else ()),
     )
 

@@ -93,7 +93,7 @@ class DenseMlp:
 
     intermediate: int
     gated: bool
-    activation: str  # "gelu", "silu", "relu": as the config names it, simplified
+    activation: str  # "gelu", "gelu_new" (its tanh form, written in plain operations), "silu", "relu": as the config names it, simplified
     bias: bool = False
 
     def __post_init__(self) -> None:

@@ -15,6 +15,8 @@ from threeloops import checks
 from threeloops.memory import ParameterBuckets
 from threeloops.models import Attention, DenseMlp, LatentAttention, Layer, Model
 
+_MEGATRON_VOCAB_MULTIPLE = 128  # per tensor rank: the default of --make-vocab-size-divisible-by
+
 
 def layer_buckets(layer: Layer, *, hidden: int) -> ParameterBuckets:
     """Parameters of one block by bucket.
@@ -57,6 +59,38 @@ def layers_on_stage(*, num_layers: int, stage: int, pp: int) -> int:
     if pp > num_layers:
         raise ValueError(f"pp={pp} must not exceed num_layers={num_layers}")
     return num_layers // pp + (stage < num_layers % pp)
+
+
+def padded_vocab(*, vocab: int, multiple: int) -> int:
+    """Rows of an embedding table, and columns of a head, that are padded up to a multiple.
+
+    Formula:  ceil(vocab / multiple) * multiple
+    Assumes:  nothing of the field's conventions: Megatron-LM's multiple is 128 * tp (--make-vocab-size-divisible-by times the tensor ranks)
+    Source:   Megatron-LM, megatron/core/tokenizers/utils/build_tokenizer.py, vocab_size_with_padding
+
+    >>> padded_vocab(vocab=50257, multiple=128 * 8)
+    51200
+    """
+    checks.count(vocab=vocab, multiple=multiple)
+    return -(-vocab // multiple) * multiple
+
+
+def check_vocab_split(*, vocab: int, tp: int) -> None:
+    """Refuse a vocabulary that tensor parallelism cannot cut, and say which padding would let it.
+
+    >>> check_vocab_split(vocab=50257, tp=8)
+    Traceback (most recent call last):
+        ...
+    ValueError: tp=8 must divide vocab=50257; pad the vocabulary: to a multiple of 1024 (Megatron-LM's 128 * tp) it has 51200 rows
+    """
+    checks.count(vocab=vocab, tp=tp)
+    if vocab % tp:
+        multiple = _MEGATRON_VOCAB_MULTIPLE * tp
+        padded = padded_vocab(vocab=vocab, multiple=multiple)
+        raise ValueError(
+            f"tp={tp} must divide vocab={vocab}; pad the vocabulary: to a multiple of {multiple} (Megatron-LM's {_MEGATRON_VOCAB_MULTIPLE} * tp) "
+            f"it has {padded} rows"
+        )
 
 
 def _attention(attention: Attention | LatentAttention, hidden: int) -> ParameterBuckets:

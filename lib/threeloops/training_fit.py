@@ -1,6 +1,6 @@
 """Training fit: everything one rank holds at its worst moment, and the largest micro-batch or sequence that fits.
 
->>> from threeloops.models import Attention, DenseMlp, Layer
+>>> from threeloops.models import Attention, DenseMlp, Layer, Model
 >>> layer = Layer(attention=Attention(num_heads=32, num_kv_heads=8, head_dim=128), mlp=DenseMlp(intermediate=14336, gated=True, activation="silu"),
 ...               norm="rmsnorm", num_norms=2)
 >>> llama = Model(name="8b", hidden=4096, vocab=128256, groups=((layer, 32),), tied_head=False, max_context=8192)
@@ -13,89 +13,104 @@ Source: Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.3 and 4.3
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
-from threeloops import activations, checks
-from threeloops.activation_kernels import Kernels
+from threeloops import activations, checks, transient_weights
 from threeloops.activations import Activations
 from threeloops.in_flight import micro_batches_in_flight
 from threeloops.memory import ModelStates, model_states
-from threeloops.models import Layer, Model
-from threeloops.parameter_buckets import layer_buckets, layers_on_stage, stage_buckets
-from threeloops.training_recipes import Recipe, recipe_named
+from threeloops.models import Layer
+from threeloops.parameter_buckets import layers_on_stage, stage_buckets
+from threeloops.training_setup import Training
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """How a model is trained: everything that decides memory except micro-batch and sequence."""
-
-    model: Model
-    recipe: str | Recipe
-    zero_stage: int
-    dp: int
-    tp: int
-    pp: int
-    sequence_parallel: bool
-    schedule: str
-    micro_batches: int  # per step and pipeline
-    element_bytes: int  # of activations
-    kernels: str | Kernels
-    dropout: bool
-    recompute: str
-    chunks: int = 1  # per stage, when interleaved
-    ep: int = 1
-    expert_tp: int | None = None
-    gathered_layers: int | None = None  # zero_stage 3: layers whose whole weights are there at once; 1, or 2 with prefetch
+__all__ = ["RankMemory", "Training", "largest_micro_batch", "largest_rank_memory", "largest_sequence", "rank_memory", "rank_moments"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankMemory:
-    """Bytes on one rank of one stage at the end of its warm-up, part by part."""
+    """Bytes on one rank of one stage at one moment, part by part, and what they were counted from."""
 
     stage: int
+    moment: str  # "forward": the last micro-batch of the warm-up has run forward, loss included; "backward": its last layer runs backward
     states: ModelStates
-    layer_activations_bytes: float  # of all micro-batches in flight
-    embedding_bytes: float  # first stage: kept by the token lookup, of all micro-batches in flight
-    head_bytes: float  # last stage: final norm, head and loss of one micro-batch
-    recomputed_bytes: float  # activations of the one layer that recompute brings back at a time
-    gathered_bytes: float  # zero_stage 3: weights of whole layers, gathered from the shards
+    layer_activations_bytes: int  # of all micro-batches in flight
+    embedding_bytes: int  # first stage: kept by the token lookup, of all micro-batches in flight
+    head_bytes: int  # last stage, forward: final norm, head and loss of one micro-batch
+    recomputed_bytes: int  # backward: activations of the one layer that recompute brings back at a time
+    weight_copies_bytes: int  # under autocast: 16-bit copies of matrices, which wait for their layer's backward pass
+    gathered_bytes: int  # zero_stage 3: weights of whole layers or of the head, gathered from the shards
     in_flight: float  # micro-batches
+    num_layers: int  # on this stage
+    layer_kinds: tuple[tuple[Activations, int], ...]  # what one layer of each kind saves of one micro-batch, and how many the model has
+    vocab: int  # padding included
+    assumes: tuple[str, ...]
 
     @property
-    def activations_bytes(self) -> float:
+    def activations_bytes(self) -> int:
         return self.layer_activations_bytes + self.embedding_bytes + self.head_bytes + self.recomputed_bytes
 
     @property
     def total_bytes(self) -> float:
-        return self.states.total_bytes + self.activations_bytes + self.gathered_bytes
+        return self.states.total_bytes + self.activations_bytes + self.weight_copies_bytes + self.gathered_bytes
+
+    @property
+    def saved_rows(self) -> tuple[tuple[str, int], ...]:
+        """Name and bytes of every tensor that one layer, of the kind that saves most, keeps of one micro-batch."""
+        largest, _ = max(self.layer_kinds, key=lambda kind: kind[0].total_bytes)
+        return largest.rows
 
 
 def rank_memory(training: Training, *, stage: int, micro_batch: int, sequence: int) -> RankMemory:
-    """Bytes that one rank of a pipeline stage holds at its worst moment.
+    """Bytes that one rank of a pipeline stage holds at its worst moment: the larger of rank_moments."""
+    return max(rank_moments(training, stage=stage, micro_batch=micro_batch, sequence=sequence), key=lambda memory: memory.total_bytes)
 
-    Formula:  model states + in flight * (layers of the stage * saved per layer + embedding on stage 0) + head on the last stage
-              + with recompute, one layer's full activations less what is stored of it + at zero_stage 3, gathered_layers whole layers of weights
-    Units:    returns bytes; compare total_bytes with the usable bytes of the device, not with its name
-    Assumes:  layers of all kinds spread evenly over stages; not counted: gradients of activations, communication buffers, workspace, the
-              allocator's fragmentation, the CUDA context
+
+def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: int) -> tuple[RankMemory, RankMemory]:
+    """Bytes at the end of the warm-up's forward passes, and when the first of their backward passes has reached its last layer.
+
+    Formula:  both: model states + in flight * (layers of the stage * saved per layer + embedding on stage 0);
+              forward: + on the last stage the head, and at zero_stage 3 its weights + gathered_layers - 1 whole layers (other stages: gathered_layers);
+              backward: + with recompute, the full activations of the largest layer less what is stored of it + at zero_stage 3, gathered_layers layers;
+              autocast adds 16-bit copies: of the layers' matrices, once per micro-batch in flight, and forward of the head. With recompute "full" they
+              are not saved, but autocast itself keeps one copy of all until the forward pass ends; backward only the recomputed layer's are there
+    Units:    returns whole bytes, rounded up part by part; compare total_bytes with the usable bytes of the device, not with its name
+    Assumes:  what the head keeps is freed by its own backward pass, before the last layer's begins: true in autograd unless a variable holds the logits;
+              training.assumes. At zero_stage 3 the look-up's own peak, with the whole table but one micro-batch less, is taken to be the smaller one
     Raises:   ValueError at zero_stage 3 if gathered_layers is not stated
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.3 and 4.3
     """
-    model, pp = training.model, training.pp
+    model, pp, last = training.model, training.pp, stage == training.pp - 1
     num_layers = layers_on_stage(num_layers=model.num_layers, stage=stage, pp=pp)
     in_flight = micro_batches_in_flight(schedule=training.schedule, stage=stage, pp=pp, micro_batches=training.micro_batches, chunks=training.chunks)
-    stored, whole = (_mean_layer_bytes(training, micro_batch, sequence, recompute) for recompute in (training.recompute, "none"))
-    return RankMemory(
+    stored, whole = (_layer_kinds(training, micro_batch, sequence, recompute) for recompute in (training.recompute, "none"))
+    mean_bytes = sum(kept.total_bytes * count for kept, count in stored) / model.num_layers
+    copies = transient_weights.stage_copies_bytes(training, num_layers=num_layers, in_flight=in_flight)
+    forward = RankMemory(
         stage=stage,
+        moment="forward",
         states=_states(training, stage),
-        layer_activations_bytes=in_flight * num_layers * stored,
+        layer_activations_bytes=ceil(in_flight * num_layers * mean_bytes),
         embedding_bytes=ceil(in_flight) * _embedding(training, micro_batch, sequence).total_bytes if stage == 0 else 0,
-        head_bytes=_head(training, micro_batch, sequence).total_bytes if stage == pp - 1 else 0,
-        recomputed_bytes=whole - stored,
-        gathered_bytes=_gathered_bytes(training),
+        head_bytes=_head(training, micro_batch, sequence).total_bytes if last else 0,
+        recomputed_bytes=0,
+        weight_copies_bytes=copies + (transient_weights.head_copies_bytes(training) if last else 0),
+        gathered_bytes=transient_weights.gathered_bytes(training, with_head=last),
         in_flight=in_flight,
+        num_layers=num_layers,
+        layer_kinds=stored,
+        vocab=training.vocab,
+        assumes=training.assumes,
     )
+    backward = replace(
+        forward,
+        moment="backward",
+        head_bytes=0,
+        recomputed_bytes=max(full.total_bytes - kept.total_bytes for (full, _), (kept, _) in zip(whole, stored, strict=True)),
+        weight_copies_bytes=transient_weights.layer_copies_bytes(training) if training.recompute == "full" else copies,
+        gathered_bytes=transient_weights.gathered_bytes(training, with_head=False),
+    )
+    return forward, backward
 
 
 def largest_rank_memory(training: Training, *, micro_batch: int, sequence: int) -> RankMemory:
@@ -138,8 +153,8 @@ def _largest(fits: Callable[[int], bool]) -> int:
 
 
 def _states(training: Training, stage: int) -> ModelStates:
-    buckets = stage_buckets(training.model, stage=stage, pp=training.pp)
-    return model_states(
+    buckets = stage_buckets(replace(training.model, vocab=training.vocab), stage=stage, pp=training.pp)
+    exact = model_states(
         parameters=buckets,
         recipe=training.recipe,
         zero_stage=training.zero_stage,
@@ -149,12 +164,12 @@ def _states(training: Training, stage: int) -> ModelStates:
         ep=training.ep,
         expert_tp=training.expert_tp,
     )
+    parts = ("weights_bytes", "gradients_bytes", "master_bytes", "gradient_copy_bytes", "moments_bytes")
+    return replace(exact, **{part: ceil(getattr(exact, part)) for part in parts})
 
 
-def _mean_layer_bytes(training: Training, micro_batch: int, sequence: int, recompute: str) -> float:
-    """Saved bytes of one layer, averaged over the kinds of layers in the model's proportion."""
-    kept = (count * _layer(training, layer, micro_batch, sequence, recompute).total_bytes for layer, count in training.model.groups)
-    return sum(kept) / training.model.num_layers
+def _layer_kinds(training: Training, micro_batch: int, sequence: int, recompute: str) -> tuple[tuple[Activations, int], ...]:
+    return tuple((_layer(training, layer, micro_batch, sequence, recompute), count) for layer, count in training.model.groups)
 
 
 def _layer(training: Training, layer: Layer, micro_batch: int, sequence: int, recompute: str) -> Activations:
@@ -170,6 +185,7 @@ def _layer(training: Training, layer: Layer, micro_batch: int, sequence: int, re
         sequence_parallel=training.sequence_parallel,
         recompute=recompute,
         expert_tp=training.expert_tp,
+        autocast=training.used_recipe.autocast,
     )
 
 
@@ -189,7 +205,7 @@ def _embedding(training: Training, micro_batch: int, sequence: int) -> Activatio
 def _head(training: Training, micro_batch: int, sequence: int) -> Activations:
     return activations.head(
         norm=training.model.groups[-1][0].norm,
-        vocab=training.model.vocab,
+        vocab=training.vocab,
         hidden=training.model.hidden,
         sequence=sequence,
         micro_batch=micro_batch,
@@ -197,19 +213,5 @@ def _head(training: Training, micro_batch: int, sequence: int) -> Activations:
         kernels=training.kernels,
         tp=training.tp,
         sequence_parallel=training.sequence_parallel,
+        autocast=training.used_recipe.autocast,
     )
-
-
-def _gathered_bytes(training: Training) -> float:
-    if training.zero_stage < 3:
-        return 0
-    if training.gathered_layers is None:
-        raise ValueError("gathered_layers must be stated at zero_stage=3: 1 whole layer at a time, or 2 where the next is gathered ahead")
-    checks.count(gathered_layers=training.gathered_layers)
-    recipe = training.recipe if isinstance(training.recipe, Recipe) else recipe_named(training.recipe)
-    layers = (layer_buckets(layer, hidden=training.model.hidden) for layer, _ in training.model.groups)
-    unsharded = (
-        model_states(parameters=layer, recipe=recipe, zero_stage=0, dp=training.dp, tp=training.tp, pp=1, ep=training.ep, expert_tp=training.expert_tp)
-        for layer in layers
-    )
-    return training.gathered_layers * max(states.weights_bytes for states in unsharded)

@@ -46,6 +46,7 @@ class Recipe:
     others: StateBytes  # embedding table, output head, norms and biases
     assumes: str
     source: str
+    autocast: bool = False  # fp32 weights, of which every forward pass makes 16-bit copies that wait for its backward pass
 
     @property
     def uniform(self) -> bool:
@@ -53,8 +54,8 @@ class Recipe:
         return self.hidden_matrices == self.others
 
 
-def _uniform(name: str, *, assumes: str, source: str, state: StateBytes) -> Recipe:
-    return Recipe(name=name, hidden_matrices=state, others=state, assumes=assumes, source=source)
+def _uniform(name: str, *, assumes: str, source: str, state: StateBytes, autocast: bool = False) -> Recipe:
+    return Recipe(name=name, hidden_matrices=state, others=state, assumes=assumes, source=source, autocast=autocast)
 
 
 # One byte per value and one fp32 scale per block of 256 values, twice.
@@ -71,9 +72,17 @@ _ALL = (
         source="Rajbhandari et al., 2020, arXiv:1910.02054, section 3.1",
     ),
     _uniform(
+        "fp32",
+        state=_FP32,
+        assumes="fp32 weights and arithmetic with Adam, no autocast",
+        source="PyTorch documentation, torch.optim.Adam; Megatron Core User Guide, Distributed Optimizer (fp32, fp32: 16)",
+    ),
+    _uniform(
         "autocast",
         state=_FP32,
-        assumes="fp32 weights under torch.autocast (or plain fp32) with Adam; autocast's 16-bit copies of the weights live only within a forward pass",
+        autocast=True,
+        assumes="fp32 weights under torch.autocast with Adam; beside these states, each forward pass makes 16-bit copies of the matrices that it "
+        "multiplies by, and each copy waits for its own layer's backward pass",
         source="PyTorch documentation, Automatic Mixed Precision package; Megatron Core User Guide, Distributed Optimizer (fp32, fp32: 16)",
     ),
     _uniform(
@@ -97,7 +106,9 @@ _ALL = (
     _uniform(
         "autocast-adam-8bit",
         state=StateBytes(weight_bytes=4, gradient_bytes=4, moment_bytes=_TWO_BLOCKWISE_8BIT_MOMENTS),
-        assumes="fp32 weights, 8-bit Adam moments with one fp32 scale per 256 values; tensors under 4,096 values, which keep 32-bit moments, are neglected",
+        autocast=True,
+        assumes="fp32 weights under torch.autocast (16-bit copies as in autocast), 8-bit Adam moments with one fp32 scale per 256 values; "
+        "tensors under 4,096 values, which keep 32-bit moments, are neglected",
         source="Dettmers et al., 2021, arXiv:2110.02861; bitsandbytes, optim/optimizer.py, Optimizer2State",
     ),
     _uniform(

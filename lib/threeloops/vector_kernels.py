@@ -10,8 +10,8 @@ True
 from threeloops import checks
 from threeloops.roofline import Work
 
-# Operations per element. gelu is the form with erf; gelu_tanh the polynomial inside a tanh; silu is x / (1 + exp(-x)).
-ACTIVATION_FLOPS = {"relu": 1, "silu": 4, "gelu": 5, "gelu_tanh": 9}
+# Operations per element. gelu is the form with erf; gelu_tanh the polynomial inside a tanh, gelu_new its other name; silu is x / (1 + exp(-x)).
+ACTIVATION_FLOPS = {"relu": 1, "silu": 4, "gelu": 5, "gelu_tanh": 9, "gelu_new": 9}
 
 
 def layernorm(*, rows: int, width: int, bytes_per_element: float) -> Work:

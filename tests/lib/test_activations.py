@@ -8,6 +8,7 @@ from torch import nn
 
 from threeloops.activation_kernels import KERNELS
 from threeloops.activations import embedding, head, per_layer
+from threeloops.hf_config import from_hf_config
 from threeloops.measure.saved_tensors import saved_bytes
 from threeloops.measure.transformer_block import TransformerBlock
 from threeloops.models import Attention, DenseMlp, LatentAttention, Layer, MoeMlp
@@ -37,6 +38,7 @@ GATED = DenseMlp(intermediate=112, gated=True, activation="silu")
 LAYERS = {
     "gelu, layernorm, MHA": gpt(heads=6, hidden=48),
     "relu, layernorm, MHA": replace(gpt(heads=6, hidden=48), mlp=DenseMlp(intermediate=112, gated=False, activation="relu")),
+    "gelu_new, layernorm, MHA": replace(gpt(heads=6, hidden=48), mlp=DenseMlp(intermediate=112, gated=False, activation="gelu_new")),
     "swiglu, rmsnorm, GQA": Layer(attention=ATTENTION, mlp=GATED, norm="rmsnorm", num_norms=2),
     "geglu, four rmsnorms, GQA, qk-norm": Layer(attention=replace(ATTENTION, qk_norm=True), mlp=replace(GATED, activation="gelu"), norm="rmsnorm", num_norms=4),
     "experts, a shared one, GQA": Layer(
@@ -112,6 +114,24 @@ def test_a_real_block_saves_exactly_these_bytes(layer_name, name, dropout, dtype
     assert predicted.total_bytes == measured
 
 
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+@pytest.mark.parametrize(
+    ("layer_name", "name", "dropout"),
+    # Where queries are normalised, a softmax in the dtype of its block would be fp32 in this block alone.
+    [(layer_name, name, dropout) for layer_name, name, dropout in BLOCKS if not ("qk-norm" in layer_name and name == "korthikanti")],
+)
+def test_a_real_block_under_autocast_saves_these_bytes_and_copies_of_its_matrices(layer_name, name, dropout, recompute):
+    layer = LAYERS[layer_name]
+    kernels = replace(KERNELS[name], small_tensors=True)
+    block = TransformerBlock(layer, hidden=48, kernels=kernels, dropout=dropout, dtype=torch.float32, recompute=recompute)
+    with torch.autocast("cpu", torch.bfloat16):
+        measured = saved_bytes(block, torch.randn(3, 14, 48, requires_grad=True))
+    shapes = {"hidden": 48, "sequence": 14, "micro_batch": 3, "element_bytes": 2, "kernels": kernels, "dropout": dropout > 0}
+    predicted = per_layer(layer, **shapes, recompute=recompute, autocast=True)
+    copies = 0 if recompute == "full" else 2 * sum(p.numel() for p in block.parameters() if p.dim() == 2)
+    assert measured == predicted.total_bytes + copies
+
+
 def test_what_the_paper_leaves_out_is_two_statistics_per_norm_and_token():
     block = TransformerBlock(LAYERS["gelu, layernorm, MHA"], hidden=48, kernels="korthikanti", dropout=0.1, dtype=torch.bfloat16)
     measured = saved_bytes(block, torch.randn(3, 14, 48, dtype=torch.bfloat16, requires_grad=True))
@@ -145,6 +165,24 @@ def test_a_llama_layer_of_transformers_saves_exactly_these_bytes(name, dtype):
     layer = LAYERS["swiglu, rmsnorm, GQA"]
     predicted = per_layer(layer, hidden=80, sequence=14, micro_batch=3, element_bytes=dtype.itemsize, kernels=name, dropout=False)
     assert measured == predicted.total_bytes + sum(table.nbytes for table in tables)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("activation", ["gelu_new", "gelu_pytorch_tanh", "relu"])
+def test_a_gpt2_mlp_of_transformers_saves_exactly_these_bytes(activation, dtype):
+    """gelu_new is written in plain operations: five wide tensors, where the same function as one operation keeps two."""
+    from transformers import GPT2Config
+    from transformers.models.gpt2.modeling_gpt2 import GPT2MLP
+
+    config = GPT2Config(n_embd=48, n_layer=1, n_head=6, vocab_size=100, activation_function=activation)
+    mlp = GPT2MLP(192, config).to(dtype).eval()  # eval: its own dropout off
+    measured = saved_bytes(mlp, torch.randn(3, 14, 48, dtype=dtype, requires_grad=True))
+    layer, _ = from_hf_config(config.to_dict(), name="tiny").groups[0]
+    kept = per_layer(layer, hidden=48, sequence=14, micro_batch=3, element_bytes=dtype.itemsize, kernels="eager", dropout=False)
+    norm_bytes = sum(num_bytes for name, num_bytes in kept.rows if name.startswith("MLP norm"))
+    assert measured == sum(item.bytes for item in kept.items if item.part == "mlp") - norm_bytes
+    wide = 3 * 14 * 192 * dtype.itemsize
+    assert [num_bytes for _, num_bytes in kept.rows].count(wide) == {"gelu_new": 5, "gelu_pytorch_tanh": 2, "relu": 1}[activation]
 
 
 class Head(nn.Module):
@@ -228,7 +266,9 @@ def test_results_echo_their_conventions():
         recompute="selective",
     )
     assert (kept.kernels, kept.element_bytes, kept.dropout, kept.tp, kept.sequence_parallel, kept.recompute) == ("sdpa", 4, True, 2, True, "selective")
-    assert kept.total_bytes == sum(item.bytes for item in kept.items)
+    assert not kept.autocast
+    assert kept.total_bytes == sum(num_bytes for _, num_bytes in kept.rows)
+    assert kept.rows[0] == ("attention norm input", 14 // 2 * 48 * 4)
 
 
 def test_refusals():
@@ -246,6 +286,10 @@ def test_refusals():
         per_layer(layer, **{**good, "sequence": 15}, tp=2, sequence_parallel=True)
     with pytest.raises(ValueError, match="kernels='flash' is not known"):
         per_layer(layer, **{**good, "kernels": "flash"})
+    with pytest.raises(ValueError, match="element_bytes=4 must be 2 under autocast"):
+        per_layer(layer, **{**good, "element_bytes": 4}, autocast=True)
+    with pytest.raises(ValueError, match="tp=2 must divide vocab=101; pad the vocabulary: to a multiple of 256"):
+        head(norm="rmsnorm", vocab=101, hidden=48, sequence=14, micro_batch=1, element_bytes=2, kernels="fused", tp=2)
     with pytest.raises(ValueError, match="element_bytes=1 must be 2"):
         per_layer(layer, **{**good, "element_bytes": 1})
     with pytest.raises(ValueError, match="recompute='all' is not known"):

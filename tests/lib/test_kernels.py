@@ -270,6 +270,7 @@ SCALAR_ACTIVATIONS = {
     "gelu": lambda x: x * (call(math.erf, x * 0.5**0.5) + 1) * 0.5,
     "gelu_tanh": lambda x: x * (call(math.tanh, (x * x * x * 0.044715 + x) * (2 / math.pi) ** 0.5) + 1) * 0.5,
 }
+SCALAR_ACTIVATIONS["gelu_new"] = SCALAR_ACTIVATIONS["gelu_tanh"]
 
 
 def counted_rows(function, rows, width):
@@ -306,7 +307,7 @@ def test_norms_and_softmax_operation_by_operation(rows, width):
 @pytest.mark.parametrize("name", kernels.ACTIVATION_FLOPS)
 def test_activations_operation_by_operation(name):
     x, out, operations = counted_rows(lambda row: [SCALAR_ACTIVATIONS[name](value) for value in row], 4, 9)
-    reference = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu, "gelu_tanh": lambda t: F.gelu(t, approximate="tanh")}[name]
+    reference = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}.get(name, lambda t: F.gelu(t, approximate="tanh"))
     torch.testing.assert_close(out, reference(x))
     work = kernels.activation(name, elements=x.numel(), bytes_per_element=8)
     assert (work.flops, work.moved_bytes) == (operations, nbytes(x, out))

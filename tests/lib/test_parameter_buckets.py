@@ -5,7 +5,7 @@ import pytest
 from threeloops.memory import ParameterBuckets
 from threeloops.model_catalogue import model, model_keys
 from threeloops.models import LatentAttention, MoeMlp
-from threeloops.parameter_buckets import layers_on_stage, stage_buckets
+from threeloops.parameter_buckets import check_vocab_split, layers_on_stage, padded_vocab, stage_buckets
 from threeloops.parameters import model_parameters
 
 
@@ -40,6 +40,12 @@ def test_layers_are_dealt_out():
     assert {layers_on_stage(num_layers=96, stage=stage, pp=8) for stage in range(8)} == {12}
 
 
+def test_megatron_pads_gpt2s_vocabulary_to_korthikantis():
+    # arXiv:2205.05198, table 3 and section 5 train with t = 8 and v = 51200: GPT-2's 50257 tokens, padded to a multiple of 128 * 8.
+    assert padded_vocab(vocab=50257, multiple=128 * 8) == 51200
+    assert [padded_vocab(vocab=vocab, multiple=10) for vocab in (1, 9, 10, 11)] == [10, 10, 10, 20]
+
+
 def test_refusals():
     assert layers_on_stage(num_layers=6, stage=5, pp=6) == 1
     with pytest.raises(ValueError, match="stage=6 must be less than pp=6"):
@@ -49,3 +55,8 @@ def test_refusals():
     with pytest.raises(ValueError, match="stage=-1 must be a whole number of at least 0"):
         stage_buckets(model(model_keys()[0]), stage=-1, pp=2)
     assert ParameterBuckets().total == 0
+    check_vocab_split(vocab=51200, tp=8)
+    with pytest.raises(ValueError, match=r"tp=8 must divide vocab=50257; pad the vocabulary: to a multiple of 1024 \(Megatron-LM's 128 \* tp\) it has 51200"):
+        check_vocab_split(vocab=50257, tp=8)
+    with pytest.raises(ValueError, match="multiple=0 must be a whole number of at least 1"):
+        padded_vocab(vocab=50257, multiple=0)

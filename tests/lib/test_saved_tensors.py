@@ -1,5 +1,7 @@
 """What autograd keeps on this machine, and the fused operations that stand in for GPU kernels."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch.nn import functional
@@ -43,6 +45,32 @@ def test_parameters_and_buffers_are_left_out():
     assert sum(storage.bytes for storage in kept) == 7 * 10 * 4
     assert saved_bytes(norm.forward, ones(7, 10)) > 7 * 10 * 4
     assert saved_bytes(norm.forward, ones(7, 10), module=norm) == 7 * 10 * 4
+
+
+def test_autocast_saves_a_copy_of_a_weight_where_the_input_needs_a_gradient():
+    linear = torch.nn.Linear(10, 30)
+    with torch.autocast("cpu", torch.bfloat16):
+        inner, first = saved_storages(linear, ones(7, 10)), saved_storages(linear, torch.ones(7, 10))
+    assert sorted(storage.bytes for storage in inner) == sorted([7 * 10 * 2, 10 * 30 * 2])
+    # The gradient of the weight needs the input alone.
+    assert [storage.bytes for storage in first] == [7 * 10 * 2]
+
+
+@pytest.mark.parametrize(("contexts", "copies"), [("one", 1), ("each", 2)])
+def test_autocast_makes_its_copies_anew_every_time_it_is_entered(contexts, copies):
+    """Two micro-batches in flight share their copies only if one autocast block runs both forward."""
+    block = torch.nn.Sequential(torch.nn.Linear(10, 30), torch.nn.Linear(30, 10))
+
+    def forward(x):
+        losses = []
+        with torch.autocast("cpu", torch.bfloat16) if contexts == "one" else nullcontext():
+            for _ in range(2):
+                with torch.autocast("cpu", torch.bfloat16) if contexts == "each" else nullcontext():
+                    losses.append(block(x * 1).sum())  # not x itself: autocast caches the casts of leaves
+        return losses[0] + losses[1]
+
+    activations = 2 * 7 * (10 + 30) * 2
+    assert saved_bytes(forward, ones(7, 10), module=block) == activations + copies * 2 * (10 * 30 * 2)
 
 
 def test_evaluation_mode_saves_as_much_as_training_mode():

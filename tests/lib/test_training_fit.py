@@ -1,10 +1,13 @@
 """A whole rank: a real small model in torch, Korthikanti's four models, the inverse query, refusals."""
 
+import weakref
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from threeloops.activation_kernels import KERNELS
 from threeloops.measure.optimizer_state import state_tensors
@@ -12,7 +15,8 @@ from threeloops.measure.saved_tensors import saved_bytes
 from threeloops.measure.transformer_block import TransformerBlock
 from threeloops.models import Attention, DenseMlp, Layer, Model, MoeMlp
 from threeloops.simulate.in_flight import peak_alive
-from threeloops.training_fit import Training, largest_micro_batch, largest_rank_memory, largest_sequence, rank_memory
+from threeloops.training_fit import Training, largest_micro_batch, largest_rank_memory, largest_sequence, rank_memory, rank_moments
+from threeloops.training_setup import SPREAD_EVENLY
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +41,7 @@ def gpt(*, heads, hidden, layers, vocab, positions=0, tied=True):
 SMALL = gpt(heads=6, hidden=48, layers=6, vocab=100, tied=False)
 FROM_TORCH = Training(
     model=SMALL,
-    recipe="autocast",
+    recipe="fp32",
     zero_stage=0,
     dp=1,
     tp=1,
@@ -75,9 +79,76 @@ class SmallModel(nn.Module):
 def test_activations_of_a_real_model(recompute):
     ids = torch.zeros(3, 14, dtype=torch.int64)
     measured = saved_bytes(SmallModel(recompute), ids)
-    predicted = rank_memory(replace(FROM_TORCH, recompute=recompute), stage=0, micro_batch=3, sequence=14)
-    # The loss keeps one more fp32 value; what recompute brings back during backward is not yet there after the forward pass.
-    assert measured == predicted.activations_bytes - predicted.recomputed_bytes + 4
+    predicted, _ = rank_moments(replace(FROM_TORCH, recompute=recompute), stage=0, micro_batch=3, sequence=14)
+    # The loss keeps one more fp32 value.
+    assert measured == predicted.activations_bytes + 4
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+def test_a_real_model_under_autocast_saves_copies_of_its_matrices(recompute):
+    model, ids = SmallModel(recompute), torch.zeros(3, 14, dtype=torch.int64)
+    with torch.autocast("cpu", torch.bfloat16):
+        measured = saved_bytes(model, ids)
+    predicted, _ = rank_moments(replace(FROM_TORCH, recipe="autocast", element_bytes=2, recompute=recompute), stage=0, micro_batch=3, sequence=14)
+    matrices = sum(p.numel() for p in model.blocks.parameters() if p.dim() == 2)
+    head = SMALL.vocab * SMALL.hidden
+    assert predicted.weight_copies_bytes == 2 * (matrices + head)
+    # Under full recompute the blocks' copies are in autocast's cache (measured below), and not among the saved tensors.
+    saved_copies = 2 * (head if recompute == "full" else matrices + head)
+    assert measured == predicted.activations_bytes + saved_copies + 4
+
+
+@pytest.mark.parametrize(("recompute", "after"), [("none", 6 * 6), ("full", 0)])
+def test_autocast_caches_its_copies_and_only_saved_ones_outlive_it(recompute, after):
+    """Six matrices in each of six blocks: all copies are there while autocast is on; afterwards those that a product has saved."""
+    blocks, live = SmallModel(recompute).blocks, Live()
+    with live, torch.autocast("cpu", torch.bfloat16):
+        x = torch.ones(3, 14, SMALL.hidden, requires_grad=True)
+        for block in blocks:
+            x = block(x)
+        inside = live.copies(blocks)
+    assert (inside, live.copies(blocks)) == (36, after)
+
+
+class Live(TorchDispatchMode):
+    """Every storage that an operation made and that is still alive."""
+
+    def __init__(self):
+        super().__init__()
+        self.storages = {}
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor) and tensor.untyped_storage()._cdata not in self.storages:
+                storage = tensor.untyped_storage()
+                self.storages[storage._cdata] = (tensor.dtype, storage.nbytes())
+                weakref.finalize(storage, self.storages.pop, storage._cdata, None)
+        return result
+
+    def copies(self, module):
+        sizes = {2 * p.numel() for p in module.parameters() if p.dim() == 2}
+        return sum(dtype == torch.bfloat16 and num_bytes in sizes for dtype, num_bytes in self.storages.values())
+
+
+def test_the_head_is_gone_before_the_last_layer_comes_back():
+    """What head and loss saved, counted when full recompute runs the last block forward again during the backward pass."""
+    model, alive, seen = SmallModel("full"), weakref.WeakSet(), []
+
+    class Kept:
+        def __init__(self, tensor):
+            self.tensor = tensor
+            alive.add(self)
+
+    x = model.table(torch.zeros(3, 14, dtype=torch.int64))
+    for block in model.blocks:
+        x = block(x)
+    model.blocks[-1].mlp.register_forward_hook(lambda *_: seen.append(sum(kept.tensor.nbytes for kept in alive)))
+    with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
+        loss = nn.functional.cross_entropy(model.head(model.norm(x)).flatten(0, 1), torch.zeros(42, dtype=torch.int64))
+    assert sum(kept.tensor.nbytes for kept in alive) > 42 * SMALL.vocab * 4
+    loss.backward()
+    assert seen == [0]
 
 
 def test_states_of_a_real_model():
@@ -202,12 +273,78 @@ def test_nothing_fits_beside_states_that_do_not():
 
 
 def test_parts_sum_to_the_total():
-    memory = rank_memory(replace(LLAMA, zero_stage=3, gathered_layers=2, recompute="full"), stage=1, micro_batch=3, sequence=2048)
-    parts = (memory.layer_activations_bytes, memory.embedding_bytes, memory.head_bytes, memory.recomputed_bytes, memory.gathered_bytes)
-    assert memory.total_bytes == pytest.approx(memory.states.total_bytes + sum(parts))
-    assert memory.recomputed_bytes > 0
-    # Two whole layers in bf16, a quarter of each on this tensor rank: 2 * 2 * 218,103,808 / 4 plus the norms.
-    assert memory.gathered_bytes == 2 * 2 * (218_103_808 / 4 + 2 * 4096)
+    moments = rank_moments(replace(LLAMA, zero_stage=3, gathered_layers=2, recompute="full"), stage=1, micro_batch=3, sequence=2048)
+    for memory in moments:
+        parts = (memory.layer_activations_bytes, memory.embedding_bytes, memory.head_bytes, memory.recomputed_bytes, memory.gathered_bytes)
+        assert memory.total_bytes == memory.states.total_bytes + sum(parts)
+        assert isinstance(memory.total_bytes, int)
+    forward, backward = moments
+    assert forward.recomputed_bytes == backward.head_bytes == 0 < min(forward.head_bytes, backward.recomputed_bytes)
+    # Whole layers in bf16, a quarter of each on this tensor rank: 2 * 218,103,808 / 4 plus the norms. The head takes the place of one.
+    layer = 2 * (218_103_808 / 4 + 2 * 4096)
+    assert backward.gathered_bytes == 2 * layer
+    assert forward.gathered_bytes == layer + 2 * 128256 * 4096 / 4
+
+
+def test_the_worst_moment_is_the_larger_one():
+    """With full recompute, a wide vocabulary makes the loss the worst moment, a narrow one with explicit attention the last layer's return."""
+    full = replace(LLAMA, recompute="full", pp=1)
+    deep_training = replace(full, kernels="korthikanti", model=replace(full.model, vocab=1024))
+    wide, deep = (rank_memory(training, stage=0, micro_batch=1, sequence=2048) for training in (full, deep_training))
+    assert (wide.moment, deep.moment) == ("forward", "backward")
+    for training in (full, deep_training):
+        moments = rank_moments(training, stage=0, micro_batch=1, sequence=2048)
+        assert rank_memory(training, stage=0, micro_batch=1, sequence=2048).total_bytes == max(moment.total_bytes for moment in moments)
+    # Without recompute nothing comes back, and the loss is never the smaller moment.
+    assert rank_memory(replace(LLAMA, pp=1), stage=0, micro_batch=1, sequence=2048).moment == "forward"
+
+
+def test_recompute_brings_back_the_largest_kind_of_layer():
+    layer, _ = LLAMA.model.groups[0]
+    wide = replace(layer, mlp=replace(layer.mlp, intermediate=2 * 14336))
+    mixed = replace(LLAMA, recompute="full", model=replace(LLAMA.model, groups=((layer, 31), (wide, 1))))
+    only_wide = replace(LLAMA, recompute="full", model=replace(LLAMA.model, groups=((wide, 32),)))
+    _, one = rank_moments(mixed, stage=0, micro_batch=1, sequence=2048)
+    _, all_wide = rank_moments(only_wide, stage=0, micro_batch=1, sequence=2048)
+    assert one.recomputed_bytes == all_wide.recomputed_bytes
+    # Gate, up and the down projection's input are 14336 / 4 columns wider.
+    _, narrow = rank_moments(replace(LLAMA, recompute="full"), stage=0, micro_batch=1, sequence=2048)
+    assert one.recomputed_bytes - narrow.recomputed_bytes == 3 * 2048 * 14336 / 4 * 2
+    assert SPREAD_EVENLY in one.assumes
+    assert SPREAD_EVENLY not in narrow.assumes
+
+
+def test_saved_rows_say_where_a_layers_bytes_come_from():
+    memory = rank_memory(LLAMA, stage=0, micro_batch=3, sequence=2048)
+    assert dict(memory.saved_rows)["gate"] == 3 * 2048 * 14336 // 4 * 2
+    assert memory.layer_activations_bytes == memory.in_flight * memory.num_layers * sum(num_bytes for _, num_bytes in memory.saved_rows)
+    assert memory.num_layers == 16
+
+
+def test_autocast_copies_wait_with_every_micro_batch_and_zero_does_not_shard_them():
+    plain = replace(LLAMA, recipe="fp32", schedule="1f1b")
+    first = rank_memory(replace(plain, recipe="autocast"), stage=0, micro_batch=1, sequence=2048)
+    # Two micro-batches in flight, 16 layers, a quarter of 218,103,808 matrix parameters each, two bytes.
+    assert first.weight_copies_bytes == 2 * 16 * 218_103_808 / 4 * 2
+    assert rank_memory(plain, stage=0, micro_batch=1, sequence=2048).weight_copies_bytes == 0
+    sharded = rank_memory(replace(plain, recipe="autocast", zero_stage=3, gathered_layers=1), stage=0, micro_batch=1, sequence=2048)
+    assert sharded.weight_copies_bytes == first.weight_copies_bytes
+    forward, backward = rank_moments(replace(plain, recipe="autocast", recompute="full"), stage=1, micro_batch=1, sequence=2048)
+    assert backward.weight_copies_bytes == 218_103_808 / 4 * 2
+    assert forward.weight_copies_bytes == 16 * backward.weight_copies_bytes + 2 * 128256 * 4096 / 4
+
+
+def test_padding_makes_room_for_every_tensor_rank():
+    gpt3 = gpt(heads=96, hidden=12288, layers=96, vocab=50257, positions=2048)
+    padded = replace(LLAMA, model=gpt3, tp=8, pp=8, kernels="korthikanti", dropout=True, vocab_multiple=128 * 8)
+    assert padded.vocab == 51200
+    last = rank_memory(padded, stage=7, micro_batch=1, sequence=2048)
+    assert last == rank_memory(replace(padded, model=replace(gpt3, vocab=51200), vocab_multiple=None), stage=7, micro_batch=1, sequence=2048)
+    assert last.vocab == 51200
+    with pytest.raises(ValueError, match="tp=8 must divide vocab=50257; pad the vocabulary: to a multiple of 1024"):
+        replace(padded, vocab_multiple=None)
+    with pytest.raises(ValueError, match="tp=8 must divide vocab=50260; pad"):
+        replace(padded, vocab_multiple=20)
 
 
 def test_zero_shards_states_and_never_activations():

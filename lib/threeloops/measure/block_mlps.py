@@ -1,5 +1,7 @@
 """Feed-forward blocks out of plain torch operations: dense, gated, and a mixture of experts that drops no token."""
 
+import functools
+import math
 from collections.abc import Callable
 
 import torch
@@ -13,12 +15,23 @@ from threeloops.models import DenseMlp, MoeMlp
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "silu": functional.silu, "relu": functional.relu}
 
 
+def _activation(name: str, kernels: Kernels) -> Callable[[Tensor], Tensor]:
+    if name != "gelu_new":
+        return _ACTIVATIONS[name]
+    return _gelu_new if kernels.gelu_new == "eager" else functools.partial(functional.gelu, approximate="tanh")
+
+
+def _gelu_new(x: Tensor) -> Tensor:
+    """GELU by its tanh polynomial in plain operations, as transformers writes it under this name."""
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))))
+
+
 class Dense(nn.Module):
     """Two matrices, or three with a gate."""
 
     def __init__(self, mlp: DenseMlp, *, hidden: int, kernels: Kernels, dtype: torch.dtype) -> None:
         super().__init__()
-        self.gated, self.fused, self.activation = mlp.gated, kernels.gate == "fused", _ACTIVATIONS[mlp.activation]
+        self.gated, self.fused, self.activation = mlp.gated, kernels.gate == "fused", _activation(mlp.activation, kernels)
         self.into = nn.ModuleList(nn.Linear(hidden, mlp.intermediate, bias=mlp.bias, dtype=dtype) for _ in range(mlp.num_matrices - 1))
         self.out = nn.Linear(mlp.intermediate, hidden, bias=mlp.bias, dtype=dtype)
 

@@ -158,6 +158,7 @@ def _memory(given: argparse.Namespace) -> Working:
         dropout=given.dropout,
         recompute=given.recompute,
         gathered_layers=given.gathered if given.zero == 3 else None,
+        vocab_multiple=given.vocab_multiple,
     )
     part = _part("hardware", given.hardware, given.catalog) if given.hardware else None
     return memory.working(training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share)
@@ -237,5 +238,6 @@ def _memory_flags(memory: argparse.ArgumentParser) -> None:
     memory.add_argument("--chunks", type=whole, default=1, help="per stage, for --schedule interleaved")
     memory.add_argument("--dtype", default="bf16", help="of activations (default bf16)")
     memory.add_argument("--gathered", type=whole, default=2, help="ZeRO 3: layers gathered at once (default 2: one in use, one prefetched)")
+    memory.add_argument("--vocab-multiple", type=whole, help="pad the vocabulary to a multiple of this, as Megatron does to 128 * tp")
     memory.add_argument("--hardware", help="does it fit this accelerator, and what would")
     memory.add_argument("--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)")

@@ -18,11 +18,13 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
             "recipe": f"{recipe.name}: {recipe.assumes}",
             "parallel": f"dp {training.dp}, tp {training.tp}, pp {training.pp}, ep {training.ep}; ZeRO stage {training.zero_stage}",
             "micro-batch": f"{micro_batch} × {sequence:,} tokens, {training.schedule}, {memory.in_flight:g} in flight",
+            "worst moment": f"the {memory.moment} pass",
             "kernels": f"{training.kernels}, recompute {training.recompute}, dropout {'on' if training.dropout else 'off'}",
         },
         lines=tuple(_lines(training, memory, recipe)),
         conclusion=_conclusion(training, memory, micro_batch=micro_batch, sequence=sequence, part=part, share=share),
-        assumes=("not counted: gradients of activations, communication buffers, workspace, fragmentation, the CUDA context",),
+        table=(("one layer keeps", "bytes"), *((name, fmt_bytes(size, base=2)) for name, size in memory.saved_rows)) if memory.saved_rows else (),
+        assumes=memory.assumes,
         sources=(recipe.source, "Rajbhandari et al., 2020, arXiv:1910.02054 (ZeRO)", "Korthikanti et al., 2022, arXiv:2205.05198 (activations)"),
         data={"stage": memory.stage},
     )
@@ -31,7 +33,7 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
 def _lines(training: Training, memory: RankMemory, recipe: Recipe) -> list[Line]:
     """Every kind of bytes, then their sum."""
     states, layers = memory.states, layers_on_stage(num_layers=training.model.num_layers, stage=memory.stage, pp=training.pp)
-    per_layer = memory.layer_activations_bytes / (memory.in_flight * layers)
+    per_layer = memory.layer_activations_bytes / (memory.in_flight * layers) if memory.layer_activations_bytes else 0
     each = recipe.hidden_matrices
     rows = [
         ("weights", "parameters held here × weight bytes", _held(states.weights_bytes, each.weight_bytes, recipe), states.weights_bytes),
@@ -51,6 +53,7 @@ def _lines(training: Training, memory: RankMemory, recipe: Recipe) -> list[Line]
         ),
         ("brought back by recompute", "one layer's full activations less what is stored of it", plain(memory.recomputed_bytes), memory.recomputed_bytes),
         ("gathered weights", "ZeRO 3: whole layers at once", plain(memory.gathered_bytes), memory.gathered_bytes),
+        ("autocast's copies of weights", "16-bit copies that wait for the backward pass", plain(memory.weight_copies_bytes), memory.weight_copies_bytes),
     ]
     lines = [Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True) for name, formula, numbers, value in rows if value]
     total = " + ".join(plain(line.value) for line in lines)
