@@ -10,7 +10,19 @@ import pytest
 LIB = Path(__file__).parents[2] / "lib" / "threeloops"
 LAYERS = {
     0: {"units", "dtypes", "checks"},
-    1: {"facts", "hardware", "models", "hf_config", "hf_families", "hf_fields", "hf_layers", "model_catalogue", "convnets", "convnet_config"},
+    1: {
+        "facts",
+        "hardware",
+        "models",
+        "hf_config",
+        "hf_families",
+        "hf_fields",
+        "hf_layers",
+        "model_catalogue",
+        "convnets",
+        "convnet_config",
+        "compute_capability",
+    },
     # 2: every other module at the top
     3: {"simulate", "measure"},
     4: {"figures", "widgets", "drills"},

@@ -1,5 +1,5 @@
 """Figures, in reading order: look (colours, shapes and sizes), still (the PNG), figure (what every function here returns), labels (placed so that none
-overlap), roofline, and after it one module for every other kind of figure.
+overlap), roofline, and one module for every other kind of figure: banks, block_timeline, attention_traffic, unit_turns, number_line, format_ranges.
 
 A figure is one Vega-Lite specification. A notebook shows it with the Vega that JupyterLab ships, and keeps a PNG of it for every other reader.
 """

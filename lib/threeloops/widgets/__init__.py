@@ -1,2 +1,2 @@
 """Widgets, in reading order: live_text (a sentence that a screen reader speaks when it changes), roofline_view (what there is to show, without a browser),
-roofline (the controls around it)."""
+roofline (the controls around it); number_line_view and number_line likewise."""
