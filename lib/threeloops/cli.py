@@ -76,6 +76,21 @@ def _drill(given: argparse.Namespace) -> None:
     terminal.practise(given.topic, seed=given.seed)
 
 
+def _grade(given: argparse.Namespace) -> int:
+    from threeloops import desk
+    from threeloops.classroom import grade
+
+    return grade.grade(
+        Path(given.path),
+        root=desk.book_root(),
+        code=given.course,
+        roster=Path(given.roster) if given.roster else None,
+        work=Path(given.into).resolve() if given.into else None,
+        browser=not given.no_browser,
+        trust_students=given.no_sandbox,
+    )
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = _Parser(prog="threeloops", description="Three Loops: predicted, counted and measured.")
@@ -99,6 +114,14 @@ def parser() -> argparse.ArgumentParser:
     drill.add_argument("topic", nargs="?", help="a family (kv_cache, …) or a drill's key")
     drill.add_argument("--seed", help="the same numbers again")
     drill.set_defaults(run=_drill)
+    grade = commands.add_parser("grade", help="grade your own notebook, or a class's, through nbgrader")
+    grade.add_argument("path", help="my/drills/kv_cache, or a folder with one folder per student, or a zip of uploads")
+    grade.add_argument("--course", metavar="CODE", help="the course code that the students were given (default home)")
+    grade.add_argument("--roster", metavar="FILE", help="class list (CSV, ids in the first column): whoever handed in nothing is listed as missing")
+    grade.add_argument("--into", metavar="FOLDER", help="where to keep gradebook, feedback and CSV files (default build/ for a class, my/graded/ for yourself)")
+    grade.add_argument("--no-browser", action="store_true", help="do not open the feedback page")
+    grade.add_argument("--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same")
+    grade.set_defaults(run=_grade)
     return top
 
 

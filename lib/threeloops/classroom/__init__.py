@@ -1,0 +1,14 @@
+"""Grading: many notebooks, safely, through nbgrader. Read the modules in this order.
+
+questions      what a released notebook asks, read from its own graded cells
+transplant     the student's own cells, set into the released notebook
+inside         the student's side of the wall: runs code, returns values, knows no answer
+sandbox        how that side is started: bubblewrap on Linux, a plain process elsewhere
+kernel         the grader's end of the line to it
+judging        one notebook judged: poses, collects, compares
+preprocessors  the same as steps of `nbgrader autograde`
+course         folders, keys and nbgrader's own stages
+intake         what was handed in: a notebook, a folder, a zip
+report         table, grades per question, slips per question
+grade          the command `threeloops grade`
+"""

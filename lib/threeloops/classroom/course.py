@@ -1,0 +1,166 @@
+"""Folders, keys and nbgrader's own stages: generate_assignment, autograde, generate_feedback, run in this process with the book's nbgrader_config.py."""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import secrets
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from threeloops import checks
+
+STAGES = ("release", "submitted", "autograded", "feedback", "solution", "source_with_tests")
+KEY_BYTES = 32
+
+
+class StageError(Exception):
+    """A stage of nbgrader failed; the message is its log."""
+
+
+def grading_key(folder: Path) -> bytes:
+    """The key of the hidden draws kept in this folder; made on first use, readable by its owner alone."""
+    path = folder / "grading.key"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(KEY_BYTES) + "\n")
+    return bytes.fromhex(path.read_text(encoding="ascii").strip())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One graded cell in the gradebook."""
+
+    grade_id: str
+    points: float
+    maximum: float
+    by_hand: bool  # it waits for a person, or a person has graded it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """One place to grade in: the book's sources and a work folder with everything that grading makes."""
+
+    root: Path  # of the book
+    work: Path  # build/ for a class, my/graded/ for a reader
+    code: str = "home"  # the public course code
+    judge: dict[str, Any] = field(default_factory=dict)  # further settings of preprocessors.Judge
+
+    def sets(self) -> list[str]:
+        """The drill sets that can be graded."""
+        return sorted(path.parent.name for path in self.root.glob("solutions/*/*.ipynb") if path.stem == path.parent.name)
+
+    def release(self, name: str) -> Path:
+        """The released notebook of a set, as `prepare` has made it."""
+        return self.work / "release" / name / f"{name}.ipynb"
+
+    def folder(self, stage: str, student: str, name: str) -> Path:
+        """Where one student's notebook of a set lies at a stage."""
+        return self.work / stage / student / name
+
+    @cached_property
+    def config(self) -> Any:
+        """nbgrader_config.py, with this course's work folder in place of build/."""
+        from traitlets.config.loader import PyFileConfigLoader
+
+        config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
+        for stage in STAGES:
+            config.CourseDirectory[f"{stage}_directory"] = str(self.work / stage)
+        config.CourseDirectory.db_url = self.database
+        config.Judge.update({"course": self.code, "key_folder": str(self.work)} | self.judge)
+        return config
+
+    @property
+    def database(self) -> str:
+        return f"sqlite:///{self.work / 'gradebook.db'}"
+
+    def _run(self, stage: Callable[..., Any], *, name: str, student: str) -> None:
+        """Run one of nbgrader's converters for one set and one student.
+
+        Raises:   StageError with nbgrader's log
+        """
+        from nbgrader.coursedir import CourseDirectory  # type: ignore[import-untyped]
+        from nbgrader.utils import capture_log  # type: ignore[import-untyped]
+
+        directory = CourseDirectory(config=self.config)
+        directory.assignment_id, directory.student_id = name, student
+        converter = stage(coursedir=directory, config=self.config)
+        converter.force = True
+        converter.log = logging.Logger("nbgrader", logging.INFO)  # its own: nothing on the reader's screen
+        with warnings.catch_warnings(), _own_programs_first():
+            warnings.simplefilter("ignore")
+            result = capture_log(converter)
+        if not result["success"]:
+            raise StageError(result.get("log", "") + result.get("error", ""))
+
+    def prepare(self, name: str) -> None:
+        """Tell the gradebook what this set asks (generate_assignment); at once when nothing has changed."""
+        from nbgrader.converters import GenerateAssignment  # type: ignore[import-untyped]
+
+        checks.one_of(self.sets(), drill_set=name)
+        self.work.mkdir(parents=True, exist_ok=True, mode=0o700)
+        stamp = hashlib.sha256(self._source(name).read_bytes() + repr(self.config.WrittenAnswers).encode()).hexdigest()
+        mark = self.work / "release" / name / "made-from.txt"
+        if mark.exists() and mark.read_text() == stamp and (self.work / "gradebook.db").exists():
+            return
+        self._run(GenerateAssignment, name=name, student=".")
+        (self.work / "gradebook.db").chmod(0o600)
+        mark.write_text(stamp)
+
+    def _source(self, name: str) -> Path:
+        return self.root / "solutions" / name / f"{name}.ipynb"
+
+    def autograde(self, name: str, student: str, notebook: dict[str, Any]) -> None:
+        """Hand one notebook in, and judge it."""
+        from nbgrader.converters import Autograde
+
+        folder = self.folder("submitted", student, name)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8", errors="replace")
+        self._run(Autograde, name=name, student=student)
+
+    def feedback(self, name: str, student: str) -> Path:
+        """Write one student's feedback page."""
+        from nbgrader.converters import GenerateFeedback
+
+        self._run(GenerateFeedback, name=name, student=student)
+        return self.folder("feedback", student, name) / f"{name}.html"
+
+    def scores(self, name: str, student: str) -> list[Score]:
+        """What the gradebook says about one student."""
+        from nbgrader.api import Gradebook  # type: ignore[import-untyped]
+
+        with Gradebook(self.database, self.config.CourseDirectory.course_id) as book:
+            grades = book.find_submission_notebook(name, name, student).grades
+            return [
+                Score(
+                    grade_id=grade.name,
+                    points=grade.score,
+                    maximum=grade.max_score,
+                    by_hand=bool(grade.needs_manual_grade or grade.manual_score is not None),
+                )
+                for grade in grades
+            ]
+
+    def verdicts(self, name: str, student: str) -> dict[str, Any]:
+        """The judged notebook."""
+        found: dict[str, Any] = json.loads((self.folder("autograded", student, name) / f"{name}.ipynb").read_text(encoding="utf-8"))
+        return found
+
+
+@contextlib.contextmanager
+def _own_programs_first() -> Any:
+    """nbgrader calls alembic by name: find the one beside this Python."""
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), before))
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before

@@ -1,0 +1,198 @@
+"""The student's side of the wall. This file runs as a script in the sandbox: it executes cells, hands out values, and knows no answer.
+
+It imports nothing of this book, because nothing of this book is there. `threeloops.drills.sheet` is a stand-in that shows the questions it was sent. Whatever
+student code does to this process, it can change only what comes back: values, which the grader compares where it cannot reach.
+"""
+
+import contextlib
+import json
+import math
+import os
+import signal
+import sys
+import types
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any
+
+NOBODY = 65534
+LONGEST_TEXT = 200  # of an answer
+
+
+class OutOfTime(BaseException):
+    """Raised in student code by the clock; not an Exception, so that `except Exception` does not swallow it."""
+
+
+class Printed:
+    """What a cell prints, up to a limit."""
+
+    encoding = "utf-8"
+
+    def __init__(self, limit: int) -> None:
+        self.room, self.parts = limit, [""]
+
+    def write(self, text: str) -> int:
+        if self.room > 0:
+            self.parts.append(str(text)[: self.room])
+            self.room -= len(self.parts[-1])
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def isatty(self) -> bool:
+        return False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts) + ("" if self.room > 0 else "\n[the rest was cut]")
+
+
+@contextlib.contextmanager
+def clock(limit_s: float) -> Iterator[None]:
+    """Interrupt what runs longer; where there are no signals the grader's own clock ends it."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise OutOfTime
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def confine(limits: dict[str, int]) -> None:
+    """Lower what this process may use, for good, and stop being root."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    for name in ("AS", "NPROC", "FSIZE", "CORE"):
+        if name in limits:
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limits[name], limits[name]))
+    if limits.get("drop_root") and os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def stand_in(posed: dict[str, str], whose: dict[str, str]) -> None:
+    """`from threeloops.drills import sheet`, with questions and without answers."""
+
+    def begin(**_: object) -> None:
+        print(f"Numbers for {whose['student']}, course {whose['course']}.")
+
+    def ask(key: object = None) -> None:
+        print(posed.get(str(key), f"No question is called {key!r}."))
+
+    def later(*_: object, **__: object) -> None:
+        print("Checked when it is graded.")
+
+    packages = [types.ModuleType(name) for name in ("threeloops", "threeloops.drills", "threeloops.drills.sheet")]
+    for package in packages:
+        package.__path__ = []  # a package without files: nothing else can be imported from it
+        sys.modules[package.__name__] = package
+    book, drills, sheet = packages
+    vars(sheet).update(begin=begin, ask=ask, check=later, check_function=later)
+    vars(drills).update(sheet=sheet)
+    vars(book).update(drills=drills)
+
+
+def start_shell() -> Any:
+    """IPython without a terminal, history or colours: cells may use what they may use in a notebook."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.xmode = "Minimal"
+    config.InteractiveShell.colors = "nocolor"
+    return InteractiveShell.instance(config=config)
+
+
+def run(shell: Any, source: str, limit_s: float, room: int) -> dict[str, Any]:
+    """Execute one cell."""
+    printed = Printed(room)
+    timed_out, failed = False, False
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        try:
+            with clock(limit_s):
+                result = shell.run_cell(source, store_history=False)
+            failed = not result.success
+            timed_out = isinstance(result.error_in_exec, OutOfTime)
+        except OutOfTime:
+            timed_out = True
+        except BaseException:
+            failed = True
+    return {"printed": printed.text, "failed": failed or timed_out, "timed_out": timed_out}
+
+
+def plain(value: Any) -> dict[str, str]:
+    """A value as text: a string as it is, a number by its digits, anything else by the name of its type."""
+    try:
+        if value is None or value is ...:
+            return {"kind": "unwritten"}
+        if isinstance(value, str):
+            return {"kind": "text", "text": str(value)[:LONGEST_TEXT]}
+        item = getattr(value, "item", None)
+        number = item() if callable(item) and not isinstance(value, Real) else value
+        if isinstance(number, Real) and not isinstance(number, bool):
+            return {"kind": "number", "text": repr(float(number)) if math.isfinite(number) else "nan"}
+    except BaseException:
+        return {"kind": "other"}  # an object that lies about itself, a number too large to be one
+    return {"kind": "other", "text": type(value).__name__[:40]}
+
+
+def call(function: Any, arguments: dict[str, Any], limit_s: float) -> dict[str, str]:
+    """One call of a student's function; what it prints is dropped, so that the numbers it was called with stay here."""
+    silent = Printed(0)
+    with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+        try:
+            with clock(limit_s):
+                return plain(function(**arguments))
+        except OutOfTime:
+            return {"kind": "timeout"}
+        except NotImplementedError:
+            return {"kind": "unwritten"}
+        except BaseException as error:
+            return {"kind": "raised", "text": type(error).__name__[:40]}
+
+
+def serve() -> None:
+    """Answer requests, one JSON object per line, until the line closes."""
+    requests, replies = os.fdopen(os.dup(0), "r", encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nowhere, standard)
+    setup = json.loads(requests.readline())
+    os.environ.update(setup["environment"])
+    confine(setup["limits"])
+    stand_in(setup["posed"], setup["whose"])
+    shell = start_shell()
+    reply: dict[str, Any] = {"ready": True}
+    while True:
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+        line = requests.readline()
+        if not line:
+            os._exit(0)
+        request = json.loads(line)
+        names = shell.user_ns
+        match request["do"]:
+            case "run":
+                reply = run(shell, request["source"], request["limit_s"], request["room"])
+            case "value":
+                reply = plain(names[request["name"]]) if request["name"] in names else {"kind": "missing"}
+            case "call":
+                function = names.get(request["name"])
+                reply = call(function, request["arguments"], request["limit_s"]) if callable(function) else {"kind": "missing"}
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,202 @@
+"""One submission judged. The student's side returns values; references, slips and hidden draws stay on this side."""
+
+import builtins
+import hashlib
+import hmac
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from threeloops.classroom.kernel import DiedError, HungError, Kernel
+from threeloops.classroom.questions import Notebook, Question, question, source
+from threeloops.classroom.sandbox import Limits
+from threeloops.drills.bank import DRILLS
+from threeloops.drills.function_bank import FUNCTIONS
+from threeloops.drills.functions import Returned, judge_function
+from threeloops.drills.judge import Verdict, judge
+from threeloops.drills.posed import plain_id, posed
+from threeloops.drills.posed import question as posed_question
+
+MOST_STARTS = 4  # a process that died is started again without the cell that ended it
+UNANSWERED = Verdict(status="unanswered", message="No answer yet.")
+DIED = Verdict(status="died", message="Your code ended the whole Python process here, so nothing was left to look at.")
+HUNG = Verdict(status="timed out", message="Your code did not come back in time here, so there was nothing to look at.")
+STATUSES = ("graded", "timed out", "died")  # of a submission, from good to bad
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examiner:
+    """What the grader knows: whose submission this is, in which course, and the key that seeds hidden draws."""
+
+    student: str  # decided by the submission's folder
+    course: str
+    key: bytes
+    limits: Limits = field(default_factory=Limits)
+    sandboxed: bool = True
+
+    def secret(self, *words: str) -> str:
+        """Words that only the holder of the key can foretell."""
+        return hmac.new(self.key, "\x1f".join((self.course, self.student, *words)).encode(), hashlib.sha256).hexdigest()
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What came of one submission."""
+
+    status: str = "graded"
+    notes: list[str] = field(default_factory=list)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)  # by grade_id
+    printed: dict[int, str] = field(default_factory=dict)  # by index of the cell
+    self_marked: float | None = None
+
+    def note(self, sentence: str, status: str = "graded") -> None:
+        self.notes.append(sentence)
+        self.status = max(self.status, status, key=STATUSES.index)
+
+
+def judged(notebook: Notebook, examiner: Examiner) -> Outcome:
+    """Run a transplanted notebook's cells on the student's side and judge what its questions got for answers."""
+    outcome, skipped = Outcome(), set[int]()
+    values: dict[str, dict[str, Any]] = {}
+    deadline = time.monotonic() + examiner.limits.total_s
+    for _ in range(MOST_STARTS):
+        culprit = _one_run(notebook, examiner, outcome, values, skipped, deadline)
+        if culprit is None:
+            break
+        skipped.add(culprit)
+        if time.monotonic() >= deadline:
+            outcome.note(f"it took longer than {examiner.limits.total_s:g} s in all", "timed out")
+            break
+    else:
+        outcome.note("it was given up after ending the process again and again", "died")
+    for asked in _questions(notebook):
+        outcome.verdicts.setdefault(asked.grade_id, UNANSWERED)
+    _identity(notebook, examiner, outcome, values)
+    return outcome
+
+
+def _questions(notebook: Notebook) -> Iterator[Question]:
+    return (found for cell in notebook["cells"] if (found := question(cell)))
+
+
+def _name(notebook: Notebook, index: int) -> str:
+    """How a note refers to a cell."""
+    return f"cell {notebook['cells'][index]['id']}"
+
+
+def _one_run(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: dict[str, dict[str, Any]], skipped: set[int], deadline: float) -> int | None:
+    """Go through the cells once. None when the end was reached, otherwise the cell that ended the process."""
+    whose = {"student": examiner.student, "course": examiner.course}
+    shown = {asked.drill: posed_question(DRILLS[asked.drill], **whose) for asked in _questions(notebook) if asked.kind == "number"}
+    index = 0
+    try:
+        with Kernel(posed=shown, whose=whose, limits=examiner.limits, sandboxed=examiner.sandboxed, deadline=deadline) as kernel:
+            for index, cell in enumerate(notebook["cells"]):
+                if cell["cell_type"] == "code" and index not in skipped:
+                    _one_cell(kernel, notebook, index, examiner, outcome, values)
+            for name in ("student", "course", "self_marked"):
+                values.setdefault(name, kernel.value(name))
+    except (DiedError, HungError) as end:
+        verdict = HUNG if isinstance(end, HungError) else DIED
+        asked = question(notebook["cells"][index])
+        if asked:
+            outcome.verdicts[asked.grade_id] = verdict
+        outcome.note(f"{_name(notebook, index)} {'did not come back' if verdict is HUNG else 'ended the process'}", verdict.status)
+        return index
+    return None
+
+
+def _one_cell(kernel: Kernel, notebook: Notebook, index: int, examiner: Examiner, outcome: Outcome, values: dict[str, dict[str, Any]]) -> None:
+    cell = notebook["cells"][index]
+    asked = question(cell)
+    if asked is None:
+        result = kernel.run(source(cell))
+        outcome.printed[index] = str(result.get("printed", ""))[: 2 * examiner.limits.printed]
+        if result.get("timed_out"):
+            outcome.note(f"{_name(notebook, index)} took longer than {examiner.limits.cell_s:g} s", "timed out")
+    elif asked.grade_id not in outcome.verdicts:  # after a fresh start the judged stay judged
+        if asked.kind == "number":
+            values[asked.grade_id] = kernel.value(asked.name)
+            outcome.verdicts[asked.grade_id] = number_verdict(asked.drill, values[asked.grade_id], course=examiner.course, student=examiner.student)
+        else:
+            verdict = _function_verdict(kernel, asked, examiner, notebook)
+            outcome.verdicts[asked.grade_id] = verdict
+            if "took longer" in verdict.message:
+                outcome.note(f"{asked.name} took longer than {examiner.limits.call_s:g} s", "timed out")
+
+
+def number_verdict(key: str, value: dict[str, Any], *, course: str, student: str) -> Verdict:
+    """Judge what a variable held against the question of that student."""
+    kind, text = value.get("kind"), str(value.get("text", ""))
+    if kind not in ("text", "number"):
+        message = f"An answer is a number with its unit, as text, not a {text if text.isidentifier() else 'thing like this'}."
+        return Verdict(status="unreadable", message=message) if kind == "other" else UNANSWERED
+    if kind == "number":
+        try:
+            return judge(DRILLS[key], posed(DRILLS[key], course=course, student=student), float(text))
+        except ValueError:
+            return Verdict(status="unreadable", message="This is not a number.")
+    return judge(DRILLS[key], posed(DRILLS[key], course=course, student=student), text)
+
+
+def _function_verdict(kernel: Kernel, asked: Question, examiner: Examiner, notebook: Notebook) -> Verdict:
+    """Call the student's function on draws that nobody else knows, and that change when the submission does."""
+    drill = FUNCTIONS[asked.drill]
+    submitted = hashlib.sha256("\x1f".join(source(cell) for cell in notebook["cells"]).encode(errors="replace")).hexdigest()
+    draws = drill.draws(examiner.secret(asked.grade_id, submitted))
+    returned: list[Returned] = []
+    for p in draws:
+        reply = kernel.call(asked.name, drill.arguments(p))
+        if reply.get("kind") == "missing":
+            return Verdict(status="unanswered", message=f"There is no function called {asked.name}.")
+        returned.append(_returned(reply, examiner.limits.call_s))
+        if reply.get("kind") in ("timeout", "raised"):
+            return judge_function(drill, draws, returned)
+    return judge_function(drill, draws, returned)
+
+
+def _returned(reply: dict[str, Any], limit_s: float) -> Returned:
+    """A reply as a number or a sentence. The sentence repeats nothing that the student's code could have put there."""
+    kind, text = reply.get("kind"), str(reply.get("text", ""))
+    match kind:
+        case "number":
+            try:
+                value = float(text)
+            except ValueError:
+                value = math.nan
+            return Returned(value=value) if math.isfinite(value) else Returned(problem="returned a number that is not finite")
+        case "unwritten":
+            return Returned(unwritten=True)
+        case "timeout":
+            return Returned(problem=f"took longer than {limit_s:g} s")
+        case "raised":
+            known = isinstance(getattr(builtins, text, None), type)
+            return Returned(problem=f"raised {text if known else 'an error of its own'}")
+    return Returned(problem=f"returned {'text' if kind == 'text' else 'something else'}, not a number")
+
+
+def _identity(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: dict[str, dict[str, Any]]) -> None:
+    """Compare who the notebook says it is of with who handed it in. What is right for the one it names is held, neither wrong nor paid."""
+    marked = values.get("self_marked", {})
+    if marked.get("kind") == "number" and 0 <= float(marked["text"]) <= 100:
+        outcome.self_marked = float(marked["text"])
+    student, course = (plain_id(values.get(name, {}).get("text")) for name in ("student", "course"))
+    differs = [
+        f"{name} {said!r}" for name, said, true in (("student", student, examiner.student), ("course", course, examiner.course)) if said and said != true
+    ]
+    if not differs:
+        return
+    outcome.note(f"the notebook says {' and '.join(differs)}")
+    held = 0
+    for asked in _questions(notebook):
+        verdict = outcome.verdicts[asked.grade_id]
+        if asked.kind == "number" and not verdict.right and asked.grade_id in values:
+            there = number_verdict(asked.drill, values[asked.grade_id], course=course or examiner.course, student=student or examiner.student)
+            if there.right:
+                held += 1
+                message = f"Right with the numbers of {' and '.join(differs)}, not with yours. Held until your teacher decides."
+                outcome.verdicts[asked.grade_id] = replace(verdict, status="held", message=message, slips=())
+    if held:
+        outcome.notes.append(f"{held} answers right with those numbers are held")

@@ -1,0 +1,69 @@
+"""What a notebook asks. A graded cell is one call, `sheet.check("key", name)` or `sheet.check_function("key", name)`: read from there, it is stated once.
+
+>>> asked("'Right within 2 %.'; sheet.check('kv-bytes-per-token', per_token)")
+('check', 'kv-bytes-per-token', 'per_token')
+"""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Notebook = Mapping[str, Any]
+Cell = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One graded cell."""
+
+    grade_id: str
+    points: float
+    kind: str  # number or function
+    drill: str  # key of the drill
+    name: str  # of the student's variable or function
+
+
+def source(cell: Cell) -> str:
+    """A cell's source, however the file stores it."""
+    text = cell.get("source", "")
+    whole = text if isinstance(text, str) else "".join(line for line in text if isinstance(line, str))
+    return whole.encode("utf-8", "replace").decode()  # half characters that no file could hold become question marks
+
+
+def mark(cell: Cell, name: str) -> Any:
+    """One field of a cell's nbgrader metadata; None where there is none, whatever the file holds."""
+    metadata = cell.get("metadata")
+    fields = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
+    return fields.get(name) if isinstance(fields, Mapping) else None
+
+
+def own_mark(cell: Cell, name: str) -> Any:
+    """One field of this book's own metadata: `written` (name of a written explanation), `yours` (the student writes here, nothing is graded)."""
+    metadata = cell.get("metadata")
+    fields = metadata.get("threeloops") if isinstance(metadata, Mapping) else None
+    return fields.get(name) if isinstance(fields, Mapping) else None
+
+
+def asked(code: str) -> tuple[str, str, str]:
+    """(the sheet's function, drill key, name) of a graded cell's one call."""
+    calls = [node.value for node in ast.parse(code).body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    match calls:
+        case [ast.Call(func=ast.Attribute(value=ast.Name(id="sheet"), attr=function), args=[ast.Constant(value=str(key)), ast.Name(id=name)], keywords=[])]:
+            if function in ("check", "check_function"):
+                return function, key, name
+    raise ValueError(f'a graded cell must be one call, sheet.check("key", name) or sheet.check_function("key", name), not {code!r}')
+
+
+def question(cell: Cell) -> Question | None:
+    """The question of a cell; None if it asks nothing (a cell graded by hand asks a person)."""
+    if not mark(cell, "grade") or mark(cell, "solution") or cell.get("cell_type") != "code":
+        return None
+    function, key, name = asked(source(cell))
+    kind = "number" if function == "check" else "function"
+    return Question(grade_id=mark(cell, "grade_id"), points=float(mark(cell, "points")), kind=kind, drill=key, name=name)
+
+
+def questions(notebook: Notebook) -> list[Question]:
+    """Every question of a notebook, in order."""
+    return [found for cell in notebook["cells"] if (found := question(cell))]

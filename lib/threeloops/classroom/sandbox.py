@@ -1,0 +1,112 @@
+"""How the student's side is started: in bubblewrap on Linux (no network, no files but its own, limits), as a plain process elsewhere."""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from threeloops.units import MB, GiB
+
+INSIDE = Path(__file__).with_name("inside.py")
+BOOK = Path(__file__).resolve().parents[3]
+ROOT_PROCESSES, USER_PROCESSES = 64, 1024  # a user's limit counts what the user runs elsewhere too
+PROBE_S = 20
+NOBODY = 65534
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one submission may use."""
+
+    cell_s: float = 10.0
+    call_s: float = 2.0
+    total_s: float = 90.0
+    grace_s: float = 2.0  # for a reply after the clock inside has rung; then the process is ended from outside
+    memory_bytes: int = 3 * GiB  # of address space, per process
+    total_memory_bytes: int = 4 * GiB  # in use by all processes together
+    file_bytes: int = 100 * MB
+    printed: int = 20_000  # characters per cell
+
+    def as_resources(self, *, sandboxed: bool) -> dict[str, int]:
+        """The limits by the names of the operating system."""
+        root = hasattr(os, "geteuid") and os.geteuid() == 0
+        limits = {"AS": self.memory_bytes, "FSIZE": self.file_bytes, "CORE": 0}
+        return limits | ({"NPROC": ROOT_PROCESSES if root else USER_PROCESSES, "drop_root": int(root)} if sandboxed else {})
+
+
+def _system_binds() -> list[str]:
+    """The operating system's programs and libraries, and this Python, to read."""
+    words = ["--ro-bind", "/usr", "/usr"]
+    for folder in ("/bin", "/sbin", "/lib", "/lib64", "/lib32"):
+        path = Path(folder)
+        if path.is_symlink():
+            words += ["--symlink", os.readlink(path), folder]
+        elif path.exists():
+            words += ["--ro-bind", folder, folder]
+    for file in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"):
+        words += ["--ro-bind-try", file, file]
+    for folder in dict.fromkeys((sys.base_prefix, sys.prefix, str(Path(sys.executable).resolve().parent.parent))):
+        if not Path(folder).is_relative_to("/usr"):
+            words += [*_open_way(Path(folder)), "--ro-bind", folder, folder]
+    return words
+
+
+def _open_way(path: Path) -> list[str]:
+    """The folders above a bound one, to be walked through by whoever root has become; bubblewrap would make them root's alone."""
+    above = [str(folder) for folder in reversed(path.parents) if folder not in (Path("/"), Path("/tmp"))]
+    return [word for folder in above for word in ("--perms", "0755", "--dir", folder)]
+
+
+def _hidden(words: list[str]) -> list[str]:
+    """Empty folders over those of the book that a bound folder would show (a book kept inside its own environment, say)."""
+    bound = [Path(words[n + 2]) for n, word in enumerate(words) if word == "--ro-bind"]
+    folders = [BOOK / name for name in ("lib", "solutions", "build", "my", "tests")]
+    return [word for folder in folders if folder.is_dir() and any(folder.is_relative_to(place) for place in bound) for word in ("--tmpfs", str(folder))]
+
+
+@functools.cache
+def _bwrap() -> list[str]:
+    """bubblewrap's command line up to the program."""
+    program = shutil.which("bwrap")
+    assert program is not None
+    root = os.geteuid() == 0
+    words = [program, "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session", "--clearenv"]
+    # Root gives up every power but that of becoming nobody, because limits on processes do not bind root; others get an own user namespace.
+    words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if root else ["--unshare-user", "--cap-drop", "ALL"]
+    # Empty places first: this Python may itself lie below /tmp.
+    words += ["--proc", "/proc", "--dev", "/dev", "--size", str(100 * MB), "--perms", "1777", "--tmpfs", "/tmp"]
+    binds = _system_binds()
+    return [*words, *binds, *_hidden(binds), *_open_way(Path("/run/inside.py")), "--ro-bind", str(INSIDE), "/run/inside.py", "--chdir", "/tmp"]
+
+
+@functools.cache
+def problem() -> str:
+    """Why there is no sandbox on this machine; empty if there is one."""
+    if sys.platform != "linux":
+        return "bubblewrap exists on Linux alone"
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed (on Debian and Ubuntu: apt install bubblewrap)"
+    hidden = [str(BOOK / "solutions"), str(BOOK / "lib" / "threeloops")]
+    look = f"import os, sys; os.getuid() or os.setuid({NOBODY}); open(os.__file__); sys.exit(any(map(os.path.exists, {hidden!r})))"
+    try:
+        probe = subprocess.run([*_bwrap(), sys.executable, "-I", "-c", look], capture_output=True, text=True, timeout=PROBE_S)
+    except subprocess.TimeoutExpired:
+        return "bubblewrap does not answer here"
+    if probe.returncode:
+        return "bubblewrap cannot build its walls here" + (f" ({probe.stderr.strip().splitlines()[-1]})" if probe.stderr.strip() else "")
+    return ""
+
+
+def command(*, sandboxed: bool) -> list[str]:
+    """What to start."""
+    options = ["-I", "-B", "-X", "utf8"]
+    return [*_bwrap(), sys.executable, *options, "/run/inside.py"] if sandboxed else [sys.executable, *options, str(INSIDE)]
+
+
+# One thread per library: a student's notebook is small, and several are graded at once.
+ENVIRONMENT = {"HOME": "/tmp", "IPYTHONDIR": "/tmp/ipython", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"} | dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)

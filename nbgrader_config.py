@@ -1,0 +1,40 @@
+"""nbgrader for this book: solutions/ is its source, drills/ its release, and everything that grading makes lies in build/, which git ignores.
+
+nbgrader generate_assignment kv_cache --force --no-db     solutions/kv_cache -> drills/kv_cache
+nbgrader autograde kv_cache                               build/submitted -> build/autograded, with this book's judge
+"""
+
+from pathlib import Path
+
+c = get_config()  # type: ignore[name-defined]  # noqa: F821
+ROOT = Path(__file__).resolve().parent
+BUILD = ROOT / "build"
+BUILD.mkdir(mode=0o700, exist_ok=True)
+
+c.CourseDirectory.course_id = "three_loops"
+c.CourseDirectory.root = str(ROOT)
+c.CourseDirectory.db_url = f"sqlite:///{BUILD}/gradebook.db"
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "drills"
+for step in ("submitted", "autograded", "feedback", "solution", "source_with_tests"):
+    setattr(c.CourseDirectory, f"{step}_directory", f"build/{step}")
+
+# What a student finds where the solution stood.
+c.ClearSolutions.code_stub = {"python": "# Your work goes here."}
+c.ClearSolutions.text_stub = "*Your explanation goes here.*"
+
+# Written explanations are not graded unless a teacher says for how many points: c.WrittenAnswers.points = 3
+stages = "nbgrader.preprocessors."
+own = "threeloops.classroom.preprocessors."
+c.GenerateAssignment.preprocessors = [own + "WrittenAnswers"] + [
+    stages + name
+    for name in ("LockCells", "ClearSolutions", "ClearOutput", "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ComputeChecksums", "CheckCellMetadata")
+]
+c.Autograde.sanitize_preprocessors = [own + "Transplant"] + [
+    stages + name for name in ("ClearOutput", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata")
+]
+c.Autograde.autograde_preprocessors = [own + "Judge", stages + "LimitOutput", own + "SaveGrades", stages + "AssignLatePenalties", stages + "CheckCellMetadata"]
+
+# The course code that students write into their notebooks, and the folder of the key that seeds hidden draws and never leaves this machine.
+c.Judge.course = "home"
+c.Judge.key_folder = str(BUILD)
