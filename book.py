@@ -3,7 +3,9 @@
 
     python3 book.py                 set up if needed, then open the book in JupyterLab
     python3 book.py 2 | roofline    open at a part, by number (1.2: chapter 1, part 2) or by a word of its title
+    python3 book.py drills/kv_cache open a graded drill set
     python3 book.py drill           questions in the terminal; installs only the small packages
+    python3 book.py grade PATH      grade your drill set (my/drills/kv_cache), or a class's folder or zip
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
     python3 book.py setup           only install
     python3 book.py test            install and run every test
@@ -71,10 +73,10 @@ def mark():
         return {}
 
 
-def run(*command):
+def run(*command, cwd=ROOT):
     """Exit code of a command, its output shown; Ctrl-C ends both."""
     try:
-        return subprocess.call([str(word) for word in command], cwd=str(ROOT))
+        return subprocess.call([str(word) for word in command], cwd=cwd and str(cwd))
     except KeyboardInterrupt:
         print("\nbook.py: interrupted; the next run takes up where this one stopped.", file=sys.stderr)
         sys.exit(130)
@@ -191,7 +193,7 @@ def main(words):
     check_python()
     with_torch = "--no-torch" not in words
     words = [word for word in words if word != "--no-torch"]
-    verb = words[0] if words and words[0] in ("setup", "test", "drill", "reset", "-h", "--help") else "open"
+    verb = words[0] if words and words[0] in ("setup", "test", "drill", "grade", "reset", "-h", "--help") else "open"
     if verb in ("-h", "--help"):
         print(__doc__.strip())
         return 0
@@ -204,7 +206,7 @@ def main(words):
         return 0
     if verb == "test":
         return test(python, words[1:])
-    return run(python, "-m", "threeloops.cli", *(words if verb != "open" else ["open", *words]))
+    return run(python, "-m", "threeloops.cli", *(words if verb != "open" else ["open", *words]), cwd=None)
 
 
 if __name__ == "__main__":

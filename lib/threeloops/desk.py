@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from threeloops import checks
+
 PART_HEADING = re.compile(r"^## (?:(?P<number>[0-9A-Z]+) )?(?P<title>.*?)(?: · (?P<minutes>\d+) min)?$", re.MULTILINE)
 
 
@@ -76,6 +78,17 @@ def find_place(word: str, root: Path) -> Place:
     raise ValueError(f"{problem}; choose one of: {listing}")
 
 
+def find_notebook(word: str, root: Path) -> tuple[str, Place | None]:
+    """The notebook that a reader means, and the part of it: a part as find_place knows it, or a drill set as "drills/kv_cache"."""
+    if word.startswith("drills/"):
+        sets = [path.parent.name for path in sorted(root.glob("drills/*/*.ipynb"))]
+        name = word.split("/")[1]
+        checks.one_of(sets, drill_set=name)
+        return f"drills/{name}/{name}.ipynb", None
+    place = find_place(word, root)
+    return place.notebook, place
+
+
 def cleared(notebook: dict) -> dict:  # type: ignore[type-arg]
     """The notebook without outputs and execution counts."""
     for cell in notebook["cells"]:
@@ -122,8 +135,8 @@ def readers_copy(source: Path, root: Path) -> Path:
 
 
 def reset(word: str, root: Path) -> tuple[Path, Path | None]:
-    """Start a part's notebook afresh: (the new copy, where the old one was kept, None if there was none)."""
-    source = root / find_place(word, root).notebook
+    """Start the notebook of a part, or a drill set, afresh: (the new copy, where the old one was kept, None if there was none)."""
+    source = root / find_notebook(word, root)[0]
     copy = readers_copy(source, root)
     aside = None
     if json.loads(copy.read_text(encoding="utf-8")) != cleared(json.loads(source.read_text(encoding="utf-8"))):
@@ -165,17 +178,21 @@ def lab_command(url: str, *, browser: bool, root: Path) -> list[str]:
     ]
 
 
+def all_copies(root: Path) -> dict[str, Path]:
+    """The reader's copy of every chapter and every drill set, made where it is missing: "chapters/1_inner_loop.ipynb" -> its copy."""
+    sources = [*sorted(root.glob("chapters/*.ipynb")), *sorted(root.glob("drills/*/*.ipynb"))]
+    return {source.relative_to(root).as_posix(): readers_copy(source, root) for source in sources}
+
+
 def open_book(word: str | None, *, browser: bool, root: Path) -> int:
-    """Open the reader's copy in JupyterLab at a part; ends when the server does."""
+    """Open the reader's copy in JupyterLab, at a part of a chapter or at a drill set ("drills/kv_cache"); ends when the server does."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise ValueError("JupyterLab is not installed here; `python3 book.py` installs it and opens the book")
-    place = find_place(word, root) if word else None
-    notebooks = sorted(root.glob("chapters/*.ipynb"))
-    if not notebooks:
+    copies = all_copies(root)
+    if not copies:
         raise ValueError("chapters/ holds no notebook; fetch the book's repository again")
-    copies = {path.name: readers_copy(path, root) for path in notebooks}
-    chosen = copies[Path(place.notebook).name] if place else next(iter(copies.values()))
-    return subprocess.call(lab_command(lab_url(chosen, place, root), browser=browser, root=root))
+    name, place = find_notebook(word, root) if word else (next(iter(copies)), None)
+    return subprocess.call(lab_command(lab_url(copies[name], place, root), browser=browser, root=root))
 
 
 def _as_root() -> list[str]:

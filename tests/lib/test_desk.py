@@ -180,3 +180,27 @@ def test_the_command_opens_the_part_with_the_books_extension(root: Path) -> None
 def test_a_book_without_chapters_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="chapters/ holds no notebook"):
         desk.open_book(None, browser=False, root=tmp_path)
+
+
+def with_drills(root: Path) -> Path:
+    """The book with one drill set in it."""
+    folder = root / "drills" / "kv_cache"
+    folder.mkdir(parents=True)
+    (folder / "kv_cache.ipynb").write_bytes(next(root.glob("chapters/*.ipynb")).read_bytes())
+    return root
+
+
+def test_drill_sets_are_copied_opened_and_reset_like_parts(root: Path) -> None:
+    copies = desk.all_copies(with_drills(root))
+    copy = copies["drills/kv_cache/kv_cache.ipynb"]
+    assert copy == root / "my" / "drills" / "kv_cache" / "kv_cache.ipynb"
+    assert desk.find_notebook("drills/kv_cache", root) == ("drills/kv_cache/kv_cache.ipynb", None)
+    copy.write_text(copy.read_text().replace("[", "[ ", 1))
+    fresh, aside = desk.reset("drills/kv_cache", root)
+    assert fresh == copy
+    assert aside is None or aside.exists()
+
+
+def test_an_unknown_drill_set_is_refused_with_the_known_ones(root: Path) -> None:
+    with pytest.raises(ValueError, match="drill_set='kv_cash' is not known; did you mean 'kv_cache'"):
+        desk.find_notebook("drills/kv_cash", with_drills(root))

@@ -29,7 +29,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     module.torch_plan = [{"metadata": {"name": "torch"}}]
     module.torch_here = False
 
-    def pretend(*command: object) -> int:
+    def pretend(*command: object, **_: object) -> int:
         module.ran.append(" ".join(map(str, command)))
         if "venv" in module.ran[-1].split():
             module.PYTHON.parent.mkdir(parents=True, exist_ok=True)
