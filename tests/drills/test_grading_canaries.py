@@ -1,9 +1,10 @@
 """Notebooks whose grade is known beforehand: empty, right throughout, and wrong in every way that the drills can name."""
 
 import itertools
+from pathlib import Path
 
 import pytest
-from submissions import ROOT, SETS, asked, filled, maximum, released, signed, slipped_function, solution, write, written_number
+from submissions import ROOT, SETS, asked, few_draws, filled, maximum, released, signed, slipped_function, solution, write, written_number
 
 from threeloops.classroom import grade
 from threeloops.classroom.course import Course
@@ -46,19 +47,21 @@ def slipped(name: str, student: str, made: dict[str, str]) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Result]]:
     """Set -> student -> what came of it: everything handed in and graded once, through nbgrader."""
-    outcome = {}
-    for name in SETS:
-        folder = tmp_path_factory.mktemp(name)
-        course = Course(root=ROOT, work=folder / "work", code=CODE)
-        write(signed(released(name), student="empty", course=CODE), folder / "class", "empty", name)
-        write(filled(name, student="reference", course=CODE), folder / "class", "reference", name)
-        for student, made in slip_plan(name).items():
-            write(filled(name, student=student, course=CODE, wrong=slipped(name, student, made)), folder / "class", student, name)
-        found, submissions = handed_in(folder / "class", course.sets())
-        assert found == name
-        course.prepare(name)
-        outcome[name] = {submission.student: grade.one(course, name, submission) for submission in submissions}
-    return outcome
+    with few_draws():
+        return {name: everything_handed_in(name, tmp_path_factory.mktemp(name)) for name in SETS}
+
+
+def everything_handed_in(name: str, folder: Path) -> dict[str, Result]:
+    """The empty notebook, the reference and every slip of one set, graded."""
+    course = Course(root=ROOT, work=folder / "work", code=CODE)
+    write(signed(released(name), student="empty", course=CODE), folder / "class", "empty", name)
+    write(filled(name, student="reference", course=CODE), folder / "class", "reference", name)
+    for student, made in slip_plan(name).items():
+        write(filled(name, student=student, course=CODE, wrong=slipped(name, student, made)), folder / "class", student, name)
+    found, submissions = handed_in(folder / "class", course.sets())
+    assert found == name
+    course.prepare(name)
+    return {submission.student: grade.one(course, name, submission) for submission in submissions}
 
 
 every_set = pytest.mark.parametrize("name", SETS)
