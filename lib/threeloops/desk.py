@@ -157,20 +157,25 @@ def lab_settings(root: Path) -> Path:
     return path.parent
 
 
-def lab_url(notebook: Path, place: Place | None, root: Path) -> str:
-    """Address of a notebook inside JupyterLab, at a part of it."""
-    return "/lab/tree/" + quote(notebook.relative_to(root).as_posix()) + (f"#cell-id={quote(place.cell)}" if place else "")
+def lab_config(notebook: str, place: Place | None, root: Path) -> Path:
+    """Server settings that name the cell to open at. Not in the address: Jupyter adds its token to the end, where a # would swallow it."""
+    path = lab_settings(root) / "server.json"
+    page = {"threeloopsCell": place.cell, "threeloopsNotebook": notebook} if place else {}
+    path.write_text(json.dumps({"ServerApp": {"tornado_settings": {"page_config_data": page}}}, indent=1) + "\n", encoding="utf-8")
+    return path
 
 
-def lab_command(url: str, *, browser: bool, root: Path) -> list[str]:
-    """The command that starts JupyterLab on the book.
+def lab_command(copy: Path, place: Place | None, *, browser: bool, root: Path) -> list[str]:
+    """The command that starts JupyterLab on a notebook of the book.
 
-    Its extension (lab/) shows the contents panel and goes to the part: JupyterLab by itself ignores the part when the address opens the notebook.
+    Its extension (lab/) shows the contents panel and goes to the part: JupyterLab by itself opens every notebook at its top.
     """
+    notebook = copy.relative_to(root).as_posix()
     return [
         *(sys.executable, "-m", "jupyterlab"),
+        f"--config={lab_config(notebook, place, root)}",
         f"--ServerApp.root_dir={root}",
-        f"--LabApp.default_url={url}",
+        f"--LabApp.default_url=/lab/tree/{quote(notebook)}",
         f"--LabApp.app_settings_dir={lab_settings(root)}",
         f"--LabApp.extra_labextensions_path={Path(__file__).with_name('lab')}",
         *([] if browser else ["--no-browser"]),
@@ -192,7 +197,7 @@ def open_book(word: str | None, *, browser: bool, root: Path) -> int:
     if not copies:
         raise ValueError("chapters/ holds no notebook; fetch the book's repository again")
     name, place = find_notebook(word, root) if word else (next(iter(copies)), None)
-    return subprocess.call(lab_command(lab_url(copies[name], place, root), browser=browser, root=root))
+    return subprocess.call(lab_command(copies[name], place, browser=browser, root=root))
 
 
 def _as_root() -> list[str]:

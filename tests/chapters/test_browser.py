@@ -199,7 +199,9 @@ def test_the_browser_complains_about_nothing_of_ours(part_run: Reader, look: Cal
     root, personal = tmp_path_factory.mktemp("bare"), tmp_path_factory.mktemp("jupyter")
     empty = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     (root / "bare.ipynb").write_text(json.dumps(empty))
-    bare = [word for word in desk.lab_command("/lab/tree/bare.ipynb", browser=False, root=root) if "labextensions" not in word and "settings_dir" not in word]
+    bare = [
+        word for word in desk.lab_command(root / "bare.ipynb", None, browser=False, root=root) if "labextensions" not in word and "settings_dir" not in word
+    ]
     with running(bare, root, personal) as door:
         sight = look(door.page)
         sight.page.wait_for_selector(".jp-Notebook", timeout=60_000)

@@ -2,7 +2,12 @@
 // This waits for the notebook, then asks it to go there; and it shows the table of contents beside it.
 // It imports nothing, so it needs no build: what follows the plugin is the container that a build would have made.
 
-const address = window.location.hash;
+// desk.py names the cell in the page's configuration: an address with a # in it would swallow the token that Jupyter adds to its end.
+const config = JSON.parse(document.getElementById("jupyter-config-data")?.textContent ?? "{}");
+const asked = config.threeloopsCell && decodeURIComponent(window.location.pathname).endsWith(config.threeloopsNotebook) ? `#cell-id=${config.threeloopsCell}` : "";
+const first = !window.sessionStorage.getItem("threeloops:opened-at");
+const address = window.location.hash || (first ? asked : "");
+window.sessionStorage.setItem("threeloops:opened-at", address || "-");
 
 const show = async (app) => {
   await app.restored;
