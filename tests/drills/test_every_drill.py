@@ -16,6 +16,19 @@ from threeloops.drills.judge import close, judge
 SEEDS, COUNTED_SEEDS = 1000, 50
 APART = 0.045  # two answers that are meant to be told apart differ by more than this in every draw
 
+FEWEST = 40  # different answers over all seeds: in a class of hundreds, few may draw the number of somebody they know
+BOUND = {  # ideas with fewer answers than that: how many each has at least, and why not more
+    "format-counter": (10, "a counter stops at a power of two below a million"),
+    "format-gap": (20, "a gap is a power of two"),
+    "format-largest": (18, "beyond 3 mantissa bits the largest number and the power of two above it look alike"),
+    "format-loss-scale": (10, "a loss scale is a power of two below the largest number of FP16"),
+    "format-sum-chain": (25, "in longer chains the number of terms and that of additions look alike"),
+    "format-swallowed-updates": (14, "the answer is a power of two"),
+    "gpu-resident-threads": (20, "whole blocks of whole warps, up to what one multiprocessor holds"),
+    "memory-model-states": (19, "one answer per catalogued model"),
+    "roofline-decode-attention": (20, "close to twice the query heads of a KV head, which real models share by few numbers"),
+    "roofline-ridge-point": (15, "one answer per real part and format"),
+}
 every_drill = pytest.mark.parametrize("drill", DRILLS.values(), ids=DRILLS.keys())
 
 
@@ -44,6 +57,13 @@ def test_the_answer_is_a_sensible_number(drill: Drill) -> None:
         value = drill.derive(p).value
         assert math.isfinite(value)
         assert value > 0
+
+
+@every_drill
+def test_answers_differ_from_student_to_student(drill: Drill) -> None:
+    fewest, _ = BOUND.get(drill.key, (FEWEST, ""))
+    answers = {float(f"{drill.derive(p).value:.9g}") for p in draws(drill)}  # rounding makes no other answer
+    assert len(answers) >= fewest, f"{len(answers)} answers: {sorted(answers)}"
 
 
 @every_drill
@@ -124,6 +144,11 @@ def test_the_definition_is_complete(drill: Drill) -> None:
     assert all(slip.story.endswith(".") or slip.story.endswith("?") for slip in drill.slips)
     assert 20 <= drill.target_s <= 300
     assert set(drill.prerequisites) <= set(DRILLS)
+
+
+def test_every_exception_is_one() -> None:
+    assert set(BOUND) <= set(DRILLS)
+    assert all(fewest < FEWEST and reason for fewest, reason in BOUND.values())
 
 
 def test_no_key_is_used_twice() -> None:

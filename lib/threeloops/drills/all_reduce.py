@@ -49,8 +49,8 @@ def small_ring(rng: random.Random, ranks: tuple[int, ...]) -> dict[str, float]:
 
 
 def _draw_sent(rng: random.Random) -> Draw:
-    parameters = rng.choice((1.3, 1.7, 2.9, 6.7, 7.2)) * GB
-    return drawn(ranks=rng.choice((6, 7, 9)), parameters=parameters, element_bytes=4, size=4 * parameters, rate=1, alpha=0)
+    parameters = rng.choice((1.3, 1.7, 2.2, 2.9, 3.4, 4.6, 5.3, 6.7, 7.2, 8.3)) * GB
+    return drawn(ranks=rng.choice((6, 7, 8, 9, 10, 12)), parameters=parameters, element_bytes=4, size=4 * parameters, rate=1, alpha=0)
 
 
 def _small_sent(rng: random.Random) -> Draw:
@@ -122,7 +122,7 @@ SENT = Drill(
 
 def _draw_ring(rng: random.Random) -> Draw:
     link = catalogued.part(rng.choice(("nvlink-3", "nvlink-4", "nvlink-5")))
-    size = rng.choice((0.8, 1.2, 1.4, 2.6, 3.4, 5.2)) * GB
+    size = rng.randrange(8, 76, 2) / 10 * GB
     return drawn(ranks=5, size=size, rate=link["bytes_per_s_one_way"], link=link.name, alpha=0)
 
 
@@ -199,7 +199,7 @@ RING_TIME = Drill(
 
 
 def _draw_wire(rng: random.Random) -> Draw:
-    return drawn(ranks=rng.choice((5, 6, 7, 9)), size=rng.choice((0.9, 1.4, 2.2, 3.1, 4.6)) * GB, rate=1, alpha=0)
+    return drawn(ranks=rng.choice((5, 6, 7, 9)), size=rng.randrange(7, 65, 3) / 10 * GB, rate=1, alpha=0)
 
 
 def _derive_wire(p: Draw) -> Derivation:

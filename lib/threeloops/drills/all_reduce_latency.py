@@ -11,7 +11,7 @@ from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, fmt_si, us
 
 
 def _draw_latency(rng: random.Random) -> Draw:
-    return drawn(ranks=rng.choice((192, 256, 320)), size=rng.choice((6, 8, 12)) * MB, alpha=rng.choice((4, 5, 6)) * us, rate=50 * GB)
+    return drawn(ranks=rng.choice((192, 224, 256, 288, 320)), size=rng.choice((6, 8, 10, 12)) * MB, alpha=rng.choice((4, 5, 6)) * us, rate=50 * GB)
 
 
 def _small_latency(rng: random.Random) -> Draw:
@@ -89,7 +89,7 @@ LATENCY = Drill(
 
 
 def _draw_crossover(rng: random.Random) -> Draw:
-    return drawn(ranks=rng.choice((32, 64, 128)), alpha=rng.choice((4, 5, 7)) * us, rate=rng.choice((25, 50, 100)) * GB)
+    return drawn(ranks=rng.choice((32, 64, 128)), alpha=rng.randrange(3, 10) * us, rate=rng.choice((25, 50, 100)) * GB)
 
 
 def _derive_crossover(p: Draw) -> Derivation:

@@ -19,7 +19,7 @@ LEVELS = (("nvlink-3", "infiniband-hdr", "A100"), ("nvlink-4", "infiniband-ndr",
 def _draw_levels(rng: random.Random) -> Draw:
     inside, between, gpu = rng.choice(LEVELS)
     rates = {"inside": catalogued.part(inside)["bytes_per_s_one_way"], "between": catalogued.part(between)["bytes_per_s_one_way"]}
-    return drawn(**rates, gpu=gpu, card=catalogued.part(between).name, per_node=8, nodes=rng.choice((3, 6)), size=rng.choice((1.6, 2.8, 4.4, 6.8)) * GB)
+    return drawn(**rates, gpu=gpu, card=catalogued.part(between).name, per_node=8, nodes=rng.choice((3, 6)), size=rng.randrange(12, 72, 4) / 10 * GB)
 
 
 def _small_levels(rng: random.Random) -> Draw:
@@ -111,7 +111,7 @@ TWO_LEVELS = Drill(
 
 def _draw_cards(rng: random.Random) -> Draw:
     sizes = {"nodes": 5, "per_node": 6, "cards": rng.choice((2, 4)), "gigabits": rng.choice((100, 200, 400))}
-    return drawn(**sizes, size=rng.choice((0.6, 0.9, 1.4, 2.2)) * GB)
+    return drawn(**sizes, size=rng.randrange(5, 28, 2) / 10 * GB)
 
 
 def _rate(p: Draw) -> float:

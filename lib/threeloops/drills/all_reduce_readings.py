@@ -14,7 +14,7 @@ SOURCE_NCCL_TESTS = "NVIDIA nccl-tests, doc/PERFORMANCE.md (algbw and busbw), re
 
 def _draw_more(rng: random.Random) -> Draw:
     few, many = rng.choice(((3, 12), (3, 24), (4, 24), (4, 48)))
-    return drawn(few=few, many=many, seconds=rng.choice((7, 11, 13, 19, 26)) * ms)
+    return drawn(few=few, many=many, seconds=rng.randrange(7, 32, 2) * ms)
 
 
 def _small_more(rng: random.Random) -> Draw:

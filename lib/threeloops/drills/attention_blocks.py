@@ -24,7 +24,7 @@ def arrays(tokens: int, width: int, element_bytes: int) -> list[Any]:
 
 
 def _draw_fit(rng: random.Random) -> Draw:
-    return drawn(fast_kib=rng.choice((164, 192, 228)), head_dim=rng.choice((80, 96, 112)), key_block=rng.choice((48, 64)), element_bytes=2)
+    return drawn(fast_kib=rng.choice((164, 192, 228, 256)), head_dim=rng.choice((72, 80, 88, 96, 104, 112)), key_block=rng.choice((48, 64)), element_bytes=2)
 
 
 def _small_fit(rng: random.Random) -> Draw:

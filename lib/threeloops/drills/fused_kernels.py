@@ -15,7 +15,8 @@ SOURCE_UNITS = "Shah et al., FlashAttention-3, 2024, arXiv:2407.08608, section 3
 
 
 def _draw_tile(rng: random.Random) -> Draw:
-    return drawn(tile=rng.choice((12, 20, 24, 40, 48)), side=rng.choice((4800, 7200, 9600)), element_bytes=4)
+    tile = rng.randrange(12, 97, 2)
+    return drawn(tile=tile, side=tile * rng.choice((150, 200, 250)), element_bytes=4)
 
 
 def _small_tile(rng: random.Random) -> Draw:
@@ -95,7 +96,7 @@ TILE = Drill(
 
 def _draw_chain(rng: random.Random) -> Draw:
     unary, binary = rng.choice(((4, 1), (4, 2), (5, 1), (5, 2), (6, 1), (6, 2)))
-    return drawn(unary=unary, binary=binary, rows=rng.choice((3000, 5000, 7000)), width=rng.choice((1200, 1800, 2400)), element_bytes=2)
+    return drawn(unary=unary, binary=binary, rows=rng.choice((3000, 4000, 5000, 6000, 7000)), width=rng.choice((1200, 1600, 1800, 2200, 2400)), element_bytes=2)
 
 
 def _small_chain(rng: random.Random) -> Draw:
@@ -189,8 +190,17 @@ CHAIN = Drill(
 # --- two units in turn --------------------------------------------------------------------------------------------------------------------
 
 
+# FLOPs per cycle of a multiprocessor, and heads of such a width that no two mistakes come to the same share.
+TURN_WIDTHS = {
+    2048: tuple(range(88, 257, 8)),
+    4096: (48, 56, 72, 80, 96, 112, 120, 136, 144, 152, *range(176, 257, 8)),
+    8192: (*range(48, 121, 8), 136, 144, 152, 160, 168, 192, 200, 216, 224, 232, 240),
+}
+
+
 def _draw_units(rng: random.Random) -> Draw:
-    head_dim, flops = rng.choice(((96, 4096), (192, 4096), (112, 4096), (160, 8192), (144, 4096)))
+    flops = rng.choice((2048, 4096, 8192))
+    head_dim = rng.choice(TURN_WIDTHS[flops])
     return drawn(head_dim=head_dim, flops=flops, exponentials=16, rows=rng.choice((64, 128)), columns=rng.choice((96, 176)))
 
 

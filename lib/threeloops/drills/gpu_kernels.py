@@ -18,7 +18,7 @@ FLOAT_BYTES = 4
 
 def _draw_tiles(rng: random.Random) -> Draw:
     tile = rng.choice((16, 32))
-    return drawn(m=tile * rng.choice((60, 75)), n=tile * rng.choice((130, 150)), k=tile * rng.choice((95, 105)), tile=tile)
+    return drawn(m=tile * rng.choice((60, 75)), n=tile * rng.choice((130, 150)), k=tile * rng.choice((80, 85, 90, 95, 100, 105, 110)), tile=tile)
 
 
 def _small_tiles(rng: random.Random) -> Draw:
@@ -84,7 +84,7 @@ TILES = Drill(
 
 
 def _draw_branch(rng: random.Random) -> Draw:
-    return drawn(warps=rng.choice((600, 900, 1400)), common=rng.choice((20, 30)), then=rng.choice((90, 110)), other=rng.choice((40, 50)))
+    return drawn(warps=rng.randrange(500, 1500, 100), common=rng.choice((20, 30)), then=rng.choice((90, 110)), other=rng.choice((40, 50)))
 
 
 def _small_branch(rng: random.Random) -> Draw:

@@ -17,7 +17,7 @@ SOURCE_OCCUPANCY = "NVIDIA, CUDA C++ Best Practices Guide 12.9, 2025, 11.1.1 (oc
 
 
 def _draw_grid(rng: random.Random) -> Draw:
-    return drawn(mebibytes=rng.choice((40, 60, 90, 120)), side=rng.choice((12, 20, 24)), element_bytes=4)
+    return drawn(mebibytes=rng.randrange(40, 200, 10), side=rng.choice((12, 20, 24)), element_bytes=4)
 
 
 def _small_grid(rng: random.Random) -> Draw:
@@ -77,19 +77,17 @@ GRID = Drill(
 
 # --- threads that are resident -----------------------------------------------------------------------------------------------------------
 
-# Part, threads per block, registers per thread: register counts that are rounded up, and blocks that do not fill an SM evenly.
-RESIDENT = (
-    ("h100-sxm5", 320, 37),
-    ("a100-sxm4-80gb", 320, 37),
-    ("h100-sxm5", 352, 41),
-    ("a100-sxm4-80gb", 352, 41),
-    ("h100-sxm5", 448, 50),
-    ("rtx-4090", 448, 66),
-)
+# Per part, threads per block and registers per thread: register counts that are rounded up, and blocks that do not fill an SM evenly.
+RESIDENT = {
+    "a100-sxm4-80gb": ((320, 37), (352, 41), (224, 84), (352, 74), (160, 68), (288, 66), (480, 45), (544, 45), (224, 51), (608, 44), (224, 36), (192, 39)),
+    "h100-sxm5": ((320, 37), (352, 41), (448, 50), (192, 86), (320, 83), (192, 70), (416, 61), (96, 71), (320, 53), (352, 50), (608, 39), (480, 36)),
+    "rtx-4090": ((448, 66), (288, 77), (352, 67), (160, 70), (224, 78), (416, 67), (352, 54), (224, 43), (384, 51), (96, 45)),
+}
 
 
 def _draw_resident(rng: random.Random) -> Draw:
-    key, threads, registers = rng.choice(RESIDENT)
+    key = rng.choice(list(RESIDENT))
+    threads, registers = rng.choice(RESIDENT[key])
     sm = compute_capability.multiprocessor(catalogued.part(key))
     return drawn(part=catalogued.part(key).name, sm=sm, threads=threads, registers=registers)
 

@@ -18,7 +18,7 @@ FLOAT_BYTES = 4
 
 
 def _draw_gather(rng: random.Random) -> Draw:
-    return drawn(stride=rng.choice((3, 5, 6, 7)), warps=rng.choice((30_000, 45_000, 70_000)))
+    return drawn(stride=rng.choice((3, 5, 6, 7)), warps=rng.randrange(24_000, 78_000, 4_000))
 
 
 def _small_gather(rng: random.Random) -> Draw:
@@ -94,7 +94,7 @@ GATHER = Drill(
 
 
 def _draw_banks(rng: random.Random) -> Draw:
-    return drawn(pitch=rng.choice((44, 52, 56, 60, 76, 88)), tiles=rng.choice((300, 450, 700)))
+    return drawn(pitch=rng.choice((44, 52, 56, 60, 76, 88)), tiles=rng.randrange(250, 950, 10))
 
 
 def _small_banks(rng: random.Random) -> Draw:

@@ -13,7 +13,7 @@ from threeloops.units import GB, ms, us
 
 def _draw_waves(rng: random.Random) -> Draw:
     sms, resident = rng.choice((108, 132, 148)), rng.choice((3, 5))
-    return drawn(sms=sms, resident=resident, blocks=round(sms * resident * rng.choice((2.2, 3.3, 4.4))), block_us=rng.choice((35, 55, 70)))
+    return drawn(sms=sms, resident=resident, blocks=round(sms * resident * rng.choice((2.2, 3.3, 4.4, 5.4))), block_us=rng.randrange(31, 91, 4))
 
 
 def _small_waves(rng: random.Random) -> Draw:
@@ -73,7 +73,7 @@ WAVES = Drill(
 
 
 def _draw_clock(rng: random.Random) -> Draw:
-    return drawn(size=rng.choice((3500, 4200, 5000)), bus=rng.choice((6, 8)), share=rng.choice((0.45, 0.5, 0.8)))
+    return drawn(size=rng.randrange(3000, 5600, 200), bus=rng.choice((6, 8)), share=rng.choice((0.45, 0.5, 0.8)))
 
 
 def _small_clock(rng: random.Random) -> Draw:

@@ -41,7 +41,9 @@ def real_shape(key: str) -> dict[str, object]:
 
 def _draw_per_token(rng: random.Random) -> Draw:
     kv_heads, group = rng.choice((3, 4, 6)), rng.choice((5, 6, 7))
-    return drawn(layers=rng.choice((22, 28, 36, 46)), kv_heads=kv_heads, query_heads=kv_heads * group, head_dim=rng.choice((80, 96, 112)), element_bytes=1)
+    return drawn(
+        layers=rng.choice((22, 26, 28, 34, 36, 42, 46)), kv_heads=kv_heads, query_heads=kv_heads * group, head_dim=rng.choice((80, 96, 112)), element_bytes=1
+    )
 
 
 def _small_per_token(rng: random.Random) -> Draw:

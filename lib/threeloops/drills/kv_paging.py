@@ -18,7 +18,7 @@ SOURCE_RESERVED = "Kwon et al., 2023, arXiv:2309.06180, section 3.1 (memory rese
 def _draw_blocks(rng: random.Random) -> Draw:
     block = rng.choice((16, 32))
     whole_blocks, rest = rng.choice((2, 3)), block // 4 + rng.choice((1, 2, 3))
-    return drawn(block=block, tokens=whole_blocks * block + rest, per_token=rng.choice((96, 112, 160)) * KiB, requests=rng.choice((70, 90, 110)))
+    return drawn(block=block, tokens=whole_blocks * block + rest, per_token=rng.choice((96, 112, 160)) * KiB, requests=rng.choice((60, 70, 85, 90, 105, 110)))
 
 
 def _derive_blocks(p: Draw) -> Derivation:
@@ -85,7 +85,7 @@ BLOCKS = Drill(
 
 def _draw_reserved(rng: random.Random) -> Draw:
     scale = rng.choice((1, 2, 4))
-    return drawn(longest=2048 * scale, prompt=rng.choice((300, 420, 520)) * scale, answer=rng.choice((110, 150, 190)) * scale)
+    return drawn(longest=2048 * scale, prompt=rng.randrange(300, 530, 10) * scale, answer=rng.randrange(110, 195, 5) * scale)
 
 
 def _derive_reserved(p: Draw) -> Derivation:

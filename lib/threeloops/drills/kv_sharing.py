@@ -35,7 +35,7 @@ def _draw_window(rng: random.Random) -> Draw:
         kv_heads=heads.num_kv_heads,
         head_dim=heads.head_dim,
         element_bytes=2,
-        tokens=rng.choice((20_000, 24_000, 30_000, 36_000, 42_000, 50_000, 60_000)),
+        tokens=rng.randrange(20_000, 60_500, 500),
     )
 
 
@@ -124,7 +124,7 @@ def _draw_latent(rng: random.Random) -> Draw:
     assert isinstance(latent, LatentAttention)
     sizes = {"heads": latent.num_heads, "kv_rank": latent.kv_rank, "rope_dim": latent.rope_head_dim, "element_bytes": 2, "layers": model.num_layers}
     widths = {"key_dim": latent.nope_head_dim, "value_dim": latent.value_head_dim}
-    return drawn(**sizes, **widths, tp=rng.choice((16, 32)), tokens=rng.choice((6_000, 11_000, 18_000, 27_000, 44_000, 70_000)))
+    return drawn(**sizes, **widths, tp=rng.choice((16, 32)), tokens=rng.randrange(6_000, 71_000, 1_000))
 
 
 def _small_latent(rng: random.Random) -> Draw:
@@ -204,7 +204,7 @@ LATENT = Drill(
 
 
 def _draw_gpus(rng: random.Random) -> Draw:
-    batch = {"requests": rng.choice((3, 6, 11)), "tokens": rng.choice((9_000, 14_000, 22_000, 33_000))}
+    batch = {"requests": rng.choice((3, 5, 6, 7, 9, 11)), "tokens": rng.randrange(9_000, 35_000, 2_000)}
     return drawn(**real_shape("llama-3-405b"), **batch, tp=32, element_bytes=2)
 
 

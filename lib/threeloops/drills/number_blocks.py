@@ -37,7 +37,7 @@ def written_bits(p: Draw, elements: int) -> int:
 
 def _draw_block(rng: random.Random) -> Draw:
     element_bits, block = rng.choice(((4, 32), (4, 16), (4, 8), (6, 16), (6, 8)))
-    return drawn(element_bits=element_bits, block=block, weights=rng.choice((13, 27, 34, 70)) * BILLION)
+    return drawn(element_bits=element_bits, block=block, weights=rng.randrange(13, 73, 3) * BILLION)
 
 
 def _small_block(rng: random.Random) -> Draw:
@@ -103,7 +103,7 @@ BLOCK = Drill(
 
 
 def _draw_mixed(rng: random.Random) -> Draw:
-    return drawn(element_bits=4, block=16, narrow=rng.choice((19, 38, 57)) * BILLION, wide=rng.choice((5, 7)) * BILLION)
+    return drawn(element_bits=4, block=16, narrow=rng.randrange(19, 60, 2) * BILLION, wide=rng.choice((5, 6, 7)) * BILLION)
 
 
 def _small_mixed(rng: random.Random) -> Draw:

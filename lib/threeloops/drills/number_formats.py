@@ -43,7 +43,7 @@ def bias(p: Draw) -> int:
 
 
 def _draw_ends(rng: random.Random) -> Draw:
-    return drawn(exponent_bits=rng.choice((4, 5, 6)), mantissa_bits=rng.choice((2, 3)))
+    return drawn(exponent_bits=rng.randrange(3, 9), mantissa_bits=rng.choice((1, 2, 3)))
 
 
 def _small_ends(rng: random.Random) -> Draw:
@@ -113,6 +113,12 @@ def _derive_smallest(p: Draw) -> Derivation:
     )
 
 
+def _draw_smallest(rng: random.Random) -> Draw:
+    exponent_bits = rng.choice((4, 5, 6, 7, 8))
+    # With 4 exponent bits, 6 mantissa bits make the gap at one as small as the smallest normal number.
+    return drawn(exponent_bits=exponent_bits, mantissa_bits=rng.randrange(1, 6 if exponent_bits == 4 else 11))
+
+
 SMALLEST = Drill(
     key="format-smallest",
     family="number_formats",
@@ -121,7 +127,7 @@ SMALLEST = Drill(
     section="Number formats",
     unit="",
     target_s=90,
-    draw=_draw_ends,
+    draw=_draw_smallest,
     small=_small_ends,
     prompt=lambda p: f"A number format has {layout(p)}, subnormal numbers included. What is its smallest number above zero?",
     derive=_derive_smallest,
@@ -160,7 +166,7 @@ SMALLEST = Drill(
 
 
 def _draw_counter(rng: random.Random) -> Draw:
-    return drawn(exponent_bits=rng.choice((7, 8)), mantissa_bits=rng.choice((4, 9, 11, 12)))
+    return drawn(exponent_bits=rng.choice((7, 8)), mantissa_bits=rng.choice((3, 4, *range(9, 17))))
 
 
 def _small_counter(rng: random.Random) -> Draw:

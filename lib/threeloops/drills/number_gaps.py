@@ -10,6 +10,7 @@ from threeloops.simulate import bit_patterns
 
 NAMES = {7: "BF16", 10: "FP16"}  # by mantissa bits
 EXPONENT_BITS = {7: 8, 10: 5}
+POWERS = {7: (*range(2, 10), *range(12, 21)), 10: (*range(2, 14), 15)}  # without those whose gap is a number of the question: 8 exponent bits, BF16, FP16
 
 
 # --- the gap at a value -------------------------------------------------------------------------------------------------------------------
@@ -17,7 +18,7 @@ EXPONENT_BITS = {7: 8, 10: 5}
 
 def _draw_gap(rng: random.Random) -> Draw:
     mantissa_bits = rng.choice((7, 10))
-    power = rng.choice((2, 3, 5, 12, 13))
+    power = rng.choice(POWERS[mantissa_bits])
     value = round(2**power * rng.choice((1.25, 1.375, 1.625, 1.75)))
     return drawn(mantissa_bits=mantissa_bits, exponent_bits=EXPONENT_BITS[mantissa_bits], value=value, power=power)
 
@@ -87,7 +88,11 @@ GAP = Drill(
 
 def _draw_stuck(rng: random.Random) -> Draw:
     mantissa_bits = rng.choice((7, 10))
-    return drawn(mantissa_bits=mantissa_bits, exponent_bits=EXPONENT_BITS[mantissa_bits], update=rng.choice((1.5e-4, 3e-4, 6e-4, 1.2e-3)))
+    return drawn(
+        mantissa_bits=mantissa_bits,
+        exponent_bits=EXPONENT_BITS[mantissa_bits],
+        update=rng.choice((2.5e-6, 5e-6, 1e-5, 2e-5, 4e-5, 7e-5, 1.5e-4, 3e-4, 6e-4, 1.2e-3, 2.4e-3)),
+    )
 
 
 def _small_stuck(rng: random.Random) -> Draw:

@@ -16,7 +16,7 @@ FP16_ENDS = loss_scaling.overflows_from(FP16)
 
 
 def _draw_settled(rng: random.Random) -> Draw:
-    return drawn(initial=2 ** rng.choice((17, 18, 20)), gradient=2 ** rng.choice((4, 6, 7)) * rng.choice((1.25, 1.375, 1.625)))
+    return drawn(initial=2 ** rng.choice((17, 18, 20)), gradient=2 ** rng.randrange(1, 11) * rng.choice((1.25, 1.375, 1.625)))
 
 
 def _small_settled(rng: random.Random) -> Draw:
@@ -85,7 +85,7 @@ SETTLED = Drill(
 
 
 def _draw_erased(rng: random.Random) -> Draw:
-    return drawn(outlier=rng.choice((6_500, 9_300, 17_000, 26_000, 41_000)))
+    return drawn(outlier=rng.randrange(6_000, 46_000, 500))
 
 
 def _small_erased(rng: random.Random) -> Draw:

@@ -17,7 +17,7 @@ SOURCE_SUM = "Higham, SIAM J. Sci. Comput. 14(4), 1993, doi:10.1137/0914050"
 
 def _draw_coins(rng: random.Random) -> Draw:
     return drawn(
-        mantissa_bits=rng.choice((7, 10)), weights=rng.choice((70_000, 90_000, 110_000)), power=rng.choice((2, 3)), share=rng.choice((0.15, 0.3, 0.35))
+        mantissa_bits=rng.choice((7, 10)), weights=rng.randrange(60_000, 130_000, 5_000), power=rng.choice((2, 3)), share=rng.choice((0.15, 0.3, 0.35, 0.4))
     )
 
 
@@ -93,7 +93,7 @@ COINS = Drill(
 
 
 def _draw_chain(rng: random.Random) -> Draw:
-    return drawn(parts=rng.choice((5, 6, 7)), each=rng.choice((20, 22, 24)))
+    return drawn(parts=rng.choice((5, 6, 7)), each=rng.randrange(12, 37))
 
 
 def _small_chain(rng: random.Random) -> Draw:

@@ -23,7 +23,9 @@ BATCH_PARTS = ("h100-sxm5", "b200-hgx", "gb200", "mi300x", "l40s", "l4")
 
 
 def _draw_batch(rng: random.Random) -> Draw:
-    k, n = rng.choice(((4096, 4096), (3584, 3584), (2880, 4096), (4096, 2880)))
+    k, n = rng.choice(
+        ((4096, 4096), (3584, 3584), (2880, 4096), (4096, 2880), (3072, 3072), (3072, 4096), (4096, 3072), (5120, 5120), (4096, 6144), (5120, 4096))
+    )
     return drawn(**dense(rng.choice(BATCH_PARTS)), k=k, n=n, element_bytes=2, weight_bytes=1)
 
 
@@ -120,7 +122,7 @@ BATCH = Drill(
 
 
 def _draw_decode_attention(rng: random.Random) -> Draw:
-    key = rng.choice(("qwen2.5-7b", "qwen3-235b-a22b", "llama-3-405b", "mixtral-8x22b"))
+    key = rng.choice(("llama-3-8b", "llama-3-70b", "qwen2.5-7b", "qwen3-235b-a22b", "llama-3-405b", "mixtral-8x22b"))
     attention = catalogued.model(key).groups[0][0].attention
     assert isinstance(attention, Attention)
     heads = {"query_heads": attention.num_heads, "kv_heads": attention.num_kv_heads, "head_dim": attention.head_dim}
@@ -223,7 +225,7 @@ def _draw_launch(rng: random.Random) -> Draw:
     model = catalogued.model(key)
     weights = {"layers": model.num_layers, "parameters": model_parameters(model).total}
     machine = {"part": part.name, "peak": part.peak_flops_per_s("bf16"), "memory": part["memory_bytes_per_s"]}
-    return drawn(name=catalogued.model_name(key), **weights, **machine, launches=rng.choice((11, 13, 15)), launch_s=rng.choice((4e-6, 5e-6, 6e-6)))
+    return drawn(name=catalogued.model_name(key), **weights, **machine, launches=rng.randrange(10, 18), launch_s=rng.choice((4e-6, 5e-6, 6e-6, 7e-6)))
 
 
 def _small_launch(rng: random.Random) -> Draw:

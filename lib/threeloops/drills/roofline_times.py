@@ -20,7 +20,7 @@ SLOPE_PARTS = ("h100-sxm5", "h200-sxm", "a100-sxm4-80gb", "b200-hgx", "l40s", "m
 def _draw_norm(rng: random.Random) -> Draw:
     part = catalogued.part(rng.choice(SLOPE_PARTS))
     rates = {"peak": part.peak_flops_per_s("fp32"), "memory": part["memory_bytes_per_s"]}
-    return drawn(part=part.name, **rates, flops=rng.choice((6, 7, 9)), reads=3, element_bytes=4)
+    return drawn(part=part.name, **rates, flops=rng.choice((5, 6, 7, 9, 10, 11, 13, 14)), reads=3, element_bytes=4)
 
 
 def _small_norm(rng: random.Random) -> Draw:

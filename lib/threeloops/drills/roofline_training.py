@@ -31,7 +31,7 @@ def _training_draw(model: Model, *, tokens: int, name: str) -> Draw:
 
 def _draw_training(rng: random.Random) -> Draw:
     key = rng.choice(("llama-3-8b", "qwen2.5-7b"))
-    return _training_draw(catalogued.model(key), tokens=rng.choice((11_000, 13_000, 15_000, 17_000, 19_000)), name=catalogued.model_name(key))
+    return _training_draw(catalogued.model(key), tokens=rng.randrange(11_000, 19_500, 250), name=catalogued.model_name(key))
 
 
 def _small_training(rng: random.Random) -> Draw:

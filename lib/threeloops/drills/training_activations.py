@@ -69,7 +69,7 @@ def _draw_block(rng: random.Random) -> Draw:
     attention = model.groups[0][0].attention
     assert isinstance(attention, Attention)
     shape = {"layers": model.num_layers, "heads": attention.num_heads, "hidden": model.hidden}
-    return drawn(name=catalogued.model_name(key), **shape, tokens=rng.choice((800, 900, 1000)), batch=rng.choice((5, 6)))
+    return drawn(name=catalogued.model_name(key), **shape, tokens=rng.choice((800, 850, 900, 950, 1000)), batch=rng.choice((4, 5, 6, 7)))
 
 
 def _small_block(rng: random.Random) -> Draw:
@@ -148,7 +148,7 @@ def _gpt3(tokens: int, batch: int, **more: object) -> Draw:
 
 
 def _draw_selective(rng: random.Random) -> Draw:
-    return _gpt3(rng.choice((1536, 1680, 1824, 2016)), rng.choice((3, 4, 5)), tp=6)
+    return _gpt3(rng.randrange(1536, 2017, 48), rng.choice((3, 4, 5, 6, 7)), tp=6)
 
 
 def _small_selective(rng: random.Random) -> Draw:
@@ -216,7 +216,7 @@ SELECTIVE = Drill(
 
 
 def _draw_full(rng: random.Random) -> Draw:
-    return _gpt3(rng.choice((1300, 1500, 1700, 1900)), rng.choice((4, 5, 6)))
+    return _gpt3(rng.randrange(1300, 1950, 50), rng.choice((4, 5, 6, 7)))
 
 
 def _small_full(rng: random.Random) -> Draw:

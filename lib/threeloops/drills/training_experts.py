@@ -24,7 +24,9 @@ def _draw_total(rng: random.Random) -> Draw:
     assert isinstance(layer.mlp, MoeMlp)
     expert, total = mlp_parameters(layer.mlp.expert, hidden=model.hidden), model_parameters(model).total
     experts = {"experts": layer.mlp.num_experts, "top_k": layer.mlp.top_k, "expert": expert, "layers": layers}
-    return drawn(name=catalogued.model_name(key), **experts, rest=total - layers * layer.mlp.num_experts * expert, nominal=nominal, dp=rng.choice((40, 48, 56)))
+    return drawn(
+        name=catalogued.model_name(key), **experts, rest=total - layers * layer.mlp.num_experts * expert, nominal=nominal, dp=rng.randrange(32, 224, 8)
+    )
 
 
 def _small_total(rng: random.Random) -> Draw:
@@ -111,7 +113,7 @@ TOTAL = Drill(
 
 def _draw_experts(rng: random.Random) -> Draw:
     dp, ep = rng.choice(((10, 5), (12, 4), (12, 3), (12, 6)))
-    sizes = {"dense": rng.choice((11_000_000_000, 12_000_000_000)), "experts": rng.choice((24_000_000_000, 26_000_000_000, 30_000_000_000))}
+    sizes = {"dense": rng.choice((11_000_000_000, 12_000_000_000)), "experts": rng.randrange(24_000_000_000, 31_000_000_000, 1_000_000_000)}
     return drawn(**sizes, per_layer=5 * ep, dp=dp, ep=ep)
 
 

@@ -35,7 +35,10 @@ def total_bytes(p: Draw, *, recipe: str, zero_stage: int) -> float:
 
 # --- model states -------------------------------------------------------------------------------------------------------------------------
 
-SIZES = ("llama-2-7b", "llama-2-13b", "llama-3-8b", "mistral-7b", "qwen2.5-7b", "qwen3-32b", "opt-13b", "phi-3-mini", "gemma-2-27b", "gpt2-xl")
+SIZES = (
+    *("llama-2-7b", "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "mistral-7b", "qwen2.5-7b", "qwen2.5-72b", "qwen3-32b"),
+    *("opt-13b", "phi-3-mini", "gemma-2-9b", "gemma-2-27b", "gemma-3-27b", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-175b"),
+)
 
 
 def _draw_states(rng: random.Random) -> Draw:
@@ -121,7 +124,7 @@ STATES = Drill(
 
 
 def _draw_zero(rng: random.Random) -> Draw:
-    return drawn(parameters=rng.choice((2_600_000_000, 3_400_000_000, 5_200_000_000, 6_700_000_000, 9_100_000_000)), dp=rng.choice((10, 12)))
+    return drawn(parameters=rng.randrange(2_600_000_000, 9_200_000_000, 200_000_000), dp=rng.choice((10, 12)))
 
 
 def _small_zero(rng: random.Random) -> Draw:

@@ -21,7 +21,7 @@ def _draw_zero_3(rng: random.Random) -> Draw:
     model = catalogued.model(key)
     total, layers = model_parameters(model), model.num_layers
     ((layer, _),) = total.layers
-    return drawn(name=catalogued.model_name(key), parameters=total.total, layers=layers, layer=layer.total, gathered=2, dp=rng.choice((40, 48, 56)))
+    return drawn(name=catalogued.model_name(key), parameters=total.total, layers=layers, layer=layer.total, gathered=2, dp=rng.randrange(40, 164, 8))
 
 
 def _small_zero_3(rng: random.Random) -> Draw:
@@ -103,7 +103,7 @@ ZERO_3 = Drill(
 
 def _draw_grid(rng: random.Random) -> Draw:
     tp, pp, dp = rng.choice(((3, 2, 12), (2, 3, 12), (5, 2, 10), (2, 5, 10), (6, 5, 10), (5, 6, 12)))
-    return drawn(parameters=rng.choice((21_000_000_000, 34_000_000_000, 47_000_000_000)), tp=tp, pp=pp, dp=dp)
+    return drawn(parameters=rng.randrange(21_000_000_000, 49_000_000_000, 2_000_000_000), tp=tp, pp=pp, dp=dp)
 
 
 def _small_grid(rng: random.Random) -> Draw:

@@ -16,7 +16,10 @@ SOURCE_LOGITS = "Korthikanti et al., 2022, arXiv:2205.05198, section 4.3 (the lo
 
 def _draw_flight(rng: random.Random) -> Draw:
     pp, stage = rng.choice(((5, 1), (6, 1), (7, 1), (7, 2)))
-    sizes = {"layers": pp * rng.choice((8, 10, 12)), "layer_bytes": rng.choice((210_000_000, 340_000_000, 460_000_000))}
+    sizes = {
+        "layers": pp * rng.choice((8, 10, 12)),
+        "layer_bytes": rng.choice((210_000_000, 260_000_000, 290_000_000, 340_000_000, 370_000_000, 410_000_000, 460_000_000)),
+    }
     return drawn(pp=pp, stage=stage, micro_batches=rng.choice((18, 26, 46)), **sizes)
 
 
@@ -101,7 +104,7 @@ FLIGHT = Drill(
 def _draw_logits(rng: random.Random) -> Draw:
     model = catalogued.model(key := rng.choice(("llama-3-8b", "qwen2.5-7b", "gemma-2-9b", "gpt-oss-20b", "llama-3-70b")))
     size = {"vocab": model.vocab, "hidden": model.hidden, "norm": model.groups[-1][0].norm}
-    return drawn(name=catalogued.model_name(key), **size, tokens=rng.choice((3_000, 5_000, 7_000, 9_000)), batch=rng.choice((3, 5)))
+    return drawn(name=catalogued.model_name(key), **size, tokens=rng.randrange(2_000, 8_500, 500), batch=rng.choice((3, 5)))
 
 
 def _small_logits(rng: random.Random) -> Draw:

@@ -18,7 +18,7 @@ SOURCE_EXPERTS = "Lepikhin et al., GShard, 2020, arXiv:2006.16668, section 3 (di
 
 def _draw_scatter(rng: random.Random) -> Draw:
     link = catalogued.part(rng.choice(("infiniband-hdr", "infiniband-ndr", "infiniband-xdr")))
-    ranks, shard = rng.choice((5, 6, 7)), rng.choice((0.3, 0.45, 0.7, 1.1)) * GB
+    ranks, shard = rng.choice((5, 6, 7)), rng.choice((0.3, 0.35, 0.45, 0.55, 0.65, 0.7, 0.95, 1.1)) * GB
     return drawn(ranks=ranks, shard=shard, size=ranks * shard, rate=link["bytes_per_s_one_way"], link=link.name, alpha=0)
 
 
@@ -93,7 +93,7 @@ REDUCE_SCATTER = Drill(
 def _draw_sharded(rng: random.Random) -> Draw:
     key = rng.choice(("llama-2-7b", "llama-2-13b", "llama-3-8b"))
     parameters = model_parameters(catalogued.model(key)).total
-    sizes = {"ranks": rng.choice((6, 10, 12)), "micro_batches": rng.choice((4, 5)), "element_bytes": 2}
+    sizes = {"ranks": rng.choice((6, 8, 10, 12, 14)), "micro_batches": rng.choice((4, 5, 6)), "element_bytes": 2}
     return drawn(**sizes, name=catalogued.model_name(key), parameters=parameters)
 
 
@@ -193,7 +193,7 @@ def _draw_experts(rng: random.Random) -> Draw:
     mlp = model.groups[0][0].mlp
     assert isinstance(mlp, MoeMlp)
     sizes = {"layers": model.num_layers, "hidden": model.hidden, "experts": mlp.num_experts, "top_k": mlp.top_k, "element_bytes": 2}
-    return drawn(**sizes, ranks=rng.choice((4, 16)), tokens=rng.choice((2_560, 4_096, 6_144, 8_192, 10_240)))
+    return drawn(**sizes, ranks=rng.choice((4, 8, 16)), tokens=512 * rng.randrange(5, 24))
 
 
 def _small_experts(rng: random.Random) -> Draw:
