@@ -209,9 +209,9 @@ for fd in (3, 4, 5, 6):
         except OSError: break
 """
 
-GRADEBOOK = """
+GRADEBOOK = f"""
 import os, sqlite3
-for place in ('/work', '/work/main', '/work/main/build', '/root', '/home', '/tmp', os.getcwd()):
+for place in ({str(ROOT)!r}, {str(ROOT / "build")!r}, '/root', '/home', '/tmp', os.getcwd()):
     path = os.path.join(place, 'gradebook.db')
     if os.path.exists(path):
         sqlite3.connect(path).execute('update grade set manual_score = 99')
