@@ -86,6 +86,13 @@ def test_every_picture_says_in_words_what_it_shows(path: Path) -> None:
                 assert len(words.split()) >= 8, f"{cell['id']}: the picture's text is {words!r}"
 
 
+@every_chapter
+def test_readme_promises_the_hours_that_the_headings_add_up_to(path: Path) -> None:
+    minutes = sum(int(found) for cell in cells(path) for found in re.findall(r"^## .* · (\d+) min$", source(cell), re.MULTILINE))
+    (row,) = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if f"(chapters/{path.name}) |" in line]
+    assert f"| {minutes / 60:.1f} of reading" in row
+
+
 def names() -> dict[str, Any]:
     """What a binding may use: the library's modules."""
     modules = ("hardware", "kernels", "roofline", "transformer", "model_catalogue", "kv_cache", "collectives", "memory", "units", "parameters", "dtypes")
