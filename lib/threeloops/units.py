@@ -15,8 +15,10 @@ import math
 kB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
 us, ms = 1e-6, 1e-3
+MHz, GHz = 10**6, 10**9
 minute, hour, day = 60, 3600, 86_400
 GFLOP, TFLOP, PFLOP = 10**9, 10**12, 10**15
+kWh = 3_600_000  # joules
 BITS_PER_BYTE = 8
 
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")

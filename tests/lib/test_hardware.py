@@ -125,6 +125,13 @@ def test_magnitudes_are_those_of_real_machines(key: str) -> None:
             assert 1e11 <= fact.value <= 3e16, f"{key}.{dtype}"
 
 
+@every("key", having(ACCELERATORS, "best_gemm_flops_per_s_bf16"))
+def test_no_product_was_measured_above_the_dense_peak(key: str) -> None:
+    for dtype in ("bf16", "fp8"):
+        if f"best_gemm_flops_per_s_{dtype}" in ACCELERATORS[key].facts:
+            assert 0.4 < ACCELERATORS[key][f"best_gemm_flops_per_s_{dtype}"] / ACCELERATORS[key].peak_flops_per_s(dtype) < 1
+
+
 @every("key", having(ACCELERATORS, "usable_bytes", "memory_bytes"))
 def test_usable_memory_is_near_what_the_datasheet_promises(key: str) -> None:
     part = ACCELERATORS[key]
@@ -166,7 +173,7 @@ def test_a_gpu_and_its_link_agree(gpu: str, link: str) -> None:
     assert PARTS[gpu]["link_bytes_per_s_one_way"] == PARTS[link]["bytes_per_s_one_way"]
 
 
-@every("key", CPUS)
+@every("key", having(CPUS, "memory_channels"))
 def test_a_processor_has_the_bandwidth_of_its_channels(key: str) -> None:
     part = CPUS[key]
     assert part["memory_bytes_per_s"] == pytest.approx(part["memory_channels"] * part["memory_transfers_per_s"] * 8, rel=0.01)
