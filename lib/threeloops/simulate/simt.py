@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from threeloops.simulate import tensor_core
 from threeloops.simulate.simt_memory import LANES, Counts, GlobalArray, Lanes, SharedArray
 
 MAX_THREADS_PER_BLOCK = 1024
@@ -82,6 +83,16 @@ class Warp:
     def add(self, a: Any, b: Any) -> Lanes:
         """a + b in the active lanes; the others keep a."""
         return self._calculated(np.add(a, b), keep=a, flops=1)
+
+    def mma(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+        """c + a b on the matrix unit, from and to fragments (tensor_core): one instruction of the whole warp."""
+        if not self.active.all():
+            raise ValueError("mma needs all 32 lanes of a warp; move it out of w.where(...), and make blocks of whole warps")
+        self._issue()
+        total, multiply_adds = tensor_core.multiply(a, b, c)
+        self._counts.matrix_instructions += 1
+        self._counts.flops += 2 * multiply_adds
+        return total
 
     def longest(self, lengths: Lanes) -> int:
         """The largest value among active lanes: how often a loop runs that each lane leaves when it is done."""

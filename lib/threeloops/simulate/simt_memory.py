@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 SECTOR_BYTES, LINE_BYTES = 32, 128
 BANKS, LANES = 32, 32
+WORD_BYTES = 4
 NOBODY, SEVERAL = -1, -2
 
 Lanes = NDArray[Any]  # one value per lane of a warp
@@ -34,6 +35,7 @@ class Counts:
     issued: int = 0  # warp instructions: one for all lanes that take part
     active_lanes: int = 0  # summed over those instructions
     flops: int = 0  # of active lanes; a multiply-add is 2
+    matrix_instructions: int = 0
     loads: int = 0  # requests to global memory
     stores: int = 0
     load_sectors: int = 0
@@ -66,6 +68,11 @@ class Counts:
     def touched_bytes(self) -> int:
         """If every sector crosses the bus once, however often it is asked for."""
         return len(self.touched_sectors) * SECTOR_BYTES
+
+    @property
+    def shared_bytes(self) -> int:
+        """That shared memory could have handed out in those turns: a word from each bank."""
+        return self.shared_passes * BANKS * WORD_BYTES
 
     @property
     def bank_conflicts(self) -> int:
