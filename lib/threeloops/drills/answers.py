@@ -44,6 +44,7 @@ FLOP = [computation] = FLOP = flop = Flop
 token = [token] = token = tok
 meter = [length] = m = metre
 watt = [power] = W
+dollar = [money] = USD
 percent = 0.01 = %
 times = 1 = x = ×
 """.strip().splitlines()
@@ -58,6 +59,8 @@ EXAMPLES = {
     "FLOP/s": "312 TFLOP/s",
     "FLOP/B": "295 FLOP/B",
     "token": "16384 tokens",
+    "m": "41.5 m",
+    "dollar": "0.35 dollars or $0.35",
     "token/s": "1200 tokens/s",
     "": "59, 0.46 or 46 %",
 }

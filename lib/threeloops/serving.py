@@ -1,0 +1,171 @@
+"""Serving: how long one request takes, how many are served at once, and what a token costs.
+
+The field's words: TTFT is the time to the first token, ITL the time between two tokens of one request, TPOT its mean over a request's tokens after the first.
+
+>>> step = decode_step_s(weights_bytes=16e9, cache_bytes=64 * 1e9, batch=64, flops_per_token=16e9, bytes_per_s=3.35e12, peak_flops_per_s=989.4e12)
+>>> f"{step * 1e3:.1f} ms between tokens, {64 / step:,.0f} tokens/s"
+'23.9 ms between tokens, 2,680 tokens/s'
+"""
+
+import math
+
+from threeloops import checks
+
+TOKENS_PER_MILLION = 1e6
+SECONDS_PER_HOUR = 3600
+
+
+def prefill_s(*, tokens: int, flops_per_token: float, peak_flops_per_s: float, utilisation: float) -> float:
+    """Seconds to read a prompt: enough tokens at once for the processor, not the memory, to set the pace.
+
+    Formula:  tokens * FLOP per token / (peak * utilisation)
+    Assumes:  compute-bound (a prompt longer than the ridge point has tokens, some hundreds); the FLOP of attention are in flops_per_token or left out by choice
+    Source:   Pope et al., 2022, arXiv:2211.05102, section 2 (prefill processes all input tokens in one pass)
+
+    >>> prefill_s(tokens=4000, flops_per_token=16e9, peak_flops_per_s=1e15, utilisation=0.5)
+    0.128
+    """
+    checks.count(tokens=tokens)
+    checks.positive(flops_per_token=flops_per_token, peak_flops_per_s=peak_flops_per_s, utilisation=utilisation)
+    checks.fraction(utilisation=utilisation)
+    return tokens * flops_per_token / (peak_flops_per_s * utilisation)
+
+
+def decode_step_s(*, weights_bytes: float, cache_bytes: float, batch: int, flops_per_token: float, bytes_per_s: float, peak_flops_per_s: float) -> float:
+    """Seconds for one token of every request in a batch: the least that memory and processor allow.
+
+    Formula:  max((weights + caches) / bandwidth, batch * FLOP per token / peak)
+    Units:    cache_bytes is the cache of the whole batch; weights_bytes what one step reads of the weights (all of a dense model's, whatever the batch)
+    Assumes:  perfect overlap and full bandwidth: a floor, not a forecast
+    Source:   Pope et al., 2022, arXiv:2211.05102, section 2.1 (weights are read once per step, caches once per request)
+
+    >>> decode_step_s(weights_bytes=16e9, cache_bytes=0, batch=1, flops_per_token=16e9, bytes_per_s=2e12, peak_flops_per_s=1e15)
+    0.008
+    """
+    checks.positive(weights_bytes=weights_bytes, flops_per_token=flops_per_token, bytes_per_s=bytes_per_s, peak_flops_per_s=peak_flops_per_s)
+    checks.non_negative(cache_bytes=cache_bytes)
+    checks.count(batch=batch)
+    return max((weights_bytes + cache_bytes) / bytes_per_s, batch * flops_per_token / peak_flops_per_s)
+
+
+def request_s(*, ttft_s: float, itl_s: float, output_tokens: int) -> float:
+    """Seconds from a request's arrival to its last token.
+
+    Formula:  TTFT + (output tokens - 1) * ITL: the first token comes with TTFT
+
+    >>> round(request_s(ttft_s=0.4, itl_s=0.03, output_tokens=101), 3)
+    3.4
+    """
+    checks.non_negative(ttft_s=ttft_s, itl_s=itl_s)
+    checks.count(output_tokens=output_tokens)
+    return ttft_s + (output_tokens - 1) * itl_s
+
+
+def tpot_s(*, request_s: float, ttft_s: float, output_tokens: int) -> float:
+    """Mean seconds per token after the first.
+
+    Formula:  (request - TTFT) / (output tokens - 1)
+    Raises:   ValueError for fewer than two tokens: there is nothing between them
+    """
+    checks.count(at_least=2, output_tokens=output_tokens)
+    checks.non_negative(request_s=request_s, ttft_s=ttft_s)
+    if request_s < ttft_s:
+        raise ValueError(f"request_s={request_s} is shorter than ttft_s={ttft_s}; the first token comes before the last")
+    return (request_s - ttft_s) / (output_tokens - 1)
+
+
+def most_output_tokens(*, deadline_s: float, ttft_s: float, itl_s: float) -> int:
+    """Tokens that arrive before a deadline on the whole request: targets for TTFT, ITL and the end have to fit together.
+
+    Formula:  floor((deadline - TTFT) / ITL) + 1, and 0 if the first one is late
+
+    >>> most_output_tokens(deadline_s=2.0, ttft_s=0.5, itl_s=0.05)
+    31
+    """
+    checks.positive(deadline_s=deadline_s, itl_s=itl_s)
+    checks.non_negative(ttft_s=ttft_s)
+    if ttft_s > deadline_s:
+        return 0
+    return math.floor((deadline_s - ttft_s) / itl_s + 1e-9) + 1
+
+
+def largest_batch(*, itl_s: float, weights_bytes: float, cache_bytes_per_request: float, bytes_per_s: float) -> int:
+    """Most requests in a batch whose step still fits into an ITL, as far as memory bandwidth goes; 0 if reading the weights alone takes longer.
+
+    Formula:  floor((ITL * bandwidth - weights) / cache per request)
+    Assumes:  bandwidth-bound, equally long contexts
+    """
+    checks.positive(itl_s=itl_s, weights_bytes=weights_bytes, cache_bytes_per_request=cache_bytes_per_request, bytes_per_s=bytes_per_s)
+    return max(0, math.floor((itl_s * bytes_per_s - weights_bytes) / cache_bytes_per_request * (1 + 1e-12)))
+
+
+def in_flight(*, requests_per_s: float, seconds: float) -> float:
+    """Requests inside the system, on average.
+
+    Formula:  arrival rate * time in the system
+    Assumes:  the system is stable: as many leave as arrive. Nothing else: no distribution, no order of service
+    Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+
+    >>> in_flight(requests_per_s=12, seconds=3.5)
+    42.0
+    """
+    checks.non_negative(requests_per_s=requests_per_s, seconds=seconds)
+    return requests_per_s * seconds
+
+
+def replicas(*, requests_per_s: float, seconds: float, slots: int, headroom: float) -> int:
+    """Copies of a server that hold all requests in flight, with a share of their slots kept free for bursts.
+
+    Formula:  ceil(rate * time / (slots * (1 - headroom)))
+    Assumes:  time in the system does not grow with load up to that share: look at `queueing` for when it does
+
+    >>> replicas(requests_per_s=40, seconds=4, slots=48, headroom=0.25)
+    5
+    """
+    checks.count(slots=slots)
+    checks.fraction(headroom=headroom)
+    if headroom == 1:
+        raise ValueError("headroom=1 leaves no slot to serve with; give a share below 1")
+    return math.ceil(in_flight(requests_per_s=requests_per_s, seconds=seconds) / (slots * (1 - headroom)) * (1 - 1e-12))
+
+
+def dollars_per_million_tokens(*, dollars_per_hour: float, tokens_per_s: float, busy_share: float) -> float:
+    """What a million tokens cost on a machine paid by the hour.
+
+    Formula:  price per hour / (tokens/s * 3600 * busy share) * 1e6
+    Assumes:  the machine is paid for whether busy or not; tokens/s is what it makes while busy
+
+    >>> round(dollars_per_million_tokens(dollars_per_hour=2.5, tokens_per_s=2500, busy_share=0.5), 3)
+    0.556
+    """
+    checks.positive(dollars_per_hour=dollars_per_hour, tokens_per_s=tokens_per_s, busy_share=busy_share)
+    checks.fraction(busy_share=busy_share)
+    return dollars_per_hour / (tokens_per_s * SECONDS_PER_HOUR * busy_share) * TOKENS_PER_MILLION
+
+
+def prefilled_tokens(*, requests: int, shared_tokens: int, own_tokens: int, hit_share: float) -> float:
+    """Prompt tokens that must really be computed when requests begin with the same text and a cache remembers it.
+
+    Formula:  requests * (own + shared * (1 - hit share))
+    Assumes:  a hit saves the whole shared beginning; the hit share counts requests, and the first one of each beginning is a miss
+    Source:   Zheng et al., SGLang, 2024, arXiv:2312.07104, section 3 (RadixAttention)
+
+    >>> prefilled_tokens(requests=100, shared_tokens=2000, own_tokens=150, hit_share=0.95)
+    25000.0
+    """
+    checks.count(requests=requests)
+    checks.count(at_least=0, shared_tokens=shared_tokens, own_tokens=own_tokens)
+    checks.fraction(hit_share=hit_share)
+    return round(requests * (own_tokens + shared_tokens * (1 - hit_share)), 6)
+
+
+def static_batch_tokens_paid(output_tokens: list[int]) -> int:
+    """Token slots that a batch occupies which is only released as a whole.
+
+    Formula:  requests * longest output
+    Source:   Yu et al., Orca, OSDI 2022, section 3 (requests that finish early wait for the longest)
+    """
+    checks.count(**{f"request {place}": tokens for place, tokens in enumerate(output_tokens, 1)})
+    if not output_tokens:
+        raise ValueError("output_tokens is empty; a batch needs a request")
+    return len(output_tokens) * max(output_tokens)

@@ -1,0 +1,44 @@
+"""A queue with servers: once as single customers who come and wait, once as a count of heads that goes up and down."""
+
+import heapq
+import random
+from collections.abc import Callable
+
+
+def waits(*, customers: int, servers: int, gap: Callable[[random.Random], float], service: Callable[[random.Random], float], seed: int) -> list[float]:
+    """How long each customer waits for one of the servers, first come first served. Gaps and services are drawn as told."""
+    rng = random.Random(seed)
+    free_at = [0.0] * servers
+    heapq.heapify(free_at)
+    now, waited = 0.0, []
+    for _ in range(customers):
+        now += gap(rng)
+        begins = max(now, heapq.heappop(free_at))
+        waited.append(begins - now)
+        heapq.heappush(free_at, begins + service(rng))
+    return waited
+
+
+def heads(*, arrivals_per_s: float, service_s: float, servers: int, most: int = 4000) -> list[float]:
+    """How much of the time 0, 1, 2, … customers are there, when both gaps and services are memoryless.
+
+    Whoever goes from n to n + 1 must come back, so the flow up equals the flow down: shares follow one after the other, and add up to 1.
+    """
+    shares = [1.0]
+    for there in range(1, most):
+        shares.append(shares[-1] * arrivals_per_s / (min(there, servers) / service_s))
+        if shares[-1] < 1e-18 * max(shares):
+            break
+    total = sum(shares)
+    return [share / total for share in shares]
+
+
+def mean_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+    """Add up who stands in the queue at each count of heads, and share it among the arrivals."""
+    queued = sum(max(0, there - servers) * share for there, share in enumerate(heads(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)))
+    return queued / arrivals_per_s
+
+
+def waiting_share(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+    """How often an arrival finds every server taken."""
+    return sum(share for there, share in enumerate(heads(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)) if there >= servers)

@@ -1,0 +1,115 @@
+"""Serving, queues and drafts: formulas against requests that are walked through one by one."""
+
+import statistics
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threeloops import queueing, serving, speculative
+from threeloops.simulate import decoding, queue
+
+milliseconds = st.integers(1, 200).map(lambda ms: Fraction(ms, 1000))
+
+
+@given(ttft=milliseconds, itl=milliseconds, tokens=st.integers(2, 80))
+def test_the_last_token_arrives_when_the_formula_says(ttft: Fraction, itl: Fraction, tokens: int) -> None:
+    last = decoding.arrival_times(ttft_s=ttft, itl_s=itl, output_tokens=tokens)[-1]
+    total = serving.request_s(ttft_s=float(ttft), itl_s=float(itl), output_tokens=tokens)
+    assert total == pytest.approx(float(last))
+    assert serving.tpot_s(request_s=total, ttft_s=float(ttft), output_tokens=tokens) == pytest.approx(float(itl))
+
+
+@given(deadline=milliseconds, ttft=milliseconds, itl=milliseconds)
+def test_tokens_before_a_deadline(deadline: Fraction, ttft: Fraction, itl: Fraction) -> None:
+    counted = decoding.tokens_by(deadline, ttft_s=ttft, itl_s=itl)
+    assert serving.most_output_tokens(deadline_s=float(deadline), ttft_s=float(ttft), itl_s=float(itl)) == counted
+
+
+@given(outputs=st.lists(st.integers(1, 30), min_size=1, max_size=8))
+def test_a_batch_that_is_held_together_pays_for_its_longest(outputs: list[int]) -> None:
+    steps, paid = decoding.held_batches(outputs, slots=len(outputs))
+    assert paid == serving.static_batch_tokens_paid(outputs)
+    assert steps == max(outputs)
+
+
+@given(outputs=st.lists(st.integers(1, 30), min_size=1, max_size=30), slots=st.integers(1, 8))
+def test_refilling_pays_for_what_is_produced_and_never_takes_longer(outputs: list[int], slots: int) -> None:
+    steps, paid = decoding.refilled_batch(outputs, slots=slots)
+    assert paid == sum(outputs)
+    assert steps <= decoding.held_batches(outputs, slots=slots)[0]
+
+
+@given(requests=st.integers(1, 60), shared=st.integers(0, 500), own=st.integers(0, 99), every=st.integers(1, 20))
+def test_a_remembered_beginning_is_computed_once_per_miss(requests: int, shared: int, own: int, every: int) -> None:
+    misses = -(-requests // every)
+    predicted = serving.prefilled_tokens(requests=requests, shared_tokens=shared, own_tokens=own, hit_share=1 - misses / requests)
+    assert predicted == pytest.approx(decoding.prefilled(requests=requests, shared=shared, own=own, forgotten_every=every), abs=1e-5)
+
+
+@given(weights=st.integers(1, 500), cache=st.integers(1, 50), budget=st.integers(1, 2000))
+def test_the_largest_batch_of_an_itl(weights: int, cache: int, budget: int) -> None:
+    counted = decoding.most_together(step_s=1, weights_bytes=weights, cache_bytes=cache, bytes_per_s=budget)
+    assert serving.largest_batch(itl_s=1, weights_bytes=weights, cache_bytes_per_request=cache, bytes_per_s=budget) == counted
+
+
+@given(share=st.integers(5, 95), service=st.integers(1, 100), servers=st.integers(1, 12))
+def test_queue_formulas_against_a_count_of_heads(share: int, service: int, servers: int) -> None:
+    service_s = service / 100
+    arrivals = share / 100 * servers / service_s
+    counted = queue.mean_wait_s(arrivals_per_s=arrivals, service_s=service_s, servers=servers)
+    assert queueing.mmc_wait_s(arrivals_per_s=arrivals, service_s=service_s, servers=servers) == pytest.approx(counted, rel=1e-6)
+    found_busy = queue.waiting_share(arrivals_per_s=arrivals, service_s=service_s, servers=servers)
+    assert queueing.erlang_c(arrivals_per_s=arrivals, service_s=service_s, servers=servers) == pytest.approx(found_busy, rel=1e-6)
+
+
+def test_queue_formulas_against_customers_who_come_and_wait() -> None:
+    """Half a million customers at 70 % load; the bound is five standard errors over batches, far from any of the slips."""
+    services = {1.0: lambda rng: rng.expovariate(1.0), 0.0: lambda rng: 1.0}
+    for cv, service in services.items():
+        waited = queue.waits(customers=400_000, servers=1, gap=lambda rng: rng.expovariate(0.7), service=service, seed=1)
+        batches = [statistics.fmean(waited[start : start + 20_000]) for start in range(0, len(waited), 20_000)]
+        error = statistics.stdev(batches) / len(batches) ** 0.5
+        assert abs(statistics.fmean(waited) - queueing.mg1_wait_s(arrivals_per_s=0.7, service_s=1, service_cv=cv)) < 5 * error
+
+
+@given(arrivals=st.integers(1, 30), slots=st.integers(1, 9))
+def test_little_holds_in_a_run_whatever_the_order(arrivals: int, slots: int) -> None:
+    """Requests one a second, each staying `slots` seconds: count heads in the middle of every second of a long run."""
+    stays = [(start, start + slots) for start in range(arrivals + 10 * slots)]
+    middle = range(slots, arrivals + 9 * slots)
+    present = statistics.fmean(sum(begin <= moment + 0.5 < end for begin, end in stays) for moment in middle)
+    assert present == pytest.approx(serving.in_flight(requests_per_s=1, seconds=slots))
+
+
+@given(accepted=st.integers(0, 100), drafted=st.integers(0, 10))
+def test_drafts_walked_token_by_token(accepted: int, drafted: int) -> None:
+    walked = decoding.tokens_per_check(accepted=Fraction(accepted, 100), drafted=drafted)
+    assert speculative.tokens_per_check(accepted_share=accepted / 100, drafted=drafted) == pytest.approx(float(walked))
+
+
+@pytest.mark.parametrize(
+    ("accepted", "drafted", "operations", "faster"),
+    [(0.6, 2, 1.53, 1.96), (0.7, 3, 1.58, 2.53), (0.8, 2, 1.23, 2.44), (0.8, 5, 1.63, 3.69), (0.9, 2, 1.11, 2.71), (0.9, 10, 1.60, 6.86)],
+)
+def test_the_table_of_the_paper(accepted: float, drafted: int, operations: float, faster: float) -> None:
+    """Leviathan et al., 2023, table 1, printed for a draft model that costs nothing."""
+    assert speculative.speedup(accepted_share=accepted, drafted=drafted, draft_cost=0) == pytest.approx(faster, abs=0.006)
+    assert speculative.extra_operations(accepted_share=accepted, drafted=drafted, draft_operations=0) == pytest.approx(operations, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: queueing.mm1_wait_s(arrivals_per_s=2, service_s=0.5), "grow without end"),
+        (lambda: serving.tpot_s(request_s=1, ttft_s=2, output_tokens=3), "shorter than ttft_s"),
+        (lambda: serving.tpot_s(request_s=1, ttft_s=0.5, output_tokens=1), "output_tokens=1"),
+        (lambda: serving.replicas(requests_per_s=1, seconds=1, slots=1, headroom=1), "leaves no slot"),
+        (lambda: serving.static_batch_tokens_paid([]), "is empty"),
+        (lambda: serving.prefill_s(tokens=10, flops_per_token=1e9, peak_flops_per_s=1e12, utilisation=50), "utilisation=50"),
+    ],
+)
+def test_nonsense_is_refused(call: object, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        call()  # type: ignore[operator]
