@@ -34,7 +34,8 @@ def held_batches(output_tokens: Iterable[int], *, slots: int) -> tuple[int, int]
 
 def refilled_batch(output_tokens: Iterable[int], *, slots: int) -> tuple[int, int]:
     """(steps, slot-steps paid) when a request leaves after its last token and the next one takes its slot at once."""
-    waiting, running, steps, paid = list(output_tokens), [], 0, 0
+    waiting, running = list(output_tokens), list[int]()
+    steps = paid = 0
     while waiting or running:
         while waiting and len(running) < slots:
             running.append(waiting.pop(0))
