@@ -158,3 +158,34 @@ def test_a_turn_of_a_slider_leaves_the_browser_most_of_the_time() -> None:
         explorer.batch.value = batch
         taken.append(time.perf_counter() - start)
     assert min(taken) < 0.006
+
+
+# --- further roofs ---
+
+
+def test_every_memory_has_a_slope_of_its_own() -> None:
+    # 5,120 bytes per cycle at 1.41 GHz are 7.2 TB/s (NVIDIA, A100 whitepaper); 108 SMs with 32 banks of 4 bytes at the same clock are 19.5 TB/s.
+    shown = view(State(**{**FINE, "accelerator": "a100-sxm4-80gb", "roofs": "of every memory"}))
+    assert "Memory 2.04 TB/s, L2 7.22 TB/s, shared memory 19.5 TB/s" in shown.figure.alt
+    assert "On the chip: L2 7.22 TB/s, shared memory 19.5 TB/s." in shown.summary
+    assert "L2" not in view(State(**{**FINE, "accelerator": "a100-sxm4-80gb"})).figure.alt
+
+
+def test_every_precision_has_a_roof_of_its_own() -> None:
+    alt = view(State(**FINE, roofs="of every precision")).figure.alt
+    assert "fp8, int8 peak 1.98 PFLOP/s" in alt
+    assert "tf32 peak 495 TFLOP/s" in alt
+
+
+@pytest.mark.parametrize("accelerator", roofline_view.ACCELERATORS)
+@pytest.mark.parametrize("roofs", roofline_view.ROOFS)
+def test_every_choice_of_roofs_can_be_shown(accelerator: str, roofs: str) -> None:
+    for precision in precisions(accelerator):
+        assert len(view(State(accelerator=accelerator, precision=precision, phase="decode", batch=8, sequence=2048, roofs=roofs)).rows) == 11
+
+
+def test_the_menu_of_roofs_redraws() -> None:
+    explorer = roofline.explorer()
+    explorer.roofs.value = "of every memory"
+    assert explorer.state.roofs == "of every memory"
+    assert "On the chip" in explorer.summary.text

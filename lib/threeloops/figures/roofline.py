@@ -1,4 +1,4 @@
-"""Roofline: operations as points under the slope of the memory and the flat roofs of the arithmetic units.
+"""Roofline: operations as points under the slopes of the memories and the flat roofs of the arithmetic units.
 
 >>> point = Point(name="row by matrix", arithmetic_intensity=1.0, flops_per_s=3.35e12, bound="memory")
 >>> figure = roofline([point], roofs={"bf16": 989.4e12}, memory_bytes_per_s=3.35e12, title="One row waits for its matrix", caption="An H100.")
@@ -69,20 +69,44 @@ def op_points(
     return tuple(found.values())
 
 
-def roofline(points: Sequence[Point], *, roofs: Mapping[str, float], memory_bytes_per_s: float, title: str, caption: str) -> Figure:
-    """The chart. `roofs` are peaks in FLOP/s by name: the first is drawn through, the others dashed."""
+def roofline(
+    points: Sequence[Point],
+    *,
+    roofs: Mapping[str, float],
+    memory_bytes_per_s: float,
+    title: str,
+    caption: str,
+    slopes: Mapping[str, float] | None = None,
+    memory: str = "memory",
+    under: Mapping[str, str] | None = None,
+) -> Figure:
+    """The chart. `roofs` are peaks in FLOP/s by name: the first is drawn through, the others dashed. `memory` is what the slope is called.
+
+    `slopes` are further memories, by name, with their bytes/s: caches, or the same memory as measured. They are dashed, and lead up to the first roof.
+    A slope on which a point of the same name stands is named by that point alone.
+    `under` pairs a roof with one of them, where both belong to another machine: the slope ends in that roof, and the roof begins at that slope.
+
+    Raises:   ValueError if `under` names a roof or a slope that is not there
+    """
     if not roofs:
         raise ValueError("roofs is empty; a roofline needs at least one peak, like {'bf16': 989.4e12}")
+    more, pairs, named = slopes or {}, under or {}, {point.name for point in points}
+    for roof, slope in pairs.items():
+        checks.one_of(roofs, roof=roof)
+        checks.one_of(more, slope=slope)
     checks.positive(memory_bytes_per_s=memory_bytes_per_s, **{f"roofs[{name!r}]": peak for name, peak in roofs.items()})
+    checks.positive(**{f"slopes[{name!r}]": rate for name, rate in more.items()})
     top = math.ceil(math.log10(HEADROOM * max(roofs.values())))
     lowest = min((math.floor(math.log10(point.flops_per_s)) for point in points), default=top)
     scale = _Scale(top=10.0**top, decades=max(DECADES, top - lowest))
-    layers = [_roof(name, peak, memory_bytes_per_s, scale, dashed=index > 0) for index, (name, peak) in enumerate(roofs.items())]
+    feeds = {name: more.get(pairs.get(name, ""), memory_bytes_per_s) for name in roofs}
+    tops = {name: next((roofs[roof] for roof, slope in pairs.items() if slope == name), next(iter(roofs.values()))) for name in more}
+    layers = [_roof(name, peak, feeds[name], scale, dashed=index > 0) for index, (name, peak) in enumerate(roofs.items())]
     taken = [(scale.y(peak) - labels.ROW - 3, scale.y(peak) + 2) for peak in list(roofs.values())[1:]]
     return Figure(
         title=title,
         caption=caption,
-        alt=_alt(points, roofs, memory_bytes_per_s),
+        alt=_alt(points, roofs, feeds, {memory: memory_bytes_per_s, **more}),
         body={
             "width": look.PLOT_WIDTH,
             "height": look.PLOT_HEIGHT,
@@ -90,7 +114,13 @@ def roofline(points: Sequence[Point], *, roofs: Mapping[str, float], memory_byte
                 "x": _axis("x", "arithmetic intensity (FLOP/B)", INTENSITIES, form=",~r"),
                 "y": _axis("y", "rate (FLOP/s)", (scale.bottom, scale.top), form="~s"),
             },
-            "layer": [*(layer for group in layers for layer in group), _slope(memory_bytes_per_s, scale), *_names(points, scale, taken), _marks(points)],
+            "layer": [
+                *(layer for group in layers for layer in group),
+                *(_dashed_slope(rate, tops[name], scale) for name, rate in more.items()),
+                *(_slope(name, rate, scale) for name, rate in {memory: memory_bytes_per_s, **more}.items() if name not in named),
+                *_names(points, scale, taken),
+                _marks(points),
+            ],
         },
     )
 
@@ -142,7 +172,16 @@ def _roof(name: str, peak: float, memory_bytes_per_s: float, scale: _Scale, *, d
     ]
 
 
-def _slope(memory_bytes_per_s: float, scale: _Scale) -> dict[str, Any]:
+def _dashed_slope(bytes_per_s: float, peak: float, scale: _Scale) -> dict[str, Any]:
+    """The slope of another memory, from the foot of the chart to where it meets the first roof."""
+    low, high = INTENSITIES
+    foot = max(low, scale.bottom / bytes_per_s)
+    ends = [{"x": x, "y": min(peak, x * bytes_per_s)} for x in (foot, min(max(peak / bytes_per_s, foot), high))]
+    mark = {"type": "line", "color": look.BLUE, "strokeWidth": 1.2, "strokeDash": [3, 3], "aria": False}
+    return {"data": _data(ends), "mark": mark}
+
+
+def _slope(name: str, memory_bytes_per_s: float, scale: _Scale) -> dict[str, Any]:
     """The bandwidth, written along the slope."""
     low, high = INTENSITIES
     foot = max(low, scale.bottom / memory_bytes_per_s)
@@ -150,7 +189,7 @@ def _slope(memory_bytes_per_s: float, scale: _Scale) -> dict[str, Any]:
     pixels_right = look.PLOT_WIDTH / math.log10(high / low)
     mark = {"type": "text", "align": "left", "baseline": "bottom", "dx": 24, "dy": -5, "color": look.GREY, "aria": False}
     mark["angle"] = 360 - math.degrees(math.atan2(pixels_up, pixels_right))
-    row = {"x": foot, "y": foot * memory_bytes_per_s, "text": f"memory {fmt_si(memory_bytes_per_s, 'B/s')}"}
+    row = {"x": foot, "y": foot * memory_bytes_per_s, "text": f"{name} {fmt_si(memory_bytes_per_s, 'B/s')}"}
     return {"data": _data([row]), "mark": mark, "encoding": {"text": {"field": "text"}}}
 
 
@@ -196,7 +235,8 @@ def _marks(points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
-def _alt(points: Sequence[Point], roofs: Mapping[str, float], memory_bytes_per_s: float) -> str:
-    ridges = {name: model.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=memory_bytes_per_s) for name, peak in roofs.items()}
+def _alt(points: Sequence[Point], roofs: Mapping[str, float], feeds: Mapping[str, float], memories: Mapping[str, float]) -> str:
+    ridges = {name: model.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=feeds[name]) for name, peak in roofs.items()}
     over = "; ".join(f"{name} peak {fmt_si(peak, 'FLOP/s')}, ridge point {ridges[name]:,.0f} FLOP/B" for name, peak in roofs.items())
-    return f"Roofline. Memory {fmt_si(memory_bytes_per_s, 'B/s')}; {over}. " + "; ".join(point.sentence for point in points) + "."
+    slopes = ", ".join(f"{name} {fmt_si(rate, 'B/s')}" for name, rate in memories.items())
+    return f"Roofline. {slopes[:1].upper()}{slopes[1:]}; {over}. " + "; ".join(point.sentence for point in points) + "."

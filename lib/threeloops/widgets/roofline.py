@@ -1,4 +1,5 @@
 """Roofline explorer: turn the batch, the sequence, the precision and the chip, and see which roof each operation of a layer lives under.
+One menu adds the roofs of the other precisions, or the slopes of the memories on the chip.
 
 In a notebook:
 
@@ -15,7 +16,7 @@ from typing import Any
 import ipywidgets
 
 from threeloops.widgets.live_text import LiveText
-from threeloops.widgets.roofline_view import ACCELERATORS, PHASES, State, View, model, part, precisions, view
+from threeloops.widgets.roofline_view import ACCELERATORS, PHASES, ROOFS, State, View, model, part, precisions, view
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
 SEQUENCES = tuple(2**power for power in range(7, 18))
@@ -46,12 +47,13 @@ class Explorer:
         self.phase = menu("phase", PHASES, state.phase)
         self.batch = slider("batch", BATCHES, state.batch)
         self.sequence = slider("sequence", tuple(length for length in SEQUENCES if length <= longest), state.sequence)
+        self.roofs = menu("roofs", ROOFS, state.roofs)
         self.figure = ipywidgets.Output(layout={"height": FIGURE_HEIGHT, "overflow": "hidden"})
         self.summary = LiveText(layout={"min_height": SUMMARY_HEIGHT, "max_width": "640px"})
         self.table = ipywidgets.HTML()
-        columns = [ipywidgets.VBox([self.accelerator, self.precision, self.phase]), ipywidgets.VBox([self.batch, self.sequence])]
+        columns = [ipywidgets.VBox([self.accelerator, self.precision, self.phase]), ipywidgets.VBox([self.batch, self.sequence, self.roofs])]
         self.box = ipywidgets.VBox([ipywidgets.HBox(columns, layout={"flex_flow": "row wrap"}), self.figure, self.summary, self.table])
-        self._controls = {name: getattr(self, name) for name in ("accelerator", "precision", "phase", "batch", "sequence")}
+        self._controls = {name: getattr(self, name) for name in ("accelerator", "precision", "phase", "batch", "sequence", "roofs")}
         self._settling = False
         for control in self._controls.values():
             control.observe(self._turned, "value")

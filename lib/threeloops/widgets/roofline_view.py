@@ -19,10 +19,13 @@ from threeloops.figures import roofline as charts
 from threeloops.figures.figure import Figure
 from threeloops.forward_step import MATRIX, VECTOR, Op, Step
 from threeloops.models import Model
+from threeloops.roofline_levels import on_chip_bytes_per_s
 from threeloops.units import fmt, fmt_bytes, fmt_seconds
 
 ACCELERATORS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5", "h200-sxm", "b200-hgx", "l4", "rtx-4090")
 PHASES = ("prefill", "decode")
+ROOFS = ("of this precision", "of every precision", "of every memory")
+SHARED_BYTES_PER_CYCLE = 128  # of one SM: 32 banks of 4 bytes
 COLUMNS = ("operation", "bound", "intensity", "rate, at most", "time, at least")
 
 
@@ -80,8 +83,10 @@ class State:
     sequence: int  # prefill: tokens of each prompt; decode: tokens of context of each request
     model: str = "llama-3-8b"
     launch_overhead_s: float = 0.0  # 0: launches are hidden, as in a captured graph
+    roofs: str = "of this precision"
 
     def __post_init__(self) -> None:
+        checks.one_of(ROOFS, roofs=self.roofs)
         checks.one_of(ACCELERATORS, accelerator=self.accelerator)
         checks.one_of(PRECISIONS, precision=self.precision)
         checks.one_of(PHASES, phase=self.phase)
@@ -173,8 +178,10 @@ def view(state: State) -> View:
     )
     figure = charts.roofline(
         points,
-        roofs={f"{precision.peak} matrix units": peaks[MATRIX], "fp32 vector units": peaks[VECTOR]},
+        roofs={f"{precision.peak} matrix units": peaks[MATRIX], "fp32 vector units": peaks[VECTOR]}
+        | (_formats(chip, but=precision.peak) if state.roofs == ROOFS[1] else {}),
         memory_bytes_per_s=bandwidth,
+        slopes=memories(state.accelerator) if state.roofs == ROOFS[2] else None,
         title=_finding(rows),
         caption=f"One layer of {network.name}: {setting}, on an {chip.name}.",
     )
@@ -188,9 +195,41 @@ def view(state: State) -> View:
     ridge = formulas.ridge_point(peak_flops_per_s=peaks[MATRIX], memory_bytes_per_s=bandwidth)
     summary = (
         f"{setting[:1].upper()}{setting[1:]}, on {chip.name}: ridge point {ridge:,.0f} FLOP/B; "
-        f"the layer takes at least {fmt_seconds(layer.lower_bound_s)} and is {layer.bound}-bound as a whole. {_room(state, network, chip, stored, weights)}"
+        f"the layer takes at least {fmt_seconds(layer.lower_bound_s)} and is {layer.bound}-bound as a whole. "
+        f"{_room(state, network, chip, stored, weights)}{_levels(state)}"
     )
     return View(figure=figure, summary=summary, rows=rows)
+
+
+def _formats(chip: hardware.Part, *, but: str) -> dict[str, float]:
+    """One roof per further rate of the matrix units, named after all formats that run at it; the rate of the format `but` has its roof already."""
+    named: dict[float, list[str]] = {}
+    for dtype in ("tf32", "bf16", "fp16", "fp8", "int8", "fp4"):
+        if dtype in chip.peaks and chip.peak_flops_per_s(dtype) != chip.peak_flops_per_s(but):
+            named.setdefault(chip.peak_flops_per_s(dtype), []).append(dtype)
+    return {", ".join(dtypes): peak for peak, dtypes in named.items()}
+
+
+def memories(accelerator: str) -> dict[str, float]:
+    """Bytes/s of the memories on the chip, as far as the catalogue knows them: L2, and shared memory of all SMs together.
+
+    >>> [f"{name} {rate / 1e12:.1f} TB/s" for name, rate in memories("a100-sxm4-80gb").items()]
+    ['L2 7.2 TB/s', 'shared memory 19.5 TB/s']
+    """
+    chip, found = part(accelerator), {}
+    if {"l2_bytes_per_cycle", "boost_clock_hz"} <= set(chip.facts):
+        found["L2"] = on_chip_bytes_per_s(units=1, bytes_per_cycle=chip["l2_bytes_per_cycle"], clock_hz=chip["boost_clock_hz"])
+    if {"sms", "boost_clock_hz"} <= set(chip.facts):
+        found["shared memory"] = on_chip_bytes_per_s(units=int(chip["sms"]), bytes_per_cycle=SHARED_BYTES_PER_CYCLE, clock_hz=chip["boost_clock_hz"])
+    return found
+
+
+def _levels(state: State) -> str:
+    """The further slopes in words, where they are drawn."""
+    if state.roofs != ROOFS[2]:
+        return ""
+    found = [f"{name} {fmt(rate, 'B/s')}" for name, rate in memories(state.accelerator).items()]
+    return f" On the chip: {', '.join(found) or 'no rate in the catalogue'}."
 
 
 def _row(op: Op, peak: float, bandwidth: float, launch_overhead_s: float) -> Row:
