@@ -1,5 +1,5 @@
 // JupyterLab goes to the cell in its address when the notebook is already open, but not when the address opens it (as of 4.6).
-// This waits for the notebook, then asks it to go there; and it shows the table of contents beside it.
+// This waits for the notebook, then asks it to go there; it shows the table of contents beside it; and it follows links inside the notebook.
 // It imports nothing, so it needs no build: what follows the plugin is the container that a build would have made.
 
 // desk.py names the cell in the page's configuration: an address with a # in it would swallow the token that Jupyter adds to its end.
@@ -28,11 +28,29 @@ const show = async (app) => {
   await go();
 };
 
+// A link to a heading of the same notebook ("#2-Roofline-·-60-min") changes the address and no more: JupyterLab keeps headings' ids out of the page
+// (as of 4.6). So the notebook is asked to go to what the address says, also on the way back; a second click on a link changes no address.
+const followLinks = (app) => {
+  const follow = async () => {
+    const notebook = app.shell.currentWidget?.content;
+    const place = decodeURIComponent(window.location.hash.slice(1));
+    if (!place || !notebook?.widgets) return;
+    const heading = place.startsWith("cell-id=") ? `#${place}` : `#heading=${place}`; // so named, it is found even while its cell is not drawn
+    await notebook.setFragment(heading);
+    await new Promise((drawn) => setTimeout(drawn, 150));
+    await notebook.setFragment(heading); // cells that were drawn on arrival have moved it
+  };
+  window.addEventListener("hashchange", follow);
+  window.addEventListener("click", ({ target }) => {
+    if (target.closest?.(".jp-Notebook a[href^='#']")?.hash === window.location.hash) follow();
+  });
+};
+
 const plugin = {
   id: "threeloops:open-at",
   description: "Opens a notebook at the cell in the address, with the contents panel shown.",
   autoStart: true,
-  activate: (app) => { show(app).catch((error) => console.error("threeloops:open-at", error)); },
+  activate: (app) => { followLinks(app); show(app).catch((error) => console.error("threeloops:open-at", error)); },
 };
 
 window._JUPYTERLAB = window._JUPYTERLAB || {};

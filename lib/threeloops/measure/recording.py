@@ -1,0 +1,157 @@
+"""Recording: every case of the suite on this machine, with a stamp that says which machine that is.
+
+>>> made = recorded([Case(kind="launch", dtype="fp32", sizes={"operations": 10})], device="cpu", repeats=2)
+>>> list(made.measured), made.stamp.device
+(['launch-fp32-operations10'], 'cpu')
+"""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+
+from threeloops import checks
+from threeloops.measure import timing
+from threeloops.measure.recorded_kernels import Skipped, call
+from threeloops.recorded import Measured, Recording, Stamp
+from threeloops.recorded_cases import Case
+
+SEED = 0
+NOT_REPORTED = "not reported"
+# What NVIDIA's driver calls a part of the catalogue. A name that is not here leaves the stamp's `part` empty, unless the recorder is told.
+DRIVER_NAMES = {
+    "Tesla V100-SXM2-32GB": "v100-sxm2-32gb",
+    "NVIDIA A100-SXM4-40GB": "a100-sxm4-40gb",
+    "NVIDIA A100-SXM4-80GB": "a100-sxm4-80gb",
+    "NVIDIA A100 80GB PCIe": "a100-pcie-80gb",
+    "NVIDIA H100 80GB HBM3": "h100-sxm5",
+    "NVIDIA H100 PCIe": "h100-pcie",
+    "NVIDIA H200": "h200-sxm",
+    "NVIDIA B200": "b200-hgx",
+    "NVIDIA L4": "l4",
+    "NVIDIA L40S": "l40s",
+    "NVIDIA GeForce RTX 4090": "rtx-4090",
+    "NVIDIA GeForce RTX 5090": "rtx-5090",
+}
+
+
+def recorded(
+    cases: Iterable[Case],
+    *,
+    device: str,
+    repeats: int,
+    part: str | None = None,
+    note: str = "",
+    leave_out: tuple[str, ...] = (),
+    say: Callable[[str], None] = lambda _: None,
+) -> Recording:
+    """Time every case, or write down why this machine does not run it.
+
+    Assumes:  nothing else competes for the machine; `leave_out` are kinds that were not asked for
+    Raises:   ValueError for a device that is not there
+    """
+    checks.count(at_least=2, repeats=repeats)
+    cases = tuple(cases)
+    stamp = stamp_of(device=device, part=part, note=note)
+    measured: dict[str, Measured] = {}
+    skipped: dict[str, str] = {}
+    for case in cases:
+        try:
+            if case.kind in leave_out:
+                raise Skipped("left out of a quick recording")
+            measured[case.name] = _measured(case, device=device, repeats=repeats)
+            say(f"{case.name}: {measured[case.name].words}")
+        except Skipped as reason:
+            skipped[case.name] = str(reason)
+            say(f"{case.name}: skipped: {reason}")
+        _forget(case, device)
+    return Recording(stamp=stamp, cases=cases, measured=measured, skipped=skipped)
+
+
+def _measured(case: Case, *, device: str, repeats: int) -> Measured:
+    torch.manual_seed(SEED)
+    try:
+        result = timing.timed(call(case, device=device), repeats=repeats, device=device)
+    except Skipped:
+        raise
+    except Exception as error:  # a compiler that is missing, memory that is too small: the suite goes on, and says which
+        raise Skipped(f"it ended in {type(error).__name__}") from error
+    return Measured(
+        case=case,
+        n=result.num_samples,
+        median=result.median_s,
+        lower_quartile=result.lower_quartile_s,
+        upper_quartile=result.upper_quartile_s,
+        fastest=result.fastest_s,
+    )
+
+
+def _forget(case: Case, device: str) -> None:
+    """Give back what a case held before the next one begins."""
+    if case.kind == "decode_compiled":
+        torch.compiler.reset()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def stamp_of(*, device: str, part: str | None = None, note: str = "") -> Stamp:
+    """This machine as its driver or operating system names it; nothing that names its owner."""
+    machine = timing.this_machine(device=device)
+    name = machine.hardware if device == "cuda" else f"{machine.hardware}, {os.cpu_count()} cores"
+    return Stamp(
+        hardware=name,
+        device=device,
+        part=part if part is not None else DRIVER_NAMES.get(name, ""),
+        clocks=_gpu_clocks() if device == "cuda" else _cpu_clock(),
+        driver=_asked("driver_version") or NOT_REPORTED if device == "cuda" else "none",
+        software=_software(),
+        threads=machine.num_threads,
+        measured=machine.measured,
+        note=note,
+    )
+
+
+def _software() -> str:
+    packages = [f"torch {torch.__version__}", *([f"CUDA {torch.version.cuda}"] if torch.version.cuda else [])]
+    try:
+        packages.append(f"triton {importlib.metadata.version('triton')}")
+    except importlib.metadata.PackageNotFoundError:
+        packages.append("no triton")
+    return ", ".join([*packages, f"Python {platform.python_version()}", platform.system()])
+
+
+def _asked(what: str) -> str:
+    """What nvidia-smi says about the first GPU; empty where it says nothing."""
+    if not shutil.which("nvidia-smi"):
+        return ""
+    query = ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader", "--id=0"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _gpu_clocks() -> str:
+    """The highest clocks that the driver allows, and the power limit, which decides how long they are kept."""
+    answers = [answer.strip() for answer in _asked("clocks.max.sm,clocks.max.memory,power.limit").split(",")]
+    if len(answers) != 3:
+        return NOT_REPORTED
+    return f"SM at most {answers[0]}, memory at most {answers[1]}, power limit {answers[2]}"
+
+
+def _cpu_clock() -> str:
+    """The clock that Linux reports at this moment."""
+    source = Path("/proc/cpuinfo")
+    lines = source.read_text().splitlines() if source.exists() else []
+    clocks = [line.split(":", 1)[1].strip() for line in lines if line.startswith("cpu MHz")]
+    return f"{float(clocks[0]):.0f} MHz now" if clocks else NOT_REPORTED
+
+
+def default_device() -> str:
+    """The GPU where torch sees one, else the CPU."""
+    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,90 @@
+"""`threeloops record`: measure this machine into one small file, and hold what is recorded against what is predicted."""
+
+import argparse
+import importlib.util
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from threeloops import prediction_error, recorded
+from threeloops.contents import book_root
+from threeloops.prediction_error import Row
+from threeloops.recorded import Recording
+from threeloops.recorded_cases import DEVICES, suite
+from threeloops.units import fmt_seconds
+
+REPEATS = {False: 20, True: 5}  # by whether the recording is a quick one
+SLOW_TO_BEGIN = ("decode_compiled",)  # a compiler has to start: not in a quick recording
+
+
+def run(given: argparse.Namespace) -> None:
+    """What the flags ask for."""
+    if given.list:
+        print("\n".join(dict.fromkeys(case.name for device in DEVICES for quick in (False, True) for case in suite(device=device, quick=quick))))
+        return
+    folder = Path(given.into) if given.into else book_root() / "my" / "recorded"
+    if given.table:
+        print(tables([*recorded.shipped(), *recorded.in_folder(folder)], origin=given.ceilings))
+        return
+    made = _recorded(given)
+    path = folder / file_name(made, quick=given.quick)
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(recorded.as_text(made), encoding="utf-8")
+    print(f"{len(made.measured)} cases measured, {len(made.skipped)} skipped: {path}")
+
+
+def _recorded(given: argparse.Namespace) -> Recording:
+    if importlib.util.find_spec("torch") is None:
+        raise ValueError("torch is not installed here, and nothing can be measured without it; `threeloops record --table` shows what others recorded")
+    from threeloops.measure import recording
+
+    device = given.device or recording.default_device()
+    return recording.recorded(
+        suite(device=device, quick=given.quick),
+        device=device,
+        repeats=REPEATS[given.quick],
+        part=given.part,
+        note=given.note,
+        leave_out=SLOW_TO_BEGIN if given.quick else (),
+        say=print,
+    )
+
+
+def file_name(made: Recording, *, quick: bool) -> str:
+    """Hardware and day, in letters that every file system takes."""
+    words = re.findall(r"[a-z0-9]+", made.stamp.hardware.lower().replace("(r)", "").replace("(tm)", ""))
+    return "-".join([*words, made.stamp.measured.isoformat(), *(["quick"] if quick else [])]) + ".json"
+
+
+def tables(recordings: Sequence[Recording], *, origin: str | None) -> str:
+    """One table per recording, and the count over all of them.
+
+    Raises:   ValueError where nothing was recorded at all
+    """
+    if not recordings:
+        raise ValueError("nothing is recorded yet; `threeloops record` measures this machine")
+    found = [prediction_error.rows(recording, origin=origin or prediction_error.origin_for(recording)) for recording in recordings]
+    blocks = [table(recording, rows, origin=origin or prediction_error.origin_for(recording)) for recording, rows in zip(recordings, found, strict=True)]
+    return "\n\n".join([*blocks, summary([row for rows in found for row in rows])])
+
+
+def table(recording: Recording, rows: Sequence[Row], *, origin: str) -> str:
+    """Predicted, recorded and their ratio, case by case; what was not measured stands below with its reason."""
+    stamp = recording.stamp
+    width = max((len(row.case.label) for row in rows), default=0)
+    lines = [f"{stamp.hardware}, {stamp.clocks}, driver {stamp.driver}; {stamp.software}; {stamp.measured}" + (f"; {stamp.note}" if stamp.note else "")]
+    lines += [f"  predicted from {origin} ceilings"]
+    lines += [
+        f"  {row.case.label:<{width}}  predicted {fmt_seconds(row.predicted_s):>8}  recorded {fmt_seconds(row.measured.median):>8}  ratio {row.ratio:.2f}"
+        for row in rows
+    ]
+    reasons = dict.fromkeys(recording.skipped.values())
+    lines += [f"  skipped, {reason}: {', '.join(case.label for case in recording.cases if recording.skipped.get(case.name) == reason)}" for reason in reasons]
+    return "\n".join(lines)
+
+
+def summary(rows: Iterable[Row]) -> str:
+    """How many predictions were close."""
+    rows = list(rows)
+    close, near = (prediction_error.within(rows, share) for share in (0.2, 0.5))
+    return f"{len(rows)} cases with a prediction: {close} recorded within 20 % of it, {near} within 50 %."

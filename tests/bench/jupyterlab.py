@@ -1,0 +1,161 @@
+"""How a chapter behaves in JupyterLab, in a real browser: python tests/bench/jupyterlab.py [chapters/1_inner_loop.ipynb]
+
+Opening the reader's copy (aim 3 s), a jump in the contents (0.5 s), a key typed in the last part's first code cell (50 ms), and whether a widget that was
+scrolled out of sight and back still answers. Prints; fails on no time.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.chapters.conftest import ROOT, chromium_path, running
+
+from threeloops import desk
+from threeloops.units import fmt_seconds, ms
+
+OPENINGS, KEYS, WIDGET = 3, 40, ".explorer("
+CELL, IDLE = ".jp-Notebook .jp-Cell", ".jp-Notebook-ExecutionIndicator[data-status='idle']"
+SHOWN = """title => { const box = [...document.querySelectorAll('.jp-Notebook h1, .jp-Notebook h2')]
+  .find(found => found.textContent.includes(title))?.getBoundingClientRect(); return box && box.top >= 0 && box.bottom < window.innerHeight; }"""
+# Presses an entry of the contents and waits, frame by frame, until its heading is in sight.
+JUMP = """
+async heading => {
+  const entry = [...document.querySelectorAll('#table-of-contents .jp-tocItem-heading')].find(found => found.textContent.includes(heading));
+  const start = performance.now();
+  entry.dispatchEvent(new MouseEvent('mousedown', {bubbles: true, cancelable: true}));
+  while (!(SHOWN)(heading)) {
+    if (performance.now() - start > 5000) {
+      const found = [...document.querySelectorAll('.jp-Notebook h2')].find(one => one.textContent.includes(heading));
+      return {missed: found ? `is at ${Math.round(found.getBoundingClientRect().top)} px` : 'is not drawn'};
+    }
+    await new Promise(done => requestAnimationFrame(done));
+  }
+  return {taken: performance.now() - start};
+}""".replace("SHOWN", SHOWN)
+# Notes, for every key that reaches the page, when the frame with the changed text was drawn.
+WATCH_KEYS = """
+() => {
+  window.keyTimes = [];
+  const editor = document.activeElement.closest('.cm-content');
+  let pressed = 0;
+  editor.addEventListener('keydown', () => { pressed = performance.now(); }, true);
+  new MutationObserver(() => {
+    const since = pressed;
+    pressed = 0;
+    if (since) requestAnimationFrame(() => setTimeout(() => window.keyTimes.push(performance.now() - since)));
+  }).observe(editor, {childList: true, characterData: true, subtree: true});
+}"""
+
+
+def said(what: str, seconds: Sequence[float], aim: str) -> None:
+    print(f"{what}: median {fmt_seconds(statistics.median(seconds))}, slowest {fmt_seconds(max(seconds))} of {len(seconds)} (aim {aim})", flush=True)
+
+
+def opened(browser: Any, address: str, title: str) -> tuple[Any, float]:
+    """A page in a browser that has cached nothing, and how long it took until the chapter's title could be read."""
+    page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
+    start = time.perf_counter()
+    page.goto(address)
+    page.wait_for_function(SHOWN, arg=title, timeout=60_000, polling="raf")
+    return page, time.perf_counter() - start
+
+
+def jumps(page: Any, headings: list[str]) -> None:
+    page.locator("#table-of-contents").get_by_text(headings[-1]).first.wait_for(timeout=30_000)
+    for which in ("first", "second"):
+        arrived = []
+        for heading in [*headings[1:], headings[0]]:
+            jump = page.evaluate(JUMP, heading)
+            if "taken" in jump:
+                arrived.append(jump["taken"] * ms)
+            else:
+                print(f"jump in the contents, {which} time round: not in sight after 5 s: {heading} {jump['missed']}")
+        if arrived:
+            said(f"jump in the contents, {which} time round", arrived, "0.5 s")
+
+
+def keys(page: Any, index: int) -> None:
+    cell = page.locator(CELL).nth(index)
+    cell.scroll_into_view_if_needed()
+    cell.locator(".cm-content").click()
+    page.evaluate(WATCH_KEYS)
+    for letter in "abcdefghij" * (KEYS // 10):
+        page.keyboard.press(letter)
+        page.wait_for_timeout(80)
+    said("a key typed in the last part", [taken * ms for taken in page.evaluate("window.keyTimes")], "50 ms")
+
+
+def widget(page: Any, index: int, last: int) -> None:
+    """Run the widget's cell, scroll to the chapter's end and back, and move its slider by a key."""
+    cell = page.locator(CELL).nth(index)
+    cell.scroll_into_view_if_needed()
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    cell.locator("[role=graphics-document]").wait_for(timeout=60_000)
+    for place in (last, index):
+        page.locator(CELL).nth(place).scroll_into_view_if_needed()
+        page.wait_for_timeout(1500)
+    cell.locator("[role=slider]").first.focus()
+    before = cell.locator("[role=graphics-document]").text_content()
+    start = time.perf_counter()
+    page.keyboard.press("ArrowRight")
+    try:
+        page.wait_for_function(
+            "([cell, before]) => { const now = cell.querySelector('[role=graphics-document]')?.textContent; return now && now !== before; }",
+            arg=[cell.element_handle(), before],
+            timeout=10_000,
+            polling="raf",
+        )
+        print(f"a widget scrolled away and back: alive, redrawn after {fmt_seconds(time.perf_counter() - start)}")
+    except Exception as error:
+        print(f"a widget scrolled away and back: DEAD ({type(error).__name__})")
+
+
+def main(chapter: str) -> None:
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        root = Path(folder) / "root"
+        shutil.copytree(ROOT / "chapters", root / "chapters")
+        copy = desk.all_copies(root)[chapter]
+        cells = json.loads(copy.read_text(encoding="utf-8"))["cells"]
+        sources = ["".join(cell["source"]) for cell in cells]
+        headings = [match[1] for source in sources if (match := re.match(r"## (.*)", source))]
+        starts = [index for index, source in enumerate(sources) if source.startswith("## ")]
+        code = [index for index, cell in enumerate(cells) if cell["cell_type"] == "code"]
+        print(f"{chapter}: {len(cells)} cells, {len(headings)} parts, {copy.stat().st_size / 1e6:.1f} MB without outputs", flush=True)
+        driver = stack.enter_context(sync_playwright())
+        browser = driver.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"])
+        with running(desk.lab_command(copy, None, browser=False, root=root), root, Path(folder) / "jupyter") as door:
+            title = sources[0].splitlines()[0].lstrip("# ")
+            times = []
+            for _ in range(OPENINGS):
+                page, taken = opened(browser, door.page, title)
+                times.append(taken)
+                if len(times) < OPENINGS:
+                    page.context.close()
+            said("the copy opens, nothing cached", times, "3 s")
+            page.wait_for_selector(IDLE, timeout=60_000)
+            page.wait_for_timeout(3000)  # JupyterLab still moves the focus for a moment
+            jumps(page, headings)
+            keys(page, next(index for index in code if index > starts[-1]))
+            explorer = next((index for index in code if WIDGET in sources[index]), None)
+            if explorer is None:
+                print("no widget in this chapter")
+            else:
+                widget(page, explorer, len(cells) - 1)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "chapters/1_inner_loop.ipynb")
