@@ -7,7 +7,7 @@ Source: Amdahl, AFIPS Spring Joint Computer Conference, 1967, doi:10.1145/146548
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from threeloops import checks
@@ -39,6 +39,93 @@ def amdahl_limit(*, accelerated_share: float) -> float:
     """
     checks.fraction(accelerated_share=accelerated_share)
     return math.inf if accelerated_share == 1 else 1 / (1 - accelerated_share)
+
+
+def parts_speedup(*, shares: Sequence[float], factors: Sequence[float]) -> float:
+    """How many times faster the whole becomes when several parts of its time each run faster by a factor of their own.
+
+    Formula:  1 / (1 - sum(shares) + sum(share / factor))
+    Assumes:  shares of the time before any repair; what they leave of 1 stays as it was; parts run one after another
+    Raises:   ValueError if there is not one factor per share, or if the shares add up to more than 1
+    Source:   Amdahl, 1967, doi:10.1145/1465482.1465560 (several parts in place of one)
+
+    >>> round(parts_speedup(shares=[0.5, 0.25], factors=[2, 4]), 4)
+    1.7778
+    """
+    if len(shares) != len(factors):
+        raise ValueError(f"there are {len(shares)} shares and {len(factors)} factors; give one factor per share")
+    for share, factor in zip(shares, factors, strict=True):
+        checks.fraction(share=share)
+        checks.positive(factor=factor)
+    if sum(shares) > 1 + 1e-9:
+        raise ValueError(f"the shares add up to {sum(shares):g}; parts of one whole add up to 1 at most")
+    return 1 / (1 - sum(shares) + sum(share / factor for share, factor in zip(shares, factors, strict=True)))
+
+
+def needed_share(*, speedup: float, factor: float) -> float:
+    """The share of the time that a part must have, if making it `factor` times faster is to make the whole `speedup` times faster.
+
+    Formula:  (1 - 1 / speedup) / (1 - 1 / factor), Amdahl's law solved for the share
+    Raises:   ValueError unless 1 <= speedup <= factor: a whole gains no more than its part
+    Source:   Amdahl, 1967, doi:10.1145/1465482.1465560
+
+    >>> round(needed_share(speedup=1.12, factor=1.2), 2)
+    0.64
+    """
+    checks.number(speedup=speedup, factor=factor)
+    if not (1 <= speedup <= factor and factor > 1):
+        raise ValueError(f"speedup={speedup!r} must lie between 1 and factor={factor!r}, and the factor above 1; a whole gains no more than its part")
+    return (1 - 1 / speedup) / (1 - 1 / factor)
+
+
+def needed_factor(*, speedup: float, accelerated_share: float) -> float:
+    """How many times faster a part must become, if the whole is to become `speedup` times faster.
+
+    Formula:  share / (1 / speedup - (1 - share)), Amdahl's law solved for the factor
+    Raises:   ValueError if the speed-up is not below the limit 1 / (1 - share)
+    Source:   Amdahl, 1967, doi:10.1145/1465482.1465560
+
+    >>> round(needed_factor(speedup=2, accelerated_share=0.8), 3)
+    2.667
+    """
+    checks.positive(speedup=speedup)
+    limit = amdahl_limit(accelerated_share=accelerated_share)
+    if not speedup < limit:
+        raise ValueError(f"speedup={speedup!r} must be below {limit:.4g}, the limit for accelerated_share={accelerated_share!r}")
+    return accelerated_share / (1 / speedup - (1 - accelerated_share))
+
+
+def serial_share(*, speedup: float, num_processors: int) -> float:
+    """The share of one processor's time that could not be shared out, judged from one measured speed-up.
+
+    Formula:  (1 / speedup - 1 / num_processors) / (1 - 1 / num_processors)
+    Assumes:  Amdahl's law and nothing else; what communication costs is counted as serial, too
+    Raises:   ValueError for fewer than two processors, or for a speed-up that is not between 1 and their number
+    Source:   Karp and Flatt, CACM 33(5), 1990, doi:10.1145/78607.78614
+
+    >>> round(serial_share(speedup=33.6, num_processors=256), 4)
+    0.026
+    """
+    checks.count(at_least=2, num_processors=num_processors)
+    checks.number(speedup=speedup)
+    if not 1 <= speedup <= num_processors:
+        raise ValueError(f"speedup={speedup!r} must lie between 1 and num_processors={num_processors}")
+    return (1 / speedup - 1 / num_processors) / (1 - 1 / num_processors)
+
+
+def scaled_speedup(*, serial_share: float, num_processors: int) -> float:
+    """How many times as long one processor would need for what many did, when the work grows with their number (weak scaling).
+
+    Formula:  serial_share + (1 - serial_share) * num_processors
+    Assumes:  the share is one of the time on all processors; only the part that is shared out grows
+    Source:   Gustafson, CACM 31(5), 1988, doi:10.1145/42411.42415
+
+    >>> scaled_speedup(serial_share=0.1, num_processors=64)
+    57.7
+    """
+    checks.fraction(serial_share=serial_share)
+    checks.count(num_processors=num_processors)
+    return serial_share + (1 - serial_share) * num_processors
 
 
 def efficiency(*, speedup: float, num_processors: int) -> float:

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from threeloops.scaling import Step, amdahl_limit, amdahl_speedup, efficiency
+from threeloops.scaling import (
+    Step,
+    amdahl_limit,
+    amdahl_speedup,
+    efficiency,
+    needed_factor,
+    needed_share,
+    parts_speedup,
+    scaled_speedup,
+    serial_share,
+)
+from threeloops.simulate import ticks
 from threeloops.simulate.step import play
 
 
@@ -77,3 +88,59 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="workers=0"):
         play(num_steps=1, workers=0, batch_s=1, queue=1, stages=(1,))
     assert math.isinf(amdahl_limit(accelerated_share=1))
+
+
+# --- several parts, and the law solved for its other letters ---
+
+
+def test_several_parts_equal_a_job_written_out_unit_by_unit() -> None:
+    took = ticks.one_after_another([(44, "4.1"), (26, "1.6"), (30, 1)])
+    assert parts_speedup(shares=[0.44, 0.26], factors=[4.1, 1.6]) == pytest.approx(float(100 / took))
+    assert parts_speedup(shares=[0.8], factors=[2]) == pytest.approx(amdahl_speedup(accelerated_share=0.8, factor=2))
+    assert parts_speedup(shares=[], factors=[]) == 1
+
+
+@given(some.floats(0.01, 0.99), some.floats(1.01, 100))
+def test_share_and_factor_lead_back_to_the_law(share: float, factor: float) -> None:
+    speedup = amdahl_speedup(accelerated_share=share, factor=factor)
+    assert needed_share(speedup=speedup, factor=factor) == pytest.approx(share, rel=1e-6)
+    assert needed_factor(speedup=speedup, accelerated_share=share) == pytest.approx(factor, rel=1e-6)
+
+
+@pytest.mark.parametrize(("alone", "workers"), [(10, 5), (20, 6), (1, 7), (100, 3)])
+def test_serial_share_is_found_again_in_work_that_was_dealt_out(alone: int, workers: int) -> None:
+    shared = (100 - alone) * workers  # a multiple of the workers, so that none stands idle at the end
+    speedup = 100 * workers / ticks.dealt_out(alone=alone * workers, shared=shared, workers=workers)
+    assert serial_share(speedup=speedup, num_processors=workers) == pytest.approx(alone / 100)
+
+
+@pytest.mark.parametrize("workers", [1, 4, 50])
+def test_work_that_grows_with_the_machine_equals_what_one_worker_needs_for_it(workers: int) -> None:
+    one, all_of_them = (ticks.dealt_out(alone=20, shared=80 * workers, workers=n) for n in (1, workers))
+    assert scaled_speedup(serial_share=0.2, num_processors=workers) == pytest.approx(one / all_of_them)
+
+
+def test_published_anchors_of_the_other_laws() -> None:
+    # Gustafson, 1988, doi:10.1145/42411.42415: a straight line in the serial share, of slope 1 - N. For N = 1024 a percent more costs 10.23.
+    gentle, steep = (scaled_speedup(serial_share=serial, num_processors=1024) for serial in (0.01, 0.02))
+    assert gentle - steep == pytest.approx(10.23)
+    # A kernel 1.15 to 1.20 times faster that makes a step 1.12 times faster must be 82 to 64 % of it.
+    assert needed_share(speedup=1.12, factor=1.15) == pytest.approx(0.82, abs=0.005)
+
+
+def test_impossible_questions_are_refused() -> None:
+    assert needed_share(speedup=2, factor=2) == 1
+    with pytest.raises(ValueError, match=r"speedup=2.1 must lie between 1 and factor=2"):
+        needed_share(speedup=2.1, factor=2)
+    with pytest.raises(ValueError, match=r"speedup=5.1 must be below 5, the limit for accelerated_share=0.8"):
+        needed_factor(speedup=5.1, accelerated_share=0.8)
+    with pytest.raises(ValueError, match=r"speedup=9 must lie between 1 and num_processors=8"):
+        serial_share(speedup=9, num_processors=8)
+    with pytest.raises(ValueError, match=r"num_processors=1 must be a whole number of at least 2"):
+        serial_share(speedup=1, num_processors=1)
+    with pytest.raises(ValueError, match=r"2 shares and 1 factors"):
+        parts_speedup(shares=[0.1, 0.2], factors=[2])
+    with pytest.raises(ValueError, match=r"add up to 1.1"):
+        parts_speedup(shares=[0.5, 0.6], factors=[2, 2])
+    with pytest.raises(ValueError, match=r"workers=0"):
+        ticks.dealt_out(alone=1, shared=1, workers=0)
