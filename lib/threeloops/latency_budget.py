@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from threeloops import checks
 from threeloops.units import BITS_PER_BYTE
 
-METRES_PER_MILE = 1609.344  # exact by definition (international yard and pound agreement, 1959)
-SECONDS_PER_HOUR = 3600
-
 
 def distance_m(*, speed_m_per_s: float, seconds: float) -> float:
     """Metres that a vehicle covers at constant speed: what a latency costs before anything is done about it.

@@ -16,6 +16,7 @@ kB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
 us, ms = 1e-6, 1e-3
 MHz, GHz = 10**6, 10**9
+km, mile = 10**3, 1609.344  # metres; the international mile is exact by agreement (1959)
 minute, hour, day = 60, 3600, 86_400
 GFLOP, TFLOP, PFLOP = 10**9, 10**12, 10**15
 kWh = 3_600_000  # joules
@@ -101,6 +102,8 @@ def fmt(value: float, unit: str, *, binary: bool = False) -> str:
     ('6.44 GB (6.00 GiB)', '6.00 GiB (6.44 GB)')
     >>> fmt(1365.3, "FLOP/B"), fmt(0.4667, "")
     ('1,365 FLOP/B', '0.4667')
+    >>> fmt(0.556, "dollar"), fmt(12_400, "dollar")
+    ('0.556 dollars', '12,400 dollars')
     """
     if unit == "s":
         return fmt_seconds(value)
@@ -109,6 +112,8 @@ def fmt(value: float, unit: str, *, binary: bool = False) -> str:
         return f"{fmt_bytes(value, base=first)} ({fmt_bytes(value, base=second)})"
     if unit == "token":
         return f"{value:,.0f} tokens"
+    if unit == "dollar":
+        return f"{_digits(value)} dollars"
     if unit in ("", "FLOP/B"):
         return f"{value:,.4g} {unit}".strip() if abs(value) < kB else f"{value:,.0f} {unit}".strip()
     return fmt_si(value, unit)

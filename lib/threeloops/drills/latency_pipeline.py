@@ -24,7 +24,7 @@ def _draw_rate(rng: random.Random) -> Draw:
 def _small_rate(rng: random.Random) -> Draw:
     """A camera that delivers exactly when the slowest stage is free again, every time or every second time."""
     slowest = rng.choice((20, 25))
-    return drawn(stages=[slowest, 10, 15], camera=rng.choice((1, 2)) * 1000 / slowest)
+    return drawn(stages=[slowest, 10, 15], camera=rng.choice((1, 2)) / (slowest * ms))
 
 
 def _stages_s(p: Draw) -> list[float]:
@@ -33,9 +33,9 @@ def _stages_s(p: Draw) -> list[float]:
 
 def _count_rate(p: Draw) -> float:
     """Let hundreds of frames in and look how far apart the results come out, once the pipeline is full."""
-    period = Fraction(1000) / Fraction(p.camera)
+    period = Fraction(round(1 / (p.camera * ms), 9)).limit_denominator(10_000)
     finished = [finish for _, finish in driving.frames_through([Fraction(stage) for stage in p.stages], period=period, frames=400)]
-    return float(1000 * (len(finished) - 11) / (finished[-1] - finished[10]))
+    return (len(finished) - 11) / (float(finished[-1] - finished[10]) * ms)
 
 
 RATE = Drill(

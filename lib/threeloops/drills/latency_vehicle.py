@@ -5,12 +5,10 @@ from typing import Any
 
 from threeloops import latency_budget
 from threeloops.drills.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.latency_budget import METRES_PER_MILE, SECONDS_PER_HOUR
 from threeloops.simulate import driving
-from threeloops.units import BITS_PER_BYTE, ms
+from threeloops.units import BITS_PER_BYTE, hour, km, mile, ms
 
-KMH = 1000 / SECONDS_PER_HOUR  # metres per second in 1 km/h
-MPH = METRES_PER_MILE / SECONDS_PER_HOUR
+KMH, MPH = km / hour, mile / hour  # in metres per second
 AASHTO = "AASHTO, A Policy on Geometric Design of Highways and Streets, 7th ed., 2018, section 3.2.2"
 SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "Latency budget"}
 

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
+STILL = 1e-9  # of the speed at the start: less is rounding
+
 
 def metres_to_standstill(*, speed_m_per_s: float, reaction_s: float, deceleration_m_per_s2: float, steps: int = 1000) -> float:
     """Drive on while reacting, then brake in short steps until the wheels stand still."""
@@ -11,7 +13,7 @@ def metres_to_standstill(*, speed_m_per_s: float, reaction_s: float, deceleratio
     for _ in range(steps):
         position_m += speed_m_per_s * reaction_s / steps
     tick_s, speed = speed_m_per_s / deceleration_m_per_s2 / steps, speed_m_per_s
-    while speed > 1e-9 * speed_m_per_s:
+    while speed > STILL * speed_m_per_s:
         slower = max(0.0, speed - deceleration_m_per_s2 * tick_s)
         position_m += (speed + slower) / 2 * tick_s
         speed = slower

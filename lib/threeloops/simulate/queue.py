@@ -1,6 +1,7 @@
 """A queue with servers: once as single customers who come and wait, once as a count of heads that goes up and down."""
 
 import heapq
+import math
 import random
 from collections.abc import Callable
 
@@ -31,6 +32,28 @@ def heads(*, arrivals_per_s: float, service_s: float, servers: int, most: int = 
             break
     total = sum(shares)
     return [share / total for share in shares]
+
+
+def mean_wait_of_constant_service_s(*, arrivals_per_s: float, service_s: float) -> float:
+    """The wait before one server that takes equally long for everyone: heads are counted as each customer leaves.
+
+    Whoever sees the count go above n must see it come back, one at a time: down happens when nobody arrives during a service.
+    """
+    arrive = [math.exp(-arrivals_per_s * service_s)]  # how likely 0, 1, 2, … arrive during one service
+    while len(arrive) < 60:
+        arrive.append(arrive[-1] * arrivals_per_s * service_s / len(arrive))
+    more = [math.fsum(arrive[number + 1 :]) for number in range(len(arrive))]
+    left = [1.0]
+    while left[-1] > 1e-17 and len(left) < 2000:
+        there = len(left) - 1
+        up = left[0] * _at(more, there) + math.fsum(left[now] * _at(more, there - now + 1) for now in range(max(1, there - 60), there + 1))
+        left.append(up / arrive[0])
+    total = math.fsum(left)
+    return math.fsum(there * share for there, share in enumerate(left)) / total / arrivals_per_s - service_s
+
+
+def _at(shares: list[float], place: int) -> float:
+    return shares[place] if place < len(shares) else 0.0
 
 
 def mean_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
