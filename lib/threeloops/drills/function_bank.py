@@ -47,6 +47,21 @@ def _every_gpu_other_experts(rng: random.Random) -> Draw:
     return _changed(p, ep=p.dp)
 
 
+def _whole_waves(rng: random.Random) -> Draw:
+    p = DRILLS["gpu-waves"].draw(rng)
+    return _changed(p, blocks=3 * p.sms * p.resident)
+
+
+def _even_tiles(rng: random.Random) -> Draw:
+    p = DRILLS["gemm-quantised-share"].draw(rng)
+    return _changed(p, m=p.tile_m, n=2 * p.tile_n * p.sms)
+
+
+def _one_query_block(rng: random.Random) -> Draw:
+    p = DRILLS["attention-fused-traffic"].draw(rng)
+    return _changed(p, tokens=p.block)
+
+
 def _with(key: str, **numbers: object) -> Callable[[random.Random], Draw]:
     """A drill's own draw with some of its numbers set."""
     return lambda rng: _changed(DRILLS[key].draw(rng), **numbers)
@@ -138,4 +153,90 @@ TRAINING_MEMORY = (
     ),
 )
 
-FUNCTIONS: dict[str, FunctionDrill] = {one.key: one for one in (*ROOFLINE, *TRAINING_MEMORY, *ALL_REDUCE, *KV_CACHE)}
+AMDAHL = (
+    FunctionDrill(
+        drill=DRILLS["amdahl-loader-must-follow"],
+        takes=("loader_ms", "passes_ms", "optimiser_ms", "passes_factor"),
+        limit=_with("amdahl-loader-must-follow", loader_ms=100),
+        limit_case="a loader that is quick enough as it is",
+    ),
+    FunctionDrill(
+        drill=DRILLS["amdahl-pace-setter"],
+        takes=("loader_ms", "passes_ms", "optimiser_ms", "loader_factor", "passes_factor"),
+        limit=_with("amdahl-pace-setter", loader_factor=4),
+        limit_case="a loader that gets ahead of the accelerator",
+    ),
+    FunctionDrill(
+        drill=DRILLS["amdahl-fixed-batch"],
+        takes=("compute_s", "gpus", "size", "rate"),
+        limit=_with("amdahl-fixed-batch", gpus=1),
+        limit_case="a single GPU, which has nobody to tell",
+    ),
+)
+
+GPU_KERNELS = (
+    FunctionDrill(
+        drill=DRILLS["gpu-strided-read"],
+        takes=("stride", "warps"),
+        limit=_with("gpu-strided-read", stride=11),
+        limit_case="a stride so long that every lane has a sector of its own",
+    ),
+    FunctionDrill(
+        drill=DRILLS["gpu-waves"],
+        takes=("sms", "resident", "blocks", "block_us"),
+        limit=_whole_waves,
+        limit_case="a grid that fills its last wave exactly",
+    ),
+    FunctionDrill(
+        drill=DRILLS["gemm-quantised-share"],
+        takes=("m", "n", "tile_m", "tile_n", "sms"),
+        limit=_even_tiles,
+        limit_case="tiles and waves that come out even",
+    ),
+)
+
+ATTENTION_IO = (
+    FunctionDrill(
+        drill=DRILLS["attention-fused-traffic"],
+        takes=("heads", "head_dim", "tokens", "block", "element_bytes"),
+        limit=_one_query_block,
+        limit_case="a sequence that is one block of queries",
+    ),
+    FunctionDrill(
+        drill=DRILLS["attention-causal-blocks"],
+        takes=("block", "blocks", "head_dim", "heads"),
+        limit=_with("attention-causal-blocks", blocks=1),
+        limit_case="a sequence of a single block",
+    ),
+    FunctionDrill(
+        drill=DRILLS["attention-fused-chain"],
+        takes=("unary", "binary", "rows", "width", "element_bytes"),
+        limit=_with("attention-fused-chain", unary=1, binary=0),
+        limit_case="a single kernel, with which nothing can be fused",
+    ),
+)
+
+NUMBER_FORMATS = (
+    FunctionDrill(
+        drill=DRILLS["format-largest"],
+        takes=("exponent_bits", "mantissa_bits"),
+        limit=_with("format-largest", exponent_bits=2),
+        limit_case="the fewest exponent bits that leave room for infinity",
+    ),
+    FunctionDrill(
+        drill=DRILLS["format-gap"],
+        takes=("value", "exponent_bits", "mantissa_bits"),
+        limit=_with("format-gap", exponent_bits=5, mantissa_bits=10, value=2**-17 * 1.375, power=-17),
+        limit_case="a value below the smallest normal number",
+    ),
+    FunctionDrill(
+        drill=DRILLS["format-sum-chain"],
+        takes=("parts", "each"),
+        limit=_with("format-sum-chain", parts=1),
+        limit_case="one thread for all the terms",
+    ),
+)
+
+FUNCTIONS: dict[str, FunctionDrill] = {
+    one.key: one for one in (*AMDAHL, *ROOFLINE, *GPU_KERNELS, *ATTENTION_IO, *NUMBER_FORMATS, *TRAINING_MEMORY, *ALL_REDUCE, *KV_CACHE)
+}
