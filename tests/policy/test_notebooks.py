@@ -95,7 +95,31 @@ def test_readme_promises_the_hours_that_the_headings_add_up_to(path: Path) -> No
 
 def names() -> dict[str, Any]:
     """What a binding may use: the library's modules."""
-    modules = ("hardware", "kernels", "roofline", "transformer", "model_catalogue", "kv_cache", "collectives", "memory", "units", "parameters", "dtypes")
+    modules = (
+        "gemm_tiles",
+        "matrix_instructions",
+        "sparsity",
+        "hardware",
+        "kernels",
+        "launches",
+        "latency_hiding",
+        "peak_rates",
+        "roofline",
+        "transformer",
+        "model_catalogue",
+        "kv_cache",
+        "collectives",
+        "memory",
+        "units",
+        "parameters",
+        "dtypes",
+        "recorded",
+        "prediction_error",
+        "processor_peak",
+        "caches",
+        "instruction_pipelines",
+        "roofline_levels",
+    )
     return {name: importlib.import_module(f"threeloops.{name}") for name in modules}
 
 

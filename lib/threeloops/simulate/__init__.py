@@ -2,11 +2,15 @@
 
 tiled_gemm, tiled_attention     bytes between a small fast memory and a large slow one
 bounded_attention, fused_steps, unit_turns      attention in a memory of limited size; chains of kernels; two units taking turns
+processor_cache, instruction_pipeline   lines in the sets of a cache; instructions in stages and chains
 simt, simt_memory, toy_kernels, block_scheduler a small GPU, warp by warp
+warp_juggler                    one scheduler and its warps, cycle by cycle
+gemm_kernels, tensor_core, split_k, two_of_four matrix products on it, and on its matrix unit; slices; pruned weights
 bit_patterns, packed_blocks, loss_scaler, sum_orders    every pattern of a number format; scales and sums, step by step
 sharding, in_flight             whose bytes lie on which rank; which micro-batches are alive
 block_tape                      tensors that wait for the backward pass
 network, ring, tree, two_trees, collectives, traffic    chunks that really walk from rank to rank
-step                            workers, a queue and a device, played on a clock
+step, ticks                     workers, a queue and a device, played on a clock; work dealt out unit by unit
+launch_queue, caching_allocator kernels on their way from host to device; memory in segments and blocks
 block_allocator, cache_walk     a paged KV cache; every number that a rank must keep
 """

@@ -1,0 +1,109 @@
+"""The map of the whole system in a real browser: a stage is chosen by click and by keyboard, and the slider moves numbers."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.chapters.conftest import Door, Sight
+from tests.chapters.test_browser import CELL, ERROR_OUTPUT, Reader
+from threeloops import desk
+
+PART = "loops"
+LOAD, PREDICTION, MAP = "loops-load", "loops-system-prediction", "loops-system-map"
+RAN = "cell => /\\[\\d+\\]:/.test(cell.querySelector('.jp-InputPrompt').textContent)"
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def reader(open_at: Callable[[str | None], Door], look: Callable[[str], Sight]) -> Reader:
+    """The part, with the map's cell run."""
+    door = open_at(PART)
+    place = desk.find_place(PART, door.root)
+    sight = look(door.page)
+    sight.page.wait_for_selector(CELL, timeout=60_000)
+    copy = door.root / "my" / place.notebook
+    reader = Reader(page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"])
+    reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", timeout=60_000)
+    reader.at_the_part()
+    for wanted in (LOAD, PREDICTION, MAP):
+        cell = reader.cell(index(reader, wanted))
+        cell.locator(".cm-content").click()
+        cell.locator(".cm-content:focus").wait_for(timeout=15_000)
+        reader.page.keyboard.press("Control+Enter")
+        reader.page.wait_for_function(RAN, arg=cell.element_handle(), timeout=60_000)
+    reader.idle()
+    return reader
+
+
+def index(reader: Reader, wanted: str) -> int:
+    return [cell["id"] for cell in reader.cells].index(wanted)
+
+
+@pytest.fixture(scope="module")
+def cell(reader: Reader) -> Any:
+    """The map's cell, on the screen."""
+    found = reader.cell(index(reader, MAP))
+    found.scroll_into_view_if_needed()
+    found.get_by_role("radiogroup", name="stage").wait_for(timeout=30_000)
+    return found
+
+
+def says(reader: Reader, cell: Any, words: str) -> None:
+    """Wait until the spoken summary contains these words."""
+    reader.page.wait_for_function(
+        "([cell, words]) => cell.querySelector('[role=status]')?.textContent.includes(words)", arg=[cell.element_handle(), words], timeout=15_000
+    )
+
+
+def below(cell: Any) -> float:
+    return float(cell.locator("table").bounding_box()["y"])
+
+
+def test_a_stage_is_chosen_by_click_and_by_arrow_keys(reader: Reader, cell: Any) -> None:
+    says(reader, cell, "Training (training loop)")
+    place = below(cell)
+    cell.get_by_role("radio", name="serving").click()
+    says(reader, cell, "Serving (product loop)")
+    assert cell.get_by_role("radio", checked=True).count() == 1
+    reader.page.keyboard.press("ArrowRight")
+    says(reader, cell, "Vehicle (product loop)")
+    reader.page.keyboard.press("ArrowRight")  # around the end
+    says(reader, cell, "Data (before the loops)")
+    reader.page.keyboard.press("End")
+    says(reader, cell, "Vehicle (product loop)")
+    focused = "document.activeElement.getAttribute('aria-checked') + document.activeElement.textContent"
+    assert reader.page.evaluate(focused).startswith("true● vehicle"), "the focus stays with the chosen stage"
+    assert below(cell) == place, "the page jumped"
+
+
+def test_the_slider_follows_by_keyboard_and_moves_the_pace(reader: Reader, cell: Any) -> None:
+    place = below(cell)
+    cell.get_by_role("radio", checked=True).focus()
+    reader.page.keyboard.press("Tab")
+    for _ in range(2):  # 128, 256
+        reader.page.keyboard.press("ArrowRight")
+    says(reader, cell, "256 GPUs: a step takes 400 ms, and the loader sets the pace.")
+    assert "400 ms, the pace" in cell.get_by_role("radio", name="loader").text_content()
+    assert cell.locator("tr", has_text="all-reduce").count() == 1
+    slider = cell.locator("[role=slider]")
+    assert (slider.get_attribute("aria-label"), slider.get_attribute("aria-valuetext")) == ("GPUs", "256")
+    assert below(cell) == place, "the page jumped"
+
+
+def test_no_cell_complains(reader: Reader, cell: Any) -> None:
+    assert cell.locator(ERROR_OUTPUT).count() == 0
+
+
+def test_a_page_without_a_kernel_shows_the_maps_picture(reader: Reader, cell: Any) -> None:
+    page = reader.page.context.new_page()
+    page.goto(reader.page.url.partition("/lab")[0] + "/lab/workspaces/committed/tree/" + reader.place.notebook)
+    shown = page.locator(CELL).nth(index(reader, MAP))
+    shown.wait_for(state="attached", timeout=60_000)
+    shown.scroll_into_view_if_needed()
+    picture = shown.locator(".jp-OutputArea-output img")
+    picture.wait_for(timeout=30_000)
+    assert picture.evaluate("image => image.naturalWidth") > 600
+    assert picture.evaluate("image => image.offsetWidth") <= 640
