@@ -13,6 +13,7 @@ from threeloops import checks
 
 TOKENS_PER_MILLION = 1e6
 SECONDS_PER_HOUR = 3600
+HOURS_PER_DAY = 24
 
 
 def prefill_s(*, tokens: int, flops_per_token: float, peak_flops_per_s: float, utilisation: float) -> float:
@@ -143,6 +144,19 @@ def dollars_per_million_tokens(*, dollars_per_hour: float, tokens_per_s: float, 
     return dollars_per_hour / (tokens_per_s * SECONDS_PER_HOUR * busy_share) * TOKENS_PER_MILLION
 
 
+def break_even_tokens_per_day(*, dollars_per_hour: float, dollars_per_million: float) -> float:
+    """Tokens a day from which a machine of one's own costs less than an interface paid by the token.
+
+    Formula:  price per hour * 24 / price per million * 1e6
+    Assumes:  the machine is paid day and night, and makes that many tokens: compare with what it can make
+
+    >>> break_even_tokens_per_day(dollars_per_hour=2.5, dollars_per_million=0.6) / 1e6
+    100.0
+    """
+    checks.positive(dollars_per_hour=dollars_per_hour, dollars_per_million=dollars_per_million)
+    return dollars_per_hour * HOURS_PER_DAY / dollars_per_million * TOKENS_PER_MILLION
+
+
 def prefilled_tokens(*, requests: int, shared_tokens: int, own_tokens: int, hit_share: float) -> float:
     """Prompt tokens that must really be computed when requests begin with the same text and a cache remembers it.
 
@@ -169,3 +183,51 @@ def static_batch_tokens_paid(output_tokens: list[int]) -> int:
     if not output_tokens:
         raise ValueError("output_tokens is empty; a batch needs a request")
     return len(output_tokens) * max(output_tokens)
+
+
+def refilled_slots(output_tokens: list[int], *, slots: int) -> list[list[int]]:
+    """Which requests each slot serves when a request leaves after its last token and the next one in line takes its place at once.
+
+    Formula:  the next request goes to the slot that is free first; steps = the largest sum of a slot
+    Source:   Yu et al., Orca, OSDI 2022, section 3.2 (iteration-level scheduling)
+
+    >>> refilled_slots([5, 2, 4, 1], slots=2)
+    [[5, 1], [2, 4]]
+    """
+    checks.count(slots=slots)
+    checks.count(**{f"request {place}": tokens for place, tokens in enumerate(output_tokens, 1)})
+    served: list[list[int]] = [[] for _ in range(slots)]
+    for tokens in output_tokens:
+        min(served, key=sum).append(tokens)
+    return served
+
+
+def chunked_prefill_s(*, tokens: int, chunk: int, decode_step_s: float, token_s: float) -> float:
+    """Seconds to read a prompt chunk by chunk, while every step also makes a token for each running request.
+
+    Formula:  ceil(tokens / chunk) * decode step + tokens * seconds per prompt token
+    Assumes:  a step takes as long as its decoding and its chunk one after the other; nothing is gained by doing both
+    Source:   Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 4 (chunked prefills, stall-free schedules)
+
+    >>> round(chunked_prefill_s(tokens=4000, chunk=512, decode_step_s=0.02, token_s=40e-6), 3)
+    0.32
+    """
+    checks.count(tokens=tokens, chunk=chunk)
+    checks.non_negative(decode_step_s=decode_step_s)
+    checks.positive(token_s=token_s)
+    return math.ceil(tokens / chunk) * decode_step_s + tokens * token_s
+
+
+def goodput_per_s(*, requests: int, late_first: int, slow_between: int, both: int, seconds: float) -> float:
+    """Requests per second that keep every promise: TTFT and ITL.
+
+    Formula:  (requests - late first tokens - slow between tokens + both) / seconds: who broke both promises is taken off twice
+    Units:    late_first and slow_between each include those that are both
+    Source:   Zhong et al., DistServe, 2024, arXiv:2401.09670, section 1 (goodput: requests served within both objectives)
+    """
+    checks.count(requests=requests)
+    checks.count(at_least=0, late_first=late_first, slow_between=slow_between, both=both)
+    checks.positive(seconds=seconds)
+    if both > min(late_first, slow_between) or late_first + slow_between - both > requests:
+        raise ValueError(f"late_first={late_first}, slow_between={slow_between} and both={both} do not fit into requests={requests}")
+    return (requests - late_first - slow_between + both) / seconds

@@ -96,14 +96,14 @@ def fmt_percent(share: float) -> str:
 def fmt(value: float, unit: str, *, binary: bool = False) -> str:
     """A value in a base unit as a person would write it; bytes in both bases, because they differ by 7 % at a gigabyte.
 
-    Units:    B, s, FLOP, FLOP/s, B/s, …; FLOP/B, token and "" (counts, shares) are compared with each other and take no prefix
+    Units:    B, s, FLOP, FLOP/s, B/s, …; FLOP/B, token, dollar and "" (counts, shares) are compared with each other and take no prefix
 
     >>> fmt(6_442_450_944, "B"), fmt(6_442_450_944, "B", binary=True)
     ('6.44 GB (6.00 GiB)', '6.00 GiB (6.44 GB)')
     >>> fmt(1365.3, "FLOP/B"), fmt(0.4667, "")
     ('1,365 FLOP/B', '0.4667')
-    >>> fmt(0.556, "dollar"), fmt(12_400, "dollar")
-    ('0.556 dollars', '12,400 dollars')
+    >>> fmt(0.556, "dollar"), fmt(12_400, "dollar"), fmt(1510.2, "token/s")
+    ('0.556 dollars', '12,400 dollars', '1,510 tokens/s')
     """
     if unit == "s":
         return fmt_seconds(value)
@@ -112,6 +112,8 @@ def fmt(value: float, unit: str, *, binary: bool = False) -> str:
         return f"{fmt_bytes(value, base=first)} ({fmt_bytes(value, base=second)})"
     if unit == "token":
         return f"{value:,.0f} tokens"
+    if unit == "token/s":
+        return f"{_digits(value)} tokens/s"
     if unit == "dollar":
         return f"{_digits(value)} dollars"
     if unit in ("", "FLOP/B"):

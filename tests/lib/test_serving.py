@@ -1,5 +1,6 @@
 """Serving, queues and drafts: formulas against requests that are walked through one by one."""
 
+import math
 import statistics
 from fractions import Fraction
 
@@ -39,6 +40,9 @@ def test_refilling_pays_for_what_is_produced_and_never_takes_longer(outputs: lis
     steps, paid = decoding.refilled_batch(outputs, slots=slots)
     assert paid == sum(outputs)
     assert steps <= decoding.held_batches(outputs, slots=slots)[0]
+    served = serving.refilled_slots(outputs, slots=slots)
+    assert steps == max(map(sum, served))
+    assert sorted(tokens for slot in served for tokens in slot) == sorted(outputs)
 
 
 @given(requests=st.integers(1, 60), shared=st.integers(0, 500), own=st.integers(0, 99), every=st.integers(1, 20))
@@ -62,6 +66,39 @@ def test_queue_formulas_against_a_count_of_heads(share: int, service: int, serve
     assert queueing.mmc_wait_s(arrivals_per_s=arrivals, service_s=service_s, servers=servers) == pytest.approx(counted, rel=1e-6)
     found_busy = queue.waiting_share(arrivals_per_s=arrivals, service_s=service_s, servers=servers)
     assert queueing.erlang_c(arrivals_per_s=arrivals, service_s=service_s, servers=servers) == pytest.approx(found_busy, rel=1e-6)
+
+
+@given(share=st.integers(2, 90), service=st.integers(1, 100))
+def test_constant_service_against_a_count_of_those_left_behind(share: int, service: int) -> None:
+    arrivals, service_s = share / service, service / 100
+    counted = queue.mean_wait_of_constant_service_s(arrivals_per_s=arrivals, service_s=service_s)
+    assert queueing.mg1_wait_s(arrivals_per_s=arrivals, service_s=service_s, service_cv=0) == pytest.approx(counted, rel=1e-6)
+
+
+@given(tokens=st.integers(1, 300), chunk=st.integers(1, 64), step=st.integers(0, 30), token=st.integers(1, 9))
+def test_a_prompt_read_chunk_by_chunk(tokens: int, chunk: int, step: int, token: int) -> None:
+    spent, left = 0, tokens
+    while left:
+        part = min(chunk, left)
+        spent, left = spent + step + part * token, left - part
+    assert serving.chunked_prefill_s(tokens=tokens, chunk=chunk, decode_step_s=step, token_s=token) == spent
+
+
+@given(kept=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_goodput_counts_who_kept_both_promises(kept: list[tuple[bool, bool]]) -> None:
+    late, slow = sum(not first for first, _ in kept), sum(not between for _, between in kept)
+    both = sum(not first and not between for first, between in kept)
+    predicted = serving.goodput_per_s(requests=len(kept), late_first=late, slow_between=slow, both=both, seconds=2)
+    assert predicted == sum(first and between for first, between in kept) / 2
+
+
+@given(rent=st.integers(1, 20), price=st.sampled_from((1, 2, 3, 4, 6, 8)))
+def test_a_machine_of_ones_own_pays_from_so_many_tokens_on(rent: int, price: int) -> None:
+    """The interface's bill grows by a million tokens at a time until it has reached a day's rent."""
+    rented, bill, millions = 24 * rent, 0, 0
+    while bill < rented:
+        bill, millions = bill + price, millions + 1
+    assert math.ceil(serving.break_even_tokens_per_day(dollars_per_hour=rent, dollars_per_million=price) / 1e6 - 1e-9) == millions
 
 
 def test_queue_formulas_against_customers_who_come_and_wait() -> None:
@@ -107,6 +144,7 @@ def test_the_table_of_the_paper(accepted: float, drafted: int, operations: float
         (lambda: serving.tpot_s(request_s=1, ttft_s=0.5, output_tokens=1), "output_tokens=1"),
         (lambda: serving.replicas(requests_per_s=1, seconds=1, slots=1, headroom=1), "leaves no slot"),
         (lambda: serving.static_batch_tokens_paid([]), "is empty"),
+        (lambda: serving.goodput_per_s(requests=5, late_first=3, slow_between=3, both=0, seconds=1), "do not fit"),
         (lambda: serving.prefill_s(tokens=10, flops_per_token=1e9, peak_flops_per_s=1e12, utilisation=50), "utilisation=50"),
     ],
 )

@@ -45,6 +45,7 @@ token = [token] = token = tok
 meter = [length] = m = metre
 watt = [power] = W
 dollar = [money] = USD
+cent = 0.01 * dollar
 percent = 0.01 = %
 times = 1 = x = ×
 """.strip().splitlines()
@@ -66,6 +67,7 @@ EXAMPLES = {
 }
 
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
+_DOLLARS = re.compile(r"^(?:US)?\$\s*([\d.,]+(?:[eE][+-]?\d{1,3})?)\s*([kM]?)$")  # the one unit that stands before its number
 _UNIT = re.compile(r"^[A-Za-zµμ%×/*·. ]{0,40}$")
 
 
@@ -146,7 +148,7 @@ def parse(written: object, *, like: str) -> Answer:
     text = str(written).strip()
     if len(text) > 100:
         raise UnreadableError(f"an answer of {len(text)} characters is too long to be one number; write it like {example}")
-    match = _NUMBER.match(text)
+    match = _NUMBER.match(_DOLLARS.sub(r"\1 \2dollar", text))
     if not text or not match or not match[1] or not _UNIT.match(match[2]):
         near = re.match(r"^\s*[+-]?\d+,\d+\b", text)
         hint = "write a decimal point, not a comma" if near else f"write it like {example}"
