@@ -9,84 +9,34 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from threeloops import checks
-
-PART_HEADING = re.compile(r"^## (?:(?P<number>[0-9A-Z]+) )?(?P<title>.*?)(?: · (?P<minutes>\d+) min)?$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A part of a chapter: which notebook, which heading."""
-
-    notebook: str  # relative to the book's root
-    chapter: str  # "1"
-    number: str  # "2"; empty for an unnumbered part
-    title: str
-    heading: str  # the heading's whole text, without ##
-    cell: str  # id of the cell that holds the heading: what JupyterLab can go to, even before it has drawn the headings
+from threeloops.contents import Place, book_root, find_place
 
 
-def book_root() -> Path:
-    """The folder that holds the book: chapters/, drills/, my/."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / "chapters").is_dir():
-        raise ValueError(f"no chapters/ folder in {root}; `threeloops open` works from a clone of the book, where the library is installed with -e")
-    return root
-
-
-def places(root: Path) -> list[Place]:
-    """Every part of every chapter, in reading order."""
-    found = []
-    for path in sorted(root.glob("chapters/*.ipynb")):
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            if cell["cell_type"] != "markdown":
-                continue
-            found += [
-                Place(
-                    notebook=path.relative_to(root).as_posix(),
-                    chapter=path.name.split("_")[0],
-                    number=match["number"] or "",
-                    title=match["title"],
-                    heading=match[0].removeprefix("## "),
-                    cell=cell["id"],
-                )
-                for match in PART_HEADING.finditer("".join(cell["source"]))
-            ]
-    return found
-
-
-def find_place(word: str, root: Path) -> Place:
-    """The part that a reader means by "2", "1.2" or "roofline".
-
-    Raises:   ValueError, listing what there is, for a word that fits no part or several
-    """
-    everything = places(root)
-    asked = word.strip().lower()
-    fits = [place for place in everything if asked in (f"{place.chapter}.{place.number}".lower(), place.number.lower())]
-    fits = fits or [place for place in everything if asked and asked in place.title.lower()]
-    if len(fits) == 1:
-        return fits[0]
-    listing = "; ".join(f"{place.chapter}.{place.number} {place.title}" for place in (fits or everything))
-    problem = f"{len(fits)} parts fit {word!r}" if fits else f"no part is called {word!r}"
-    raise ValueError(f"{problem}; choose one of: {listing}")
+def history_path() -> Path:
+    """Where the reader's attempts are kept; another file where THREELOOPS_HISTORY names one."""
+    return Path(os.environ["THREELOOPS_HISTORY"]) if os.environ.get("THREELOOPS_HISTORY") else book_root() / "my" / "history.sqlite3"
 
 
 def find_notebook(word: str, root: Path) -> tuple[str, Place | None]:
-    """The notebook that a reader means, and the part of it: a part as find_place knows it, or a drill set as "drills/kv_cache"."""
+    """The notebook that a reader means, and the part of it: a part as find_place knows it, a drill set as "drills/kv_cache", or "drills/interview"."""
     if word.startswith("drills/"):
-        sets = [path.parent.name for path in sorted(root.glob("drills/*/*.ipynb"))]
-        name = word.split("/")[1]
+        sets = {path.stem: path.relative_to(root).as_posix() for path in drill_notebooks(root)}
+        name = word.split("/")[1].removesuffix(".ipynb")
         checks.one_of(sets, drill_set=name)
-        return f"drills/{name}/{name}.ipynb", None
+        return sets[name], None
     place = find_place(word, root)
     return place.notebook, place
+
+
+def drill_notebooks(root: Path) -> list[Path]:
+    """Every drill set, and the interview room beside them."""
+    return [*sorted(root.glob("drills/*.ipynb")), *sorted(root.glob("drills/*/*.ipynb"))]
 
 
 def cleared(notebook: dict) -> dict:  # type: ignore[type-arg]
@@ -184,8 +134,8 @@ def lab_command(copy: Path, place: Place | None, *, browser: bool, root: Path) -
 
 
 def all_copies(root: Path) -> dict[str, Path]:
-    """The reader's copy of every chapter and every drill set, made where it is missing: "chapters/1_inner_loop.ipynb" -> its copy."""
-    sources = [*sorted(root.glob("chapters/*.ipynb")), *sorted(root.glob("drills/*/*.ipynb"))]
+    """The reader's copy of every chapter, every drill set and the interview room, made where it is missing: "chapters/1_inner_loop.ipynb" -> its copy."""
+    sources = [*sorted(root.glob("chapters/*.ipynb")), *drill_notebooks(root)]
     return {source.relative_to(root).as_posix(): readers_copy(source, root) for source in sources}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from threeloops import desk
+from threeloops import contents, desk
 
 PARTS = ["## 1 Three loops · 40 min", "## 2 Roofline · 60 min", "## 3 What a kernel is · 70 min"]
 
@@ -50,7 +50,7 @@ def answer(copy: Path, text: str) -> None:
 
 
 def test_places_are_the_parts_in_reading_order(root: Path) -> None:
-    found = [(place.chapter, place.number, place.title, place.cell) for place in desk.places(root)]
+    found = [(place.chapter, place.number, place.title, place.cell) for place in contents.places(root)]
     assert found == [
         ("1", "1", "Three loops", "card-0"),
         ("1", "2", "Roofline", "card-1"),
@@ -61,16 +61,16 @@ def test_places_are_the_parts_in_reading_order(root: Path) -> None:
 
 @pytest.mark.parametrize("word", ["2", "1.2", "roofline", " ROOF "])
 def test_a_part_is_found_by_number_or_by_any_piece_of_its_title(root: Path, word: str) -> None:
-    assert desk.find_place(word, root).title == "Roofline"
+    assert contents.find_place(word, root).title == "Roofline"
 
 
 def test_a_word_that_fits_several_parts_or_none_is_refused_with_the_choice(root: Path) -> None:
     with pytest.raises(ValueError, match=r"2 parts fit '1'; choose one of: 1.1 Three loops; 2.1 Rings"):
-        desk.find_place("1", root)
+        contents.find_place("1", root)
     with pytest.raises(ValueError, match=r"no part is called 'quantum'; choose one of: 1.1 Three loops; 1.2 Roofline"):
-        desk.find_place("quantum", root)
+        contents.find_place("quantum", root)
     with pytest.raises(ValueError, match="no part is called ''"):
-        desk.find_place("", root)
+        contents.find_place("", root)
 
 
 # --- copies ---
@@ -161,7 +161,7 @@ def test_the_settings_stay_in_the_books_own_folder(root: Path) -> None:
 
 
 def test_the_command_opens_the_part_with_the_books_extension(root: Path) -> None:
-    copy, place = root / "my/chapters/1 inner loop.ipynb", desk.find_place("roofline", root)
+    copy, place = root / "my/chapters/1 inner loop.ipynb", contents.find_place("roofline", root)
     command = desk.lab_command(copy, place, browser=False, root=root)
     # Jupyter prints this address with "?token=…" at its end: a # in it would hide the token from the server.
     assert "--LabApp.default_url=/lab/tree/my/chapters/1%20inner%20loop.ipynb" in command
@@ -207,3 +207,17 @@ def test_drill_sets_are_copied_opened_and_reset_like_parts(root: Path) -> None:
 def test_an_unknown_drill_set_is_refused_with_the_known_ones(root: Path) -> None:
     with pytest.raises(ValueError, match="drill_set='kv_cash' is not known; did you mean 'kv_cache'"):
         desk.find_notebook("drills/kv_cash", with_drills(root))
+
+
+def test_the_interview_room_is_copied_and_opened_like_a_drill_set(root: Path) -> None:
+    (with_drills(root) / "drills" / "interview.ipynb").write_bytes(next(root.glob("chapters/*.ipynb")).read_bytes())
+    assert desk.all_copies(root)["drills/interview.ipynb"] == root / "my" / "drills" / "interview.ipynb"
+    assert desk.find_notebook("drills/interview", root) == ("drills/interview.ipynb", None)
+    assert desk.find_notebook("drills/kv_cache", root) == ("drills/kv_cache/kv_cache.ipynb", None)
+
+
+def test_attempts_are_kept_in_my_unless_another_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("THREELOOPS_HISTORY", raising=False)
+    assert desk.history_path() == contents.book_root() / "my" / "history.sqlite3"
+    monkeypatch.setenv("THREELOOPS_HISTORY", str(tmp_path / "other.sqlite3"))
+    assert desk.history_path() == tmp_path / "other.sqlite3"

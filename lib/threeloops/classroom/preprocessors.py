@@ -17,7 +17,6 @@ from threeloops.classroom.transplant import parsed, transplanted
 from threeloops.drills.bank import DRILLS
 from threeloops.drills.judge import Verdict
 from threeloops.drills.posed import HOME_COURSE, plain_id, posed, wrapped
-from threeloops.drills.terminal import working
 
 Resources = Any
 Pair = tuple[NotebookNode, Resources]
@@ -83,7 +82,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
                     cell.metadata["threeloops"] = _nodes(_recorded(outcome.verdicts[asked.grade_id]))
                 if asked and asked.kind == "number" and self.show_working and outcome.verdicts[asked.grade_id].status != "unanswered":
                     p = posed(DRILLS[asked.drill], **names)
-                    cell.outputs += _stream(wrapped(f"Worked:\n{working(DRILLS[asked.drill], p)}"))
+                    cell.outputs += _stream(wrapped(f"Worked:\n{DRILLS[asked.drill].working(p)}"))
         notebook.metadata["threeloops"] = _nodes(_summary(outcome))
         return notebook, resources
 

@@ -49,7 +49,7 @@ class Drill:
     key: str
     family: str  # roofline, training_memory, all_reduce, kv_cache, …
     title: str
-    loop: str  # inner, training or product
+    loop: str  # inner, training, product or driving
     section: str  # the heading of the chapter section that teaches it
     unit: str  # base unit of the answer: a key of answers.EXAMPLES
     target_s: int  # what a fluent person needs, typing included
@@ -67,6 +67,11 @@ class Drill:
         """The whole question: the prompt, what unit to answer in, and how exact to be."""
         unit = f"Answer with a unit, like {EXAMPLES[self.unit]}" if self.unit else f"Answer with a plain number, like {EXAMPLES['']}"
         return f"{self.prompt(p)}\n{unit}; within {100 * self.tolerance:g} % counts as right."
+
+    def working(self, p: Draw) -> str:
+        """The derivation with this draw's numbers put in."""
+        derivation = self.derive(p)
+        return f"  {derivation.formula}\n  = {derivation.substitution}\n  = {self.shown(derivation.value)}\n  Source: {derivation.source}"
 
     def shown(self, value: float) -> str:
         """A value of this drill's unit as a person would write it; bytes in both bases."""

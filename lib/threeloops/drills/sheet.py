@@ -21,7 +21,6 @@ from threeloops.drills.function_bank import FUNCTIONS
 from threeloops.drills.functions import Returned, judge_function
 from threeloops.drills.judge import Verdict, judge
 from threeloops.drills.posed import HOME_COURSE, HOME_STUDENT, plain_id, posed, question
-from threeloops.drills.terminal import working
 
 _whose = {"student": HOME_STUDENT, "course": HOME_COURSE}
 
@@ -43,7 +42,7 @@ def worked(key: str) -> str:
     if not _known(key, DRILLS):
         return ""
     drill, p = DRILLS[key], posed(DRILLS[key], **_whose)
-    print(working(drill, p))
+    print(drill.working(p))
     return f"{drill.derive(p).value!r} {drill.unit}".strip()
 
 

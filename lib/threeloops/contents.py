@@ -1,0 +1,86 @@
+"""The book's table of contents, read from the chapters themselves: which part stands where, and where an idea is taught."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+CHAPTERS = {
+    "inner": ("1", "The inner loop"),
+    "training": ("2", "The training loop"),
+    "product": ("3", "The product loop"),
+    "driving": ("4", "The driving case"),
+}
+PART_HEADING = re.compile(r"^## (?:(?P<number>[0-9A-Z]+) )?(?P<title>.*?)(?: · (?P<minutes>\d+) min)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A part of a chapter: which notebook, which heading."""
+
+    notebook: str  # relative to the book's root
+    chapter: str  # "1"
+    number: str  # "2"; empty for an unnumbered part
+    title: str
+    heading: str  # the heading's whole text, without ##
+    cell: str  # id of the cell that holds the heading: what JupyterLab can go to, even before it has drawn the headings
+
+
+def book_root() -> Path:
+    """The folder that holds the book: chapters/, drills/, my/."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "chapters").is_dir():
+        raise ValueError(f"no chapters/ folder in {root}; `threeloops open` works from a clone of the book, where the library is installed with -e")
+    return root
+
+
+def places(root: Path) -> list[Place]:
+    """Every part of every chapter, in reading order."""
+    found = []
+    for path in sorted(root.glob("chapters/*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] != "markdown":
+                continue
+            found += [
+                Place(
+                    notebook=path.relative_to(root).as_posix(),
+                    chapter=path.name.split("_")[0],
+                    number=match["number"] or "",
+                    title=match["title"],
+                    heading=match[0].removeprefix("## "),
+                    cell=cell["id"],
+                )
+                for match in PART_HEADING.finditer("".join(cell["source"]))
+            ]
+    return found
+
+
+def find_place(word: str, root: Path) -> Place:
+    """The part that a reader means by "2", "1.2" or "roofline".
+
+    Raises:   ValueError, listing what there is, for a word that fits no part or several
+    """
+    everything = places(root)
+    asked = word.strip().lower()
+    fits = [place for place in everything if asked in (f"{place.chapter}.{place.number}".lower(), place.number.lower())]
+    fits = fits or [place for place in everything if asked and asked in place.title.lower()]
+    if len(fits) == 1:
+        return fits[0]
+    listing = "; ".join(f"{place.chapter}.{place.number} {place.title}" for place in (fits or everything))
+    problem = f"{len(fits)} parts fit {word!r}" if fits else f"no part is called {word!r}"
+    raise ValueError(f"{problem}; choose one of: {listing}")
+
+
+def taught(section: str, loop: str, root: Path) -> tuple[str, str]:
+    """Where a section of the book stands: in words, and as a link from the book's root (empty while that chapter is not written).
+
+    >>> taught("Roofline", "inner", book_root())[0]
+    'chapter 1, part 2, Roofline; `python3 book.py 1.2` opens it'
+    """
+    chapter, title = CHAPTERS[loop]
+    for place in places(root):
+        if place.chapter == chapter and place.title == section:
+            link = f"{place.notebook}#{quote(place.heading.replace(' ', '-'))}"
+            return f"chapter {chapter}, part {place.number}, {place.title}; `python3 book.py {chapter}.{place.number}` opens it", link
+    return f"chapter {chapter}, {title}, section {section}: not in this edition yet", ""

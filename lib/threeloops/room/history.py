@@ -1,0 +1,290 @@
+"""Every attempt ever made, in one SQLite file: safe against a killed process, a full disk and two windows at once.
+
+An attempt is one judged question of one session. Its place (session, position) is its key, so that it can be written twice but never counted twice.
+What an answer does to an idea's schedule is written in the same transaction as the answer.
+"""
+
+import contextlib
+import datetime as dt
+import json
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from threeloops.room import schedule
+
+FORMAT = 1
+NOWHERE = ":memory:"  # SQLite's name for a history that ends with the process
+WAIT_S = 10.0  # for another window that is writing
+STATUSES = ("right", "wrong", "given-up", "skipped", "interrupted")
+RATED = ("right", "wrong", "given-up")
+TABLES = """
+create table if not exists sessions (id text primary key, mode text not null, options text not null, plan text not null, started_s real not null, ended_s real);
+create table if not exists shown (session text not null, position integer not null, at_s real not null, primary key (session, position));
+create table if not exists attempts (
+    session text not null, position integer not null, idea text not null, topic text not null, kind text not null, seed text not null, written text not null,
+    status text not null, slips text not null, seconds real not null, target_s real not null, extra real not null, hints integer not null, at_s real not null,
+    primary key (session, position));
+create index if not exists attempts_by_time on attempts (at_s);
+create table if not exists cards (idea text primary key, card text not null);
+create table if not exists settings (name text primary key, value text not null);
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One question, judged: by its first readable answer."""
+
+    session: str
+    position: int
+    idea: str
+    topic: str
+    kind: str
+    seed: str
+    written: str
+    status: str
+    slips: str  # keys of the slips that were named, comma between
+    seconds: float
+    target_s: float
+    extra: float  # 1.5 where half as much time again was given
+    hints: int
+    at_s: float  # Unix time
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status={self.status!r} is not known; an attempt is one of: {', '.join(STATUSES)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question to come: which idea, in which kind, with which seed."""
+
+    idea: str
+    kind: str
+    seed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session as it is kept: whichever door opens it finds the same questions at the same place."""
+
+    id: str
+    mode: str
+    options: dict[str, object]
+    plan: tuple[Ask, ...]
+    started_s: float
+    ended_s: float | None
+
+
+class HistoryError(ValueError):
+    """The history cannot be read or written; the message says why and what would help, in one sentence."""
+
+
+class History:
+    """The file of attempts. Open it once per process; every method is one transaction."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._waiting: list[tuple[Attempt, Sequence[Ask] | None]] = []  # written with the next answer, when the disk has room again
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
+            self._file.execute("pragma journal_mode=wal")
+            self._file.execute("pragma synchronous=full")
+            with self._transaction():
+                for statement in filter(str.strip, TABLES.split(";")):
+                    self._file.execute(statement)
+                self._file.execute("insert or ignore into settings values ('format', ?)", [str(FORMAT)])
+        except (sqlite3.Error, OSError) as error:
+            raise HistoryError(self._plainly(error)) from error
+        if self.setting("format") != str(FORMAT):
+            found = self.setting("format")
+            raise HistoryError(f"{self.path} has format {found}, of another edition; this one reads {FORMAT}. Move it aside to begin anew")
+
+    @property
+    def kept(self) -> bool:
+        """Whether anything outlasts this process."""
+        return str(self.path) != NOWHERE
+
+    def close(self) -> None:
+        self._file.close()
+
+    # --- sessions ------------------------------------------------------------------------------------------------------------------------
+
+    def begin(self, mode: str, options: dict[str, object], plan: Sequence[Ask]) -> str:
+        """Keep a new session; its id."""
+        name = uuid.uuid4().hex
+        with self._writing():
+            self._file.execute("insert into sessions values (?, ?, ?, ?, ?, null)", [name, mode, json.dumps(options), _plan_text(plan), time.time()])
+        return name
+
+    def end(self, session: str) -> None:
+        with self._writing():
+            self._file.execute("update sessions set ended_s = coalesce(ended_s, ?) where id = ?", [time.time(), session])
+
+    def session(self, name: str) -> SessionRecord:
+        row = self._row("select id, mode, options, plan, started_s, ended_s from sessions where id = ?", name)
+        if row is None:
+            raise HistoryError(f"{self.path} knows no session {name!r}")
+        return SessionRecord(id=row[0], mode=row[1], options=json.loads(row[2]), plan=_plan(row[3]), started_s=row[4], ended_s=row[5])
+
+    def unfinished(self) -> str | None:
+        """The last session that was begun and not ended."""
+        row = self._row("select id from sessions where ended_s is null order by started_s desc limit 1")
+        return str(row[0]) if row else None
+
+    def position(self, session: str) -> int:
+        """The first question of a session that has no attempt yet."""
+        taken = {row[0] for row in self._rows("select position from attempts where session = ?", session)}
+        taken |= {attempt.position for attempt, _ in self._waiting if attempt.session == session}
+        return next(place for place in range(len(taken) + 1) if place not in taken)
+
+    def shown(self, session: str, position: int) -> float:
+        """When the question was first put (Unix time): now, unless a killed process or another window put it before."""
+        with self._writing():
+            self._file.execute("insert or ignore into shown values (?, ?, ?)", [session, position, time.time()])
+        row = self._row("select at_s from shown where session = ? and position = ?", session, position)
+        return float(row[0]) if row else time.time()
+
+    # --- attempts ------------------------------------------------------------------------------------------------------------------------
+
+    def record(self, attempt: Attempt, plan: Sequence[Ask] | None = None) -> bool:
+        """Keep an attempt, what it does to the idea's schedule, and the session's plan if it changed. False if that place already has an attempt.
+
+        Raises: HistoryError if the disk does not take it; the attempt is then written together with the next one
+        """
+        self._waiting.append((attempt, plan))
+        kept = False
+        with self._writing():
+            for one, its_plan in self._waiting:
+                kept = self._insert(one)
+                if kept and its_plan is not None:
+                    self._file.execute("update sessions set plan = ? where id = ?", [_plan_text(its_plan), one.session])
+        self._waiting.clear()
+        return kept
+
+    def _insert(self, attempt: Attempt) -> bool:
+        values = asdict(attempt)
+        marks = ", ".join("?" * len(values))
+        new = self._file.execute(f"insert or ignore into attempts ({', '.join(values)}) values ({marks})", [*values.values()]).rowcount
+        if new and attempt.status in RATED:
+            card = self._row("select card from cards where idea = ?", attempt.idea)
+            self._file.execute("insert or replace into cards values (?, ?)", [attempt.idea, _reviewed(card[0] if card else None, attempt)])
+        return bool(new)
+
+    def attempts(self) -> list[Attempt]:
+        """Every attempt, oldest first."""
+        names = [field.name for field in fields(Attempt)]
+        query = f"select {', '.join(names)} from attempts order by at_s, session, position"
+        return [Attempt(**dict(zip(names, row, strict=True))) for row in self._rows(query)]  # type: ignore[arg-type]
+
+    def cards(self) -> dict[str, str]:
+        """Idea -> its FSRS card (JSON)."""
+        return dict(self._rows("select idea, card from cards"))  # type: ignore[arg-type]
+
+    # --- settings, moving house, starting over -------------------------------------------------------------------------------------------
+
+    def setting(self, name: str) -> str | None:
+        row = self._row("select value from settings where name = ?", name)
+        return str(row[0]) if row else None
+
+    def set(self, name: str, value: str | None) -> None:
+        with self._writing():
+            if value is None:
+                self._file.execute("delete from settings where name = ?", [name])
+            else:
+                self._file.execute("insert or replace into settings values (?, ?)", [name, value])
+
+    @property
+    def interview(self) -> dt.date | None:
+        """The day of the interview, while it lies ahead."""
+        written = self.setting("interview")
+        date = dt.date.fromisoformat(written) if written else None
+        return date if date and date >= dt.date.today() else None
+
+    def add(self, attempts: Sequence[Attempt]) -> int:
+        """Take in attempts from elsewhere; those already here are left alone. How many were new. Schedules are worked out again from all attempts."""
+        with self._writing():
+            new = sum(self._insert(attempt) for attempt in attempts)
+            self._replay()
+        return new
+
+    def forget(self, idea: str | None) -> int:
+        """Delete the attempts of one idea, or all of them (None); how many there were."""
+        with self._writing():
+            if idea is None:
+                gone = self._file.execute("delete from attempts").rowcount
+                for table in ("cards", "sessions", "shown"):
+                    self._file.execute(f"delete from {table}")
+                return gone
+            gone = self._file.execute("delete from attempts where idea = ?", [idea]).rowcount
+            self._file.execute("delete from cards where idea = ?", [idea])
+            return gone
+
+    def _replay(self) -> None:
+        cards: dict[str, str] = {}
+        for attempt in self.attempts():
+            if attempt.status in RATED:
+                cards[attempt.idea] = _reviewed(cards.get(attempt.idea), attempt)
+        self._file.execute("delete from cards")
+        self._file.executemany("insert into cards values (?, ?)", cards.items())
+
+    # --- SQLite --------------------------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._file.execute("begin immediate")
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._file.execute("rollback")
+            raise
+        self._file.execute("commit")
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with self._transaction():
+                yield
+        except sqlite3.Error as error:
+            raise HistoryError(self._plainly(error)) from error
+
+    def _rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
+        try:
+            return self._file.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise HistoryError(self._plainly(error)) from error
+
+    def _row(self, query: str, *values: object) -> tuple | None:  # type: ignore[type-arg]
+        rows = self._rows(query, *values)
+        return rows[0] if rows else None
+
+    def _plainly(self, error: Exception) -> str:
+        said = str(error).lower()
+        if "full" in said or getattr(error, "errno", 0) == 28:
+            return f"the disk is full: {self.path} took nothing; free some space, and the answer is written with the next one"
+        if "readonly" in said or "unable to open" in said or isinstance(error, PermissionError):
+            return f"{self.path} cannot be written here; make its folder writable, or name another file with --history"
+        if "locked" in said or "busy" in said:
+            return f"another window kept {self.path} busy for {WAIT_S:g} s; try again"
+        if "malformed" in said or "not a database" in said:
+            return f"{self.path} is no history file, or a damaged one; move it aside to begin anew"
+        return f"{self.path}: {error}"
+
+
+def _plan_text(plan: Sequence[Ask]) -> str:
+    return json.dumps([[ask.idea, ask.kind, ask.seed] for ask in plan])
+
+
+def _plan(text: str) -> tuple[Ask, ...]:
+    return tuple(Ask(idea=idea, kind=kind, seed=seed) for idea, kind, seed in json.loads(text))
+
+
+def _reviewed(card: str | None, attempt: Attempt) -> str:
+    """The card after this attempt. Extra time stretches the target: whoever was promised it is not slow for using it."""
+    rated = schedule.rating(right=attempt.status == "right", seconds=attempt.seconds, target_s=attempt.target_s * attempt.extra, hints=attempt.hints)
+    return schedule.review(card, rated, at=dt.datetime.fromtimestamp(attempt.at_s, dt.UTC))

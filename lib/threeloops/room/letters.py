@@ -1,0 +1,81 @@
+"""Answers that are letters: read them, and judge columns of options of which one each is right.
+
+>>> read("a, c", (3, 3)), read("A D", (3, 3)).message
+(['A', 'C'], "'A D' is not two letters, from A to C.")
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threeloops.drills.judge import Verdict
+
+LETTERS = "ABCDEFGH"
+NUMBERS = ("no letters", "one letter", "two letters", "three letters", "four letters", "five letters")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One line to choose; `key` names it in the history when it was chosen wrongly."""
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One thing to decide, with what is offered for it. The right option is known by its key."""
+
+    name: str  # Loop, Cause, …
+    options: tuple[Option, ...]
+    right: str
+
+    @property
+    def letter(self) -> str:
+        return LETTERS[[option.key for option in self.options].index(self.right)]
+
+    @property
+    def told(self) -> str:
+        return next(option.text for option in self.options if option.key == self.right)
+
+    @property
+    def lines(self) -> str:
+        """The column as it is read."""
+        return "\n".join((f"{self.name}:", *(f"  {letter}  {option.text}" for letter, option in zip(LETTERS, self.options, strict=False))))
+
+
+def read(written: str, sizes: Sequence[int]) -> list[str] | Verdict:
+    """The letters of an answer, one per list of so many options; or why it is none."""
+    letters = [letter.upper() for letter in re.findall(r"[A-Za-z]", written)]
+    strange = re.search(r"[^A-Za-z\s,.;/&-]", written)
+    if len(letters) != len(sizes) or strange or any(letter not in LETTERS[:size] for letter, size in zip(letters, sizes, strict=True)):
+        most = LETTERS[max(sizes) - 1]
+        return Verdict(status="unreadable", message=f"{written!r} is not {NUMBERS[len(sizes)]}, from A to {most}.")
+    return letters
+
+
+def wanted(columns: Sequence[Column]) -> str:
+    """How to answer, with an example that says nothing about the answer.
+
+    >>> wanted([Column(name="Fix", options=(Option(key="a", text="more"), Option(key="b", text="less")), right="a")])
+    'Answer with one letter.'
+    """
+    if len(columns) == 1:
+        return "Answer with one letter."
+    answer = [column.letter for column in columns]
+    example = next(letters for letters in ("BCAB"[: len(columns)], "CABC"[: len(columns)]) if list(letters) != answer)
+    return f"Answer with {NUMBERS[len(columns)]}, {' then '.join(column.name.lower() for column in columns)}, like {' '.join(example)}."
+
+
+def judged(written: str, columns: Sequence[Column]) -> Verdict:
+    """Right when every column is; otherwise which columns are not, and what was taken for what."""
+    letters = read(written, [len(column.options) for column in columns])
+    if isinstance(letters, Verdict):
+        return letters
+    wrong = [(column, letter) for column, letter in zip(columns, letters, strict=True) if letter != column.letter]
+    if not wrong:
+        return Verdict(status="right", message="Right.")
+    missed = " ".join(f"{column.name}: not {letter}." for column, letter in wrong)
+    kept = [column.name.lower() for column in columns if column not in [other for other, _ in wrong]]
+    slips = tuple(dict.fromkeys(f"{column.name.lower()}:{column.options[LETTERS.index(letter)].key}" for column, letter in wrong))
+    return Verdict(status="slip", message=missed + (f" Right: {', '.join(kept)}." if kept else ""), slips=slips)

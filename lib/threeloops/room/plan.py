@@ -1,0 +1,145 @@
+"""Which questions a sitting asks. Every mode is a function from what is known about the reader to a list of questions; the seed settles the rest."""
+
+import datetime as dt
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.drills.drill import seeded
+from threeloops.room import schedule
+from threeloops.room.chain import PREFIX, Chain
+from threeloops.room.chains import CHAINS
+from threeloops.room.history import Ask, History
+from threeloops.room.ideas import Idea, chosen
+
+MODES = {
+    "warm-up": "one topic, no clock; a question stays until it is right",
+    "sprint": "ten questions, each against its own target time; the first sprint is your placement",
+    "mock": "thirty minutes of mixed topics with follow-ups, as in an interview",
+    "weak": "what you got wrong, most frequent slips first",
+    "today": "what is due",
+}
+TIMED = ("sprint", "mock")
+SPRINT_QUESTIONS = 10
+MOCK_S = 1800.0
+SITTING_QUESTIONS = 20  # most that weak and today ask at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the reader chose."""
+
+    topic: str | None = None
+    difficulty: int | None = None
+    length: int | None = None  # questions; each mode has its own default
+
+    def __post_init__(self) -> None:
+        if self.length is not None:
+            checks.count(length=self.length)
+
+
+def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.datetime) -> list[Ask]:
+    """The sitting's questions, in order. Empty only for weak and today, when there is nothing."""
+    checks.one_of(MODES, mode=mode)
+    ideas = chosen(wish.topic, difficulty=wish.difficulty)
+    rng = seeded(seed, mode)
+    if mode == "today":
+        picked = _due(ideas, history, now)[: wish.length or SITTING_QUESTIONS]
+    elif mode == "weak":
+        picked = _weak(ideas, history)[: wish.length or SITTING_QUESTIONS]
+    elif mode == "sprint":
+        picked = spread(ideas, rng, wish.length or SPRINT_QUESTIONS)
+    elif mode == "mock":
+        return _mock(ideas, rng, wish, seed)
+    else:
+        picked = rng.sample(ideas, len(ideas))[: wish.length or len(ideas)]
+    return [Ask(idea=idea.key, kind=_kind(idea, rng, mode), seed=f"{seed}-{place}") for place, idea in enumerate(picked)]
+
+
+def _kind(idea: Idea, rng: random.Random, mode: str) -> str:
+    """Mostly the number itself, which is what can be got wrong in a telling way; other kinds for variety where the mode is not a repeat."""
+    others = [kind for kind in idea.ask if kind != "number" and not kind.startswith(PREFIX)]
+    if mode == "mock" and "band" in others and rng.random() < 0.5:
+        return "band"  # what interviewers ask
+    if "number" not in idea.ask or (others and mode in ("sprint", "mock") and rng.random() < 0.3):
+        return rng.choice(others)
+    return "number"
+
+
+def _mock(ideas: Sequence[Idea], rng: random.Random, wish: Wish, seed: str) -> list[Ask]:
+    """Two or three chains of follow-ups, with single questions of mixed topics before, between and after them."""
+    follows = _follows(ideas, rng, wish.length)
+    targets = {idea.key: idea.target_s for idea in ideas}
+    asked_s = sum(targets[idea] for chain in follows for idea, _ in chain.kinds)
+    used = {idea for chain in follows for idea, _ in chain.kinds}
+    singles = [idea for idea in spread(ideas, rng, len(ideas)) if idea.key not in used]
+    length = None if wish.length is None else wish.length - sum(map(len, follows))
+    picked = _filling(singles, MOCK_S - asked_s if length is None else None, length)
+    alone = [Ask(idea=idea.key, kind=_kind(idea, rng, "mock"), seed=f"{seed}-{place}") for place, idea in enumerate(picked)]
+    asks: list[Ask] = []
+    for place, chain in enumerate(follows):
+        asks += alone[len(alone) * place // (len(follows) + 1) : len(alone) * (place + 1) // (len(follows) + 1)]
+        asks += [Ask(idea=idea, kind=kind, seed=seed) for idea, kind in chain.kinds]
+    return asks + alone[len(alone) * len(follows) // (len(follows) + 1) :]
+
+
+def _follows(ideas: Sequence[Idea], rng: random.Random, length: int | None) -> list[Chain]:
+    """The chains of a mock: such as stay within the topics wished for, and leave room for as many single questions."""
+    keys = {idea.key for idea in ideas}
+    fitting = [chain for chain in CHAINS.values() if {idea for idea, _ in chain.kinds} <= keys]
+    picked: list[Chain] = []
+    for chain in rng.sample(fitting, len(fitting))[: rng.choice((2, 3))]:
+        if length is None or sum(map(len, (*picked, chain))) <= length / 2:
+            picked.append(chain)
+    return picked
+
+
+def spread(ideas: Sequence[Idea], rng: random.Random, length: int) -> list[Idea]:
+    """One of each topic in turn, so that no ten questions come from one corner; no idea twice before all have come."""
+    piles: dict[str, list[Idea]] = {}
+    for idea in rng.sample(list(ideas), len(ideas)):
+        piles.setdefault(idea.topic, []).append(idea)
+    dealt: list[Idea] = []
+    while any(piles.values()) and len(dealt) < length:
+        dealt += [pile.pop() for pile in rng.sample([*piles.values()], len(piles)) if pile]
+    return dealt[:length]
+
+
+def _filling(ideas: Sequence[Idea], seconds: float | None, length: int | None) -> list[Idea]:
+    """As many as fit into the time by their targets, or as many as asked for."""
+    if seconds is None:
+        return list(ideas[:length])
+    picked, taken_s = [], 0.0
+    for idea in ideas:
+        if taken_s + idea.target_s <= seconds:
+            picked.append(idea)
+            taken_s += idea.target_s
+    return picked
+
+
+def _due(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Idea]:
+    """What is due, longest overdue first."""
+    cards, interview = history.cards(), history.interview
+    dates = {idea.key: schedule.due(cards[idea.key], interview=interview) for idea in ideas if idea.key in cards}
+    return sorted((idea for idea in ideas if idea.key in dates and dates[idea.key] <= now), key=lambda idea: dates[idea.key])
+
+
+def _weak(ideas: Sequence[Idea], history: History) -> list[Idea]:
+    """What was got wrong and has not been right twice since; most frequent first. An idea that stumped takes its prerequisites with it."""
+    misses: Counter[str] = Counter()
+    streak: Counter[str] = Counter()
+    for attempt in history.attempts():
+        if attempt.status == "right":
+            streak[attempt.idea] += 1
+        elif attempt.status in ("wrong", "given-up"):
+            misses[attempt.idea] += 1
+            streak[attempt.idea] = 0
+    open_misses = {key: number for key, number in misses.items() if streak[key] < 2}
+    by_key = {idea.key: idea for idea in ideas}
+    for key in list(open_misses):
+        for needed in by_key[key].prerequisites if key in by_key else ():
+            if misses[needed] and streak[needed] < 2:
+                open_misses[needed] = max(open_misses.get(needed, 0), open_misses[key])
+    return sorted((by_key[key] for key in open_misses if key in by_key), key=lambda idea: -open_misses[idea.key])

@@ -1,0 +1,108 @@
+"""What the attempts say: accuracy and time by topic, the slips made most, what is due, and whether a topic is ready for an interview."""
+
+import datetime as dt
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threeloops import units
+from threeloops.room import schedule
+from threeloops.room.history import Attempt, History
+from threeloops.room.ideas import IDEAS
+
+RECENT = 10  # latest answers per topic that readiness looks at
+READY_SHARE = 0.8  # of them right and in time
+FEWEST = 5  # answers before anything is said about readiness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicReport:
+    """One topic in figures. Shares are None where there is nothing to divide by."""
+
+    topic: str
+    answered: int
+    right: int
+    pace: float | None  # median of seconds over the time allowed, right answers only
+    in_time: int  # of the latest answers: right, unaided, within the time
+    latest: int  # how many of them there are
+    known: int  # ideas ever right
+    ideas: int  # ideas that the topic has
+
+    @property
+    def readiness(self) -> str:
+        """ready, nearly, not yet, or too few answers to say."""
+        if self.latest < FEWEST:
+            return f"too few answers to say ({self.latest} of {FEWEST})"
+        share = self.in_time / self.latest
+        return "ready" if share >= READY_SHARE else "nearly" if share >= READY_SHARE / 2 else "not yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Everything that the progress page shows."""
+
+    topics: tuple[TopicReport, ...]
+    slips: tuple[tuple[str, str, int], ...]  # (idea, slip, times), most frequent first
+    due_now: int
+    due_week: int
+    interview: dt.date | None
+    extra_time: bool  # whether any of the answers had it
+
+
+def progress(history: History, *, now: dt.datetime) -> Progress:
+    """The report on everything in the history."""
+    attempts = history.attempts()
+    by_topic: defaultdict[str, list[Attempt]] = defaultdict(list)
+    slips: Counter[tuple[str, str]] = Counter()
+    for attempt in attempts:
+        by_topic[attempt.topic].append(attempt)
+        slips.update((attempt.idea, slip) for slip in attempt.slips.split(",") if slip)
+    dates = [schedule.due(card, interview=history.interview) for card in history.cards().values()]
+    return Progress(
+        topics=tuple(_topic(topic, by_topic[topic]) for topic in sorted(by_topic)),
+        slips=tuple((idea, slip, times) for (idea, slip), times in slips.most_common(10)),
+        due_now=sum(date <= now for date in dates),
+        due_week=sum(date <= now + dt.timedelta(days=7) for date in dates),
+        interview=history.interview,
+        extra_time=any(attempt.extra > 1 for attempt in attempts),
+    )
+
+
+def _topic(topic: str, attempts: Sequence[Attempt]) -> TopicReport:
+    answered = [attempt for attempt in attempts if attempt.status in ("right", "wrong", "given-up")]
+    right = [attempt for attempt in answered if attempt.status == "right"]
+    latest = answered[-RECENT:]
+    return TopicReport(
+        topic=topic,
+        answered=len(answered),
+        right=len(right),
+        pace=statistics.median(attempt.seconds / (attempt.target_s * attempt.extra) for attempt in right) if right else None,
+        in_time=sum(attempt.status == "right" and not attempt.hints and attempt.seconds <= attempt.target_s * attempt.extra for attempt in latest),
+        latest=len(latest),
+        known=len({attempt.idea for attempt in right}),
+        ideas=sum(idea.topic == topic for idea in IDEAS.values()),
+    )
+
+
+def in_words(report: Progress) -> str:
+    """The report as plain lines."""
+    if not report.topics:
+        return "Nothing answered yet. `threeloops drill --mode sprint` asks ten questions and is your placement."
+    lines = [f"{'topic':<18} {'right':>9} {'pace':>6} {'ideas':>8}  readiness"]
+    for topic in report.topics:
+        pace = f"{topic.pace:.2f}×" if topic.pace is not None else "–"
+        lines.append(f"{topic.topic:<18} {topic.right:>4} of {topic.answered:<3}{pace:>6} {topic.known:>3} of {topic.ideas:<2}  {topic.readiness}")
+    lines.append("Pace: median time of right answers over the time allowed. Ready: four of the last five right, unaided and in time.")
+    if report.slips:
+        lines += ["", "Slips you make most:", *(f"  {units.counted(times, 'time')}: {slip} ({_title(idea)})" for idea, slip, times in report.slips)]
+    lines += ["", f"{units.counted(report.due_now, 'idea')} due now, {report.due_week} within a week. `threeloops drill --mode today` asks them."]
+    if report.interview:
+        lines.append(f"Interview on {report.interview.isoformat()}: nothing is scheduled past it, and the last {schedule.LAST_DAYS} days are mixed mocks.")
+    if report.extra_time:
+        lines.append("Some answers were given with extra time; it is part of the time allowed above.")
+    return "\n".join(lines)
+
+
+def _title(idea: str) -> str:
+    return IDEAS[idea].title if idea in IDEAS else idea

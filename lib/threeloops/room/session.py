@@ -1,0 +1,208 @@
+"""One sitting in the interview room: which question stands, what an answer does, what comes next. The terminal and the widget only show it."""
+
+import datetime as dt
+import functools
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from threeloops import contents
+from threeloops.drills.judge import Verdict
+from threeloops.room import ideas, plan, schedule
+from threeloops.room.clock import QuestionClock
+from threeloops.room.history import Ask, Attempt, History, HistoryError
+from threeloops.room.plan import Wish
+from threeloops.room.question import HINT_COSTS, Question
+
+REPEATING = ("warm-up", "weak", "today")  # modes in which a missed idea comes back within the sitting
+
+
+@functools.cache
+def _places(section: str, loop: str) -> tuple[str, str]:
+    return contents.taught(section, loop, contents.book_root())
+
+
+def place_taught(question: Question) -> tuple[str, str]:
+    """Where the book teaches a question: in words, and as a link from the book's root."""
+    return _places(question.section, question.loop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What to tell the reader after an answer."""
+
+    verdict: Verdict
+    seconds: float
+    done: bool  # the question is over; `next` brings another
+    lines: tuple[str, ...]  # what follows the verdict: time against target, the working
+
+
+class Session:
+    """A sitting. `question` is what stands; `answer`, `hint`, `give_up` and `skip` act on it; `next` goes on."""
+
+    def __init__(self, history: History, name: str, *, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+        record = history.session(name)
+        self.history, self.name, self.mode = history, name, record.mode
+        self.plan = list(record.plan)
+        self.extra = float(str(record.options.get("extra", 1.0)))
+        self._monotonic, self._wall = monotonic, wall
+        self._started_s = record.started_s
+        self.position = history.position(name)
+        self.right = self.asked = 0
+        self._put()
+
+    @classmethod
+    def begin(cls, history: History, mode: str, wish: Wish, *, extra: float = 1.0, seed: str | None = None) -> "Session":
+        """A new sitting.
+
+        Raises: ValueError in words for the reader, when there is nothing to ask
+        """
+        now = dt.datetime.now(dt.UTC)
+        if mode == "today" and schedule.is_last_days(dt.date.today(), history.interview):
+            mode = "mock"  # repeats no longer pay; mixed questions against the clock do
+        asks = plan.questions(mode, wish, history, seed=seed or secrets.token_hex(3), now=now)
+        if not asks:
+            nothing = {"today": "nothing is due today", "weak": "nothing of this is among your mistakes"}[mode]
+            raise ValueError(f"{nothing}; a sprint asks ten mixed questions")
+        return cls(history, history.begin(mode, {"extra": extra, "topic": wish.topic}, asks))
+
+    # --- what stands ---------------------------------------------------------------------------------------------------------------------
+
+    def _put(self) -> None:
+        """Put the question at this position, its clock running since it was first shown."""
+        self.hints, self.trouble = 0, ""
+        self._settled: Attempt | None = None
+        self.question: Question | None = None
+        if self.position >= len(self.plan) or self.time_is_up:
+            self.history.end(self.name)
+            return
+        ask = self.plan[self.position]
+        self.question = ideas.pose(ask.idea, ask.kind, ask.seed)
+        shown_s = self.history.shown(self.name, self.position)
+        self.clock = QuestionClock(target_s=self.question.target_s, extra=self.extra, started_wall_s=shown_s, monotonic=self._monotonic, wall=self._wall)
+
+    @property
+    def timed(self) -> bool:
+        return self.mode in plan.TIMED
+
+    @property
+    def over(self) -> bool:
+        return self.question is None
+
+    @property
+    def time_is_up(self) -> bool:
+        """A mock interview ends after its thirty minutes (and the extra time), between two questions."""
+        return self.mode == "mock" and self._wall() - self._started_s > plan.MOCK_S * self.extra
+
+    # --- what the reader does ------------------------------------------------------------------------------------------------------------
+
+    def answer(self, written: str) -> Reply:
+        """Judge an answer. The first readable one is what counts; without a clock the question then stands until it is right."""
+        question = self._standing()
+        verdict, seconds = question.judge(written), self.clock.elapsed_s
+        if verdict.status == "unreadable":  # asked again, held against nobody
+            return Reply(verdict=verdict, seconds=seconds, done=False, lines=())
+        if self._settled is None and self.clock.interrupted:
+            return self._interrupted(verdict)
+        lines = []
+        if self._settled is None:
+            if not self._settle("right" if verdict.right else "wrong", written, verdict, seconds):
+                lines.append("This question was already answered in another window; that answer is the one that counts.")
+            lines += self._time_said(seconds) if self.timed else []
+            lines += [self.trouble] if self.trouble else []
+        done = verdict.right or self.timed
+        return Reply(verdict=verdict, seconds=seconds, done=done, lines=(*lines, *([question.working, self.taught] if done else [])))
+
+    def _interrupted(self, verdict: Verdict) -> Reply:
+        why, seconds = self.clock.interrupted, self.clock.elapsed_s
+        self._settle("interrupted", "", verdict, seconds)
+        return Reply(verdict=verdict, seconds=seconds, done=True, lines=(why, self._standing().working, self.taught))
+
+    def hint_cost(self) -> str:
+        """What the next hint costs; empty when there is none left."""
+        return HINT_COSTS[self.hints] if self.hints < len(HINT_COSTS) else ""
+
+    def hint(self) -> str:
+        """The next hint."""
+        if self.hints >= len(HINT_COSTS):
+            return "There is no fourth hint; `give up` shows the working."
+        self.hints += 1
+        return self._standing().hints[self.hints - 1]
+
+    def give_up(self) -> str:
+        """The working and where it is taught; the idea counts as not known."""
+        question = self._standing()
+        if self._settled is None:
+            self._settle("given-up", "", Verdict(status="given-up", message=""), self.clock.elapsed_s)
+        return f"{question.working}\n{self.taught}"
+
+    @property
+    def taught(self) -> str:
+        """Where the book teaches what was asked, in words."""
+        return f"  Taught in {place_taught(self._standing())[0]}."
+
+    def skip(self) -> None:
+        """On to the next, nothing learnt about this one."""
+        if self._settled is None:
+            self._settle("skipped", "", Verdict(status="skipped", message=""), self.clock.elapsed_s)
+
+    def next(self) -> Question | None:
+        """The next question, or None when the sitting is over."""
+        if self._settled is None and self.question is not None:
+            raise ValueError("this question stands unanswered; answer it, give it up or skip it")
+        self.position = self.history.position(self.name)
+        self.plan = list(self.history.session(self.name).plan)  # another window may have sent an idea back into it
+        self._put()
+        return self.question
+
+    # --- what is kept --------------------------------------------------------------------------------------------------------------------
+
+    def _standing(self) -> Question:
+        if self.question is None:
+            raise ValueError("this sitting is over; begin another")
+        return self.question
+
+    def _settle(self, status: str, written: str, verdict: Verdict, seconds: float) -> bool:
+        question = self._standing()
+        self._settled = Attempt(
+            session=self.name,
+            position=self.position,
+            idea=question.idea,
+            topic=question.topic,
+            kind=question.kind,
+            seed=question.seed,
+            written=written[:500],
+            status=status,
+            slips=",".join(verdict.slips) if status == "wrong" else "",
+            seconds=round(seconds, 2),
+            target_s=question.target_s,
+            extra=self.extra,
+            hints=self.hints,
+            at_s=self._wall(),
+        )
+        if status in ("right", "wrong"):
+            self.asked, self.right = self.asked + 1, self.right + (status == "right")
+        try:
+            return self.history.record(self._settled, self._with_repeat(status))
+        except HistoryError as error:  # the answer waits in memory and is written with the next one
+            self.trouble = str(error)
+            return True
+
+    def _with_repeat(self, status: str) -> list[Ask] | None:
+        """The plan with a missed idea sent back into it, with fresh numbers: first soon, and once more later."""
+        missed = status in ("wrong", "given-up") or (status == "right" and self.hints >= 2)
+        if not missed or self.mode not in REPEATING:
+            return None
+        ask = self.plan[self.position]
+        before = sum(earlier.idea == ask.idea for earlier in self.plan[: self.position])
+        if before >= len(schedule.LADDER) or any(later.idea == ask.idea for later in self.plan[self.position + 1 :]):
+            return None
+        place = min(self.position + 1 + schedule.LADDER[before], len(self.plan))
+        again = Ask(idea=ask.idea, kind=ask.kind, seed=f"{ask.seed}+{before + 1}")
+        return [*self.plan[:place], again, *self.plan[place:]]
+
+    def _time_said(self, seconds: float) -> list[str]:
+        allowed = self.clock.allowed_s
+        extra = f" (extra time {self.extra:g}×)" if self.extra != 1 else ""
+        return [f"{seconds:.0f} s of {allowed:.0f} s{extra}{'' if seconds <= allowed else ': too slow for an interview'}."]

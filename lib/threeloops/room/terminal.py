@@ -1,0 +1,161 @@
+"""The light door: plain lines that also work through ssh, a pipe and a screen reader."""
+
+import datetime as dt
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from threeloops import units
+from threeloops.room.history import History, HistoryError
+from threeloops.room.plan import MODES, Wish
+from threeloops.room.session import Reply, Session
+
+HELP = "Type your answer; `hint` for a hint, `show` for the working, `skip` for the next question, `quit` to stop."
+QUIT, SKIP, SHOW, HELPED, HINT = ("quit", "q", "exit"), ("skip", "s"), ("show", "give up"), ("help", "h", "?"), ("hint",)
+CHECKLIST = (
+    "Now say one of your answers aloud, as to an interviewer, and tick off:",
+    "  [ ] the assumption I made, before the first number",
+    "  [ ] the formula, in words",
+    "  [ ] the number, with its unit",
+    "  [ ] a sanity check: a limit case, or a second way to the same size",
+    "  [ ] the decision that follows from it",
+)
+
+
+def practise(history: History, mode: str, wish: Wish, *, extra: float, seed: str | None) -> None:
+    """Hold sittings until the reader stops; a warm-up begins again with other numbers, the other modes end."""
+    sitting = Session.begin(history, mode, wish, extra=extra, seed=seed)
+    _welcome(sitting)
+    while _hold(sitting) and sitting.mode == "warm-up":
+        print("\nAgain, with other numbers.")
+        sitting = Session.begin(history, mode, wish, extra=extra)
+
+
+def resume(history: History) -> None:
+    """Go on with the sitting that was left last, in whichever door it was begun."""
+    name = history.unfinished()
+    if name is None:
+        raise ValueError("no sitting was left unfinished; `threeloops drill` begins one")
+    sitting = Session(history, name)
+    _welcome(sitting)
+    _hold(sitting)
+
+
+def _welcome(sitting: Session) -> None:
+    left = len(sitting.plan) - sitting.position
+    print(f"{sitting.mode}: {MODES[sitting.mode]}. {units.counted(left, 'question')}, fresh numbers. {HELP}")
+
+
+def _hold(sitting: Session) -> bool:
+    """Ask to the end of the sitting: False when the reader stopped before."""
+    while sitting.question is not None:
+        if not _ask(sitting):
+            print(_score(sitting) + (" `threeloops drill --continue` goes on from here." if sitting.history.kept else ""))
+            return False
+        sitting.next()
+    print("\n" + ("The thirty minutes are over. " if sitting.time_is_up else "") + _score(sitting))
+    if sitting.mode == "mock":
+        print("\n".join(CHECKLIST))
+    return True
+
+
+def _score(sitting: Session) -> str:
+    return f"{sitting.right} right of {sitting.asked}."
+
+
+def _ask(sitting: Session) -> bool:
+    """Put the standing question until it is settled; False when the reader stops."""
+    question = sitting.question
+    assert question is not None
+    clock = f"{sitting.clock.allowed_s:.0f} s" if sitting.timed else f"about {question.target_s:.0f} s"
+    print(f"\n[{sitting.position + 1} of {len(sitting.plan)}] {question.title} ({clock})\n{question.text}", flush=True)
+    with _spoken_clock(sitting):
+        while True:
+            try:
+                written = input("> ").strip()
+            except EOFError:
+                print()
+                return False
+            word = written.lower()
+            if word in QUIT:
+                return False
+            if word in HELPED:
+                print(HELP)
+            elif word in HINT:
+                _hint(sitting)
+            elif word in SKIP:
+                sitting.skip()
+                return True
+            elif word in SHOW:
+                print(sitting.give_up())
+                return True
+            elif _told(sitting.answer(written)):
+                return True
+
+
+def _told(reply: Reply) -> bool:
+    """Print what an answer brought; whether the question is over."""
+    print(reply.verdict.message)
+    for line in reply.lines:
+        print(line)
+    return reply.done
+
+
+def _hint(sitting: Session) -> None:
+    """A hint, after its cost has been said and taken."""
+    cost = sitting.hint_cost()
+    if cost:
+        print(f"{cost} Take it? (yes, or anything else for no)")
+        try:
+            if input("> ").strip().lower() not in ("yes", "y"):
+                return
+        except EOFError:
+            return
+    print(sitting.hint())
+
+
+@contextmanager
+def _spoken_clock(sitting: Session) -> Iterator[None]:
+    """Let the clock speak at 60, 30 and 10 seconds and at the end; only where somebody sits at a terminal, never into a pipe."""
+    if not sitting.timed or not sys.stdin.isatty():
+        yield
+        return
+    over = threading.Event()
+
+    def speak() -> None:
+        before = sitting.clock.left_s
+        while not over.wait(0.5) and before > 0:
+            said = sitting.clock.spoken(before)
+            before = sitting.clock.left_s
+            if said:
+                print(f"\n({said})\n> ", end="", flush=True)
+
+    threading.Thread(target=speak, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def interview_date(history: History, written: str) -> str:
+    """Set or clear ("none") the day of the interview; what follows from it."""
+    if written == "none":
+        history.set("interview", None)
+        return "No interview date. Repeats are spread by memory alone."
+    try:
+        date = dt.date.fromisoformat(written)
+    except ValueError:
+        raise ValueError(f"{written!r} is not a date; write it like 2026-11-26, or none") from None
+    if date < dt.date.today():
+        raise ValueError(f"{date.isoformat()} has passed; give the day of an interview to come, or none")
+    history.set("interview", date.isoformat())
+    return f"Interview on {date.isoformat()}: nothing is scheduled past it, and the last two days are mixed mocks."
+
+
+def opened(path: str) -> History:
+    """The history at that path; where it cannot be kept, one sentence that says so and what would help."""
+    try:
+        return History(path)
+    except HistoryError as error:
+        raise ValueError(f"{error}; `--history none` asks without keeping anything") from None

@@ -1,0 +1,197 @@
+"""Follow-ups: every step is made again from idea, kind and seed; the numbers carry over; the decision follows from them."""
+
+import datetime as dt
+import itertools
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from threeloops.drills.bank import DRILLS
+from threeloops.drills.drill import seeded
+from threeloops.room import ideas, plan
+from threeloops.room.bands import BAND
+from threeloops.room.chain import PREFIX, Chain, asked, column, numbers
+from threeloops.room.chains import CHAINS
+from threeloops.room.chains_gains import _car_gains, _part_gains
+from threeloops.room.chains_memory import BY_MEMORY, _smallest_card, _states
+from threeloops.room.chains_time import OFFERED, _node_gains, _rates
+from threeloops.room.examples import EXAMPLES
+from threeloops.room.history import Ask, History
+from threeloops.room.plan import MOCK_S, Wish
+from threeloops.room.session import Session
+
+SEEDS = [str(seed) for seed in range(1000)]
+every_chain = pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "history.sqlite3")
+
+
+def planned(history: History, **wish: object) -> list[Ask]:
+    return plan.questions("mock", Wish(**wish), history, seed="s", now=dt.datetime.now(dt.UTC))  # type: ignore[arg-type]
+
+
+@every_chain
+def test_over_a_thousand_seeds_each_answer_is_finite_and_no_prompts_example_is_it(chain: Chain) -> None:
+    for seed in SEEDS:
+        p = numbers(chain, seed)
+        for step in chain.steps:
+            drill = DRILLS[step.drill]
+            value = drill.derive(step.numbers(p)).value
+            assert math.isfinite(value)
+            assert value > 0
+    for seed in SEEDS[:50]:
+        p = numbers(chain, seed)
+        for number, step in enumerate(chain.steps, 1):
+            drill, question = DRILLS[step.drill], asked(chain, number, seed)
+            value = drill.derive(step.numbers(p)).value
+            assert question.judge(f"{value!r} {drill.unit}".strip()).right
+            assert question.judge(f"{value * (1 + BAND - 0.01)!r} {drill.unit}".strip()).right
+            assert not question.judge(f"{value * (1 + BAND + 0.01)!r} {drill.unit}".strip()).right
+            assert "within 20 %" in question.text
+            for written in EXAMPLES[drill.unit].split(" or "):
+                assert not question.judge(written).right
+
+
+@every_chain
+def test_a_step_says_every_number_that_its_answer_needs(chain: Chain) -> None:
+    """A sitting can be left between two steps; what was said before it must not be needed."""
+    for seed in SEEDS[:30]:
+        p = numbers(chain, seed)
+        for step in chain.steps:
+            q, derive = step.numbers(p), DRILLS[step.drill].derive
+            text = step.text(p) if step.text else DRILLS[step.drill].prompt(q)
+            for name, value in vars(q).items():
+                if not isinstance(value, int | float) or name in ("weights_bytes", "memory_bytes", "element_bytes", "generated"):
+                    continue
+                other = type(q)(**(vars(q) | {name: value * 2}))
+                try:
+                    matters = derive(other).value != derive(q).value
+                except ValueError:
+                    continue
+                forms = {
+                    f"{value:,}",
+                    f"{value:g}",
+                    f"{value / 1e9:g}",
+                    f"{value / 1e9:.1f}",
+                    f"{value / 1e9:.2f}",
+                    f"{value / 1e12:.2f}",
+                    f"{value / 1e12:.0f}",
+                }
+                forms |= {f"{value / 1e15:.2f}", f"{100 * value:.1f}", f"{value / 1e9:.3g}"}
+                if matters and name not in ("reaction_ms",):
+                    assert any(re.search(rf"(?<![\d.]){re.escape(form)}(?![\d])", text) for form in forms), (name, value, text)
+
+
+@every_chain
+def test_exactly_one_option_is_right_and_it_is_the_computed_one(chain: Chain) -> None:
+    keys = set()
+    for seed in SEEDS[:200]:
+        p, question = numbers(chain, seed), asked(chain, len(chain), seed)
+        offered = dict(re.findall(r"^  ([A-H])  (.+)$", question.text, re.MULTILINE))
+        (right,) = [letter for letter in offered if question.judge(letter).right]
+        options = {option.key: option.text for option in chain.decision.options(p)}
+        assert len(set(options.values())) == len(options) == len(offered) >= 3
+        assert offered[right] == options[chain.decision.right(p)]
+        assert column(chain.decision, p, seed).letter == right
+        keys.add(chain.decision.right(p))
+    assert len(keys) >= 2  # the best choice depends on the numbers
+
+
+def test_decisions_are_what_trying_every_option_gives() -> None:
+    for seed in SEEDS[:300]:
+        p = numbers(CHAINS["cache"], seed)
+        holds = {key: DRILLS["kv-largest-batch"].derive(CHAINS["cache"].steps[2].numbers(p)).value for key in ("h100-sxm5",)}
+        assert (_smallest_card(p) in BY_MEMORY[:2]) == (holds["h100-sxm5"] >= p.users)
+        p = numbers(CHAINS["states"], seed)
+        stage = int(CHAINS["states"].decision.right(p))
+        assert _states(p, stage) <= p.memory_bytes / 2
+        assert stage == 0 or _states(p, stage - 1) > p.memory_bytes / 2
+        for key, gains in (("nodes", _node_gains), ("parts", _part_gains), ("car", _car_gains)):
+            p = numbers(CHAINS[key], seed)
+            first, second = sorted(gains(p).values(), reverse=True)[:2]
+            assert first > 1.1 * second
+            assert gains(p)[CHAINS[key].decision.right(p)] == first
+        p = numbers(CHAINS["product"], seed)
+        first, second = sorted(_rates(p).values(), reverse=True)[:2]
+        assert first > 1.1 * second
+        assert set(_rates(p)) == set(OFFERED)
+
+
+def test_the_stages_that_a_chain_asks_for_are_the_drills_own() -> None:
+    p = numbers(CHAINS["states"], "1")
+    assert _states(p, 0) == DRILLS["memory-model-states"].derive(CHAINS["states"].steps[0].numbers(p)).value
+    assert _states(p, 2) == DRILLS["memory-zero-2"].derive(CHAINS["states"].steps[2].numbers(p)).value
+
+
+def test_a_sped_up_step_shrinks_by_what_the_options_say_they_save() -> None:
+    """The gains of the chain on parts, by taking a step of 100 to pieces."""
+    for seed in SEEDS[:50]:
+        p = numbers(CHAINS["parts"], seed)
+        rest = 100 - p.products - p.waiting
+        now = p.products / p.factor + p.waiting + rest
+        after = {"again": p.products / (2 * p.factor) + p.waiting + rest, "waiting": p.products / p.factor + rest, "small": now - rest + rest / 2}
+        assert min(after, key=lambda key: after[key]) == CHAINS["parts"].decision.right(p)
+
+
+@every_chain
+def test_a_step_is_made_again_from_idea_kind_and_seed(chain: Chain) -> None:
+    assert len(chain) >= 4
+    for number, (idea, kind) in enumerate(chain.kinds, 1):
+        again = ideas.pose(idea, kind, "k")
+        assert (again.text, again.kind, again.idea) == (asked(chain, number, "k").text, kind, idea)
+        assert f"{number} of {len(chain)}" in again.title
+
+
+def test_a_mock_holds_two_or_three_whole_chains_in_order_with_single_questions_between(history: History) -> None:
+    asks = planned(history)
+    steps = [ask for ask in asks if ask.kind.startswith(PREFIX)]
+    names = list(dict.fromkeys(ask.kind.split(":")[1] for ask in steps))
+    assert 2 <= len(names) <= 3
+    places = {name: [place for place, ask in enumerate(asks) if ask.kind.startswith(f"{PREFIX}{name}:")] for name in names}
+    for name, found in places.items():
+        assert found == list(range(found[0], found[0] + len(CHAINS[name])))
+        assert [asks[place].kind for place in found] == [kind for _, kind in CHAINS[name].kinds]
+        assert len({asks[place].seed for place in found}) == 1
+    ends = sorted((found[0], found[-1]) for found in places.values())
+    assert ends[0][0] > 0
+    assert all(later[0] > earlier[1] + 1 for earlier, later in itertools.pairwise(ends))
+    assert ends[-1][1] < len(asks) - 1
+    assert sum(ideas.IDEAS[ask.idea].target_s for ask in asks) <= MOCK_S
+
+
+def test_over_many_mocks_all_chains_come_and_no_other_mode_has_any(history: History) -> None:
+    now, seen = dt.datetime.now(dt.UTC), set()
+    for seed in range(40):
+        seen |= {ask.kind.split(":")[1] for ask in plan.questions("mock", Wish(), history, seed=str(seed), now=now) if ask.kind.startswith(PREFIX)}
+        for mode in ("sprint", "warm-up"):
+            assert not any(ask.kind.startswith(PREFIX) for ask in plan.questions(mode, Wish(), history, seed=str(seed), now=now))
+    assert seen == set(CHAINS)
+
+
+def test_a_short_mock_or_one_on_a_topic_keeps_to_the_wish(history: History) -> None:
+    assert len(planned(history, length=3)) == 3
+    assert len(planned(history, length=12)) == 12
+    on_topic = planned(history, topic="kv_cache")
+    assert {ideas.IDEAS[ask.idea].topic for ask in on_topic} == {"kv_cache"}
+    assert {ask.kind.split(":")[1] for ask in on_topic if ask.kind.startswith(PREFIX)} == {"cache"}
+    assert planned(history, topic="numbers")
+
+
+def test_a_mock_left_in_the_middle_of_a_chain_goes_on_there(history: History) -> None:
+    asks = [Ask(idea=idea, kind=kind, seed="m") for idea, kind in CHAINS["car"].kinds]
+    held = Session(history, history.begin("mock", {"extra": 1.0}, asks))
+    held.answer("1 s")
+    held.next()
+    again = Session(history, history.unfinished() or "")
+    assert again.question is not None
+    assert again.question.text == asked(CHAINS["car"], 2, "m").text
+
+
+def test_drawing_a_chain_ends(history: History) -> None:
+    for chain in CHAINS.values():
+        chain.draw(seeded("once"))

@@ -1,0 +1,42 @@
+"""Everything that can be asked: enough of it, and each way of asking it keeps to the same promises."""
+
+import subprocess
+import sys
+
+import pytest
+
+from threeloops.drills.bank import DRILLS
+from threeloops.room.ideas import IDEAS, LOOPS, TOPICS, pose
+
+every_idea = pytest.mark.parametrize("key", IDEAS)
+
+
+def test_there_are_at_least_a_hundred_and_twenty_ideas_and_forty_that_no_drill_asks() -> None:
+    assert len(IDEAS) >= 120
+    assert len(set(IDEAS) - set(DRILLS)) >= 40
+    assert {idea.loop for idea in IDEAS.values()} == set(LOOPS)
+    assert {"debugging", "numbers"} <= set(TOPICS)
+
+
+@every_idea
+def test_each_way_of_asking_says_what_it_is_and_is_the_same_twice(key: str) -> None:
+    idea = IDEAS[key]
+    assert idea.ask
+    assert set(idea.prerequisites) <= set(IDEAS) - {key}
+    for kind in idea.ask:
+        one, again = pose(key, kind, "twice"), pose(key, kind, "twice")
+        assert (one.idea, one.kind, one.seed, one.topic, one.loop) == (key, kind, "twice", idea.topic, idea.loop)
+        assert (one.text, one.hints, one.working) == (again.text, again.hints, again.working)
+        assert 0 < one.target_s <= idea.target_s
+        assert len(one.hints) == 3
+        assert one.judge("").status == "unreadable"
+        assert "Answer" in one.text
+
+
+def test_another_process_asks_the_same() -> None:
+    keys = [next(key for key in IDEAS if kind in IDEAS[key].ask) for kind in ("band", "spot", "table", "trace", "scenario", "flash", "chain:car:4")]
+    kinds = ("band", "spot", "table", "trace", "scenario", "flash", "chain:car:4")
+    here = "\n".join(pose(key, kind, "p").text for key, kind in zip(keys, kinds, strict=True))
+    code = f"from threeloops.room.ideas import pose\nprint('\\n'.join(pose(key, kind, 'p').text for key, kind in zip({keys!r}, {kinds!r})))"
+    ended = subprocess.run([sys.executable, "-X", "utf8", "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    assert ended.stdout.rstrip("\n") == here
