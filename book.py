@@ -5,6 +5,9 @@
     python3 book.py 2 | roofline    open at a part, by number (1.2: chapter 1, part 2) or by a word of its title
     python3 book.py drills/kv_cache open a graded drill set
     python3 book.py drill           questions in the terminal; installs only the small packages
+    python3 book.py progress        how you are doing: by topic, by slip, what is due
+    python3 book.py sheet interview one page of numbers or formulas, to print or read
+    python3 book.py quiz TOPIC      a printable quiz with its key, in as many versions as a class needs
     python3 book.py grade PATH      grade your drill set (my/drills/kv_cache), or a class's folder or zip
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
     python3 book.py setup           only install
@@ -32,9 +35,10 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 MARK = VENV / "three-loops.json"  # written last: a set-up that was interrupted has none
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # Linux builds of torch without 2.7 GB of CUDA libraries
 LEVELS = ("drill", "book", "test")  # each contains the one before
+LIGHT = ("drill", "progress", "history", "sheet", "quiz")  # what the small packages are enough for
 DISK_BYTES = {"drill": 3e8, "book": 2.5e9, "test": 2.5e9}
 CUDA_DISK_BYTES = 8e9
-SYSTEM_PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium"}  # program that a test needs -> Debian package
+SYSTEM_PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium", "g++": "g++", "python3-config": "python3-dev"}  # program that a test needs -> Debian package
 
 
 def stop(sentence):
@@ -193,13 +197,13 @@ def main(words):
     check_python()
     with_torch = "--no-torch" not in words
     words = [word for word in words if word != "--no-torch"]
-    verb = words[0] if words and words[0] in ("setup", "test", "drill", "grade", "reset", "-h", "--help") else "open"
+    verb = words[0] if words and words[0] in ("setup", "test", *LIGHT, "grade", "reset", "-h", "--help") else "open"
     if verb in ("-h", "--help"):
         print(__doc__.strip())
         return 0
     python = here()
     if python is None:
-        set_up({"test": "test", "drill": "drill"}.get(verb, "book"), with_torch)
+        set_up("test" if verb == "test" else "drill" if verb in LIGHT else "book", with_torch)
         python = PYTHON
     if verb == "setup":
         print(f"Ready. `{'py' if os.name == 'nt' else 'python3'} book.py` opens the book.")

@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from threeloops.workings.flags import add_calculations
+from threeloops.workings.paper import add_paper
+from threeloops.workings.room import add_room
 
 # Other imports stand inside the functions below: `threeloops kv` must not wait for what `threeloops open` needs.
 # What the library calls a value, and the flag it came from.
 FLAGS = {"part": "--hardware", "size_bytes": "--size", "bytes_per_s_one_way": "--bandwidth", "alpha_s": "--alpha", "launch_overhead_s": "--launch"}
 FLAGS |= {name: "--" + name.replace("_", "-") for name in ("expert_tp", "micro_batch", "micro_batches", "sequence", "tokens", "batch", "ranks", "dtype")}
-FLAGS |= {name: "--" + name for name in ("model", "recipe", "op", "algorithm", "share", "tp", "pp", "dp", "ep", "chunks", "schedule", "kernels", "allocator")}
+FLAGS |= {"origin": "--ceilings"} | {
+    name: "--" + name
+    for name in ("device", "model", "recipe", "op", "algorithm", "share", "tp", "pp", "dp", "ep", "chunks", "schedule", "kernels", "allocator")
+}
 # For a terminal that knows no more than ASCII.
 PLAIN = {
     "×": "x",
@@ -57,32 +62,32 @@ def _doctor(given: argparse.Namespace) -> None:
     print(doctor.report())
 
 
-def _open(given: argparse.Namespace) -> int:
-    from threeloops import desk
+def _record(given: argparse.Namespace) -> None:
+    from threeloops.workings import record
 
-    return desk.open_book(given.part, browser=not given.no_browser, root=desk.book_root())
+    record.run(given)
+
+
+def _open(given: argparse.Namespace) -> int:
+    from threeloops import contents, desk
+
+    return desk.open_book(given.part, browser=not given.no_browser, root=contents.book_root())
 
 
 def _reset(given: argparse.Namespace) -> None:
-    from threeloops import desk
+    from threeloops import contents, desk
 
-    copy, aside = desk.reset(given.part, desk.book_root())
+    copy, aside = desk.reset(given.part, contents.book_root())
     print(f"{copy} is fresh." + (f" The old one is kept as {aside}." if aside else " There was nothing of yours in it to keep."))
 
 
-def _drill(given: argparse.Namespace) -> None:
-    from threeloops.drills import terminal
-
-    terminal.practise(given.topic, seed=given.seed)
-
-
 def _grade(given: argparse.Namespace) -> int:
-    from threeloops import desk
+    from threeloops import contents
     from threeloops.classroom import grade
 
     return grade.grade(
         Path(given.path),
-        root=desk.book_root(),
+        root=contents.book_root(),
         code=given.course,
         roster=Path(given.roster) if given.roster else None,
         work=Path(given.into).resolve() if given.into else None,
@@ -103,6 +108,7 @@ def parser() -> argparse.ArgumentParser:
     sources.add_argument("--catalog", metavar="FILE")
     sources.set_defaults(run=_sources)
     commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(run=_doctor)
+    _record_flags(commands.add_parser("record", help="measure this machine's GPU, or its CPU, into a stamped file that the book replays"))
     opener = commands.add_parser("open", help="open the reader's copy of the book in JupyterLab")
     opener.add_argument("part", nargs="?", help="number (2, 1.2) or a word of a part's title")
     opener.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
@@ -110,10 +116,8 @@ def parser() -> argparse.ArgumentParser:
     reset = commands.add_parser("reset", help="start a part's notebook afresh; the old one is kept aside")
     reset.add_argument("part")
     reset.set_defaults(run=_reset)
-    drill = commands.add_parser("drill", help="questions in the terminal")
-    drill.add_argument("topic", nargs="?", help="a family (kv_cache, …) or a drill's key")
-    drill.add_argument("--seed", help="the same numbers again")
-    drill.set_defaults(run=_drill)
+    add_room(commands)
+    add_paper(commands)
     grade = commands.add_parser("grade", help="grade your own notebook, or a class's, through nbgrader")
     grade.add_argument("path", help="my/drills/kv_cache, or a folder with one folder per student, or a zip of uploads")
     grade.add_argument("--course", metavar="CODE", help="the course code that the students were given (default home)")
@@ -123,6 +127,18 @@ def parser() -> argparse.ArgumentParser:
     grade.add_argument("--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same")
     grade.set_defaults(run=_grade)
     return top
+
+
+def _record_flags(record: argparse.ArgumentParser) -> None:
+    record.add_argument("--quick", action="store_true", help="small sizes, a few seconds, no compiler; such cases have names of their own")
+    record.add_argument("--device", help="cpu or cuda (default: the GPU where torch sees one)")
+    record.add_argument("--part", metavar="KEY", help="the catalogue's key of this hardware, where the name that it reports does not say it")
+    record.add_argument("--note", default="", metavar="WORDS", help='what else bears on the figures, for the stamp: "on battery"')
+    record.add_argument("--into", metavar="FOLDER", help="where to write, and where --table looks too (default my/recorded in the book)")
+    record.add_argument("--table", action="store_true", help="measure nothing: every recorded case beside its prediction")
+    record.add_argument("--ceilings", help="for --table: predict from the datasheet, or from what was measured (default: the datasheet, where there is one)")
+    record.add_argument("--list", action="store_true", help="measure nothing: the names of all cases")
+    record.set_defaults(run=_record)
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-HEADING = re.compile(r"^## (?P<number>[0-9]+|[A-Z]) (?P<title>.+)$")
-NUMBER = r"(?:[1-9][0-9]?|F)\b"
+HEADING = re.compile(r"^## (?P<number>[0-9]+|[A-Z][0-9]?) (?P<title>.+)$")
+NUMBER = r"(?:[1-9][0-9]?|F[0-9]?)\b"
 # "part 4", "Parts 3, 5 and 8"; not "part 2 of the training loop", which is another chapter's.
 MENTION = re.compile(rf"\b(?P<word>[Pp]arts?) (?P<numbers>{NUMBER}(?:(?:, and |, | and | or | to ){NUMBER})*)(?! of (?!this chapter))")
-LINK = re.compile(r"\[(?P<words>[^\]]*?(?P<number>[0-9]+|[A-Z]))\]\(#(?P<anchored>[0-9]+|[A-Z])-[^)\s]*\)")
-HTML_LINK = re.compile(r'<a href="#(?P<anchored>[0-9]+|[A-Z])-[^"]*">(?P<words>[^<]*?(?P<number>[0-9]+|[A-Z]))</a>')
+LINK = re.compile(r"\[(?P<words>[^\]]*?(?P<number>[0-9]+|[A-Z][0-9]?))\]\(#(?P<anchored>[0-9]+|[A-Z][0-9]?)-[^)\s]*\)")
+HTML_LINK = re.compile(r'<a href="#(?P<anchored>[0-9]+|[A-Z][0-9]?)-[^"]*">(?P<words>[^<]*?(?P<number>[0-9]+|[A-Z][0-9]?))</a>')
 # What no mention is looked for in: fences, code, formulas, links and pictures, HTML links, tags.
 LEFT_ALONE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|<a [^>]*>.*?</a>|<[^>\n]*>", re.DOTALL)
 HTML_BLOCK = re.compile(r"\s*</?(details|summary|table|tr|td|div|p|dl|dt|dd|ul|ol|li)\b")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.test_browser import CELL, ERROR_OUTPUT, Reader
-from threeloops import desk
+from threeloops import contents
 
 PART = "loops"
 LOAD, PREDICTION, MAP = "loops-load", "loops-system-prediction", "loops-system-map"
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(600)
 def reader(open_at: Callable[[str | None], Door], look: Callable[[str], Sight]) -> Reader:
     """The part, with the map's cell run."""
     door = open_at(PART)
-    place = desk.find_place(PART, door.root)
+    place = contents.find_place(PART, door.root)
     sight = look(door.page)
     sight.page.wait_for_selector(CELL, timeout=60_000)
     copy = door.root / "my" / place.notebook

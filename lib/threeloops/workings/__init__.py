@@ -4,4 +4,7 @@ working         inputs, formulas with the numbers put in, results, assumptions, 
 roofline, memory, allreduce, kv     one calculation each
 flags           the flags of these, and from flags to a calculation
 sources         the audit list of the catalogue
+record          measure this machine, and hold the predictions against it
+room            the interview room: drill, progress, history
+paper           sheets and quizzes
 """

@@ -1,0 +1,118 @@
+"""A quiz on paper: question sheets without a trace of an answer, and one key for all of them. Plain text, or HTML to print."""
+
+import html
+from collections.abc import Sequence
+
+from threeloops import units
+from threeloops.drills.posed import wrapped
+from threeloops.paper import quiz as quizzes
+from threeloops.paper.quiz import Asked, Quiz, Version
+
+HOW = "Show the formula, the numbers put in, and the result with its unit. No devices."
+HOW_LETTERS = "Write the letters. No devices."
+KEY_NOTE = "For whoever marks. A wrong answer that stands under “would have written” is told the sentence beside it."
+STYLE = """
+@page { margin: 18mm 16mm }
+body { font: 11pt/1.4 Georgia, "Times New Roman", serif; max-width: 46em; margin: 0 auto; padding: 1em; color: #000; background: #fff }
+section.version + section.version { break-before: page; border-top: 1px solid #555; margin-top: 2em }
+h1 { font-size: 15pt; margin: 1em 0 .2em } h2 { font-size: 12pt; margin: 1.2em 0 .2em }
+.question { break-inside: avoid } .asked, .working { white-space: pre-line; margin: .2em 0 } .working { font-family: monospace; font-size: 9pt }
+.who { margin: .4em 0 1em } .space { height: 7em; border-bottom: 1px solid #555 } .id { font-size: 9pt; color: #333; margin: .2em 0 }
+table { border-collapse: collapse; font-size: 9pt } th, td { text-align: left; vertical-align: top; padding: .15em .8em .15em 0; border-top: 1px solid #999 }
+@media print { section.version + section.version { border-top: 0; margin-top: 0 } body { padding: 0 } }
+""".strip()
+
+
+def identity(asked: Asked) -> str:
+    """What the question was made from."""
+    return f"{asked.idea} · seed {asked.seed}"
+
+
+def _head(quiz: Quiz, version: Version) -> str:
+    return f"{quiz.title} · version {version.number} of {quiz.versions}"
+
+
+def _minutes(version: Version) -> str:
+    return units.counted(max(1, round(sum(asked.question.target_s for asked in version.questions) / units.minute)), "minute")
+
+
+def _how(quiz: Quiz, version: Version) -> str:
+    asked = units.counted(len(version.questions), "question")
+    return f"{asked}, {_minutes(version)} for somebody fluent. {HOW if quiz.kind == 'number' else HOW_LETTERS}"
+
+
+# --- text ------------------------------------------------------------------------------------------------------------------------------------
+
+
+def text_sheet(quiz: Quiz, version: Version) -> str:
+    """One version to print from a terminal."""
+    rows = [_head(quiz, version), "Name: ________________________   Id: ____________", wrapped(_how(quiz, version))]
+    for place, asked in enumerate(version.questions, start=1):
+        rows += ["", f"{place}. {asked.question.title}", wrapped(asked.question.text), "", "Answer: ________________________", f"[{identity(asked)}]"]
+    return "\n".join(rows) + "\n"
+
+
+def text_key(quiz: Quiz, versions: Sequence[Version]) -> str:
+    """The key to all versions."""
+    rows = [f"{quiz.title} · KEY", wrapped(KEY_NOTE), f"Quiz seed: {quiz.seed}"]
+    for version in versions:
+        rows += ["", f"Version {version.number}"]
+        for place, asked in enumerate(version.questions, start=1):
+            rows += ["", f"{place}. {asked.question.title} [{identity(asked)}]", f"Right: {_right(asked)}", asked.question.working]
+            rows += [wrapped(f"  would have written {wrong}: {story}") for wrong, story in quizzes.slips(asked)]
+    return "\n".join(rows) + "\n"
+
+
+def _right(asked: Asked) -> str:
+    span = quizzes.accepted(asked)
+    return quizzes.answer(asked) + (f"; from {span} counts" if span else "")
+
+
+# --- HTML ------------------------------------------------------------------------------------------------------------------------------------
+
+
+def page(title: str, body: str, style: str) -> str:
+    """A self-contained page."""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+        f"<style>\n{style}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def html_sheets(quiz: Quiz, versions: Sequence[Version]) -> str:
+    """All versions in one file, each beginning on a page of its own."""
+    return page(quiz.title, "\n".join(_html_sheet(quiz, version) for version in versions), STYLE)
+
+
+def _html_sheet(quiz: Quiz, version: Version) -> str:
+    rows = [f'<section class="version" id="version-{version.number}">', f"<h1>{html.escape(_head(quiz, version))}</h1>"]
+    rows += ['<p class="who">Name: ______________________________ Id: ________________</p>', f"<p>{html.escape(_how(quiz, version))}</p>"]
+    for place, asked in enumerate(version.questions, start=1):
+        rows += [
+            f'<div class="question"><h2>{place}. {html.escape(asked.question.title)}</h2>',
+            f'<p class="asked">{html.escape(asked.question.text)}</p>',
+            '<p class="space">Answer:</p>',
+            f'<p class="id">{html.escape(identity(asked))}</p></div>',
+        ]
+    return "\n".join([*rows, "</section>"])
+
+
+def html_key(quiz: Quiz, versions: Sequence[Version]) -> str:
+    """The key to all versions, in a file of its own."""
+    rows = [f"<p>{html.escape(KEY_NOTE)} Quiz seed: {html.escape(quiz.seed)}</p>"]
+    for version in versions:
+        rows += [f'<section class="version"><h1>{html.escape(_head(quiz, version))} · KEY</h1>']
+        rows += [_html_key_entry(place, asked) for place, asked in enumerate(version.questions, start=1)]
+        rows += ["</section>"]
+    return page(f"{quiz.title} · KEY", "\n".join(rows), STYLE)
+
+
+def _html_key_entry(place: int, asked: Asked) -> str:
+    rows = [
+        f'<div class="question"><h2>{place}. {html.escape(asked.question.title)}: {html.escape(_right(asked))}</h2>',
+        f'<p class="working">{html.escape(asked.question.working)}</p>',
+    ]
+    wrong = [f"<tr><td>{html.escape(number)}</td><td>{html.escape(story)}</td></tr>" for number, story in quizzes.slips(asked)]
+    if wrong:
+        rows += ["<table><thead><tr><th>would have written</th><th>tell them</th></tr></thead><tbody>", *wrong, "</tbody></table>"]
+    return "\n".join([*rows, f'<p class="id">{html.escape(identity(asked))}</p></div>'])

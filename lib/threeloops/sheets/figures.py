@@ -1,0 +1,206 @@
+"""Every figure of the interview sheet, by name: its words ask for {kv_token}, and what stands there was computed when the sheet was made."""
+
+import dataclasses
+import functools
+
+from threeloops import (
+    attention_io,
+    collectives,
+    fusion,
+    in_flight,
+    kv_allocators,
+    kv_cache,
+    latency_budget,
+    launches,
+    memory,
+    model_catalogue,
+    model_flops,
+    number_formats,
+    roofline,
+    scaling,
+    speculative,
+    traffic,
+    units,
+)
+from threeloops.activations import per_layer
+from threeloops.block_formats import BlockFormat
+from threeloops.dtypes import bytes_per_element
+from threeloops.hardware import part
+from threeloops.memory import ParameterBuckets
+from threeloops.models import Attention
+from threeloops.parameters import model_parameters
+
+H100, A100 = "h100-sxm5", "a100-sxm4-80gb"
+OLD, NEW = "llama-2-7b", "llama-3-8b"  # without and with grouped-query attention
+TOKENS, GPUS, GROUP, BLOCK = 8192, 8, 128, 16
+KERNELS, LAUNCH_S = 50, 10 * units.us  # per layer, and the host's work for one: the interview's round numbers
+GRADIENT_BYTES = 14 * units.GB  # what people say for 7 billion parameters in two bytes
+ACCEPTED, DRAFTED, DRAFT_COST = 0.8, 5, 0.05
+STAGES, MICRO_BATCHES = 4, 16
+SHARES = {"waiting": 0.3, "exposed": 0.2, "launching": 0.15, "attention": 0.1}
+SPEED_KM_H, FRAME_S = 120, 33 * units.ms
+BF16 = bytes_per_element("bf16")
+
+
+@functools.cache
+def values() -> dict[str, str]:
+    """Name -> figure as it is printed."""
+    return {**_machines(), **_memory(), **_attention(), **_training(), **_serving(), **_shares(), **_givens()}
+
+
+def _bytes(value: float, base: int) -> str:
+    return units.fmt_bytes(value, base=base)
+
+
+def _times(value: float) -> str:
+    return f"{value:.3g}×"
+
+
+def _givens() -> dict[str, str]:
+    """What the questions take for granted."""
+    return {
+        "tokens": f"{TOKENS:,}",
+        "gpus": f"{GPUS}",
+        "group": f"{GROUP}",
+        "block": f"{BLOCK}",
+        "kernels": f"{KERNELS}",
+        "launch": units.fmt_seconds(LAUNCH_S),
+        "gradients": _bytes(GRADIENT_BYTES, 10),
+        "accepted": units.fmt_percent(ACCEPTED),
+        "drafted": f"{DRAFTED}",
+        "draft_cost": units.fmt_percent(DRAFT_COST),
+        "stages": f"{STAGES}",
+        "micro_batches": f"{MICRO_BATCHES}",
+        "speed": f"{SPEED_KM_H}",
+        "frame": units.fmt_seconds(FRAME_S),
+        **{name: units.fmt_percent(share) for name, share in SHARES.items()},
+    }
+
+
+def _machines() -> dict[str, str]:
+    h100, a100 = part(H100), part(A100)
+    peak, bandwidth = h100.peak_flops_per_s("bf16"), h100["memory_bytes_per_s"]
+    seconds = {
+        key: collectives.collective_time(
+            op="all-reduce", algorithm="ring", size_bytes=GRADIENT_BYTES, ranks=GPUS, alpha_s=0.0, bytes_per_s_one_way=part(key)["bytes_per_s_one_way"]
+        )
+        for key in ("nvlink-3", "nvlink-4", "infiniband-ndr")
+    }
+    return {
+        "peak": units.fmt_si(peak, "FLOP/s"),
+        "generation": _times(peak / a100.peak_flops_per_s("bf16")),
+        "bandwidth": units.fmt_si(bandwidth, "B/s"),
+        "ridge": units.fmt(roofline.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=bandwidth), "FLOP/B"),
+        "bf16_speed": _times(peak / h100.peak_flops_per_s("tf32")),
+        "int8_speed": _times(h100.peak_flops_per_s("int8") / peak),
+        "nvlink_a100": units.fmt_si(part("nvlink-3")["bytes_per_s_one_way"], "B/s"),
+        "nvlink_a100_printed": units.fmt_si(part("nvlink-3")["advertised_bytes_per_s"], "B/s"),
+        "nvlink_h100": units.fmt_si(part("nvlink-4")["bytes_per_s_one_way"], "B/s"),
+        "nvlink_h100_printed": units.fmt_si(part("nvlink-4")["advertised_bytes_per_s"], "B/s"),
+        "infiniband": units.fmt_si(part("infiniband-ndr")["bytes_per_s_one_way"], "B/s"),
+        "infiniband_bits": units.fmt_si(part("infiniband-ndr")["bytes_per_s_one_way"] * units.BITS_PER_BYTE, "bit/s"),
+        "pcie": units.fmt_si(part("pcie-5-x16")["bytes_per_s_one_way"], "B/s"),
+        "nvlink_over_pcie": _times(part("nvlink-4")["bytes_per_s_one_way"] / part("pcie-5-x16")["bytes_per_s_one_way"]),
+        "ring_sent": _bytes(seconds["nvlink-4"].sent_bytes_per_rank, 10),
+        "ring_a100": units.fmt_seconds(seconds["nvlink-3"].bandwidth_s),
+        "ring_h100": units.fmt_seconds(seconds["nvlink-4"].bandwidth_s),
+        "ring_network": units.fmt_seconds(seconds["infiniband-ndr"].bandwidth_s),
+        "network_slower": _times(seconds["infiniband-ndr"].bandwidth_s / seconds["nvlink-4"].bandwidth_s),
+        "launching_s": units.fmt_seconds(KERNELS * LAUNCH_S),
+        "hidden_bytes": _bytes(launches.break_even_bytes(issue_s=LAUNCH_S, bytes_per_s=bandwidth), 10),
+        "metres": f"{latency_budget.distance_m(speed_m_per_s=SPEED_KM_H * units.km / units.hour, seconds=FRAME_S):.2g} m",
+    }
+
+
+def _memory() -> dict[str, str]:
+    count = model_parameters(model_catalogue.model(OLD)).total
+    buckets = ParameterBuckets(split_matrices=count)
+    states = {
+        (recipe, stage): memory.model_states(parameters=buckets, recipe=recipe, zero_stage=stage, dp=GPUS, tp=1, pp=1).total_bytes
+        for recipe, stage in (("zero-paper", 0), ("zero-paper", 3), ("fp32", 0))
+    }
+    sent = [
+        traffic.data_parallel_traffic(stage=stage, num_parameters=count, dp=GPUS, bytes_per_gradient=BF16, bytes_per_parameter=BF16).total_bytes
+        for stage in (0, 3)
+    ]
+    int4 = BlockFormat(name="INT4", element=number_formats.E2M1, block=GROUP, scale=number_formats.FP16)  # as many bits per element as INT4
+    return {
+        "states": f"{states['zero-paper', 0] / count:g} bytes",
+        "states_fp32": f"{states['fp32', 0] / count:g}",
+        "states_model": _bytes(states["zero-paper", 0], 10),
+        "states_shared": _bytes(states["zero-paper", 3], 10),
+        "sharding_traffic": _times(sent[1] / sent[0]),
+        "int8_smaller": _times(BF16 / bytes_per_element("int8")),
+        "int8_fp32": _times(bytes_per_element("fp32") / bytes_per_element("int8")),
+        "int4_bits": f"{int4.bits_per_element:.4g}",
+        "int4_smaller": _times(number_formats.BF16.bits / int4.bits_per_element),
+        "int4_fp32": _times(number_formats.FP32.bits / int4.bits_per_element),
+    }
+
+
+def _attention() -> dict[str, str]:
+    old = model_catalogue.model(OLD)
+    head = old.groups[0][0].attention.head_dim if isinstance(old.groups[0][0].attention, Attention) else 0
+    one = {"batch": 1, "num_heads": 1, "query_tokens": TOKENS}
+    return {
+        "scores": _bytes(attention_io.score_matrix_bytes(context_tokens=TOKENS, bytes_per_element=BF16, **one), 2),
+        "statistics": _bytes(attention_io.row_statistics_bytes(**one), 2),
+        "head_dim": f"{head}",
+        "attention_output": _bytes(TOKENS * head * BF16, 2),
+    }
+
+
+def _training() -> dict[str, str]:
+    model = model_catalogue.model(OLD)
+    layer = model.groups[0][0]
+    work = model_flops.training_flops(model, batch=1, sequence=TOKENS, causal="half", recompute="full")
+    again = (work.model + work.recomputed) / work.model
+    kept = {
+        recompute: per_layer(
+            layer, hidden=model.hidden, sequence=TOKENS, micro_batch=1, element_bytes=2, kernels="fused", dropout=False, recompute=recompute
+        ).total_bytes
+        for recompute in ("none", "full")
+    }
+    chain = [fusion.Step("one", ("in",)), fusion.Step("two", ("one",)), fusion.Step("three", ("two",))]
+    sizes = dict.fromkeys(("in", "one", "two", "three"), 1.0)
+    saved = fusion.separate_bytes(chain, sizes=sizes) / fusion.fused_bytes(chain, sizes=sizes, needed=("three",))
+    halves = traffic.tensor_parallel_traffic(
+        tokens=TOKENS, hidden=model.hidden, num_layers=1, tp=GPUS, bytes_per_element=BF16, sequence_parallel=False, regather_input=False
+    )
+    return {
+        "again": _times(again),
+        "again_speed": _times(1 / again),
+        "kept": _bytes(kept["none"], 2),
+        "kept_full": _bytes(kept["full"], 2),
+        "fused": _times(saved),
+        "tensor_sent": _bytes(halves.total_bytes, 10),
+        "in_flight": f"{in_flight.micro_batches_in_flight(schedule='1f1b', stage=0, pp=STAGES, micro_batches=MICRO_BATCHES):g}",
+        "six": f"{model_flops.six_n_d(parameters=1, tokens=1):g}",
+    }
+
+
+def _serving() -> dict[str, str]:
+    old, new = model_catalogue.model(OLD), model_catalogue.model(NEW)
+    attention = new.groups[0][0].attention
+    assert isinstance(attention, Attention)
+    every = dataclasses.replace(attention, num_kv_heads=attention.num_heads)
+    token = {key: kv_cache.bytes_per_token(model, bytes_per_element=BF16) for key, model in ((OLD, old), (NEW, new))}
+    shared = kv_cache.layer_bytes_per_token(every, bytes_per_element=BF16) / kv_cache.layer_bytes_per_token(attention, bytes_per_element=BF16)
+    paged = kv_allocators.by_name("vllm-paged", block_tokens=BLOCK)
+    spare = kv_cache.reserved_bytes(new, tokens=TOKENS + 1, bytes_per_element=BF16, allocator=paged) - (TOKENS + 1) * token[NEW]
+    return {
+        "kv_token": _bytes(token[OLD], 2),
+        "kv_context": _bytes(kv_cache.request_bytes(old, tokens=TOKENS, bytes_per_element=BF16), 10),
+        "kv_token_new": _bytes(token[NEW], 2),
+        "kv_shared": _times(shared),
+        "spare": _bytes(spare, 2),
+        "weights": _bytes(model_parameters(new).total * BF16, 10),
+        "token_floor": units.fmt_seconds(model_parameters(new).total * BF16 / part(H100)["memory_bytes_per_s"]),
+        "checked": f"{speculative.tokens_per_check(accepted_share=ACCEPTED, drafted=DRAFTED):.2f}",
+        "drafting": _times(speculative.speedup(accepted_share=ACCEPTED, drafted=DRAFTED, draft_cost=DRAFT_COST)),
+    }
+
+
+def _shares() -> dict[str, str]:
+    """The most that removing a share of the time can win."""
+    return {f"{name}_at_most": _times(scaling.amdahl_limit(accelerated_share=share)) for name, share in SHARES.items()}

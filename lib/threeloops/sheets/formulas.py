@@ -1,0 +1,117 @@
+"""The page of formulas of each loop: what the library computes with, and drills worked once with the numbers of one draw."""
+
+from collections.abc import Callable
+from typing import Any
+
+from threeloops import (
+    attention_io,
+    block_formats,
+    collectives,
+    gemm_tiles,
+    kv_cache,
+    latency_budget,
+    latency_hiding,
+    launches,
+    memory,
+    model_flops,
+    queueing,
+    roofline,
+    scaling,
+    serving,
+    speculative,
+    traffic,
+)
+from threeloops.drills.bank import DRILLS
+from threeloops.drills.drill import seeded
+from threeloops.sheets.layout import Page, Table
+from threeloops.sheets.stated import stated
+
+Formula = Callable[..., Any]
+FORMULAS: dict[str, tuple[Formula, ...]] = {
+    "inner": (
+        roofline.ridge_point,
+        roofline.attainable_flops_per_s,
+        roofline.time,
+        gemm_tiles.tile_intensity,
+        gemm_tiles.quantisation,
+        latency_hiding.bytes_in_flight,
+        attention_io.score_matrix_bytes,
+        attention_io.row_statistics_bytes,
+        launches.queued_s,
+        block_formats.stored_bytes,
+        scaling.amdahl_speedup,
+        scaling.amdahl_limit,
+    ),
+    "training": (
+        model_flops.six_n_d,
+        model_flops.training_flops,
+        model_flops.utilization,
+        memory.model_states,
+        collectives.bus_factor,
+        collectives.hierarchical_all_reduce,
+        traffic.tensor_parallel_traffic,
+        scaling.scaled_speedup,
+        scaling.efficiency,
+    ),
+    "product": (
+        kv_cache.layer_bytes_per_token,
+        serving.largest_batch,
+        serving.prefill_s,
+        serving.decode_step_s,
+        serving.request_s,
+        serving.tpot_s,
+        serving.in_flight,
+        serving.replicas,
+        serving.dollars_per_million_tokens,
+        serving.prefilled_tokens,
+        queueing.mm1_wait_s,
+        queueing.mg1_wait_s,
+        speculative.tokens_per_check,
+        speculative.speedup,
+    ),
+    "driving": (
+        latency_budget.distance_m,
+        latency_budget.stopping_distance_m,
+        latency_budget.highest_speed_m_per_s,
+        latency_budget.camera_bytes_per_s,
+        latency_budget.pipeline_latency_s,
+        latency_budget.pipeline_frames_per_s,
+        latency_budget.oldest_picture_s,
+        latency_budget.speedup_needed,
+        latency_budget.any_late_share,
+    ),
+}
+WORKED = {
+    "inner": ("roofline-gemm-intensity", "gpu-waves", "attention-kept-statistics", "amdahl-one-part"),
+    "training": ("memory-zero-1", "ring-time", "two-level-all-reduce"),
+    "product": ("kv-bytes-per-token", "kv-paged-blocks", "kv-scales", "kv-largest-batch"),
+    "driving": ("latency-stopping-distance", "latency-camera-bandwidth", "latency-oldest-picture", "latency-any-late"),
+}
+INTRO = "Say each aloud with its assumption: the assumption is what an interviewer asks about next. Base units inside: bytes, seconds, FLOP, metres."
+
+
+def page(loop: str) -> Page:
+    """The formulas of one loop."""
+    found = [stated(function) for function in FORMULAS[loop]]
+    sources = list(dict.fromkeys(one.source for one in found if one.source))
+    table = Table(
+        title="",
+        head=("what", "formula", "assumes", "source"),
+        rows=tuple((one.says, one.formula, one.assumes or "–", f"[{sources.index(one.source) + 1}]" if one.source else "–") for one in found),
+    )
+    return Page(
+        title=f"Formulas of the {loop} loop" if loop != "driving" else "Formulas of driving",
+        intro=INTRO,
+        tables=(table, worked(loop)),
+        sources=tuple(f"[{number}] {source}" for number, source in enumerate(sources, start=1)),
+    )
+
+
+def worked(loop: str) -> Table:
+    """Some drills of the loop with the numbers of one draw put in."""
+    rows = []
+    for key in WORKED[loop]:
+        drill = DRILLS[key]
+        derivation = drill.derive(drill.draw(seeded("sheet", key)))
+        rows.append((drill.title, derivation.formula, f"{derivation.substitution} = {drill.shown(derivation.value)}"))
+    return Table(title="Worked once", head=("drill", "formula", "with numbers"), rows=tuple(rows))

@@ -1,0 +1,102 @@
+"""A page of tables: the same content as plain lines for a terminal and as HTML to print.
+
+>>> print(as_text(Page(title="Bytes", intro="Two.", tables=(Table(title="", head=("format", "bytes"), rows=(("bf16", "2"),)),))))
+Bytes
+=====
+Two.
+<BLANKLINE>
+format  bytes
+bf16    2
+"""
+
+import html
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH = 118  # characters of a wide terminal, and of a landscape page
+NARROWEST = 16  # characters that a wrapped column keeps
+STYLE = """
+@page { size: A4 landscape; margin: 8mm }
+body { font: 7.9pt/1.18 "Helvetica Neue", Arial, sans-serif; color: #000; background: #fff; margin: 0 auto; max-width: 278mm }
+section { break-after: page } section:last-child { break-after: auto }
+h1 { font-size: 13pt; margin: 0 0 2pt } h2 { font-size: 9.5pt; margin: 5pt 0 1pt } p { margin: 1pt 0 }
+table { border-collapse: collapse; width: 100% } th, td { text-align: left; vertical-align: top; padding: .6pt 6pt .6pt 0; border-top: .4pt solid #888 }
+thead th { border-top: 0 } section > .sources { font-size: 6.4pt; margin-top: 4pt } pre { font: 8pt/1.25 monospace; margin: 2pt 0; white-space: pre-wrap }
+@media screen { body { padding: 1em } }
+""".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under a head, the last column wrapped where a line is too narrow."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One printed page."""
+
+    title: str
+    intro: str
+    tables: tuple[Table, ...] = ()
+    listing: str = ""  # code, as it stands
+    sources: tuple[str, ...] = ()
+
+
+def as_text(page: Page) -> str:
+    """For a terminal."""
+    parts = ["\n".join([page.title, "=" * len(page.title), *_filled(page.intro)])]
+    parts += ["\n".join(_text_table(table)) for table in page.tables]
+    parts += [page.listing.rstrip()] if page.listing else []
+    parts += ["\n".join(["Sources", *(line for source in page.sources for line in _filled(source, hang="  "))])] if page.sources else []
+    return "\n\n".join(parts)
+
+
+def as_html(title: str, pages: Sequence[Page]) -> str:
+    """One self-contained file, a printed page for each."""
+    body = "\n".join(_html_page(page) for page in pages)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _filled(text: str, *, hang: str = "") -> list[str]:
+    return [line for paragraph in text.splitlines() for line in textwrap.wrap(paragraph, WIDTH, subsequent_indent=hang) or [""]]
+
+
+def _text_table(table: Table) -> list[str]:
+    """Columns as wide as they need, the widest ones narrowed and wrapped until a line fits."""
+    rows = [table.head, *table.rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(table.head))]
+    while sum(widths) + 2 * (len(widths) - 1) > WIDTH and max(widths) > NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    lines = [table.title] if table.title else []
+    for row in rows:
+        cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
+        for deep in range(max(map(len, cells))):
+            placed = [(cell[deep] if deep < len(cell) else "").ljust(width) for cell, width in zip(cells, widths, strict=True)]
+            lines.append("  ".join(placed).rstrip())
+    return lines + (_filled(table.note) if table.note else [])
+
+
+def _html_page(page: Page) -> str:
+    rows = ["<section>", f"<h1>{html.escape(page.title)}</h1>"]
+    rows += [f"<p>{html.escape(paragraph)}</p>" for paragraph in page.intro.splitlines() if paragraph]
+    for table in page.tables:
+        rows += [f"<h2>{html.escape(table.title)}</h2>"] if table.title else []
+        rows += ["<table><thead>" + _cells(table.head, "th") + "</thead><tbody>", *(_cells(row, "td") for row in table.rows), "</tbody></table>"]
+        rows += [f"<p>{html.escape(table.note)}</p>"] if table.note else []
+    rows += [f"<pre>{html.escape(page.listing)}</pre>"] if page.listing else []
+    rows += [f'<p class="sources">Sources: {html.escape(" · ".join(page.sources))}</p>'] if page.sources else []
+    return "\n".join([*rows, "</section>"])
+
+
+def _cells(row: Sequence[str], tag: str) -> str:
+    scope = ' scope="col"' if tag == "th" else ""
+    return "<tr>" + "".join(f"<{tag}{scope}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
