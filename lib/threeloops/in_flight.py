@@ -8,18 +8,20 @@ Source: Narayanan et al., 2021, arXiv:2104.04473, section 2.2; Huang et al., 201
 
 from threeloops import checks
 
-SCHEDULES = ("gpipe", "1f1b", "interleaved")
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "dualpipe")
 
 
 def micro_batches_in_flight(*, schedule: str, stage: int, pp: int, micro_batches: int, chunks: int = 1) -> float:
     """Micro-batches whose activations one stage holds at its peak, each over all of the stage's layers.
 
     Formula:  GPipe: m; 1F1B: min(m, p - i); interleaved: min(v*m, v*p + p - 1 - 2i) / v, on stage 0 p * (1 + (p-1)/(p*v)) once v*m is large
-              (m micro_batches, p pp, i stage from 0, v chunks per stage)
+              ZB-H1: min(m, p); ZB-H2: min(m, 2p - 1); DualPipe: p + 1 (m micro_batches, p pp, i stage from 0, v chunks per stage)
     Units:    may be a fraction: an interleaved stage runs a micro-batch through one chunk (1/v of its layers) at a time
-    Assumes:  interleaved warms up as in Megatron-LM, which starts more micro-batches than need be and so hides communication
+    Assumes:  interleaved warms up as in Megatron-LM, which starts more micro-batches than need be and so hides communication; zero-bubble
+              schedules keep all of a micro-batch's activations until its weight gradients are done
     Raises:   ValueError for an unknown schedule, a stage outside the pipeline, chunks without interleaving, or interleaving that pp does not fit
-    Source:   Narayanan et al., 2021, arXiv:2104.04473, section 2.2; Korthikanti et al., 2022, arXiv:2205.05198, section 4.2.3 (interleaved)
+    Source:   Narayanan et al., 2021, arXiv:2104.04473, section 2.2; Korthikanti et al., 2022, arXiv:2205.05198, section 4.2.3 (interleaved);
+              Qi et al., 2023, arXiv:2401.10241, section 2 (zero bubble); DeepSeek-AI, 2024, arXiv:2412.19437, table 2 (DualPipe)
 
     >>> [micro_batches_in_flight(schedule="1f1b", stage=i, pp=5, micro_batches=40) for i in range(5)]
     [5, 4, 3, 2, 1]
@@ -37,6 +39,8 @@ def micro_batches_in_flight(*, schedule: str, stage: int, pp: int, micro_batches
         return micro_batches
     if schedule == "1f1b":
         return min(micro_batches, pp - stage)
+    if schedule != "interleaved":
+        return min(micro_batches, {"zb-h1": pp, "zb-h2": 2 * pp - 1, "dualpipe": pp + 1}[schedule])
     checks.divides(part="pp", part_value=pp, whole="micro_batches", whole_value=micro_batches)
     if chunks == 1:
         raise ValueError("chunks=1 with schedule='interleaved' is 1F1B; try chunks of 2 or more, or schedule='1f1b'")
