@@ -142,6 +142,11 @@ class History:
         taken |= {attempt.position for attempt, _ in self._waiting if attempt.session == session}
         return next(place for place in range(len(taken) + 1) if place not in taken)
 
+    def score(self, session: str) -> tuple[int, int]:
+        """(right, answered) of a session so far, in whichever door."""
+        statuses = [row[0] for row in self._rows("select status from attempts where session = ?", session)]
+        return statuses.count("right"), statuses.count("right") + statuses.count("wrong")
+
     def shown(self, session: str, position: int) -> float:
         """When the question was first put (Unix time): now, unless a killed process or another window put it before."""
         with self._writing():

@@ -93,7 +93,7 @@ def in_words(report: Progress) -> str:
     for topic in report.topics:
         pace = f"{topic.pace:.2f}×" if topic.pace is not None else "–"
         lines.append(f"{topic.topic:<18} {topic.right:>4} of {topic.answered:<3}{pace:>6} {topic.known:>3} of {topic.ideas:<2}  {topic.readiness}")
-    lines.append("Pace: median time of right answers over the time allowed. Ready: four of the last five right, unaided and in time.")
+    lines.append("Pace: median time of right answers over the time allowed. Ready: eight of the last ten right, unaided and in time.")
     if report.slips:
         lines += ["", "Slips you make most:", *(f"  {units.counted(times, 'time')}: {slip} ({_title(idea)})" for idea, slip, times in report.slips)]
     lines += ["", f"{units.counted(report.due_now, 'idea')} due now, {report.due_week} within a week. `threeloops drill --mode today` asks them."]

@@ -49,7 +49,7 @@ class Session:
         self._monotonic, self._wall = monotonic, wall
         self._started_s = record.started_s
         self.position = history.position(name)
-        self.right = self.asked = 0
+        self.right, self.asked = history.score(name)
         self._put()
 
     @classmethod

@@ -46,11 +46,27 @@ const followLinks = (app) => {
   });
 };
 
+// Who asks so (the interview room does) gets another notebook of the book opened beside this one, at a heading.
+const openBeside = (app) => {
+  window.addEventListener("threeloops:open", async (event) => {
+    event.preventDefault(); // so the asker knows that it is done here
+    const { path, heading } = event.detail;
+    const document = await app.commands.execute("docmanager:open", { path });
+    if (!document?.content?.setFragment) return;
+    await document.context.ready;
+    await document.revealed;
+    for (const drawn_ms of [0, 150, 600]) { // cells that are drawn on arrival move it
+      await new Promise((drawn) => setTimeout(drawn, drawn_ms));
+      await document.content.setFragment(`#heading=${heading}`);
+    }
+  });
+};
+
 const plugin = {
   id: "threeloops:open-at",
   description: "Opens a notebook at the cell in the address, with the contents panel shown.",
   autoStart: true,
-  activate: (app) => { followLinks(app); show(app).catch((error) => console.error("threeloops:open-at", error)); },
+  activate: (app) => { followLinks(app); openBeside(app); show(app).catch((error) => console.error("threeloops:open-at", error)); },
 };
 
 window._JUPYTERLAB = window._JUPYTERLAB || {};

@@ -1,0 +1,219 @@
+"""How quick the interview room is. Prints medians and 95th percentiles; fails on nothing.
+
+python tests/bench/room.py             the terminal, the engine, the page of progress, and the notebook in a real browser
+python tests/bench/room.py terminal    only that (or engine, progress, notebook)
+
+What is meant to hold: the next question on the screen within 100 ms of the last answer (95th percentile, both doors), progress over 10,000 attempts in about
+300 ms. The minute from a clone to the first question is mostly the download of packages; what this prints of it is what is left when they are there.
+"""
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from threeloops.room import progress
+from threeloops.room.history import Ask, Attempt, History
+from threeloops.room.ideas import IDEAS
+from threeloops.widgets import interview
+
+QUESTIONS, STARTS, ATTEMPTS = 100, 10, 10_000
+
+
+def told(what: str, samples: Sequence[float]) -> None:
+    ordered = sorted(samples)
+    print(
+        f"{what:58} median {statistics.median(ordered) * 1e3:6.0f} ms   p95 {ordered[int(0.95 * (len(ordered) - 1))] * 1e3:6.0f} ms   of {len(ordered)}",
+        flush=True,
+    )
+
+
+def timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def plan() -> list[Ask]:
+    """So many questions, every kind among them."""
+    rng = random.Random("bench")
+    ideas = [rng.choice(list(IDEAS.values())) for _ in range(QUESTIONS)]
+    return [Ask(idea=idea.key, kind=rng.choice(list(idea.ask)), seed=f"bench-{place}") for place, idea in enumerate(ideas)]
+
+
+# --- the light door --------------------------------------------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """`threeloops drill` on two pipes."""
+
+    def __init__(self, *words: str) -> None:
+        command = [sys.executable, "-m", "threeloops.cli", "drill", *words]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"PYTHONIOENCODING": "utf-8"})
+
+    def until_asked(self) -> str:
+        """What is printed until the prompt."""
+        assert self.process.stdout is not None
+        seen = b""
+        while not seen.endswith(b"\n> ") and (more := os.read(self.process.stdout.fileno(), 65536)):
+            seen += more
+        return seen.decode()
+
+    def say(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+
+def terminal(folder: Path) -> None:
+    starts = []
+    for number in range(STARTS):
+        begun = time.perf_counter()
+        door = Terminal("--mode", "sprint", "--history", str(folder / f"start-{number}.sqlite3"))
+        door.until_asked()
+        starts.append(time.perf_counter() - begun)
+        door.say("quit")
+        door.process.wait()
+    told("terminal: `threeloops drill` to its first question", starts)
+    History(folder / "terminal.sqlite3").begin("sprint", {"extra": 1.0}, plan())
+    door, samples = Terminal("--continue", "--history", str(folder / "terminal.sqlite3")), []
+    door.until_asked()
+    for place in range(1, QUESTIONS):
+        for answer in ("1 GB", "A", "A B", "1", "skip"):  # whatever the question wants; what it cannot read it asks again at once
+            begun = time.perf_counter()
+            door.say(answer)
+            if f"\n[{place + 1} of {QUESTIONS}]" in door.until_asked():
+                break
+        samples.append(time.perf_counter() - begun)
+    door.say("quit")
+    door.process.wait()
+    assert len(History(folder / "terminal.sqlite3").attempts()) == QUESTIONS - 1
+    told("terminal: answer to verdict and next question", samples)
+
+
+# --- the engine, as both doors use it --------------------------------------------------------------------------------------------------------
+
+
+def engine(folder: Path) -> None:
+    room = interview.room(folder / "engine.sqlite3")
+    room.history.begin("sprint", {"extra": 1.0}, plan())
+    told("notebook: its cell, without the browser", [timed(lambda: interview.room(folder / "engine.sqlite3"))])
+    room.act({"do": "continue"})
+    judged, following = [], []
+    for _ in range(QUESTIONS - 1):
+        judged.append(timed(lambda: room.act({"do": "give up"})))
+        following.append(timed(lambda: room.act({"do": "next"})))
+    told("notebook's kernel: answer to verdict", judged)
+    told("notebook's kernel: next to the next question", following)
+
+
+def page_of_progress(folder: Path) -> None:
+    rng, history, ideas = random.Random("bench"), History(folder / "progress.sqlite3"), list(IDEAS.values())
+    history.add([_attempt(place, rng.choice(ideas), rng) for place in range(ATTEMPTS)])
+    told(f"progress over {ATTEMPTS:,} attempts: the page", [timed(lambda: interview.progress(folder / "progress.sqlite3").html) for _ in range(20)])
+    command = [sys.executable, "-m", "threeloops.cli", "progress", "--history", str(folder / "progress.sqlite3")]
+    told(f"progress over {ATTEMPTS:,} attempts: the command", [timed(lambda: subprocess.run(command, capture_output=True, check=True)) for _ in range(5)])
+    assert sum(topic.answered for topic in progress.progress(history, now=_now()).topics) > ATTEMPTS / 2
+
+
+def _now() -> Any:
+    import datetime as dt
+
+    return dt.datetime.now(dt.UTC)
+
+
+def _attempt(place: int, idea: Any, rng: random.Random) -> Attempt:
+    status = rng.choice(["right", "right", "wrong", "given-up", "skipped"])
+    return Attempt(
+        session=f"bench-{place // 20}",
+        position=place % 20,
+        idea=idea.key,
+        topic=idea.topic,
+        kind="number",
+        seed="bench",
+        written="1 GB",
+        status=status,
+        slips="binary-as-decimal" if status == "wrong" else "",
+        seconds=rng.uniform(5, 200),
+        target_s=idea.target_s,
+        extra=1.0,
+        hints=0,
+        at_s=1.7e9 + 600 * place,
+    )
+
+
+# --- the room with a view --------------------------------------------------------------------------------------------------------------------
+
+# From the press to the frame after the one in which the words have changed; a pause between presses, as no reader is without.
+PRESSES = """async count => {
+  const frame = () => new Promise(requestAnimationFrame);
+  const button = name => [...document.querySelectorAll('.interview-room button')].find(one => one.textContent === name);
+  const changed = element => new Promise(seen => {
+    const watch = new MutationObserver(() => { watch.disconnect(); seen(); });
+    watch.observe(element, {attributes: true, childList: true, characterData: true, subtree: true});
+  });
+  const timed = async (name, element) => {
+    await new Promise(rested => setTimeout(rested, 100));
+    const start = performance.now(), change = changed(element);
+    button(name).click();
+    await change;
+    await frame();
+    return performance.now() - start;
+  };
+  const judged = [], following = [];
+  for (let n = 0; n < count; n++) {
+    judged.push(await timed('give up', button('next')));
+    following.push(await timed('next', document.querySelector('.interview-room h3')));
+  }
+  return {judged, following};
+}"""
+
+
+def notebook(folder: Path) -> None:
+    import shutil
+
+    from playwright.sync_api import sync_playwright
+    from tests.chapters.conftest import ROOT, chromium_path, running
+    from tests.chapters.test_browser_interview import CELL, run
+
+    root = folder / "book"
+    (root / "drills").mkdir(parents=True)
+    shutil.copytree(ROOT / "chapters", root / "chapters")
+    shutil.copy(ROOT / "drills" / "interview.ipynb", root / "drills")
+    os.environ["THREELOOPS_HISTORY"] = str(folder / "notebook.sqlite3")
+    History(folder / "notebook.sqlite3").begin("sprint", {"extra": 1.0}, plan())
+    code = f"from pathlib import Path; from threeloops import desk; desk.open_book('drills/interview', browser=False, root=Path({str(root)!r}))"
+    with running([sys.executable, "-c", code], root, folder / "jupyter") as door, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"])
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page.goto(door.page)
+        page.wait_for_selector(CELL, timeout=60_000)
+        page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
+        run(page, 2)
+        page.locator(".interview-room").get_by_role("button", name="continue", exact=True).click()
+        page.get_by_role("heading", name="Question 1 of").wait_for()
+        samples = page.evaluate(PRESSES, QUESTIONS - 1)
+        browser.close()
+    told("notebook in a browser: answer to verdict", [sample / 1e3 for sample in samples["judged"]])
+    told("notebook in a browser: next to the next question", [sample / 1e3 for sample in samples["following"]])
+
+
+PARTS = {"terminal": terminal, "engine": engine, "progress": page_of_progress, "notebook": notebook}
+
+
+def main(names: list[str]) -> None:
+    for name in names or PARTS:
+        with tempfile.TemporaryDirectory() as folder:
+            PARTS[name](Path(folder))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
