@@ -119,6 +119,14 @@ def names() -> dict[str, Any]:
         "caches",
         "instruction_pipelines",
         "roofline_levels",
+        "reliability",
+        "checkpoint_levels",
+        "stragglers",
+        "step_time",
+        "model_flops",
+        "scaling",
+        "pipelines",
+        "in_flight",
     )
     return {name: importlib.import_module(f"threeloops.{name}") for name in modules}
 

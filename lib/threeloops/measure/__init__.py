@@ -10,5 +10,7 @@ saved_tensors, optimizer_state  bytes that autograd and optimisers keep
 transformer_block (block_attention, block_mlps, block_operations)   a plain block to weigh
 number_formats, narrow_training torch's own dtypes, and a small net trained in them
 kv_cache                        cache tensors of small real models
+pipeline                        a network cut by depth over processes, under a schedule
+resumed_run                     a run that is killed and goes on from its checkpoint
 ranks, wire, links, data_parallel   processes over gloo, and the bytes they send
 """
