@@ -87,15 +87,15 @@ def _opening_page(server: Any, runtime: Path, log: Path) -> str:
     raise AssertionError(f"JupyterLab did not start within {START_S} s:\n{log.read_text()}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def desk_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the reader's door opens, so that no test touches anyone's my/."""
+    """A copy of what the reader's door opens, so that no test touches anyone's my/, and none what another has run and saved."""
     root = tmp_path_factory.mktemp("book")
     shutil.copytree(ROOT / "chapters", root / "chapters")
     return root
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def open_at(chromium: object, desk_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str | None], Door]]:
     """Open the book at a part, as `python3 book.py PART` does."""
     with contextlib.ExitStack() as stack:
@@ -107,7 +107,7 @@ def open_at(chromium: object, desk_root: Path, tmp_path_factory: pytest.TempPath
         yield door
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def look(chromium: Any) -> Iterator[Callable[[str], Sight]]:
     """A new page at an address, whose complaints are collected."""
     with contextlib.ExitStack() as stack:
