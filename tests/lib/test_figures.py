@@ -54,14 +54,14 @@ def test_points_stand_where_the_published_roofline_has_them() -> None:
     near, far = (roofline.Point(name=name, arithmetic_intensity=i, flops_per_s=i * 3.35e12, bound="memory") for name, i in (("near", 0.5), ("far", 50.0)))
     (x1, y1, *_), (x2, y2, *_) = marks(drawn((near, far))).values()
     decade_right = look.PLOT_WIDTH / 5.602  # log10(20,000 / 0.05) = 5.602
-    decade_up = look.PLOT_HEIGHT / 6
+    decade_up = look.PLOT_HEIGHT / 5  # from the slope's foot, 0.05 x 3.35e12 = 1.7e11, to 1e16
     assert x2 - x1 == pytest.approx(2 * decade_right, rel=1e-3)
     assert y1 - y2 == pytest.approx(2 * decade_up, rel=1e-3)
 
 
 def test_vega_draws_the_points_where_the_labels_expect_them() -> None:
     figure = drawn(layer_points("decode", 8))
-    scale = roofline._Scale(top=1e16, decades=6)
+    scale = roofline._Scale(top=1e16, decades=5)
     for words, (x, y, *_) in marks(figure).items():
         point = next(point for point in layer_points("decode", 8) if point.sentence == words)
         assert (x, y) == (pytest.approx(scale.x(point.arithmetic_intensity), abs=0.1), pytest.approx(scale.y(point.flops_per_s), abs=0.1))
@@ -149,23 +149,33 @@ def test_a_chart_without_a_roof_is_refused() -> None:
 # --- labels ---
 
 
-@given(st.lists(st.floats(0, 320), max_size=20), st.lists(st.tuples(st.floats(0, 300), st.floats(0, 30)), max_size=2))
-def test_no_two_labels_touch_and_none_leaves_the_plot(heights: list[float], bands: list[tuple[float, float]]) -> None:
-    rows = labels.rows(sorted(heights), lowest=322, taken=[(top, top + extent) for top, extent in bands])
-    assert all(lower - upper >= labels.ROW - 1e-6 for upper, lower in itertools.pairwise(rows))
-    assert all(row <= 322 for row in rows)
+places = st.tuples(st.floats(0, 500), st.floats(20, 200), st.text("abc", min_size=1, max_size=9))
+
+
+@given(st.lists(places, max_size=7))
+def test_no_two_labels_touch_and_none_leaves_the_plot(found: list[tuple[float, float, str]]) -> None:
+    marks = [labels.Mark(x=x, y=y, name=name) for x, y, name in found]
+    boxes = [spot.text(mark) for mark, spot in zip(marks, labels.beside(marks, width=550, height=330), strict=True)]
+    assert not any(one.meets(other) for one, other in itertools.combinations(boxes, 2))
+    assert all(box.left >= -labels.EDGE and box.right <= 550 + labels.EDGE and box.top >= 0 and box.bottom <= 330 for box in boxes)
 
 
 def test_labels_with_room_stay_beside_their_points() -> None:
-    assert labels.rows([10, 40, 90], lowest=100) == [10, 40, 90]
+    marks = [labels.Mark(x=100, y=y, name="a kernel") for y in (20, 50, 80)]
+    assert labels.beside(marks, width=550, height=330) == [labels.Spot(row=y, side=1) for y in (20, 50, 80)]
 
 
-def test_labels_without_room_are_refused() -> None:
-    assert len(labels.rows([0.0] * 6, lowest=90)) == 6
-    with pytest.raises(ValueError, match="7 labels need 105 pixels and have 90"):
-        labels.rows([0.0] * 7, lowest=90)
-    with pytest.raises(ValueError, match="from top to bottom"):
-        labels.rows([20, 10], lowest=90)
+def test_a_label_makes_way_for_a_line_and_for_what_is_written_there() -> None:
+    mark = labels.Mark(x=100, y=100, name="a kernel")
+    (spot,) = labels.beside([mark], width=550, height=330, lines=[labels.Line(0, 100, 550, 100)])
+    assert abs(spot.row - 100) >= labels.ROW / 2
+    (spot,) = labels.beside([mark], width=550, height=330, taken=[labels.Box(left=101, top=90, right=550, bottom=110)])
+    assert spot == labels.Spot(row=100, side=-1)
+
+
+def test_labels_without_room_are_all_there() -> None:
+    # A dozen names in a plot that has room for two: some must cover others, none may be lost.
+    assert len(labels.beside([labels.Mark(x=20, y=10, name="a kernel")] * 12, width=60, height=30)) == 12
 
 
 # --- figure and still picture ---

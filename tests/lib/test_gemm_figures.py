@@ -42,6 +42,12 @@ def test_a_rung_knows_whether_it_has_reached_its_ridge():
     assert sorted(labels) == sorted(rung.words for rung in RUNGS)
 
 
+def test_a_number_stands_on_the_side_of_its_point_that_has_no_stroke():
+    for panel in tile_ladder.tile_ladder(RUNGS, **SAID).body["hconcat"]:
+        sides = {layer["transform"][0]["filter"]["equal"]: layer["mark"]["align"] for layer in panel["layer"] if layer["mark"]["type"] == "text"}
+        assert sides == {"short of the ridge point": "right", "beyond it": "left"}  # a stroke is where a point still has to go, or has come from
+
+
 def test_cuts_say_how_many_pieces_there_are():
     figure = tile_hierarchy.tile_hierarchy(CUTS, **SAID)
     assert figure.alt == "result 1,024 by 512, cut into 32 of block 128 by 128, cut into 8 of warp 64 by 32."

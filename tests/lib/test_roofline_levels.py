@@ -1,12 +1,13 @@
 """Roofs by level: the slowest of several clocks, traffic counted by real caches, and the charts that show them."""
 
+import itertools
 import re
 
 import pytest
 
 from threeloops import hardware, roofline, roofline_levels
 from threeloops.clock_history import clock_points
-from threeloops.figures import pipeline_stages, processor_history, still, working_set
+from threeloops.figures import labels, look, pipeline_stages, processor_history, still, working_set
 from threeloops.figures import roofline as charts
 from threeloops.simulate import instruction_pipeline, processor_cache
 
@@ -78,11 +79,47 @@ def test_a_roofline_draws_every_slope_and_says_it() -> None:
     assert figure.png().startswith(still.SIGNATURE)
 
 
-def test_a_slope_with_a_point_of_its_name_is_named_by_it() -> None:
-    point = charts.Point(name="8 MiB", arithmetic_intensity=0.2, flops_per_s=4e9, bound="memory")
-    figure = charts.roofline([point], roofs={"fp32": 40e9}, memory_bytes_per_s=5e9, slopes={"8 MiB": 20e9}, title="t", caption="c")
-    assert [layer["data"]["values"][0]["text"] for layer in figure.body["layer"] if layer["mark"].get("angle")] == ["memory 5.00 GB/s"]
-    assert "8 MiB 20.0 GB/s" in figure.alt
+def test_a_slope_is_named_beside_the_point_that_stands_on_it() -> None:
+    on = [charts.Point(name=f"on {rate:.0e}", arithmetic_intensity=1 / 6, flops_per_s=rate / 6, bound="memory") for rate in (68e9, 23e9, 6e9)]
+    rates = {"memory_bytes_per_s": 6e9, "slopes": {"512 KiB": 68e9, "8 MiB": 23e9}}
+    figure = charts.roofline(on, roofs={"fp32": 41.7e9}, memory="256 MiB", **rates, title="t", caption="c")
+    named = [layer["data"]["values"][0] for layer in figure.body["layer"] if layer["mark"].get("angle")]
+    assert [row["text"] for row in named] == ["256 MiB 6.00 GB/s", "512 KiB", "8 MiB 23.0 GB/s"]  # the shortest slope has room for its name alone
+    assert all(row["x"] > 1 / 6 for row in named)  # to the right of the points
+    assert "512 KiB 68.0 GB/s" in figure.alt
+
+
+def test_what_is_written_on_a_crowded_chart_covers_nothing_else() -> None:
+    # Four roofs a factor of two apart and two kernels at the ends of the upper two: what once was written one over the other.
+    ops = {"product of 1,024 rows, fp8": (1365, 1979e12), "the same, bf16": (683, 989e12)}
+    points = [charts.Point(name=name, arithmetic_intensity=x, flops_per_s=y, bound="compute") for name, (x, y) in ops.items()]
+    roofs = {"fp8": 1979e12, "bf16": 989e12, "tf32": 495e12, "fp32": 66.9e12}
+    layers = charts.roofline(points, roofs=roofs, memory_bytes_per_s=3.35e12, title="t", caption="c").body["layer"]
+    scale = charts._Scale(top=1e16, decades=5)
+    rows = [row for layer in layers if layer["mark"]["type"] == "rule" for row in layer["data"]["values"]]
+    marks = [labels.Mark(x=scale.x(row["x"]), y=scale.y(row["y"]), name=row["name"]) for row in rows]
+    spots = [labels.Spot(row=scale.y(row["row"]), side=row["away"]) for row in rows]
+    names = [spot.text(mark) for spot, mark in zip(spots, marks, strict=True)]
+    signs = [sign.box for sign in charts._signs(roofs, dict.fromkeys(roofs, 3.35e12), points, scale).values()]
+    assert not any(one.meets(other) for one, other in itertools.combinations(names + signs, 2))
+    assert not any(names[0 if n else 1].meets(spot.leader(mark)) for n, (spot, mark) in enumerate(zip(spots, marks, strict=True)))
+    for peak in roofs.values():
+        roof = labels.Line(scale.x(peak / 3.35e12), scale.y(peak), look.PLOT_WIDTH, scale.y(peak))
+        assert not any(box.crossed(roof) for box in [*names, *signs])
+
+
+def test_a_level_that_binds_is_named_in_the_key_and_in_words() -> None:
+    near = charts.Point(name="small tiles", arithmetic_intensity=32, flops_per_s=231e12, bound="memory", level="L2")
+    far = charts.Point(name="large tiles", arithmetic_intensity=64, flops_per_s=312e12, bound="compute", level="L2")
+    figure = charts.roofline([near, far], roofs={"bf16": 312e12}, memory_bytes_per_s=2e12, slopes={"L2": 7.2e12}, title="t", caption="c")
+    assert "small tiles: L2-bound" in figure.alt
+    assert "large tiles: compute-bound" in figure.alt
+    assert figure.body["layer"][-1]["encoding"]["color"]["scale"]["domain"] == ["compute", "L2"]
+
+
+def test_a_chart_without_points_has_no_key() -> None:
+    figure = charts.roofline([], roofs={"bf16": 312e12}, memory_bytes_per_s=2e12, title="t", caption="c")
+    assert "-bound" not in still.svg(figure.spec)
 
 
 def test_two_machines_on_one_chart_keep_their_own_ridge_points() -> None:
@@ -104,6 +141,15 @@ def test_working_set_marks_only_what_is_on_the_chart() -> None:
         working_set.Curve(name="reads", unit="B/s", readings=((2.0, 1.0), (1.0, 1.0)))
     with pytest.raises(ValueError, match="of one unit"):
         working_set.working_set([curve, working_set.Curve(name="x", unit="s", readings=((1.0, 1.0),))], marks={}, title="t", caption="c")
+
+
+def test_names_of_caches_stand_above_every_curve_and_apart() -> None:
+    curve = working_set.Curve(name="reads", unit="B/s", readings=((2.0**14, 5e10), (2.0**20, 7e10), (2.0**26, 1e10)))
+    figure = working_set.working_set([curve], marks={"L1": 2.0**15, "TLB": 1.5 * 2.0**15, "L2": 2.0**21}, title="t", caption="c")
+    named = [layer["encoding"]["y"]["value"] for layer in figure.body["layer"] if layer["mark"]["type"] == "text" and "stroke" not in layer["mark"]]
+    (top,) = {layer["encoding"]["y"]["scale"]["domain"][1] for layer in figure.body["layer"] if layer["mark"]["type"] == "line"}
+    assert len(set(named[:2])) == 2  # two caches of nearly one size: on rows of their own
+    assert max(named) + 8 < working_set.HEIGHT * (1 - 7e10 / top)
 
 
 def test_pipeline_figure_says_when_each_machine_is_done() -> None:

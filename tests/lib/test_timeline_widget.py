@@ -10,7 +10,7 @@ import pytest
 from threeloops.figures import still, timeline
 from threeloops.figures.figure import MIME
 from threeloops.simulate import ill_jobs
-from threeloops.trace import Interval, Trace
+from threeloops.trace import Interval, Reading, Trace
 from threeloops.widgets import timeline as widget
 from threeloops.widgets.timeline_view import GRADIENTS, KERNELS, READS, WORKERS, State, view
 
@@ -41,6 +41,24 @@ def test_bars_that_overlap_get_lanes_and_neighbours_that_nobody_can_tell_apart_a
     values = body["layer"][0]["data"]["values"]
     assert len({value["top"] for value in values if value["row"] == "loader"}) == 2
     assert sum(value["row"] == "GPU" for value in values) == 1
+
+
+def test_a_range_too_narrow_for_its_name_is_named_behind_its_end() -> None:
+    lengths = {"forward": (0.0, 0.05), "tiny": (0.05, 0.051), "optimiser": (0.096, 0.1)}
+    trace = Trace(intervals=tuple(Interval(row="ranges", name=name, start_s=a, end_s=b) for name, (a, b) in lengths.items()))
+    layers = timeline.timeline(trace, title="t", caption="c", rows=("ranges",), labelled=("ranges",)).body["layer"]
+    inside, behind = ([row["name"] for row in layer["data"]["values"]] for layer in layers if layer["mark"]["type"] == "text")
+    assert (inside, behind) == (["forward"], ["optimiser"])  # behind "tiny" there is another bar
+
+
+def test_memory_has_room_to_rise_in_a_panel() -> None:
+    readings = tuple(Reading(counter=name, at_s=at, value=value) for at, value in ((0.0, 0.5), (1.0, 1.0)) for name in ("tensor units", "allocated"))
+    trace = Trace(intervals=(Interval(row="GPU", name="product", start_s=0, end_s=1),), readings=readings)
+    (view,) = timeline.panel({"A": trace}, title="t", caption="c").body["concat"]
+    (areas,) = (layer["data"]["values"] for layer in view["layer"] if layer["mark"]["type"] == "area")
+    rises = {name: float.__sub__(*(row["top"] for row in areas if row["counter"] == name)) for name in ("tensor units", "allocated")}
+    assert rises["allocated"] == pytest.approx(timeline.TALL * rises["tensor units"])
+    assert view["height"] == timeline.SMALL_BAND * (2 + timeline.TALL)
 
 
 def test_a_panel_names_its_traces_and_unknown_rows_are_refused() -> None:

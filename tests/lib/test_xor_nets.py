@@ -103,6 +103,15 @@ def test_a_quarter_turn_puts_the_letter_where_complex_numbers_put_it():
     assert after == [((1j * complex(*point)).real, (1j * complex(*point)).imag) for point in matrix_map.LETTER]
 
 
+def test_a_map_shows_what_is_drawn_and_no_more_and_keeps_angles():
+    turned = matrix_map.matrix_map({"as it is": ((1, 0), (0, 1)), "quarter turn": ((0, -1), (1, 0))}, **WORDS)
+    for panel in turned.body["hconcat"]:
+        spans = {axis: panel["layer"][0]["encoding"][axis]["scale"]["domain"] for axis in "xy"}
+        assert spans == {"x": pytest.approx([-1.5 - 0.25, 1 + 0.25]), "y": pytest.approx([-0.25, 1.5 + 0.25])}
+        units = [panel[size] / (spans[axis][1] - spans[axis][0]) for size, axis in (("width", "x"), ("height", "y"))]
+        assert units[0] == pytest.approx(units[1], rel=0.01)
+
+
 def test_bars_are_as_long_as_their_shares():
     figure = stacked_shares.stacked_shares({"a": {"x": 30, "y": 90}, "b": {"x": 1, "y": 3}}, what="share", **WORDS)
     ends = [(row["row"], row["start"], row["end"]) for row in figure.body["layer"][0]["data"]["values"]]

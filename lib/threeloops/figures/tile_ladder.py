@@ -45,7 +45,7 @@ def tile_ladder(rungs: Sequence[Rung], *, title: str, caption: str) -> Figure:
         raise ValueError("rungs is empty; a ladder needs at least one Rung")
     levels, kernels = (list(dict.fromkeys(names)) for names in ((r.level for r in rungs), (r.kernel for r in rungs)))
     reach = [value for rung in rungs for value in (rung.intensity, rung.ridge)]
-    domain = (min(reach) / 1.6, max(reach) * 2.6)
+    domain = (min(reach) / 8, max(reach) * 2)  # room for a number to the left of the lowest point
     panels = [_panel(level, [rung for rung in rungs if rung.level == level], kernels, domain, first=not place) for place, level in enumerate(levels)]
     alt = " ".join(f"{level}: {'; '.join(rung.words for rung in rungs if rung.level == level)}." for level in levels)
     return Figure(title=title, caption=caption, alt=alt, body={"hconcat": panels, "spacing": 16})
@@ -76,6 +76,12 @@ def _panel(level: str, rungs: Sequence[Rung], kernels: Sequence[str], domain: tu
                 "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
                 "encoding": {"x": here, "color": colour, "shape": shape, "tooltip": {"field": "words"}, "description": {"field": "words"}},
             },
-            {"mark": {"type": "text", "align": "center", "dy": -13, "aria": False}, "encoding": {"x": here, "text": {"field": "text"}}},
+            *(_numbers(verdict, side, here) for verdict, side in zip(VERDICTS, ("right", "left"), strict=True)),
         ],
     }
+
+
+def _numbers(verdict: str, align: str, x: dict[str, Any]) -> dict[str, Any]:
+    """The intensities beside their points, on the side away from the stroke."""
+    mark = {"type": "text", "align": align, "baseline": "middle", "dx": 9 if align == "left" else -9, "aria": False}
+    return {"transform": [{"filter": {"field": "verdict", "equal": verdict}}], "mark": mark, "encoding": {"x": x, "text": {"field": "text"}}}

@@ -19,7 +19,9 @@ from threeloops.units import fmt_bytes, fmt_percent, ms
 
 ROWS = ("loader", "CPU", "copies", "GPU", "network")
 COUNTERS = ("tensor units", "memory bus", "allocated")
+MEMORY = ("allocated", "reserved")  # counters whose rise over many steps is the news
 BAND, SMALL_BAND = 26, 13  # pixels
+TALL = 3  # small bands that such a counter takes
 LABELS = 92  # pixels that the names of rows take
 LETTER = 8  # pixels, with room to spare
 
@@ -66,23 +68,25 @@ def words(trace: Trace, rows: Sequence[str], counters: Sequence[str]) -> str:
 
 def _view(trace: Trace, rows: Sequence[str], counters: Sequence[str], *, band: int, width: int, labelled: Sequence[str] = ()) -> dict[str, Any]:
     shown = [*(row for row in rows if trace.of(row)), *(counter for counter in counters if trace.read(counter))]
-    bars = [bar for place, row in enumerate(shown) for bar in _bars(trace, row, place, width)]
-    areas = [point for place, counter in enumerate(shown) for point in _areas(trace, counter, place)]
+    tall = [TALL if name in MEMORY and band == SMALL_BAND else 1 for name in shown]
+    places = [sum(tall[:number]) for number in range(len(shown))]
+    bars = [bar for place, row in zip(places, shown, strict=True) for bar in _bars(trace, row, place, width)]
+    areas = [point for place, bands, counter in zip(places, tall, shown, strict=True) for point in _areas(trace, counter, place, bands)]
     span = (trace.end_s - trace.start_s) / ms
-    named = [bar for bar in bars if bar["row"] in labelled and (bar["end"] - bar["start"]) * width / span > LETTER * len(bar["name"])]
-    layers = [_bar_layer(bars, span)] + ([_area_layer(areas)] if areas else []) + ([_name_layer(named)] if named else [])
-    names = "[" + ", ".join(f"'{name}'" for name in shown) + "]"
-    y_axis = {"values": [n + 0.5 for n in range(len(shown))], "labelExpr": f"{names}[floor(datum.value)]", "title": None, "ticks": False, "domain": False}
+    named, beside = _names(bars, labelled, width / span)
+    layers = [_bar_layer(bars, span)] + ([_area_layer(areas)] if areas else []) + [_name_layer(bars, inside=bars is named) for bars in (named, beside) if bars]
+    middles = [place + bands / 2 for place, bands in zip(places, tall, strict=True)]
+    y_axis = {"values": middles, "labelExpr": f"{shown}[indexof({middles}, datum.value)]", "title": None, "ticks": False, "domain": False}
     y = {
         "type": "quantitative",
-        "scale": {"domain": [0, len(shown)], "reverse": True, "nice": False},
+        "scale": {"domain": [0, sum(tall)], "reverse": True, "nice": False},
         "axis": {**y_axis, "grid": False, "minExtent": LABELS - 8},
     }
     for layer in layers:
         layer["encoding"]["y"] = {"field": "middle" if layer["mark"]["type"] == "text" else "top", **y}
         if layer["mark"]["type"] != "text":
             layer["encoding"]["y2"] = {"field": "bottom"}
-    return {"width": width, "height": band * len(shown), "layer": layers}
+    return {"width": width, "height": band * sum(tall), "layer": layers}
 
 
 def _bar_layer(bars: list[dict[str, Any]], span: float) -> dict[str, Any]:
@@ -115,12 +119,23 @@ def _area_layer(areas: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _name_layer(named: list[dict[str, Any]]) -> dict[str, Any]:
-    values = [{"centre": (bar["start"] + bar["end"]) / 2, "middle": (bar["top"] + bar["bottom"]) / 2, "name": bar["name"]} for bar in named]
+def _names(bars: list[dict[str, Any]], labelled: Sequence[str], pixels_per_ms: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Bars that carry their names inside, and bars too narrow for that which are the last of their rows: their names stand behind them."""
+    asked = [bar for bar in bars if bar["row"] in labelled]
+    inside = [bar for bar in asked if (bar["end"] - bar["start"]) * pixels_per_ms > LETTER * len(bar["name"])]
+    last = [max((bar for bar in asked if bar["row"] == row), key=lambda bar: float(bar["end"])) for row in dict.fromkeys(bar["row"] for bar in asked)]
+    return inside, [bar for bar in last if bar not in inside]
+
+
+def _name_layer(named: list[dict[str, Any]], *, inside: bool) -> dict[str, Any]:
+    values = [
+        {"at": (bar["start"] + bar["end"]) / 2 if inside else bar["end"], "middle": (bar["top"] + bar["bottom"]) / 2, "name": bar["name"]} for bar in named
+    ]
+    style = {"color": look.PAPER, "fontWeight": "bold"} if inside else {"color": look.INK, "align": "left", "dx": 5}
     return {
         "data": {"values": values},
-        "mark": {"type": "text", "color": look.PAPER, "fontWeight": "bold", "aria": False},
-        "encoding": {"x": {"field": "centre", "type": "quantitative"}, "text": {"field": "name"}},
+        "mark": {"type": "text", "aria": False, **style},
+        "encoding": {"x": {"field": "at", "type": "quantitative"}, "text": {"field": "name"}},
     }
 
 
@@ -167,11 +182,9 @@ def _bar(begin_s: float, row: str, place: int, lane: int, lanes: int, bar: Seque
     }
 
 
-def _areas(trace: Trace, counter: str, place: int) -> list[dict[str, Any]]:
+def _areas(trace: Trace, counter: str, place: int, bands: int) -> list[dict[str, Any]]:
     readings = trace.read(counter)
     begin_s = trace.start_s
-    top = max((reading.value for reading in readings), default=0) if counter in ("allocated", "reserved") else 1.0
-    return [
-        {"at": round((reading.at_s - begin_s) / ms, 4), "top": place + 0.95 - 0.85 * reading.value / top, "bottom": place + 0.95, "counter": counter}
-        for reading in readings
-    ]
+    top = max((reading.value for reading in readings), default=0) if counter in MEMORY else 1.0
+    foot, height = place + 0.95 * bands, 0.85 * bands / top
+    return [{"at": round((reading.at_s - begin_s) / ms, 4), "top": foot - height * reading.value, "bottom": foot, "counter": counter} for reading in readings]

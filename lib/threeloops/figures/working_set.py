@@ -6,6 +6,7 @@
 Over the size of the working set; marked: L1 48.0 KiB. one core reads: 32.0 KiB 60.0 GB/s, 16.0 MiB 20.0 GB/s.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from threeloops.figures import look
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt, fmt_bytes
 
+HEIGHT = look.PLOT_HEIGHT - 60
+ROW = 16  # pixels from one row of marks' names to the next
+LETTER = 7  # pixels, with room to spare
 AXIS = {"B/s": "rate (B/s)", "s": "time of a step (s)", "": "misses per pass and line"}
 
 
@@ -44,6 +48,7 @@ def working_set(curves: Sequence[Curve], *, marks: Mapping[str, float], title: s
     checks.positive(**{f"marks[{name!r}]": size for name, size in marks.items()})
     sizes = sorted({size for curve in curves for size, _ in curve.readings})
     inside = {name: size for name, size in marks.items() if sizes[0] <= size <= sizes[-1]}
+    placed = _placed(inside, sizes[0], sizes[-1])
     names = [curve.name for curve in curves]
     rows = [{"size": s, "value": v, "curve": c.name, "words": f"{c.name}: {_words(c, s, v)}"} for c in curves for s, v in c.readings]
     return Figure(
@@ -52,13 +57,13 @@ def working_set(curves: Sequence[Curve], *, marks: Mapping[str, float], title: s
         alt=_alt(curves, inside),
         body={
             "width": look.PLOT_WIDTH,
-            "height": look.PLOT_HEIGHT - 60,
-            "layer": [*_rules(inside), *_lines(rows, names, sizes, curves[0].unit), *_names(inside)],
+            "height": HEIGHT,
+            "layer": [*_rules(inside), *_lines(rows, names, sizes, curves[0].unit, 1 + max((place.row for place in placed), default=-1)), *_names(placed)],
         },
     )
 
 
-def _lines(rows: list[dict[str, Any]], names: list[str], sizes: list[float], unit: str) -> list[dict[str, Any]]:
+def _lines(rows: list[dict[str, Any]], names: list[str], sizes: list[float], unit: str, name_rows: int) -> list[dict[str, Any]]:
     ticks = [size for size in sizes if size in {float(2**power) for power in range(0, 60, 3)}]
     label = "datum.value >= 1048576 ? format(datum.value / 1048576, ',') + ' MiB' : format(datum.value / 1024, ',') + ' KiB'"
     x = {
@@ -67,9 +72,12 @@ def _lines(rows: list[dict[str, Any]], names: list[str], sizes: list[float], uni
         "scale": {"type": "log", "base": 2, "domain": [sizes[0], sizes[-1]], "nice": False},
         "axis": {"title": "working set", "values": ticks, "labelExpr": label, "grid": False},
     }
-    y = {"field": "value", "type": "quantitative", "axis": {"title": AXIS[unit], "format": "~s"}, "scale": {"zero": True}}
-    series = {"field": "curve", "type": "nominal", "sort": names, "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}}
-    dash = {**series, "scale": {"domain": names, "range": list(look.SERIES_DASHES[: len(names)])}, "legend": None}
+    highest = max(row["value"] for row in rows) or 1.0
+    top = highest * HEIGHT / (HEIGHT - 12 - ROW * name_rows)  # the marks' names stand above every curve
+    y = {"field": "value", "type": "quantitative", "axis": {"title": AXIS[unit], "format": "~s"}, "scale": {"domain": [0, top], "nice": False}}
+    series: dict[str, Any] = {"field": "curve", "type": "nominal", "sort": names, "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}}
+    series["legend"] = {} if len(names) > 1 else None
+    dash = {**series, "scale": {"domain": names, "range": list(look.SERIES_DASHES[: len(names)])}}
     shape = {**series, "scale": {"domain": names, "range": list(look.SERIES_SHAPES[: len(names)])}}
     return [
         {
@@ -91,15 +99,42 @@ def _rules(inside: Mapping[str, float]) -> list[dict[str, Any]]:
     return [{"data": {"values": [{"size": size}]}, "mark": rule, "encoding": {"x": {"field": "size", "type": "quantitative"}}} for size in inside.values()]
 
 
-def _names(inside: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The marks' names beside their lines, on a pale ground, so that a curve behind them does not cross the letters."""
-    if not inside:
-        return []
-    data = {"values": [{"size": size, "text": f"{name} {fmt_bytes(size, base=2)}"} for name, size in inside.items()]}
-    text = {"type": "text", "align": "right", "angle": 270, "baseline": "bottom", "dy": -4, "color": look.GREY, "aria": False}
-    halo = {**text, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
-    place = {"x": {"field": "size", "type": "quantitative"}, "y": {"value": 4}, "text": {"field": "text"}}
-    return [{"data": data, "mark": mark, "encoding": place} for mark in (halo, text)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a mark's name stands: its row from the top, and on which side of its line."""
+
+    size: float
+    text: str
+    row: int
+    side: str  # "left" or "right" of the line
+
+
+def _placed(inside: Mapping[str, float], lowest: float, highest: float) -> list[_Place]:
+    """Every name to the left of its line, or to the right where it would leave the plot, on the first row on which it touches no other."""
+    places: list[_Place] = []
+    ends: list[float] = []  # of each row, in pixels
+    for name, size in sorted(inside.items(), key=lambda mark: mark[1]):
+        text = f"{name} {fmt_bytes(size, base=2)}"
+        line = look.PLOT_WIDTH * math.log(size / lowest) / math.log(highest / lowest) if highest > lowest else 0.0
+        side = "left" if line > LETTER * len(text) + 8 else "right"
+        begin = line - LETTER * len(text) - 8 if side == "left" else line
+        row = next((row for row, end in enumerate(ends) if end <= begin), len(ends))
+        ends[row : row + 1] = [begin + LETTER * len(text) + 8]
+        places.append(_Place(size=size, text=text, row=row, side=side))
+    return places
+
+
+def _names(placed: Sequence[_Place]) -> list[dict[str, Any]]:
+    """The marks' names beside their lines, above the curves, on a pale ground, so that no grid line crosses the letters."""
+    layers = []
+    for place in placed:
+        data = {"values": [{"size": place.size, "text": place.text}]}
+        align, away = ("right", -5) if place.side == "left" else ("left", 5)
+        text = {"type": "text", "align": align, "baseline": "middle", "dx": away, "color": look.GREY, "aria": False}
+        halo = {**text, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
+        where = {"x": {"field": "size", "type": "quantitative"}, "y": {"value": ROW * (place.row + 0.5)}, "text": {"field": "text"}}
+        layers += [{"data": data, "mark": mark, "encoding": where} for mark in (halo, text)]
+    return layers
 
 
 def _words(curve: Curve, size: float, value: float) -> str:
