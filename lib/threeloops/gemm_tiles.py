@@ -16,7 +16,6 @@ from threeloops.matrix_kernels import tiled_gemm
 from threeloops.roofline import Work
 
 WIDEST_LOAD_BYTES = 16  # what one thread can ask for at once
-ACCUMULATOR_BYTES = 4  # a register; sums are kept in fp32 or int32
 
 
 def tile_intensity(*, rows: int, columns: int, bytes_per_element: float) -> float:

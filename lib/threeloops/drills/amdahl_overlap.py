@@ -98,10 +98,6 @@ def _small_follow(rng: random.Random) -> Draw:
     )
 
 
-def _busy_ms(p: Draw) -> float:
-    return float(p.passes_ms / p.passes_factor + p.optimiser_ms)
-
-
 def _derive_follow(p: Draw) -> Derivation:
     return Derivation(
         value=max(1.0, p.loader_ms * ms / step_of(p).with_faster("passes", p.passes_factor).busy_s),
