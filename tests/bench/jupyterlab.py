@@ -19,12 +19,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.chapters.conftest import ROOT, chromium_path, running
+from tests.chapters.test_browser import numbered
 
 from threeloops import desk
 from threeloops.units import fmt_seconds, ms
 
 OPENINGS, KEYS, WIDGET = 3, 40, ".explorer("
-CELL, IDLE = ".jp-Notebook .jp-Cell", ".jp-Notebook-ExecutionIndicator[data-status='idle']"
+IDLE = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
 SHOWN = """title => { const box = [...document.querySelectorAll('.jp-Notebook h1, .jp-Notebook h2')]
   .find(found => found.textContent.includes(title))?.getBoundingClientRect(); return box && box.top >= 0 && box.bottom < window.innerHeight; }"""
 # Presses an entry of the contents and waits, frame by frame, until its heading is in sight.
@@ -85,7 +86,7 @@ def jumps(page: Any, headings: list[str]) -> None:
 
 
 def keys(page: Any, index: int) -> None:
-    cell = page.locator(CELL).nth(index)
+    cell = page.locator(numbered(index))
     cell.scroll_into_view_if_needed()
     cell.locator(".cm-content").click()
     page.evaluate(WATCH_KEYS)
@@ -97,13 +98,13 @@ def keys(page: Any, index: int) -> None:
 
 def widget(page: Any, index: int, last: int) -> None:
     """Run the widget's cell, scroll to the chapter's end and back, and move its slider by a key."""
-    cell = page.locator(CELL).nth(index)
+    cell = page.locator(numbered(index))
     cell.scroll_into_view_if_needed()
     cell.locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
     cell.locator("[role=graphics-document]").wait_for(timeout=60_000)
     for place in (last, index):
-        page.locator(CELL).nth(place).scroll_into_view_if_needed()
+        page.locator(numbered(place)).scroll_into_view_if_needed()
         page.wait_for_timeout(1500)
     cell.locator("[role=slider]").first.focus()
     before = cell.locator("[role=graphics-document]").text_content()

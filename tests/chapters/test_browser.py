@@ -17,7 +17,7 @@ from threeloops.drills.posed import HOME_COURSE, HOME_STUDENT, posed
 PART = "roofline"
 PART_RUNS_S = 180
 CELL = ".jp-Notebook .jp-Cell"
-ACTIVE_AFTER = "([cells, index]) => [...document.querySelectorAll(cells)].findIndex(cell => cell.classList.contains('jp-mod-active')) > index"
+ACTIVE_AFTER = "([cells, index]) => Number(document.querySelector(`${cells}.jp-mod-active`)?.dataset.windowedListIndex) > index"
 HEADING_IN_SIGHT = """
 heading => {
   const box = [...document.querySelectorAll('.jp-Notebook h2')].find(found => found.textContent.includes(heading))?.getBoundingClientRect();
@@ -26,6 +26,11 @@ heading => {
 ERROR_OUTPUT = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
 
 pytestmark = pytest.mark.timeout(600)
+
+
+def numbered(index: int) -> str:
+    """The selector of a cell by its place in the notebook; what lies between two cells need not be drawn yet."""
+    return f'{CELL}[data-windowed-list-index="{index}"]'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +58,7 @@ class Reader:
         raise AssertionError(f"no code cell of part {self.place.title} contains {pattern!r}")
 
     def cell(self, index: int) -> Any:
-        return self.page.locator(CELL).nth(index)
+        return self.page.locator(numbered(index))
 
     def at_the_part(self) -> None:
         """Wait until the part's heading stands on the screen."""
@@ -106,6 +111,16 @@ def test_the_contents_panel_is_shown(reader: Reader) -> None:
     contents = reader.page.locator("#table-of-contents")
     contents.wait_for(state="visible", timeout=15_000)
     contents.get_by_text(reader.place.heading).first.wait_for(timeout=15_000)
+
+
+def test_the_contents_go_to_a_part_that_is_not_drawn_yet(reader: Reader) -> None:
+    """Far down in a long notebook cells are drawn last; the panel alone would miss them."""
+    headings = [match[1] for cell in reader.cells if (match := re.match(r"## (.*)", "".join(cell["source"])))]
+    for heading in (headings[-1], reader.place.heading):  # there, and back for the tests that follow
+        reader.page.locator("#table-of-contents .jp-tocItem-heading").filter(has_text=heading).first.click()
+        reader.page.wait_for_function(HEADING_IN_SIGHT, arg=heading, timeout=15_000)
+        reader.page.wait_for_timeout(1500)  # what is drawn meanwhile above it does not push it out of sight
+        assert reader.page.evaluate(HEADING_IN_SIGHT, heading)
 
 
 def test_the_part_runs(part_run: Reader) -> None:
@@ -186,7 +201,7 @@ def test_a_page_without_a_kernel_shows_the_widgets_picture(reader: Reader) -> No
     """The committed chapter, as a fresh clone shows it before anything was run or trusted."""
     page = reader.page.context.new_page()
     page.goto(reader.page.url.partition("/lab")[0] + "/lab/workspaces/committed/tree/" + reader.place.notebook)
-    cell = page.locator(CELL).nth(reader.code(r"\.explorer\("))
+    cell = page.locator(numbered(reader.code(r"\.explorer\(")))
     cell.wait_for(state="attached", timeout=60_000)
     cell.scroll_into_view_if_needed()
     picture = cell.locator(".jp-OutputArea-output img")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.chapters.conftest import Door, Sight
-from tests.chapters.test_browser import CELL, ERROR_OUTPUT, Reader
+from tests.chapters.test_browser import CELL, ERROR_OUTPUT, Reader, numbered
 from threeloops import contents
 
 PART = "loops"
@@ -109,7 +109,7 @@ def test_no_cell_complains(reader: Reader, cell: Any) -> None:
 def test_a_page_without_a_kernel_shows_the_maps_picture(reader: Reader, cell: Any) -> None:
     page = reader.page.context.new_page()
     page.goto(reader.page.url.partition("/lab")[0] + "/lab/workspaces/committed/tree/" + reader.place.notebook)
-    shown = page.locator(CELL).nth(index(reader, MAP))
+    shown = page.locator(numbered(index(reader, MAP)))
     shown.wait_for(state="attached", timeout=60_000)
     shown.scroll_into_view_if_needed()
     picture = shown.locator(".jp-OutputArea-output img")

@@ -22,10 +22,40 @@ const show = async (app) => {
     const cells = document.content.widgets ?? [];
     const index = cells.findIndex((cell) => `#cell-id=${cell.model.id}` === decodeURIComponent(address));
     if (index >= 0) document.content.activeCellIndex = index;
-    document.setFragment(decodeURIComponent(address));
+    if (cells.length) await goTo(document.content, decodeURIComponent(address), [150]);
   };
   app.shell.currentChanged.connect(go);
   await go();
+};
+
+// JupyterLab draws the cells of a long notebook one after the other while it is idle, which can take half a minute, and goes only to what is drawn
+// (as of 4.6). So the cell that is asked for is drawn at once, then enough after it to fill a screen. Those above are drawn later and move nothing:
+// the browser holds the active cell in its place.
+const SCREEN_CELLS = 12;
+const draw = async (notebook, first, last) => {
+  for (let index = first; index < Math.min(last, notebook.widgets.length); index++) {
+    const cell = notebook.widgets[index];
+    if (!cell.isPlaceholder()) continue;
+    cell.dataset.windowedListIndex = `${index}`;
+    notebook.layout.insertWidget(index, cell);
+    await cell.ready;
+  }
+};
+const headingPlace = (text) => `#heading=${text.trim().replaceAll(" ", "-")}`;
+const isAt = (cell, place) =>
+  place === `#cell-id=${cell.model.id}` ||
+  (cell.model.type === "markdown" && cell.model.sharedModel.getSource().split("\n").some((line) => /^#+ /.test(line) && headingPlace(line.replace(/^#+ /, "")) === place));
+
+// What is drawn on arrival moves the place, so it is asked for again.
+const goTo = async (notebook, place, againAfter_ms) => {
+  const index = notebook.widgets.findIndex((cell) => isAt(cell, place));
+  if (index >= 0) await draw(notebook, index, index + 1);
+  await notebook.setFragment(place);
+  if (index >= 0) await draw(notebook, index, index + SCREEN_CELLS);
+  for (const wait_ms of againAfter_ms) {
+    await new Promise((drawn) => setTimeout(drawn, wait_ms));
+    await notebook.setFragment(place);
+  }
 };
 
 // A link to a heading of the same notebook ("#2-Roofline-·-60-min") changes the address and no more: JupyterLab keeps headings' ids out of the page
@@ -35,14 +65,20 @@ const followLinks = (app) => {
     const notebook = app.shell.currentWidget?.content;
     const place = decodeURIComponent(window.location.hash.slice(1));
     if (!place || !notebook?.widgets) return;
-    const heading = place.startsWith("cell-id=") ? `#${place}` : `#heading=${place}`; // so named, it is found even while its cell is not drawn
-    await notebook.setFragment(heading);
-    await new Promise((drawn) => setTimeout(drawn, 150));
-    await notebook.setFragment(heading); // cells that were drawn on arrival have moved it
+    await goTo(notebook, place.startsWith("cell-id=") ? `#${place}` : `#heading=${place}`, [150]);
   };
   window.addEventListener("hashchange", follow);
   window.addEventListener("click", ({ target }) => {
     if (target.closest?.(".jp-Notebook a[href^='#']")?.hash === window.location.hash) follow();
+  });
+};
+
+// The contents panel scrolls to where it guesses a heading that is not drawn yet, and so misses the far parts of a long notebook (as of 4.6).
+const followContents = (app) => {
+  window.addEventListener("mousedown", ({ target }) => {
+    const entry = target.closest?.("#table-of-contents .jp-tocItem-heading")?.querySelector(".jp-tocItem-content");
+    const notebook = app.shell.currentWidget?.content;
+    if (entry && notebook?.widgets) goTo(notebook, headingPlace(entry.textContent), [50, 150, 400]);
   });
 };
 
@@ -55,10 +91,7 @@ const openBeside = (app) => {
     if (!document?.content?.setFragment) return;
     await document.context.ready;
     await document.revealed;
-    for (const drawn_ms of [0, 150, 600]) { // cells that are drawn on arrival move it
-      await new Promise((drawn) => setTimeout(drawn, drawn_ms));
-      await document.content.setFragment(`#heading=${heading}`);
-    }
+    await goTo(document.content, `#heading=${heading}`, [150, 600]);
   });
 };
 
@@ -66,7 +99,7 @@ const plugin = {
   id: "threeloops:open-at",
   description: "Opens a notebook at the cell in the address, with the contents panel shown.",
   autoStart: true,
-  activate: (app) => { followLinks(app); openBeside(app); show(app).catch((error) => console.error("threeloops:open-at", error)); },
+  activate: (app) => { followLinks(app); followContents(app); openBeside(app); show(app).catch((error) => console.error("threeloops:open-at", error)); },
 };
 
 window._JUPYTERLAB = window._JUPYTERLAB || {};
