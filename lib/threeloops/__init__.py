@@ -27,10 +27,20 @@ Predict
     number_formats, block_formats, loss_scaling, summation  what few bits can and cannot hold
     memory, training_recipes    weights, gradients, optimiser state under ZeRO
     activations (activation_kernels, block_activations, mlp_activations), in_flight     what waits for the backward pass
+    tensor_parallel             a layer cut over ranks: what it calculates, waits for and holds
     pipelines                   a model cut by depth: bubbles, micro-batches, bytes between stages
+    expert_load, context_parallel, placement                uneven routers, long sequences, which GPU is whose part
     training_fit (training_setup, transient_weights)        all of it on one GPU, and what fits
+    recomputation, step_memory                              run again instead of kept; what is there at each moment of a step
     collectives (collective_algorithms, collective_limits), traffic     time on the wire, bytes per step
+    fabric                      the narrowest link of a path; what a thinned-out network makes of an exchange
+    gradient_buckets                                        how data parallelism packs what it sends
+    row_shards, offload                                     how FSDP2 deals rows out; memory beyond the GPU, and the way there
     step_time                                               what a step on many GPUs is made of; tokens/s/GPU, MFU, days
+    layouts, layout_step (group_traffic), planner (layout_reasons)     how ranks share a model: legal, fitting, fastest, and why not the others
+    published_layouts                                       what was run, beside what is planned
+    optimisation_stack (optimisers, accumulation, layer_dropping)   repairs of one training step, in seconds, bytes and dollars
+    adapters, rollouts                                      fine-tuning beside frozen weights; learning from one's own text
     reliability, checkpoint_levels, stragglers              how often a run stops, what that costs, and whom a step waits for
     kv_cache (kv_allocators, kv_quantisation)               what a context costs
     serving, queueing, speculative      time, batches, waits and drafts of requests; what a token costs
@@ -43,5 +53,5 @@ See         figures/, widgets/  pictures, live and still
 Ask         drills/             one definition per question, for every surface
 Print       paper/, sheets/     quizzes with a key; what to know by heart
 Grade       classroom/          many, safely
-Use         workings/, doctor, desk, cli                    the `threeloops` command
+Use         workings/, doctor, desk, stand_in, cli          the `threeloops` command; what a cell shows where it cannot run
 """

@@ -80,3 +80,32 @@ def skipped_share(scaler: Scaler) -> float:
     if not math.isclose(scaler.growth * scaler.backoff, 1):
         raise ValueError(f"growth={scaler.growth!r} and backoff={scaler.backoff!r} must cancel; try backoff={1 / scaler.growth:g}")
     return 1 / (scaler.interval + 1)
+
+
+def clipped_norm(*, norm: float, largest: float, scale: float, unscaled: bool) -> float:
+    """Norm of the gradient that reaches the optimiser when the norm is clipped to `largest` after (unscaled) or before the loss scale is taken out.
+
+    Formula:  unscaled min(norm, largest); otherwise min(scale * norm, largest) / scale
+    Units:    norm is that of the true gradient
+    Assumes:  nothing overflows
+    Source:   PyTorch documentation, Automatic Mixed Precision examples, "Working with Unscaled Gradients" (gradient clipping)
+
+    >>> clipped_norm(norm=0.25, largest=1, scale=1024, unscaled=True), clipped_norm(norm=0.25, largest=1, scale=1024, unscaled=False)
+    (0.25, 0.0009765625)
+    """
+    checks.positive(norm=norm, largest=largest, scale=scale)
+    return min(norm, largest) if unscaled else min(scale * norm, largest) / scale
+
+
+def recovery_steps(scaler: Scaler, *, bad_steps: int) -> int:
+    """Good steps until the scale is back where it was before so many overflows in a row.
+
+    Formula:  ceil(bad steps * log(1 / backoff) / log(growth)) * interval
+    Assumes:  no further overflow; the scale counts as back when it is at least what it was
+
+    >>> recovery_steps(Scaler(), bad_steps=3)
+    6000
+    """
+    checks.count(bad_steps=bad_steps)
+    growths = bad_steps * -math.log(scaler.backoff) / math.log(scaler.growth)
+    return math.ceil(growths - 1e-9) * scaler.interval

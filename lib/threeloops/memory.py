@@ -11,6 +11,7 @@ Source: Rajbhandari et al., 2020, arXiv:1910.02054, section 5 (stages); Shoeybi 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from threeloops import checks
 from threeloops.training_recipes import Recipe, StateBytes, recipe_named
@@ -89,6 +90,7 @@ def expert_data_parallel(*, dp: int, tp: int, ep: int, expert_tp: int) -> int:
     return dp * tp // (ep * expert_tp)
 
 
+@lru_cache(maxsize=4096)
 def rank_buckets(parameters: ParameterBuckets, *, tp: int, pp: int, ep: int, expert_tp: int | None) -> ParameterBuckets:
     """Parameters that one rank computes with, before ZeRO shards their states.
 

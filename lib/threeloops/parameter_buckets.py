@@ -10,6 +10,7 @@ Source: Shoeybi et al., 2019, arXiv:1909.08053, section 3; Megatron Core (router
 """
 
 from dataclasses import fields
+from functools import lru_cache
 
 from threeloops import checks
 from threeloops.memory import ParameterBuckets
@@ -18,6 +19,7 @@ from threeloops.models import Attention, DenseMlp, LatentAttention, Layer, Model
 _MEGATRON_VOCAB_MULTIPLE = 128  # per tensor rank: the default of --make-vocab-size-divisible-by
 
 
+@lru_cache(maxsize=256)
 def layer_buckets(layer: Layer, *, hidden: int) -> ParameterBuckets:
     """Parameters of one block by bucket.
 
@@ -25,17 +27,17 @@ def layer_buckets(layer: Layer, *, hidden: int) -> ParameterBuckets:
     """
     checks.count(hidden=hidden)
     norms = layer.num_norms * hidden * (2 if layer.norm == "layernorm" else 1)
-    return _sum(_attention(layer.attention, hidden), _mlp(layer, hidden), ParameterBuckets(whole_others=norms))
+    return buckets_sum(_attention(layer.attention, hidden), _mlp(layer, hidden), ParameterBuckets(whole_others=norms))
 
 
-def stage_buckets(model: Model, *, stage: int, pp: int) -> ParameterBuckets:
+def stage_buckets(model: Model, *, stage: int, pp: int, tables_as_layers: bool = False) -> ParameterBuckets:
     """Parameters of one pipeline stage by bucket; with pp=1, of the whole model.
 
-    Assumes:  num_layers / pp layers a stage, the first stages one more where that leaves a remainder; each stage holds the kinds of layers in the
+    Assumes:  layers dealt out as layers_on_stage deals them; each stage holds the kinds of layers in the
               model's proportion; the first stage has the input tables, the last the final norm and the output head; a tied table is held by both
     Raises:   ValueError for a stage outside the pipeline, or more stages than layers
     """
-    num_layers = layers_on_stage(num_layers=model.num_layers, stage=stage, pp=pp)
+    num_layers = layers_on_stage(num_layers=model.num_layers, stage=stage, pp=pp, tables_as_layers=tables_as_layers)
     table, last_norm = model.vocab * model.hidden, model.groups[-1][0].norm
     parts = [_times(layer_buckets(layer, hidden=model.hidden), count * num_layers / model.num_layers) for layer, count in model.groups]
     if stage == 0:
@@ -43,14 +45,20 @@ def stage_buckets(model: Model, *, stage: int, pp: int) -> ParameterBuckets:
     if stage == pp - 1:
         holds_table_already = model.tied_head and stage == 0
         parts.append(ParameterBuckets(split_others=0 if holds_table_already else table, whole_others=model.hidden * (2 if last_norm == "layernorm" else 1)))
-    return _sum(*parts)
+    return buckets_sum(*parts)
 
 
-def layers_on_stage(*, num_layers: int, stage: int, pp: int) -> int:
+def layers_on_stage(*, num_layers: int, stage: int, pp: int, tables_as_layers: bool = False) -> int:
     """Layers of one stage when they are dealt out as evenly as they go, the first stages getting one more.
+
+    Formula:  num_layers // pp, and one more on the first num_layers % pp stages; with tables_as_layers, num_layers + 2 are dealt, and the first of
+              them is the embedding, the last the head
+    Source:   Llama Team, 2024, arXiv:2407.21783, section 3.3.2 (126 layers on 16 stages: one less on the first and on the last)
 
     >>> [layers_on_stage(num_layers=61, stage=stage, pp=16) for stage in (0, 12, 13, 15)]
     [4, 4, 3, 3]
+    >>> [layers_on_stage(num_layers=126, stage=stage, pp=16, tables_as_layers=True) for stage in (0, 1, 14, 15)]
+    [7, 8, 8, 7]
     """
     checks.count(num_layers=num_layers, pp=pp)
     checks.count(at_least=0, stage=stage)
@@ -58,7 +66,10 @@ def layers_on_stage(*, num_layers: int, stage: int, pp: int) -> int:
         raise ValueError(f"stage={stage} must be less than pp={pp}; stages count from 0")
     if pp > num_layers:
         raise ValueError(f"pp={pp} must not exceed num_layers={num_layers}")
-    return num_layers // pp + (stage < num_layers % pp)
+    if not tables_as_layers:
+        return num_layers // pp + (stage < num_layers % pp)
+    dealt = num_layers + 2
+    return dealt // pp + (stage < dealt % pp) - (stage == 0) - (stage == pp - 1)
 
 
 def padded_vocab(*, vocab: int, multiple: int) -> int:
@@ -124,7 +135,7 @@ def _mlp(layer: Layer, hidden: int) -> ParameterBuckets:
         expert_matrices=mlp.num_experts * expert.split_matrices,
         expert_others=mlp.num_experts * (expert.split_others + expert.whole_others),
     )
-    return _sum(experts, _dense(mlp.shared, hidden)) if mlp.shared else experts
+    return buckets_sum(experts, _dense(mlp.shared, hidden)) if mlp.shared else experts
 
 
 def _dense(mlp: DenseMlp, hidden: int) -> ParameterBuckets:
@@ -136,7 +147,8 @@ def _dense(mlp: DenseMlp, hidden: int) -> ParameterBuckets:
     )
 
 
-def _sum(*parts: ParameterBuckets) -> ParameterBuckets:
+def buckets_sum(*parts: ParameterBuckets) -> ParameterBuckets:
+    """All of them together, bucket by bucket."""
     return ParameterBuckets(**{field.name: sum(getattr(part, field.name) for part in parts) for field in fields(ParameterBuckets)})
 
 

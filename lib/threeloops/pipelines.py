@@ -70,7 +70,8 @@ def bubble(
     checks.count(pp=pp, micro_batches=micro_batches, chunks=chunks)
     checks.positive(forward_s=forward_s, input_gradient_s=input_gradient_s)
     checks.non_negative(weight_gradient_s=weight_gradient_s)
-    _refuse(schedule, pp, micro_batches, chunks, overlapped_s)
+    _check_overlap(schedule, overlapped_s)
+    check_schedule(schedule=schedule, pp=pp, micro_batches=micro_batches, chunks=chunks)
     whole_s = forward_s + input_gradient_s + weight_gradient_s
     filled_s = min(weight_gradient_s, forward_s)  # what one weight gradient fills of the wait that one forward pass causes
     if schedule == "dualpipe":
@@ -87,12 +88,17 @@ def bubble(
     return Bubble(ideal_s=micro_batches * whole_s, idle_s=(pp - 1) * per_stage_s)
 
 
-def _refuse(schedule: str, pp: int, micro_batches: int, chunks: int, overlapped_s: float | None) -> None:
-    """Sizes for which a schedule is not defined."""
-    if (schedule == "interleaved") != (chunks > 1):
-        raise ValueError(f"chunks={chunks} with schedule={schedule!r}: interleaving has 2 chunks or more per rank, every other schedule 1")
+def _check_overlap(schedule: str, overlapped_s: float | None) -> None:
     if (schedule == "dualpipe") != (overlapped_s is not None):
         raise ValueError(f"overlapped_s={overlapped_s!r} with schedule={schedule!r}: it belongs to 'dualpipe', and only there")
+    if overlapped_s is not None:
+        checks.positive(overlapped_s=overlapped_s)
+
+
+def check_schedule(*, schedule: str, pp: int, micro_batches: int, chunks: int) -> None:
+    """Refuse sizes for which a schedule is not defined."""
+    if (schedule == "interleaved") != (chunks > 1):
+        raise ValueError(f"chunks={chunks} with schedule={schedule!r}: interleaving has 2 chunks or more per rank, every other schedule 1")
     if schedule == "interleaved":
         checks.divides(part="pp", part_value=pp, whole="micro_batches", whole_value=micro_batches)
     fewest = {"zb-h1": pp, "zb-h2": 2 * pp - 1, "dualpipe": 2 * pp}.get(schedule, 1)
@@ -100,7 +106,6 @@ def _refuse(schedule: str, pp: int, micro_batches: int, chunks: int, overlapped_
         raise ValueError(f"micro_batches={micro_batches} must be at least {fewest} for schedule={schedule!r} with pp={pp}")
     if schedule == "dualpipe":
         _even(pp=pp, micro_batches=micro_batches)
-        checks.positive(overlapped_s=overlapped_s)
 
 
 def _even(**counts: int) -> None:

@@ -14,17 +14,30 @@ Source: Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.3 and 4.3
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 
 from threeloops import activations, checks, transient_weights
 from threeloops.activations import Activations
 from threeloops.in_flight import micro_batches_in_flight
-from threeloops.memory import ModelStates, model_states
-from threeloops.models import Layer
-from threeloops.parameter_buckets import layers_on_stage, stage_buckets
+from threeloops.memory import ModelStates, ParameterBuckets, model_states
+from threeloops.models import Layer, Model
+from threeloops.parameter_buckets import buckets_sum, layers_on_stage, stage_buckets
+from threeloops.training_recipes import Recipe
 from threeloops.training_setup import Training
 
-__all__ = ["RankMemory", "Training", "largest_micro_batch", "largest_rank_memory", "largest_sequence", "rank_memory", "rank_moments"]
+__all__ = [
+    "RankMemory",
+    "Training",
+    "decisive_stages",
+    "held_buckets",
+    "largest_micro_batch",
+    "largest_rank_memory",
+    "largest_sequence",
+    "rank_memory",
+    "rank_moments",
+    "stage_states",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +93,11 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
     Raises:   ValueError at zero_stage 3 if gathered_layers is not stated
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.3 and 4.3
     """
-    model, pp, last = training.model, training.pp, stage == training.pp - 1
-    num_layers = layers_on_stage(num_layers=model.num_layers, stage=stage, pp=pp)
+    model, pp = training.model, training.pp
+    first, last = stage == 0, stage == pp - 1
+    if training.schedule == "dualpipe":  # the ends of one direction are the ends of the other
+        first = last = first or last
+    num_layers = layers_on_stage(num_layers=model.num_layers, stage=stage, pp=pp, tables_as_layers=training.tables_as_layers)
     in_flight = micro_batches_in_flight(schedule=training.schedule, stage=stage, pp=pp, micro_batches=training.micro_batches, chunks=training.chunks)
     stored, whole = (_layer_kinds(training, micro_batch, sequence, recompute) for recompute in (training.recompute, "none"))
     mean_bytes = sum(kept.total_bytes * count for kept, count in stored) / model.num_layers
@@ -89,9 +105,9 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
     forward = RankMemory(
         stage=stage,
         moment="forward",
-        states=_states(training, stage),
+        states=stage_states(training, stage=stage),
         layer_activations_bytes=ceil(in_flight * num_layers * mean_bytes),
-        embedding_bytes=ceil(in_flight) * _embedding(training, micro_batch, sequence).total_bytes if stage == 0 else 0,
+        embedding_bytes=ceil(in_flight) * _embedding(training, micro_batch, sequence).total_bytes if first else 0,
         head_bytes=_head(training, micro_batch, sequence).total_bytes if last else 0,
         recomputed_bytes=0,
         weight_copies_bytes=copies + (transient_weights.head_copies_bytes(training) if last else 0),
@@ -114,10 +130,19 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
 
 
 def largest_rank_memory(training: Training, *, micro_batch: int, sequence: int) -> RankMemory:
-    """rank_memory of the fullest stage: the one that decides whether training fits."""
+    """rank_memory of the fullest stage: the one that decides whether training fits.
+
+    Assumes:  only the first and the last stage can be the fullest (or the second, see decisive_stages): layers and micro-batches in flight do not
+              grow from stage to stage, and what the ends hold besides, tables and head, nobody else does
+    """
     checks.count(pp=training.pp)
-    stages = (rank_memory(training, stage=stage, micro_batch=micro_batch, sequence=sequence) for stage in range(training.pp))
+    stages = (rank_memory(training, stage=stage, micro_batch=micro_batch, sequence=sequence) for stage in decisive_stages(training))
     return max(stages, key=lambda memory: memory.total_bytes)
+
+
+def decisive_stages(training: Training) -> tuple[int, ...]:
+    """The stages of which one must be the fullest, and the second one too where the first has a layer less."""
+    return tuple(sorted({0, min(1, training.pp - 1) if training.tables_as_layers else 0, training.pp - 1}))
 
 
 def largest_micro_batch(training: Training, *, sequence: int, usable_bytes: float) -> int:
@@ -152,20 +177,33 @@ def _largest(fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _states(training: Training, stage: int) -> ModelStates:
-    buckets = stage_buckets(replace(training.model, vocab=training.vocab), stage=stage, pp=training.pp)
-    exact = model_states(
-        parameters=buckets,
-        recipe=training.recipe,
-        zero_stage=training.zero_stage,
-        dp=training.dp,
-        tp=training.tp,
-        pp=1,  # the buckets are one stage's already
-        ep=training.ep,
-        expert_tp=training.expert_tp,
-    )
+def stage_states(training: Training, *, stage: int) -> ModelStates:
+    """Model states of one rank of a stage, in whole bytes."""
+    copies = 2 if training.schedule == "dualpipe" else 1  # DualPipe: every stage stands on two ranks of each pipeline
+    held = held_buckets(training, stage=stage)
+    ep = training.ep if held.has_experts else 1  # the end of a pipeline may hold nothing but a table
+    return _whole_states(held, training.used_recipe, training.zero_stage, copies * training.dp, training.tp, ep, training.expert_tp)
+
+
+@lru_cache(maxsize=4096)
+def _whole_states(held: ParameterBuckets, recipe: Recipe, zero_stage: int, dp: int, tp: int, ep: int, expert_tp: int | None) -> ModelStates:
+    """Model states in whole bytes; the buckets are one rank's already, so that pp is 1."""
+    exact = model_states(parameters=held, recipe=recipe, zero_stage=zero_stage, dp=dp, tp=tp, pp=1, ep=ep, expert_tp=expert_tp)
     parts = ("weights_bytes", "gradients_bytes", "master_bytes", "gradient_copy_bytes", "moments_bytes")
     return replace(exact, **{part: ceil(getattr(exact, part)) for part in parts})
+
+
+def held_buckets(training: Training, *, stage: int) -> ParameterBuckets:
+    """Parameters that the ranks of one stage hold between them, before tensor and expert parallelism cut them; under DualPipe those of two stages."""
+    return _held_buckets(training.model, training.vocab, stage, training.pp, training.schedule, training.tables_as_layers)
+
+
+@lru_cache(maxsize=4096)
+def _held_buckets(model: Model, vocab: int, stage: int, pp: int, schedule: str, tables_as_layers: bool) -> ParameterBuckets:
+    """Parameters of a rank's stage; DualPipe feeds both ends, so that a rank holds the stage at the same distance from the other end, too."""
+    padded = replace(model, vocab=vocab)
+    stages = (stage, pp - 1 - stage) if schedule == "dualpipe" else (stage,)
+    return buckets_sum(*(stage_buckets(padded, stage=one, pp=pp, tables_as_layers=tables_as_layers) for one in stages))
 
 
 def _layer_kinds(training: Training, micro_batch: int, sequence: int, recompute: str) -> tuple[tuple[Activations, int], ...]:
@@ -173,7 +211,7 @@ def _layer_kinds(training: Training, micro_batch: int, sequence: int, recompute:
 
 
 def _layer(training: Training, layer: Layer, micro_batch: int, sequence: int, recompute: str) -> Activations:
-    return activations.per_layer(
+    return _per_layer(
         layer,
         hidden=training.model.hidden,
         sequence=sequence,
@@ -187,6 +225,10 @@ def _layer(training: Training, layer: Layer, micro_batch: int, sequence: int, re
         expert_tp=training.expert_tp,
         autocast=training.used_recipe.autocast,
     )
+
+
+# A planner asks for the same layer thousands of times, under other splits of depth and states.
+_per_layer = lru_cache(maxsize=4096)(activations.per_layer)
 
 
 def _embedding(training: Training, micro_batch: int, sequence: int) -> Activations:

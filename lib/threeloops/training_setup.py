@@ -33,6 +33,7 @@ class Training:
     ep: int = 1
     expert_tp: int | None = None
     gathered_layers: int | None = None  # zero_stage 3: layers whose whole weights are there at once; 1, or 2 with prefetch
+    tables_as_layers: bool = False  # embedding and head take the place of a layer each when stages are dealt out: see parameter_buckets.layers_on_stage
     vocab_multiple: int | None = None  # the vocabulary is padded up to a multiple of this; Megatron-LM: 128 * tp; None: it stays as it is
 
     def __post_init__(self) -> None:

@@ -68,5 +68,6 @@ def _weights_bytes(held: ParameterBuckets, training: Training) -> float:
 
 
 def _copies_of_kinds(training: Training) -> list[float]:
-    each = training.element_bytes if training.used_recipe.autocast else 0
-    return [each * _held(kind, training).matrices for kind in _kinds(training)]
+    if not training.used_recipe.autocast:
+        return [0.0 for _ in training.model.groups]
+    return [training.element_bytes * _held(kind, training).matrices for kind in _kinds(training)]

@@ -5,13 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 
-from threeloops.measure.ranks import RankError, run_ranks, warm_up
+from threeloops.measure import ranks as ranks_module
+from threeloops.measure.ranks import RankError, dismiss, run_ranks, warm_up
 
 START_LIMIT_S = 120
 
@@ -157,3 +159,123 @@ def test_a_script_under_spawn_and_a_killed_parent(tmp_path):
         parent.kill()
     if sys.platform.startswith("linux"):
         assert gone(pids)
+
+
+def pid_and_luck() -> tuple[int, float, float]:
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    return os.getpid(), torch.rand(1).item(), total.item()
+
+
+def wait_on_zero(folder: str) -> None:
+    note_pid(folder)
+    if dist.get_rank() == 0:
+        time.sleep(0.3)
+
+
+@pytest.fixture
+def no_crew():
+    dismiss()
+    yield
+    dismiss()
+
+
+def pids_of(results: list[tuple[int, float, float]]) -> list[int]:
+    return [pid for pid, _, _ in results]
+
+
+@pytest.mark.usefixtures("no_crew")
+def test_a_crew_that_did_its_job_does_the_next_one():
+    start = time.monotonic()
+    first = run_ranks(pid_and_luck, ranks=2, start_limit_s=START_LIMIT_S)
+    started_s = time.monotonic() - start
+    again_s = []
+    for _ in range(3):
+        start = time.monotonic()
+        assert run_ranks(pid_and_luck, ranks=2) == first  # the same processes, and their random numbers start where they did
+        again_s.append(time.monotonic() - start)
+    assert min(again_s) < started_s
+    assert {total for _, _, total in first} == {2.0}
+    assert run_ranks(rank_and_sum, 0, ranks=3)[2] == (2, 3, 3.0, 1)  # a crew of another size does not mix with it
+    assert pids_of(run_ranks(pid_and_luck, ranks=2)) == pids_of(first)
+
+
+@needs_proc
+@pytest.mark.usefixtures("no_crew")
+def test_a_fresh_crew_is_new_and_does_not_stay():
+    kept, fresh = run_ranks(pid_and_luck, ranks=2), run_ranks(pid_and_luck, ranks=2, fresh=True)
+    assert not set(pids_of(kept)) & set(pids_of(fresh))
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids_of(fresh))
+    assert all(Path(f"/proc/{pid}").exists() for pid in pids_of(kept))
+    dismiss()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids_of(kept))
+
+
+@needs_proc
+@pytest.mark.usefixtures("no_crew")
+@pytest.mark.parametrize(("function", "limit_s"), [(raise_on_one, 30), (die_on_two, 30), (hang_on_one, 1)])
+def test_a_crew_that_failed_is_ended_and_the_next_call_works(function, limit_s, tmp_path):
+    before = run_ranks(pid_and_luck, ranks=3)
+    start = time.monotonic()
+    with pytest.raises(RankError):
+        run_ranks(function, str(tmp_path), ranks=3, timeout_s=limit_s)
+    assert time.monotonic() - start < 15
+    assert {path.name for path in tmp_path.iterdir()} == {str(pid) for pid in pids_of(before)}  # it was the kept crew that failed
+    assert gone(tmp_path)
+    after = run_ranks(pid_and_luck, ranks=3)
+    assert not set(pids_of(before)) & set(pids_of(after))
+    assert [total for _, _, total in after] == [3.0, 3.0, 3.0]
+
+
+@needs_proc
+@pytest.mark.usefixtures("no_crew")
+def test_a_rank_killed_while_it_waited_is_replaced():
+    before = pids_of(run_ranks(pid_and_luck, ranks=2))
+    os.kill(before[1], signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{before[1]}/exe").exists() and time.monotonic() < deadline:  # a process that nobody has waited for yet has no program
+        time.sleep(0.05)
+    after = pids_of(run_ranks(pid_and_luck, ranks=2))
+    assert not set(before) & set(after)
+    assert not Path(f"/proc/{before[0]}").exists()
+
+
+@pytest.mark.usefixtures("no_crew")
+def test_two_threads_do_not_share_a_crew(tmp_path):
+    run_ranks(pid_and_luck, ranks=2)
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(run_ranks, wait_on_zero, str(folder), ranks=2) for folder in folders]:
+            done.result()
+    one, two = ({path.name for path in folder.iterdir()} for folder in folders)
+    assert len(one) == len(two) == 2
+    assert not one & two
+
+
+@pytest.mark.usefixtures("no_crew")
+def test_spawned_ranks_are_kept_too(monkeypatch):
+    monkeypatch.setattr(ranks_module, "start_method", lambda: "spawn")
+    first = run_ranks(pid_and_luck, ranks=2, start_limit_s=START_LIMIT_S)
+    assert run_ranks(pid_and_luck, ranks=2) == first
+
+
+@needs_proc
+@pytest.mark.parametrize("end", ["", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
+def test_an_idle_crew_ends_with_its_caller(end, tmp_path):
+    """At a normal end, which must not wait for the crew, and when the caller is killed."""
+    (tmp_path / "pids").mkdir()
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "if __name__ == '__main__':\n"
+        "    import test_measure_ranks as t\n"
+        "    t.run_ranks(t.note_pid, sys.argv[2], ranks=2, timeout_s=600)\n"
+        f"    {end}\n"
+    )
+    path = tmp_path / "leaves.py"
+    path.write_text(script)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, str(path), str(Path(__file__).parent), str(tmp_path / "pids")], env=environment, timeout=START_LIMIT_S, check=not end)
+    assert len(list((tmp_path / "pids").iterdir())) == 2
+    assert gone(tmp_path / "pids")

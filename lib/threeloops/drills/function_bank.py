@@ -62,6 +62,31 @@ def _one_query_block(rng: random.Random) -> Draw:
     return _changed(p, tokens=p.block)
 
 
+def _exact_fit(rng: random.Random) -> Draw:
+    p = DRILLS["zero-ranks-to-fit"].draw(rng)
+    return _changed(p, budget=4 * p.parameters)
+
+
+def _fewer_rows_than_ranks(rng: random.Random) -> Draw:
+    p = DRILLS["zero-uneven-rows"].draw(rng)
+    return _changed(p, rows=p.ranks - 2)
+
+
+def _even_stages(rng: random.Random) -> Draw:
+    p = DRILLS["pipeline-slow-stage"].draw(rng)
+    return _changed(p, slow_s=p.fast_s)
+
+
+def _equal_micro_batches(rng: random.Random) -> Draw:
+    p = DRILLS["stack-token-weight"].draw(rng)
+    return _changed(p, tokens=[p.tokens[0]] * len(p.tokens))
+
+
+def _nobody_writes_longer(rng: random.Random) -> Draw:
+    p = DRILLS["stack-rollout-share"].draw(rng)
+    return _changed(p, longest=p.usual)
+
+
 def _with(key: str, **numbers: object) -> Callable[[random.Random], Draw]:
     """A drill's own draw with some of its numbers set."""
     return lambda rng: _changed(DRILLS[key].draw(rng), **numbers)
@@ -237,6 +262,126 @@ NUMBER_FORMATS = (
     ),
 )
 
+ZERO_FSDP = (
+    FunctionDrill(
+        drill=DRILLS["zero-ranks-to-fit"],
+        takes=("parameters", "budget"),
+        limit=_exact_fit,
+        limit_case="states that fill the budget to the last byte",
+    ),
+    FunctionDrill(
+        drill=DRILLS["zero-uneven-rows"],
+        takes=("rows", "width", "ranks", "rank", "element_bytes"),
+        limit=_fewer_rows_than_ranks,
+        limit_case="fewer rows than ranks",
+    ),
+    FunctionDrill(
+        drill=DRILLS["zero-fetch-shards"],
+        takes=("size", "ranks", "link", "exchange"),
+        limit=_with("zero-fetch-shards", ranks=1),
+        limit_case="a single GPU, which has nobody to gather from",
+    ),
+)
+
+PIPELINE = (
+    FunctionDrill(
+        drill=DRILLS["pipeline-bytes-between-stages"],
+        takes=("pp", "chunks", "m", "sequence", "hidden"),
+        limit=_with("pipeline-bytes-between-stages", chunks=1),
+        limit_case="one chunk per GPU, the plain pipeline",
+    ),
+    FunctionDrill(
+        drill=DRILLS["pipeline-slow-stage"],
+        takes=("pp", "m", "fast_s", "slow_s"),
+        limit=_even_stages,
+        limit_case="a last stage that is no slower than the others",
+    ),
+    FunctionDrill(
+        drill=DRILLS["pipeline-late-links"],
+        takes=("pp", "total_s", "send_s"),
+        limit=_with("pipeline-late-links", pp=1),
+        limit_case="a single stage, with no hop to make",
+    ),
+)
+
+RELIABILITY = (
+    FunctionDrill(
+        drill=DRILLS["failure-rare-stalls"],
+        takes=("ranks", "every", "step_s", "stall_s"),
+        limit=_with("failure-rare-stalls", ranks=1),
+        limit_case="a single rank",
+    ),
+    FunctionDrill(
+        drill=DRILLS["failure-slowest-rank"],
+        takes=("ranks", "base_s", "delay_s"),
+        limit=_with("failure-slowest-rank", ranks=1),
+        limit_case="a single rank, which waits for nobody",
+    ),
+    FunctionDrill(
+        drill=DRILLS["failure-two-levels"],
+        takes=("percent", "memory_s", "memory_restart_s", "disk_s", "disk_restart_s", "detect_s"),
+        limit=_with("failure-two-levels", percent=100),
+        limit_case="copies in memory that survive every failure",
+    ),
+)
+
+PARALLEL_LAYOUT = (
+    FunctionDrill(
+        drill=DRILLS["layout-largest-tensor-group"],
+        takes=("parameters", "pp", "heads", "kv_heads", "domain"),
+        limit=_with("layout-largest-tensor-group", domain=1),
+        limit_case="a GPU without fast links to any other",
+    ),
+    FunctionDrill(
+        drill=DRILLS["layout-last-of-the-group"],
+        takes=("rank", "tp", "cp", "dp"),
+        limit=_with("layout-last-of-the-group", dp=1, rank=7),
+        limit_case="a single replica, whose ranks add up with nobody",
+    ),
+    FunctionDrill(
+        drill=DRILLS["layout-runner-up"],
+        takes=("work_s", "few", "few_runs", "dear_s", "many", "many_runs", "cheap_s"),
+        limit=_with("layout-runner-up", few=1),
+        limit_case="a first layout without a pipeline",
+    ),
+)
+
+STEP_TIME = (
+    FunctionDrill(
+        drill=DRILLS["step-overlapped-buckets"],
+        takes=("forward_ms", "backward_ms", "update_ms", "buckets", "bucket_ms"),
+        limit=_with("step-overlapped-buckets", buckets=1),
+        limit_case="a single bucket, which is complete when the backward pass is",
+    ),
+    FunctionDrill(
+        drill=DRILLS["stack-token-weight"],
+        takes=("tokens",),
+        limit=_equal_micro_batches,
+        limit_case="micro-batches of equal length",
+    ),
+    FunctionDrill(
+        drill=DRILLS["stack-rollout-share"],
+        takes=("responses", "usual", "longest", "weights_ms", "response_us", "reward_s", "update_s"),
+        limit=_nobody_writes_longer,
+        limit_case="responses that are all of one length",
+    ),
+)
+
 FUNCTIONS: dict[str, FunctionDrill] = {
-    one.key: one for one in (*AMDAHL, *ROOFLINE, *GPU_KERNELS, *ATTENTION_IO, *NUMBER_FORMATS, *TRAINING_MEMORY, *ALL_REDUCE, *KV_CACHE)
+    one.key: one
+    for one in (
+        *AMDAHL,
+        *ROOFLINE,
+        *GPU_KERNELS,
+        *ATTENTION_IO,
+        *NUMBER_FORMATS,
+        *TRAINING_MEMORY,
+        *ALL_REDUCE,
+        *KV_CACHE,
+        *PARALLEL_LAYOUT,
+        *PIPELINE,
+        *RELIABILITY,
+        *STEP_TIME,
+        *ZERO_FSDP,
+    )
 }

@@ -47,10 +47,14 @@ class WireTraffic:
         return sum(self.sent_bytes_per_rank)
 
 
+class UnsupportedSystem(ValueError):
+    """This operating system does not tell what is asked; a chapter then shows its recorded run (stand_in)."""
+
+
 def require_linux() -> None:
     """Refuse, in one sentence, where the kernel has no such counters."""
     if not sys.platform.startswith("linux"):
-        raise ValueError(f"sys.platform={sys.platform!r} must be linux: the bytes sent are in Linux's TCP_INFO; use the recorded results here")
+        raise UnsupportedSystem(f"sys.platform={sys.platform!r} must be linux: the bytes sent are in Linux's TCP_INFO; use the recorded results here")
 
 
 def written_bytes(connection: socket.socket) -> int:

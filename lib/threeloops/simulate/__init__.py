@@ -11,6 +11,7 @@ sharding, in_flight             whose bytes lie on which rank; which micro-batch
 pipeline_orders, pipeline_schedules     who runs which pass of a pipeline, and when
 block_tape                      tensors that wait for the backward pass
 network, ring, tree, two_trees, collectives, traffic    chunks that really walk from rank to rank
+fabric                          messages over cards, leaves and spines, and what each link has carried
 step, ticks                     workers, a queue and a device, played on a clock; work dealt out unit by unit
 overlapped_step                 a device that computes, and a link that sends what is complete
 failing_run, slowest_rank       a run that fails and goes on, event by event; steps that wait for their last rank

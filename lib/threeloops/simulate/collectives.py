@@ -72,10 +72,10 @@ def doubling_all_gather(parts: Sequence[Array]) -> Run:
     return finished(network, buffers)
 
 
-def halving_doubling_all_reduce(inputs: Sequence[Array]) -> Run:
+def halving_doubling_all_reduce(inputs: Sequence[Array], *, watch: bool = False) -> Run:
     """Surplus ranks give their vector to a neighbour and leave; 2^k ranks halve and double; the surplus ranks are told the sum."""
     buffers = vectors(inputs)
-    network = Network(len(buffers))
+    network = Network(len(buffers), watched=buffers if watch else ())
     core = 1
     while 2 * core <= len(buffers):
         core *= 2

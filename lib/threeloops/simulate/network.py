@@ -33,6 +33,8 @@ class Network:
     ranks: int
     steps: int = 0
     messages: list[Message] = field(default_factory=list)
+    watched: Sequence[Array] = ()  # buffers, one per rank, whose contents are kept from before each step
+    states: list[Array] = field(default_factory=list)
 
     def exchange(self, sends: Sequence[tuple[int, int, Array]]) -> list[Array]:
         """One step: (source, destination, array) each; returns what arrived, in the same order, as copies.
@@ -44,6 +46,8 @@ class Network:
         # A second message at a port would have to wait for the next step: the algorithm would be miscounted.
         assert len(sources) == len(destinations) == len(sends), f"step {self.steps}: a rank sends or receives twice"
         assert all(source != destination for source, destination, _ in sends)
+        if self.watched:
+            self.states.append(np.stack(self.watched))
         self.messages += [Message(self.steps, source, destination, array.nbytes) for source, destination, array in sends]
         self.steps += 1
         return [array.copy() for _, _, array in sends]
@@ -56,6 +60,7 @@ class Run:
     outputs: tuple[Array, ...]
     steps: int
     messages: tuple[Message, ...]
+    states: tuple[Array, ...] = ()  # of a watched run: [rank, element] before the first step and after every step
 
     @property
     def ranks(self) -> int:
@@ -114,4 +119,5 @@ def cuts(length: int, parts: int) -> list[slice]:
 
 
 def finished(network: Network, outputs: Sequence[Array]) -> Run:
-    return Run(outputs=tuple(np.asarray(output) for output in outputs), steps=network.steps, messages=tuple(network.messages))
+    states = (*network.states, np.stack(network.watched)) if network.watched else ()
+    return Run(outputs=tuple(np.asarray(output) for output in outputs), steps=network.steps, messages=tuple(network.messages), states=states)

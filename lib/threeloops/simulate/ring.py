@@ -55,10 +55,10 @@ def all_gather(parts: Sequence[Array]) -> Run:
     return finished(network, buffers)
 
 
-def all_reduce(inputs: Sequence[Array]) -> Run:
+def all_reduce(inputs: Sequence[Array], *, watch: bool = False) -> Run:
     """Reduce-scatter, then all-gather: every rank ends with the whole sum."""
     buffers = vectors(inputs)
-    network = Network(len(buffers))
+    network = Network(len(buffers), watched=buffers if watch else ())
     _reduce_round(network, buffers, range(len(buffers)))
     _gather_round(network, buffers, range(len(buffers)))
     return finished(network, buffers)

@@ -48,10 +48,10 @@ def binomial_broadcast(vector: Array, *, ranks: int) -> Run:
     return finished(network, buffers)
 
 
-def binomial_all_reduce(inputs: Sequence[Array]) -> Run:
+def binomial_all_reduce(inputs: Sequence[Array], *, watch: bool = False) -> Run:
     """Sums to the root, then a broadcast from it."""
     buffers = vectors(inputs)
-    network = Network(len(buffers))
+    network = Network(len(buffers), watched=buffers if watch else ())
     _binomial_reduce(network, buffers)
     _binomial_spread(network, buffers)
     return finished(network, buffers)
@@ -112,10 +112,10 @@ def root_broadcast(vector: Array, *, ranks: int) -> Run:
     return finished(network, buffers)
 
 
-def root_all_reduce(inputs: Sequence[Array]) -> Run:
+def root_all_reduce(inputs: Sequence[Array], *, watch: bool = False) -> Run:
     """Everyone sends to the root, which has one port; then the root sends the sum to everyone."""
     buffers = vectors(inputs)
-    network = Network(len(buffers))
+    network = Network(len(buffers), watched=buffers if watch else ())
     for rank in range(1, len(buffers)):
         buffers[0] += network.exchange([(rank, 0, buffers[rank])])[0]
     for rank in range(1, len(buffers)):

@@ -1,0 +1,75 @@
+"""Scaling explorer: add GPUs to a training job, change its model and its batch, and see how many of them work.
+
+In a notebook:
+
+    from threeloops.widgets import scaling as scaling_widget
+    scaling_widget.explorer()
+"""
+
+from typing import Any
+
+import ipywidgets
+
+from threeloops.widgets.live_text import LiveText
+from threeloops.widgets.scaling_view import BATCHES, BILLIONS, GPUS, State, View, most_gpus, view
+
+START = State(gpus=256, billions=8, batch_tokens=1_048_576)
+
+# Heights are fixed, so that nothing below the figure moves while a control is turned.
+FIGURE_HEIGHT, SUMMARY_HEIGHT = "430px", "64px"
+
+
+class Explorer:
+    """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.view: View = view(state)
+        wide, label = {"width": "360px"}, {"description_width": "110px"}
+        sizes = [(f"{number} billion", number) for number in BILLIONS]
+        batches = [(f"{number:,} tokens", number) for number in BATCHES]
+        self.gpus = ipywidgets.SelectionSlider(description="GPUs", options=_choices(state), value=state.gpus, layout=wide, style=label)
+        self.billions = ipywidgets.SelectionSlider(description="parameters", options=sizes, value=state.billions, layout=wide, style=label)
+        self.batch = ipywidgets.SelectionSlider(description="batch", options=batches, value=state.batch_tokens, layout=wide, style=label)
+        self.figure = ipywidgets.Output(layout={"height": FIGURE_HEIGHT, "overflow": "hidden"})
+        self.summary = LiveText(layout={"min_height": SUMMARY_HEIGHT, "max_width": "640px"})
+        self.table = ipywidgets.HTML()
+        columns = [ipywidgets.VBox([self.gpus]), ipywidgets.VBox([self.billions, self.batch])]
+        self.box = ipywidgets.VBox([ipywidgets.HBox(columns, layout={"flex_flow": "row wrap"}), self.figure, self.summary, self.table])
+        self._settling = False
+        for control in (self.gpus, self.billions, self.batch):
+            control.observe(self._turned, "value")
+        self._show()
+
+    def _turned(self, change: object) -> None:
+        """A control was moved. A smaller batch takes GPUs away that would have no sequence left."""
+        if self._settling:
+            return
+        gpus = min(self.gpus.value, most_gpus(self.batch.value))
+        self.state = State(gpus=gpus, billions=self.billions.value, batch_tokens=self.batch.value)
+        self._settling = True  # new options come with a value of their own for a moment
+        if self.gpus.options != tuple(_choices(self.state)):
+            self.gpus.options = _choices(self.state)
+        self.gpus.value = gpus
+        self._settling = False
+        self._show()
+
+    def _show(self) -> None:
+        self.view = view(self.state)
+        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
+        self.summary.text = self.view.summary
+        self.table.value = self.view.table
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
+        picture, about = self.view.figure.picture()
+        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+
+
+def _choices(state: State) -> list[tuple[str, int]]:
+    return [(f"{number:,}", number) for number in GPUS if number <= most_gpus(state.batch_tokens)]
+
+
+def explorer(state: State = START) -> Explorer:
+    """The explorer, with its controls at a state; as the last line of a cell, it shows itself."""
+    return Explorer(state)
