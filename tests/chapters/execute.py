@@ -12,6 +12,8 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
+from threeloops import stand_in
+
 Notebook = Any  # nbformat's own type is a dict with attributes
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 300  # per cell
@@ -84,11 +86,20 @@ def _rounded(text: str) -> str:
     return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda figure: f"{float(figure[0]):.3g}", masked)
 
 
+def run_on() -> str:
+    """Where and when the chapter is run, in words: a reader on whose machine a cell cannot run is shown its output with this beside it."""
+    from threeloops.measure import recording  # loads torch, which the rest of this file does without
+
+    stamp = recording.stamp_of(device="cpu")
+    return f"{stamp.hardware}, {stamp.software}, on {stamp.measured}"
+
+
 def main(paths: list[str]) -> None:
     for name in paths:
         path = Path(name)
-        notebook = nbformat.read(path, as_version=4)
-        nbformat.write(executed(notebook), path)
+        notebook = executed(nbformat.read(path, as_version=4))
+        notebook.metadata[stand_in.STAMP] = {"run_on": run_on()}
+        nbformat.write(notebook, path)
         print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
 
