@@ -24,7 +24,7 @@ from tests.chapters.test_browser import numbered
 from threeloops import desk
 from threeloops.units import fmt_seconds, ms
 
-OPENINGS, KEYS, WIDGET = 3, 40, ".explorer("
+OPENINGS, KEYS, WIDGET = 3, 40, "_widget.explorer("
 IDLE = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
 SHOWN = """title => { const box = [...document.querySelectorAll('.jp-Notebook h1, .jp-Notebook h2')]
   .find(found => found.textContent.includes(title))?.getBoundingClientRect(); return box && box.top >= 0 && box.bottom < window.innerHeight; }"""
@@ -97,7 +97,7 @@ def keys(page: Any, index: int) -> None:
 
 
 def widget(page: Any, index: int, last: int) -> None:
-    """Run the widget's cell, scroll to the chapter's end and back, and move its slider by a key."""
+    """Run the widget's cell, scroll to the last part and back, and move its slider by a key."""
     cell = page.locator(numbered(index))
     cell.scroll_into_view_if_needed()
     cell.locator(".cm-content").click()
@@ -154,7 +154,7 @@ def main(chapter: str) -> None:
             if explorer is None:
                 print("no widget in this chapter")
             else:
-                widget(page, explorer, len(cells) - 1)
+                widget(page, explorer, starts[-1])
         browser.close()
 
 

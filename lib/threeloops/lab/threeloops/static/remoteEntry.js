@@ -49,9 +49,13 @@ const isAt = (cell, place) =>
 // What is drawn on arrival moves the place, so it is asked for again.
 const goTo = async (notebook, place, againAfter_ms) => {
   const index = notebook.widgets.findIndex((cell) => isAt(cell, place));
-  if (index >= 0) await draw(notebook, index, index + 1);
+  if (index >= 0) {
+    await draw(notebook, index, index + 1);
+    notebook.activeCellIndex = index;
+    notebook.widgets[index].node.scrollIntoView();
+    await draw(notebook, index + 1, index + SCREEN_CELLS);
+  }
   await notebook.setFragment(place);
-  if (index >= 0) await draw(notebook, index, index + SCREEN_CELLS);
   for (const wait_ms of againAfter_ms) {
     await new Promise((drawn) => setTimeout(drawn, wait_ms));
     await notebook.setFragment(place);
