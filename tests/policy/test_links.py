@@ -43,6 +43,12 @@ def test_every_link_inside_a_chapter_leads_to_a_heading(path: Path) -> None:
     assert not {name: targets for name, targets in lost.items() if targets}, "run tests/chapters/link_parts.py: a heading was changed"
 
 
+@every_chapter
+def test_a_part_of_another_chapter_is_not_linked_into_this_one(path: Path) -> None:
+    """ "Chapter 1, part 5" would be linked to this chapter's part 5; "part 5 of chapter 1" is left alone."""
+    assert not {name: found for name, source in prose(path).items() if (found := re.findall(r"[Cc]hapter \d(?:, |'s )\[[Pp]arts? [^)]*\)", source))}
+
+
 KNOWN = {"2": "2-Roofline-·-60-min", "4": "4-Kernels-·-80-min", "F": "F-Foundations-·-30-min"}
 TWO, FOUR, FOUNDATIONS = "#2-Roofline-·-60-min", "#4-Kernels-·-80-min", "#F-Foundations-·-30-min"
 
