@@ -2,7 +2,7 @@
 
 question    one question as it is asked: text, hints, judge, working; the same for the terminal and the widget
 choices     a drill as a choice among computed answers, or as a mistake of a colleague to name
-bands       a drill with the numbers that interviewers ask (band_draws), judged as mental arithmetic is
+bands       a drill with the numbers that interviewers ask (band_draws, band_training), judged as mental arithmetic is
 spot        a worked answer with one wrong line (spots, spot_roofline, spot_inner, spot_training, spot_product, spot_costs, spot_driving)
 table       several figures about one thing, cell by cell (tables)
 traces      a timeline with an illness: which loop, which cause, which fix

@@ -15,6 +15,7 @@ from threeloops.drills.kv_cache import real_shape
 from threeloops.drills.roofline import dense
 from threeloops.models import Attention
 from threeloops.parameters import model_parameters
+from threeloops.room.band_training import TRAINING
 from threeloops.units import GB, MB, TB, MHz, ms, us
 
 Draws = Callable[[], tuple[Draw, ...]]
@@ -268,6 +269,7 @@ INTERVIEW: dict[str, Draws] = {
     "overheads-graph-replay": _graph,
     "ring-small-message": _bucket,
     "foundations-carbon": _carbon,
+    **TRAINING,
 }
 MAGNITUDE = ("gpu-bytes-in-flight", "roofline-launch-bound", "overheads-graph-replay", "ring-small-message", "foundations-carbon")
 
