@@ -98,9 +98,14 @@ def slipped_function(one: Question, slip_key: str) -> str:
     for number in range(POOL):
         for p in _draws(drill, "pool", str(number)):
             with contextlib.suppress(ArithmeticError):
-                rows[tuple(drill.arguments(p).values())] = float(slip.wrong(p))
+                rows[tuple(map(_fixed, drill.arguments(p).values()))] = float(slip.wrong(p))
     table = ", ".join(f"{numbers!r}: {value!r}" for numbers, value in rows.items())
-    return f"def {one.name}(**given):\n    return {{{table}}}[tuple(given[name] for name in {drill.takes!r})]"
+    return f"def {one.name}(**given):\n    return {{{table}}}[tuple(tuple(one) if isinstance(one, list) else one for one in map(given.get, {drill.takes!r}))]"
+
+
+def _fixed(argument: object) -> object:
+    """A list of numbers as something that a table can be looked up by."""
+    return tuple(argument) if isinstance(argument, list) else argument
 
 
 def write(notebook: Notebook, folder: Path, student: str, name: str) -> Path:

@@ -233,8 +233,9 @@ def test_a_rank_killed_while_it_waited_is_replaced():
     before = pids_of(run_ranks(pid_and_luck, ranks=2))
     os.kill(before[1], signal.SIGKILL)
     deadline = time.monotonic() + 5
-    while Path(f"/proc/{before[1]}/exe").exists() and time.monotonic() < deadline:  # a process that nobody has waited for yet has no program
+    while Path(f"/proc/{before[1]}").exists() and time.monotonic() < deadline:  # until its server has waited for it
         time.sleep(0.05)
+    time.sleep(0.5)  # and said so
     after = pids_of(run_ranks(pid_and_luck, ranks=2))
     assert not set(before) & set(after)
     assert not Path(f"/proc/{before[0]}").exists()

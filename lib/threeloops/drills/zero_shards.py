@@ -8,7 +8,6 @@ from threeloops import row_shards
 from threeloops.drills.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.phrasing import billions, giga
 from threeloops.drills.training_memory import MIXED, SOURCE_ZERO, rank_bytes
-from threeloops.simulate.offloaded_layers import dealt_rows
 from threeloops.simulate.sharding import Grid, Parameter
 from threeloops.units import GB, fmt_bytes
 
@@ -115,6 +114,13 @@ def _draw_rows(rng: random.Random) -> Draw:
     return drawn(rows=rows, ranks=ranks, rank=ranks - 1, width=rng.randrange(3_072, 17_408, 512), element_bytes=4)
 
 
+def _count_rows(p: Draw) -> float:
+    """Deal the rows out, block by block, and weigh this rank's."""
+    from threeloops.simulate.offloaded_layers import dealt_rows  # loads numpy, which a reader's own drills do not need
+
+    return float(dealt_rows(p.rows, p.ranks)[p.rank] * p.width * p.element_bytes)
+
+
 def _small_rows(rng: random.Random) -> Draw:
     rows, ranks = rng.choice([pair for pair in UNEVEN if pair[0] < 50])
     return drawn(rows=rows, ranks=ranks, rank=ranks - 1, width=rng.choice((3, 5)), element_bytes=4)
@@ -145,7 +151,7 @@ UNEVEN_ROWS = Drill(
         "torch.chunk does, and deals them out in order; the last block may be shorter. How many bytes of the matrix does the last GPU hold?"
     ),
     derive=_derive_rows,
-    count=lambda p: dealt_rows(p.rows, p.ranks)[p.rank] * p.width * p.element_bytes,
+    count=_count_rows,
     slips=(
         Slip(
             key="mean-share",
