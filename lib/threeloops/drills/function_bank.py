@@ -334,7 +334,7 @@ PARALLEL_LAYOUT = (
     ),
     FunctionDrill(
         drill=DRILLS["layout-last-of-the-group"],
-        takes=("rank", "tp", "cp", "dp"),
+        takes=("rank", "tp", "cp", "dp", "pp"),
         limit=_with("layout-last-of-the-group", dp=1, rank=7),
         limit_case="a single replica, whose ranks add up with nobody",
     ),
