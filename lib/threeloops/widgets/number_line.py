@@ -6,14 +6,12 @@ In a notebook:
     number_line_widget.explorer()
 """
 
-import base64
-from typing import Any
-
 import ipywidgets
 
 from threeloops.figures.number_line import ROW
 from threeloops.widgets.live_text import LiveText
 from threeloops.widgets.number_line_view import FORMATS, State, View, view
+from threeloops.widgets.shown import Shown
 
 HIGHS = (0.002, 0.01, 0.1, 1.0, 2.0, 8.0, 32.0, 128.0, 512.0, 2048.0, 8192.0, 65536.0)
 STEPS = 200  # places of the value between 0 and the right end
@@ -23,7 +21,7 @@ START = State(formats=("E2M1", "E3M2", "E4M3", "E5M2", "BF16"), high=8.0, value=
 FIGURE_HEIGHT, SUMMARY_HEIGHT = f"{150 + ROW * len(FORMATS)}px", "64px"
 
 
-class Explorer:
+class Explorer(Shown):
     """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
 
     def __init__(self, state: State) -> None:
@@ -59,16 +57,7 @@ class Explorer:
         self._show()
 
     def _show(self) -> None:
-        self.view = view(self.state)
-        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
-        self.summary.text = self.view.summary
-        self.table.value = self.view.table
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
-        figure = self.view.figure
-        data = dict(self.box._repr_mimebundle_())
-        return {**data, "image/png": base64.b64encode(figure.png()).decode(), "text/plain": self.view.text}, {"image/png": {"alt": figure.alt}}
+        self.put(view(self.state))
 
 
 def _value(place: int, high: float) -> float:

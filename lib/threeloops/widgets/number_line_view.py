@@ -6,13 +6,13 @@ Up to 8, E2M1 has 8 numbers and E4M3 81. 3.3 becomes 3 in E2M1, 3.25 in E4M3.
 """
 
 from dataclasses import dataclass
-from html import escape
 
 from threeloops import checks, number_formats
 from threeloops.figures import number_line
 from threeloops.figures.figure import Figure
 from threeloops.number_formats import Format
 from threeloops.units import fmt_percent
+from threeloops.widgets.view import html_table
 
 FORMATS = ("E2M1", "E2M3", "E3M2", "E4M3", "E5M2", "FP16", "BF16")
 COLUMNS = ("format", "nearest number", "error", "gap there", "largest", "smallest above 0")
@@ -81,14 +81,7 @@ class View:
     @property
     def table(self) -> str:
         """The formats as an HTML table."""
-        head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row.cells[0])}</th>'
-            + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row.cells[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        return html_table(COLUMNS, (row.cells for row in self.rows))
 
 
 def view(state: State) -> View:

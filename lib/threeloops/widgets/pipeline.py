@@ -6,13 +6,12 @@ In a notebook:
     pipeline_widget.explorer()
 """
 
-from typing import Any
-
 import ipywidgets
 
 from threeloops.figures.pipeline_gantt import BAND
 from threeloops.widgets.live_text import LiveText
-from threeloops.widgets.pipeline_view import SCHEDULES, STAGES, State, View, micro_batch_choices, moments, view
+from threeloops.widgets.pipeline_view import SCHEDULES, STAGES, State, micro_batch_choices, moments, view
+from threeloops.widgets.shown import Shown
 
 START = State(schedule="1f1b", pp=4, micro_batches=8, step=31)
 
@@ -20,12 +19,12 @@ START = State(schedule="1f1b", pp=4, micro_batches=8, step=31)
 FIGURE_HEIGHT, SUMMARY_HEIGHT = f"{190 + BAND * max(STAGES)}px", "64px"
 
 
-class Explorer:
+class Explorer(Shown):
     """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.view: View = view(state)
+        self.view = view(state)
         wide, label = {"width": "360px"}, {"description_width": "110px"}
         self.schedule = ipywidgets.Dropdown(description="schedule", options=list(SCHEDULES.items()), value=state.schedule, layout=wide, style=label)
         stages = [(str(number), number) for number in STAGES]
@@ -68,15 +67,7 @@ class Explorer:
         self._settling = False
 
     def _show(self) -> None:
-        self.view = view(self.state)
-        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
-        self.summary.text = self.view.summary
-        self.table.value = self.view.table
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
-        picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        self.put(view(self.state))
 
 
 def _choices(state: State) -> list[tuple[str, int]]:

@@ -8,14 +8,13 @@ Step 4 of 31, time 4: rank 1 waits; rank 2 waits; rank 3 waits; rank 4 runs B1. 
 import functools
 from bisect import bisect_right
 from dataclasses import dataclass
-from html import escape
 
 from threeloops import checks
 from threeloops.figures import pipeline_gantt
-from threeloops.figures.figure import Figure
 from threeloops.simulate.pipeline_orders import BACKWARD, FORWARD, WEIGHT_GRADIENT
 from threeloops.simulate.pipeline_schedules import Run, Work, run
 from threeloops.units import fmt_percent
+from threeloops.widgets.view import View
 
 SCHEDULES = {
     "GPipe": "gpipe",
@@ -60,32 +59,6 @@ class State:
             raise ValueError(f"step={self.step} must be at most {last}, where the last pass has ended")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """Everything the explorer shows."""
-
-    figure: Figure
-    summary: str  # what has changed: spoken by a screen reader
-    rows: tuple[tuple[str, ...], ...]
-
-    @property
-    def text(self) -> str:
-        """All of it as plain text."""
-        return "\n".join([f"{self.figure.title}.", self.summary, self.figure.alt])
-
-    @property
-    def table(self) -> str:
-        """The ranks as an HTML table."""
-        head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'
-            + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-
-
 @functools.lru_cache(maxsize=32)
 def played(schedule: str, pp: int, micro_batches: int) -> Run:
     """The schedule with even stages, where F, D and W take one unit of time each."""
@@ -117,7 +90,7 @@ def view(state: State) -> View:
     summary = f"Step {state.step} of {len(times) - 1}, time {now_s:g}: {told}. In flight: {', '.join(f'{number:g}' for number in alive)}."
     peaks, idle = done.peak_alive(), [fmt_percent(idle_s / done.step_s) for idle_s in done.idle_s]
     rows = tuple((f"{rank + 1}", doing[rank], f"{alive[rank]:g}", f"{peaks[rank]:g}", idle[rank]) for rank in range(state.pp))
-    return View(figure=figure, summary=summary, rows=rows)
+    return View(columns=COLUMNS, figure=figure, summary=summary, rows=rows)
 
 
 def _doing(done: Run, rank: int, now_s: float) -> str:

@@ -17,6 +17,7 @@ import ipywidgets
 
 from threeloops.widgets.live_text import LiveText
 from threeloops.widgets.roofline_view import ACCELERATORS, PHASES, ROOFS, State, View, model, part, precisions, view
+from threeloops.widgets.shown import Shown
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
 SEQUENCES = tuple(2**power for power in range(7, 18))
@@ -26,7 +27,7 @@ START = State(accelerator="a100-sxm4-80gb", precision="bf16", phase="decode", ba
 FIGURE_HEIGHT, SUMMARY_HEIGHT = "476px", "64px"
 
 
-class Explorer:
+class Explorer(Shown):
     """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
 
     def __init__(self, state: State) -> None:
@@ -73,15 +74,7 @@ class Explorer:
         self._show()
 
     def _show(self) -> None:
-        self.view = view(self.state)
-        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
-        self.summary.text = self.view.summary
-        self.table.value = self.view.table
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
-        picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        self.put(view(self.state))
 
 
 def explorer(state: State = START) -> Explorer:

@@ -10,7 +10,6 @@ All 11 operations of the layer are memory-bound
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from html import escape
 
 from threeloops import checks, hardware, kv_cache, model_catalogue, parameters, transformer
 from threeloops import roofline as formulas
@@ -21,6 +20,7 @@ from threeloops.forward_step import MATRIX, VECTOR, Op, Step
 from threeloops.models import Model
 from threeloops.roofline_levels import on_chip_bytes_per_s
 from threeloops.units import fmt, fmt_bytes, fmt_seconds
+from threeloops.widgets.view import html_table
 
 ACCELERATORS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5", "h200-sxm", "b200-hgx", "l4", "rtx-4090")
 PHASES = ("prefill", "decode")
@@ -137,14 +137,7 @@ class View:
     @property
     def table(self) -> str:
         """The operations as an HTML table."""
-        head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row.cells[0])}</th>'
-            + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row.cells[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        return html_table(COLUMNS, (row.cells for row in self.rows))
 
 
 def view(state: State) -> View:

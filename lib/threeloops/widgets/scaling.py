@@ -6,12 +6,11 @@ In a notebook:
     scaling_widget.explorer()
 """
 
-from typing import Any
-
 import ipywidgets
 
 from threeloops.widgets.live_text import LiveText
-from threeloops.widgets.scaling_view import BATCHES, BILLIONS, GPUS, State, View, most_gpus, view
+from threeloops.widgets.scaling_view import BATCHES, BILLIONS, GPUS, State, most_gpus, view
+from threeloops.widgets.shown import Shown
 
 START = State(gpus=256, billions=8, batch_tokens=1_048_576)
 
@@ -19,12 +18,12 @@ START = State(gpus=256, billions=8, batch_tokens=1_048_576)
 FIGURE_HEIGHT, SUMMARY_HEIGHT = "430px", "64px"
 
 
-class Explorer:
+class Explorer(Shown):
     """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.view: View = view(state)
+        self.view = view(state)
         wide, label = {"width": "360px"}, {"description_width": "110px"}
         sizes = [(f"{number} billion", number) for number in BILLIONS]
         batches = [(f"{number:,} tokens", number) for number in BATCHES]
@@ -55,15 +54,7 @@ class Explorer:
         self._show()
 
     def _show(self) -> None:
-        self.view = view(self.state)
-        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
-        self.summary.text = self.view.summary
-        self.table.value = self.view.table
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
-        picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        self.put(view(self.state))
 
 
 def _choices(state: State) -> list[tuple[str, int]]:

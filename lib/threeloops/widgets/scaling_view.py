@@ -9,12 +9,11 @@ the backward pass, over NVLink inside a node of 8 and, beyond, in one ring over 
 
 import functools
 from dataclasses import dataclass
-from html import escape
 
 from threeloops import collectives, hardware, step_time
-from threeloops.figures.figure import Figure
 from threeloops.figures.scaling_curve import scaling_curve
 from threeloops.units import GB, fmt_percent, fmt_seconds, fmt_si, us
+from threeloops.widgets.view import View
 
 GPUS = tuple(2**power for power in range(13))
 BILLIONS = (1, 3, 8, 30, 70)
@@ -42,32 +41,6 @@ class State:
                 raise ValueError(f"{name}={value!r} must be one of {', '.join(map(str, known))}")
         if self.gpus > most_gpus(self.batch_tokens):
             raise ValueError(f"gpus={self.gpus} must be at most {most_gpus(self.batch_tokens)}: a batch of {self.batch_tokens:,} tokens has no more sequences")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """Everything the explorer shows."""
-
-    figure: Figure
-    summary: str  # what has changed: spoken by a screen reader
-    rows: tuple[tuple[str, ...], ...]
-
-    @property
-    def text(self) -> str:
-        """All of it as plain text."""
-        return "\n".join([f"{self.figure.title}.", self.summary, self.figure.alt])
-
-    @property
-    def table(self) -> str:
-        """The parts of a step as an HTML table."""
-        head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'
-            + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def most_gpus(batch_tokens: int) -> int:
@@ -120,7 +93,7 @@ def view(state: State) -> View:
         f"{named}: a step takes {fmt_seconds(now.total_s)}, and {waiting}. "
         f"Efficiency {fmt_percent(efficiency)}: as much as {worth:,.0f} GPU{'s' * (round(worth) != 1)} that never wait{'s' * (round(worth) == 1)}."
     )
-    return View(figure=figure, summary=summary, rows=_rows(state, now, waits_s))
+    return View(columns=COLUMNS, figure=figure, summary=summary, rows=_rows(state, now, waits_s))
 
 
 def _rows(state: State, now: step_time.StepTime, waits_s: float) -> tuple[tuple[str, ...], ...]:

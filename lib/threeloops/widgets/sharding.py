@@ -6,12 +6,11 @@ In a notebook:
     sharding_widget.explorer()
 """
 
-from typing import Any
-
 import ipywidgets
 
 from threeloops.widgets.live_text import LiveText
-from threeloops.widgets.sharding_view import MODELS, RECOMPUTE, SEQUENCES, WAYS, State, View, view
+from threeloops.widgets.sharding_view import MODELS, RECOMPUTE, SEQUENCES, WAYS, State, view
+from threeloops.widgets.shown import Shown
 
 START = State(way="zero-3", model="llama-3-8b", sequence=4096, recompute="none")
 
@@ -19,12 +18,12 @@ START = State(way="zero-3", model="llama-3-8b", sequence=4096, recompute="none")
 FIGURE_HEIGHT, SUMMARY_HEIGHT = "690px", "84px"
 
 
-class Explorer:
+class Explorer(Shown):
     """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.view: View = view(state)
+        self.view = view(state)
         wide, label = {"width": "360px"}, {"description_width": "110px"}
         self.way = ipywidgets.Dropdown(description="way", options=list(WAYS.items()), value=state.way, layout=wide, style=label)
         self.model = ipywidgets.Dropdown(description="model", options=list(MODELS.items()), value=state.model, layout=wide, style=label)
@@ -46,15 +45,7 @@ class Explorer:
         self._show()
 
     def _show(self) -> None:
-        self.view = view(self.state)
-        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
-        self.summary.text = self.view.summary
-        self.table.value = self.view.table
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
-        picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        self.put(view(self.state))
 
 
 def explorer(state: State = START) -> Explorer:

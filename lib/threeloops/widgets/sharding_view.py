@@ -8,14 +8,13 @@ ZeRO-3 (FSDP): the fullest GPU holds 36.9 GB and has room on an 80 GB card (85.5
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 
 from threeloops import checks, hardware, model_catalogue, pipelines, traffic
-from threeloops.figures.figure import Figure
 from threeloops.figures.sharding_map import Piece, sharding_map
 from threeloops.parameters import model_parameters
 from threeloops.training_fit import RankMemory, Training, rank_memory
 from threeloops.units import GB, fmt_bytes
+from threeloops.widgets.view import View
 
 GPUS = 4
 WAYS = {
@@ -52,32 +51,6 @@ class State:
         checks.one_of(RECOMPUTE.values(), recompute=self.recompute)
         if self.sequence not in SEQUENCES:
             raise ValueError(f"sequence={self.sequence!r} must be one of {', '.join(map(str, SEQUENCES))}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """Everything the explorer shows."""
-
-    figure: Figure
-    summary: str  # what has changed: spoken by a screen reader
-    rows: tuple[tuple[str, ...], ...]
-
-    @property
-    def text(self) -> str:
-        """All of it as plain text."""
-        return "\n".join([f"{self.figure.title}.", self.summary, self.figure.alt])
-
-    @property
-    def table(self) -> str:
-        """The GPUs as an HTML table."""
-        head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'
-            + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 @functools.lru_cache(maxsize=256)
@@ -191,7 +164,7 @@ def view(state: State) -> View:
         alt=f"{label}, {short}. "
         + " ".join(f"GPU {row[0]}: " + ", ".join(f"{c} {v}" for c, v in zip(COLUMNS[1:], row[1:], strict=True)) + "." for row in rows),
     )
-    return View(figure=figure, summary=summary, rows=rows)
+    return View(columns=COLUMNS, figure=figure, summary=summary, rows=rows)
 
 
 def _row(gpu: int, memory: RankMemory) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import ipywidgets
 
 from threeloops.figures.timeline import BAND, ROWS
 from threeloops.widgets.live_text import LiveText
+from threeloops.widgets.shown import Shown
 from threeloops.widgets.timeline_view import GRADIENTS, KERNELS, READS, WORKERS, State, View, view
 
 START = State(workers=1, reads="in every layer", kernels="one by one", gradients="after backward")
@@ -21,7 +22,7 @@ START = State(workers=1, reads="in every layer", kernels="one by one", gradients
 FIGURE_HEIGHT, SUMMARY_HEIGHT = f"{180 + BAND * len(ROWS)}px", "64px"
 
 
-class Explorer:
+class Explorer(Shown):
     """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
 
     def __init__(self, state: State) -> None:
@@ -53,15 +54,7 @@ class Explorer:
         self._show()
 
     def _show(self) -> None:
-        self.view = view(self.state)
-        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
-        self.summary.text = self.view.summary
-        self.table.value = self.view.table
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
-        picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        self.put(view(self.state))
 
 
 def explorer(state: State = START) -> Explorer:

@@ -6,13 +6,13 @@ The device computes for 86.8 % of the time
 """
 
 from dataclasses import dataclass
-from html import escape
 
 from threeloops import checks, trace_diagnosis, trace_gauges
 from threeloops.figures import timeline
 from threeloops.figures.figure import Figure
 from threeloops.simulate.training_timeline import Job, Played, play
 from threeloops.units import fmt_percent, fmt_seconds
+from threeloops.widgets.view import html_table
 
 WORKERS = (1, 2, 3, 4, 6, 8)
 READS = {"never": 0, "once a step": 1, "in every layer": 24}  # how often the CPU reads a value of the device
@@ -76,14 +76,7 @@ class View:
     @property
     def table(self) -> str:
         """The same as an HTML table."""
-        head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'
-            + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        return html_table(COLUMNS, self.rows)
 
 
 def job(state: State) -> Job:

@@ -6,13 +6,12 @@ In a notebook:
     training_memory_widget.explorer()
 """
 
-from typing import Any
-
 import ipywidgets
 
 from threeloops.figures.memory_timeline import HEIGHT
 from threeloops.widgets.live_text import LiveText
-from threeloops.widgets.training_memory_view import IN_HOST_MEMORY, MICRO_BATCHES, RECOMPUTE, ZERO_STAGES, State, View, view
+from threeloops.widgets.shown import Shown
+from threeloops.widgets.training_memory_view import IN_HOST_MEMORY, MICRO_BATCHES, RECOMPUTE, ZERO_STAGES, State, view
 
 START = State(micro_batch=1, recompute="nothing", zero_stage=1, host="nothing")
 
@@ -20,12 +19,12 @@ START = State(micro_batch=1, recompute="nothing", zero_stage=1, host="nothing")
 FIGURE_HEIGHT, SUMMARY_HEIGHT = f"{HEIGHT + 190}px", "64px"
 
 
-class Explorer:
+class Explorer(Shown):
     """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.view: View = view(state)
+        self.view = view(state)
         wide, label = {"width": "360px"}, {"description_width": "120px"}
         sizes = [(str(number), number) for number in MICRO_BATCHES]
         self.micro_batch = ipywidgets.SelectionSlider(description="micro-batch", options=sizes, value=state.micro_batch, layout=wide, style=label)
@@ -47,15 +46,7 @@ class Explorer:
         self._show()
 
     def _show(self) -> None:
-        self.view = view(self.state)
-        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
-        self.summary.text = self.view.summary
-        self.table.value = self.view.table
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
-        picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        self.put(view(self.state))
 
 
 def explorer(state: State = START) -> Explorer:

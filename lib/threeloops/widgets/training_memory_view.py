@@ -6,16 +6,15 @@ Most: 62.1 GiB at forward, loss; it fits with 17.5 GiB to spare. Between steps 5
 """
 
 from dataclasses import dataclass
-from html import escape
 
 from threeloops import checks, hardware
-from threeloops.figures.figure import Figure
 from threeloops.figures.memory_timeline import memory_timeline
 from threeloops.model_catalogue import model
 from threeloops.parameters import model_parameters
 from threeloops.step_memory import HOSTS, PARTS, StepMemory, host_traffic_bytes, step_memory
 from threeloops.training_setup import Training
 from threeloops.units import fmt_bytes
+from threeloops.widgets.view import View
 
 MODEL, PART, GPUS, SEQUENCE, RECIPE = "llama-3-8b", "h100-sxm5", 8, 8192, "megatron"
 MICRO_BATCHES = (1, 2, 3, 4, 6, 8)
@@ -41,32 +40,6 @@ class State:
             raise ValueError(f"micro_batch={self.micro_batch!r} must be one of {', '.join(map(str, MICRO_BATCHES))}")
         if self.zero_stage not in ZERO_STAGES.values():
             raise ValueError(f"zero_stage={self.zero_stage!r} must be one of {', '.join(map(str, ZERO_STAGES.values()))}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """Everything the explorer shows."""
-
-    figure: Figure
-    summary: str  # what has changed: spoken by a screen reader
-    rows: tuple[tuple[str, str, str], ...]
-
-    @property
-    def text(self) -> str:
-        """All of it as plain text."""
-        return "\n".join([f"{self.figure.title}.", self.summary, self.figure.alt])
-
-    @property
-    def table(self) -> str:
-        """The parts as an HTML table."""
-        head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'
-            + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def training(state: State) -> Training:
@@ -114,7 +87,7 @@ def view(state: State) -> View:
     )
     cells = zip(PARTS, peak.bytes_by_part, rest.bytes_by_part, strict=True)
     rows = tuple((part, fmt_bytes(at_peak, base=2), fmt_bytes(at_rest, base=2)) for part, at_peak, at_rest in cells)
-    return View(figure=figure, summary=summary, rows=rows)
+    return View(columns=COLUMNS, figure=figure, summary=summary, rows=rows)
 
 
 def _in_words(state: State) -> str:

@@ -12,18 +12,19 @@ import ipywidgets
 
 from threeloops.optimisation_stack import PRECISIONS, UPDATES, Setup
 from threeloops.widgets.live_text import LiveText
-from threeloops.widgets.training_stack_view import MICRO_BATCHES, START, WORKERS, View, view
+from threeloops.widgets.shown import Shown
+from threeloops.widgets.training_stack_view import MICRO_BATCHES, START, WORKERS, view
 
 # Heights are fixed, so that nothing below the figure moves while a control is turned.
 FIGURE_HEIGHT, SUMMARY_HEIGHT = "320px", "84px"
 
 
-class Explorer:
+class Explorer(Shown):
     """The controls, the figure, a spoken summary and a table. `state` is where the controls stand, `view` what they show."""
 
     def __init__(self, state: Setup) -> None:
         self.state = state
-        self.view: View = view(state)
+        self.view = view(state)
         look: dict[str, Any] = {"layout": {"width": "330px"}, "style": {"description_width": "110px"}}
         numbers = [[(str(number), number) for number in choices] for choices in (WORKERS, MICRO_BATCHES)]
         self.workers = ipywidgets.SelectionSlider(description="workers", options=numbers[0], value=state.workers, **look)
@@ -58,14 +59,7 @@ class Explorer:
         self._show()
 
     def _show(self) -> None:
-        self.figure.outputs = ({"output_type": "display_data", **self.view.figure.live()},)
-        self.summary.text = self.view.summary
-        self.table.value = self.view.table
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
-        picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        self.put(self.view)
 
 
 def explorer(state: Setup = START) -> Explorer:

@@ -6,14 +6,12 @@ True
 """
 
 import functools
-from dataclasses import dataclass
-from html import escape
 
 from threeloops import hardware, model_catalogue
 from threeloops.figures import step_bars
-from threeloops.figures.figure import Figure
 from threeloops.optimisation_stack import Machine, Setup, Stacked, stacked
 from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_seconds
+from threeloops.widgets.view import View
 
 BATCH = 8
 WORKERS, MICRO_BATCHES = (1, 2, 4, 8, 16), (1, 2, 4, 8)
@@ -44,32 +42,6 @@ def step(setup: Setup) -> Stacked:
     return stacked(model_catalogue.model("gpt2-xl"), machine(), setup)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """Everything the explorer shows."""
-
-    figure: Figure
-    summary: str  # what has changed: spoken by a screen reader
-    rows: tuple[tuple[str, ...], ...]
-
-    @property
-    def text(self) -> str:
-        """All of it as plain text."""
-        return "\n".join([f"{self.figure.title}.", self.summary, self.figure.alt])
-
-    @property
-    def table(self) -> str:
-        """Time, memory and money, at the start and now."""
-        head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'
-            + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-
-
 def view(setup: Setup) -> View:
     """What to show for a state."""
     now, start = step(setup), step(START)
@@ -87,7 +59,7 @@ def view(setup: Setup) -> View:
         caption=f"GPT-2 XL on one H100, {BATCH} sequences of 1,024 tokens per update. Loader and device run side by side; the dashed line is the step.",
         upto_s=next((end_s for end_s in AXES if end_s >= max(now.step.loader_s, now.step.busy_s)), None),
     )
-    return View(figure=figure, summary=summary, rows=_rows(start, now))
+    return View(columns=COLUMNS, figure=figure, summary=summary, rows=_rows(start, now))
 
 
 def _rows(start: Stacked, now: Stacked) -> tuple[tuple[str, ...], ...]:
