@@ -1,16 +1,13 @@
 """The pipeline explorer in a real browser, turned by keyboard."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.chapters.conftest import Sight, running
-from tests.chapters.test_browser_timeline import CELL, SAYS, SHOWS, explorer, run, tab_to, wait
-from threeloops import desk
+from tests.chapters.conftest import Sight
+from tests.chapters.explorers import SAYS, SHOWS, explorer, explorers, tab_to, wait
 
-SOURCE = "from threeloops.widgets import pipeline\n\npipeline.explorer()"
 DRAWN = "([cell, number]) => cell.querySelectorAll(\"[aria-label^='rank '][aria-label*=': forward']\").length === number"
 
 pytestmark = pytest.mark.timeout(300)
@@ -19,15 +16,7 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture(scope="module")
 def page(look: Callable[[str], Sight], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A notebook with the explorer, run."""
-    root = tmp_path_factory.mktemp("pipeline")
-    cell = {"cell_type": "code", "id": "cell-0", "metadata": {}, "source": SOURCE, "outputs": [], "execution_count": None}
-    kernel = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}}
-    (root / "pipeline.ipynb").write_text(json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
-    with running(desk.lab_command(root / "pipeline.ipynb", None, browser=False, root=root), root, tmp_path_factory.mktemp("jupyter")) as door:
-        page = look(door.page).page
-        page.wait_for_selector(CELL, timeout=60_000)
-        page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
-        run(page, 0)
+    with explorers(look, tmp_path_factory.mktemp("explorers"), "pipeline") as page:
         yield page
 
 
