@@ -42,10 +42,9 @@ def group_traffic(layout: Layout, *, job: Job, cluster: Cluster, num_layers: int
               the two counts; with nodes_per_token, a token crosses once per domain and is passed on inside; under an interleaved schedule ZeRO-2 adds
               up a chunk's gradients over the pp micro-batches that pass it in a row; the tensor ranks of a stage split what they hand on
     """
-    context_ranks = layouts.strides(layout)["cp"]
     return GroupTraffic(
         tensor_s=_tensor_s(layout, job, cluster, num_layers),
-        context_s=_context_bytes(layout, job, num_layers) / group_bytes_per_s(cluster, size=layout.cp, stride=context_ranks),
+        context_s=_context_bytes(layout, job, num_layers) / group_bytes_per_s(cluster, size=layout.cp, stride=layout.tp),
         expert_s=_expert_s(layout, job, cluster, num_layers),
         hop_s=_hop_s(layout, job, cluster),
         **_data_s(layout, job, cluster),
@@ -136,7 +135,7 @@ def _hop_s(layout: Layout, job: Job, cluster: Cluster) -> float:
         return 0.0
     tokens = job.sequence // layout.cp
     tensor = pipelines.boundary_bytes(micro_batch=layout.micro_batch, sequence=tokens, hidden=job.model.hidden, element_bytes=job.element_bytes)
-    stride = layouts.strides(layout)["pp"]
+    stride = layout.tp * layout.cp * layout.dp  # from a stage to the next, which is outermost
     rate = cluster.fast_bytes_per_s_one_way if 2 * stride <= cluster.domain_gpus else cluster.slow_bytes_per_s_one_way
     return tensor / layout.tp / (cluster.link_efficiency * rate) + cluster.alpha_s
 

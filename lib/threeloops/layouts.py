@@ -4,8 +4,8 @@ Ranks are numbered with the tensor group innermost, then context, then data, and
 Experts are dealt out inside a stage, over its tensor, context and data ranks in the order of their numbers.
 
 >>> layout = Layout(dp=8, tp=8, pp=8, cp=1, ep=1, micro_batch=1, zero_stage=1, recompute="none", schedule="1f1b", chunks=1)
->>> layout.gpus, coordinates(rank=77, layout=layout)
-(512, Coordinates(tp=5, cp=0, dp=1, pp=1))
+>>> layout.gpus, placement.coordinates(77, order=order(layout))
+(512, {'tp': 5, 'cp': 0, 'dp': 1, 'pp': 1})
 
 Source: Narayanan et al., 2021, arXiv:2104.04473, section 3 (degrees and their order); Megatron Core, parallel_state.py (order tp-cp-ep-dp-pp)
 """
@@ -253,29 +253,9 @@ def batch_refusal(layout: Layout, job: Job, cluster: Cluster, rules: Rules) -> N
     check_schedule(schedule=layout.schedule, pp=layout.pp, micro_batches=count, chunks=layout.chunks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinates:
-    """Where one rank stands along each axis, from 0."""
-
-    tp: int
-    cp: int
-    dp: int
-    pp: int
-
-
 def order(layout: Layout) -> placement.Order:
-    """The kinds of parallelism with their degrees, innermost first, as placement wants them."""
+    """The kinds of parallelism with their degrees, as placement wants them: the order of Megatron Core, tensor innermost and pipeline outermost."""
     return (("tp", layout.tp), ("cp", layout.cp), ("dp", layout.dp), ("pp", layout.pp))
-
-
-def coordinates(*, rank: int, layout: Layout) -> Coordinates:
-    """A rank's place on every axis.
-
-    Formula:  rank = tp + TP * (cp + CP * (dp + DP * pp)), capitals for degrees
-    Assumes:  the order of Megatron Core, tensor innermost and pipeline outermost
-    Raises:   ValueError for a rank outside the layout
-    """
-    return Coordinates(**placement.coordinates(rank, order=order(layout)))
 
 
 def group(axis: str, *, rank: int, layout: Layout) -> tuple[int, ...]:
@@ -286,13 +266,6 @@ def group(axis: str, *, rank: int, layout: Layout) -> tuple[int, ...]:
     ((4, 5, 6, 7), (1, 5), (5, 13))
     """
     return tuple(placement.group(rank, kind=axis, order=order(layout)))
-
-
-def strides(layout: Layout) -> dict[str, int]:
-    """How far apart two neighbours of a group stand in the numbering, by axis."""
-    context = layout.tp
-    data = context * layout.cp
-    return {"tp": 1, "cp": context, "dp": data, "pp": data * layout.dp}
 
 
 def members_in_domain(*, size: int, stride: int, domain_gpus: int) -> int:

@@ -11,8 +11,7 @@ from operator import add
 from threeloops import layouts
 from threeloops.layout_step import LayoutStep, layout_step
 from threeloops.layouts import Cluster, Job, Layout, Rules
-from threeloops.model_flops import training_flops
-from threeloops.step_time import mfu, tokens_per_gpu_s
+from threeloops.step_time import tokens_per_gpu_s
 from threeloops.training_fit import RankMemory, decisive_stages, largest_rank_memory, rank_memory, stage_states
 
 
@@ -110,12 +109,6 @@ def _timed(layout: Layout, job: Job, cluster: Cluster, memory_bytes: float) -> P
         step=step,
         tokens_per_gpu_s=tokens_per_gpu_s(tokens=job.tokens, step_s=step.total_s, num_gpus=cluster.gpus),
     )
-
-
-def model_flops_utilization(plan: Planned, *, job: Job, cluster: Cluster, causal: str) -> float:
-    """MFU of a plan; causal says how the convention charges attention, whatever its kernels compute."""
-    flops = training_flops(job.model, batch=1, sequence=job.sequence, causal=causal, recompute="none")
-    return mfu(flops_per_token=flops.model / flops.tokens, tokens_per_gpu_s=plan.tokens_per_gpu_s, peak_flops_per_s=cluster.peak_flops_per_s)
 
 
 def search(*, job: Job, cluster: Cluster, rules: Rules, choices: Choices) -> Search:

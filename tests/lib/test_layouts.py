@@ -5,9 +5,9 @@ import itertools
 
 import pytest
 
-from threeloops import layouts
+from threeloops import layouts, placement
 from threeloops.group_traffic import group_bytes_per_s
-from threeloops.layouts import Cluster, Job, Layout, Rules, coordinates, group, members_in_domain, refusal
+from threeloops.layouts import Cluster, Job, Layout, Rules, group, members_in_domain, refusal
 from threeloops.model_catalogue import model
 from threeloops.parameter_buckets import layers_on_stage
 
@@ -51,9 +51,9 @@ def test_ranks_are_numbered_as_nested_loops_would() -> None:
     layout = changed(dp=3, tp=2, pp=2, cp=5)
     places = itertools.product(range(layout.pp), range(layout.dp), range(layout.cp), range(layout.tp))  # the last one turns fastest
     for rank, (pp, dp, cp, tp) in enumerate(places):
-        assert coordinates(rank=rank, layout=layout) == layouts.Coordinates(tp=tp, cp=cp, dp=dp, pp=pp)
+        assert placement.coordinates(rank, order=layouts.order(layout)) == {"tp": tp, "cp": cp, "dp": dp, "pp": pp}
     with pytest.raises(ValueError, match="=60 must be less than 60"):
-        coordinates(rank=60, layout=layout)
+        group("dp", rank=60, layout=layout)
 
 
 @pytest.mark.parametrize("axis", ["tp", "cp", "dp", "pp"])
@@ -62,7 +62,8 @@ def test_the_groups_of_an_axis_part_the_ranks(axis: str) -> None:
     groups = {group(axis, rank=rank, layout=layout) for rank in range(layout.gpus)}
     assert sorted(itertools.chain(*groups)) == list(range(layout.gpus))
     for ranks in groups:
-        others = {tuple(getattr(coordinates(rank=rank, layout=layout), name) for name in ("tp", "cp", "dp", "pp") if name != axis) for rank in ranks}
+        places = [placement.coordinates(rank, order=layouts.order(layout)) for rank in ranks]
+        others = {tuple(place[name] for name in ("tp", "cp", "dp", "pp") if name != axis) for place in places}
         assert len(others) == 1, "its ranks differ along the axis alone"
 
 

@@ -14,7 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from threeloops import checks
 from threeloops.measure.ranks import run_ranks
-from threeloops.measure.wire import FLOAT_BYTES, Step
+from threeloops.measure.wire import FLOAT_BYTES
 
 SEED = 20261122
 WAYS = ("ring", "zigzag", "ulysses")
@@ -149,18 +149,6 @@ class Ulysses:
 
 def _made(way: str, heads: Heads) -> Ring | Ulysses:
     return Ulysses(heads) if way == "ulysses" else Ring(heads, zigzag=way == "zigzag")
-
-
-def prepared_attention(way: str, heads: Heads, backward: bool) -> Step:
-    """On a rank: a step that attends, forward or forward and backward (for wire.step_traffic)."""
-    one = _made(way, heads)
-
-    def step() -> None:
-        one.forward()
-        if backward:
-            one.backward()
-
-    return step
 
 
 def _on_a_rank(heads: Heads, ways: tuple[str, ...]) -> list[tuple[int, int, Tensor, list[Tensor]]]:

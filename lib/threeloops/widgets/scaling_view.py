@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from threeloops import collectives, hardware, step_time
 from threeloops.figures.scaling_curve import scaling_curve
-from threeloops.units import GB, fmt_percent, fmt_seconds, fmt_si, us
+from threeloops.units import fmt_percent, fmt_seconds, fmt_si, us
 from threeloops.widgets.view import View
 
 GPUS = tuple(2**power for power in range(13))
@@ -22,7 +22,7 @@ SEQUENCE = 2048  # tokens; a GPU without a whole sequence has nothing to work on
 
 PART = hardware.part("h100-sxm5")
 REACHED = 0.5  # of the dense bf16 peak
-NODE, NETWORK_BYTES_PER_S, ALPHA_S = 8, 50 * GB, 5 * us
+NODE, NETWORK, ALPHA_S = 8, hardware.part("infiniband-ndr"), 5 * us
 BUCKETS, OVERHEAD_S = 40, 0.02
 COLUMNS = ("of a step", "time", "share")
 
@@ -53,7 +53,7 @@ def exchange_s(gpus: int, billions: int) -> float:
     """Seconds for the all-reduce of all gradients, in bf16, by a ring."""
     if gpus == 1:
         return 0.0
-    link = PART["link_bytes_per_s_one_way"] if gpus <= NODE else NETWORK_BYTES_PER_S
+    link = PART["link_bytes_per_s_one_way"] if gpus <= NODE else NETWORK["bytes_per_s_one_way"]
     ring = collectives.collective_time(
         op="all-reduce", algorithm="ring", size_bytes=2e9 * billions, ranks=gpus, alpha_s=ALPHA_S, bytes_per_s_one_way=float(link)
     )
