@@ -11,7 +11,10 @@
     python3 book.py grade PATH      grade your drill set (my/drills/kv_cache), or a class's folder or zip
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
     python3 book.py setup           only install
-    python3 book.py test            install and run every test
+    python3 book.py test            install and run the tests: a quarter of an hour on two cores; other words go to
+                                    pytest
+    python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; a good two minutes
+    python3 book.py test --thorough all seeds of every drill; half an hour
 
 Options: --no-browser (print the address, open nothing), --no-torch (leave out the one large package).
 On Windows write `py book.py`. Nothing is installed outside this folder.
@@ -38,7 +41,9 @@ LEVELS = ("drill", "book", "test")  # each contains the one before
 LIGHT = ("drill", "progress", "history", "sheet", "quiz")  # what the small packages are enough for
 DISK_BYTES = {"drill": 3e8, "book": 2.5e9, "test": 2.5e9}
 CUDA_DISK_BYTES = 8e9
-SYSTEM_PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium", "g++": "g++", "python3-config": "python3-dev"}  # program that a test needs -> Debian package
+MOST_WORKERS = 4  # each loads torch, and some measure time: more would get into each other's way
+# program that a test needs -> Debian package
+SYSTEM_PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium", "g++": "g++", "python3-config": "python3-dev"}
 
 
 def stop(sentence):
@@ -48,7 +53,10 @@ def stop(sentence):
 
 def check_python():
     if sys.version_info < (3, 11):
-        stop(f"Three Loops needs Python 3.11 to 3.14, and this is {platform.python_version()}; install one from python.org and run it on book.py.")
+        stop(
+            f"Three Loops needs Python 3.11 to 3.14, and this is {platform.python_version()}; install one from"
+            " python.org and run it on book.py."
+        )
 
 
 def torch_refusal():
@@ -86,6 +94,22 @@ def run(*command, cwd=ROOT):
         sys.exit(130)
 
 
+def beside(*command):
+    """Begin a command beside the next ones; what is returned waits for its end, shows its output and gives its exit
+    code.
+    """
+    process = subprocess.Popen(
+        [str(word) for word in command], cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+    def finished():
+        said, _ = process.communicate()
+        print(said.decode("utf-8", "replace"), end="", flush=True)
+        return process.returncode
+
+    return finished
+
+
 def make_venv():
     print("Making a Python environment in .venv ...", flush=True)
     if run(sys.executable, "-m", "venv", "--clear", VENV):
@@ -95,7 +119,9 @@ def make_venv():
 
 
 def install(level):
-    """The pinned packages of a level. uv where it can be had, because it is ten times faster; pip where not. True when it worked."""
+    """The pinned packages of a level. uv where it can be had, because it is ten times faster; pip where not. True
+    when it worked.
+    """
     extras = {"drill": "", "book": "[book]", "test": "[book,test]"}[level]
     print("Installing packages ...", flush=True)
     quiet = ("-qq", "--disable-pip-version-check", "--retries", "1")
@@ -104,17 +130,36 @@ def install(level):
     fast = subprocess.run(get_uv, capture_output=True, cwd=str(ROOT), check=False).returncode == 0
     if fast and run(PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON, *packages) == 0:
         return True
-    slow = subprocess.run([str(PYTHON), "-m", "pip", "install", *quiet, *packages], capture_output=True, text=True, cwd=str(ROOT), check=False)
-    if slow.returncode and re.search("NewConnectionError|Failed to establish|Cannot connect to proxy|Could not find a version", slow.stderr):
-        print("book.py: no package registry answers from here; is there a network? The executed chapters can be read without any of this.", file=sys.stderr)
+    slow = subprocess.run(
+        [str(PYTHON), "-m", "pip", "install", *quiet, *packages],
+        capture_output=True,
+        text=True,
+        cwd=str(ROOT),
+        check=False,
+    )
+    if slow.returncode and re.search(
+        "NewConnectionError|Failed to establish|Cannot connect to proxy|Could not find a version", slow.stderr
+    ):
+        print(
+            "book.py: no package registry answers from here; is there a network? The executed chapters can be read"
+            " without any of this.",
+            file=sys.stderr,
+        )
     elif slow.returncode:
         print(slow.stderr[-2000:], file=sys.stderr)
     return slow.returncode == 0
 
 
 def install_torch():
-    """The pinned torch, small where a small build can be had, and never several GB without a word. True when torch is there."""
-    have = subprocess.run([str(PYTHON), "-c", "import importlib.metadata as m; print(m.version('torch'))"], capture_output=True, text=True, check=False)
+    """The pinned torch, small where a small build can be had, and never several GB without a word. True when torch is
+    there.
+    """
+    have = subprocess.run(
+        [str(PYTHON), "-c", "import importlib.metadata as m; print(m.version('torch'))"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if have.returncode == 0:
         return True  # whatever build the reader has, it stays
     wanted = re.search(r'"(torch==[^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8")).group(1)
@@ -127,11 +172,18 @@ def install_torch():
     try:
         names = {row["metadata"]["name"].lower() for row in json.loads(plan.stdout)["install"]}
     except ValueError:
-        print("book.py: torch cannot be had from here; the book opens with recorded results in place of measurements.", file=sys.stderr)
+        print(
+            "book.py: torch cannot be had from here; the book opens with recorded results in place of measurements.",
+            file=sys.stderr,
+        )
         return False
     if any(name.startswith("nvidia-") for name in names):
         if shutil.disk_usage(str(ROOT)).free < CUDA_DISK_BYTES:
-            print("book.py: only torch's CUDA build can be had here and the disk is too full for it (8 GB); going on without torch.", file=sys.stderr)
+            print(
+                "book.py: only torch's CUDA build can be had here and the disk is too full for it (8 GB); going on"
+                " without torch.",
+                file=sys.stderr,
+            )
             return False
         reason = "For your NVIDIA GPU" if gpu else "No CPU build of torch can be reached from here, so"
         print(reason + " torch comes with its CUDA libraries: about 2.7 GB to download, 5 GB on disk.")
@@ -153,7 +205,10 @@ def set_up(level, with_torch):
     if refusal and with_torch:
         print(f"book.py: {refusal}. The book opens all the same: recorded results stand where measurements would.")
     if shutil.disk_usage(str(ROOT)).free < DISK_BYTES[level]:
-        stop(f"this needs {DISK_BYTES[level] / 1e9:.1f} GB of free disk; `book.py drill` needs 0.3 GB, `--no-torch` saves one.")
+        stop(
+            f"this needs {DISK_BYTES[level] / 1e9:.1f} GB of free disk; `book.py drill` needs 0.3 GB, `--no-torch`"
+            " saves one."
+        )
     if not done or not PYTHON.exists() or done.get("python") != platform.python_version():
         make_venv()
     level = max(level, done.get("level", "drill"), key=LEVELS.index)
@@ -161,7 +216,10 @@ def set_up(level, with_torch):
     if not install(level):
         if done and PYTHON.exists():
             MARK.write_text(json.dumps(done))
-            print("book.py: the packages could not be brought up to date; going on with those that are installed.", file=sys.stderr)
+            print(
+                "book.py: the packages could not be brought up to date; going on with those that are installed.",
+                file=sys.stderr,
+            )
             return
         stop("the packages could not be installed; what was fetched is kept, so run the same command again.")
     torch = bool(done.get("torch"))
@@ -186,11 +244,30 @@ def system_packages():
         stop("the system packages that the tests need could not be installed: " + " ".join(missing))
 
 
+def workers(arguments):
+    """How pytest is told to use the cores; nothing where the words say it themselves, or ask for a debugger, which
+    needs the terminal to itself.
+    """
+    told = ("-n", "--numprocesses", "--dist", "-p", "--pdb", "--trace", "-s", "--co", "--collect-only")
+    cores = min(os.cpu_count() or 1, MOST_WORKERS)
+    if cores == 1 or any(word.split("=")[0] in told or re.match("-n[0-9]", word) for word in arguments):
+        return ()
+    # the order is that of tests/conftest.py: what takes long first
+    return ("-n", str(cores), "--dist", "loadgroup", "--no-loadscope-reorder")
+
+
 def test(python, arguments):
-    """Format, lint, types, tests: every one runs, and one failure fails the whole."""
+    """Format, lint, types, tests: every one runs, and one failure fails the whole. Types are checked beside the
+    tests, and told after them.
+    """
+    if "--quick" in arguments and "--thorough" in arguments:
+        stop("test --quick leaves out what test --thorough adds; choose one of them.")
     system_packages()
-    steps = (("ruff", "format", "--check", "."), ("ruff", "check", "."), ("mypy",), ("pytest", *arguments))
-    return max([run(python, "-m", *step) for step in steps])
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of small processes: each would compile the library anew
+    formats = [run(python, "-m", "ruff", *words) for words in (("format", "--check", "."), ("check", "."))]
+    types = beside(python, "-m", "mypy")
+    tests = run(python, "-m", "pytest", *workers(arguments), *arguments)
+    return max([*formats, tests, types()])
 
 
 def main(words):

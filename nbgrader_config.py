@@ -1,4 +1,5 @@
-"""nbgrader for this book: solutions/ is its source, drills/ its release, and everything that grading makes lies in build/, which git ignores.
+"""nbgrader for this book: solutions/ is its source, drills/ its release, and everything that grading makes lies in
+build/, which git ignores.
 
 nbgrader generate_assignment kv_cache --force --no-db     solutions/kv_cache -> drills/kv_cache
 nbgrader autograde kv_cache                               build/submitted -> build/autograded, with this book's judge
@@ -28,13 +29,29 @@ stages = "nbgrader.preprocessors."
 own = "threeloops.classroom.preprocessors."
 c.GenerateAssignment.preprocessors = [own + "WrittenAnswers"] + [
     stages + name
-    for name in ("LockCells", "ClearSolutions", "ClearOutput", "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ComputeChecksums", "CheckCellMetadata")
+    for name in (
+        "LockCells",
+        "ClearSolutions",
+        "ClearOutput",
+        "CheckCellMetadata",
+        "ComputeChecksums",
+        "SaveCells",
+        "ComputeChecksums",
+        "CheckCellMetadata",
+    )
 ]
 c.Autograde.sanitize_preprocessors = [own + "Transplant"] + [
     stages + name for name in ("ClearOutput", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata")
 ]
-c.Autograde.autograde_preprocessors = [own + "Judge", stages + "LimitOutput", own + "SaveGrades", stages + "AssignLatePenalties", stages + "CheckCellMetadata"]
+c.Autograde.autograde_preprocessors = [
+    own + "Judge",
+    stages + "LimitOutput",
+    own + "SaveGrades",
+    stages + "AssignLatePenalties",
+    stages + "CheckCellMetadata",
+]
 
-# The course code that students write into their notebooks, and the folder of the key that seeds hidden draws and never leaves this machine.
+# The course code that students write into their notebooks, and the folder of the key that seeds hidden draws and
+# never leaves this machine.
 c.Judge.course = "home"
 c.Judge.key_folder = str(BUILD)

@@ -88,7 +88,8 @@ def divides(*, part: str, part_value: int, whole: str, whole_value: int) -> None
 
 
 def one_of(known: Iterable[str], *, see: str = "", **values: object) -> None:
-    """Refuse a word that is not in the list; name the nearest ones, and the whole list unless `see` says where it can be read.
+    """Refuse a word that is not in the list; name the nearest ones, and the whole list unless `see` says where it can
+    be read.
 
     >>> one_of(["ring", "tree"], algorithm="rings")
     Traceback (most recent call last):

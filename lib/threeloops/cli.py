@@ -1,11 +1,11 @@
-"""The `threeloops` command: calculations with their working shown, the catalogue's sources, this machine, the book and its drills.
+"""The `threeloops` command: calculations with their working shown, the catalogue's sources, this machine, the book
+and its drills.
 
 A wrong input gets one sentence on stderr and exit code 2.
 """
 
 import argparse
 import codecs
-import importlib.metadata
 import io
 import re
 import sys
@@ -19,11 +19,35 @@ from threeloops.workings.room import add_room
 
 # Other imports stand inside the functions below: `threeloops kv` must not wait for what `threeloops open` needs.
 # What the library calls a value, and the flag it came from.
-FLAGS = {"part": "--hardware", "size_bytes": "--size", "bytes_per_s_one_way": "--bandwidth", "alpha_s": "--alpha", "launch_overhead_s": "--launch"}
-FLAGS |= {name: "--" + name.replace("_", "-") for name in ("expert_tp", "micro_batch", "micro_batches", "sequence", "tokens", "batch", "ranks", "dtype")}
+FLAGS = {
+    "part": "--hardware",
+    "size_bytes": "--size",
+    "bytes_per_s_one_way": "--bandwidth",
+    "alpha_s": "--alpha",
+    "launch_overhead_s": "--launch",
+}
+FLAGS |= {
+    name: "--" + name.replace("_", "-")
+    for name in ("expert_tp", "micro_batch", "micro_batches", "sequence", "tokens", "batch", "ranks", "dtype")
+}
 FLAGS |= {"origin": "--ceilings"} | {
     name: "--" + name
-    for name in ("device", "model", "recipe", "op", "algorithm", "share", "tp", "pp", "dp", "ep", "chunks", "schedule", "kernels", "allocator")
+    for name in (
+        "device",
+        "model",
+        "recipe",
+        "op",
+        "algorithm",
+        "share",
+        "tp",
+        "pp",
+        "dp",
+        "ep",
+        "chunks",
+        "schedule",
+        "kernels",
+        "allocator",
+    )
 }
 # For a terminal that knows no more than ASCII.
 PLAIN = {
@@ -48,6 +72,14 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message}; `{self.prog} --help` shows what it takes", file=sys.stderr)
         raise SystemExit(2)
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *given: object) -> NoReturn:
+        import importlib.metadata
+
+        print(f"Three Loops {importlib.metadata.version('threeloops')}")
+        parser.exit()
 
 
 def _sources(given: argparse.Namespace) -> None:
@@ -78,7 +110,10 @@ def _reset(given: argparse.Namespace) -> None:
     from threeloops import contents, desk
 
     copy, aside = desk.reset(given.part, contents.book_root())
-    print(f"{copy} is fresh." + (f" The old one is kept as {aside}." if aside else " There was nothing of yours in it to keep."))
+    print(
+        f"{copy} is fresh."
+        + (f" The old one is kept as {aside}." if aside else " There was nothing of yours in it to keep.")
+    )
 
 
 def _grade(given: argparse.Namespace) -> int:
@@ -99,7 +134,9 @@ def _grade(given: argparse.Namespace) -> int:
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = _Parser(prog="threeloops", description="Three Loops: predicted, counted and measured.")
-    top.add_argument("--version", action="version", version=f"Three Loops {importlib.metadata.version('threeloops')}")
+    top.add_argument(
+        "--version", action=_Version, nargs=0, dest=argparse.SUPPRESS, help="show program's version number and exit"
+    )
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     add_calculations(commands)
     sources = commands.add_parser("sources", help="every value of the catalogue with where it comes from")
@@ -107,8 +144,14 @@ def parser() -> argparse.ArgumentParser:
     sources.add_argument("--keys", action="store_true", help="only the names of parts and models")
     sources.add_argument("--catalog", metavar="FILE")
     sources.set_defaults(run=_sources)
-    commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(run=_doctor)
-    _record_flags(commands.add_parser("record", help="measure this machine's GPU, or its CPU, into a stamped file that the book replays"))
+    commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(
+        run=_doctor
+    )
+    _record_flags(
+        commands.add_parser(
+            "record", help="measure this machine's GPU, or its CPU, into a stamped file that the book replays"
+        )
+    )
     opener = commands.add_parser("open", help="open the reader's copy of the book in JupyterLab")
     opener.add_argument("part", nargs="?", help="number (2, 1.2) or a word of a part's title")
     opener.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
@@ -121,22 +164,52 @@ def parser() -> argparse.ArgumentParser:
     grade = commands.add_parser("grade", help="grade your own notebook, or a class's, through nbgrader")
     grade.add_argument("path", help="my/drills/kv_cache, or a folder with one folder per student, or a zip of uploads")
     grade.add_argument("--course", metavar="CODE", help="the course code that the students were given (default home)")
-    grade.add_argument("--roster", metavar="FILE", help="class list (CSV, ids in the first column): whoever handed in nothing is listed as missing")
-    grade.add_argument("--into", metavar="FOLDER", help="where to keep gradebook, feedback and CSV files (default build/ for a class, my/graded/ for yourself)")
+    grade.add_argument(
+        "--roster",
+        metavar="FILE",
+        help="class list (CSV, ids in the first column): whoever handed in nothing is listed as missing",
+    )
+    grade.add_argument(
+        "--into",
+        metavar="FOLDER",
+        help="where to keep gradebook, feedback and CSV files (default build/ for a class, my/graded/ for yourself)",
+    )
     grade.add_argument("--no-browser", action="store_true", help="do not open the feedback page")
-    grade.add_argument("--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same")
+    grade.add_argument(
+        "--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same"
+    )
     grade.set_defaults(run=_grade)
     return top
 
 
 def _record_flags(record: argparse.ArgumentParser) -> None:
-    record.add_argument("--quick", action="store_true", help="small sizes, a few seconds, no compiler; such cases have names of their own")
+    record.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes, a few seconds, no compiler; such cases have names of their own",
+    )
     record.add_argument("--device", help="cpu or cuda (default: the GPU where torch sees one)")
-    record.add_argument("--part", metavar="KEY", help="the catalogue's key of this hardware, where the name that it reports does not say it")
-    record.add_argument("--note", default="", metavar="WORDS", help='what else bears on the figures, for the stamp: "on battery"')
-    record.add_argument("--into", metavar="FOLDER", help="where to write, and where --table looks too (default my/recorded in the book)")
-    record.add_argument("--table", action="store_true", help="measure nothing: every recorded case beside its prediction")
-    record.add_argument("--ceilings", help="for --table: predict from the datasheet, or from what was measured (default: the datasheet, where there is one)")
+    record.add_argument(
+        "--part",
+        metavar="KEY",
+        help="the catalogue's key of this hardware, where the name that it reports does not say it",
+    )
+    record.add_argument(
+        "--note", default="", metavar="WORDS", help='what else bears on the figures, for the stamp: "on battery"'
+    )
+    record.add_argument(
+        "--into", metavar="FOLDER", help="where to write, and where --table looks too (default my/recorded in the book)"
+    )
+    record.add_argument(
+        "--table", action="store_true", help="measure nothing: every recorded case beside its prediction"
+    )
+    record.add_argument(
+        "--ceilings",
+        help=(
+            "for --table: predict from the datasheet, or from what was measured (default: the datasheet, where there is"
+            " one)"
+        ),
+    )
     record.add_argument("--list", action="store_true", help="measure nothing: the names of all cases")
     record.set_defaults(run=_record)
 
@@ -171,7 +244,10 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # Python would complain there that stdout cannot be flushed
         return 0
     except OSError as error:
-        print(f"threeloops: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), file=sys.stderr)
+        print(
+            f"threeloops: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""),
+            file=sys.stderr,
+        )
         return 2
 
 

@@ -1,4 +1,6 @@
-"""The book's table of contents, read from the chapters themselves: which part stands where, and where an idea is taught."""
+"""The book's table of contents, read from the chapters themselves: which part stands where, and where an idea is
+taught.
+"""
 
 import json
 import re
@@ -24,14 +26,18 @@ class Place:
     number: str  # "2"; empty for an unnumbered part
     title: str
     heading: str  # the heading's whole text, without ##
-    cell: str  # id of the cell that holds the heading: what JupyterLab can go to, even before it has drawn the headings
+    # id of the cell that holds the heading: what JupyterLab can go to, even before it has drawn the headings
+    cell: str
 
 
 def book_root() -> Path:
     """The folder that holds the book: chapters/, drills/, my/."""
     root = Path(__file__).resolve().parents[2]
     if not (root / "chapters").is_dir():
-        raise ValueError(f"no chapters/ folder in {root}; `threeloops open` works from a clone of the book, where the library is installed with -e")
+        raise ValueError(
+            f"no chapters/ folder in {root}; `threeloops open` works from a clone of the book, where the library is"
+            " installed with -e"
+        )
     return root
 
 
@@ -67,13 +73,14 @@ def find_place(word: str, root: Path) -> Place:
     fits = fits or [place for place in everything if asked and asked in place.title.lower()]
     if len(fits) == 1:
         return fits[0]
-    listing = "; ".join(f"{place.chapter}.{place.number} {place.title}" for place in (fits or everything))
+    listing = "; ".join(f"{place.chapter}.{place.number} {place.title}" for place in fits or everything)
     problem = f"{len(fits)} parts fit {word!r}" if fits else f"no part is called {word!r}"
     raise ValueError(f"{problem}; choose one of: {listing}")
 
 
 def taught(section: str, loop: str, root: Path) -> tuple[str, str]:
-    """Where a section of the book stands: in words, and as a link from the book's root (empty while that chapter is not written).
+    """Where a section of the book stands: in words, and as a link from the book's root (empty while that chapter is
+    not written).
 
     >>> taught("Roofline", "inner", book_root())[0]
     'chapter 1, part 2, Roofline; `python3 book.py 1.2` opens it'
@@ -82,5 +89,11 @@ def taught(section: str, loop: str, root: Path) -> tuple[str, str]:
     for place in places(root):
         if place.chapter == chapter and place.title == section:
             link = f"{place.notebook}#{quote(place.heading.replace(' ', '-'))}"
-            return f"chapter {chapter}, part {place.number}, {place.title}; `python3 book.py {chapter}.{place.number}` opens it", link
+            return (
+                (
+                    f"chapter {chapter}, part {place.number}, {place.title}; `python3 book.py {chapter}.{place.number}`"
+                    " opens it"
+                ),
+                link,
+            )
     return f"chapter {chapter}, {title}, section {section}: not in this edition yet", ""

@@ -1,7 +1,8 @@
 """The reader's desk: copies of the notebooks that are theirs to write in.
 
-The committed chapters are executed, for reading on a code host. The reader works in copies under my/, with outputs cleared, so that no answer stands
-under its question and no update touches anyone's work. A new edition arrives beside the old copy; `reset` keeps the old one aside.
+The committed chapters are executed, for reading on a code host. The reader works in copies under my/, with outputs
+cleared, so that no answer stands under its question and no update touches anyone's work. A new edition arrives beside
+the old copy; `reset` keeps the old one aside.
 """
 
 import datetime
@@ -20,11 +21,17 @@ from threeloops.contents import Place, book_root, find_place
 
 def history_path() -> Path:
     """Where the reader's attempts are kept; another file where THREELOOPS_HISTORY names one."""
-    return Path(os.environ["THREELOOPS_HISTORY"]) if os.environ.get("THREELOOPS_HISTORY") else book_root() / "my" / "history.sqlite3"
+    return (
+        Path(os.environ["THREELOOPS_HISTORY"])
+        if os.environ.get("THREELOOPS_HISTORY")
+        else book_root() / "my" / "history.sqlite3"
+    )
 
 
 def find_notebook(word: str, root: Path) -> tuple[str, Place | None]:
-    """The notebook that a reader means, and the part of it: a part as find_place knows it, a drill set as "drills/kv_cache", or "drills/interview"."""
+    """The notebook that a reader means, and the part of it: a part as find_place knows it, a drill set as
+    "drills/kv_cache", or "drills/interview".
+    """
     if word.startswith("drills/"):
         sets = {path.stem: path.relative_to(root).as_posix() for path in drill_notebooks(root)}
         name = word.split("/")[1].removesuffix(".ipynb")
@@ -59,9 +66,11 @@ def _digest(path: Path) -> str:
 
 
 def readers_copy(source: Path, root: Path) -> Path:
-    """The reader's copy of a notebook; made on first use, renewed while untouched, and otherwise joined by the new edition.
+    """The reader's copy of a notebook; made on first use, renewed while untouched, and otherwise joined by the new
+    edition.
 
-    my/editions.json remembers, for every copy, which edition it came from and what was written, so that an untouched copy is known.
+    my/editions.json remembers, for every copy, which edition it came from and what was written, so that an untouched
+    copy is known.
     """
     record_path = root / "my" / "editions.json"
     record: dict[str, dict[str, str]]
@@ -85,7 +94,9 @@ def readers_copy(source: Path, root: Path) -> Path:
 
 
 def reset(word: str, root: Path) -> tuple[Path, Path | None]:
-    """Start the notebook of a part, or a drill set, afresh: (the new copy, where the old one was kept, None if there was none)."""
+    """Start the notebook of a part, or a drill set, afresh: (the new copy, where the old one was kept, None if there
+    was none).
+    """
     source = root / find_notebook(word, root)[0]
     copy = readers_copy(source, root)
     aside = None
@@ -99,26 +110,35 @@ def reset(word: str, root: Path) -> tuple[Path, Path | None]:
 
 
 def lab_settings(root: Path) -> Path:
-    """JupyterLab's settings for the book: no news pop-up, no call home. Kept in my/, out of the reader's own configuration."""
+    """JupyterLab's settings for the book: no news pop-up, no call home. Kept in my/, out of the reader's own
+    configuration.
+    """
     path = root / "my" / "lab" / "overrides.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     notes = {"fetchNews": "false", "checkForUpdates": False}
-    path.write_text(json.dumps({"@jupyterlab/apputils-extension:notification": notes}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({"@jupyterlab/apputils-extension:notification": notes}, indent=1) + "\n", encoding="utf-8"
+    )
     return path.parent
 
 
 def lab_config(notebook: str, place: Place | None, root: Path) -> Path:
-    """Server settings that name the cell to open at. Not in the address: Jupyter adds its token to the end, where a # would swallow it."""
+    """Server settings that name the cell to open at. Not in the address: Jupyter adds its token to the end, where a #
+    would swallow it.
+    """
     path = lab_settings(root) / "server.json"
     page = {"threeloopsCell": place.cell, "threeloopsNotebook": notebook} if place else {}
-    path.write_text(json.dumps({"ServerApp": {"tornado_settings": {"page_config_data": page}}}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({"ServerApp": {"tornado_settings": {"page_config_data": page}}}, indent=1) + "\n", encoding="utf-8"
+    )
     return path
 
 
 def lab_command(copy: Path, place: Place | None, *, browser: bool, root: Path) -> list[str]:
     """The command that starts JupyterLab on a notebook of the book.
 
-    Its extension (lab/) shows the contents panel and goes to the part: JupyterLab by itself opens every notebook at its top.
+    Its extension (lab/) shows the contents panel and goes to the part: JupyterLab by itself opens every notebook at
+    its top.
     """
     notebook = copy.relative_to(root).as_posix()
     return [
@@ -134,13 +154,17 @@ def lab_command(copy: Path, place: Place | None, *, browser: bool, root: Path) -
 
 
 def all_copies(root: Path) -> dict[str, Path]:
-    """The reader's copy of every chapter, every drill set and the interview room, made where it is missing: "chapters/1_inner_loop.ipynb" -> its copy."""
+    """The reader's copy of every chapter, every drill set and the interview room, made where it is missing:
+    "chapters/1_inner_loop.ipynb" -> its copy.
+    """
     sources = [*sorted(root.glob("chapters/*.ipynb")), *drill_notebooks(root)]
     return {source.relative_to(root).as_posix(): readers_copy(source, root) for source in sources}
 
 
 def open_book(word: str | None, *, browser: bool, root: Path) -> int:
-    """Open the reader's copy in JupyterLab, at a part of a chapter or at a drill set ("drills/kv_cache"); ends when the server does."""
+    """Open the reader's copy in JupyterLab, at a part of a chapter or at a drill set ("drills/kv_cache"); ends when
+    the server does.
+    """
     if importlib.util.find_spec("jupyterlab") is None:
         raise ValueError("JupyterLab is not installed here; `python3 book.py` installs it and opens the book")
     copies = all_copies(root)

@@ -1,12 +1,15 @@
 """Number formats: how many bits a value takes, and the names the catalogue uses for peak rates.
 
-A format with shared scales costs more than its element: MXFP4 keeps one 8-bit scale per 32 values (4.25 bits each), NVFP4 one 8-bit scale per 16 (4.5 bits).
+A format with shared scales costs more than its element: MXFP4 keeps one 8-bit scale per 32 values (4.25 bits each),
+NVFP4 one 8-bit scale per 16 (4.5 bits).
 
 >>> bytes_per_element("bf16"), bytes_per_element("mxfp4")
 (2.0, 0.53125)
 
-Source: IEEE 754-2019 (fp16, fp32, fp64); Kalamkar et al., 2019, arXiv:1905.12322 (bf16); Micikevicius et al., 2022, arXiv:2209.05433 (fp8);
-OCP Microscaling Formats (MX) v1.0, 2023 (mxfp8, mxfp6, mxfp4); NVIDIA, "Introducing NVFP4 for Efficient and Accurate Low-Precision Inference", 2025 (nvfp4).
+Source: IEEE 754-2019 (fp16, fp32, fp64); Kalamkar et al., 2019, arXiv:1905.12322 (bf16); Micikevicius et al., 2022,
+        arXiv:2209.05433 (fp8);
+OCP Microscaling Formats (MX) v1.0, 2023 (mxfp8, mxfp6, mxfp4); NVIDIA, "Introducing NVFP4 for Efficient and Accurate
+Low-Precision Inference", 2025 (nvfp4).
 """
 
 from threeloops.checks import one_of
@@ -28,8 +31,23 @@ BITS = {
     "nvfp4": 4 + 8 / 16,
 }
 
-# What `peaks` tables are keyed by. The plain name is the unit that a GEMM in that format would use; fp32 and fp64 run on the ordinary (vector) lanes.
-PEAK_FORMATS = ("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "bf16_vector", "fp16_vector", "fp8", "fp6", "fp4", "int8", "int4")
+# What `peaks` tables are keyed by. The plain name is the unit that a GEMM in that format would use; fp32 and fp64 run
+# on the ordinary (vector) lanes.
+PEAK_FORMATS = (
+    "fp64",
+    "fp64_matrix",
+    "fp32",
+    "tf32",
+    "bf16",
+    "fp16",
+    "bf16_vector",
+    "fp16_vector",
+    "fp8",
+    "fp6",
+    "fp4",
+    "int8",
+    "int4",
+)
 
 
 # The peak that a product of this storage format runs at, where its name is another.

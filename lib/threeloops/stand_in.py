@@ -1,9 +1,10 @@
 """Stand in: where a cell cannot run here, show what it printed when the book was made, and say why.
 
-A chapter's cells marked "torch" need torch, and some of them processes or a compiler. `watch()`, called where a part loads what it needs, lets such a cell
-show its recorded output (from the committed chapter) where torch is not installed, where processes cannot be started or did not answer, where the operating
-system does not tell what is asked, and where torch.compile finds no compiler. Every other error is the reader's to see, and so is every error in a cell that
-the reader has changed.
+A chapter's cells marked "torch" need torch, and some of them processes or a compiler. `watch()`, called where a part
+loads what it needs, lets such a cell show its recorded output (from the committed chapter) where torch is not
+installed, where processes cannot be started or did not answer, where the operating system does not tell what is
+asked, and where torch.compile finds no compiler. Every other error is the reader's to see, and so is every error in a
+cell that the reader has changed.
 """
 
 import ast
@@ -16,7 +17,8 @@ from typing import Any
 
 from threeloops.contents import book_root
 
-TAG, STAMP = "torch", "threeloops"  # of a marked cell; of the notebook that says where it was run (tests/chapters/execute.py writes it)
+# of a marked cell; of the notebook that says where it was run (tests/chapters/execute.py writes it)
+TAG, STAMP = "torch", "threeloops"
 # Named, so that nothing of torch is imported to recognise them.
 _NO_PROCESSES = ("RankError", "PermissionError", "BlockingIOError")
 _NO_SUCH_SYSTEM = ("UnsupportedSystem",)
@@ -40,7 +42,9 @@ def recorded_cells() -> dict[str, RecordedCell]:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             if TAG in cell["metadata"].get("tags", ()):
-                found["".join(cell["source"]).strip()] = RecordedCell(tuple(cell["outputs"]), notebook["metadata"][STAMP]["run_on"])
+                found["".join(cell["source"]).strip()] = RecordedCell(
+                    tuple(cell["outputs"]), notebook["metadata"][STAMP]["run_on"]
+                )
     return found
 
 
@@ -86,7 +90,9 @@ class Watcher(ast.NodeTransformer):
             return node
         if torch_missing():
             return _parsed(f"{_STARTED}.show('torch is not installed here (`python3 book.py setup` installs it)')")
-        wrapped = _parsed(f"try:\n    pass\nexcept Exception as {_STARTED}error:\n    if not {_STARTED}.shows({_STARTED}error): raise")
+        wrapped = _parsed(
+            f"try:\n    pass\nexcept Exception as {_STARTED}error:\n    if not {_STARTED}.shows({_STARTED}error): raise"
+        )
         last = node.body[-1]
         if isinstance(last, ast.Expr):  # inside a try its value would not be shown
             call = _parsed("__import__('sys').displayhook(None)").body[0]
@@ -116,7 +122,8 @@ class Watcher(ast.NodeTransformer):
 
 
 def watch() -> None:
-    """From here on, marked cells that cannot run show their recorded run. Does nothing outside a notebook, and nothing twice.
+    """From here on, marked cells that cannot run show their recorded run. Does nothing outside a notebook, and
+    nothing twice.
 
     >>> watch()
     """

@@ -1,20 +1,22 @@
 """Units: constants to scale by at the edge, and formatters that say which unit they used.
 
-Inside the library every quantity is a plain number in base SI: bytes, seconds, FLOP, metres, watts. Scaling factors stand here and nowhere else.
+Inside the library every quantity is a plain number in base SI: bytes, seconds, FLOP, metres, watts. Scaling factors
+stand here and nowhere else.
 
 >>> 80 * GiB
 85899345920
 >>> fmt_bytes(6_442_450_944, base=10), fmt_bytes(6_442_450_944, base=2)
 ('6.44 GB', '6.00 GiB')
 
-Source: IEC 80000-13:2008 (binary prefixes); BIPM, The International System of Units, 9th ed., 2019 (decimal prefixes).
+Source: IEC 80000-13:2008 (binary prefixes); BIPM, The International System of Units, 9th ed., 2019 (decimal
+        prefixes).
 """
 
 import math
 
 kB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
-us, ms = 1e-6, 1e-3
+ns, us, ms = 1e-9, 1e-6, 1e-3
 MHz, GHz = 10**6, 10**9
 km, mile = 10**3, 1609.344  # metres; the international mile is exact by agreement (1959)
 minute, hour, day = 60, 3600, 86_400
@@ -78,7 +80,14 @@ def fmt_seconds(seconds: float) -> str:
     if seconds == 0:
         return "0 s"
     size = abs(seconds)
-    for limit, scale, name in ((1e-6, 1e-9, "ns"), (1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (120, 1, "s"), (7200, minute, "min"), (2 * day, hour, "h")):
+    for limit, scale, name in (
+        (1e-6, 1e-9, "ns"),
+        (1e-3, 1e-6, "µs"),
+        (1, 1e-3, "ms"),
+        (120, 1, "s"),
+        (7200, minute, "min"),
+        (2 * day, hour, "h"),
+    ):
         if size < limit:
             return f"{_digits(seconds / scale)} {name}"
     return f"{_digits(seconds / day)} days"
@@ -94,9 +103,11 @@ def fmt_percent(share: float) -> str:
 
 
 def fmt(value: float, unit: str, *, binary: bool = False) -> str:
-    """A value in a base unit as a person would write it; bytes in both bases, because they differ by 7 % at a gigabyte.
+    """A value in a base unit as a person would write it; bytes in both bases, because they differ by 7 % at a
+    gigabyte.
 
-    Units:    B, s, FLOP, FLOP/s, B/s, …; FLOP/B, token, dollar and "" (counts, shares) are compared with each other and take no prefix
+    Units:    B, s, FLOP, FLOP/s, B/s, …; FLOP/B, token, dollar and "" (counts, shares) are compared with each other
+              and take no prefix
 
     >>> fmt(6_442_450_944, "B"), fmt(6_442_450_944, "B", binary=True)
     ('6.44 GB (6.00 GiB)', '6.00 GiB (6.44 GB)')

@@ -1,7 +1,9 @@
-"""How a chapter behaves in JupyterLab, in a real browser: python tests/bench/jupyterlab.py [chapters/1_inner_loop.ipynb]
+"""How a chapter behaves in JupyterLab, in a real browser: python tests/bench/jupyterlab.py
+[chapters/1_inner_loop.ipynb]
 
-Opening the reader's copy (aim 3 s), a jump in the contents (0.5 s), a key typed in the last part's first code cell (50 ms), and whether a widget that was
-scrolled out of sight and back still answers. Prints; fails on no time.
+Opening the reader's copy (aim 3 s), a jump in the contents (0.5 s), a key typed in the last part's first code cell
+(50 ms), and whether a widget that was scrolled out of sight and back still answers. Prints; fails on no time.
+`--smoke` is the smallest run.
 """
 
 import contextlib
@@ -20,14 +22,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.chapters.conftest import ROOT, chromium_path, running
 from tests.chapters.test_browser import numbered
-
 from threeloops import desk
 from threeloops.units import fmt_seconds, ms
 
 OPENINGS, KEYS, WIDGET = 3, 40, "_widget.explorer("
 IDLE = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
 SHOWN = """title => { const box = [...document.querySelectorAll('.jp-Notebook h1, .jp-Notebook h2')]
-  .find(found => found.textContent.includes(title))?.getBoundingClientRect(); return box && box.top >= 0 && box.bottom < window.innerHeight; }"""
+  .find(found => found.textContent.includes(title))?.getBoundingClientRect(); return box && box.top >= 0 && box.bottom < window.innerHeight; }"""  # noqa: E501
 # Presses an entry of the contents and waits, frame by frame, until its heading is in sight.
 JUMP = """
 async heading => {
@@ -42,7 +43,7 @@ async heading => {
     await new Promise(done => requestAnimationFrame(done));
   }
   return {taken: performance.now() - start};
-}""".replace("SHOWN", SHOWN)
+}""".replace("SHOWN", SHOWN)  # noqa: E501
 # Notes, for every key that reaches the page, when the frame with the changed text was drawn.
 WATCH_KEYS = """
 () => {
@@ -59,7 +60,11 @@ WATCH_KEYS = """
 
 
 def said(what: str, seconds: Sequence[float], aim: str) -> None:
-    print(f"{what}: median {fmt_seconds(statistics.median(seconds))}, slowest {fmt_seconds(max(seconds))} of {len(seconds)} (aim {aim})", flush=True)
+    print(
+        f"{what}: median {fmt_seconds(statistics.median(seconds))}, slowest {fmt_seconds(max(seconds))} of"
+        f" {len(seconds)} (aim {aim})",
+        flush=True,
+    )
 
 
 def opened(browser: Any, address: str, title: str) -> tuple[Any, float]:
@@ -85,12 +90,12 @@ def jumps(page: Any, headings: list[str]) -> None:
             said(f"jump in the contents, {which} time round", arrived, "0.5 s")
 
 
-def keys(page: Any, index: int) -> None:
+def keys(page: Any, index: int, count: int) -> None:
     cell = page.locator(numbered(index))
     cell.scroll_into_view_if_needed()
     cell.locator(".cm-content").click()
     page.evaluate(WATCH_KEYS)
-    for letter in "abcdefghij" * (KEYS // 10):
+    for letter in ("abcdefghij" * count)[:count]:
         page.keyboard.press(letter)
         page.wait_for_timeout(80)
     said("a key typed in the last part", [taken * ms for taken in page.evaluate("window.keyTimes")], "50 ms")
@@ -112,7 +117,8 @@ def widget(page: Any, index: int, last: int) -> None:
     page.keyboard.press("ArrowRight")
     try:
         page.wait_for_function(
-            "([cell, before]) => { const now = cell.querySelector('[role=graphics-document]')?.textContent; return now && now !== before; }",
+            "([cell, before]) => { const now = cell.querySelector('[role=graphics-document]')?.textContent; return now"
+            " && now !== before; }",
             arg=[cell.element_handle(), before],
             timeout=10_000,
             polling="raf",
@@ -122,7 +128,9 @@ def widget(page: Any, index: int, last: int) -> None:
         print(f"a widget scrolled away and back: DEAD ({type(error).__name__})")
 
 
-def main(chapter: str) -> None:
+def main(words: list[str]) -> None:
+    smoke = "--smoke" in words
+    chapter = next((word for word in words if word != "--smoke"), "chapters/1_inner_loop.ipynb")
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -134,22 +142,27 @@ def main(chapter: str) -> None:
         headings = [match[1] for source in sources if (match := re.match(r"## (.*)", source))]
         starts = [index for index, source in enumerate(sources) if source.startswith("## ")]
         code = [index for index, cell in enumerate(cells) if cell["cell_type"] == "code"]
-        print(f"{chapter}: {len(cells)} cells, {len(headings)} parts, {copy.stat().st_size / 1e6:.1f} MB without outputs", flush=True)
+        print(
+            f"{chapter}: {len(cells)} cells, {len(headings)} parts, {copy.stat().st_size / 1e6:.1f} MB without outputs",
+            flush=True,
+        )
         driver = stack.enter_context(sync_playwright())
-        browser = driver.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = driver.chromium.launch(
+            executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         with running(desk.lab_command(copy, None, browser=False, root=root), root, Path(folder) / "jupyter") as door:
             title = sources[0].splitlines()[0].lstrip("# ")
             times = []
-            for _ in range(OPENINGS):
+            for _ in range(openings := 1 if smoke else OPENINGS):
                 page, taken = opened(browser, door.page, title)
                 times.append(taken)
-                if len(times) < OPENINGS:
+                if len(times) < openings:
                     page.context.close()
             said("the copy opens, nothing cached", times, "3 s")
             page.wait_for_selector(IDLE, timeout=60_000)
             page.wait_for_timeout(3000)  # JupyterLab still moves the focus for a moment
-            jumps(page, headings)
-            keys(page, next(index for index in code if index > starts[-1]))
+            jumps(page, [headings[0], headings[-1]] if smoke else headings)
+            keys(page, next(index for index in code if index > starts[-1]), 3 if smoke else KEYS)
             explorer = next((index for index in code if WIDGET in sources[index]), None)
             if explorer is None:
                 print("no widget in this chapter")
@@ -159,4 +172,4 @@ def main(chapter: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "chapters/1_inner_loop.ipynb")
+    main(sys.argv[1:])

@@ -1,10 +1,13 @@
 """How quick the interview room is. Prints medians and 95th percentiles; fails on nothing.
 
-python tests/bench/room.py             the terminal, the engine, the page of progress, and the notebook in a real browser
+python tests/bench/room.py             the terminal, the engine, the page of progress, and the notebook in a real
+                                       browser
 python tests/bench/room.py terminal    only that (or engine, progress, notebook)
+python tests/bench/room.py --smoke     the smallest run of them all
 
-What is meant to hold: the next question on the screen within 100 ms of the last answer (95th percentile, both doors), progress over 10,000 attempts in about
-300 ms. The minute from a clone to the first question is mostly the download of packages; what this prints of it is what is left when they are there.
+What is meant to hold: the next question on the screen within 100 ms of the last answer (95th percentile, both doors),
+progress over 10,000 attempts in about 300 ms. The minute from a clone to the first question is mostly the download of
+packages; what this prints of it is what is left when they are there.
 """
 
 import os
@@ -15,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +27,25 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from threeloops.room import progress
 from threeloops.room.history import Ask, Attempt, History
 from threeloops.room.ideas import IDEAS
-from threeloops.widgets import interview
+from threeloops.room.notebook import interview
 
-QUESTIONS, STARTS, ATTEMPTS = 100, 10, 10_000
+
+@dataclass(frozen=True)
+class Size:
+    questions: int = 100
+    starts: int = 10
+    attempts: int = 10_000
+    pages: int = 20
+
+
+WHOLE, SMOKE = Size(), Size(questions=3, starts=1, attempts=40, pages=1)
 
 
 def told(what: str, samples: Sequence[float]) -> None:
     ordered = sorted(samples)
     print(
-        f"{what:58} median {statistics.median(ordered) * 1e3:6.0f} ms   p95 {ordered[int(0.95 * (len(ordered) - 1))] * 1e3:6.0f} ms   of {len(ordered)}",
+        f"{what:58} median {statistics.median(ordered) * 1e3:6.0f} ms   p95"
+        f" {ordered[int(0.95 * (len(ordered) - 1))] * 1e3:6.0f} ms   of {len(ordered)}",
         flush=True,
     )
 
@@ -42,14 +56,16 @@ def timed(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def plan() -> list[Ask]:
+def plan(size: Size) -> list[Ask]:
     """So many questions, every kind among them."""
     rng = random.Random("bench")
-    ideas = [rng.choice(list(IDEAS.values())) for _ in range(QUESTIONS)]
-    return [Ask(idea=idea.key, kind=rng.choice(list(idea.ask)), seed=f"bench-{place}") for place, idea in enumerate(ideas)]
+    ideas = [rng.choice(list(IDEAS.values())) for _ in range(size.questions)]
+    return [
+        Ask(idea=idea.key, kind=rng.choice(list(idea.ask)), seed=f"bench-{place}") for place, idea in enumerate(ideas)
+    ]
 
 
-# --- the light door --------------------------------------------------------------------------------------------------------------------------
+# --- the light door -----------------------------------------------------------------------------
 
 
 class Terminal:
@@ -57,7 +73,9 @@ class Terminal:
 
     def __init__(self, *words: str) -> None:
         command = [sys.executable, "-m", "threeloops.cli", "drill", *words]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"PYTHONIOENCODING": "utf-8"})
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"PYTHONIOENCODING": "utf-8"}
+        )
 
     def until_asked(self) -> str:
         """What is printed until the prompt."""
@@ -73,9 +91,9 @@ class Terminal:
         self.process.stdin.flush()
 
 
-def terminal(folder: Path) -> None:
+def terminal(folder: Path, size: Size) -> None:
     starts = []
-    for number in range(STARTS):
+    for number in range(size.starts):
         begun = time.perf_counter()
         door = Terminal("--mode", "sprint", "--history", str(folder / f"start-{number}.sqlite3"))
         door.until_asked()
@@ -83,45 +101,52 @@ def terminal(folder: Path) -> None:
         door.say("quit")
         door.process.wait()
     told("terminal: `threeloops drill` to its first question", starts)
-    History(folder / "terminal.sqlite3").begin("sprint", {"extra": 1.0}, plan())
+    History(folder / "terminal.sqlite3").begin("sprint", {"extra": 1.0}, plan(size))
     door, samples = Terminal("--continue", "--history", str(folder / "terminal.sqlite3")), []
     door.until_asked()
-    for place in range(1, QUESTIONS):
-        for answer in ("1 GB", "A", "A B", "1", "skip"):  # whatever the question wants; what it cannot read it asks again at once
+    for place in range(1, size.questions):
+        # whatever the question wants; what it cannot read it asks again at once
+        for answer in ("1 GB", "A", "A B", "1", "skip"):
             begun = time.perf_counter()
             door.say(answer)
-            if f"\n[{place + 1} of {QUESTIONS}]" in door.until_asked():
+            if f"\n[{place + 1} of {size.questions}]" in door.until_asked():
                 break
         samples.append(time.perf_counter() - begun)
     door.say("quit")
     door.process.wait()
-    assert len(History(folder / "terminal.sqlite3").attempts()) == QUESTIONS - 1
+    assert len(History(folder / "terminal.sqlite3").attempts()) == size.questions - 1
     told("terminal: answer to verdict and next question", samples)
 
 
-# --- the engine, as both doors use it --------------------------------------------------------------------------------------------------------
+# --- the engine, as both doors use it -----------------------------------------------------------
 
 
-def engine(folder: Path) -> None:
+def engine(folder: Path, size: Size) -> None:
     room = interview.room(folder / "engine.sqlite3")
-    room.history.begin("sprint", {"extra": 1.0}, plan())
+    room.history.begin("sprint", {"extra": 1.0}, plan(size))
     told("notebook: its cell, without the browser", [timed(lambda: interview.room(folder / "engine.sqlite3"))])
     room.act({"do": "continue"})
     judged, following = [], []
-    for _ in range(QUESTIONS - 1):
+    for _ in range(size.questions - 1):
         judged.append(timed(lambda: room.act({"do": "give up"})))
         following.append(timed(lambda: room.act({"do": "next"})))
     told("notebook's kernel: answer to verdict", judged)
     told("notebook's kernel: next to the next question", following)
 
 
-def page_of_progress(folder: Path) -> None:
+def page_of_progress(folder: Path, size: Size) -> None:
     rng, history, ideas = random.Random("bench"), History(folder / "progress.sqlite3"), list(IDEAS.values())
-    history.add([_attempt(place, rng.choice(ideas), rng) for place in range(ATTEMPTS)])
-    told(f"progress over {ATTEMPTS:,} attempts: the page", [timed(lambda: interview.progress(folder / "progress.sqlite3").html) for _ in range(20)])
+    history.add([_attempt(place, rng.choice(ideas), rng) for place in range(size.attempts)])
+    told(
+        f"progress over {size.attempts:,} attempts: the page",
+        [timed(lambda: interview.progress(folder / "progress.sqlite3").html) for _ in range(size.pages)],
+    )
     command = [sys.executable, "-m", "threeloops.cli", "progress", "--history", str(folder / "progress.sqlite3")]
-    told(f"progress over {ATTEMPTS:,} attempts: the command", [timed(lambda: subprocess.run(command, capture_output=True, check=True)) for _ in range(5)])
-    assert sum(topic.answered for topic in progress.progress(history, now=_now()).topics) > ATTEMPTS / 2
+    told(
+        f"progress over {size.attempts:,} attempts: the command",
+        [timed(lambda: subprocess.run(command, capture_output=True, check=True)) for _ in range(min(size.pages, 5))],
+    )
+    assert sum(topic.answered for topic in progress.progress(history, now=_now()).topics) > size.attempts / 2
 
 
 def _now() -> Any:
@@ -150,9 +175,10 @@ def _attempt(place: int, idea: Any, rng: random.Random) -> Attempt:
     )
 
 
-# --- the room with a view --------------------------------------------------------------------------------------------------------------------
+# --- the room with a view -----------------------------------------------------------------------
 
-# From the press to the frame after the one in which the words have changed; a pause between presses, as no reader is without.
+# From the press to the frame after the one in which the words have changed; a pause between presses, as no reader is
+# without.
 PRESSES = """async count => {
   const frame = () => new Promise(requestAnimationFrame);
   const button = name => [...document.querySelectorAll('.interview-room button')].find(one => one.textContent === name);
@@ -177,10 +203,11 @@ PRESSES = """async count => {
 }"""
 
 
-def notebook(folder: Path) -> None:
+def notebook(folder: Path, size: Size) -> None:
     import shutil
 
     from playwright.sync_api import sync_playwright
+
     from tests.chapters.conftest import ROOT, chromium_path, running
     from tests.chapters.test_browser_interview import CELL, run
 
@@ -189,10 +216,15 @@ def notebook(folder: Path) -> None:
     shutil.copytree(ROOT / "chapters", root / "chapters")
     shutil.copy(ROOT / "drills" / "interview.ipynb", root / "drills")
     os.environ["THREELOOPS_HISTORY"] = str(folder / "notebook.sqlite3")
-    History(folder / "notebook.sqlite3").begin("sprint", {"extra": 1.0}, plan())
-    code = f"from pathlib import Path; from threeloops import desk; desk.open_book('drills/interview', browser=False, root=Path({str(root)!r}))"
+    History(folder / "notebook.sqlite3").begin("sprint", {"extra": 1.0}, plan(size))
+    code = (
+        "from pathlib import Path; from threeloops import desk; desk.open_book('drills/interview', browser=False,"
+        f" root=Path({str(root)!r}))"
+    )
     with running([sys.executable, "-c", code], root, folder / "jupyter") as door, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = driver.chromium.launch(
+            executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
         page.goto(door.page)
         page.wait_for_selector(CELL, timeout=60_000)
@@ -200,7 +232,7 @@ def notebook(folder: Path) -> None:
         run(page, 2)
         page.locator(".interview-room").get_by_role("button", name="continue", exact=True).click()
         page.get_by_role("heading", name="Question 1 of").wait_for()
-        samples = page.evaluate(PRESSES, QUESTIONS - 1)
+        samples = page.evaluate(PRESSES, size.questions - 1)
         browser.close()
     told("notebook in a browser: answer to verdict", [sample / 1e3 for sample in samples["judged"]])
     told("notebook in a browser: next to the next question", [sample / 1e3 for sample in samples["following"]])
@@ -209,10 +241,11 @@ def notebook(folder: Path) -> None:
 PARTS = {"terminal": terminal, "engine": engine, "progress": page_of_progress, "notebook": notebook}
 
 
-def main(names: list[str]) -> None:
-    for name in names or PARTS:
+def main(words: list[str]) -> None:
+    size = SMOKE if "--smoke" in words else WHOLE
+    for name in [word for word in words if word != "--smoke"] or PARTS:
         with tempfile.TemporaryDirectory() as folder:
-            PARTS[name](Path(folder))
+            PARTS[name](Path(folder), size)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Slider to redraw, in a real browser: python tests/bench/widget.py [candidate ...]
 
-For every candidate: 60 presses of an arrow key on the batch slider, one after another, each timed from the key event to the frame after the one in which the
-new batch stands in the figure; then 50 presses 40 ms apart, as when a key is held, of which the figures that were really drawn are counted.
-The candidates draw the same layer. One that is not installed is left out.
+For every candidate: 60 presses of an arrow key on the batch slider, one after another, each timed from the key event
+to the frame after the one in which the new batch stands in the figure; then 50 presses 40 ms apart, as when a key is
+held, of which the figures that were really drawn are counted. The candidates draw the same layer. One that is not
+installed is left out. `--smoke` is the smallest run, of the one that the book uses.
 """
 
 import contextlib
@@ -18,21 +19,23 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.chapters.conftest import chromium_path, running
-
 from threeloops import desk
-from threeloops.widgets.roofline import BATCHES
+from threeloops.widgets.inner_loop.roofline import BATCHES
 
 START = """
 import ipywidgets as W
 from dataclasses import replace
-from threeloops.widgets import roofline, roofline_view
+from threeloops.widgets.inner_loop import roofline, roofline_view
 state = roofline.START
 slider = W.SelectionSlider(description="batch", options=roofline.BATCHES, value=8)
 def shown(batch): return roofline_view.view(replace(state, batch=batch))
 """
 END = "\nredraw(8)\nslider.observe(lambda change: redraw(change['new']), 'value')\nW.VBox([slider, output])"
 CANDIDATES = {
-    "explorer (Vega-Lite, JupyterLab's Vega)": ("ipywidgets", "from threeloops.widgets import roofline\nroofline.explorer()"),
+    "explorer (Vega-Lite, JupyterLab's Vega)": (
+        "ipywidgets",
+        "from threeloops.widgets.inner_loop import roofline\nroofline.explorer()",
+    ),
     "SVG string in ipywidgets.HTML": (
         "ipywidgets",
         START
@@ -45,7 +48,7 @@ def redraw(batch):
     def place(mark): return f"x='{100 * math.log10(mark['x'] / 0.05):.1f}' y='{55 * (15 - math.log10(mark['y'])):.1f}'"
     dots = "".join(f"<rect {place(mark)} width='8' height='8'/><text {place(mark)}>{mark['words']}</text>" for mark in marks)
     output.value = f"<svg width='640' height='450' role='graphics-document'><text y='20'>{figure.caption}</text>{dots}</svg>"
-"""
+"""  # noqa: E501
         + END,
     ),
     "altair JupyterChart, offline": (
@@ -109,7 +112,7 @@ async ({batches, gap, wait}) => {
   watching = false;
   return {times, redraws: last, heights: [...heights]};
 }
-"""
+"""  # noqa: E501
 
 
 def presses(count: int) -> list[tuple[str, int]]:
@@ -122,10 +125,15 @@ def presses(count: int) -> list[tuple[str, int]]:
     return found
 
 
-def measured(browser: Any, address: str) -> str:
+def measured(browser: Any, address: str, count: int) -> str:
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     requests: list[str] = []
-    page.on("request", lambda request: requests.append(request.url) if "localhost" not in request.url and request.url.startswith("http") else None)
+    page.on(
+        "request",
+        lambda request: (
+            requests.append(request.url) if "localhost" not in request.url and request.url.startswith("http") else None
+        ),
+    )
     page.goto(address)
     page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", timeout=60_000)
     page.wait_for_timeout(2000)  # JupyterLab still moves the focus for a moment
@@ -133,37 +141,64 @@ def measured(browser: Any, address: str) -> str:
     start = time.perf_counter()
     page.keyboard.press("Control+Enter")
     try:
-        page.wait_for_function("() => [...document.querySelectorAll('[role=graphics-document]')].some(e => e.textContent.includes('batch 8,'))", timeout=60_000)
+        page.wait_for_function(
+            "() => [...document.querySelectorAll('[role=graphics-document]')].some(e => e.textContent.includes('batch"
+            " 8,'))",
+            timeout=60_000,
+        )
     except Exception:
         return f"never drawn: {page.inner_text('.jp-OutputArea')[-300:]!r}"
     first_s = time.perf_counter() - start
-    single = page.evaluate(PRESSES, {"batches": presses(60), "gap": 60, "wait": True})
+    single = page.evaluate(PRESSES, {"batches": presses(count), "gap": 60, "wait": True})
     page.wait_for_timeout(1000)
-    held = page.evaluate(PRESSES, {"batches": presses(50), "gap": 40, "wait": False})
+    held = page.evaluate(PRESSES, {"batches": presses(min(count, 50)), "gap": 40, "wait": False})
     page.close()
-    times = sorted(single["times"][5:])
+    times = sorted(single["times"][min(5, count // 2) :])
     jump = max(single["heights"]) - min(single["heights"])
-    return f"{statistics.median(times):7.0f} {times[int(0.95 * len(times))]:7.0f} {held['redraws']:8} of 50 {first_s:9.1f} {jump:9} {len(requests):8}"
+    drawn = f"{held['redraws']:8} of {min(count, 50)}"
+    return (
+        f"{statistics.median(times):7.0f} {times[int(0.95 * len(times))]:7.0f} {drawn} {first_s:9.1f} {jump:9}"
+        f" {len(requests):8}"
+    )
 
 
-def main(names: list[str]) -> None:
+def main(words: list[str]) -> None:
     from playwright.sync_api import sync_playwright
 
-    chosen = {name: code for name, (needs, code) in CANDIDATES.items() if importlib.util.find_spec(needs) and (not names or any(n in name for n in names))}
+    smoke, names = (
+        "--smoke" in words,
+        [word for word in words if word != "--smoke"] or (["explorer"] if "--smoke" in words else []),
+    )
+    chosen = {
+        name: code
+        for name, (needs, code) in CANDIDATES.items()
+        if importlib.util.find_spec(needs) and (not names or any(n in name for n in names))
+    }
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         root = Path(folder) / "root"
         root.mkdir()
         for index, code in enumerate(chosen.values()):
-            cell = {"cell_type": "code", "id": "cell", "metadata": {}, "source": code, "outputs": [], "execution_count": None}
+            cell: dict[str, Any] = {
+                "cell_type": "code",
+                "id": "cell",
+                "metadata": {},
+                "source": code,
+                "outputs": [],
+                "execution_count": None,
+            }
             kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-            (root / f"{index}.ipynb").write_text(json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
+            (root / f"{index}.ipynb").write_text(
+                json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+            )
         driver = stack.enter_context(sync_playwright())
-        browser = driver.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = driver.chromium.launch(
+            executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         print(f"{'':42} median     p95   held key   first s  jump px  outside")
         for index, name in enumerate(chosen):
-            command = desk.lab_command(f"/lab/tree/{index}.ipynb", browser=False, root=root)
+            command = desk.lab_command(root / f"{index}.ipynb", None, browser=False, root=root)
             with running(command, root, Path(folder) / f"jupyter-{index}") as door:
-                print(f"{name:42} {measured(browser, door.page)}", flush=True)
+                print(f"{name:42} {measured(browser, door.page, 4 if smoke else 60)}", flush=True)
         browser.close()
 
 

@@ -1,31 +1,71 @@
-"""A real JupyterLab, opened the way a reader opens it, and a headless browser to look at it."""
+"""A real JupyterLab, opened the way a reader opens it, and a headless browser to look at it: one of each for all
+tests, and a folder for each file of tests.
+"""
 
 import contextlib
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+
+from threeloops import desk
 
 ROOT = Path(__file__).parents[2]
 START_S = 90
 # Every folder in which Jupyter keeps something of a person's own: a test must neither read nor change them.
-PERSONAL = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_WORKSPACES_DIR", "JUPYTERLAB_SETTINGS_DIR", "IPYTHONDIR")
+PERSONAL = (
+    "JUPYTER_CONFIG_DIR",
+    "JUPYTER_DATA_DIR",
+    "JUPYTER_RUNTIME_DIR",
+    "JUPYTERLAB_WORKSPACES_DIR",
+    "JUPYTERLAB_SETTINGS_DIR",
+    "IPYTHONDIR",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Door:
-    """A running JupyterLab, and the page with which it would open the reader's browser."""
+    """A folder of a running JupyterLab, and the page with which the reader's browser would be opened."""
 
     root: Path
     page: str
+    server: str = ""  # address of the server, with a / at its end
+    token: str = ""
+    folder: str = ""  # where root is, seen from the server; with a / at its end
+    # what desk.py would have this page's server write into it
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def address(self, path: str, workspace: str = "") -> str:
+        """A notebook of this folder in a workspace of its own: JupyterLab would open beside it what another test had
+        open.
+        """
+        name = re.sub(r"\W", "-", self.folder + workspace) or "own"
+        return f"{self.server}lab/workspaces/{name}/tree/{quote(self.folder + path)}?token={self.token}"
+
+    def end_kernels(self) -> None:
+        """Shut down what runs in this folder."""
+        for session in json.loads(self._ask("sessions")):
+            if session["path"].startswith(self.folder):
+                self._ask(f"sessions/{session['id']}", method="DELETE")
+
+    def _ask(self, what: str, method: str = "GET") -> bytes:
+        request = urllib.request.Request(
+            f"{self.server}api/{what}", method=method, headers={"Authorization": f"token {self.token}"}
+        )
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
+            return bytes(answer.read())
 
 
 @dataclass(kw_only=True)
@@ -40,7 +80,9 @@ def chromium_path() -> str:
     """Chromium; without it a CI machine fails, and another one skips with the command that would help."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
-        hint = "no Chromium here: install it with `apt-get install chromium` (Debian) or `brew install chromium` (macOS)"
+        hint = (
+            "no Chromium here: install it with `apt-get install chromium` (Debian) or `brew install chromium` (macOS)"
+        )
         if os.environ.get("CI") == "true":
             pytest.fail(hint)
         pytest.skip(hint)
@@ -59,15 +101,19 @@ def chromium() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def running(command: list[str], root: Path, personal: Path) -> Iterator[Door]:
+def running(command: list[str], root: Path, personal: Path, **more: str) -> Iterator[Door]:
     """A JupyterLab that `command` starts; yields when its opening page is there, ends with all its processes."""
-    environment = {**os.environ, **{name: str(personal / name.lower()) for name in PERSONAL}}
+    environment = {**os.environ, **{name: str(personal / name.lower()) for name in PERSONAL}, **more}
     log = personal / "jupyterlab.log"
     personal.mkdir(parents=True, exist_ok=True)
     with log.open("w") as stream:
-        server = subprocess.Popen(command, env=environment, cwd=root, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True)
+        server = subprocess.Popen(
+            command, env=environment, cwd=root, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+        )
     try:
-        yield Door(root=root, page=_opening_page(server, personal / "jupyter_runtime_dir", log))
+        page = _opening_page(server, personal / "jupyter_runtime_dir", log)
+        (about,) = [json.loads(path.read_text()) for path in (personal / "jupyter_runtime_dir").glob("jpserver-*.json")]
+        yield Door(root=root, page=page, server=about["url"], token=about["token"])
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         try:
@@ -87,38 +133,82 @@ def _opening_page(server: Any, runtime: Path, log: Path) -> str:
     raise AssertionError(f"JupyterLab did not start within {START_S} s:\n{log.read_text()}")
 
 
-@pytest.fixture(scope="module")
-def desk_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the reader's door opens, so that no test touches anyone's my/, and none what another has run and saved."""
-    root = tmp_path_factory.mktemp("book")
+PART = "roofline"  # at which the book is opened for all tests
+FEDERATED = "federated_extensions"
+# Written over what the server says, when the page has been read and before anything in it runs.
+CONFIGURE = """told => document.addEventListener('readystatechange', () => {
+  const written = document.getElementById('jupyter-config-data');
+  if (written) written.textContent = JSON.stringify({...JSON.parse(written.textContent), ...told});
+}, {once: true})"""
+
+
+@pytest.fixture(scope="session")
+def lab(chromium: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """The book, opened at a part as `python3 book.py PART` does: a copy, so that no test touches anyone's my/, and a
+    history of its own.
+    """
+    root, personal = tmp_path_factory.mktemp("book"), tmp_path_factory.mktemp("jupyter")
     shutil.copytree(ROOT / "chapters", root / "chapters")
-    return root
-
-
-@pytest.fixture(scope="module")
-def open_at(chromium: object, desk_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str | None], Door]]:
-    """Open the book at a part, as `python3 book.py PART` does."""
-    with contextlib.ExitStack() as stack:
-
-        def door(word: str | None) -> Door:
-            code = f"from pathlib import Path; from threeloops import desk; desk.open_book({word!r}, browser=False, root=Path({str(desk_root)!r}))"
-            return stack.enter_context(running([sys.executable, "-c", code], desk_root, tmp_path_factory.mktemp("jupyter")))
-
+    code = (
+        f"from pathlib import Path; from threeloops import desk; desk.open_book({PART!r}, browser=False,"
+        f" root=Path({str(root)!r}))"
+    )
+    with running(
+        [sys.executable, "-c", code], root, personal, THREELOOPS_HISTORY=str(root / "history.sqlite3")
+    ) as door:
         yield door
 
 
 @pytest.fixture(scope="module")
-def look(chromium: Any) -> Iterator[Callable[[str], Sight]]:
-    """A new page at an address, whose complaints are collected."""
+def folder(lab: Door, request: pytest.FixtureRequest) -> Iterator[Door]:
+    """A folder of these tests' own in the running JupyterLab; what runs in it ends with them."""
+    name = request.module.__name__.rpartition(".")[2]
+    root = lab.root / name
+    root.mkdir()
+    door = Door(
+        root=root, page="", server=lab.server, token=lab.token, folder=f"{name}/", config={"threeloopsCell": ""}
+    )
+    yield door
+    door.end_kernels()
+
+
+@pytest.fixture(scope="module")
+def open_at(folder: Door) -> Callable[[str], Door]:
+    """The book in a folder of its own, opened as `python3 book.py WORD` does: what desk.py tells JupyterLab is told
+    to the one that runs.
+    """
+
+    def door(word: str) -> Door:
+        for name in ("chapters", "drills"):
+            shutil.copytree(ROOT / name, folder.root / name)
+        told: list[list[str]] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(desk.subprocess, "call", lambda command: told.append(command) or 0)
+            desk.open_book(word, browser=False, root=folder.root)
+        options = dict(option.partition("=")[::2] for option in told[0] if "=" in option)
+        config = json.loads(Path(options["--config"]).read_text())["ServerApp"]["tornado_settings"]["page_config_data"]
+        notebook = options["--LabApp.default_url"].removeprefix("/lab/tree/")
+        return replace(folder, page=folder.address(notebook), config=config or folder.config)
+
+    return door
+
+
+@pytest.fixture(scope="module")
+def look(chromium: Any) -> Iterator[Callable[[Door], Sight]]:
+    """A new page at a door, whose complaints are collected."""
     with contextlib.ExitStack() as stack:
 
-        def sight(address: str) -> Sight:
+        def sight(door: Door) -> Sight:
             context = chromium.new_context(viewport={"width": 1280, "height": 1000})
             stack.callback(context.close)
+            if door.config:
+                context.add_init_script(f"({CONFIGURE})({json.dumps(dict(door.config))})")
             seen = Sight(page=context.new_page())
-            seen.page.on("console", lambda message: seen.errors.append(message.text) if message.type == "error" else None)
+            seen.page.on(
+                "console", lambda message: seen.errors.append(message.text) if message.type == "error" else None
+            )
             seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
-            seen.page.goto(address)
+            seen.page.goto(door.page)
             return seen
 
         yield sight

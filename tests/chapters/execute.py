@@ -34,7 +34,9 @@ def parts(notebook: Notebook) -> list[tuple[str, Notebook]]:
 
 
 def executed(notebook: Notebook) -> Notebook:
-    """The notebook run from a clean kernel at the book's root; an error in a cell ends in an exception that shows it."""
+    """The notebook run from a clean kernel at the book's root; an error in a cell ends in an exception that shows
+    it.
+    """
     fresh = copy.deepcopy(notebook)
     NotebookClient(fresh, timeout=LIMIT_S, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
     return stripped(fresh)
@@ -68,7 +70,11 @@ def rounded_text(notebook: Notebook) -> dict[str, list[str]]:
 
 def pictures(notebook: Notebook) -> dict[str, int]:
     """Cell id -> how many pictures it shows."""
-    return {cell.id: sum("image/png" in output.get("data", {}) for output in cell.outputs) for cell in notebook.cells if cell.cell_type == "code"}
+    return {
+        cell.id: sum("image/png" in output.get("data", {}) for output in cell.outputs)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    }
 
 
 def _texts(cell: Any) -> list[str]:
@@ -87,7 +93,9 @@ def _rounded(text: str) -> str:
 
 
 def run_on() -> str:
-    """Where and when the chapter is run, in words: a reader on whose machine a cell cannot run is shown its output with this beside it."""
+    """Where and when the chapter is run, in words: a reader on whose machine a cell cannot run is shown its output
+    with this beside it.
+    """
     from threeloops.measure import recording  # loads torch, which the rest of this file does without
 
     stamp = recording.stamp_of(device="cpu")

@@ -1,38 +1,44 @@
 """Explorers in a notebook of their own, in a real browser: opened, run, and turned by keyboard."""
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from tests.chapters.conftest import Sight, running
-from threeloops import desk
+from playwright.sync_api import expect
+
+from tests.chapters.conftest import Door, Sight
+
+expect.set_options(timeout=20_000)  # what a page shows follows its kernel after a while: ask until it does
 
 CELL = ".jp-Notebook .jp-Cell"
 SAYS = "([cell, words]) => cell.querySelector('[role=status]')?.textContent.includes(words)"
 SHOWS = "([cell, words]) => cell.querySelector('[role=graphics-document]')?.textContent.includes(words)"
 
 
-@contextlib.contextmanager
-def explorers(look: Callable[[str], Sight], folder: Path, *modules: str) -> Iterator[Any]:
-    """The page of a notebook with one explorer per cell, all run; `modules` are named as in threeloops.widgets."""
-    sources = [f"from threeloops.widgets import {module}\n\n{module}.explorer()" for module in modules]
-    cells = [{"cell_type": "code", "id": f"cell-{n}", "metadata": {}, "source": text, "outputs": [], "execution_count": None} for n, text in enumerate(sources)]
+def explorers(look: Callable[[Door], Sight], folder: Door, *modules: str) -> Any:
+    """The page of a notebook with one explorer per cell, all run; `modules` like "inner_loop.roofline"."""
+    sources = [f"from threeloops.widgets.{module} import explorer\n\nexplorer()" for module in modules]
+    cells = [
+        {"cell_type": "code", "id": f"cell-{n}", "metadata": {}, "source": text, "outputs": [], "execution_count": None}
+        for n, text in enumerate(sources)
+    ]
     kernel = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}}
-    notebook = folder / "explorers.ipynb"
-    notebook.write_text(json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
-    with running(desk.lab_command(notebook, None, browser=False, root=folder), folder, folder / "jupyter") as door:
-        page = look(door.page).page
-        page.wait_for_selector(CELL, timeout=60_000)
-        page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
-        for number in range(len(sources)):
-            run(page, number)
-        yield page
+    (folder.root / "explorers.ipynb").write_text(
+        json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+    )
+    page = look(replace(folder, page=folder.address("explorers.ipynb"))).page
+    page.wait_for_selector(CELL, timeout=60_000)
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
+    for number in range(len(sources)):
+        run(page, number)
+    return page
 
 
 def run(page: Any, number: int) -> None:
-    """Run a cell by keyboard; a kernel that is still being connected forgets what it was asked, so ask until the cell has been run."""
+    """Run a cell by keyboard; a kernel that is still being connected forgets what it was asked, so ask until the cell
+    has been run.
+    """
     cell = page.locator(CELL).nth(number)
     for _ in range(5):
         cell.locator(".cm-content").click()
@@ -62,3 +68,8 @@ def tab_to(page: Any, control: Any) -> None:
         if control.evaluate("element => element === document.activeElement"):
             return
     raise AssertionError("Tab does not lead to the next control")
+
+
+def depth(cell: Any) -> float:
+    """From the cell's upper edge down to its table: what a redraw must not change, wherever the page was scrolled."""
+    return float(cell.locator("table").bounding_box()["y"] - cell.bounding_box()["y"])

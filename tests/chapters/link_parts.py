@@ -1,8 +1,9 @@
 """Link every mention of a part to its heading: python tests/chapters/link_parts.py chapters/1_inner_loop.ipynb
 
-"part 4" in a sentence becomes [part 4](#4-The-programming-model-·-80-min), and a link that is already there gets the heading's present anchor. Running it
-twice changes nothing. Code, formulas, headings and other links are left alone. An anchor is the heading's text with spaces as "-": what nbconvert (and so
-code hosts) writes into the page, and what lab/ goes to in JupyterLab.
+"part 4" in a sentence becomes [part 4](#4-The-programming-model-·-80-min), and a link that is already there gets the
+heading's present anchor. Running it twice changes nothing. Code, formulas, headings and other links are left alone.
+An anchor is the heading's text with spaces as "-": what nbconvert (and so code hosts) writes into the page, and what
+lab/ goes to in JupyterLab.
 """
 
 import json
@@ -17,11 +18,17 @@ from urllib.parse import quote
 HEADING = re.compile(r"^## (?P<number>[0-9]+|[A-Z][0-9]?) (?P<title>.+)$")
 NUMBER = r"(?:[1-9][0-9]?|F[0-9]?)\b"
 # "part 4", "Parts 3, 5 and 8"; not "part 2 of the training loop", which is another chapter's.
-MENTION = re.compile(rf"\b(?P<word>[Pp]arts?) (?P<numbers>{NUMBER}(?:(?:, and |, | and | or | to ){NUMBER})*)(?! of (?!this chapter))")
+MENTION = re.compile(
+    rf"\b(?P<word>[Pp]arts?) (?P<numbers>{NUMBER}(?:(?:, and |, | and | or | to ){NUMBER})*)(?! of (?!this chapter))"
+)
 LINK = re.compile(r"\[(?P<words>[^\]]*?(?P<number>[0-9]+|[A-Z][0-9]?))\]\(#(?P<anchored>[0-9]+|[A-Z][0-9]?)-[^)\s]*\)")
-HTML_LINK = re.compile(r'<a href="#(?P<anchored>[0-9]+|[A-Z][0-9]?)-[^"]*">(?P<words>[^<]*?(?P<number>[0-9]+|[A-Z][0-9]?))</a>')
+HTML_LINK = re.compile(
+    r'<a href="#(?P<anchored>[0-9]+|[A-Z][0-9]?)-[^"]*">(?P<words>[^<]*?(?P<number>[0-9]+|[A-Z][0-9]?))</a>'
+)
 # What no mention is looked for in: fences, code, formulas, links and pictures, HTML links, tags.
-LEFT_ALONE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|<a [^>]*>.*?</a>|<[^>\n]*>", re.DOTALL)
+LEFT_ALONE = re.compile(
+    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|<a [^>]*>.*?</a>|<[^>\n]*>", re.DOTALL
+)
 HTML_BLOCK = re.compile(r"\s*</?(details|summary|table|tr|td|div|p|dl|dt|dd|ul|ol|li)\b")
 
 
@@ -47,7 +54,11 @@ def linked(source: str, known: dict[str, str]) -> str:
 
 def unknown(source: str, known: dict[str, str]) -> list[str]:
     """Numbers of mentioned parts that the notebook does not have."""
-    said = [number for match in MENTION.finditer(LEFT_ALONE.sub(" ", source)) for number in re.findall(NUMBER, match["numbers"])]
+    said = [
+        number
+        for match in MENTION.finditer(LEFT_ALONE.sub(" ", source))
+        for number in re.findall(NUMBER, match["numbers"])
+    ]
     return [number for number in said if number not in known]
 
 
@@ -77,7 +88,11 @@ def _linked_line(line: str, known: dict[str, str], html: bool) -> str:
 def _mentions(words: str, known: dict[str, str], html: bool) -> str:
     def links(match: re.Match[str]) -> str:
         first, *_ = re.findall(NUMBER, match["numbers"])
-        rest = re.sub(NUMBER, lambda number: _link(number[0], known[number[0]], html) if number[0] in known else number[0], match["numbers"][len(first) :])
+        rest = re.sub(
+            NUMBER,
+            lambda number: _link(number[0], known[number[0]], html) if number[0] in known else number[0],
+            match["numbers"][len(first) :],
+        )
         named = f"{match['word']} {first}"
         return (_link(named, known[first], html) if first in known else named) + rest
 
@@ -85,7 +100,8 @@ def _mentions(words: str, known: dict[str, str], html: bool) -> str:
 
 
 def _link(words: str, target: str, html: bool) -> str:
-    # JupyterLab follows an HTML link as one inside the page only if it is written as the browser reads it: with "·" as %C2%B7.
+    # JupyterLab follows an HTML link as one inside the page only if it is written as the browser reads it: with "·"
+    # as %C2%B7.
     return f'<a href="#{quote(target, safe=string.punctuation)}">{words}</a>' if html else f"[{words}](#{target})"
 
 

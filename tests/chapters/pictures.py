@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from threeloops.figures.figure import Figure
-from threeloops.widgets import roofline
+from threeloops.widgets.inner_loop import roofline
 
 FOLDER = Path(__file__).parents[2] / "chapters" / "pictures"
 

@@ -1,28 +1,32 @@
-"""Through the reader's door in a real browser: the book opens at a part, the part runs, the widget works by keyboard, a wrong answer is told its slip."""
+"""Through the reader's door in a real browser: the book opens at a part, the part runs, the widget works by keyboard,
+a wrong answer is told its slip.
+"""
 
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.chapters.conftest import Door, Sight, running
-from threeloops import contents, desk
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.posed import HOME_COURSE, HOME_STUDENT, posed
+from tests.chapters.conftest import FEDERATED, PART, Door, Sight
+from threeloops import contents
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
 
-PART = "roofline"
 PART_RUNS_S = 180
 CELL = ".jp-Notebook .jp-Cell"
-ACTIVE_AFTER = "([cells, index]) => Number(document.querySelector(`${cells}.jp-mod-active`)?.dataset.windowedListIndex) > index"
+ACTIVE_AFTER = (
+    "([cells, index]) => Number(document.querySelector(`${cells}.jp-mod-active`)?.dataset.windowedListIndex) > index"
+)
 HEADING_IN_SIGHT = """
 heading => {
   const box = [...document.querySelectorAll('.jp-Notebook h2')].find(found => found.textContent.includes(heading))?.getBoundingClientRect();
   return box && box.top >= 0 && box.bottom < window.innerHeight;
-}"""
+}"""  # noqa: E501
 ERROR_OUTPUT = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
 
 pytestmark = pytest.mark.timeout(600)
@@ -37,6 +41,7 @@ def numbered(index: int) -> str:
 class Reader:
     """The part as the reader has it on the screen."""
 
+    door: Door
     page: Any
     sight: Sight
     copy: Path
@@ -47,7 +52,11 @@ class Reader:
     def span(self) -> range:
         """Indices of the part's cells."""
         first = next(index for index, cell in enumerate(self.cells) if cell["id"] == self.place.cell)
-        after = (index for index, cell in enumerate(self.cells) if index > first and re.match(r"##? ", "".join(cell["source"])))
+        after = (
+            index
+            for index, cell in enumerate(self.cells)
+            if index > first and re.match(r"##? ", "".join(cell["source"]))
+        )
         return range(first, next(after, len(self.cells)))
 
     def code(self, pattern: str) -> int:
@@ -74,13 +83,14 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(open_at: Callable[[str | None], Door], look: Callable[[str], Sight]) -> Reader:
-    door = open_at(PART)
-    place = contents.find_place(PART, door.root)
-    sight = look(door.page)
+def reader(lab: Door, look: Callable[[Door], Sight]) -> Reader:
+    place = contents.find_place(PART, lab.root)
+    sight = look(lab)
     sight.page.wait_for_selector(CELL, timeout=60_000)
-    copy = door.root / "my" / place.notebook
-    return Reader(page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"])
+    copy = lab.root / "my" / place.notebook
+    return Reader(
+        door=lab, page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +114,9 @@ def test_the_copy_opens_at_the_part(reader: Reader) -> None:
 def test_no_answer_stands_under_its_question(reader: Reader) -> None:
     assert reader.page.locator(f"{CELL} .jp-OutputArea-output").count() == 0
     committed = json.loads((reader.copy.parents[2] / reader.place.notebook).read_text())
-    assert any(cell.get("outputs") for cell in committed["cells"]), "the committed chapter has no outputs, so this test shows nothing"
+    assert any(cell.get("outputs") for cell in committed["cells"]), (
+        "the committed chapter has no outputs, so this test shows nothing"
+    )
 
 
 def test_the_contents_panel_is_shown(reader: Reader) -> None:
@@ -137,7 +149,9 @@ def test_the_part_runs(part_run: Reader) -> None:
 
 
 def height(cell: Any) -> float:
-    """From the first control down to the table: what a redraw must not change, wherever the page has been scrolled to."""
+    """From the first control down to the table: what a redraw must not change, wherever the page has been scrolled
+    to.
+    """
     return float(cell.locator("table").bounding_box()["y"] - cell.get_by_label("accelerator").bounding_box()["y"])
 
 
@@ -146,24 +160,25 @@ def test_the_widget_works_by_keyboard(part_run: Reader) -> None:
     cell.scroll_into_view_if_needed()
     figure, spoken = cell.locator("[role=graphics-document]"), cell.get_by_role("status")
     figure.wait_for(timeout=30_000)
-    assert "batch 8," in spoken.text_content()
+    expect(spoken).to_contain_text("batch 8,")
     below = height(cell)
 
     cell.get_by_label("accelerator").focus()
     for _ in range(3):  # precision, phase, batch
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("cell => cell.querySelector('[role=status]').textContent.includes('batch 16,')", arg=cell.element_handle())
-    page.wait_for_function("cell => cell.querySelector('[role=graphics-document]')?.textContent.includes('batch 16,')", arg=cell.element_handle())
-    row = cell.locator("tr", has_text="qkv projection").text_content()
-    assert re.search(r"memory15\.\d+ FLOP/B", row), row  # 16 rows share the weights: just under 16 FLOP per byte
-    assert "15." in figure.locator("[aria-label^='gate up projection']").get_attribute("aria-label")
-    assert height(cell) == below, "the page jumped"
+    expect(spoken).to_contain_text("batch 16,")
+    expect(figure).to_contain_text("batch 16,")
+    row = cell.locator("tr", has_text="qkv projection")
+    expect(row).to_contain_text(re.compile(r"memory15\.\d+ FLOP/B"))  # 16 rows share the weights: just under 16
+    point = figure.locator("[aria-label^='gate up projection']")
+    expect(point).to_have_attribute("aria-label", re.compile(r"15\."))
+    assert height(cell) == pytest.approx(below, abs=1), "the page jumped"
 
     cell.get_by_label("accelerator").focus()
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("cell => cell.querySelector('[role=status]').textContent.includes('H100')", arg=cell.element_handle())
-    assert height(cell) == below, "the page jumped"
+    expect(spoken).to_contain_text("H100")
+    assert height(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 
 def test_the_changed_value_is_read_in_the_next_cell(part_run: Reader) -> None:
@@ -176,8 +191,7 @@ def test_the_changed_value_is_read_in_the_next_cell(part_run: Reader) -> None:
     part_run.page.keyboard.press("Enter")
     part_run.page.keyboard.insert_text(f"print(Out[{number}].state.batch, Out[{number}].state.accelerator)")
     part_run.page.keyboard.press("Control+Enter")
-    part_run.cell(index + 1).locator(".jp-OutputArea-output").wait_for(timeout=30_000)
-    assert part_run.cell(index + 1).locator(".jp-OutputArea-output").text_content().strip() == "16 h100-sxm5"
+    expect(part_run.cell(index + 1).locator(".jp-OutputArea-output")).to_have_text("16 h100-sxm5", timeout=30_000)
     part_run.page.keyboard.press("Escape")
     part_run.page.keyboard.press("d")
     part_run.page.keyboard.press("d")
@@ -190,7 +204,9 @@ def test_a_wrong_answer_is_told_its_slip(part_run: Reader) -> None:
     slip = drill.slips[0]
     part_run.cell(index).locator(".cm-content").click()
     part_run.page.keyboard.press("Control+a")
-    part_run.page.keyboard.insert_text(f'from threeloops.drills import sheet; sheet.check("{key}", "{slip.wrong(p)!r} {drill.unit}")')
+    part_run.page.keyboard.insert_text(
+        f'from threeloops.drills.engine import sheet; sheet.check("{key}", "{slip.wrong(p)!r} {drill.unit}")'
+    )
     part_run.page.keyboard.press("Escape")
     part_run.page.keyboard.press("Control+Enter")
     complaint = part_run.cell(index).locator(ERROR_OUTPUT)
@@ -200,7 +216,7 @@ def test_a_wrong_answer_is_told_its_slip(part_run: Reader) -> None:
 def test_a_page_without_a_kernel_shows_the_widgets_picture(reader: Reader) -> None:
     """The committed chapter, as a fresh clone shows it before anything was run or trusted."""
     page = reader.page.context.new_page()
-    page.goto(reader.page.url.partition("/lab")[0] + "/lab/workspaces/committed/tree/" + reader.place.notebook)
+    page.goto(reader.door.address(reader.place.notebook, workspace="committed"))
     cell = page.locator(numbered(reader.code(r"\.explorer\(")))
     cell.wait_for(state="attached", timeout=60_000)
     cell.scroll_into_view_if_needed()
@@ -215,17 +231,18 @@ def checked_drill(source: str) -> tuple[str, Any]:
     return key, DRILLS[key]
 
 
-def test_the_browser_complains_about_nothing_of_ours(part_run: Reader, look: Callable[[str], Sight], tmp_path_factory: pytest.TempPathFactory) -> None:
-    root, personal = tmp_path_factory.mktemp("bare"), tmp_path_factory.mktemp("jupyter")
+def test_the_browser_complains_about_nothing_of_ours(
+    part_run: Reader, look: Callable[[Door], Sight], folder: Door
+) -> None:
+    """Nothing that it does not also say of an empty notebook on a page without the book's extension."""
     empty = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    (root / "bare.ipynb").write_text(json.dumps(empty))
-    bare = [
-        word for word in desk.lab_command(root / "bare.ipynb", None, browser=False, root=root) if "labextensions" not in word and "settings_dir" not in word
-    ]
-    with running(bare, root, personal) as door:
-        sight = look(door.page)
-        sight.page.wait_for_selector(".jp-Notebook", timeout=60_000)
-        sight.page.wait_for_timeout(3_000)
+    (folder.root / "bare.ipynb").write_text(json.dumps(empty))
+    config = json.loads(part_run.page.locator("#jupyter-config-data").text_content())
+    others = [extension for extension in config[FEDERATED] if extension["name"] != "threeloops"]
+    assert len(others) < len(config[FEDERATED])
+    sight = look(replace(folder, page=folder.address("bare.ipynb"), config={FEDERATED: others}))
+    sight.page.wait_for_selector(".jp-Notebook", timeout=60_000)
+    sight.page.wait_for_timeout(3_000)
     usual = {plain(error) for error in sight.errors}
     ours = [error for error in part_run.sight.errors if plain(error) not in usual]
     assert not ours

@@ -1,18 +1,18 @@
-"""The interview room in a real JupyterLab, by keyboard alone: a sprint with a slip, a hint and a surrender; the clock; 200 % zoom; a second door."""
+"""The interview room in a real JupyterLab, by keyboard alone: a sprint with a slip, a hint and a surrender; the
+clock; 200 % zoom; a second door.
+"""
 
-import contextlib
 import re
-import shutil
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.chapters.conftest import ROOT, Sight, running
-from threeloops.drills.bank import DRILLS
+from tests.chapters.conftest import Door, Sight
+from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
 from threeloops.room.history import Ask, History
 from threeloops.room.question import Question, draw_of
@@ -20,13 +20,16 @@ from threeloops.room.session import Session
 
 CELL = ".jp-Notebook .jp-Cell"
 SAID = "(words) => document.querySelector('.interview-room .said').textContent.includes(words)"
+TICKED = "([timer, before]) => timer.textContent !== before"
 HAS_FOCUS = "element => element === document.activeElement"
 
 pytestmark = pytest.mark.timeout(600)
 
 
 def asks() -> list[Ask]:
-    """Six questions about numbers, so that the test knows what to type; the second is taught in a chapter that is written."""
+    """Six questions about numbers, so that the test knows what to type; the second is taught in a chapter that is
+    written.
+    """
     taught = next(idea.key for idea in ideas.IDEAS.values() if idea.loop == "inner" and idea.section == "Roofline")
     others = [key for key in DRILLS if key != taught][:5]
     return [Ask(idea=key, kind="number", seed="browser") for key in (others[0], taught, *others[1:])]
@@ -41,33 +44,25 @@ def typed(question: Question, slip: int | None = None) -> str:
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A history of the test's own, for every process that it starts."""
-    path = tmp_path_factory.mktemp("history") / "history.sqlite3"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("THREELOOPS_HISTORY", str(path))
-        yield path
+def file(lab: Door) -> Path:
+    """The history of every kernel that JupyterLab starts; nothing else writes into it."""
+    return lab.root / "history.sqlite3"
 
 
 @pytest.fixture(scope="module")
-def page(look: Callable[[str], Sight], file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def page(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Any:
     """The room as `book.py drills/interview` opens it, its cell run by keyboard."""
-    root = tmp_path_factory.mktemp("book")
-    shutil.copytree(ROOT / "chapters", root / "chapters")
-    (root / "drills").mkdir()
-    shutil.copy(ROOT / "drills" / "interview.ipynb", root / "drills")
-    code = f"from pathlib import Path; from threeloops import desk; desk.open_book('drills/interview', browser=False, root=Path({str(root)!r}))"
-    with contextlib.ExitStack() as stack:
-        door = stack.enter_context(running([sys.executable, "-c", code], root, tmp_path_factory.mktemp("jupyter")))
-        sight = look(door.page)
-        sight.page.wait_for_selector(CELL, timeout=60_000)
-        sight.page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
-        run(sight.page, 2)
-        yield sight.page
+    page = look(open_at("drills/interview")).page
+    page.wait_for_selector(CELL, timeout=60_000)
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
+    run(page, 2)
+    return page
 
 
 def run(page: Any, number: int) -> None:
-    """Run a cell by keyboard; a kernel that is still being connected forgets what it was asked, so ask until the cell has been run."""
+    """Run a cell by keyboard; a kernel that is still being connected forgets what it was asked, so ask until the cell
+    has been run.
+    """
     cell = page.locator(CELL).nth(number)
     for _ in range(5):
         cell.locator(".cm-content").click()
@@ -104,7 +99,7 @@ def heading(page: Any, words: str) -> None:
 
 def answer(page: Any, written: str) -> None:
     box = room(page).get_by_role("textbox", name="Your answer")
-    assert box.evaluate(HAS_FOCUS), "the answer box has no focus"
+    expect(box, "the answer box has no focus").to_be_focused()
     page.keyboard.insert_text(written)
     page.keyboard.press("Enter")
 
@@ -132,7 +127,7 @@ def test_a_sprint_is_chosen_and_begun_by_keyboard(page: Any, file: Path) -> None
     mode.wait_for(timeout=60_000)
     mode.focus()
     page.keyboard.press("ArrowUp")  # sprint -> warm-up, and back
-    assert mode.input_value() == "warm-up"
+    expect(mode).to_have_value("warm-up")
     page.keyboard.press("ArrowDown")
     tab_to(page, room(page).get_by_label("Topic"))
     page.keyboard.type("kv")
@@ -142,7 +137,7 @@ def test_a_sprint_is_chosen_and_begun_by_keyboard(page: Any, file: Path) -> None
     page.keyboard.press("ArrowDown")
     press(page, "begin")
     heading(page, "Question 1 of 3: ")
-    assert room(page).get_by_role("textbox", name="Your answer").evaluate(HAS_FOCUS)
+    expect(room(page).get_by_role("textbox", name="Your answer")).to_be_focused()
     history = History(file)
     record = history.session(str(history.unfinished()))
     assert (record.mode, record.options) == ("sprint", {"extra": 1.25, "topic": "kv_cache"})
@@ -155,19 +150,18 @@ def test_a_slip_a_right_answer_a_hint_and_a_surrender(page: Any, file: Path) -> 
     press(page, "continue")
     heading(page, "Question 1 of 6")
     questions = [ideas.pose(ask.idea, ask.kind, ask.seed) for ask in asks()]
-    assert questions[0].working not in room(page).text_content()
+    expect(room(page)).not_to_contain_text(questions[0].working)
 
     answer(page, typed(questions[0], slip=0))
     page.wait_for_function(SAID, arg=DRILLS[questions[0].idea].slips[0].story[:60])
-    assert questions[0].working in room(page).text_content()
-    following = room(page).get_by_role("button", name="next", exact=True)
-    assert following.evaluate(HAS_FOCUS)
+    expect(room(page)).to_contain_text(questions[0].working)
+    expect(room(page).get_by_role("button", name="next", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
 
     heading(page, "Question 2 of 6")
     answer(page, typed(questions[1]))
     page.wait_for_function(SAID, arg="Right.")
-    assert room(page).get_by_role("link", name=re.compile("^chapter 1, part 2, Roofline$")).is_visible()
+    expect(room(page).get_by_role("link", name=re.compile("^chapter 1, part 2, Roofline$"))).to_be_visible()
     press(page, "next")
 
     heading(page, "Question 3 of 6")
@@ -177,10 +171,10 @@ def test_a_slip_a_right_answer_a_hint_and_a_surrender(page: Any, file: Path) -> 
     assert questions[2].hints[0] not in room(page).text_content()
     press(page, "hint")
     page.wait_for_function(SAID, arg=questions[2].hints[0])
-    assert room(page).get_by_role("textbox", name="Your answer").evaluate(HAS_FOCUS)
+    expect(room(page).get_by_role("textbox", name="Your answer")).to_be_focused()
     press(page, "give up")
     page.wait_for_function(SAID, arg="Given up")
-    assert room(page).get_by_role("timer").is_hidden()
+    expect(room(page).get_by_role("timer")).to_be_hidden()
     press(page, "next")
 
     heading(page, "Question 4 of 6")
@@ -190,7 +184,12 @@ def test_a_slip_a_right_answer_a_hint_and_a_surrender(page: Any, file: Path) -> 
     page.wait_for_function(SAID, arg="1 right of 2 answers.")
 
     kept = [attempt for attempt in history.attempts() if attempt.session == name]
-    assert [(attempt.status, attempt.hints) for attempt in kept] == [("wrong", 0), ("right", 0), ("given-up", 1), ("skipped", 0)]
+    assert [(attempt.status, attempt.hints) for attempt in kept] == [
+        ("wrong", 0),
+        ("right", 0),
+        ("given-up", 1),
+        ("skipped", 0),
+    ]
     assert kept[0].slips == DRILLS[kept[0].idea].slips[0].key
 
 
@@ -210,18 +209,19 @@ def test_the_clock_is_seen_every_second_and_heard_at_its_marks(page: Any, file: 
     history, name = begun(file)
     target = ideas.IDEAS[asks()[0].idea].target_s
     history.shown(name, 0)
-    history._file.execute("update shown set at_s = ? where session = ?", [time.time() - (target - 33), name])  # 33 s left
+    # 45 s left: time to draw the page
+    history._file.execute("update shown set at_s = ? where session = ?", [time.time() - (target - 45), name])
     go_on(page)
     heading(page, "Question 1 of 6")
     timer = room(page).get_by_role("timer", name="clock")
-    assert re.fullmatch(r"0:3[0-3] left of \d:\d\d", timer.text_content())
+    assert re.fullmatch(r"0:(3[0-9]|4[0-5]) left of \d:\d\d", timer.text_content())
     aloud = room(page).locator("[data-clock]")
     assert aloud.get_attribute("aria-live") == "polite"
     assert aloud.text_content() == ""
-    page.wait_for_function("() => document.querySelector('[data-clock]').textContent === '30 seconds left'", timeout=10_000)
-    seen = timer.text_content()
-    page.wait_for_timeout(1_200)
-    assert timer.text_content() != seen
+    page.wait_for_function(
+        "() => document.querySelector('[data-clock]').textContent === '30 seconds left'", timeout=40_000
+    )
+    page.wait_for_function(TICKED, arg=[timer.element_handle(), timer.text_content()], timeout=10_000)
     assert aloud.text_content() == "30 seconds left"
 
 
@@ -232,12 +232,12 @@ def test_the_clock_goes_on_while_a_cell_runs_and_the_answer_is_judged_by_it(page
     page.keyboard.press("Control+a")
     page.keyboard.insert_text("import time; time.sleep(9)")
     page.keyboard.press("Control+Enter")
-    before = timer.text_content()
-    page.wait_for_timeout(2_000)
-    assert timer.text_content() != before
+    # while the cell runs
+    page.wait_for_function(TICKED, arg=[timer.element_handle(), timer.text_content()], timeout=6_000)
     room(page).get_by_role("textbox", name="Your answer").focus()
     answer(page, typed(ideas.pose(asks()[0].idea, "number", "browser")))
-    page.wait_for_function(SAID, arg="Right.", timeout=20_000)  # at once where widgets have a thread of their own in the kernel, else after the cell
+    # at once where widgets have a thread of their own in the kernel, else after the cell
+    page.wait_for_function(SAID, arg="Right.", timeout=20_000)
     assert History(file).attempts()[-1].seconds > ideas.IDEAS[asks()[0].idea].target_s - 30
 
 
@@ -247,7 +247,15 @@ def test_the_room_can_be_heard(page: Any, file: Path) -> None:
     go_on(page)
     heading(page, "Question 1 of 6")
     tree = room(page).aria_snapshot()
-    for part in ("timer", 'textbox "Your answer"', 'button "answer"', 'button "hint"', 'button "give up"', 'button "skip"', "status"):
+    for part in (
+        "timer",
+        'textbox "Your answer"',
+        'button "answer"',
+        'button "hint"',
+        'button "give up"',
+        'button "skip"',
+        "status",
+    ):
         assert part in tree, tree
     answer(page, "lots")
     page.wait_for_function(SAID, arg="is not a number with a unit")
@@ -262,7 +270,7 @@ def test_at_200_percent_nothing_is_cut_off(page: Any, file: Path) -> None:
         inside = room(page).evaluate(
             """room => { const right = room.closest('.jp-OutputArea-output').getBoundingClientRect().right;
                 return [...room.querySelectorAll('button, input, select, p, h3')].filter(e => e.offsetParent && !e.classList.contains('aloud'))
-                       .filter(e => e.getBoundingClientRect().right > right + 1).map(e => e.outerHTML); }"""
+                       .filter(e => e.getBoundingClientRect().right > right + 1).map(e => e.outerHTML); }"""  # noqa: E501
         )
         assert not inside
         question = ideas.pose(asks()[0].idea, "number", "browser")
@@ -271,7 +279,7 @@ def test_at_200_percent_nothing_is_cut_off(page: Any, file: Path) -> None:
         page.keyboard.insert_text(typed(question))
         page.keyboard.press("Enter")
         page.wait_for_function(SAID, arg="Right.")
-        assert room(page).get_by_role("button", name="next", exact=True).evaluate(HAS_FOCUS)
+        expect(room(page).get_by_role("button", name="next", exact=True)).to_be_focused()
     finally:
         page.set_viewport_size({"width": 1280, "height": 1000})
 
@@ -286,7 +294,7 @@ def test_the_link_leads_to_the_part(page: Any) -> None:
     page.keyboard.press("Enter")
     page.wait_for_function(
         """() => { const box = [...document.querySelectorAll('.jp-Notebook h2')].find(h => h.textContent.includes('2 Roofline'))?.getBoundingClientRect();
-                   return box && box.top >= 0 && box.bottom < window.innerHeight; }""",
+                   return box && box.top >= 0 && box.bottom < window.innerHeight; }""",  # noqa: E501
         timeout=60_000,
     )
     assert "/my/chapters/1_inner_loop.ipynb" in page.url

@@ -1,30 +1,33 @@
 """The pipeline explorer in a real browser, turned by keyboard."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.chapters.conftest import Sight
-from tests.chapters.explorers import SAYS, SHOWS, explorer, explorers, tab_to, wait
+from tests.chapters.conftest import Door, Sight
+from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
 
-DRAWN = "([cell, number]) => cell.querySelectorAll(\"[aria-label^='rank '][aria-label*=': forward']\").length === number"
+DRAWN = (
+    "([cell, number]) => cell.querySelectorAll(\"[aria-label^='rank '][aria-label*=': forward']\").length === number"
+)
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
-def page(look: Callable[[str], Sight], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def page(look: Callable[[Door], Sight], folder: Door) -> Any:
     """A notebook with the explorer, run."""
-    with explorers(look, tmp_path_factory.mktemp("explorers"), "pipeline") as page:
-        yield page
+    return explorers(look, folder, "training_loop.pipeline")
 
 
 def test_a_reader_steps_through_the_schedule_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
     wait(page, cell, SAYS, "Step 31 of 31")
-    assert cell.get_by_role("status").text_content().count("is done") == 4
-    below = cell.locator("table").bounding_box()["y"]
+    expect(cell.get_by_role("status")).to_contain_text(re.compile("(is done.*){4}"))
+    below = depth(cell)
     step = cell.locator("[role=slider]").nth(2)
     step.focus()
     page.keyboard.press("Home")
@@ -32,8 +35,9 @@ def test_a_reader_steps_through_the_schedule_by_keyboard(page: Any) -> None:
     for words in ("Step 1 of 31, time 1", "Step 2 of 31, time 2", "Step 3 of 31, time 3"):
         page.keyboard.press("ArrowRight")
         wait(page, cell, SAYS, words)
-    page.wait_for_function(DRAWN, arg=[cell.element_handle(), 3 + 2 + 1], timeout=20_000)  # forward passes of ranks 1, 2, 3; rank 4 is about to begin
-    assert cell.locator("table").bounding_box()["y"] == below, "the page jumped"
+    # forward passes of ranks 1, 2, 3; rank 4 is about to begin
+    page.wait_for_function(DRAWN, arg=[cell.element_handle(), 3 + 2 + 1], timeout=20_000)
+    assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 
 def test_another_schedule_brings_its_own_micro_batches_and_starts_at_its_end(page: Any) -> None:
@@ -42,18 +46,18 @@ def test_another_schedule_brings_its_own_micro_batches_and_starts_at_its_end(pag
     schedule.focus()
     page.keyboard.press("ArrowUp")
     wait(page, cell, SHOWS, "GPipe: ranks stand idle")
-    assert "is done" in cell.get_by_role("status").text_content()
+    expect(cell.get_by_role("status")).to_contain_text("is done")
     tab_to(page, cell.locator("[role=slider]").nth(0))
     page.keyboard.press("ArrowRight")
     wait(page, cell, SHOWS, "6 stages, 6 micro-batches")
     tab_to(page, cell.locator("[role=slider]").nth(1))
     page.keyboard.press("End")
     wait(page, cell, SHOWS, "6 stages, 24 micro-batches")
-    assert cell.locator("tbody tr").count() == 6
+    expect(cell.locator("tbody tr")).to_have_count(6)
 
 
 def test_the_pipelines_bars_and_sliders_have_words(page: Any) -> None:
     cell = explorer(page, 0)
     names = [cell.locator("[role=slider]").nth(number).get_attribute("aria-label") for number in range(3)]
     assert names == ["stages", "micro-batches", "step"]
-    assert cell.locator("[aria-label^='rank 1: forward']").count() == 24
+    expect(cell.locator("[aria-label^='rank 1: forward']")).to_have_count(24)

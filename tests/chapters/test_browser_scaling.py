@@ -1,35 +1,40 @@
 """The scaling explorer in a real browser, turned by keyboard."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.chapters.conftest import Sight
-from tests.chapters.explorers import SAYS, SHOWS, explorer, explorers, tab_to, wait
+from tests.chapters.conftest import Door, Sight
+from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
-def page(look: Callable[[str], Sight], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def page(look: Callable[[Door], Sight], folder: Door) -> Any:
     """A notebook with the explorer, run."""
-    with explorers(look, tmp_path_factory.mktemp("explorers"), "scaling") as page:
-        yield page
+    return explorers(look, folder, "training_loop.scaling")
 
 
 def test_the_scaling_explorer_works_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
-    wait(page, cell, SAYS, "256 GPUs: a step takes")
-    below = cell.locator("table").bounding_box()["y"]
+    wait(page, cell, SAYS, "1,024 GPUs: a step takes")
+    below = depth(cell)
     sliders = cell.locator("[role=slider]")
     sliders.nth(0).focus()
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
     wait(page, cell, SAYS, "512 GPUs: a step takes")
     wait(page, cell, SHOWS, "512 GPUs work like")
-    for words in ("256 GPUs:", "128 GPUs:", "64 GPUs:"):
+    page.keyboard.press("ArrowRight")
+    wait(page, cell, SHOWS, "1,024 GPUs work like")
+    for words in ("512 GPUs:", "256 GPUs:", "128 GPUs:", "64 GPUs:"):
         page.keyboard.press("ArrowLeft")
         wait(page, cell, SAYS, words)
+    tab_to(page, cell.get_by_label("network cards", exact=True))
+    page.keyboard.press("ArrowDown")
+    wait(page, cell, SHOWS, "H100s, 1 network")
     tab_to(page, sliders.nth(1))
     page.keyboard.press("ArrowRight")
     wait(page, cell, SHOWS, "30 billion parameters")
@@ -37,9 +42,9 @@ def test_the_scaling_explorer_works_by_keyboard(page: Any) -> None:
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     wait(page, cell, SHOWS, "262,144 tokens per step")
-    assert "64 GPUs" in cell.get_by_role("status").text_content()
-    assert "exchange, waited for" in cell.locator("table").text_content()
-    assert cell.locator("table").bounding_box()["y"] == below, "the page jumped"
+    expect(cell.get_by_role("status")).to_contain_text("64 GPUs")
+    expect(cell.locator("table")).to_contain_text("exchange, waited for")
+    assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 
 def test_a_smaller_batch_takes_gpus_away(page: Any) -> None:
@@ -48,11 +53,15 @@ def test_a_smaller_batch_takes_gpus_away(page: Any) -> None:
     assert gpus.get_attribute("aria-label") == "GPUs"
     gpus.focus()
     page.keyboard.press("End")
-    wait(page, cell, SAYS, "128 GPUs:")  # 2^18 tokens have no more sequences
-    assert gpus.get_attribute("aria-valuetext") == "128"
+    wait(page, cell, SAYS, "256 GPUs:")  # 2^18 tokens have no more sequences
+    expect(gpus).to_have_attribute("aria-valuetext", "256")
 
 
 def test_the_scaling_figure_has_words(page: Any) -> None:
     cell = explorer(page, 0)
-    assert cell.locator("[role=graphics-document]").get_attribute("aria-label").startswith("Tokens per second against GPUs")
+    assert (
+        cell.locator("[role=graphics-document]")
+        .get_attribute("aria-label")
+        .startswith("Tokens per second against GPUs")
+    )
     assert cell.locator("[aria-label*='GPUs: ']").count() >= 1

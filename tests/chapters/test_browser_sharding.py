@@ -1,21 +1,21 @@
 """The sharding explorer in a real browser, turned by keyboard."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.chapters.conftest import Sight
-from tests.chapters.explorers import SAYS, SHOWS, explorer, explorers, tab_to, wait
+from tests.chapters.conftest import Door, Sight
+from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
-def page(look: Callable[[str], Sight], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def page(look: Callable[[Door], Sight], folder: Door) -> Any:
     """A notebook with the explorer, run."""
-    with explorers(look, tmp_path_factory.mktemp("explorers"), "sharding") as page:
-        yield page
+    return explorers(look, folder, "training_loop.sharding")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def cell(page: Any) -> Any:
 
 def test_it_works_by_keyboard_and_nothing_jumps(cell: Any) -> None:
     wait(cell.page, cell, SAYS, "ZeRO-3 (FSDP): the fullest GPU holds")
-    below = cell.locator("table").bounding_box()["y"]
+    below = depth(cell)
     cell.get_by_label("way", exact=True).focus()
     cell.page.keyboard.press("ArrowDown")
     wait(cell.page, cell, SAYS, "Tensor parallelism: the fullest GPU holds")
@@ -42,12 +42,16 @@ def test_it_works_by_keyboard_and_nothing_jumps(cell: Any) -> None:
     tab_to(cell.page, cell.get_by_label("activations", exact=True))
     before = cell.locator("table").text_content()
     cell.page.keyboard.press("ArrowDown")
-    cell.page.wait_for_function("([cell, words]) => cell.querySelector('table').textContent !== words", arg=[cell.element_handle(), before], timeout=20_000)
-    assert cell.locator("table").bounding_box()["y"] == below, "the page jumped"
+    cell.page.wait_for_function(
+        "([cell, words]) => cell.querySelector('table').textContent !== words",
+        arg=[cell.element_handle(), before],
+        timeout=20_000,
+    )
+    assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 
 def test_pieces_and_controls_have_words(cell: Any) -> None:
     assert cell.locator("[role=slider]").first.get_attribute("aria-label") == "sequence"
     assert "GPU 1: weights" in cell.locator("[role=graphics-document]").get_attribute("aria-label")
     assert cell.locator("[aria-label^='GPU 4: ']").count() >= 4
-    assert cell.locator("tbody tr").count() == 4
+    expect(cell.locator("tbody tr")).to_have_count(4)

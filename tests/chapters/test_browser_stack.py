@@ -1,27 +1,27 @@
 """The training-stack explorer in a real browser, turned by keyboard."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.chapters.conftest import Sight
-from tests.chapters.explorers import SAYS, SHOWS, explorer, explorers, tab_to, wait
+from tests.chapters.conftest import Door, Sight
+from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
-def page(look: Callable[[str], Sight], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def page(look: Callable[[Door], Sight], folder: Door) -> Any:
     """A notebook with the explorer, run."""
-    with explorers(look, tmp_path_factory.mktemp("explorers"), "training_stack") as page:
-        yield page
+    return explorers(look, folder, "training_loop.stack")
 
 
 def test_the_stack_works_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
     wait(page, cell, SAYS, "the loader sets the pace")
-    below = cell.locator("table").bounding_box()["y"]
+    below = depth(cell)
     cell.locator("[role=slider]").first.focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")
@@ -34,7 +34,7 @@ def test_the_stack_works_by_keyboard(page: Any) -> None:
     page.keyboard.press("ArrowDown")
     wait(page, cell, SHOWS, "compiled")
     wait(page, cell, SAYS, "It fits.")
-    assert cell.locator("table").bounding_box()["y"] == below, "the page jumped"
+    assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 
 def test_the_stacks_bars_and_sliders_have_words(page: Any) -> None:
@@ -43,4 +43,4 @@ def test_the_stacks_bars_and_sliders_have_words(page: Any) -> None:
     assert slider.get_attribute("aria-label") == "workers"
     assert slider.get_attribute("aria-valuetext") in ("1", "2", "4", "8", "16")
     assert cell.locator("[role=graphics-document]").get_attribute("aria-label").startswith("Seconds of a step")
-    assert cell.locator("[aria-label^='device, products']").count() == 1
+    expect(cell.locator("[aria-label^='device, products']")).to_have_count(1)

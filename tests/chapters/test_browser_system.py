@@ -1,4 +1,6 @@
-"""The map of the whole system in a real browser: a stage is chosen by click and by keyboard, and the slider moves numbers."""
+"""The map of the whole system in a real browser: a stage is chosen by click and by keyboard, and the slider moves
+numbers.
+"""
 
 import json
 import re
@@ -6,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
+from tests.chapters.explorers import depth
 from tests.chapters.test_browser import CELL, ERROR_OUTPUT, Reader, numbered
 from threeloops import contents
 
@@ -18,14 +22,16 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
-def reader(open_at: Callable[[str | None], Door], look: Callable[[str], Sight]) -> Reader:
+def reader(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Reader:
     """The part, with the map's cell run."""
     door = open_at(PART)
     place = contents.find_place(PART, door.root)
-    sight = look(door.page)
+    sight = look(door)
     sight.page.wait_for_selector(CELL, timeout=60_000)
     copy = door.root / "my" / place.notebook
-    reader = Reader(page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"])
+    reader = Reader(
+        door=door, page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"]
+    )
     reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", timeout=60_000)
     reader.at_the_part()
     for wanted in (LOAD, PREDICTION, MAP):
@@ -35,7 +41,9 @@ def reader(open_at: Callable[[str | None], Door], look: Callable[[str], Sight]) 
 
 
 def run(reader: Reader, cell: Any) -> None:
-    """Run one cell by keyboard; once more where JupyterLab, which draws a long notebook bit by bit, took the focus away in between."""
+    """Run one cell by keyboard; once more where JupyterLab, which draws a long notebook bit by bit, took the focus
+    away in between.
+    """
     for _ in range(6):
         cell.locator(".cm-content").click()
         cell.locator(".cm-content:focus").wait_for(timeout=15_000)
@@ -63,43 +71,42 @@ def cell(reader: Reader) -> Any:
 def says(reader: Reader, cell: Any, words: str) -> None:
     """Wait until the spoken summary contains these words."""
     reader.page.wait_for_function(
-        "([cell, words]) => cell.querySelector('[role=status]')?.textContent.includes(words)", arg=[cell.element_handle(), words], timeout=15_000
+        "([cell, words]) => cell.querySelector('[role=status]')?.textContent.includes(words)",
+        arg=[cell.element_handle(), words],
+        timeout=15_000,
     )
-
-
-def below(cell: Any) -> float:
-    return float(cell.locator("table").bounding_box()["y"])
 
 
 def test_a_stage_is_chosen_by_click_and_by_arrow_keys(reader: Reader, cell: Any) -> None:
     says(reader, cell, "Training (training loop)")
-    place = below(cell)
+    place = depth(cell)
     cell.get_by_role("radio", name="serving").click()
     says(reader, cell, "Serving (product loop)")
-    assert cell.get_by_role("radio", checked=True).count() == 1
+    expect(cell.get_by_role("radio", checked=True)).to_have_count(1)
     reader.page.keyboard.press("ArrowRight")
     says(reader, cell, "Vehicle (product loop)")
     reader.page.keyboard.press("ArrowRight")  # around the end
     says(reader, cell, "Data (before the loops)")
     reader.page.keyboard.press("End")
     says(reader, cell, "Vehicle (product loop)")
-    focused = "document.activeElement.getAttribute('aria-checked') + document.activeElement.textContent"
-    assert reader.page.evaluate(focused).startswith("true● vehicle"), "the focus stays with the chosen stage"
-    assert below(cell) == place, "the page jumped"
+    chosen = cell.get_by_role("radio", name="vehicle", checked=True)
+    expect(chosen, "the focus stays with the chosen stage").to_be_focused()
+    assert depth(cell) == pytest.approx(place, abs=1), "the page jumped"
 
 
 def test_the_slider_follows_by_keyboard_and_moves_the_pace(reader: Reader, cell: Any) -> None:
-    place = below(cell)
+    place = depth(cell)
     cell.get_by_role("radio", checked=True).focus()
     reader.page.keyboard.press("Tab")
     for _ in range(2):  # 128, 256
         reader.page.keyboard.press("ArrowRight")
     says(reader, cell, "256 GPUs: a step takes 400 ms, and the loader sets the pace.")
-    assert "400 ms, the pace" in cell.get_by_role("radio", name="loader").text_content()
-    assert cell.locator("tr", has_text="all-reduce").count() == 1
+    expect(cell.get_by_role("radio", name="loader")).to_contain_text("400 ms, the pace")
+    expect(cell.locator("tr", has_text="all-reduce")).to_have_count(1)
     slider = cell.locator("[role=slider]")
-    assert (slider.get_attribute("aria-label"), slider.get_attribute("aria-valuetext")) == ("GPUs", "256")
-    assert below(cell) == place, "the page jumped"
+    expect(slider).to_have_attribute("aria-label", "GPUs")
+    expect(slider).to_have_attribute("aria-valuetext", "256")
+    assert depth(cell) == pytest.approx(place, abs=1), "the page jumped"
 
 
 def test_no_cell_complains(reader: Reader, cell: Any) -> None:
@@ -108,7 +115,7 @@ def test_no_cell_complains(reader: Reader, cell: Any) -> None:
 
 def test_a_page_without_a_kernel_shows_the_maps_picture(reader: Reader, cell: Any) -> None:
     page = reader.page.context.new_page()
-    page.goto(reader.page.url.partition("/lab")[0] + "/lab/workspaces/committed/tree/" + reader.place.notebook)
+    page.goto(reader.door.address(reader.place.notebook, workspace="committed"))
     shown = page.locator(numbered(index(reader, MAP)))
     shown.wait_for(state="attached", timeout=60_000)
     shown.scroll_into_view_if_needed()

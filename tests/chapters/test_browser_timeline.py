@@ -1,37 +1,37 @@
 """Two explorers in a real browser, turned by keyboard: the timeline and the number line."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.chapters.conftest import Sight
-from tests.chapters.explorers import SAYS, SHOWS, explorer, explorers, tab_to, wait
+from tests.chapters.conftest import Door, Sight
+from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
-def page(look: Callable[[str], Sight], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def page(look: Callable[[Door], Sight], folder: Door) -> Any:
     """A notebook with both explorers, run."""
-    with explorers(look, tmp_path_factory.mktemp("explorers"), "timeline", "number_line") as page:
-        yield page
+    return explorers(look, folder, "inner_loop.timeline", "inner_loop.number_line")
 
 
 def test_the_timeline_works_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
     wait(page, cell, SAYS, "1 worker, a value read in every layer")
-    below = cell.locator("table").bounding_box()["y"]
+    below = depth(cell)
     cell.locator("[role=slider]").first.focus()
     for words in ("2 workers", "3 workers", "4 workers"):
         page.keyboard.press("ArrowRight")
         wait(page, cell, SAYS, words)
     wait(page, cell, SHOWS, "4 workers")
-    assert "First suspect: hidden syncs" in cell.get_by_role("status").text_content()
+    expect(cell.get_by_role("status")).to_contain_text("First suspect: hidden syncs")
     tab_to(page, cell.get_by_label("values read", exact=True))
     page.keyboard.press("ArrowUp")
     wait(page, cell, SAYS, "a value read once a step")
-    assert "waiting for the network" in cell.locator("table").text_content()
+    expect(cell.locator("table")).to_contain_text("waiting for the network")
     tab_to(page, cell.get_by_label("kernels", exact=True))
     page.keyboard.press("ArrowDown")
     wait(page, cell, SAYS, "kernels compiled")
@@ -39,7 +39,7 @@ def test_the_timeline_works_by_keyboard(page: Any) -> None:
     page.keyboard.press("ArrowDown")
     wait(page, cell, SAYS, "gradients sent during backward")
     wait(page, cell, SHOWS, "during")  # the caption is broken into lines
-    assert cell.locator("table").bounding_box()["y"] == below, "the page jumped"
+    assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 
 def test_the_timelines_bars_and_sliders_have_words(page: Any) -> None:
@@ -54,7 +54,7 @@ def test_the_timelines_bars_and_sliders_have_words(page: Any) -> None:
 def test_the_number_line_works_by_keyboard(page: Any) -> None:
     cell = explorer(page, 1)
     wait(page, cell, SAYS, "Up to 8,")
-    below = cell.locator("table").bounding_box()["y"]
+    below = depth(cell)
     cell.get_by_label("formats").focus()
     tab_to(page, cell.locator("[role=slider]").nth(0))
     page.keyboard.press("ArrowRight")
@@ -63,9 +63,13 @@ def test_the_number_line_works_by_keyboard(page: Any) -> None:
     tab_to(page, cell.locator("[role=slider]").nth(1))
     before = cell.get_by_role("status").text_content()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("([cell, words]) => cell.querySelector('[role=status]').textContent !== words", arg=[cell.element_handle(), before], timeout=20_000)
-    assert "becomes" in cell.get_by_role("status").text_content()
-    assert cell.locator("table").bounding_box()["y"] == below, "the page jumped"
+    page.wait_for_function(
+        "([cell, words]) => cell.querySelector('[role=status]').textContent !== words",
+        arg=[cell.element_handle(), before],
+        timeout=20_000,
+    )
+    expect(cell.get_by_role("status")).to_contain_text("becomes")
+    assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 
 def test_formats_are_chosen_by_keyboard(page: Any) -> None:
@@ -73,5 +77,5 @@ def test_formats_are_chosen_by_keyboard(page: Any) -> None:
     cell.get_by_label("formats").focus()
     page.keyboard.press("Home")
     wait(page, cell, SAYS, "E2M1 has")
-    assert "BF16" not in cell.get_by_role("status").text_content()
-    assert cell.locator("tbody tr").count() == 1
+    expect(cell.get_by_role("status")).not_to_contain_text("BF16")
+    expect(cell.locator("tbody tr")).to_have_count(1)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -11,8 +12,7 @@ import pytest
 from nbconvert import HTMLExporter
 
 from tests.chapters import link_parts
-from tests.chapters.conftest import Sight, running
-from threeloops import desk
+from tests.chapters.conftest import Door, Sight
 
 pytestmark = pytest.mark.timeout(300)
 FAR = "4 The programming model · 80 min"
@@ -29,29 +29,38 @@ def notebook() -> dict[str, Any]:
     def prose(name: str, source: str) -> dict[str, Any]:
         return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
 
-    cells = [prose("title", "# 1 Chapter\n\nSee part 4 and part F.\n\n<details open><summary>Answers</summary>\nPart 4 again.\n</details>")]
+    cells = [
+        prose(
+            "title",
+            "# 1 Chapter\n\nSee part 4 and part F.\n\n<details open><summary>Answers</summary>\nPart 4"
+            " again.\n</details>",
+        )
+    ]
     for part, heading in (("far", FAR), ("further", FURTHER)):
         cells += [prose(f"{part}-{index}", f"filler {index}\n\n" + "text\n\n" * 12) for index in range(20)]
         cells.append(prose(part, f"## {heading}\n\n> a card"))
     cells += [prose(f"end-{index}", "text\n\n" * 12) for index in range(5)]
-    made = {"cells": cells, "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}}, "nbformat": 4, "nbformat_minor": 5}
+    made = {
+        "cells": cells,
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     link_parts.rewritten(made)
     return made
 
 
-def test_clicked_links_lead_to_their_parts_and_back(chromium: Any, look: Callable[[str], Sight], tmp_path_factory: pytest.TempPathFactory) -> None:
-    root = tmp_path_factory.mktemp("links")
-    (root / "linked.ipynb").write_text(json.dumps(notebook()))
-    with running(desk.lab_command(root / "linked.ipynb", None, browser=False, root=root), root, tmp_path_factory.mktemp("jupyter")) as door:
-        page = look(door.page).page
-        page.get_by_role("link", name="part 4", exact=True).wait_for(timeout=60_000)
-        for words, heading in (("part 4", FAR), ("part F", FURTHER), ("Part 4", FAR)):
-            page.get_by_role("link", name=words, exact=True).click()
-            page.wait_for_function(AT_THE_TOP, arg=heading, timeout=15_000)
-        page.go_back()
-        page.wait_for_function(AT_THE_TOP, arg=FURTHER, timeout=15_000)
-        page.get_by_role("link", name="part F", exact=True).click()  # the address stays as it is
-        page.wait_for_function(AT_THE_TOP, arg=FURTHER, timeout=15_000)
+def test_clicked_links_lead_to_their_parts_and_back(look: Callable[[Door], Sight], folder: Door) -> None:
+    (folder.root / "linked.ipynb").write_text(json.dumps(notebook()))
+    page = look(replace(folder, page=folder.address("linked.ipynb"))).page
+    page.get_by_role("link", name="part 4", exact=True).wait_for(timeout=60_000)
+    for words, heading in (("part 4", FAR), ("part F", FURTHER), ("Part 4", FAR)):
+        page.get_by_role("link", name=words, exact=True).click()
+        page.wait_for_function(AT_THE_TOP, arg=heading, timeout=15_000)
+    page.go_back()
+    page.wait_for_function(AT_THE_TOP, arg=FURTHER, timeout=15_000)
+    page.get_by_role("link", name="part F", exact=True).click()  # the address stays as it is
+    page.wait_for_function(AT_THE_TOP, arg=FURTHER, timeout=15_000)
 
 
 def test_nbconvert_writes_the_same_anchors() -> None:

@@ -8,7 +8,9 @@ import pytest
 from tests.chapters.execute import executed, parts, pictures, rounded_text
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "chapters").glob("*.ipynb"))
-PARTS = {f"{path.stem}-{heading}": part for path in CHAPTERS for heading, part in parts(nbformat.read(path, as_version=4))}
+PARTS = {
+    f"{path.stem}-{heading}": part for path in CHAPTERS for heading, part in parts(nbformat.read(path, as_version=4))
+}
 WITH_CODE = {name: part for name, part in PARTS.items() if any(cell.cell_type == "code" for cell in part.cells)}
 
 

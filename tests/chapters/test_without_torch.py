@@ -23,7 +23,11 @@ def test_a_chapter_runs_without_torch(path: Path) -> None:
     fresh = copy.deepcopy(notebook)
     fresh.cells.insert(0, nbformat.v4.new_code_cell(BLOCK))
     NotebookClient(fresh, timeout=LIMIT_S, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
-    said = {cell.id for cell in fresh.cells if any("Recorded run: torch is not installed" in output.get("text", "") for output in cell.get("outputs", ()))}
+    said = {
+        cell.id
+        for cell in fresh.cells
+        if any("Recorded run: torch is not installed" in output.get("text", "") for output in cell.get("outputs", ()))
+    }
     assert marked
     assert said == set(marked)
     for cell in notebook.cells:
@@ -43,4 +47,6 @@ def test_every_part_that_measures_watches_for_cells_that_cannot_run() -> None:
         for part in parts:
             marked = [number for number, cell in enumerate(part) if stand_in.TAG in cell.metadata.get("tags", ())]
             watching = [number for number, cell in enumerate(part) if "stand_in.watch()" in cell.source]
-            assert not marked or (watching and watching[0] < marked[0]), f"{path.name}, {part[0].source.splitlines()[0]}"
+            assert not marked or (watching and watching[0] < marked[0]), (
+                f"{path.name}, {part[0].source.splitlines()[0]}"
+            )

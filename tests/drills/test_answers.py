@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from threeloops.drills.answers import EXAMPLES, UnreadableError, parse
+from threeloops.drills.engine.answers import EXAMPLES, UnreadableError, parse
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,22 @@
-"""What every drill must keep: a sensible answer, slips that can be told apart, a derivation that is the grade, and a count that agrees."""
+"""What every drill must keep: a sensible answer, slips that can be told apart, a derivation that is the grade, and a
+count that agrees.
+"""
 
 import itertools
 import math
 import random
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from tests.each import each
+from tests.seeds import seeds
 
-from threeloops.drills.answers import EXAMPLES
-from threeloops.drills.bank import DRILLS, FAMILIES
-from threeloops.drills.drill import Drill, seeded
-from threeloops.drills.judge import close, judge
+from threeloops.drills.engine.answers import EXAMPLES
+from threeloops.drills.engine.bank import DRILLS, FAMILIES
+from threeloops.drills.engine.drill import Drill, seeded
+from threeloops.drills.engine.judge import close, judge
 
 SEEDS, COUNTED_SEEDS = 1000, 50
 APART = 0.045  # two answers that are meant to be told apart differ by more than this in every draw
@@ -26,60 +31,72 @@ BOUND = {  # ideas with fewer answers than that: how many each has at least, and
     "format-swallowed-updates": (14, "the answer is a power of two"),
     "gpu-resident-threads": (20, "whole blocks of whole warps, up to what one multiprocessor holds"),
     "memory-model-states": (19, "one answer per catalogued model"),
-    "roofline-decode-attention": (20, "close to twice the query heads of a KV head, which real models share by few numbers"),
+    "roofline-decode-attention": (
+        20,
+        "close to twice the query heads of a KV head, which real models share by few numbers",
+    ),
     "roofline-ridge-point": (15, "one answer per real part and format"),
 }
-every_drill = pytest.mark.parametrize("drill", DRILLS.values(), ids=DRILLS.keys())
+every_drill = each("drill", DRILLS, by=lambda drill: drill.family)
 
 
-def draws(drill: Drill, seeds: int = SEEDS) -> list[object]:
-    return [drill.draw(seeded("test", str(seed), drill.key)) for seed in range(seeds)]
+def drawn(drill: Drill, seed: int) -> object:
+    return drill.draw(seeded("test", str(seed), drill.key))
+
+
+def draws(drill: Drill, most: int = SEEDS) -> Iterator[tuple[int, object]]:
+    """(seed, draw) for what this run tries of so many seeds."""
+    return ((seed, drawn(drill, seed)) for seed in seeds(most))
 
 
 def apart(one: float, two: float) -> bool:
     return abs(one - two) > APART * max(abs(one), abs(two))
 
 
-def disagreements(drill: Drill) -> list[str]:
+def disagreements(drill: Drill, tried: list[int]) -> Iterator[str]:
     """Where the formula and the independent count differ by more than rounding, over scaled-down draws."""
-    found = []
-    for seed in range(COUNTED_SEEDS):
+    for seed in tried:
         p = drill.small(random.Random(seed))
         value, counted = drill.derive(p).value, drill.count(p)
         if not math.isclose(value, counted, rel_tol=1e-9):
-            found.append(f"seed {seed}: {value} predicted, {counted} counted from {p}")
-    return found
+            yield f"seed {seed}: {value} predicted, {counted} counted from {p}"
 
 
 @every_drill
 def test_the_answer_is_a_sensible_number(drill: Drill) -> None:
-    for p in draws(drill):
+    for seed, p in draws(drill):
         value = drill.derive(p).value
-        assert math.isfinite(value)
-        assert value > 0
+        assert math.isfinite(value), f"seed {seed}: {p}"
+        assert value > 0, f"seed {seed}: {p}"
 
 
 @every_drill
 def test_answers_differ_from_student_to_student(drill: Drill) -> None:
     fewest, _ = BOUND.get(drill.key, (FEWEST, ""))
-    answers = {float(f"{drill.derive(p).value:.9g}") for p in draws(drill)}  # rounding makes no other answer
-    assert len(answers) >= fewest, f"{len(answers)} answers: {sorted(answers)}"
+    answers: set[float] = set()
+    for seed in range(SEEDS):
+        answers.add(float(f"{drill.derive(drawn(drill, seed)).value:.9g}"))  # rounding makes no other answer
+        if len(answers) >= fewest:
+            return
+    raise AssertionError(f"{len(answers)} answers: {sorted(answers)}")
 
 
 @every_drill
 def test_every_slip_is_told_apart_in_every_draw(drill: Drill) -> None:
-    for p in draws(drill):
+    for seed, p in draws(drill):
         named = {"the answer": drill.derive(p).value} | {slip.key: slip.wrong(p) for slip in drill.slips}
         for (one, a), (two, b) in itertools.combinations(named.items(), 2):
-            assert apart(a, b), f"{one} = {a} and {two} = {b} look alike in {p}"
+            assert apart(a, b), f"{one} = {a} and {two} = {b} look alike with seed {seed}: {p}"
 
 
 @every_drill
 def test_every_slip_is_named_when_it_is_made(drill: Drill) -> None:
-    for p in draws(drill, seeds=50):
+    for seed, p in draws(drill, 50):
         for slip in drill.slips:
             verdict = judge(drill, p, typed(drill, slip.wrong(p)))
-            assert verdict.slips == (slip.key,), f"{slip.key} was taken for {verdict.status} {verdict.slips}"
+            assert verdict.slips == (slip.key,), (
+                f"seed {seed}: {slip.key} was taken for {verdict.status} {verdict.slips}"
+            )
 
 
 def typed(drill: Drill, value: float) -> str:
@@ -88,23 +105,25 @@ def typed(drill: Drill, value: float) -> str:
 
 @every_drill
 def test_the_answer_is_right_in_every_draw(drill: Drill) -> None:
-    for p in draws(drill, seeds=50):
+    for seed, p in draws(drill, 50):
         value = drill.derive(p).value
-        assert judge(drill, p, typed(drill, value)).right
-        assert judge(drill, p, typed(drill, value * (1 + 0.9 * drill.tolerance))).right
-        assert not judge(drill, p, typed(drill, value * (1 + 1.1 * drill.tolerance))).right
+        assert judge(drill, p, typed(drill, value)).right, f"seed {seed}"
+        assert judge(drill, p, typed(drill, value * (1 + 0.9 * drill.tolerance))).right, f"seed {seed}"
+        assert not judge(drill, p, typed(drill, value * (1 + 1.1 * drill.tolerance))).right, f"seed {seed}"
 
 
 @every_drill
 def test_the_independent_count_agrees(drill: Drill) -> None:
-    assert not disagreements(drill)
+    assert not list(disagreements(drill, seeds(COUNTED_SEEDS)))
 
 
 @every_drill
 def test_replacing_the_formula_by_any_slip_would_be_noticed(drill: Drill) -> None:
     for slip in drill.slips:
         wrong = replace(drill, derive=lambda p, slip=slip: replace(drill.derive(p), value=slip.wrong(p)))
-        assert disagreements(wrong), f"nobody would notice if {slip.key} were the reference"
+        assert any(disagreements(wrong, list(range(COUNTED_SEEDS)))), (
+            f"nobody would notice if {slip.key} were the reference"
+        )
 
 
 def evaluated(substitution: str) -> float:
@@ -118,21 +137,26 @@ def evaluated(substitution: str) -> float:
 
 @every_drill
 def test_the_derivation_ends_in_the_graded_number(drill: Drill) -> None:
-    for p in draws(drill, seeds=50):
+    for seed, p in draws(drill, 50):
         derivation = drill.derive(p)
-        assert evaluated(derivation.substitution) == pytest.approx(derivation.value, rel=1e-9)
+        assert evaluated(derivation.substitution) == pytest.approx(derivation.value, rel=1e-9), f"seed {seed}"
         assert derivation.formula
         assert re.search(r"\d{4}", derivation.source), "a source has a year"
 
 
 @every_drill
 def test_the_question_states_unit_and_tolerance_and_leaks_nothing(drill: Drill) -> None:
-    for p in draws(drill, seeds=50):
+    for seed, p in draws(drill, 50):
         asked = drill.ask(p)
         assert "counts as right" in asked
         value = drill.derive(p).value
-        figures = [float(figure.replace(",", "")) for figure in re.findall(r"\d[\d,]*\.?\d*", drill.prompt(p).replace(", ", "  "))]
-        assert not any(close(figure, value, 1e-6) for figure in figures), f"the answer stands in its question: {asked}"
+        figures = [
+            float(figure.replace(",", ""))
+            for figure in re.findall(r"\d[\d,]*\.?\d*", drill.prompt(p).replace(", ", "  "))
+        ]
+        assert not any(close(figure, value, 1e-6) for figure in figures), (
+            f"seed {seed}: the answer stands in its question: {asked}"
+        )
 
 
 @every_drill

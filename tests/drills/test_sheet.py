@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from threeloops.drills import sheet
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.posed import plain_id, posed
+from threeloops.drills.engine import sheet
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.posed import plain_id, posed
 
 KEY = "kv-bytes-per-token"
 DRILL = DRILLS[KEY]
@@ -62,8 +62,14 @@ def test_right_goes_to_stdout_and_all_else_to_stderr(capsys: pytest.CaptureFixtu
 
 
 ODD: list[Callable[[], object]] = [
-    *(lambda value=value: value for value in (..., None, math.nan, math.inf, -math.inf, 1j, [], {}, (1,), 24.5, len, Hostile)),
-    *(lambda value=value: value for value in ("", "GB", "24.5", "<script>", "1e999 GB", "0 GB", "-5 GB", "nan GB", b"1 GB")),
+    *(
+        lambda value=value: value
+        for value in (..., None, math.nan, math.inf, -math.inf, 1j, [], {}, (1,), 24.5, len, Hostile)
+    ),
+    *(
+        lambda value=value: value
+        for value in ("", "GB", "24.5", "<script>", "1e999 GB", "0 GB", "-5 GB", "nan GB", b"1 GB")
+    ),
     lambda: 10**5000,
     lambda: "9" * 10**6,
     lambda: lambda: 1,
@@ -73,7 +79,9 @@ ODD: list[Callable[[], object]] = [
 
 
 @pytest.mark.parametrize("make", ODD)
-def test_nothing_raises_and_nothing_is_given_away(capsys: pytest.CaptureFixture[str], make: Callable[[], object]) -> None:
+def test_nothing_raises_and_nothing_is_given_away(
+    capsys: pytest.CaptureFixture[str], make: Callable[[], object]
+) -> None:
     out, err = said(capsys, make())
     assert out == ""
     assert err.count("\n") == 1
@@ -94,7 +102,9 @@ def test_no_answer_whatever_raises(answer: object) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: "kv-bytes-per-tokens", lambda: None, lambda: 7, list, Hostile])
-def test_an_unknown_question_is_named_not_raised(capsys: pytest.CaptureFixture[str], make: Callable[[], object]) -> None:
+def test_an_unknown_question_is_named_not_raised(
+    capsys: pytest.CaptureFixture[str], make: Callable[[], object]
+) -> None:
     for surface in (sheet.ask, sheet.check, sheet.check_function, sheet.worked):
         surface(make())  # type: ignore[operator]
         out, err = capsys.readouterr()
@@ -103,9 +113,16 @@ def test_an_unknown_question_is_named_not_raised(capsys: pytest.CaptureFixture[s
 
 def test_a_function_is_checked_on_the_spot(capsys: pytest.CaptureFixture[str]) -> None:
     key = "kv-paged-blocks"
-    sheet.check_function(key, lambda block, tokens, per_token, requests: requests * -(-tokens // block) * block * per_token)
+    sheet.check_function(
+        key, lambda block, tokens, per_token, requests: requests * -(-tokens // block) * block * per_token
+    )
     assert capsys.readouterr().out.startswith("Right")
-    for wrong, told in ((None, "No function yet"), (lambda a: a, "by name: block, tokens"), (lambda **_: None, "returns nothing yet"), (5, "No function yet")):
+    for wrong, told in (
+        (None, "No function yet"),
+        (lambda a: a, "by name: block, tokens"),
+        (lambda **_: None, "returns nothing yet"),
+        (5, "No function yet"),
+    ):
         sheet.check_function(key, wrong)  # type: ignore[arg-type]
         out, err = capsys.readouterr()
         assert (out, told in err) == ("", True)
@@ -118,7 +135,9 @@ def test_a_worked_answer_is_the_right_one(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_an_id_is_the_same_however_it_is_typed() -> None:
-    assert {plain_id(name) for name in ("Ada Lovelace", " ada-lovelace", "ADA_LOVELACE ", "ada.lovelace")} == {"ada-lovelace"}
+    assert {plain_id(name) for name in ("Ada Lovelace", " ada-lovelace", "ADA_LOVELACE ", "ada.lovelace")} == {
+        "ada-lovelace"
+    }
     assert plain_id("ada") != plain_id("adda")
     assert plain_id("李") == "李"
     assert {plain_id(odd) for odd in (None, 5, "", "../..", ["x"])} == {""}

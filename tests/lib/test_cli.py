@@ -1,4 +1,6 @@
-"""The command, asked as a stranger would: every answer against arithmetic done by hand, every mistake answered in one sentence."""
+"""The command, asked as a stranger would: every answer against arithmetic done by hand, every mistake answered in one
+sentence.
+"""
 
 import json
 import os
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from threeloops.cli import main
-from threeloops.drills.answers import parse
+from threeloops.drills.engine.answers import parse
 
 
 def answers(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -24,7 +26,8 @@ def slugged(name: str) -> str:
     return "_".join(re.findall(r"[a-z0-9]+", name.lower()))
 
 
-# Twenty questions; the figures on the right were worked out on paper, from published shapes and rates, not by the library.
+# Twenty questions; the figures on the right were worked out on paper, from published shapes and rates, not by the
+# library.
 QUESTIONS = [
     # Llama 3 8B: 2 × 32 layers × 8 KV heads × 128 × 2 B = 131,072 B; × 8,192 tokens = 2^30.
     ("kv --model llama-3-8b --tokens 8192 --dtype bf16", "bytes_per_token", 131_072),
@@ -39,12 +42,21 @@ QUESTIONS = [
     ("kv --model deepseek-v3 --tokens 1 --dtype bf16 --tp 8", "bytes_per_token", 70_272),
     # Qwen2.5 7B in fp8: 2 × 28 × 4 × 128 × 1 = 28,672 B.
     ("kv --model qwen2.5-7b --tokens 1 --dtype fp8", "bytes_per_token", 28_672),
-    # Gemma 2 9B at 8,192: 21 windowed layers of 4,096 and 21 full ones, 2 × 8 × 256 × 2 = 8,192 B each: 21 × 8,192 × 12,288.
+    # Gemma 2 9B at 8,192: 21 windowed layers of 4,096 and 21 full ones, 2 × 8 × 256 × 2 = 8,192 B each: 21 × 8,192 ×
+    # 12,288.
     ("kv --model gemma-2-9b --tokens 8192 --dtype bf16", "one request", 2_113_929_216),
     # 100 tokens in blocks of 16 are 7 blocks: 112 × 131,072 × 10 requests.
-    ("kv --model llama-3-8b --tokens 100 --batch 10 --dtype bf16 --allocator vllm-paged --block 16", "reserved by vllm-paged", 146_800_640),
+    (
+        "kv --model llama-3-8b --tokens 100 --batch 10 --dtype bf16 --allocator vllm-paged --block 16",
+        "reserved by vllm-paged",
+        146_800_640,
+    ),
     # Llama 3 8B has 8,030,261,248 parameters; twice that in bytes.
-    ("kv --model llama-3-8b --tokens 8192 --dtype bf16 --hardware h100-sxm5 --weights bf16", "weights per GPU", 16_060_522_496),
+    (
+        "kv --model llama-3-8b --tokens 8192 --dtype bf16 --hardware h100-sxm5 --weights bf16",
+        "weights per GPU",
+        16_060_522_496,
+    ),
     # Ring of 8 with 14 GB on A100's 300 GB/s one way: 2 × 7/8 × 14 / 300 = 0.0816667 s.
     ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s", "time", 24.5e9 / 300e9),
     ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s", "busbw", 300e9),
@@ -53,36 +65,64 @@ QUESTIONS = [
     # Ring of 1,024 with 1 MB: 2,046 steps of 5 us = 10.23 ms, and 2 × 1023/1024 × 1e6 / 50e9 = 0.03996 ms.
     ("allreduce --size 1MB --ranks 1024 --bandwidth 50GB/s --alpha 5us", "latency", 0.01023),
     # The same by halving and doubling: 20 steps.
-    ("allreduce --size 1MB --ranks 1024 --bandwidth 50GB/s --alpha 5us --algorithm halving-doubling", "latency", 100e-6),
+    (
+        "allreduce --size 1MB --ranks 1024 --bandwidth 50GB/s --alpha 5us --algorithm halving-doubling",
+        "latency",
+        100e-6,
+    ),
     # Reduce-scatter is one half of a ring all-reduce: 7/8 × 14 / 300.
-    ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s --op reduce-scatter", "time", 12.25e9 / 300e9),
+    ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s --op reduce_scatter", "time", 12.25e9 / 300e9),
     # 4096³ GEMM in bf16: N/3 FLOP per byte.
     ("roofline --gemm 4096 4096 4096 --hardware h100-sxm5 --dtype bf16", "arithmetic intensity", 4096 / 3),
     # A100 40 GB: 312 TFLOP/s over 1,555 GB/s.
     ("roofline --gemm 1 4096 4096 --hardware a100-sxm4-40gb --dtype bf16", "ridge point", 200.643),
     # Llama 2 7B, 6,738,415,616 parameters, pure bf16 (2 + 2 + 4 bytes), nothing sharded: optimiser 4 bytes each.
     (
-        "memory --model llama-2-7b --recipe pure-bf16 --zero 0 --micro-batch 1 --sequence 2048 --kernels fused --recompute full",
+        (
+            "memory --model llama-2-7b --recipe pure-bf16 --zero 0 --micro-batch 1 --sequence 2048 --kernels fused"
+            " --recompute full"
+        ),
         "optimiser",
         26_953_662_464,
     ),
     # The same at ZeRO-1 on 64 ranks by the ZeRO paper's recipe: 12 bytes each, over 64.
     (
-        "memory --model llama-2-7b --recipe zero-paper --zero 1 --dp 64 --micro-batch 1 --sequence 2048 --kernels fused --recompute full",
+        (
+            "memory --model llama-2-7b --recipe zero-paper --zero 1 --dp 64 --micro-batch 1 --sequence 2048 --kernels"
+            " fused --recompute full"
+        ),
         "optimiser",
         6_738_415_616 * 12 / 64,
     ),
 ]
 
 
-@pytest.mark.parametrize(("command", "asked", "by_hand"), QUESTIONS, ids=[f"{command.split()[0]}-{asked}" for command, asked, _ in QUESTIONS])
+@pytest.mark.parametrize(
+    ("command", "asked", "by_hand"), QUESTIONS, ids=[f"{command.split()[0]}-{asked}" for command, asked, _ in QUESTIONS]
+)
 def test_twenty_questions(command: str, asked: str, by_hand: float, capsys: pytest.CaptureFixture[str]) -> None:
     assert answers(command, capsys)[slugged(asked)] == pytest.approx(by_hand, rel=1e-5)
 
 
 def test_how_many_conversations_fit_beside_the_weights(capsys: pytest.CaptureFixture[str]) -> None:
     # 81,559 MiB × 0.9 = 76,968,728,986 B; less 16,060,522,496 of weights leaves 60,908,206,490: 56 GiB and a bit.
-    main(["kv", "--model", "llama-3-8b", "--tokens", "8192", "--dtype", "bf16", "--hardware", "h100-sxm5", "--weights", "bf16", "--share", "0.9"])
+    main(
+        [
+            "kv",
+            "--model",
+            "llama-3-8b",
+            "--tokens",
+            "8192",
+            "--dtype",
+            "bf16",
+            "--hardware",
+            "h100-sxm5",
+            "--weights",
+            "bf16",
+            "--share",
+            "0.9",
+        ]
+    )
     assert "56 such requests fit" in capsys.readouterr().out
 
 
@@ -94,14 +134,18 @@ EVERY_COMMAND = [
     "roofline --model llama-3-8b --hardware tpu-v5e --dtype bf16",
     "roofline --model gemma-2-9b --hardware h100-sxm5 --dtype bf16 --tokens 8192",
     "kv --model gpt-oss-20b --tokens 144 --dtype bf16 --allocator vllm-paged --hardware l4 --weights mxfp4",
-    "allreduce --size 1GB --ranks 8 --link nvlink-4 --alpha 0s --op all-to-all",
-    "memory --model llama-3-8b --recipe megatron --zero 0 --pp 2 --micro-batches 8 --schedule interleaved --chunks 2 --micro-batch 1 --sequence 64 "
-    "--kernels fused --recompute none",
+    "allreduce --size 1GB --ranks 8 --link nvlink-4 --alpha 0s --op all_to_all",
+    (
+        "memory --model llama-3-8b --recipe megatron --zero 0 --pp 2 --micro-batches 8 --schedule interleaved --chunks"
+        " 2 --micro-batch 1 --sequence 64 --kernels fused --recompute none"
+    ),
     "roofline --model mixtral-8x7b --hardware h100-sxm5 --dtype bf16 --batch 4 --tokens 300",
     "roofline --model deepseek-v3 --hardware h200-sxm --dtype fp8 --batch 4 --tokens 300",
     "allreduce --size 1MB --ranks 6 --bandwidth 50GB/s --alpha 5us --op broadcast --algorithm pipelined-tree",
-    "memory --model llama-3-70b --recipe megatron --zero 1 --dp 8 --tp 8 --pp 5 --sp --micro-batch 1 --sequence 4096 --kernels fused "
-    "--recompute selective --micro-batches 16 --hardware h100-sxm5 --share 0.9",
+    (
+        "memory --model llama-3-70b --recipe megatron --zero 1 --dp 8 --tp 8 --pp 5 --sp --micro-batch 1 --sequence"
+        " 4096 --kernels fused --recompute selective --micro-batches 16 --hardware h100-sxm5 --share 0.9"
+    ),
 ]
 
 
@@ -112,7 +156,11 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
     steps = re.findall(r"^    = .*\n    = (.*)\n    = (\S+).*$", text, re.MULTILINE)
     assert steps, text
     for numbers, result in steps:
-        source = numbers.replace("×", "*").replace(",", "").replace("max(", "max(0,") if "max" not in numbers else numbers.replace("×", "*")
+        source = (
+            numbers.replace("×", "*").replace(",", "").replace("max(", "max(0,")
+            if "max" not in numbers
+            else numbers.replace("×", "*")
+        )
         if "max" in numbers:  # commas part the arguments there, and no thousands
             source = re.sub(r"(?<=\d),(?=\d{3}\b)", "", numbers)
         value = eval(source, {"__builtins__": {}, "max": max})
@@ -122,35 +170,71 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("kv --model llama-3-9b --tokens 10 --dtype bf16", "--model 'llama-3-9b' is not known; did you mean 'llama-3-8b'"),
+        (
+            "kv --model llama-3-9b --tokens 10 --dtype bf16",
+            "--model 'llama-3-9b' is not known; did you mean 'llama-3-8b'",
+        ),
         ("kv --model llama-3-8b --tokens 10 --dtype bf17", "--dtype 'bf17' is not known; did you mean 'bf16'"),
         ("kv --model llama-3-8b --tokens 0 --dtype bf16 --hardware h100-sxm5 --weights bf16", "--tokens 0 must be"),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100 --weights bf16", "--hardware 'h100' is not known; did you mean 'h100-"),
+        (
+            "kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100 --weights bf16",
+            "--hardware 'h100' is not known; did you mean 'h100-",
+        ),
         ("kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100-sxm5", "--weights bf16"),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --tp 3", "--tp 3 must divide num_heads=32; try tp in {1, 2, 4"),
+        (
+            "kv --model llama-3-8b --tokens 10 --dtype bf16 --tp 3",
+            "--tp 3 must divide num_heads=32; try tp in {1, 2, 4",
+        ),
         ("kv --model /nowhere/config.json --tokens 10 --dtype bf16", "/nowhere/config.json"),
         ("kv --model llama-3-8b --tokens 10 --dtype bf16 --catalog /nowhere.toml", "'/nowhere.toml' cannot be read"),
         ("allreduce --size 14 --ranks 8 --link nvlink-3 --alpha 0s", "14 of what"),
         ("allreduce --size 14Gb --ranks 8 --link nvlink-3 --alpha 0s", "bits or bytes"),
         ("allreduce --size 14GB --ranks 8 --alpha 0s", "give the link by name"),
-        ("allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s --algorithm rings", "--algorithm 'rings' is not known; did you mean 'ring'"),
+        (
+            "allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 0s --algorithm rings",
+            "--algorithm 'rings' is not known; did you mean 'ring'",
+        ),
         ("roofline --hardware v100-sxm2-32gb --dtype bf16 --gemm 1 1 1", "v100-sxm2-32gb has no dense bf16 peak"),
         ("roofline --hardware h100-sxm5 --dtype bf16", "say what runs"),
         ("roofline --hardware jetson-agx-orin-64gb --dtype int8 --gemm 1 1 1", "needs engine in"),
-        ("memory --model llama-3-8b --recipe adam --zero 0 --micro-batch 1 --sequence 64 --kernels fused --recompute none", "--recipe 'adam' is not known"),
+        (
+            (
+                "memory --model llama-3-8b --recipe adam --zero 0 --micro-batch 1 --sequence 64 --kernels fused"
+                " --recompute none"
+            ),
+            "--recipe 'adam' is not known",
+        ),
         ("kv --model llama-3-8b --tokens 10 --dtype bf16 --allocator hf-static", "hf-static needs --reserve"),
         (
             "kv --model llama-3-8b --tokens 10 --dtype bf16 --allocator vllm-paged --reserve 5",
             "--reserve has no meaning for vllm-paged; it belongs to hf-",
         ),
         ("kv --model llama-3-8b --tokens 10 --dtype bf16 --block 16", "--block belongs to an allocator"),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --batch -2", "--batch -2 must be a whole number of at least 1"),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100-sxm5 --weights bf16 --share 90", "--share 90.0 is a share of the memory"),
+        (
+            "kv --model llama-3-8b --tokens 10 --dtype bf16 --batch -2",
+            "--batch -2 must be a whole number of at least 1",
+        ),
+        (
+            "kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100-sxm5 --weights bf16 --share 90",
+            "--share 90.0 is a share of the memory",
+        ),
         ("kv --model h100-sxm5 --tokens 10 --dtype bf16", "that is a part, not a model"),
         ("allreduce --size 1GB --ranks 8 --link h100-sxm5 --alpha 0s", "that is no link"),
         ("roofline --hardware nvlink-4 --dtype bf16 --gemm 1 1 1", "has no arithmetic of its own"),
-        ("memory --model llama-3-8b --recipe megatron --zero 0 --pp 2 --micro-batch 1 --sequence 64 --kernels fused --recompute none", "needs --micro-batches"),
-        ("memory --model llama-3-8b --recipe megatron --zero 0 --micro-batch 1 --sequence 64 --kernels fused --recompute none --dtype int4", "--dtype int4"),
+        (
+            (
+                "memory --model llama-3-8b --recipe megatron --zero 0 --pp 2 --micro-batch 1 --sequence 64 --kernels"
+                " fused --recompute none"
+            ),
+            "needs --micro-batches",
+        ),
+        (
+            (
+                "memory --model llama-3-8b --recipe megatron --zero 0 --micro-batch 1 --sequence 64 --kernels fused"
+                " --recompute none --dtype int4"
+            ),
+            "--dtype int4",
+        ),
         ("sources h100", "key='h100' is not known"),
         ("open nowhere", "no part is called 'nowhere'"),
         ("drill astrology", "topic='astrology' is not known"),
@@ -173,7 +257,11 @@ def test_a_misspelt_command_line_too(command: str, capsys: pytest.CaptureFixture
 
 
 def test_no_mistake_ends_in_a_traceback() -> None:
-    done = subprocess.run([sys.executable, "-m", "threeloops.cli", "kv", "--model", "nope", "--tokens", "1", "--dtype", "bf16"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "threeloops.cli", "kv", "--model", "nope", "--tokens", "1", "--dtype", "bf16"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 
@@ -194,7 +282,9 @@ bf16 = { value = 5e12, printed = "5", kind = "measured", source = "me" }
 """
 
 
-def test_a_readers_own_part_works_by_flag_and_by_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_readers_own_part_works_by_flag_and_by_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text(MINE)
     command = "roofline --gemm 64 64 64 --hardware my-card --dtype bf16"
@@ -206,18 +296,31 @@ def test_a_readers_own_part_works_by_flag_and_by_variable(tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("broken", "told"),
     [
-        (MINE.replace('kind = "measured", source = "me" }\n[parts.my-card.peaks]', 'source = "me" }\n[parts.my-card.peaks]'), "'kind' is missing"),
+        (
+            MINE.replace(
+                'kind = "measured", source = "me" }\n[parts.my-card.peaks]', 'source = "me" }\n[parts.my-card.peaks]'
+            ),
+            "'kind' is missing",
+        ),
         (MINE.replace("bf16 =", "bf61 ="), "'bf61' is not known; did you mean 'bf16'"),
-        (MINE.replace('source = "me" }\n[parts.my-card.peaks]', 'source = "you" }\n[parts.my-card.peaks]'), "source='you' is not known"),
+        (
+            MINE.replace('source = "me" }\n[parts.my-card.peaks]', 'source = "you" }\n[parts.my-card.peaks]'),
+            "source='you' is not known",
+        ),
         (MINE + "oops", "is not TOML"),
         (MINE.replace('"measured"', '"guess"'), "kind='guess' is not known"),
         (MINE.replace("value = 5e12", 'value = "5e12"'), "value='5e12' must be a number"),
     ],
 )
-def test_a_readers_broken_catalogue_is_refused_with_its_place(broken: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_readers_broken_catalogue_is_refused_with_its_place(
+    broken: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text(broken)
-    assert main(["roofline", "--gemm", "1", "1", "1", "--hardware", "my-card", "--dtype", "bf16", "--catalog", str(mine)]) == 2
+    assert (
+        main(["roofline", "--gemm", "1", "1", "1", "--hardware", "my-card", "--dtype", "bf16", "--catalog", str(mine)])
+        == 2
+    )
     assert told in capsys.readouterr().err
 
 
@@ -249,10 +352,15 @@ def test_a_model_from_a_config_file(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("[parts.my-card]\nname='a'\nvendor='b'\n[parts.my-card.facts]\nmemory_bytes = 16e9", "must be a table"),
     ],
 )
-def test_a_catalogue_of_the_wrong_shape_is_refused(slip: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_catalogue_of_the_wrong_shape_is_refused(
+    slip: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text(slip)
-    assert main(["roofline", "--gemm", "1", "1", "1", "--hardware", "my-card", "--dtype", "bf16", "--catalog", str(mine)]) == 2
+    assert (
+        main(["roofline", "--gemm", "1", "1", "1", "--hardware", "my-card", "--dtype", "bf16", "--catalog", str(mine)])
+        == 2
+    )
     assert told in capsys.readouterr().err
 
 
@@ -262,12 +370,27 @@ def test_rows_of_a_hybrid_model_add_up_to_its_pass(capsys: pytest.CaptureFixture
     assert "attention (full)" in names
     assert "attention (window 4096)" in names
     assert len(set(names)) == len(names)
-    assert sum(row["launches"] * row["at_least_s"] for row in printed["kernels"]) == pytest.approx(printed["one_pass_at_least"])
-    assert sum(row["launches"] * row["moved_bytes"] for row in printed["kernels"]) == pytest.approx(printed["bytes_of_the_pass"])
+    assert sum(row["launches"] * row["at_least_s"] for row in printed["kernels"]) == pytest.approx(
+        printed["one_pass_at_least"]
+    )
+    assert sum(row["launches"] * row["moved_bytes"] for row in printed["kernels"]) == pytest.approx(
+        printed["bytes_of_the_pass"]
+    )
 
 
 def test_a_terminal_without_our_signs_gets_plain_ones() -> None:
-    command = [sys.executable, "-m", "threeloops.cli", "kv", "--model", "llama-3-8b", "--tokens", "1", "--dtype", "bf16"]
+    command = [
+        sys.executable,
+        "-m",
+        "threeloops.cli",
+        "kv",
+        "--model",
+        "llama-3-8b",
+        "--tokens",
+        "1",
+        "--dtype",
+        "bf16",
+    ]
     done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=True)
     assert b"2 x layers x KV heads" in done.stdout
 
@@ -295,7 +418,10 @@ def test_sources_lists_every_value_with_its_address(capsys: pytest.CaptureFixtur
 def test_the_doctor_says_what_the_book_does_without() -> None:
     from threeloops import doctor
 
-    findings = {finding.name: finding for finding in doctor.findings(look_up=lambda package: "" if package == "torch" else "1.0")}
+    findings = {
+        finding.name: finding
+        for finding in doctor.findings(look_up=lambda package: "" if package == "torch" else "1.0")
+    }
     assert findings["torch"].found == ""
     assert "recorded results" in findings["torch"].without
     assert "torch" in doctor.report()

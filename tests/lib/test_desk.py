@@ -12,7 +12,11 @@ PARTS = ["## 1 Three loops · 40 min", "## 2 Roofline · 60 min", "## 3 What a k
 
 
 def cell(kind: str, source: str, name: str) -> dict[str, Any]:
-    outputs = {"outputs": [{"output_type": "stream", "name": "stdout", "text": ["42"]}], "execution_count": 7} if kind == "code" else {}
+    outputs = (
+        {"outputs": [{"output_type": "stream", "name": "stdout", "text": ["42"]}], "execution_count": 7}
+        if kind == "code"
+        else {}
+    )
     return {"cell_type": kind, "id": name, "metadata": {}, "source": [source], **outputs}
 
 
@@ -25,14 +29,20 @@ def write(path: Path, cells: list[dict[str, Any]]) -> Path:
 def chapter(*extra: str) -> list[dict[str, Any]]:
     cells = [cell("markdown", "# 1 The inner loop", "title")]
     for number, heading in enumerate([*PARTS, *extra]):
-        cells += [cell("markdown", f"{heading}\n\n> A card.", f"card-{number}"), cell("code", "prediction = ...", f"code-{number}")]
+        cells += [
+            cell("markdown", f"{heading}\n\n> A card.", f"card-{number}"),
+            cell("code", "prediction = ...", f"code-{number}"),
+        ]
     return cells
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     write(tmp_path / "chapters/1_inner_loop.ipynb", chapter())
-    write(tmp_path / "chapters/2_training_loop.ipynb", [cell("markdown", "## 1 Rings · 50 min", "rings-card"), cell("code", "## 9 Not a heading", "code")])
+    write(
+        tmp_path / "chapters/2_training_loop.ipynb",
+        [cell("markdown", "## 1 Rings · 50 min", "rings-card"), cell("code", "## 9 Not a heading", "code")],
+    )
     return tmp_path
 
 
@@ -121,7 +131,9 @@ def test_work_survives_three_editions(root: Path) -> None:
         copies.append(desk.readers_copy(source, root))
         answer(copies[-1], f"prediction = {edition}")
     assert len(set(copies)) == 3
-    assert [read(copy)["cells"][2]["source"] for copy in copies] == [[f"prediction = {edition}"] for edition in range(3)]
+    assert [read(copy)["cells"][2]["source"] for copy in copies] == [
+        [f"prediction = {edition}"] for edition in range(3)
+    ]
 
 
 def test_a_lost_or_broken_record_costs_no_work(root: Path) -> None:

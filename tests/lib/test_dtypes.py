@@ -6,7 +6,14 @@ import torch
 
 from threeloops.dtypes import BITS, PEAK_FORMATS, bytes_per_element
 
-TORCH = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn, "int8": torch.int8}
+TORCH = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "fp8": torch.float8_e4m3fn,
+    "int8": torch.int8,
+}
 
 
 @pytest.mark.parametrize("dtype", TORCH)
@@ -14,7 +21,9 @@ def test_plain_formats_take_what_torch_stores(dtype: str) -> None:
     assert bytes_per_element(dtype) == torch.empty(1, dtype=TORCH[dtype]).element_size()
 
 
-@pytest.mark.parametrize(("dtype", "block", "element_bits"), [("mxfp4", 32, 4), ("mxfp6", 32, 6), ("mxfp8", 32, 8), ("nvfp4", 16, 4)])
+@pytest.mark.parametrize(
+    ("dtype", "block", "element_bits"), [("mxfp4", 32, 4), ("mxfp6", 32, 6), ("mxfp8", 32, 8), ("nvfp4", 16, 4)]
+)
 def test_block_formats_pay_for_their_scales(dtype: str, block: int, element_bits: int) -> None:
     # Pack one block and its 8-bit scale into real bits and count them.
     packed = numpy.packbits(numpy.zeros(block * element_bits + 8, dtype=numpy.uint8))
@@ -29,4 +38,5 @@ def test_unknown_formats_are_refused_with_near_ones() -> None:
 
 
 def test_every_peak_format_that_is_stored_has_a_width() -> None:
-    assert {name.split("_")[0] for name in PEAK_FORMATS} - set(BITS) == {"fp6", "fp4"}  # bare fp6 and fp4 say nothing of their scales
+    # bare fp6 and fp4 say nothing of their scales
+    assert {name.split("_")[0] for name in PEAK_FORMATS} - set(BITS) == {"fp6", "fp4"}

@@ -12,7 +12,10 @@ from threeloops import stand_in
 
 MARKED = "import torch\nprint('fresh')\n6 * 7"
 RECORDED = stand_in.RecordedCell(
-    ({"output_type": "stream", "name": "stdout", "text": ["printed ", "then"]}, {"output_type": "execute_result", "data": {"text/plain": ["42"]}}),
+    (
+        {"output_type": "stream", "name": "stdout", "text": ["printed ", "then"]},
+        {"output_type": "execute_result", "data": {"text/plain": ["42"]}},
+    ),
     "a desk computer, on 2026-01-02",
 )
 
@@ -23,7 +26,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], tuple[Any, 
     shell_class = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
     shell = shell_class()
     monkeypatch.setattr(stand_in, "_shell", lambda: shell)
-    monkeypatch.setattr(stand_in, "recorded_cells", lambda: {MARKED: RECORDED, "raise_it()": RECORDED, "print(made_earlier)": RECORDED})
+    monkeypatch.setattr(
+        stand_in, "recorded_cells", lambda: {MARKED: RECORDED, "raise_it()": RECORDED, "print(made_earlier)": RECORDED}
+    )
     stand_in.watch()
     stand_in.watch()
     assert len([one for one in shell.ast_transformers if isinstance(one, stand_in.Watcher)]) == 1
@@ -42,7 +47,9 @@ def raising(name: str, base: type[Exception] = RuntimeError) -> str:
     return f"class {name}({base.__name__}): pass\ndef raise_it(): raise {name}('rank 1 of 4 did not answer\\nand more')"
 
 
-def test_without_torch_a_marked_cell_shows_what_was_recorded(run: Callable[[str], tuple[Any, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch_a_marked_cell_shows_what_was_recorded(
+    run: Callable[[str], tuple[Any, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     result, printed = run(MARKED)
     assert result.success
@@ -87,7 +94,9 @@ def test_any_other_error_stays_an_error(run: Callable[[str], tuple[Any, str]], n
     assert "Recorded" not in printed
 
 
-def test_a_cell_that_the_reader_changed_is_left_alone(run: Callable[[str], tuple[Any, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_the_reader_changed_is_left_alone(
+    run: Callable[[str], tuple[Any, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     result, _ = run(MARKED + " + 1")
     assert isinstance(result.error_in_exec, ModuleNotFoundError)

@@ -56,7 +56,9 @@ def installs(book: ModuleType) -> list[str]:
     return [line for line in book.ran if " install " in line and "--dry-run" not in line]
 
 
-def test_an_old_python_is_told_so(book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_old_python_is_told_so(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(book.sys, "version_info", (3, 9, 2))
     monkeypatch.setattr(book.platform, "python_version", lambda: "3.9.2")
     with pytest.raises(SystemExit) as end:
@@ -75,7 +77,13 @@ def test_an_old_python_is_told_so(book: ModuleType, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_where_torch_has_no_build_the_book_opens_without_it(
-    book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], version: tuple[int, ...], system: str, machine: str, told: str
+    book: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    version: tuple[int, ...],
+    system: str,
+    machine: str,
+    told: str,
 ) -> None:
     monkeypatch.setattr(book.sys, "version_info", version)
     monkeypatch.setattr(book.sys, "platform", system)
@@ -88,8 +96,13 @@ def test_where_torch_has_no_build_the_book_opens_without_it(
     assert json.loads(book.MARK.read_text())["torch"] is False
 
 
-@pytest.mark.parametrize(("version", "system", "machine"), [((3, 14, 0), "darwin", "arm64"), ((3, 11, 0), "win32", "AMD64"), ((3, 13, 0), "linux", "aarch64")])
-def test_where_torch_has_one_it_is_installed(book: ModuleType, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], system: str, machine: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "system", "machine"),
+    [((3, 14, 0), "darwin", "arm64"), ((3, 11, 0), "win32", "AMD64"), ((3, 13, 0), "linux", "aarch64")],
+)
+def test_where_torch_has_one_it_is_installed(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], system: str, machine: str
+) -> None:
     monkeypatch.setattr(book.sys, "version_info", version)
     monkeypatch.setattr(book.sys, "platform", system)
     monkeypatch.setattr(book.platform, "machine", lambda: machine)
@@ -145,10 +158,14 @@ def test_several_gigabytes_come_with_a_word_and_a_way_out(book: ModuleType, caps
     said = capsys.readouterr().out
     assert "2.7 GB to download" in said
     assert "--no-torch" in said
-    assert book.ran.index("sleep 10") < next(i for i, line in enumerate(book.ran) if "torch==" in line and "--dry-run" not in line)
+    assert book.ran.index("sleep 10") < next(
+        i for i, line in enumerate(book.ran) if "torch==" in line and "--dry-run" not in line
+    )
 
 
-def test_a_full_disk_is_told_before_anything_is_fetched(book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_told_before_anything_is_fetched(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(book.shutil, "disk_usage", lambda _: SimpleNamespace(free=1e8))
     with pytest.raises(SystemExit):
         book.set_up("book", with_torch=True)
@@ -156,7 +173,9 @@ def test_a_full_disk_is_told_before_anything_is_fetched(book: ModuleType, monkey
     assert not book.ran
 
 
-def test_without_network_an_environment_that_worked_still_does(book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_network_an_environment_that_worked_still_does(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     book.set_up("book", with_torch=True)
     before = book.MARK.read_text()
     (book.ROOT / "requirements.lock").write_text("pint==0.25.3\n")
@@ -166,7 +185,9 @@ def test_without_network_an_environment_that_worked_still_does(book: ModuleType,
     assert book.MARK.read_text() == before
 
 
-def test_without_network_and_without_environment_it_stops(book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_network_and_without_environment_it_stops(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(book, "install", lambda level: False)
     with pytest.raises(SystemExit) as end:
         book.set_up("book", with_torch=True)
@@ -174,7 +195,9 @@ def test_without_network_and_without_environment_it_stops(book: ModuleType, monk
     assert "could not be installed" in capsys.readouterr().err
 
 
-def test_system_packages_are_installed_on_ci_and_never_at_home(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_packages_are_installed_on_ci_and_never_at_home(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(book.shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
     monkeypatch.delenv("CI", raising=False)
     book.system_packages()
@@ -186,9 +209,56 @@ def test_system_packages_are_installed_on_ci_and_never_at_home(book: ModuleType,
 
 def test_every_check_runs_and_one_failure_fails_the_whole(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
-    monkeypatch.setattr(book, "run", lambda *command: book.ran.append(" ".join(map(str, command))) or int("ruff check" in book.ran[-1]))
-    assert book.test("python", []) == 1
-    assert [line.split()[2] for line in book.ran] == ["ruff", "ruff", "mypy", "pytest"]
+    for failing in ("ruff format", "ruff check", "mypy", "pytest"):
+        book.ran.clear()
+
+        def pretend(*command, failing=failing):
+            book.ran.append(" ".join(map(str, command)))
+            return int(failing in book.ran[-1])
+
+        monkeypatch.setattr(book, "run", pretend)
+        monkeypatch.setattr(book, "beside", lambda *command, pretend=pretend: lambda: pretend(*command))
+        assert book.test("python", []) == 1
+        assert [line.split()[2] for line in book.ran] == ["ruff", "ruff", "pytest", "mypy"]
+
+
+def test_what_runs_beside_the_tests_is_heard_and_counts(book: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
+    finished = book.beside(sys.executable, "-c", "print('two errors'); raise SystemExit(3)")
+    assert finished() == 3
+    assert capfd.readouterr().out == "two errors\n"
+
+
+@pytest.mark.parametrize(
+    ("cores", "words", "told"),
+    [
+        (2, [], "-n 2 --dist loadgroup --no-loadscope-reorder"),
+        (64, ["--quick"], "-n 4 --dist loadgroup --no-loadscope-reorder"),
+        (1, [], ""),
+        (2, ["-n0"], ""),
+        (2, ["-n", "3"], ""),
+        (2, ["--numprocesses=1"], ""),
+        (2, ["--pdb", "tests/lib"], ""),
+    ],
+)
+def test_every_core_is_used_unless_the_words_say_otherwise(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch, cores: int, words: list[str], told: str
+) -> None:
+    monkeypatch.setattr(book.os, "cpu_count", lambda: cores)
+    assert " ".join(book.workers(words)) == told
+
+
+def test_words_after_test_go_to_pytest(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(book, "beside", lambda *command: lambda: 0)
+    assert book.test("python", ["--quick", "tests/policy"]) == 0
+    assert book.ran[-1].endswith("--quick tests/policy")
+
+
+def test_contradictory_words_end_in_a_sentence(book: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        book.test("python", ["--thorough", "--quick"])
+    assert "choose one" in capsys.readouterr().err
+    assert not book.ran
 
 
 def test_the_python_that_has_the_book_is_used_as_it_is(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""One environment in three files: pyproject.toml states it, requirements.lock pins it, environment.yml is the same for conda."""
+"""One environment in three files: pyproject.toml states it, requirements.lock pins it, environment.yml is the same
+for conda.
+"""
 
 import ast
 import re
@@ -12,7 +14,11 @@ from rattler import MatchSpec
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCK = [Requirement(line) for line in (ROOT / "requirements.lock").read_text().splitlines() if line and not line.startswith("#")]
+LOCK = [
+    Requirement(line)
+    for line in (ROOT / "requirements.lock").read_text().splitlines()
+    if line and not line.startswith("#")
+]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 
 

@@ -1,12 +1,14 @@
-"""drills/interview.ipynb is written by hand, so it is held to what the chapters are held to; and it is no nbgrader assignment."""
+"""drills/interview.ipynb is written by hand, so it is held to what the chapters are held to; and it is no nbgrader
+assignment.
+"""
 
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.posed import HOME_COURSE, HOME_STUDENT, posed
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
 from threeloops.room.plan import MODES
 
 PATH = Path(__file__).parents[2] / "drills" / "interview.ipynb"
@@ -17,7 +19,9 @@ CODE = [cell for cell in CELLS if cell["cell_type"] == "code"]
 
 
 def shown(cell: dict[str, Any]) -> str:
-    return "".join("".join(output.get("data", {}).get("text/plain", output.get("text", ""))) for output in cell["outputs"])
+    return "".join(
+        "".join(output.get("data", {}).get("text/plain", output.get("text", ""))) for output in cell["outputs"]
+    )
 
 
 def test_cells_are_short_and_called_by_words() -> None:
@@ -29,11 +33,17 @@ def test_cells_are_short_and_called_by_words() -> None:
 
 def test_it_is_committed_executed_in_words_and_without_a_widgets_state() -> None:
     assert [cell["execution_count"] for cell in CODE] == list(range(1, len(CODE) + 1))
-    assert all(output["output_type"] in ("execute_result", "stream") and output.get("name") != "stderr" for cell in CODE for output in cell["outputs"])
+    assert all(
+        output["output_type"] in ("execute_result", "stream") and output.get("name") != "stderr"
+        for cell in CODE
+        for output in cell["outputs"]
+    )
     assert "application/vnd.jupyter.widget" not in TEXT
     assert set(NOTEBOOK["metadata"]) <= {"kernelspec", "language_info"}
     assert all(words in shown(CODE[0]) for words in MODES.values())
-    assert "Nothing answered yet" in shown(CODE[-1]), "executed with somebody's own history: THREELOOPS_HISTORY=/tmp/empty.sqlite3 keeps it out"
+    assert "Nothing answered yet" in shown(CODE[-1]), (
+        "executed with somebody's own history: THREELOOPS_HISTORY=/tmp/empty.sqlite3 keeps it out"
+    )
     assert "unfinished" not in shown(CODE[0])
 
 

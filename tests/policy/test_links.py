@@ -1,4 +1,6 @@
-"""A sentence that names a part leads there: every "part 4" is a link, and every link inside a chapter leads to a heading of that chapter."""
+"""A sentence that names a part leads there: every "part 4" is a link, and every link inside a chapter leads to a
+heading of that chapter.
+"""
 
 import json
 import re
@@ -31,22 +33,39 @@ def test_every_mention_of_a_part_is_a_link(path: Path) -> None:
     cells = prose(path)
     if not any(re.search(r'(?:\]\(|href=")#', source) for source in cells.values()):
         pytest.skip(f"not linked yet: python tests/chapters/link_parts.py {path.relative_to(path.parents[1])}")
-    plain = {name: re.findall(r"\b[Pp]arts? (?:\d+|F\d?)\b(?! of (?!this chapter)).{0,30}", without_links(source)) for name, source in cells.items()}
+    plain = {
+        name: re.findall(r"\b[Pp]arts? (?:\d+|F\d?)\b(?! of (?!this chapter)).{0,30}", without_links(source))
+        for name, source in cells.items()
+    }
     assert not {name: found for name, found in plain.items() if found}
 
 
 @every_chapter
 def test_every_link_inside_a_chapter_leads_to_a_heading(path: Path) -> None:
     cells = prose(path)
-    headings = {line.lstrip("#").strip().replace(" ", "-") for source in cells.values() for line in source.splitlines() if re.match(r"#+ ", line)}
-    lost = {name: [target for target in map(unquote, INSIDE.findall(source)) if target not in headings] for name, source in cells.items()}
-    assert not {name: targets for name, targets in lost.items() if targets}, "run tests/chapters/link_parts.py: a heading was changed"
+    headings = {
+        line.lstrip("#").strip().replace(" ", "-")
+        for source in cells.values()
+        for line in source.splitlines()
+        if re.match(r"#+ ", line)
+    }
+    lost = {
+        name: [target for target in map(unquote, INSIDE.findall(source)) if target not in headings]
+        for name, source in cells.items()
+    }
+    assert not {name: targets for name, targets in lost.items() if targets}, (
+        "run tests/chapters/link_parts.py: a heading was changed"
+    )
 
 
 @every_chapter
 def test_a_part_of_another_chapter_is_not_linked_into_this_one(path: Path) -> None:
     """ "Chapter 1, part 5" would be linked to this chapter's part 5; "part 5 of chapter 1" is left alone."""
-    assert not {name: found for name, source in prose(path).items() if (found := re.findall(r"[Cc]hapter \d(?:, |'s )\[[Pp]arts? [^)]*\)", source))}
+    assert not {
+        name: found
+        for name, source in prose(path).items()
+        if (found := re.findall(r"[Cc]hapter \d(?:, |'s )\[[Pp]arts? [^)]*\)", source))
+    }
 
 
 KNOWN = {"2": "2-Roofline-·-60-min", "4": "4-Kernels-·-80-min", "F": "F-Foundations-·-30-min"}
@@ -66,7 +85,10 @@ TWO, FOUR, FOUNDATIONS = "#2-Roofline-·-60-min", "#4-Kernels-·-80-min", "#F-Fo
             "<details><summary>Answers</summary>\nIn part 2.\n</details>",
             '<details><summary>Answers</summary>\nIn <a href="#2-Roofline-%C2%B7-60-min">part 2</a>.\n</details>',
         ),
-        ("<details><summary>Answers</summary>\n\nIn part 2.\n</details>", f"<details><summary>Answers</summary>\n\nIn [part 2]({TWO}).\n</details>"),
+        (
+            "<details><summary>Answers</summary>\n\nIn part 2.\n</details>",
+            f"<details><summary>Answers</summary>\n\nIn [part 2]({TWO}).\n</details>",
+        ),
         ("old [part 4](#4-Kernels-·-45-min), [4](#4-Old)", f"old [part 4]({FOUR}), [4]({FOUR})"),
         ('<p>old <a href="#4-Kernels-·-45-min">part 4</a>', '<p>old <a href="#4-Kernels-%C2%B7-80-min">part 4</a>'),
     ],
@@ -89,7 +111,8 @@ def test_mentions_become_links_and_stay_so(before: str, after: str) -> None:
         "[part 2 of a book](https://example.org)",
         "a counterpart 2, part 25 and part 2nd",
         "the F part",
-        "[part 2](#4-Kernels-·-80-min)",  # says one thing and leads to another: the test above finds what the script must not guess
+        # says one thing and leads to another: the test above finds what the script must not guess
+        "[part 2](#4-Kernels-·-80-min)",
     ],
 )
 def test_what_is_not_a_mention_is_left_alone(untouched: str) -> None:
@@ -98,13 +121,22 @@ def test_what_is_not_a_mention_is_left_alone(untouched: str) -> None:
 
 def notebook(*sources: str) -> dict[str, Any]:
     return {
-        "cells": [{"cell_type": "markdown", "id": f"cell-{index}", "metadata": {}, "source": source.splitlines(True)} for index, source in enumerate(sources)]
+        "cells": [
+            {"cell_type": "markdown", "id": f"cell-{index}", "metadata": {}, "source": source.splitlines(True)}
+            for index, source in enumerate(sources)
+        ]
     }
 
 
 def test_a_notebook_is_linked_once_and_follows_its_headings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "one.ipynb"
-    path.write_text(json.dumps(notebook("## 2 Roofline · 60 min\n\nAs part 4 says, and part 7.", "## 4 Kernels (few) · 80 min\n\nPart 2 first.")))
+    path.write_text(
+        json.dumps(
+            notebook(
+                "## 2 Roofline · 60 min\n\nAs part 4 says, and part 7.", "## 4 Kernels (few) · 80 min\n\nPart 2 first."
+            )
+        )
+    )
     link_parts.main([str(path)])
     assert capsys.readouterr().out == f"{path}: 2 cells changed\n  no such part: cell-0: part 7\n"
     once = path.read_text()

@@ -1,4 +1,6 @@
-"""The teacher's page: every command on it is one that exists, with flags that it takes, and every file that it names is there."""
+"""The teacher's page: every command on it is one that exists, with flags that it takes, and every file that it names
+is there.
+"""
 
 import re
 import shlex
@@ -53,4 +55,6 @@ def test_what_the_page_says_of_files_and_flags_is_so() -> None:
     grading = "".join(path.read_text() for path in (ROOT / "lib" / "threeloops" / "classroom").glob("*.py"))
     assert '"grading.key"' in grading
     for flag in re.findall(r"`(--[a-z-]+)", PAGE):
-        assert flag in Path(cli.__file__).read_text() + "".join(path.read_text() for path in (ROOT / "lib" / "threeloops" / "workings").glob("*.py"))
+        assert flag in Path(cli.__file__).read_text() + "".join(
+            path.read_text() for path in (ROOT / "lib" / "threeloops" / "workings").glob("*.py")
+        )

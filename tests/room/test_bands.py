@@ -1,20 +1,23 @@
-"""Interview numbers: the drill's own formula on figures that people ask, judged in bands, with a question where two mistakes look alike."""
+"""Interview numbers: the drill's own formula on figures that people ask, judged in bands, with a question where two
+mistakes look alike.
+"""
 
 import math
 import re
 from types import SimpleNamespace
 
-import pytest
+from tests.each import each
+from tests.seeds import seeds
 
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.drill import Draw, Slip, seeded
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.drill import Draw, Slip, seeded
 from threeloops.room import ideas
-from threeloops.room.band_draws import INTERVIEW, MAGNITUDE, draws
-from threeloops.room.bands import BAND, BONUS, DECADE, band, judged, suspects
 from threeloops.room.examples import EXAMPLES
+from threeloops.room.kinds.band_draws import INTERVIEW, MAGNITUDE, draws
+from threeloops.room.kinds.bands import BAND, BONUS, DECADE, band, judged, suspects
 
 SEEDS = [str(seed) for seed in range(1000)]
-every_key = pytest.mark.parametrize("key", INTERVIEW)
+every_key = each("key", {key: key for key in INTERVIEW}, by=lambda key: DRILLS[key].family)
 
 
 def said(key: str, value: float) -> str:
@@ -49,10 +52,14 @@ def test_the_example_in_the_prompt_is_nobodys_answer(key: str) -> None:
 
 @every_key
 def test_what_the_drill_never_varies_is_as_its_words_say(key: str) -> None:
-    """A drill whose numbers are always in 16 bits may say so in fixed words; an interview draw in 8 bits would then ask one thing and grade another."""
+    """A drill whose numbers are always in 16 bits may say so in fixed words; an interview draw in 8 bits would then
+    ask one thing and grade another.
+    """
     drill = DRILLS[key]
     usual = [drill.draw(seeded("usual", str(seed))) for seed in range(100)]
-    fixed = {name: value for name, value in vars(usual[0]).items() if all(getattr(other, name) == value for other in usual)}
+    fixed = {
+        name: value for name, value in vars(usual[0]).items() if all(getattr(other, name) == value for other in usual)
+    }
     for p in draws(key):
         for name in fixed:
             as_usual = SimpleNamespace(**(vars(p) | {name: fixed[name]}))
@@ -63,15 +70,17 @@ def test_what_the_drill_never_varies_is_as_its_words_say(key: str) -> None:
 @every_key
 def test_a_thousand_seeds_ask_with_a_unit_and_a_band_and_take_the_answer(key: str) -> None:
     told = "order of magnitude" if key in MAGNITUDE else "within 20 %"
-    texts = set()
-    for seed in SEEDS:
-        asked = band(DRILLS[key], seed)
-        assert told in asked.text
-        assert "Answer with a" in asked.text
-        texts.add(asked.text)
-    assert len(texts) == len(draws(key))
+    for seed in seeds(len(SEEDS)):
+        asked = band(DRILLS[key], str(seed))
+        assert told in asked.text, f"seed {seed}"
+        assert "Answer with a" in asked.text, f"seed {seed}"
     p = next(p for p in draws(key) if DRILLS[key].prompt(p) in band(DRILLS[key], "1").text)
     assert band(DRILLS[key], "1").judge(said(key, target(key, p))).right
+
+
+@every_key
+def test_every_interview_draw_is_asked_by_some_seed_and_nothing_else_is(key: str) -> None:
+    assert len({band(DRILLS[key], str(seed)).text for seed in {*range(200), *seeds(len(SEEDS))}}) == len(draws(key))
 
 
 @every_key
@@ -119,7 +128,10 @@ def test_two_mistakes_with_one_answer_are_asked_about() -> None:
 
 def test_the_nearest_mistake_is_named_before_those_further_off() -> None:
     drill = DRILLS["kv-bytes-per-token"]
-    stories = [Slip(key=key, wrong=lambda p, value=value: value, story=key) for key, value in (("far", 118.0), ("near", 104.0), ("nearer", 101.0))]
+    stories = [
+        Slip(key=key, wrong=lambda p, value=value: value, story=key)
+        for key, value in (("far", 118.0), ("near", 104.0), ("nearer", 101.0))
+    ]
     toy = SimpleNamespace(slips=stories)
     assert [slip.key for slip in suspects(toy, None, 100.0)] == ["nearer", "near"]  # type: ignore[arg-type]
     assert suspects(drill, draws(drill.key)[0], 1.0) == []

@@ -1,4 +1,6 @@
-"""Follow-ups: every step is made again from idea, kind and seed; the numbers carry over; the decision follows from them."""
+"""Follow-ups: every step is made again from idea, kind and seed; the numbers carry over; the decision follows from
+them.
+"""
 
 import datetime as dt
 import itertools
@@ -7,18 +9,19 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.seeds import seeds
 
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.drill import seeded
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.drill import seeded
 from threeloops.room import ideas, plan
-from threeloops.room.bands import BAND
-from threeloops.room.chain import PREFIX, Chain, asked, column, numbers
-from threeloops.room.chains import CHAINS
-from threeloops.room.chains_gains import _car_gains, _part_gains
-from threeloops.room.chains_memory import BY_MEMORY, _smallest_card, _states
-from threeloops.room.chains_time import OFFERED, _node_gains, _rates
 from threeloops.room.examples import EXAMPLES
 from threeloops.room.history import Ask, History
+from threeloops.room.kinds.bands import BAND
+from threeloops.room.kinds.chains import CHAINS
+from threeloops.room.kinds.chains.chain import PREFIX, Chain, asked, column, numbers
+from threeloops.room.kinds.chains.gains import _car_gains, _part_gains
+from threeloops.room.kinds.chains.memory import BY_MEMORY, _smallest_card, _states
+from threeloops.room.kinds.chains.time import OFFERED, _node_gains, _rates
 from threeloops.room.plan import MOCK_S, Wish
 from threeloops.room.session import Session
 
@@ -37,14 +40,14 @@ def planned(history: History, **wish: object) -> list[Ask]:
 
 @every_chain
 def test_over_a_thousand_seeds_each_answer_is_finite_and_no_prompts_example_is_it(chain: Chain) -> None:
-    for seed in SEEDS:
+    for seed in map(str, seeds(len(SEEDS))):
         p = numbers(chain, seed)
         for step in chain.steps:
             drill = DRILLS[step.drill]
             value = drill.derive(step.numbers(p)).value
-            assert math.isfinite(value)
-            assert value > 0
-    for seed in SEEDS[:50]:
+            assert math.isfinite(value), f"seed {seed}"
+            assert value > 0, f"seed {seed}"
+    for seed in map(str, seeds(50)):
         p = numbers(chain, seed)
         for number, step in enumerate(chain.steps, 1):
             drill, question = DRILLS[step.drill], asked(chain, number, seed)
@@ -66,7 +69,12 @@ def test_a_step_says_every_number_that_its_answer_needs(chain: Chain) -> None:
             q, derive = step.numbers(p), DRILLS[step.drill].derive
             text = step.text(p) if step.text else DRILLS[step.drill].prompt(q)
             for name, value in vars(q).items():
-                if not isinstance(value, int | float) or name in ("weights_bytes", "memory_bytes", "element_bytes", "generated"):
+                if not isinstance(value, int | float) or name in (
+                    "weights_bytes",
+                    "memory_bytes",
+                    "bytes_per_element",
+                    "generated",
+                ):
                     continue
                 other = type(q)(**(vars(q) | {name: value * 2}))
                 try:
@@ -82,9 +90,13 @@ def test_a_step_says_every_number_that_its_answer_needs(chain: Chain) -> None:
                     f"{value / 1e12:.2f}",
                     f"{value / 1e12:.0f}",
                 }
-                forms |= {f"{value / 1e15:.2f}", f"{100 * value:.1f}", f"{value / 1e9:.3g}"}
+                forms |= {f"{value / 1e15:.2f}", f"{100 * value:.1f}", f"{value / 1e9:.3g}", f"{value / 1e6:g}"}
                 if matters and name not in ("reaction_ms",):
-                    assert any(re.search(rf"(?<![\d.]){re.escape(form)}(?![\d])", text) for form in forms), (name, value, text)
+                    assert any(re.search(rf"(?<![\d.]){re.escape(form)}(?![\d])", text) for form in forms), (
+                        name,
+                        value,
+                        text,
+                    )
 
 
 @every_chain
@@ -103,9 +115,11 @@ def test_exactly_one_option_is_right_and_it_is_the_computed_one(chain: Chain) ->
 
 
 def test_decisions_are_what_trying_every_option_gives() -> None:
-    for seed in SEEDS[:300]:
+    for seed in map(str, seeds(300)):
         p = numbers(CHAINS["cache"], seed)
-        holds = {key: DRILLS["kv-largest-batch"].derive(CHAINS["cache"].steps[2].numbers(p)).value for key in ("h100-sxm5",)}
+        holds = {
+            key: DRILLS["kv-largest-batch"].derive(CHAINS["cache"].steps[2].numbers(p)).value for key in ("h100-sxm5",)
+        }
         assert (_smallest_card(p) in BY_MEMORY[:2]) == (holds["h100-sxm5"] >= p.users)
         p = numbers(CHAINS["states"], seed)
         stage = int(CHAINS["states"].decision.right(p))
@@ -134,7 +148,11 @@ def test_a_sped_up_step_shrinks_by_what_the_options_say_they_save() -> None:
         p = numbers(CHAINS["parts"], seed)
         rest = 100 - p.products - p.waiting
         now = p.products / p.factor + p.waiting + rest
-        after = {"again": p.products / (2 * p.factor) + p.waiting + rest, "waiting": p.products / p.factor + rest, "small": now - rest + rest / 2}
+        after = {
+            "again": p.products / (2 * p.factor) + p.waiting + rest,
+            "waiting": p.products / p.factor + rest,
+            "small": now - rest + rest / 2,
+        }
         assert min(after, key=lambda key: after[key]) == CHAINS["parts"].decision.right(p)
 
 
@@ -152,7 +170,9 @@ def test_a_mock_holds_two_or_three_whole_chains_in_order_with_single_questions_b
     steps = [ask for ask in asks if ask.kind.startswith(PREFIX)]
     names = list(dict.fromkeys(ask.kind.split(":")[1] for ask in steps))
     assert 2 <= len(names) <= 3
-    places = {name: [place for place, ask in enumerate(asks) if ask.kind.startswith(f"{PREFIX}{name}:")] for name in names}
+    places = {
+        name: [place for place, ask in enumerate(asks) if ask.kind.startswith(f"{PREFIX}{name}:")] for name in names
+    }
     for name, found in places.items():
         assert found == list(range(found[0], found[0] + len(CHAINS[name])))
         assert [asks[place].kind for place in found] == [kind for _, kind in CHAINS[name].kinds]
@@ -167,9 +187,15 @@ def test_a_mock_holds_two_or_three_whole_chains_in_order_with_single_questions_b
 def test_over_many_mocks_all_chains_come_and_no_other_mode_has_any(history: History) -> None:
     now, seen = dt.datetime.now(dt.UTC), set()
     for seed in range(40):
-        seen |= {ask.kind.split(":")[1] for ask in plan.questions("mock", Wish(), history, seed=str(seed), now=now) if ask.kind.startswith(PREFIX)}
+        seen |= {
+            ask.kind.split(":")[1]
+            for ask in plan.questions("mock", Wish(), history, seed=str(seed), now=now)
+            if ask.kind.startswith(PREFIX)
+        }
         for mode in ("sprint", "warm-up"):
-            assert not any(ask.kind.startswith(PREFIX) for ask in plan.questions(mode, Wish(), history, seed=str(seed), now=now))
+            assert not any(
+                ask.kind.startswith(PREFIX) for ask in plan.questions(mode, Wish(), history, seed=str(seed), now=now)
+            )
     assert seen == set(CHAINS)
 
 

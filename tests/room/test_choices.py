@@ -3,14 +3,16 @@
 import re
 
 import pytest
+from tests.each import each
+from tests.seeds import seeds
 
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.drill import Drill
-from threeloops.room.choices import LETTERS, choice, diagnosis
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.drill import Drill
+from threeloops.room.kinds.choices import LETTERS, choice, diagnosis
 from threeloops.room.question import draw_of
 
-every_drill = pytest.mark.parametrize("drill", DRILLS.values(), ids=DRILLS.keys())
-SEEDS = [str(seed) for seed in range(20)]
+every_drill = each("drill", DRILLS, by=lambda drill: drill.family)
+SEEDS = [str(seed) for seed in seeds(20)]
 
 
 def options(text: str) -> dict[str, str]:
@@ -18,7 +20,9 @@ def options(text: str) -> dict[str, str]:
 
 
 def key_of(drill: Drill, seed: str) -> tuple[str, str]:
-    """The two letters, worked out from what is printed: the shown right value, and the shown value of the quoted slip."""
+    """The two letters, worked out from what is printed: the shown right value, and the shown value of the quoted
+    slip.
+    """
     p, asked = draw_of(drill, seed), choice(drill, seed)
     shown = {value: letter for letter, value in options(asked.text).items()}
     quoted = next(slip for slip in drill.slips if f"“{slip.story}”" in asked.text)

@@ -1,4 +1,6 @@
-"""Facts to know: each comes from the catalogue or a formula, is judged within 5 %, and is told apart from what is quoted in its place."""
+"""Facts to know: each comes from the catalogue or a formula, is judged within 5 %, and is told apart from what is
+quoted in its place.
+"""
 
 import math
 import re
@@ -8,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from threeloops import units
-from threeloops.drills.answers import parse
-from threeloops.room import flash as module
+from threeloops.drills.engine.answers import parse
 from threeloops.room import ideas
 from threeloops.room.examples import EXAMPLES
-from threeloops.room.flash import BAND, Flash, flash, judged
-from threeloops.room.flash_numbers import DERIVED, DRIVING, FLASHES, INNER, TRAINING
+from threeloops.room.kinds import flash as module
+from threeloops.room.kinds.flash import BAND, Flash, flash, judged
+from threeloops.room.kinds.flash_numbers import DERIVED, DRIVING, FLASHES, INNER, TRAINING
 
 every_fact = pytest.mark.parametrize("asked", FLASHES, ids=lambda asked: asked.key)
-CATALOG = Path(module.__file__).parents[1] / "catalog"
+CATALOG = Path(module.__file__).parents[2] / "facts" / "catalog"
 
 
 def said(value: float, unit: str) -> str:
@@ -28,7 +30,13 @@ def test_the_value_is_accepted_and_its_neighbourhood_no_further_than_the_band(as
     number, question = asked.number(), flash(asked, "1")
     assert math.isfinite(number.value)
     assert number.value > 0
-    for factor, right in ((1, True), (1 + BAND - 0.001, True), (1 - BAND + 0.001, True), (1 + BAND + 0.001, False), (1 - BAND - 0.001, False)):
+    for factor, right in (
+        (1, True),
+        (1 + BAND - 0.001, True),
+        (1 - BAND + 0.001, True),
+        (1 + BAND + 0.001, False),
+        (1 - BAND - 0.001, False),
+    ):
         assert question.judge(said(number.value * factor, number.unit)).right == right
     assert "within 5 %" in question.text
     assert module.shown(number) in question.working
@@ -56,12 +64,19 @@ def test_no_example_and_no_request_to_write_again_tells_a_number_to_know(asked: 
     assert again.status == "unreadable"
     assert EXAMPLES[number.unit] in again.message
     digits = units.fmt(number.value, number.unit).split(" ")[0]
-    assert not re.search(rf"(?<![\d.,]){re.escape(digits)}(?![\d.,])", f"{again.message} {question.text.split('Answer with')[1]}".replace("5 %", ""))
+    assert not re.search(
+        rf"(?<![\d.,]){re.escape(digits)}(?![\d.,])",
+        f"{again.message} {question.text.split('Answer with')[1]}".replace("5 %", ""),
+    )
 
 
 def test_parts_facts_are_what_the_catalogue_files_say() -> None:
     """Read again from the files, without the library that reads them."""
-    parts = {key: row for path in CATALOG.glob("*.toml") for key, row in tomllib.loads(path.read_text(encoding="utf-8")).get("parts", {}).items()}
+    parts = {
+        key: row
+        for path in CATALOG.glob("*.toml")
+        for key, row in tomllib.loads(path.read_text(encoding="utf-8")).get("parts", {}).items()
+    }
     rows = (*INNER, *TRAINING, *DRIVING)
     for (key, fact), asked in zip(rows, FLASHES, strict=False):
         table, _, name = fact.rpartition(".")
@@ -70,7 +85,9 @@ def test_parts_facts_are_what_the_catalogue_files_say() -> None:
 
 
 def test_derived_facts_are_what_everybody_quotes() -> None:
-    """By hand: 16 bytes (ZeRO, section 3.1), 6 FLOPs (Kaplan, 2.1), 512 and 128 KiB, 65,504, 8192² × 2 bytes, 989.4 / 3.35 and 312 / 2.039."""
+    """By hand: 16 bytes (ZeRO, section 3.1), 6 FLOPs (Kaplan, 2.1), 512 and 128 KiB, 65,504, 8192² × 2 bytes, 989.4 /
+    3.35 and 312 / 2.039.
+    """
     values = {asked.key: asked.number().value for asked in DERIVED}
     assert values["fact-state-per-parameter"] == 16
     assert values["fact-flops-per-parameter"] == 6
@@ -87,6 +104,6 @@ def test_derived_facts_are_what_everybody_quotes() -> None:
 
 def test_there_are_enough_and_the_room_asks_them() -> None:
     assert len({asked.key for asked in FLASHES}) == len(FLASHES) >= 20
-    assert len({asked.words for asked in FLASHES}) == len(FLASHES)
+    assert len({asked.question for asked in FLASHES}) == len(FLASHES)
     for asked in FLASHES:
         assert ideas.pose(asked.key, "flash", "x").text == flash(asked, "x").text

@@ -1,4 +1,6 @@
-"""Attempts survive what happens to real files: killed processes, full disks, two windows, folders that cannot be written."""
+"""Attempts survive what happens to real files: killed processes, full disks, two windows, folders that cannot be
+written.
+"""
 
 import datetime as dt
 import os
@@ -18,8 +20,24 @@ NOON_S = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC).timestamp()
 
 
 def attempt(position: int = 0, **changes: object) -> Attempt:
-    values: dict[str, object] = {"session": "s", "position": position, "idea": "kv-paged-blocks", "topic": "kv_cache", "kind": "number", "seed": "1"}
-    values |= {"written": "3 GB", "status": "right", "slips": "", "seconds": 40.0, "target_s": 75, "extra": 1.0, "hints": 0, "at_s": NOON_S + position}
+    values: dict[str, object] = {
+        "session": "s",
+        "position": position,
+        "idea": "kv-paged-blocks",
+        "topic": "kv_cache",
+        "kind": "number",
+        "seed": "1",
+    }
+    values |= {
+        "written": "3 GB",
+        "status": "right",
+        "slips": "",
+        "seconds": 40.0,
+        "target_s": 75,
+        "extra": 1.0,
+        "hints": 0,
+        "at_s": NOON_S + position,
+    }
     return Attempt(**(values | changes))  # type: ignore[arg-type]
 
 
@@ -59,11 +77,17 @@ def writer(file: Path, session: str, folder: Path) -> "subprocess.Popen[str]":
 
 
 def killed(*processes: "subprocess.Popen[str]") -> list[int]:
-    """Let every writer write for a while, kill them all, and return how many attempts each was told are safe: its complete lines."""
+    """Let every writer write for a while, kill them all, and return how many attempts each was told are safe: its
+    complete lines.
+    """
     safe = [sum(bool(process.stdout.readline()) for _ in range(25)) for process in processes if process.stdout]
     for process in processes:
         process.send_signal(signal.SIGKILL)
-    safe = [lines + process.stdout.read().count("\n") for lines, process in zip(safe, processes, strict=True) if process.stdout]
+    safe = [
+        lines + process.stdout.read().count("\n")
+        for lines, process in zip(safe, processes, strict=True)
+        if process.stdout
+    ]
     for process in processes:
         process.wait()
     return safe
@@ -162,7 +186,9 @@ def test_a_history_that_another_window_keeps_busy_says_so(history: History, monk
 @pytest.mark.parametrize("name", ["attempts.json", "attempts.csv"])
 def test_what_is_exported_is_imported_once_and_schedules_alike(history: History, tmp_path: Path, name: str) -> None:
     for position, status in enumerate(("wrong", "right", "interrupted", "right")):
-        history.record(attempt(position, status=status, written='3 GB, "or so"\n', slips="no-weights" if status == "wrong" else ""))
+        history.record(
+            attempt(position, status=status, written='3 GB, "or so"\n', slips="no-weights" if status == "wrong" else "")
+        )
     assert moving.export(history, tmp_path / name) == 4
     elsewhere = History(tmp_path / "other.sqlite3")
     assert elsewhere.add(moving.read(tmp_path / name)) == 4

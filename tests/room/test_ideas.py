@@ -3,12 +3,12 @@
 import subprocess
 import sys
 
-import pytest
+from tests.each import each
 
-from threeloops.drills.bank import DRILLS
+from threeloops.drills.engine.bank import DRILLS
 from threeloops.room.ideas import IDEAS, LOOPS, TOPICS, pose
 
-every_idea = pytest.mark.parametrize("key", IDEAS)
+every_idea = each("key", {key: key for key in IDEAS}, by=lambda key: IDEAS[key].topic)
 
 
 def test_there_are_at_least_a_hundred_and_twenty_ideas_and_forty_that_no_drill_asks() -> None:
@@ -34,9 +34,17 @@ def test_each_way_of_asking_says_what_it_is_and_is_the_same_twice(key: str) -> N
 
 
 def test_another_process_asks_the_same() -> None:
-    keys = [next(key for key in IDEAS if kind in IDEAS[key].ask) for kind in ("band", "spot", "table", "trace", "scenario", "flash", "chain:car:4")]
+    keys = [
+        next(key for key in IDEAS if kind in IDEAS[key].ask)
+        for kind in ("band", "spot", "table", "trace", "scenario", "flash", "chain:car:4")
+    ]
     kinds = ("band", "spot", "table", "trace", "scenario", "flash", "chain:car:4")
     here = "\n".join(pose(key, kind, "p").text for key, kind in zip(keys, kinds, strict=True))
-    code = f"from threeloops.room.ideas import pose\nprint('\\n'.join(pose(key, kind, 'p').text for key, kind in zip({keys!r}, {kinds!r})))"
-    ended = subprocess.run([sys.executable, "-X", "utf8", "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    code = (
+        "from threeloops.room.ideas import pose\nprint('\\n'.join(pose(key, kind, 'p').text for key, kind in"
+        f" zip({keys!r}, {kinds!r})))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     assert ended.stdout.rstrip("\n") == here

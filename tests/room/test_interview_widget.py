@@ -1,4 +1,6 @@
-"""The room in the notebook, from what the reader does to what is shown: no browser needed. tests/chapters/test_browser_interview.py does it by keyboard."""
+"""The room in the notebook, from what the reader does to what is shown: no browser needed.
+tests/chapters/test_browser_interview.py does it by keyboard.
+"""
 
 import itertools
 from pathlib import Path
@@ -7,16 +9,15 @@ from typing import Any
 import pytest
 
 from threeloops import contents
-from threeloops.drills.bank import DRILLS
+from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
 from threeloops.room.clock import QuestionClock
 from threeloops.room.history import Ask, Attempt, History
+from threeloops.room.notebook import interview, progress_page, view
 from threeloops.room.plan import MODES
 from threeloops.room.question import Question, draw_of
 from threeloops.room.session import Session
 from threeloops.room.terminal import CHECKLIST
-from threeloops.widgets import interview, interview_progress
-from threeloops.widgets import interview_view as view
 
 KEYS = list(DRILLS)[:4]
 
@@ -53,7 +54,9 @@ def typed(question: Question, slip: int | None = None) -> str:
 
 def synced(room: interview.Room) -> str:
     """Everything of the room that the browser is sent."""
-    return "\n".join(strings({name: value for name, value in room.panel.get_state().items() if not name.startswith("_")}))
+    return "\n".join(
+        strings({name: value for name, value in room.panel.get_state().items() if not name.startswith("_")})
+    )
 
 
 def strings(value: object) -> list[str]:
@@ -69,7 +72,7 @@ def shown_working(room: interview.Room) -> str:
     return "\n".join(str(block["text"]) for block in room.screen.working)
 
 
-# --- choosing --------------------------------------------------------------------------------------------------------------------------------
+# --- choosing -----------------------------------------------------------------------------------
 
 
 def test_the_form_offers_every_mode_topic_and_extra_time() -> None:
@@ -96,7 +99,10 @@ def test_what_was_chosen_is_what_is_asked(file: Path) -> None:
     [
         ({"mode": "today"}, "Nothing is due today; a sprint asks ten mixed questions."),
         ({"mode": "weak"}, "Nothing of this is among your mistakes; a sprint asks ten mixed questions."),
-        ({"mode": "sprint", "length": "many"}, "'many' is no number of questions; write one like 5, or leave it empty."),
+        (
+            {"mode": "sprint", "length": "many"},
+            "'many' is no number of questions; write one like 5, or leave it empty.",
+        ),
         ({"mode": "sprint", "length": "0"}, "Length=0 must be a whole number of at least 1."),
         ({"mode": "exam"}, "Mode='exam' is not known"),
     ],
@@ -119,7 +125,7 @@ def test_a_history_that_cannot_be_kept_is_said_and_the_room_opens(tmp_path: Path
     assert "is no history file" in interview.progress(tmp_path / "damaged").text
 
 
-# --- asking and answering --------------------------------------------------------------------------------------------------------------------
+# --- asking and answering -----------------------------------------------------------------------
 
 
 def test_nothing_of_an_answer_is_sent_before_the_question_is_answered(file: Path) -> None:
@@ -245,7 +251,7 @@ def test_a_mock_ends_with_what_to_say_aloud(file: Path) -> None:
     assert "[ ]" not in room.screen.text
 
 
-# --- two doors -------------------------------------------------------------------------------------------------------------------------------
+# --- two doors ----------------------------------------------------------------------------------
 
 
 def test_what_was_left_here_goes_on_there_and_back(file: Path) -> None:
@@ -291,7 +297,7 @@ def test_a_sitting_that_was_finished_elsewhere_is_said_to_be(file: Path) -> None
     assert "finished in another window" in room.screen.said
 
 
-# --- the clock -------------------------------------------------------------------------------------------------------------------------------
+# --- the clock ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("allowed_s", [8, 25, 45, 60, 61, 150])
@@ -325,7 +331,7 @@ def test_a_page_that_asks_for_the_clock_is_told(file: Path, monkeypatch: pytest.
     assert len(sent) == 1
 
 
-# --- the place in the book -------------------------------------------------------------------------------------------------------------------
+# --- the place in the book ----------------------------------------------------------------------
 
 
 def test_the_link_leads_from_the_readers_copy_to_a_part_that_is_there(file: Path) -> None:
@@ -340,7 +346,9 @@ def test_the_link_leads_from_the_readers_copy_to_a_part_that_is_there(file: Path
 
 
 def test_a_chapter_that_is_not_written_is_named_without_a_link(file: Path) -> None:
-    unwritten = [key for key, drill in DRILLS.items() if not contents.taught(drill.section, drill.loop, contents.book_root())[1]]
+    unwritten = [
+        key for key, drill in DRILLS.items() if not contents.taught(drill.section, drill.loop, contents.book_root())[1]
+    ]
     if not unwritten:
         pytest.skip("every section is written")
     room = held(file, keys=unwritten[:1])
@@ -349,7 +357,7 @@ def test_a_chapter_that_is_not_written_is_named_without_a_link(file: Path) -> No
     assert "not in this edition yet" in room.screen.taught
 
 
-# --- the page of progress --------------------------------------------------------------------------------------------------------------------
+# --- the page of progress -----------------------------------------------------------------------
 
 
 def attempt(place: int, *, status: str = "right", slips: str = "", seconds: float = 30, key: str = KEYS[0]) -> Attempt:
@@ -379,15 +387,15 @@ def test_the_page_says_what_the_terminal_says_and_names_the_slips_by_their_sente
     assert "5 of 6" in page.html
     assert "0.50×" in page.html
     assert "83.3 %" in page.html
-    assert page.html.count('scope="col"') == len(interview_progress.COLUMNS)
-    assert any(slip.story in line and line.startswith("1 time, ") for line in interview_progress.slip_lines(page.report))
+    assert page.html.count('scope="col"') == len(progress_page.COLUMNS)
+    assert any(slip.story in line and line.startswith("1 time, ") for line in progress_page.slip_lines(page.report))
     assert "due now" in page.html
     assert "5 of 6" in page.text
 
 
 def test_a_slip_that_belongs_to_no_drill_keeps_its_name(file: Path) -> None:
     History(file).add([attempt(0, status="wrong", slips="binary-as-decimal")])
-    (line,) = interview_progress.slip_lines(interview.progress(file).report)
+    (line,) = progress_page.slip_lines(interview.progress(file).report)
     assert line.endswith(": binary as decimal")
 
 
@@ -396,7 +404,7 @@ def test_before_the_first_answer_the_page_says_how_to_begin(file: Path) -> None:
     assert page.html == "<p>Nothing answered yet. A sprint asks ten questions; your first is your placement.</p>"
 
 
-# --- every place gets something to show ------------------------------------------------------------------------------------------------------
+# --- every place gets something to show ---------------------------------------------------------
 
 
 def test_without_a_browser_the_room_is_words(file: Path) -> None:
@@ -408,7 +416,11 @@ def test_without_a_browser_the_room_is_words(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "columns"),
-    [("One sentence.", [False]), ("What?\n  A  1 s\n\n  B  2 s\nAnswer.", [False, True, False]), ("a b\n\nc d", [False])],
+    [
+        ("One sentence.", [False]),
+        ("What?\n  A  1 s\n\n  B  2 s\nAnswer.", [False, True, False]),
+        ("a b\n\nc d", [False]),
+    ],
 )
 def test_columns_are_told_from_sentences_and_nothing_is_lost(text: str, columns: list[bool]) -> None:
     pieces = view.blocks(text)

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from threeloops.room import ideas
-from threeloops.room.scenario_table import SCENARIOS, Scenario
-from threeloops.room.scenarios import BY_KEY, PARTS, columns, strangers, what_is_wrong
+from threeloops.room.kinds.scenario_table import SCENARIOS, Scenario
+from threeloops.room.kinds.scenarios import BY_KEY, PARTS, columns, strangers, what_is_wrong
 
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.key)
 SEEDS = [str(seed) for seed in range(10)]
@@ -37,9 +37,14 @@ def test_no_kindred_entry_is_offered_as_wrong(scenario: Scenario) -> None:
 
 @every_scenario
 def test_over_many_seeds_all_strangers_come_up(scenario: Scenario) -> None:
-    from threeloops.drills.drill import seeded
+    from threeloops.drills.engine.drill import seeded
 
-    offered = {option.key for seed in range(60) for column in columns(scenario, seeded(str(seed)))[1:] for option in column.options}
+    offered = {
+        option.key
+        for seed in range(60)
+        for column in columns(scenario, seeded(str(seed)))[1:]
+        for option in column.options
+    }
     assert offered == {scenario.key, *(other.key for other in strangers(scenario))}
     assert len(strangers(scenario)) >= 8
 

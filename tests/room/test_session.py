@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fsrs import Rating
 
-from threeloops.drills.bank import DRILLS
+from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas, plan, progress, schedule
 from threeloops.room.clock import GAP_S, QuestionClock
 from threeloops.room.history import Ask, Attempt, History
@@ -56,7 +56,7 @@ def wrong_answer(held: Session) -> str:
     return f"{drill.slips[0].wrong(draw_of(drill, held.question.seed))!r} {drill.unit}".strip()
 
 
-# --- what counts -----------------------------------------------------------------------------------------------------------------------------
+# --- what counts --------------------------------------------------------------------------------
 
 
 def test_in_a_sprint_the_first_readable_answer_is_the_one(history: History) -> None:
@@ -82,7 +82,12 @@ def test_every_drill_accepts_its_own_answer_in_the_room() -> None:
         asked = number(drill, "seed")
         assert asked.judge(f"{drill.derive(draw_of(drill, 'seed')).value!r} {drill.unit}").right
         assert asked == asked.__class__(
-            **{name: getattr(ideas.pose(drill.key, "number", "seed"), name) for name in asked.__slots__ if name != "judge"}, judge=asked.judge
+            **{
+                name: getattr(ideas.pose(drill.key, "number", "seed"), name)
+                for name in asked.__slots__
+                if name != "judge"
+            },
+            judge=asked.judge,
         )
 
 
@@ -124,7 +129,7 @@ def test_two_windows_on_one_sitting_count_an_answer_once(history: History) -> No
     assert second.position == 1
 
 
-# --- hints -----------------------------------------------------------------------------------------------------------------------------------
+# --- hints --------------------------------------------------------------------------------------
 
 
 def test_hints_say_their_price_first_and_come_closer_step_by_step(history: History) -> None:
@@ -147,17 +152,24 @@ def test_hints_say_their_price_first_and_come_closer_step_by_step(history: Histo
 def test_the_first_hint_holds_the_answer_and_never_narrows_it_below_a_factor_of_two() -> None:
     drill = DRILLS["kv-bytes-per-token"]
     for value in (1.0, 1.99, 2.0, 4.9, 5.1, 9.99, 24.5e9, 7e-6):
-        low, high = (float(side.split()[0]) * _prefix(side.split()[1]) for side in size(value, drill).removeprefix("between ").split(" and "))
+        low, high = (
+            float(side.split()[0]) * _prefix(side.split()[1])
+            for side in size(value, drill).removeprefix("between ").split(" and ")
+        )
         assert low * 1.9 <= value * 1.0001 or value >= low * 2 * 0.99
         assert low <= value <= high
         assert high / value >= 1.9
 
 
 def _prefix(unit: str) -> float:
-    return {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(unit[0], 1.0) if unit != "B" else 1.0
+    return (
+        {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(unit[0], 1.0)
+        if unit != "B"
+        else 1.0
+    )
 
 
-# --- the clock -------------------------------------------------------------------------------------------------------------------------------
+# --- the clock ----------------------------------------------------------------------------------
 
 
 def test_time_is_said_against_the_target_and_extra_time_is_named(history: History) -> None:
@@ -174,7 +186,11 @@ def test_time_is_said_against_the_target_and_extra_time_is_named(history: Histor
 
 @pytest.mark.parametrize(
     ("ticked", "wall", "said"),
-    [(30, 1500, "clock jumped by 24 minutes"), (30, -4000, "clock jumped"), (2000, 2000, "Nobody answered for 33 minutes")],
+    [
+        (30, 1500, "clock jumped by 24 minutes"),
+        (30, -4000, "clock jumped"),
+        (2000, 2000, "Nobody answered for 33 minutes"),
+    ],
     ids=["closed lid", "clock set back", "walked away"],
 )
 def test_a_long_gap_is_an_interruption_and_no_mistake(history: History, ticked: float, wall: float, said: str) -> None:
@@ -237,7 +253,7 @@ def test_a_mock_interview_ends_after_thirty_minutes(history: History) -> None:
     assert held.time_is_up
 
 
-# --- what comes back -------------------------------------------------------------------------------------------------------------------------
+# --- what comes back ----------------------------------------------------------------------------
 
 
 def test_a_missed_idea_returns_after_three_others_and_again_after_eight_with_fresh_numbers(history: History) -> None:
@@ -293,7 +309,7 @@ def test_the_last_two_days_are_mixed_mocks(history: History) -> None:
     assert Session.begin(history, "today", Wish()).mode == "mock"
 
 
-# --- modes -----------------------------------------------------------------------------------------------------------------------------------
+# --- modes --------------------------------------------------------------------------------------
 
 
 def planned(mode: str, history: History, **wish: object) -> list[Ask]:
@@ -318,7 +334,16 @@ def test_the_same_seed_plans_the_same_and_another_does_not(history: History) -> 
 
 def missed(idea: str, position: int, *, status: str = "wrong", days_ago: float = 0) -> Attempt:
     at_s = dt.datetime.now(dt.UTC).timestamp() - days_ago * 86400
-    values = {"session": "old", "position": position, "idea": idea, "topic": DRILLS[idea].family, "kind": "number", "seed": "1", "written": "", "slips": ""}
+    values = {
+        "session": "old",
+        "position": position,
+        "idea": idea,
+        "topic": DRILLS[idea].family,
+        "kind": "number",
+        "seed": "1",
+        "written": "",
+        "slips": "",
+    }
     return Attempt(**values, status=status, seconds=30, target_s=90, extra=1, hints=0, at_s=at_s)  # type: ignore[arg-type]
 
 
@@ -348,14 +373,18 @@ def test_nothing_to_do_is_said_in_a_sentence(history: History) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "wish", "told"),
-    [("spirnt", {}, "did you mean 'sprint'"), ("sprint", {"topic": "kv_cash"}, "did you mean 'kv_cache'"), ("sprint", {"difficulty": 9}, "choose 1, 2 or 3")],
+    [
+        ("spirnt", {}, "did you mean 'sprint'"),
+        ("sprint", {"topic": "kv_cash"}, "did you mean 'kv_cache'"),
+        ("sprint", {"difficulty": 9}, "choose 1, 2 or 3"),
+    ],
 )
 def test_a_wish_that_cannot_be_met_is_refused(history: History, mode: str, wish: dict[str, object], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         planned(mode, history, **wish)
 
 
-# --- progress --------------------------------------------------------------------------------------------------------------------------------
+# --- progress -----------------------------------------------------------------------------------
 
 
 def test_progress_counts_what_was_answered(history: History) -> None:

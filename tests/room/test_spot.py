@@ -1,15 +1,18 @@
-"""Errors to spot: one line is wrong, and only one; the rest follows from it; the right lines end in the library's figure."""
+"""Errors to spot: one line is wrong, and only one; the rest follows from it; the right lines end in the library's
+figure.
+"""
 
 import math
 import re
 from types import SimpleNamespace
 
 import pytest
+from tests.seeds import seeds
 
-from threeloops.drills.drill import seeded
+from threeloops.drills.engine.drill import seeded
 from threeloops.room import ideas
-from threeloops.room.spot import Worked, drawn_case, place, spot, written_out
-from threeloops.room.spots import WORKED
+from threeloops.room.kinds.spots import WORKED
+from threeloops.room.kinds.spots.spot import Worked, drawn_case, place, spot, written_out
 
 SEEDS = [str(seed) for seed in range(1000)]
 every_answer = pytest.mark.parametrize("worked", WORKED, ids=lambda worked: worked.key)
@@ -21,7 +24,7 @@ def far(one: float, other: float) -> bool:
 
 @every_answer
 def test_the_right_lines_end_where_the_library_does(worked: Worked) -> None:
-    for seed in SEEDS:
+    for seed in map(str, seeds(len(SEEDS))):
         p, _ = drawn_case(worked, seed)
         values = written_out(worked, p, None).values
         assert all(math.isfinite(value) and value > 0 for value in values)
@@ -30,7 +33,7 @@ def test_the_right_lines_end_where_the_library_does(worked: Worked) -> None:
 
 @every_answer
 def test_exactly_one_line_does_not_follow_from_the_lines_above_it(worked: Worked) -> None:
-    for seed in SEEDS:
+    for seed in map(str, seeds(len(SEEDS))):
         p, misstep = drawn_case(worked, seed)
         shown = written_out(worked, p, misstep)
         known, broken = SimpleNamespace(**vars(p)), []
@@ -45,7 +48,7 @@ def test_exactly_one_line_does_not_follow_from_the_lines_above_it(worked: Worked
 
 @every_answer
 def test_each_misstep_changes_what_the_answer_comes_to(worked: Worked) -> None:
-    for seed in SEEDS[:200]:
+    for seed in map(str, seeds(200)):
         p = worked.draw(seeded("spot", seed, worked.key))
         for misstep in worked.missteps:
             assert far(written_out(worked, p, misstep).values[-1], worked.answer(p)), misstep.key
@@ -53,7 +56,7 @@ def test_each_misstep_changes_what_the_answer_comes_to(worked: Worked) -> None:
 
 @every_answer
 def test_only_the_wrong_line_is_accepted(worked: Worked) -> None:
-    for seed in SEEDS[:100]:
+    for seed in map(str, seeds(100)):
         p, misstep = drawn_case(worked, seed)
         asked = spot(worked, seed)
         number = place(worked, misstep)

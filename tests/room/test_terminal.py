@@ -4,13 +4,17 @@ import datetime as dt
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from threeloops.drills.bank import DRILLS, FAMILIES
-from threeloops.drills.drill import Draw, Drill
+from threeloops.drills.engine import answers
+from threeloops.drills.engine.bank import DRILLS, FAMILIES
+from threeloops.drills.engine.drill import Draw, Drill
+from threeloops.room import terminal
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS, chosen
 from threeloops.room.question import draw_of
@@ -36,7 +40,9 @@ SLIP = typed(DRILL.slips[0].wrong(first_draw()))
 WORKING = DRILL.derive(first_draw()).substitution
 
 
-def run(command: list[str], lines: tuple[str, ...], code: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    command: list[str], lines: tuple[str, ...], code: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """The command with these lines on its standard input, which then ends."""
     program = ["-c", code, *command] if code else ["-m", "threeloops.cli", *command]
     return subprocess.run(
@@ -50,9 +56,23 @@ def run(command: list[str], lines: tuple[str, ...], code: str | None = None, **e
     )
 
 
-def drill(*lines: str, topic: str | None = KEY, seed: str | None = SEED, flags: tuple[str, ...] = (), history: object = "none", **options: str) -> str:
+def drill(
+    *lines: str,
+    topic: str | None = KEY,
+    seed: str | None = SEED,
+    flags: tuple[str, ...] = (),
+    history: object = "none",
+    **options: str,
+) -> str:
     """What `threeloops drill` prints; it must end well and without a word on stderr."""
-    words = ["drill", *([topic] if topic else []), *(["--seed", seed] if seed else []), "--history", str(history), *flags]
+    words = [
+        "drill",
+        *([topic] if topic else []),
+        *(["--seed", seed] if seed else []),
+        "--history",
+        str(history),
+        *flags,
+    ]
     ended = run(words, lines, **options)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr == ""
@@ -66,7 +86,7 @@ def refused(*words: str) -> str:
     return ended.stderr
 
 
-# --- a warm-up -------------------------------------------------------------------------------------------------------------------------------
+# --- a warm-up ----------------------------------------------------------------------------------
 
 
 def test_a_right_answer_shows_its_working_and_then_other_numbers_come() -> None:
@@ -96,7 +116,10 @@ def test_a_wrong_answer_does_not_show_the_working() -> None:
     assert "too small" in printed
 
 
-@pytest.mark.parametrize(("line", "told"), [("551", "551 of what?"), ("lots", "is not a number with a unit"), ("", "is not a number with a unit")])
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("551", "551 of what?"), ("lots", "is not a number with a unit"), ("", "is not a number with a unit")],
+)
 def test_what_cannot_be_read_is_asked_again_and_held_against_nobody(line: str, told: str) -> None:
     printed = drill(line, RIGHT, "quit")
     assert told in printed
@@ -155,14 +178,16 @@ def test_a_topic_asks_each_of_its_drills() -> None:
 
 
 def test_no_topic_means_every_drill() -> None:
-    assert f"{len(DRILLS)} questions" in drill("quit", topic=None) or len(DRILLS) < int(drill("quit", topic=None).split(" questions")[0].split()[-1])
+    assert f"{len(DRILLS)} questions" in drill("quit", topic=None) or len(DRILLS) < int(
+        drill("quit", topic=None).split(" questions")[0].split()[-1]
+    )
 
 
 def test_an_unknown_topic_is_refused_with_the_nearest_one() -> None:
     assert "did you mean 'kv_cache'" in refused("drill", "kv_cash")
 
 
-# --- modes -----------------------------------------------------------------------------------------------------------------------------------
+# --- modes --------------------------------------------------------------------------------------
 
 
 def test_a_sprint_takes_one_answer_says_the_time_and_goes_on() -> None:
@@ -200,13 +225,18 @@ def test_an_interview_date_is_kept_and_a_past_one_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [(["--mode", "exam"], "mode='exam' is not known"), (["--continue"], "no sitting was left"), (["--length", "0"], "length=0")]
+    ("words", "told"),
+    [
+        (["--mode", "exam"], "mode='exam' is not known"),
+        (["--continue"], "no sitting was left"),
+        (["--length", "0"], "length=0"),
+    ],
 )
 def test_a_wrong_flag_is_one_sentence(words: list[str], told: str) -> None:
     assert told in refused("drill", *words)
 
 
-# --- progress and history --------------------------------------------------------------------------------------------------------------------
+# --- progress and history -----------------------------------------------------------------------
 
 
 def test_progress_shows_what_was_answered_and_history_moves_it(tmp_path: Path) -> None:
@@ -220,7 +250,22 @@ def test_progress_shows_what_was_answered_and_history_moves_it(tmp_path: Path) -
     assert "Nothing answered yet." in run(["progress", "--history", str(there)], ()).stdout
 
 
-# --- terminals -------------------------------------------------------------------------------------------------------------------------------
+# --- terminals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sits", [True, False])
+def test_what_reads_answers_is_loaded_while_somebody_at_a_terminal_thinks(
+    sits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = threading.Event()
+    monkeypatch.setattr(answers, "get_ready", loaded.set)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: sits))
+    terminal._read_ahead.cache_clear()
+    before = threading.active_count()
+    terminal._read_ahead()
+    assert loaded.wait(5 if sits else 0) == sits
+    assert sits or threading.active_count() == before
+    terminal._read_ahead.cache_clear()
 
 
 def test_the_lines_are_plain() -> None:
@@ -249,5 +294,9 @@ def test_every_drill_can_be_asked_and_answered_without_numpy_and_torch() -> None
 
 
 def test_that_check_can_fail() -> None:
-    ended = subprocess.run([sys.executable, "-c", WITHOUT.replace("from threeloops.cli import main", "import numpy")], capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT.replace("from threeloops.cli import main", "import numpy")],
+        capture_output=True,
+        text=True,
+    )
     assert "ModuleNotFoundError" in ended.stderr

@@ -1,4 +1,6 @@
-"""Traces to read: the right answer follows from the trace, not from what the job was meant to be, and there is one."""
+"""Traces to read: the right answer follows from the trace, not from what the job was meant to be, and there is
+one.
+"""
 
 import itertools
 import re
@@ -6,10 +8,23 @@ import time
 
 import pytest
 
+from threeloops.inner_loop.trace_diagnosis import BY_CAUSE
 from threeloops.room import ideas
-from threeloops.room.traces import CAUSES, COLUMNS, FIXES, HEALTHY, IDEAS, LOOPS, diagnosed, key_of, loop_of, picture, read_the_trace, window_of
-from threeloops.simulate import ill_jobs
-from threeloops.trace_diagnosis import BY_CAUSE
+from threeloops.room.kinds.traces import (
+    CAUSES,
+    COLUMNS,
+    FIXES,
+    HEALTHY,
+    IDEAS,
+    LOOPS,
+    diagnosed,
+    key_of,
+    loop_of,
+    picture,
+    read_the_trace,
+    window_of,
+)
+from threeloops.simulate.inner_loop import ill_jobs
 
 every_kind = pytest.mark.parametrize("kind", ill_jobs.KINDS)
 
@@ -29,7 +44,11 @@ def test_exactly_one_answer_of_all_is_right(kind: str) -> None:
         assert len(right) == 1
         shown = re.findall(r"^  ([A-H])  (.+)$", asked.text, re.MULTILINE)
         loops, causes, fixes = dict(shown[:3]), dict(shown[3:7]), dict(shown[7:11])
-        assert (loops[right[0][0]], causes[right[0][1]], fixes[right[0][2]]) == (LOOPS[loop_of(kind)], CAUSES[kind], FIXES[kind])
+        assert (loops[right[0][0]], causes[right[0][1]], fixes[right[0][2]]) == (
+            LOOPS[loop_of(kind)],
+            CAUSES[kind],
+            FIXES[kind],
+        )
         assert len(set(causes.values())) == len(set(fixes.values())) == 4
 
 

@@ -1,4 +1,6 @@
-"""Folders, keys and nbgrader's own stages: generate_assignment, autograde, generate_feedback, run in this process with the book's nbgrader_config.py."""
+"""Folders, keys and nbgrader's own stages: generate_assignment, autograde, generate_feedback, run in this process
+with the book's nbgrader_config.py.
+"""
 
 import contextlib
 import hashlib
@@ -55,7 +57,9 @@ class Course:
 
     def sets(self) -> list[str]:
         """The drill sets that can be graded."""
-        return sorted(path.parent.name for path in self.root.glob("solutions/*/*.ipynb") if path.stem == path.parent.name)
+        return sorted(
+            path.parent.name for path in self.root.glob("solutions/*/*.ipynb") if path.stem == path.parent.name
+        )
 
     def release(self, name: str) -> Path:
         """The released notebook of a set, as `prepare` has made it."""
@@ -151,7 +155,9 @@ class Course:
 
     def verdicts(self, name: str, student: str) -> dict[str, Any]:
         """The judged notebook."""
-        found: dict[str, Any] = json.loads((self.folder("autograded", student, name) / f"{name}.ipynb").read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(
+            (self.folder("autograded", student, name) / f"{name}.ipynb").read_text(encoding="utf-8")
+        )
         return found
 
 

@@ -1,4 +1,6 @@
-"""The command `threeloops grade`: from what was handed in to a table, feedback pages and, for a class, two CSV files."""
+"""The command `threeloops grade`: from what was handed in to a table, feedback pages and, for a class, two CSV
+files.
+"""
 
 import csv
 import importlib.util
@@ -15,12 +17,21 @@ from threeloops.classroom.intake import Submission, handed_in, lone_notebook
 from threeloops.classroom.questions import source
 from threeloops.classroom.report import Result, lines, result, slip_counts, table, write_grades, write_slips
 from threeloops.classroom.transplant import UnparsableError, parsed, transplanted
-from threeloops.drills.posed import HOME_COURSE, HOME_STUDENT, plain_id
+from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id
 
 WRITTEN_MAXIMUM = 3  # points of the rubric of a written explanation
 
 
-def grade(path: Path, *, root: Path, code: str | None, roster: Path | None, work: Path | None, browser: bool, trust_students: bool) -> int:
+def grade(
+    path: Path,
+    *,
+    root: Path,
+    code: str | None,
+    roster: Path | None,
+    work: Path | None,
+    browser: bool,
+    trust_students: bool,
+) -> int:
     """Grade what is at the path; 0 when everything there could be looked at."""
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup` installs it")
@@ -57,7 +68,9 @@ def one(course: Course, name: str, submission: Submission) -> Result:
         log = course.work / "logs" / f"{name}-{submission.student}.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(str(error) if isinstance(error, StageError) else repr(error), encoding="utf-8", errors="replace")
-        return Result(student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; see {log}"))
+        return Result(
+            student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; see {log}")
+        )
 
 
 def _with_feedback(course: Course, name: str, graded: Result) -> Result:
@@ -71,7 +84,9 @@ def _with_feedback(course: Course, name: str, graded: Result) -> Result:
 
 
 def _says(content: bytes, name: str) -> str:
-    """What a lone reader's notebook says about its student or course: read from its text, nothing is run. Empty if it says nothing."""
+    """What a lone reader's notebook says about its student or course: read from its text, nothing is run. Empty if it
+    says nothing.
+    """
     try:
         cells = parsed(content)["cells"]
     except UnparsableError:
@@ -85,11 +100,20 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
     """A lone reader is who their notebook says, in the course it says."""
     content = path.read_bytes()
     student = _says(content, "student") or HOME_STUDENT
-    course = Course(root=root, work=work, code=plain_id(code) or _says(content, "course") or HOME_COURSE, judge={"show_working": True})
+    course = Course(
+        root=root,
+        work=work,
+        code=plain_id(code) or _says(content, "course") or HOME_COURSE,
+        judge={"show_working": True},
+    )
     course.prepare(name)
     if sandbox.problem():
-        print(f"Without a sandbox: {sandbox.problem()}. Your code runs as your own program, as it does in the notebook.")
-    graded = _with_feedback(course, name, one(course, name, Submission(student=student, folder=path.parent.name, content=content)))
+        print(
+            f"Without a sandbox: {sandbox.problem()}. Your code runs as your own program, as it does in the notebook."
+        )
+    graded = _with_feedback(
+        course, name, one(course, name, Submission(student=student, folder=path.parent.name, content=content))
+    )
     print(table([graded], written_maximum=WRITTEN_MAXIMUM))
     if graded.answers:
         print(lines(graded))
@@ -103,19 +127,29 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
 def _grade_class(name: str, submissions: list[Submission], course: Course, *, trust_students: bool) -> int:
     if sandbox.problem():
         if sys.platform == "linux" and not trust_students:
-            raise ValueError(f"students' code should not run without a sandbox, and {sandbox.problem()}; --no-sandbox grades all the same")
+            raise ValueError(
+                f"students' code should not run without a sandbox, and {sandbox.problem()}; --no-sandbox grades all the"
+                " same"
+            )
         print(f"Without a sandbox: {sandbox.problem()}. Students' code runs with your rights; the judge is the same.")
     course.prepare(name)
     results = []
     for number, submission in enumerate(submissions, 1):
         start = time.monotonic()
         results.append(_with_feedback(course, name, one(course, name, submission)))
-        print(f"[{number}/{len(submissions)}] {submission.student}: {results[-1].status}, {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+        print(
+            f"[{number}/{len(submissions)}] {submission.student}: {results[-1].status},"
+            f" {time.monotonic() - start:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
     grades, slips = course.work / f"grades-{name}.csv", course.work / f"slips-{name}.csv"
     write_grades(grades, results)
     write_slips(slips, results)
     print(table(results, written_maximum=WRITTEN_MAXIMUM))
     for (question, slip), students in slip_counts(results).most_common(5):
         print(f"{students} x {question}: {slip}")
-    print(f"Grades per question: {grades}\nSlips per question:  {slips}\nFeedback pages:      {course.work / 'feedback'}")
+    print(
+        f"Grades per question: {grades}\nSlips per question:  {slips}\nFeedback pages:      {course.work / 'feedback'}"
+    )
     return 0

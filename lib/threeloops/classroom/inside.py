@@ -1,7 +1,9 @@
-"""The student's side of the wall. This file runs as a script in the sandbox: it executes cells, hands out values, and knows no answer.
+"""The student's side of the wall. This file runs as a script in the sandbox: it executes cells, hands out values, and
+knows no answer.
 
-It imports nothing of this book, because nothing of this book is there. `threeloops.drills.sheet` is a stand-in that shows the questions it was sent. Whatever
-student code does to this process, it can change only what comes back: values, which the grader compares where it cannot reach.
+It imports nothing of this book, because nothing of this book is there. `threeloops.drills.engine.sheet` is a stand-in
+that shows the questions it was sent. Whatever student code does to this process, it can change only what comes back:
+values, which the grader compares where it cannot reach.
 """
 
 import contextlib
@@ -83,7 +85,7 @@ def confine(limits: dict[str, int]) -> None:
 
 
 def stand_in(posed: dict[str, str], whose: dict[str, str]) -> None:
-    """`from threeloops.drills import sheet`, with questions and without answers."""
+    """`from threeloops.drills.engine import sheet`, with questions and without answers."""
 
     def begin(**_: object) -> None:
         print(f"Numbers for {whose['student']}, course {whose['course']}.")
@@ -94,13 +96,17 @@ def stand_in(posed: dict[str, str], whose: dict[str, str]) -> None:
     def later(*_: object, **__: object) -> None:
         print("Checked when it is graded.")
 
-    packages = [types.ModuleType(name) for name in ("threeloops", "threeloops.drills", "threeloops.drills.sheet")]
+    packages = [
+        types.ModuleType(name)
+        for name in ("threeloops", "threeloops.drills", "threeloops.drills.engine", "threeloops.drills.engine.sheet")
+    ]
     for package in packages:
         package.__path__ = []  # a package without files: nothing else can be imported from it
         sys.modules[package.__name__] = package
-    book, drills, sheet = packages
+    book, drills, engine, sheet = packages
     vars(sheet).update(begin=begin, ask=ask, check=later, check_function=later)
-    vars(drills).update(sheet=sheet)
+    vars(engine).update(sheet=sheet)
+    vars(drills).update(engine=engine)
     vars(book).update(drills=drills)
 
 
@@ -150,7 +156,9 @@ def plain(value: Any) -> dict[str, str]:
 
 
 def call(function: Any, arguments: dict[str, Any], limit_s: float) -> dict[str, str]:
-    """One call of a student's function; what it prints is dropped, so that the numbers it was called with stay here."""
+    """One call of a student's function; what it prints is dropped, so that the numbers it was called with stay
+    here.
+    """
     silent = Printed(0)
     with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
         try:
@@ -191,7 +199,11 @@ def serve() -> None:
                 reply = plain(names[request["name"]]) if request["name"] in names else {"kind": "missing"}
             case "call":
                 function = names.get(request["name"])
-                reply = call(function, request["arguments"], request["limit_s"]) if callable(function) else {"kind": "missing"}
+                reply = (
+                    call(function, request["arguments"], request["limit_s"])
+                    if callable(function)
+                    else {"kind": "missing"}
+                )
 
 
 if __name__ == "__main__":

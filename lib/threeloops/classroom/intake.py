@@ -1,4 +1,6 @@
-"""What was handed in: one reader's notebook, a folder of submissions, or a zip of uploads. Nothing is unpacked: notebooks are read, one by one."""
+"""What was handed in: one reader's notebook, a folder of submissions, or a zip of uploads. Nothing is unpacked:
+notebooks are read, one by one.
+"""
 
 import re
 import stat
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from threeloops.classroom.transplant import LARGEST_FILE_BYTES
-from threeloops.drills.posed import plain_id
+from threeloops.drills.engine.posed import plain_id
 
 # How learning platforms name uploads: Moodle's folders, Canvas's files.
 MOODLE = re.compile(r"^(?P<student>.+?)_\d+_assignsubmission_\w+$")
@@ -29,7 +31,11 @@ class Submission:
 def student_of(label: str) -> str:
     """The student's name in what a folder or an uploaded file is called.
 
-    >>> student_of("Ada Lovelace_123456_assignsubmission_file"), student_of("lovelaceada_LATE_77_88_kv_cache.ipynb"), student_of("ada/kv_cache.ipynb")
+    >>> (
+    ...     student_of("Ada Lovelace_123456_assignsubmission_file"),
+    ...     student_of("lovelaceada_LATE_77_88_kv_cache.ipynb"),
+    ...     student_of("ada/kv_cache.ipynb"),
+    ... )
     ('Ada Lovelace', 'lovelaceada', 'ada')
     """
     top, _, rest = label.partition("/")
@@ -38,11 +44,15 @@ def student_of(label: str) -> str:
 
 
 def lone_notebook(path: Path, sets: Sequence[str]) -> tuple[str, Path] | None:
-    """(drill set, notebook) when the path is one reader's notebook or the folder with it; None when it is a class's."""
+    """(drill set, notebook) when the path is one reader's notebook or the folder with it; None when it is a
+    class's.
+    """
     if path.is_file() and path.suffix == ".ipynb":
         name = path.name.split(".")[0]  # kv_cache.edition-….ipynb is a new edition beside the reader's own copy
         return (name, path) if name in sets else None
-    named = [(name, path / f"{name}.ipynb") for name in sets if (path / f"{name}.ipynb").is_file()] if path.is_dir() else []
+    named = (
+        [(name, path / f"{name}.ipynb") for name in sets if (path / f"{name}.ipynb").is_file()] if path.is_dir() else []
+    )
     return named[0] if len(named) == 1 else None
 
 
@@ -66,7 +76,9 @@ def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = ()) -> tu
         folder = student_of(label)
         student = plain_id(folder)
         if student and _is_of(label, name):
-            students[student] = _merged(students.get(student), Submission(student=student, folder=folder, content=content or b""))
+            students[student] = _merged(
+                students.get(student), Submission(student=student, folder=folder, content=content or b"")
+            )
         elif student and student not in students:
             students[student] = Submission(student=student, folder=folder, content=None)
     for listed in roster:
@@ -79,24 +91,40 @@ def _merged(before: Submission | None, new: Submission) -> Submission:
     """Two notebooks under one name: say so, and take the last by name."""
     if before is None or before.content is None:
         return new
-    return Submission(student=new.student, folder=new.folder, content=new.content, problem="two notebooks under this name; the last one counts")
+    return Submission(
+        student=new.student,
+        folder=new.folder,
+        content=new.content,
+        problem="two notebooks under this name; the last one counts",
+    )
 
 
 def _is_of(label: str, name: str) -> bool:
     """Is this file a notebook of that set, however a platform has renamed it?"""
-    return bool(re.search(rf"(^|[/_]){re.escape(name)}([ _-]?\(?\d+\)?)?\.ipynb$", label)) and ".ipynb_checkpoints" not in label
+    return (
+        bool(re.search(rf"(^|[/_]){re.escape(name)}([ _-]?\(?\d+\)?)?\.ipynb$", label))
+        and ".ipynb_checkpoints" not in label
+    )
 
 
 def _in_folder(path: Path) -> Iterator[tuple[str, bytes | None]]:
-    """(path below the folder, content) of every notebook; a student's folder without one has content None. Links are not followed."""
+    """(path below the folder, content) of every notebook; a student's folder without one has content None. Links are
+    not followed.
+    """
     for entry in sorted(path.iterdir()):
         if entry.is_symlink() or entry.name.startswith("."):
             continue
-        files = [entry] if entry.is_file() else [file for file in sorted(entry.rglob("*.ipynb")) if file.is_file() and not file.is_symlink()]
+        files = (
+            [entry]
+            if entry.is_file()
+            else [file for file in sorted(entry.rglob("*.ipynb")) if file.is_file() and not file.is_symlink()]
+        )
         if entry.is_dir() and not files:
             yield f"{entry.name}/", None
         for file in files[:MOST_FILES]:
-            if file.suffix == ".ipynb" and not any(parent.is_symlink() for parent in file.parents if parent.is_relative_to(path) and parent != path):
+            if file.suffix == ".ipynb" and not any(
+                parent.is_symlink() for parent in file.parents if parent.is_relative_to(path) and parent != path
+            ):
                 yield file.relative_to(path).as_posix(), _limited(file)
 
 
@@ -113,7 +141,9 @@ def _in_zip(path: Path) -> Iterator[tuple[str, bytes | None]]:
     """The same for a zip. A member's path is a label here and is never written to, so that ../ leads nowhere."""
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist()[:MOST_FILES]:
-            parts = [part for part in PurePosixPath(member.filename.replace("\\", "/")).parts if part not in ("/", "..", ".")]
+            parts = [
+                part for part in PurePosixPath(member.filename.replace("\\", "/")).parts if part not in ("/", "..", ".")
+            ]
             if not parts or parts[0].startswith((".", "__MACOSX")) or stat.S_ISLNK(member.external_attr >> 16):
                 continue
             if member.is_dir():

@@ -12,12 +12,12 @@ from typing import Any
 from threeloops.classroom.kernel import DiedError, HungError, Kernel
 from threeloops.classroom.questions import Notebook, Question, question, source
 from threeloops.classroom.sandbox import Limits
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.function_bank import FUNCTIONS
-from threeloops.drills.functions import Returned, judge_function
-from threeloops.drills.judge import Verdict, judge
-from threeloops.drills.posed import plain_id, posed
-from threeloops.drills.posed import question as posed_question
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.function_bank import FUNCTIONS
+from threeloops.drills.engine.functions import Returned, judge_function
+from threeloops.drills.engine.judge import Verdict, judge
+from threeloops.drills.engine.posed import plain_id, posed
+from threeloops.drills.engine.posed import question as posed_question
 
 MOST_STARTS = 4  # a process that died is started again without the cell that ended it
 UNANSWERED = Verdict(status="unanswered", message="No answer yet.")
@@ -86,13 +86,26 @@ def _name(notebook: Notebook, index: int) -> str:
     return f"cell {notebook['cells'][index]['id']}"
 
 
-def _one_run(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: dict[str, dict[str, Any]], skipped: set[int], deadline: float) -> int | None:
+def _one_run(
+    notebook: Notebook,
+    examiner: Examiner,
+    outcome: Outcome,
+    values: dict[str, dict[str, Any]],
+    skipped: set[int],
+    deadline: float,
+) -> int | None:
     """Go through the cells once. None when the end was reached, otherwise the cell that ended the process."""
     whose = {"student": examiner.student, "course": examiner.course}
-    shown = {asked.drill: posed_question(DRILLS[asked.drill], **whose) for asked in _questions(notebook) if asked.kind == "number"}
+    shown = {
+        asked.drill: posed_question(DRILLS[asked.drill], **whose)
+        for asked in _questions(notebook)
+        if asked.kind == "number"
+    }
     index = 0
     try:
-        with Kernel(posed=shown, whose=whose, limits=examiner.limits, sandboxed=examiner.sandboxed, deadline=deadline) as kernel:
+        with Kernel(
+            posed=shown, whose=whose, limits=examiner.limits, sandboxed=examiner.sandboxed, deadline=deadline
+        ) as kernel:
             for index, cell in enumerate(notebook["cells"]):
                 if cell["cell_type"] == "code" and index not in skipped:
                     _one_cell(kernel, notebook, index, examiner, outcome, values)
@@ -103,12 +116,22 @@ def _one_run(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: d
         asked = question(notebook["cells"][index])
         if asked:
             outcome.verdicts[asked.grade_id] = verdict
-        outcome.note(f"{_name(notebook, index)} {'did not come back' if verdict is HUNG else 'ended the process'}", verdict.status)
+        outcome.note(
+            f"{_name(notebook, index)} {'did not come back' if verdict is HUNG else 'ended the process'}",
+            verdict.status,
+        )
         return index
     return None
 
 
-def _one_cell(kernel: Kernel, notebook: Notebook, index: int, examiner: Examiner, outcome: Outcome, values: dict[str, dict[str, Any]]) -> None:
+def _one_cell(
+    kernel: Kernel,
+    notebook: Notebook,
+    index: int,
+    examiner: Examiner,
+    outcome: Outcome,
+    values: dict[str, dict[str, Any]],
+) -> None:
     cell = notebook["cells"][index]
     asked = question(cell)
     if asked is None:
@@ -119,7 +142,9 @@ def _one_cell(kernel: Kernel, notebook: Notebook, index: int, examiner: Examiner
     elif asked.grade_id not in outcome.verdicts:  # after a fresh start the judged stay judged
         if asked.kind == "number":
             values[asked.grade_id] = kernel.value(asked.name)
-            outcome.verdicts[asked.grade_id] = number_verdict(asked.drill, values[asked.grade_id], course=examiner.course, student=examiner.student)
+            outcome.verdicts[asked.grade_id] = number_verdict(
+                asked.drill, values[asked.grade_id], course=examiner.course, student=examiner.student
+            )
         else:
             verdict = _function_verdict(kernel, asked, examiner, notebook)
             outcome.verdicts[asked.grade_id] = verdict
@@ -131,7 +156,9 @@ def number_verdict(key: str, value: dict[str, Any], *, course: str, student: str
     """Judge what a variable held against the question of that student."""
     kind, text = value.get("kind"), str(value.get("text", ""))
     if kind not in ("text", "number"):
-        message = f"An answer is a number with its unit, as text, not a {text if text.isidentifier() else 'thing like this'}."
+        message = (
+            f"An answer is a number with its unit, as text, not a {text if text.isidentifier() else 'thing like this'}."
+        )
         return Verdict(status="unreadable", message=message) if kind == "other" else UNANSWERED
     if kind == "number":
         try:
@@ -144,7 +171,9 @@ def number_verdict(key: str, value: dict[str, Any], *, course: str, student: str
 def _function_verdict(kernel: Kernel, asked: Question, examiner: Examiner, notebook: Notebook) -> Verdict:
     """Call the student's function on draws that nobody else knows, and that change when the submission does."""
     drill = FUNCTIONS[asked.drill]
-    submitted = hashlib.sha256("\x1f".join(source(cell) for cell in notebook["cells"]).encode(errors="replace")).hexdigest()
+    submitted = hashlib.sha256(
+        "\x1f".join(source(cell) for cell in notebook["cells"]).encode(errors="replace")
+    ).hexdigest()
     draws = drill.draws(examiner.secret(asked.grade_id, submitted))
     returned: list[Returned] = []
     for p in draws:
@@ -158,7 +187,9 @@ def _function_verdict(kernel: Kernel, asked: Question, examiner: Examiner, noteb
 
 
 def _returned(reply: dict[str, Any], limit_s: float) -> Returned:
-    """A reply as a number or a sentence. The sentence repeats nothing that the student's code could have put there."""
+    """A reply as a number or a sentence. The sentence repeats nothing that the student's code could have put
+    there.
+    """
     kind, text = reply.get("kind"), str(reply.get("text", ""))
     match kind:
         case "number":
@@ -166,7 +197,11 @@ def _returned(reply: dict[str, Any], limit_s: float) -> Returned:
                 value = float(text)
             except ValueError:
                 value = math.nan
-            return Returned(value=value) if math.isfinite(value) else Returned(problem="returned a number that is not finite")
+            return (
+                Returned(value=value)
+                if math.isfinite(value)
+                else Returned(problem="returned a number that is not finite")
+            )
         case "unwritten":
             return Returned(unwritten=True)
         case "timeout":
@@ -178,13 +213,17 @@ def _returned(reply: dict[str, Any], limit_s: float) -> Returned:
 
 
 def _identity(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: dict[str, dict[str, Any]]) -> None:
-    """Compare who the notebook says it is of with who handed it in. What is right for the one it names is held, neither wrong nor paid."""
+    """Compare who the notebook says it is of with who handed it in. What is right for the one it names is held,
+    neither wrong nor paid.
+    """
     marked = values.get("self_marked", {})
     if marked.get("kind") == "number" and 0 <= float(marked["text"]) <= 100:
         outcome.self_marked = float(marked["text"])
     student, course = (plain_id(values.get(name, {}).get("text")) for name in ("student", "course"))
     differs = [
-        f"{name} {said!r}" for name, said, true in (("student", student, examiner.student), ("course", course, examiner.course)) if said and said != true
+        f"{name} {said!r}"
+        for name, said, true in (("student", student, examiner.student), ("course", course, examiner.course))
+        if said and said != true
     ]
     if not differs:
         return
@@ -193,10 +232,18 @@ def _identity(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: 
     for asked in _questions(notebook):
         verdict = outcome.verdicts[asked.grade_id]
         if asked.kind == "number" and not verdict.right and asked.grade_id in values:
-            there = number_verdict(asked.drill, values[asked.grade_id], course=course or examiner.course, student=student or examiner.student)
+            there = number_verdict(
+                asked.drill,
+                values[asked.grade_id],
+                course=course or examiner.course,
+                student=student or examiner.student,
+            )
             if there.right:
                 held += 1
-                message = f"Right with the numbers of {' and '.join(differs)}, not with yours. Held until your teacher decides."
+                message = (
+                    f"Right with the numbers of {' and '.join(differs)}, not with yours. Held until your teacher"
+                    " decides."
+                )
                 outcome.verdicts[asked.grade_id] = replace(verdict, status="held", message=message, slips=())
     if held:
         outcome.notes.append(f"{held} answers right with those numbers are held")

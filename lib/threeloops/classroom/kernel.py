@@ -37,7 +37,9 @@ class NoStartError(Exception):
 class Kernel:
     """A running student's side. Use it as a context manager: leaving it ends the process and all it has started."""
 
-    def __init__(self, *, posed: Mapping[str, str], whose: Mapping[str, str], limits: Limits, sandboxed: bool, deadline: float) -> None:
+    def __init__(
+        self, *, posed: Mapping[str, str], whose: Mapping[str, str], limits: Limits, sandboxed: bool, deadline: float
+    ) -> None:
         self.limits, self.deadline = limits, deadline
         self._folder = tempfile.TemporaryDirectory(prefix="three-loops-", ignore_cleanup_errors=True)
         self._process = subprocess.Popen(
@@ -53,7 +55,12 @@ class Kernel:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         home = {} if sandboxed else {"HOME": self._folder.name, "IPYTHONDIR": self._folder.name}
-        setup = {"posed": posed, "whose": whose, "limits": limits.as_resources(sandboxed=sandboxed), "environment": sandbox.ENVIRONMENT | home}
+        setup = {
+            "posed": posed,
+            "whose": whose,
+            "limits": limits.as_resources(sandboxed=sandboxed),
+            "environment": sandbox.ENVIRONMENT | home,
+        }
         try:
             self._ask(setup, until=time.monotonic() + START_S)  # starting is not the student's time
         except (DiedError, HungError) as end:
@@ -124,7 +131,8 @@ class Kernel:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL) if hasattr(os, "killpg") else self._process.kill()
         self._process.wait()
-        until = time.monotonic() + CLOSE_S  # without a sandbox, a child that slipped away may hold the line open: then its reader is left waiting
+        # without a sandbox, a child that slipped away may hold the line open: then its reader is left waiting
+        until = time.monotonic() + CLOSE_S
         while self._reader.is_alive() and time.monotonic() < until:
             with contextlib.suppress(queue.Empty):
                 self._lines.get(timeout=LOOK_S)
@@ -136,7 +144,9 @@ class Kernel:
 
 
 def used_bytes(pid: int) -> int:
-    """Memory that a process and all its descendants hold for themselves; 0 where there is no /proc to read it from."""
+    """Memory that a process and all its descendants hold for themselves; 0 where there is no /proc to read it
+    from.
+    """
     total, family = 0, [pid]
     while family:
         member = Path("/proc") / str(family.pop())

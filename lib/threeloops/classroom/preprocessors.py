@@ -1,4 +1,6 @@
-"""The judge as steps of nbgrader: registered in nbgrader_config.py, so that `nbgrader autograde` and its formgrader grade as `threeloops grade` does."""
+"""The judge as steps of nbgrader: registered in nbgrader_config.py, so that `nbgrader autograde` and its formgrader
+grade as `threeloops grade` does.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,9 @@ from threeloops.classroom.judging import Examiner, Outcome, judged
 from threeloops.classroom.questions import own_mark, question
 from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.transplant import parsed, transplanted
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.judge import Verdict
-from threeloops.drills.posed import HOME_COURSE, plain_id, posed, wrapped
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.judge import Verdict
+from threeloops.drills.engine.posed import HOME_COURSE, plain_id, posed, wrapped
 
 Resources = Any
 Pair = tuple[NotebookNode, Resources]
@@ -30,7 +32,14 @@ class WrittenAnswers(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess_cell(self, cell: NotebookNode, resources: Resources, cell_index: int) -> Pair:
         name = own_mark(cell, "written")
         if self.points and name:
-            marks = {"grade": True, "solution": True, "locked": False, "task": False, "schema_version": 3, "cell_type": "markdown"}
+            marks = {
+                "grade": True,
+                "solution": True,
+                "locked": False,
+                "task": False,
+                "schema_version": 3,
+                "cell_type": "markdown",
+            }
             cell.metadata["nbgrader"] = _nodes({"grade_id": name, "points": self.points, **marks})
         return cell, resources
 
@@ -52,12 +61,18 @@ def _nodes(value: Any) -> Any:
 
 
 class Judge(NbGraderPreprocessor):  # type: ignore[misc]
-    """At autograde, in place of Execute: run the student's side, judge on this one, and leave each verdict as its cell's output."""
+    """At autograde, in place of Execute: run the student's side, judge on this one, and leave each verdict as its
+    cell's output.
+    """
 
     course = Unicode(HOME_COURSE, help="The course code that the students were given.").tag(config=True)
-    key_folder = Unicode("build", help="Where the key lies that seeds the hidden draws; made on first use.").tag(config=True)
+    key_folder = Unicode("build", help="Where the key lies that seeds the hidden draws; made on first use.").tag(
+        config=True
+    )
     sandboxed = Bool(help="Run the student's side in bubblewrap; by default wherever that works.").tag(config=True)
-    show_working = Bool(False, help="Let feedback show the worked answer of every question that was answered.").tag(config=True)
+    show_working = Bool(False, help="Let feedback show the worked answer of every question that was answered.").tag(
+        config=True
+    )
     cell_s = Float(Limits().cell_s, help="Seconds that a cell may take.").tag(config=True)
     call_s = Float(Limits().call_s, help="Seconds that one call of a student's function may take.").tag(config=True)
     total_s = Float(Limits().total_s, help="Seconds that a submission may take.").tag(config=True)
@@ -71,7 +86,9 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         names = {"student": plain_id(resources["nbgrader"]["student"]), "course": plain_id(self.course)}
         examiner = Examiner(**names, key=grading_key(Path(self.key_folder)), limits=limits, sandboxed=self.sandboxed)
         if not self.sandboxed:
-            self.log.warning("Without a sandbox: %s. Students' code runs with your rights.", sandbox.problem() or "switched off")
+            self.log.warning(
+                "Without a sandbox: %s. Students' code runs with your rights.", sandbox.problem() or "switched off"
+            )
         outcome = judged(notebook, examiner)
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
@@ -80,7 +97,12 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
                 cell.outputs = _verdict_output(outcome.verdicts[asked.grade_id]) if asked else _stream(text)
                 if asked:
                     cell.metadata["threeloops"] = _nodes(_recorded(outcome.verdicts[asked.grade_id]))
-                if asked and asked.kind == "number" and self.show_working and outcome.verdicts[asked.grade_id].status != "unanswered":
+                if (
+                    asked
+                    and asked.kind == "number"
+                    and self.show_working
+                    and outcome.verdicts[asked.grade_id].status != "unanswered"
+                ):
                     p = posed(DRILLS[asked.drill], **names)
                     cell.outputs += _stream(wrapped(f"Worked:\n{DRILLS[asked.drill].working(p)}"))
         notebook.metadata["threeloops"] = _nodes(_summary(outcome))
@@ -95,7 +117,16 @@ def _verdict_output(verdict: Verdict) -> Any:
     """What nbgrader reads a score from: an error is no points, anything else is all of them."""
     if verdict.right:
         return _stream(verdict.message)
-    return _nodes([{"output_type": "error", "ename": verdict.status, "evalue": verdict.message, "traceback": [wrapped(verdict.message)]}])
+    return _nodes(
+        [
+            {
+                "output_type": "error",
+                "ename": verdict.status,
+                "evalue": verdict.message,
+                "traceback": [wrapped(verdict.message)],
+            }
+        ]
+    )
 
 
 def _recorded(verdict: Verdict) -> dict[str, Any]:

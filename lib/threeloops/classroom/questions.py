@@ -1,4 +1,5 @@
-"""What a notebook asks. A graded cell is one call, `sheet.check("key", name)` or `sheet.check_function("key", name)`: read from there, it is stated once.
+"""What a notebook asks. A graded cell is one call, `sheet.check("key", name)` or `sheet.check_function("key", name)`:
+read from there, it is stated once.
 
 >>> asked("'Right within 2 %.'; sheet.check('kv-bytes-per-token', per_token)")
 ('check', 'kv-bytes-per-token', 'per_token')
@@ -39,7 +40,9 @@ def mark(cell: Cell, name: str) -> Any:
 
 
 def own_mark(cell: Cell, name: str) -> Any:
-    """One field of this book's own metadata: `written` (name of a written explanation), `yours` (the student writes here, nothing is graded)."""
+    """One field of this book's own metadata: `written` (name of a written explanation), `yours` (the student writes
+    here, nothing is graded).
+    """
     metadata = cell.get("metadata")
     fields = metadata.get("threeloops") if isinstance(metadata, Mapping) else None
     return fields.get(name) if isinstance(fields, Mapping) else None
@@ -47,12 +50,22 @@ def own_mark(cell: Cell, name: str) -> Any:
 
 def asked(code: str) -> tuple[str, str, str]:
     """(the sheet's function, drill key, name) of a graded cell's one call."""
-    calls = [node.value for node in ast.parse(code).body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    calls = [
+        node.value for node in ast.parse(code).body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    ]
     match calls:
-        case [ast.Call(func=ast.Attribute(value=ast.Name(id="sheet"), attr=function), args=[ast.Constant(value=str(key)), ast.Name(id=name)], keywords=[])]:
+        case [
+            ast.Call(
+                func=ast.Attribute(value=ast.Name(id="sheet"), attr=function),
+                args=[ast.Constant(value=str(key)), ast.Name(id=name)],
+                keywords=[],
+            )
+        ]:
             if function in ("check", "check_function"):
                 return function, key, name
-    raise ValueError(f'a graded cell must be one call, sheet.check("key", name) or sheet.check_function("key", name), not {code!r}')
+    raise ValueError(
+        f'a graded cell must be one call, sheet.check("key", name) or sheet.check_function("key", name), not {code!r}'
+    )
 
 
 def question(cell: Cell) -> Question | None:
@@ -61,7 +74,9 @@ def question(cell: Cell) -> Question | None:
         return None
     function, key, name = asked(source(cell))
     kind = "number" if function == "check" else "function"
-    return Question(grade_id=mark(cell, "grade_id"), points=float(mark(cell, "points")), kind=kind, drill=key, name=name)
+    return Question(
+        grade_id=mark(cell, "grade_id"), points=float(mark(cell, "points")), kind=kind, drill=key, name=name
+    )
 
 
 def questions(notebook: Notebook) -> list[Question]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from threeloops.classroom.course import Course
 from threeloops.classroom.questions import questions
-from threeloops.drills.bank import DRILLS
+from threeloops.drills.engine.bank import DRILLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +47,16 @@ class Result:
 
 
 def result(course: Course, name: str, student: str, notes: Iterable[str] = ()) -> Result:
-    """A graded submission, from the judged notebook and the gradebook: verdicts from the one, points from the other."""
+    """A graded submission, from the judged notebook and the gradebook: verdicts from the one, points from the
+    other.
+    """
     notebook = course.verdicts(name, student)
     scores = {score.grade_id: score for score in course.scores(name, student)}
-    recorded = {cell["metadata"]["nbgrader"]["grade_id"]: cell["metadata"]["threeloops"] for cell in notebook["cells"] if _is_judged(cell)}
+    recorded = {
+        cell["metadata"]["nbgrader"]["grade_id"]: cell["metadata"]["threeloops"]
+        for cell in notebook["cells"]
+        if _is_judged(cell)
+    }
     answers = [
         Answered(
             grade_id=asked.grade_id,
@@ -86,16 +92,24 @@ def table(results: Sequence[Result], *, written_maximum: float) -> str:
     for one in results:
         automatic = f"{one.points:g} / {one.maximum:g}" if one.answers else "-"
         marked = "-" if one.self_marked is None else f"{min(one.self_marked, written_maximum):g} / {written_maximum:g}"
-        waiting = (f"{one.waiting} graded by hand or waiting for it ({one.by_hand:g} points so far)",) if one.waiting else ()
+        waiting = (
+            (f"{one.waiting} graded by hand or waiting for it ({one.by_hand:g} points so far)",) if one.waiting else ()
+        )
         rows.append((one.student, one.status, automatic, marked, "; ".join((*one.notes, *waiting))))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return "\n".join("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip()
+        for row in rows
+    )
 
 
 def lines(one: Result) -> str:
     """One line per question, for whoever wants to know what went wrong."""
     width = max(len(answer.grade_id) for answer in one.answers)
-    return "\n".join(f"  {answer.grade_id.ljust(width)}  {answer.points:g} / {answer.maximum:g}  {answer.message}" for answer in one.answers)
+    return "\n".join(
+        f"  {answer.grade_id.ljust(width)}  {answer.points:g} / {answer.maximum:g}  {answer.message}"
+        for answer in one.answers
+    )
 
 
 def slip_counts(results: Sequence[Result]) -> Counter[tuple[str, str]]:
@@ -114,7 +128,19 @@ def write_grades(path: Path, results: Sequence[Result]) -> None:
                 rows.writerow((one.student, one.status, "", "", "", "", 0, "", notes))
             for answer in one.answers:
                 made = " ".join(answer.slips)
-                rows.writerow((one.student, one.status, answer.grade_id, answer.drill, answer.status, made, f"{answer.points:g}", f"{answer.maximum:g}", notes))
+                rows.writerow(
+                    (
+                        one.student,
+                        one.status,
+                        answer.grade_id,
+                        answer.drill,
+                        answer.status,
+                        made,
+                        f"{answer.points:g}",
+                        f"{answer.maximum:g}",
+                        notes,
+                    )
+                )
 
 
 def write_slips(path: Path, results: Sequence[Result]) -> None:

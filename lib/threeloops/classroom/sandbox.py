@@ -1,4 +1,6 @@
-"""How the student's side is started: in bubblewrap on Linux (no network, no files but its own, limits), as a plain process elsewhere."""
+"""How the student's side is started: in bubblewrap on Linux (no network, no files but its own, limits), as a plain
+process elsewhere.
+"""
 
 import functools
 import os
@@ -34,7 +36,9 @@ class Limits:
         """The limits by the names of the operating system."""
         root = hasattr(os, "geteuid") and os.geteuid() == 0
         limits = {"AS": self.memory_bytes, "FSIZE": self.file_bytes, "CORE": 0}
-        return limits | ({"NPROC": ROOT_PROCESSES if root else USER_PROCESSES, "drop_root": int(root)} if sandboxed else {})
+        return limits | (
+            {"NPROC": ROOT_PROCESSES if root else USER_PROCESSES, "drop_root": int(root)} if sandboxed else {}
+        )
 
 
 def _system_binds() -> list[str]:
@@ -55,16 +59,25 @@ def _system_binds() -> list[str]:
 
 
 def _open_way(path: Path) -> list[str]:
-    """The folders above a bound one, to be walked through by whoever root has become; bubblewrap would make them root's alone."""
+    """The folders above a bound one, to be walked through by whoever root has become; bubblewrap would make them
+    root's alone.
+    """
     above = [str(folder) for folder in reversed(path.parents) if folder not in (Path("/"), Path("/tmp"))]
     return [word for folder in above for word in ("--perms", "0755", "--dir", folder)]
 
 
 def _hidden(words: list[str]) -> list[str]:
-    """Empty folders over those of the book that a bound folder would show (a book kept inside its own environment, say)."""
+    """Empty folders over those of the book that a bound folder would show (a book kept inside its own environment,
+    say).
+    """
     bound = [Path(words[n + 2]) for n, word in enumerate(words) if word == "--ro-bind"]
     folders = [BOOK / name for name in ("lib", "solutions", "build", "my", "tests")]
-    return [word for folder in folders if folder.is_dir() and any(folder.is_relative_to(place) for place in bound) for word in ("--tmpfs", str(folder))]
+    return [
+        word
+        for folder in folders
+        if folder.is_dir() and any(folder.is_relative_to(place) for place in bound)
+        for word in ("--tmpfs", str(folder))
+    ]
 
 
 @functools.cache
@@ -73,13 +86,37 @@ def _bwrap() -> list[str]:
     program = shutil.which("bwrap")
     assert program is not None
     root = os.geteuid() == 0
-    words = [program, "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session", "--clearenv"]
-    # Root gives up every power but that of becoming nobody, because limits on processes do not bind root; others get an own user namespace.
-    words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if root else ["--unshare-user", "--cap-drop", "ALL"]
+    words = [
+        program,
+        "--unshare-net",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+    ]
+    # Root gives up every power but that of becoming nobody, because limits on processes do not bind root; others get
+    # an own user namespace.
+    words += (
+        ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        if root
+        else ["--unshare-user", "--cap-drop", "ALL"]
+    )
     # Empty places first: this Python may itself lie below /tmp.
     words += ["--proc", "/proc", "--dev", "/dev", "--size", str(100 * MB), "--perms", "1777", "--tmpfs", "/tmp"]
     binds = _system_binds()
-    return [*words, *binds, *_hidden(binds), *_open_way(Path("/run/inside.py")), "--ro-bind", str(INSIDE), "/run/inside.py", "--chdir", "/tmp"]
+    return [
+        *words,
+        *binds,
+        *_hidden(binds),
+        *_open_way(Path("/run/inside.py")),
+        "--ro-bind",
+        str(INSIDE),
+        "/run/inside.py",
+        "--chdir",
+        "/tmp",
+    ]
 
 
 @functools.cache
@@ -90,23 +127,37 @@ def problem() -> str:
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed (on Debian and Ubuntu: apt install bubblewrap)"
     hidden = [str(BOOK / "solutions"), str(BOOK / "lib" / "threeloops")]
-    look = f"import os, sys; os.getuid() or os.setuid({NOBODY}); open(os.__file__); sys.exit(any(map(os.path.exists, {hidden!r})))"
+    look = (
+        f"import os, sys; os.getuid() or os.setuid({NOBODY}); open(os.__file__); sys.exit(any(map(os.path.exists,"
+        f" {hidden!r})))"
+    )
     try:
-        probe = subprocess.run([*_bwrap(), sys.executable, "-I", "-c", look], capture_output=True, text=True, timeout=PROBE_S)
+        probe = subprocess.run(
+            [*_bwrap(), sys.executable, "-I", "-c", look], capture_output=True, text=True, timeout=PROBE_S
+        )
     except subprocess.TimeoutExpired:
         return "bubblewrap does not answer here"
     if probe.returncode:
-        return "bubblewrap cannot build its walls here" + (f" ({probe.stderr.strip().splitlines()[-1]})" if probe.stderr.strip() else "")
+        return "bubblewrap cannot build its walls here" + (
+            f" ({probe.stderr.strip().splitlines()[-1]})" if probe.stderr.strip() else ""
+        )
     return ""
 
 
 def command(*, sandboxed: bool) -> list[str]:
     """What to start."""
     options = ["-I", "-B", "-X", "utf8"]
-    return [*_bwrap(), sys.executable, *options, "/run/inside.py"] if sandboxed else [sys.executable, *options, str(INSIDE)]
+    return (
+        [*_bwrap(), sys.executable, *options, "/run/inside.py"]
+        if sandboxed
+        else [sys.executable, *options, str(INSIDE)]
+    )
 
 
 # One thread per library: a student's notebook is small, and several are graded at once.
-ENVIRONMENT = {"HOME": "/tmp", "IPYTHONDIR": "/tmp/ipython", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"} | dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
-)
+ENVIRONMENT = {
+    "HOME": "/tmp",
+    "IPYTHONDIR": "/tmp/ipython",
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+} | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")

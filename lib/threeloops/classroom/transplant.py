@@ -1,7 +1,8 @@
 """The student's own cells, set into the released notebook.
 
-A submission is a file that anybody may have written with any tool. Only the sources of its answer cells, and of code cells that the student added, are
-taken; everything else, every test, point and mark, comes from the release. Deleted, edited, doubled or relabelled cells then cannot matter.
+A submission is a file that anybody may have written with any tool. Only the sources of its answer cells, and of code
+cells that the student added, are taken; everything else, every test, point and mark, comes from the release. Deleted,
+edited, doubled or relabelled cells then cannot matter.
 """
 
 import copy
@@ -27,22 +28,32 @@ def parsed(content: bytes) -> Notebook:
     Raises:   UnparsableError, in one sentence, for whatever is not a notebook of format 4
     """
     if len(content) > LARGEST_FILE_BYTES:
-        raise UnparsableError(f"the file is larger than {LARGEST_FILE_BYTES:,} bytes; clear the outputs and hand it in again")
+        raise UnparsableError(
+            f"the file is larger than {LARGEST_FILE_BYTES:,} bytes; clear the outputs and hand it in again"
+        )
     try:
         notebook = json.loads(content)
     except (ValueError, RecursionError):
-        raise UnparsableError("the file is not JSON, so it is no notebook (cut off on its way, or merged with conflict marks?)") from None
+        raise UnparsableError(
+            "the file is not JSON, so it is no notebook (cut off on its way, or merged with conflict marks?)"
+        ) from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise UnparsableError("the file holds no list of cells, so it is no notebook of format 4")
     if notebook.get("nbformat") != 4:
-        raise UnparsableError(f"the notebook's format is {str(notebook.get('nbformat'))[:20]}, not 4; open and save it in JupyterLab")
+        raise UnparsableError(
+            f"the notebook's format is {str(notebook.get('nbformat'))[:20]}, not 4; open and save it in JupyterLab"
+        )
     return notebook
 
 
 def _readable(notebook: Notebook) -> Iterator[dict[str, Any]]:
     """The cells that can be read at all."""
     for cell in notebook["cells"]:
-        if isinstance(cell, dict) and isinstance(cell.get("source", ""), str | list) and len(source(cell)) <= LONGEST_CELL:
+        if (
+            isinstance(cell, dict)
+            and isinstance(cell.get("source", ""), str | list)
+            and len(source(cell)) <= LONGEST_CELL
+        ):
             yield cell
 
 
@@ -52,7 +63,9 @@ def is_answer(cell: dict[str, Any]) -> bool:
 
 
 def _same(released: dict[str, Any], cell: dict[str, Any]) -> bool:
-    """Is this the submitted form of that released cell? By its grade_id, or by its cell id where a tool has dropped the metadata."""
+    """Is this the submitted form of that released cell? By its grade_id, or by its cell id where a tool has dropped
+    the metadata.
+    """
     grade_id = mark(cell, "grade_id")
     if grade_id is not None and mark(released, "grade_id") is not None:
         return bool(grade_id == mark(released, "grade_id"))
@@ -104,4 +117,11 @@ def transplanted(release: Notebook, submission: Notebook) -> dict[str, Any]:
 
 def _added(cell: dict[str, Any], number: int) -> dict[str, Any]:
     """A student's own code cell, stripped to its source."""
-    return {"cell_type": "code", "execution_count": None, "id": f"added-{number}", "metadata": {}, "outputs": [], "source": source(cell)}
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": f"added-{number}",
+        "metadata": {},
+        "outputs": [],
+        "source": source(cell),
+    }

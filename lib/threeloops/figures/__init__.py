@@ -1,8 +1,9 @@
-"""Figures, in reading order: look (colours, shapes and sizes), still (the PNG), figure (what every function here returns), labels (placed so that none
-overlap), roofline, and one module for every other kind of figure: banks, block_timeline, attention_traffic, unit_turns, number_line, format_ranges,
-tile_hierarchy, tile_ladder, fragment_map, quantised_share,
-boxes (chip_layout, fp8_datapath, cluster_map), launch_timeline, memory_segments, memory_levels, ridge_history, issue_shares,
-working_set, pipeline_gantt, pipeline_stages, processor_history, goodput_curve, step_maxima.
+"""Figures. A figure is one Vega-Lite specification: a notebook shows it with the Vega that JupyterLab ships, and
+keeps a PNG of it for every other reader.
 
-A figure is one Vega-Lite specification. A notebook shows it with the Vega that JupyterLab ships, and keeps a PNG of it for every other reader.
+look        colours, shapes and sizes
+figure      what every function here returns: a drawing with its title, its caption and its words (still: the PNG)
+labels      names of points, placed so that none overlap
+boxes       plans of things that are built of parts
+foundations, inner_loop, training_loop      one module for every kind of figure
 """

@@ -1,7 +1,16 @@
 """Boxes: a plan of something built of parts, drawn to no scale, each part a rectangle with its name in it.
 
->>> plan = [Box(x=0, y=0, width=200, height=60, text="memory", kind="memory"), Box(x=0, y=80, width=200, height=60, text="unit", kind="compute")]
->>> figure = boxes(plan, arrows=[Arrow(x=100, y=60, to_x=100, to_y=80)], title="A unit below its memory", caption="A sketch.", alt="Memory above, unit below.")
+>>> plan = [
+...     Box(x=0, y=0, width=200, height=60, text="memory", kind="memory"),
+...     Box(x=0, y=80, width=200, height=60, text="unit", kind="compute"),
+... ]
+>>> figure = boxes(
+...     plan,
+...     arrows=[Arrow(x=100, y=60, to_x=100, to_y=80)],
+...     title="A unit below its memory",
+...     caption="A sketch.",
+...     alt="Memory above, unit below.",
+... )
 >>> figure.body["width"], figure.body["height"]
 (200, 140)
 """
@@ -56,14 +65,25 @@ def boxes(plan: Sequence[Box], *, title: str, caption: str, alt: str, arrows: Se
     """The plan; later boxes lie over earlier ones."""
     if not plan:
         raise ValueError("plan is empty; give at least one Box")
-    width, height = math.ceil(max(box.x + box.width for box in plan)), math.ceil(max(box.y + box.height for box in plan))
+    width, height = (
+        math.ceil(max(box.x + box.width for box in plan)),
+        math.ceil(max(box.y + box.height for box in plan)),
+    )
     kinds = [kind for kind in KINDS if any(box.kind == kind for box in plan)]
-    rectangles = [{"x": b.x, "x2": b.x + b.width, "y": b.y, "y2": b.y + b.height, "kind": b.kind, "order": i} for i, b in enumerate(plan)]
+    rectangles = [
+        {"x": b.x, "x2": b.x + b.width, "y": b.y, "y2": b.y + b.height, "kind": b.kind, "order": i}
+        for i, b in enumerate(plan)
+    ]
     x, y = _place("x", width), _place("y", height, reverse=True)
     spread = {"x": x, "x2": {"field": "x2"}, "y": y, "y2": {"field": "y2"}}
 
     def colours(column: int) -> dict[str, Any]:
-        return {"field": "kind", "type": "nominal", "legend": None, "scale": {"domain": kinds, "range": [KINDS[kind][column] for kind in kinds]}}
+        return {
+            "field": "kind",
+            "type": "nominal",
+            "legend": None,
+            "scale": {"domain": kinds, "range": [KINDS[kind][column] for kind in kinds]},
+        }
 
     return Figure(
         title=title,
@@ -83,10 +103,22 @@ def boxes(plan: Sequence[Box], *, title: str, caption: str, alt: str, arrows: Se
                     "mark": {"type": "text", "baseline": "middle", "aria": False},
                     "encoding": {"x": x, "y": y, "text": {"field": "text"}, "color": colours(2)},
                 },
-                {"data": {"values": [_shaft(arrow) for arrow in arrows]}, "mark": {"type": "rule", "color": look.INK, "aria": False}, "encoding": spread},
+                {
+                    "data": {"values": [_shaft(arrow) for arrow in arrows]},
+                    "mark": {"type": "rule", "color": look.INK, "aria": False},
+                    "encoding": spread,
+                },
                 {
                     "data": {"values": [{"x": a.to_x, "y": a.to_y, "angle": _angle(a)} for a in arrows]},
-                    "mark": {"type": "point", "shape": "wedge", "filled": True, "size": 200, "color": look.INK, "opacity": 1, "aria": False},
+                    "mark": {
+                        "type": "point",
+                        "shape": "wedge",
+                        "filled": True,
+                        "size": 200,
+                        "color": look.INK,
+                        "opacity": 1,
+                        "aria": False,
+                    },
                     "encoding": {"x": x, "y": y, "angle": {"field": "angle", "type": "quantitative", "scale": None}},
                 },
             ],
@@ -95,13 +127,21 @@ def boxes(plan: Sequence[Box], *, title: str, caption: str, alt: str, arrows: Se
 
 
 def _place(name: str, size: int, *, reverse: bool = False) -> dict[str, Any]:
-    return {"field": name, "type": "quantitative", "axis": None, "scale": {"domain": [0, size], "nice": False, "reverse": reverse}}
+    return {
+        "field": name,
+        "type": "quantitative",
+        "axis": None,
+        "scale": {"domain": [0, size], "nice": False, "reverse": reverse},
+    }
 
 
 def _lines(box: Box) -> list[dict[str, Any]]:
     lines = box.text.split("\n") if box.text else []
     first = box.y + 12 if box.at_top else box.y + box.height / 2 - LINE * (len(lines) - 1) / 2
-    return [{"x": box.x + box.width / 2, "y": first + LINE * row, "text": line, "kind": box.kind} for row, line in enumerate(lines)]
+    return [
+        {"x": box.x + box.width / 2, "y": first + LINE * row, "text": line, "kind": box.kind}
+        for row, line in enumerate(lines)
+    ]
 
 
 def _shaft(arrow: Arrow) -> dict[str, float]:

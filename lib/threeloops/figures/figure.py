@@ -9,7 +9,8 @@ from typing import Any
 from threeloops.figures import look, still
 
 MIME = "application/vnd.vegalite.v5+json"
-# As SVG, so that a screen reader finds the description and every mark's words; no menu; colours of the figure, not of the page.
+# As SVG, so that a screen reader finds the description and every mark's words; no menu; colours of the figure, not of
+# the page.
 EMBED = {"embed_options": {"renderer": "svg", "actions": False, "theme": None}}
 TITLE_LINE, CAPTION_LINE = 66, 92  # letters that fit on one line
 # One transparent pixel: see Figure.live.
@@ -47,13 +48,22 @@ class Figure:
         return base64.b64encode(made).decode(), {"width": width, "height": height, "alt": self.alt}
 
     def live(self) -> dict[str, Any]:
-        """Output of a widget that is redrawn while a slider moves: without the picture, which takes longer than the drawing.
+        """Output of a widget that is redrawn while a slider moves: without the picture, which takes longer than the
+        drawing.
 
-        JupyterLab makes a picture of every Vega drawing that comes without one, by drawing it a second time; one empty pixel spares it that.
+        JupyterLab makes a picture of every Vega drawing that comes without one, by drawing it a second time; one
+        empty pixel spares it that.
         """
         return {"data": {MIME: self.spec, "image/png": NO_PICTURE, "text/plain": self.alt}, "metadata": {MIME: EMBED}}
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """JupyterLab draws the specification; a code host and plain HTML take the PNG; a terminal prints the words."""
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """JupyterLab draws the specification; a code host and plain HTML take the PNG; a terminal prints the
+        words.
+        """
         picture, about = self.picture()
-        return {MIME: self.spec, "image/png": picture, "text/plain": f"{self.title}. {self.alt}"}, {MIME: EMBED, "image/png": about}
+        return {MIME: self.spec, "image/png": picture, "text/plain": f"{self.title}. {self.alt}"}, {
+            MIME: EMBED,
+            "image/png": about,
+        }

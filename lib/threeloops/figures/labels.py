@@ -1,4 +1,5 @@
-"""Labels: names of points, each beside or below its point, so that none covers another, a point, or a line that was there before it.
+"""Labels: names of points, each beside or below its point, so that none covers another, a point, or a line that was
+there before it.
 
 All places are in pixels from the left and from the top.
 """
@@ -28,7 +29,9 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: "Box") -> bool:
-        return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
 
     def crossed(self, line: "Line") -> bool:
         """Whether any of a straight line lies inside.
@@ -37,10 +40,18 @@ class Box(NamedTuple):
         >>> box.crossed(Line(-5, 5, 15, 5)), box.crossed(Line(-5, 12, 15, 12)), box.crossed(Line(-5, 8, 2, 15))
         (True, False, False)
         """
-        if line.y1 < self.top > line.y2 or line.y1 > self.bottom < line.y2 or line.x1 < self.left > line.x2 or line.x1 > self.right < line.x2:
+        if (
+            line.y1 < self.top > line.y2
+            or line.y1 > self.bottom < line.y2
+            or line.x1 < self.left > line.x2
+            or line.x1 > self.right < line.x2
+        ):
             return False
         begin, end = 0.0, 1.0  # the part of the line that is inside so far
-        for start, run, low, high in ((line.x1, line.x2 - line.x1, self.left, self.right), (line.y1, line.y2 - line.y1, self.top, self.bottom)):
+        for start, run, low, high in (
+            (line.x1, line.x2 - line.x1, self.left, self.right),
+            (line.y1, line.y2 - line.y1, self.top, self.bottom),
+        ):
             if run == 0:
                 if not low < start < high:
                     return False
@@ -85,10 +96,14 @@ class Spot(NamedTuple):
         return Box(left=mark.x - 1, top=min(mark.y, self.row), right=mark.x + 1, bottom=max(mark.y, self.row))
 
 
-def beside(marks: Sequence[Mark], *, width: float, height: float, taken: Sequence[Box] = (), lines: Sequence[Line] = ()) -> list[Spot]:
-    """A spot for every mark, in the order given: close to its point, inside the plot, clear of everything else as far as there is room.
+def beside(
+    marks: Sequence[Mark], *, width: float, height: float, taken: Sequence[Box] = (), lines: Sequence[Line] = ()
+) -> list[Spot]:
+    """A spot for every mark, in the order given: close to its point, inside the plot, clear of everything else as far
+    as there is room.
 
-    `taken` are texts, `lines` strokes that were there before. What must be covered is covered in this order: lines, leaders, points, texts.
+    `taken` are texts, `lines` strokes that were there before. What must be covered is covered in this order: lines,
+    leaders, points, texts.
 
     >>> near, far = Mark(x=100, y=50, name="near"), Mark(x=100, y=52, name="far")
     >>> [(spot.row, spot.side) for spot in beside([near, far], width=550, height=330)]
@@ -101,7 +116,8 @@ def beside(marks: Sequence[Mark], *, width: float, height: float, taken: Sequenc
         for place, mark in enumerate(marks):
             others = [(other, spot) for n, (other, spot) in enumerate(zip(marks, spots, strict=False)) if n != place]
             texts = [*taken, *(spot.text(other) for other, spot in others)]
-            points = [other.box for other in marks if abs(other.x - mark.x) > MARK or abs(other.y - mark.y) > MARK]  # nearer points cover each other anyway
+            # nearer points cover each other anyway
+            points = [other.box for other in marks if abs(other.x - mark.x) > MARK or abs(other.y - mark.y) > MARK]
             leaders = [spot.leader(other) for other, spot in others]
             best, cost = _best(mark, inside, texts, points, leaders, lines)
             spots[place : place + 1] = [best]
@@ -111,19 +127,32 @@ def beside(marks: Sequence[Mark], *, width: float, height: float, taken: Sequenc
     return spots
 
 
-def _best(mark: Mark, inside: Box, texts: Sequence[Box], points: Sequence[Box], leaders: Sequence[Box], lines: Sequence[Line]) -> tuple[Spot, float]:
-    """The spot that costs least, and what it costs. Spots are tried from the nearest, until distance alone costs more than the best so far."""
-    near = [Box(box.left - GAP, box.top, box.right + GAP, box.bottom) for box in points]  # a name so close to a point would seem its own
+def _best(
+    mark: Mark, inside: Box, texts: Sequence[Box], points: Sequence[Box], leaders: Sequence[Box], lines: Sequence[Line]
+) -> tuple[Spot, float]:
+    """The spot that costs least, and what it costs. Spots are tried from the nearest, until distance alone costs more
+    than the best so far.
+    """
+    # a name so close to a point would seem its own
+    near = [Box(box.left - GAP, box.top, box.right + GAP, box.bottom) for box in points]
     name = {side: Spot(mark.y, side).text(mark) for side in (1, -1)}
     out = {side: OUTSIDE * (box.left < inside.left or box.right > inside.right) for side, box in name.items()}
-    beside = {side: _level(box.left, box.right, ((texts, TEXT), (near, POINT), (leaders, LEADER))) for side, box in name.items()}
+    beside = {
+        side: _level(box.left, box.right, ((texts, TEXT), (near, POINT), (leaders, LEADER)))
+        for side, box in name.items()
+    }
     under = _level(mark.x - 1, mark.x + 1, ((texts, LEADER), (points, LEADER)))
     best, least = Spot(mark.y, 1), math.inf
     for distance, row, side in _TRIED:
         if distance >= least:
             break
         top, bottom = mark.y + row - ROW / 2, mark.y + row + ROW / 2
-        cost = distance + out[side] + OUTSIDE * (top < inside.top or bottom > inside.bottom) + _covered(top, bottom, beside[side])
+        cost = (
+            distance
+            + out[side]
+            + OUTSIDE * (top < inside.top or bottom > inside.bottom)
+            + _covered(top, bottom, beside[side])
+        )
         if cost < least and row:
             cost += _covered(min(mark.y, mark.y + row), max(mark.y, mark.y + row), under)
         if cost < least:
@@ -136,7 +165,9 @@ def _best(mark: Mark, inside: Box, texts: Sequence[Box], points: Sequence[Box], 
 
 def _level(left: float, right: float, costs: Sequence[tuple[Sequence[Box], float]]) -> list[tuple[float, float, float]]:
     """Top, bottom and cost of every box that something between left and right can cover, at some height."""
-    return [(box.top, box.bottom, cost) for boxes, cost in costs for box in boxes if box.left < right and left < box.right]
+    return [
+        (box.top, box.bottom, cost) for boxes, cost in costs for box in boxes if box.left < right and left < box.right
+    ]
 
 
 def _covered(top: float, bottom: float, level: Sequence[tuple[float, float, float]]) -> float:
@@ -144,7 +175,9 @@ def _covered(top: float, bottom: float, level: Sequence[tuple[float, float, floa
 
 
 def _distances() -> list[tuple[float, float, int]]:
-    """Every place of a name that is tried: what its distance costs, its row below the point, its side. Below and to the right is a little better."""
+    """Every place of a name that is tried: what its distance costs, its row below the point, its side. Below and to
+    the right is a little better.
+    """
     rows = [*range(0, BELOW + 1, STEP), *range(-STEP, -ABOVE - 1, -STEP)]
     return sorted((abs(row) + (row < 0) + 2 * (side < 0), row, side) for row in rows for side in (1, -1))
 

@@ -1,6 +1,7 @@
 """Still: the picture of a specification, for whoever has no JupyterLab: a code host, a page, a printer.
 
-The renderer is Vega itself, run by vl-convert without a browser, with fonts of its own: the same specification gives the same picture on every machine.
+The renderer is Vega itself, run by vl-convert without a browser, with fonts of its own: the same specification gives
+the same picture on every machine.
 """
 
 import json
@@ -34,14 +35,17 @@ def size(picture: bytes) -> tuple[int, int]:
 
 
 def repacked(picture: bytes) -> bytes:
-    """The same PNG, its pixels compressed as far as zlib can; the renderer favours speed, and makes a file several times larger.
+    """The same PNG, its pixels compressed as far as zlib can; the renderer favours speed, and makes a file several
+    times larger.
 
     Source: W3C, Portable Network Graphics, 3rd edition, 2025, section 5 (datastream structure)
     """
     chunks = list(_chunks(picture))
     pixels = zlib.decompress(b"".join(body for kind, body in chunks if kind == b"IDAT"))
     head = [chunk for chunk in chunks if chunk[0] == b"IHDR"]
-    return SIGNATURE + b"".join(_chunk(kind, body) for kind, body in [*head, (b"IDAT", zlib.compress(pixels, 9)), (b"IEND", b"")])
+    return SIGNATURE + b"".join(
+        _chunk(kind, body) for kind, body in [*head, (b"IDAT", zlib.compress(pixels, 9)), (b"IEND", b"")]
+    )
 
 
 def _chunks(picture: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -1,4 +1,5 @@
-"""Recorded kernels: for every case of the recording suite, the torch call that does it on this machine, or the reason why this machine cannot.
+"""Recorded kernels: for every case of the recording suite, the torch call that does it on this machine, or the reason
+why this machine cannot.
 
 >>> case = Case(kind="gemm", dtype="fp32", sizes={"m": 2, "n": 3, "k": 4})
 >>> call(case, device="cpu")().shape
@@ -13,9 +14,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from threeloops.measure.decode_step import DecodeStep
-from threeloops.prediction_error import decode_layer
-from threeloops.recorded_cases import Case
+from threeloops.facts.recorded_cases import Case
+from threeloops.inner_loop.prediction_error import decode_layer
+from threeloops.measure.product_loop.decode_step import DecodeStep
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 FP8_CAPABILITY = (8, 9)  # Ada, Hopper and later
@@ -73,11 +74,14 @@ def _gemm(case: Case, device: str) -> Call:
 
 def _fp8_gemm(m: int, n: int, k: int, device: str) -> Call:
     if device == "cpu":
-        raise Skipped("torch multiplies 8-bit numbers on a CPU by a reference loop, which says nothing about the machine")
+        raise Skipped(
+            "torch multiplies 8-bit numbers on a CPU by a reference loop, which says nothing about the machine"
+        )
     if torch.cuda.get_device_capability() < FP8_CAPABILITY:
         raise Skipped("this GPU has no FP8 units")
     a = torch.randn(m, k, device=device).to(torch.float8_e4m3fn)
-    b = torch.randn(n, k, device=device).to(torch.float8_e4m3fn).t()  # the second operand column by column, as the unit reads it
+    # the second operand column by column, as the unit reads it
+    b = torch.randn(n, k, device=device).to(torch.float8_e4m3fn).t()
     one = torch.ones((), device=device)
     return lambda: torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 

@@ -16,14 +16,15 @@ from pathlib import Path
 import torch
 
 from threeloops import checks
+from threeloops.facts.recorded import Measured, Recording, Stamp
+from threeloops.facts.recorded_cases import Case
 from threeloops.measure import timing
 from threeloops.measure.recorded_kernels import Skipped, call
-from threeloops.recorded import Measured, Recording, Stamp
-from threeloops.recorded_cases import Case
 
 SEED = 0
 NOT_REPORTED = "not reported"
-# What NVIDIA's driver calls a part of the catalogue. A name that is not here leaves the stamp's `part` empty, unless the recorder is told.
+# What NVIDIA's driver calls a part of the catalogue. A name that is not here leaves the stamp's `part` empty, unless
+# the recorder is told.
 DRIVER_NAMES = {
     "Tesla V100-SXM2-32GB": "v100-sxm2-32gb",
     "NVIDIA A100-SXM4-40GB": "a100-sxm4-40gb",
@@ -79,7 +80,8 @@ def _measured(case: Case, *, device: str, repeats: int) -> Measured:
         result = timing.timed(call(case, device=device), repeats=repeats, device=device)
     except Skipped:
         raise
-    except Exception as error:  # a compiler that is missing, memory that is too small: the suite goes on, and says which
+    # a compiler that is missing, memory that is too small: the suite goes on, and says which
+    except Exception as error:
         raise Skipped(f"it ended in {type(error).__name__}") from error
     return Measured(
         case=case,

@@ -1,7 +1,7 @@
 """Seconds on a clock, and the ceiling of this machine: how fast it really multiplies matrices and moves bytes.
 
-A datasheet's peak is what no kernel reaches; a kernel is judged by what the best kernels reach on the same machine. Every result says which
-machine, which software, which day, and how far the samples scattered.
+A datasheet's peak is what no kernel reaches; a kernel is judged by what the best kernels reach on the same machine.
+Every result says which machine, which software, which day, and how far the samples scattered.
 
 >>> sum_of_squares = timed(lambda: sum(i * i for i in range(1000)), repeats=5)
 >>> sum_of_squares.num_samples, sum_of_squares.fastest_s <= sum_of_squares.median_s <= sum_of_squares.slowest_s
@@ -37,8 +37,12 @@ class Machine:
 def this_machine(*, device: str = "cpu") -> Machine:
     """The machine that runs this, as it describes itself."""
     hardware = torch.cuda.get_device_name(device) if _on_gpu(device) else _processor_name()
-    software = f"torch {torch.__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}"
-    return Machine(hardware=hardware, software=software, num_threads=torch.get_num_threads(), measured=datetime.date.today())
+    software = (
+        f"torch {torch.__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}"
+    )
+    return Machine(
+        hardware=hardware, software=software, num_threads=torch.get_num_threads(), measured=datetime.date.today()
+    )
 
 
 def _processor_name() -> str:
@@ -62,16 +66,20 @@ class Timing:
 
     @property
     def spread(self) -> float:
-        """Half of the samples lie within this share of the median: the distance between the quartiles over the median."""
+        """Half of the samples lie within this share of the median: the distance between the quartiles over the
+        median.
+        """
         return (self.upper_quartile_s - self.lower_quartile_s) / self.median_s
 
 
 def timed(function: Callable[[], object], *, repeats: int = 20, warmup: int = 3, device: str = "cpu") -> Timing:
     """Seconds per call of `function`, each call timed by itself, after `warmup` calls that are not.
 
-    On a GPU the device's own events are read: a call returns before the device has done the work, so the host's clock would time the queueing.
+    On a GPU the device's own events are read: a call returns before the device has done the work, so the host's clock
+    would time the queueing.
 
-    Assumes:  nothing else competes for the machine; results of one call do not speed up the next, except by warm caches
+    Assumes:  nothing else competes for the machine; results of one call do not speed up the next, except by warm
+              caches
     Raises:   ValueError for fewer than 2 samples, or for a GPU that is not there
     """
     checks.count(at_least=2, repeats=repeats)
@@ -158,8 +166,8 @@ def gemm_rate(*, dtype: str, size: int, repeats: int = 10, device: str = "cpu") 
 def copy_rate(*, size_bytes: int, repeats: int = 10, device: str = "cpu") -> MeasuredRate:
     """Bytes/s of copying an array of `size_bytes`: each byte read once and written once.
 
-    Assumes:  the array is several times larger than the last-level cache, else the cache is measured; a processor that first fetches a line
-              before it overwrites it moves a third more than is counted
+    Assumes:  the array is several times larger than the last-level cache, else the cache is measured; a processor
+              that first fetches a line before it overwrites it moves a third more than is counted
     Source:   McCalpin, STREAM, 1995 (copy)
     """
     checks.count(at_least=torch.float32.itemsize, size_bytes=size_bytes)

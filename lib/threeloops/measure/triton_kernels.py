@@ -1,7 +1,8 @@
-"""Triton kernels that are recorded: SAXPY with narrow and wide loads, and a plain tile product. Only where Triton is installed; the recorder asks first.
+"""Triton kernels that are recorded: SAXPY with narrow and wide loads, and a plain tile product. Only where Triton is
+installed; the recorder asks first.
 
-How wide a load is, Triton decides from how many neighbouring elements fall to one thread: as many elements as threads give each thread one (32 bits in
-fp32), four times as many give it four in a row (128 bits, one instruction).
+How wide a load is, Triton decides from how many neighbouring elements fall to one thread: as many elements as threads
+give each thread one (32 bits in fp32), four times as many give it four in a row (128 bits, one instruction).
 """
 
 import torch
@@ -34,10 +35,18 @@ if triton is not None:
         total = tl.zeros((TILE, TILE), dtype=tl.float32)
         for start in range(0, k, DEPTH):
             inner = start + tl.arange(0, DEPTH)
-            left = tl.load(a + rows[:, None] * k + inner[None, :], mask=(rows[:, None] < m) & (inner[None, :] < k), other=0.0)
-            right = tl.load(b + inner[:, None] * n + columns[None, :], mask=(inner[:, None] < k) & (columns[None, :] < n), other=0.0)
+            left = tl.load(
+                a + rows[:, None] * k + inner[None, :], mask=(rows[:, None] < m) & (inner[None, :] < k), other=0.0
+            )
+            right = tl.load(
+                b + inner[:, None] * n + columns[None, :], mask=(inner[:, None] < k) & (columns[None, :] < n), other=0.0
+            )
             total += tl.dot(left, right)
-        tl.store(c + rows[:, None] * n + columns[None, :], total.to(c.dtype.element_ty), mask=(rows[:, None] < m) & (columns[None, :] < n))
+        tl.store(
+            c + rows[:, None] * n + columns[None, :],
+            total.to(c.dtype.element_ty),
+            mask=(rows[:, None] < m) & (columns[None, :] < n),
+        )
 
 
 def saxpy(x: Tensor, y: Tensor, scalar: float, *, load_bits: int) -> None:
@@ -51,5 +60,7 @@ def tiled_gemm(a: Tensor, b: Tensor, *, tile: int) -> Tensor:
     """[m, k] x [k, n] with one program per tile x tile of the output; rows and columns are contiguous."""
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty(m, n, dtype=a.dtype, device=a.device)
-    _tiled_gemm[(triton.cdiv(m, tile), triton.cdiv(n, tile))](a, b, c, m, n, k, TILE=tile, DEPTH=min(tile, 32), num_warps=WARPS)
+    _tiled_gemm[(triton.cdiv(m, tile), triton.cdiv(n, tile))](
+        a, b, c, m, n, k, TILE=tile, DEPTH=min(tile, 32), num_warps=WARPS
+    )
     return c

@@ -1,4 +1,5 @@
-"""Answers without a unit: a learning platform compares bare numbers, so the question has to name the unit, and one that suits all its variants.
+"""Answers without a unit: a learning platform compares bare numbers, so the question has to name the unit, and one
+that suits all its variants.
 
 >>> unit_for("B", [6.4e9, 24.5e9], capacity=False), unit_for("s", [0.0031, 0.0544], capacity=False)
 ('GB', 'ms')
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from threeloops import checks
-from threeloops.drills.answers import parse
+from threeloops.drills.engine.answers import parse
 
 _SCALED = ("", "k", "M", "G", "T", "P")
 UNITS = {

@@ -1,4 +1,6 @@
-"""A quiz into a folder. Nothing that is there is overwritten: a printed version that no key fits would be worse than no quiz."""
+"""A quiz into a folder. Nothing that is there is overwritten: a printed version that no key fits would be worse than
+no quiz.
+"""
 
 import dataclasses
 from pathlib import Path

@@ -1,10 +1,12 @@
-"""A quiz on paper: question sheets without a trace of an answer, and one key for all of them. Plain text, or HTML to print."""
+"""A quiz on paper: question sheets without a trace of an answer, and one key for all of them. Plain text, or HTML to
+print.
+"""
 
 import html
 from collections.abc import Sequence
 
 from threeloops import units
-from threeloops.drills.posed import wrapped
+from threeloops.drills.engine.posed import wrapped
 from threeloops.paper import quiz as quizzes
 from threeloops.paper.quiz import Asked, Quiz, Version
 
@@ -20,7 +22,7 @@ h1 { font-size: 15pt; margin: 1em 0 .2em } h2 { font-size: 12pt; margin: 1.2em 0
 .who { margin: .4em 0 1em } .space { height: 7em; border-bottom: 1px solid #555 } .id { font-size: 9pt; color: #333; margin: .2em 0 }
 table { border-collapse: collapse; font-size: 9pt } th, td { text-align: left; vertical-align: top; padding: .15em .8em .15em 0; border-top: 1px solid #999 }
 @media print { section.version + section.version { border-top: 0; margin-top: 0 } body { padding: 0 } }
-""".strip()
+""".strip()  # noqa: E501
 
 
 def identity(asked: Asked) -> str:
@@ -33,7 +35,9 @@ def _head(quiz: Quiz, version: Version) -> str:
 
 
 def _minutes(version: Version) -> str:
-    return units.counted(max(1, round(sum(asked.question.target_s for asked in version.questions) / units.minute)), "minute")
+    return units.counted(
+        max(1, round(sum(asked.question.target_s for asked in version.questions) / units.minute)), "minute"
+    )
 
 
 def _how(quiz: Quiz, version: Version) -> str:
@@ -41,14 +45,21 @@ def _how(quiz: Quiz, version: Version) -> str:
     return f"{asked}, {_minutes(version)} for somebody fluent. {HOW if quiz.kind == 'number' else HOW_LETTERS}"
 
 
-# --- text ------------------------------------------------------------------------------------------------------------------------------------
+# --- text ---------------------------------------------------------------------------------------
 
 
 def text_sheet(quiz: Quiz, version: Version) -> str:
     """One version to print from a terminal."""
     rows = [_head(quiz, version), "Name: ________________________   Id: ____________", wrapped(_how(quiz, version))]
     for place, asked in enumerate(version.questions, start=1):
-        rows += ["", f"{place}. {asked.question.title}", wrapped(asked.question.text), "", "Answer: ________________________", f"[{identity(asked)}]"]
+        rows += [
+            "",
+            f"{place}. {asked.question.title}",
+            wrapped(asked.question.text),
+            "",
+            "Answer: ________________________",
+            f"[{identity(asked)}]",
+        ]
     return "\n".join(rows) + "\n"
 
 
@@ -58,7 +69,12 @@ def text_key(quiz: Quiz, versions: Sequence[Version]) -> str:
     for version in versions:
         rows += ["", f"Version {version.number}"]
         for place, asked in enumerate(version.questions, start=1):
-            rows += ["", f"{place}. {asked.question.title} [{identity(asked)}]", f"Right: {_right(asked)}", asked.question.working]
+            rows += [
+                "",
+                f"{place}. {asked.question.title} [{identity(asked)}]",
+                f"Right: {_right(asked)}",
+                asked.question.working,
+            ]
             rows += [wrapped(f"  would have written {wrong}: {story}") for wrong, story in quizzes.slips(asked)]
     return "\n".join(rows) + "\n"
 
@@ -68,7 +84,7 @@ def _right(asked: Asked) -> str:
     return quizzes.answer(asked) + (f"; from {span} counts" if span else "")
 
 
-# --- HTML ------------------------------------------------------------------------------------------------------------------------------------
+# --- HTML ---------------------------------------------------------------------------------------
 
 
 def page(title: str, body: str, style: str) -> str:
@@ -86,7 +102,10 @@ def html_sheets(quiz: Quiz, versions: Sequence[Version]) -> str:
 
 def _html_sheet(quiz: Quiz, version: Version) -> str:
     rows = [f'<section class="version" id="version-{version.number}">', f"<h1>{html.escape(_head(quiz, version))}</h1>"]
-    rows += ['<p class="who">Name: ______________________________ Id: ________________</p>', f"<p>{html.escape(_how(quiz, version))}</p>"]
+    rows += [
+        '<p class="who">Name: ______________________________ Id: ________________</p>',
+        f"<p>{html.escape(_how(quiz, version))}</p>",
+    ]
     for place, asked in enumerate(version.questions, start=1):
         rows += [
             f'<div class="question"><h2>{place}. {html.escape(asked.question.title)}</h2>',
@@ -112,7 +131,14 @@ def _html_key_entry(place: int, asked: Asked) -> str:
         f'<div class="question"><h2>{place}. {html.escape(asked.question.title)}: {html.escape(_right(asked))}</h2>',
         f'<p class="working">{html.escape(asked.question.working)}</p>',
     ]
-    wrong = [f"<tr><td>{html.escape(number)}</td><td>{html.escape(story)}</td></tr>" for number, story in quizzes.slips(asked)]
+    wrong = [
+        f"<tr><td>{html.escape(number)}</td><td>{html.escape(story)}</td></tr>"
+        for number, story in quizzes.slips(asked)
+    ]
     if wrong:
-        rows += ["<table><thead><tr><th>would have written</th><th>tell them</th></tr></thead><tbody>", *wrong, "</tbody></table>"]
+        rows += [
+            "<table><thead><tr><th>would have written</th><th>tell them</th></tr></thead><tbody>",
+            *wrong,
+            "</tbody></table>",
+        ]
     return "\n".join([*rows, f'<p class="id">{html.escape(identity(asked))}</p></div>'])

@@ -1,8 +1,11 @@
-"""A quiz for a learning platform: a QTI 1.2 package, each question drawn by the platform from as many variants as there are versions.
+"""A quiz for a learning platform: a QTI 1.2 package, each question drawn by the platform from as many variants as
+there are versions.
 
-Platforms grade bare numbers, so each question names the unit to answer in, and each variant brings the interval of numbers that count as right.
+Platforms grade bare numbers, so each question names the unit to answer in, and each variant brings the interval of
+numbers that count as right.
 
-Source: IMS Global, Question and Test Interoperability, version 1.2, 2002; IMS Content Packaging, version 1.1.3 (the manifest). Field names question_type and
+Source: IMS Global, Question and Test Interoperability, version 1.2, 2002; IMS Content Packaging, version 1.1.3 (the
+        manifest). Field names question_type and
 points_possible are those that Canvas reads; others ignore them.
 """
 
@@ -12,17 +15,28 @@ import re
 import zipfile
 from xml.etree.ElementTree import Element, SubElement
 
-from threeloops.drills.drill import seeded
+from threeloops.drills.engine.drill import seeded
 from threeloops.paper import bare_numbers, qti_parts
 from threeloops.paper import quiz as quizzes
 from threeloops.paper.quiz import Asked, Quiz
-from threeloops.room import choices, question
+from threeloops.room import question
+from threeloops.room.kinds import choices
 
 QTI_NAMESPACE = "http://www.imsglobal.org/xsd/ims_qtiasiv1p2"
 PACKAGE_NAMESPACE = "http://www.imsglobal.org/xsd/imsccv1p1/imscp_v1p1"
 CANVAS_NAMESPACE = "http://canvas.instructure.com/xsd/cccv1p0"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same quiz makes the same file, to the last byte
-MEANT = {"k": "10^3", "M": "10^6", "G": "10^9", "T": "10^12", "P": "10^15", "Ki": "2^10", "Mi": "2^20", "Gi": "2^30", "Ti": "2^40"}
+MEANT = {
+    "k": "10^3",
+    "M": "10^6",
+    "G": "10^9",
+    "T": "10^12",
+    "P": "10^15",
+    "Ki": "2^10",
+    "Mi": "2^20",
+    "Gi": "2^30",
+    "Ti": "2^40",
+}
 
 
 def package(quiz: Quiz) -> bytes:
@@ -71,10 +85,20 @@ def _item(section: Element, asked: Asked, unit: str, ident: str) -> None:
         others = [asked.drill.shown(slip.wrong(p)) for slip in wrong]
     else:
         made, *rest = rng.sample(asked.drill.slips, min(choices.MOST_SLIPS, len(asked.drill.slips)))
-        told = _marked_up(prompt, f"A colleague says: {asked.drill.shown(made.wrong(p))}. That is wrong. What would you tell them?")
+        told = _marked_up(
+            prompt, f"A colleague says: {asked.drill.shown(made.wrong(p))}. That is wrong. What would you tell them?"
+        )
         right, others = made.story, [slip.story for slip in rest]
     options = rng.sample([right, *others], len(others) + 1)
-    qti_parts.choice_item(section, ident, title, fields=fields, prompt=told, options=[html.escape(option) for option in options], right=options.index(right))
+    qti_parts.choice_item(
+        section,
+        ident,
+        title,
+        fields=fields,
+        prompt=told,
+        options=[html.escape(option) for option in options],
+        right=options.index(right),
+    )
 
 
 def bare_interval(asked: Asked, unit: str) -> tuple[float, float, float]:
@@ -115,7 +139,11 @@ def _manifest(name: str) -> bytes:
     SubElement(questions, "dependency", {"identifierref": f"{name}.details"})
     details = f"{name}/assessment_meta.xml"
     kind = "associatedcontent/imscc_xmlv1p1/learning-application-resource"
-    SubElement(SubElement(resources, "resource", {"identifier": f"{name}.details", "type": kind, "href": details}), "file", {"href": details})
+    SubElement(
+        SubElement(resources, "resource", {"identifier": f"{name}.details", "type": kind, "href": details}),
+        "file",
+        {"href": details},
+    )
     return qti_parts.written(root)
 
 

@@ -1,6 +1,7 @@
 """The elements of a QTI 1.2 item, in the order that its document type definition wants them.
 
-Source: IMS Global, Question and Test Interoperability: ASI XML Binding Specification, version 1.2, 2002 (items, sections, selection and ordering)
+Source: IMS Global, Question and Test Interoperability: ASI XML Binding Specification, version 1.2, 2002 (items,
+        sections, selection and ordering)
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,9 @@ def material(parent: Element, marked_up: str) -> None:
     SubElement(SubElement(parent, "material"), "mattext", {"texttype": "text/html"}).text = marked_up
 
 
-def number_item(parent: Element, ident: str, title: str, *, fields: Mapping[str, str], prompt: str, value: str, low: str, high: str) -> None:
+def number_item(
+    parent: Element, ident: str, title: str, *, fields: Mapping[str, str], prompt: str, value: str, low: str, high: str
+) -> None:
     """A question for a bare number, right from `low` to `high`."""
     item, presentation = _item(parent, ident, title, {"question_type": "numerical_question", **fields}, prompt)
     answer = SubElement(presentation, "response_str", {"ident": RESPONSE, "rcardinality": "Single"})
@@ -37,7 +40,16 @@ def number_item(parent: Element, ident: str, title: str, *, fields: Mapping[str,
     SubElement(between, "varlte", {"respident": RESPONSE}).text = high
 
 
-def choice_item(parent: Element, ident: str, title: str, *, fields: Mapping[str, str], prompt: str, options: Sequence[str], right: int) -> None:
+def choice_item(
+    parent: Element,
+    ident: str,
+    title: str,
+    *,
+    fields: Mapping[str, str],
+    prompt: str,
+    options: Sequence[str],
+    right: int,
+) -> None:
     """A question with one right option, which the platform shuffles."""
     item, presentation = _item(parent, ident, title, {"question_type": "multiple_choice_question", **fields}, prompt)
     answer = SubElement(presentation, "response_lid", {"ident": RESPONSE, "rcardinality": "Single"})

@@ -5,7 +5,8 @@
 >>> {asked.idea for asked in first.questions} == {asked.idea for asked in second.questions}
 True
 
-What a question is made from is its idea and its seed, printed below it: `threeloops drill IDEA --seed SEED` asks it again.
+What a question is made from is its idea and its seed, printed below it: `threeloops drill IDEA --seed SEED` asks it
+again.
 """
 
 import itertools
@@ -13,12 +14,13 @@ import re
 from dataclasses import dataclass
 
 from threeloops import checks
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.drill import Drill, seeded
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.drill import Drill, seeded
 from threeloops.paper import bare_numbers
-from threeloops.room import choices, plan, question
+from threeloops.room import plan, question
 from threeloops.room.idea import Idea
 from threeloops.room.ideas import chosen, pose
+from threeloops.room.kinds import choices
 from threeloops.room.letters import LETTERS
 from threeloops.room.question import Question
 
@@ -45,7 +47,10 @@ class Quiz:
         if self.versions > MOST_VERSIONS:
             raise ValueError(f"versions={self.versions} is more than the {MOST_VERSIONS} that a quiz can have")
         if not re.fullmatch(r"[\w-]{1,40}", self.seed):
-            raise ValueError(f"seed={self.seed!r} must be one word of letters, digits and -, because it is printed below every question")
+            raise ValueError(
+                f"seed={self.seed!r} must be one word of letters, digits and -, because it is printed below every"
+                " question"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +83,10 @@ def picked(quiz: Quiz) -> list[Idea]:
     if quiz.bare:
         found = {key: idea for key, idea in found.items() if _typable(variants(quiz, key))}
     if len(found) < quiz.questions:
-        raise ValueError(f"questions={quiz.questions} is more than the {len(found)} that {', '.join(quiz.topics) or 'the book'} can ask this way")
+        raise ValueError(
+            f"questions={quiz.questions} is more than the {len(found)} that {', '.join(quiz.topics) or 'the book'} can"
+            " ask this way"
+        )
     return plan.spread(list(found.values()), seeded("quiz", quiz.seed), quiz.questions)
 
 
@@ -130,7 +138,11 @@ def answer(asked: Asked) -> str:
         return asked.drill.shown(value(asked))
     places = 2 if asked.question.kind == "choice" else 1
     options = LETTERS[: min(choices.MOST_SLIPS, len(asked.drill.slips)) + places - 1]
-    return next(" ".join(letters) for letters in itertools.permutations(options, places) if asked.question.judge(" ".join(letters)).right)
+    return next(
+        " ".join(letters)
+        for letters in itertools.permutations(options, places)
+        if asked.question.judge(" ".join(letters)).right
+    )
 
 
 def accepted(asked: Asked) -> str:

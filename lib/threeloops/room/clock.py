@@ -18,9 +18,10 @@ EXTRA_TIMES = (1.0, 1.25, 1.5, 2.0)
 class QuestionClock:
     """Seconds since a question was put, and whether they can be believed.
 
-    The monotonic clock stands still on some machines while they sleep and the wall clock jumps when it is set, so the two are compared: a difference of more
-    than ten minutes, or ten minutes beyond the time allowed, means that nobody sat there. `started_wall_s` puts the start back to when the question was first
-    shown, by a process that has since been killed.
+    The monotonic clock stands still on some machines while they sleep and the wall clock jumps when it is set, so the
+    two are compared: a difference of more than ten minutes, or ten minutes beyond the time allowed, means that nobody
+    sat there. `started_wall_s` puts the start back to when the question was first shown, by a process that has since
+    been killed.
     """
 
     def __init__(
@@ -34,7 +35,9 @@ class QuestionClock:
     ) -> None:
         checks.positive(target_s=target_s)
         if extra not in EXTRA_TIMES:
-            raise ValueError(f"extra time {extra!r} is not offered; choose one of {', '.join(f'{times:g}' for times in EXTRA_TIMES)}")
+            raise ValueError(
+                f"extra time {extra!r} is not offered; choose one of {', '.join(f'{times:g}' for times in EXTRA_TIMES)}"
+            )
         self.allowed_s = target_s * extra
         self._monotonic, self._wall = monotonic, wall
         now = wall()
@@ -56,13 +59,17 @@ class QuestionClock:
         """Why this question's time cannot be judged, in a sentence; empty when it can."""
         ticked, wall = self._monotonic() - self._start, self._wall() - self._wall_start
         if abs(wall - ticked) > GAP_S:
-            return f"The clock jumped by {abs(wall - ticked) / 60:.0f} minutes (a closed lid, or the time was set): interrupted, not wrong."
+            return (
+                f"The clock jumped by {abs(wall - ticked) / 60:.0f} minutes (a closed lid, or the time was set):"
+                " interrupted, not wrong."
+            )
         if ticked > self.allowed_s + GAP_S:
             return f"Nobody answered for {ticked / 60:.0f} minutes: interrupted, not wrong."
         return ""
 
     def spoken(self, before_s: float) -> str:
-        """What the clock says aloud when the seconds left have just fallen from `before_s` past 60, 30 or 10: nothing at any other moment.
+        """What the clock says aloud when the seconds left have just fallen from `before_s` past 60, 30 or 10: nothing
+        at any other moment.
 
         >>> clock = QuestionClock(target_s=60, monotonic=iter([0.0, 31.0]).__next__, wall=iter([0.0, 31.0]).__next__)
         >>> clock.spoken(before_s=30.5)

@@ -1,6 +1,8 @@
-"""How an answer is written, by unit: figures that are nobody's answer. A drill's own example may be the very number that everybody ought to know."""
+"""How an answer is written, by unit: figures that are nobody's answer. A drill's own example may be the very number
+that everybody ought to know.
+"""
 
-from threeloops.drills.answers import Answer, UnreadableError, parse
+from threeloops.drills.engine.answers import Answer, UnreadableError, parse
 
 EXAMPLES = {
     "B": "3 MB or 2.9 MiB",
@@ -34,4 +36,7 @@ def read(written: object, unit: str) -> Answer | str:
         return parse(written, like=unit)
     except UnreadableError:
         shown = repr(written)[:60]
-        return f"{shown} is not an answer: {'a number with its unit' if unit else 'a plain number'} is, like {EXAMPLES[unit]}."
+        return (
+            f"{shown} is not an answer: {'a number with its unit' if unit else 'a plain number'} is, like"
+            f" {EXAMPLES[unit]}."
+        )

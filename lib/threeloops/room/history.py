@@ -1,7 +1,8 @@
 """Every attempt ever made, in one SQLite file: safe against a killed process, a full disk and two windows at once.
 
-An attempt is one judged question of one session. Its place (session, position) is its key, so that it can be written twice but never counted twice.
-What an answer does to an idea's schedule is written in the same transaction as the answer.
+An attempt is one judged question of one session. Its place (session, position) is its key, so that it can be written
+twice but never counted twice. What an answer does to an idea's schedule is written in the same transaction as the
+answer.
 """
 
 import contextlib
@@ -15,23 +16,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from threeloops.room import schedule
+from threeloops.room.trouble import plainly
 
 FORMAT = 1
+TABLES = Path(__file__).with_name("history.sql").read_text(encoding="utf-8")
 NOWHERE = ":memory:"  # SQLite's name for a history that ends with the process
 WAIT_S = 10.0  # for another window that is writing
 STATUSES = ("right", "wrong", "given-up", "skipped", "interrupted")
 RATED = ("right", "wrong", "given-up")
-TABLES = """
-create table if not exists sessions (id text primary key, mode text not null, options text not null, plan text not null, started_s real not null, ended_s real);
-create table if not exists shown (session text not null, position integer not null, at_s real not null, primary key (session, position));
-create table if not exists attempts (
-    session text not null, position integer not null, idea text not null, topic text not null, kind text not null, seed text not null, written text not null,
-    status text not null, slips text not null, seconds real not null, target_s real not null, extra real not null, hints integer not null, at_s real not null,
-    primary key (session, position));
-create index if not exists attempts_by_time on attempts (at_s);
-create table if not exists cards (idea text primary key, card text not null);
-create table if not exists settings (name text primary key, value text not null);
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +80,8 @@ class History:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._waiting: list[tuple[Attempt, Sequence[Ask] | None]] = []  # written with the next answer, when the disk has room again
+        # written with the next answer, when the disk has room again
+        self._waiting: list[tuple[Attempt, Sequence[Ask] | None]] = []
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
@@ -99,10 +92,12 @@ class History:
                     self._file.execute(statement)
                 self._file.execute("insert or ignore into settings values ('format', ?)", [str(FORMAT)])
         except (sqlite3.Error, OSError) as error:
-            raise HistoryError(self._plainly(error)) from error
-        if self.setting("format") != str(FORMAT):
-            found = self.setting("format")
-            raise HistoryError(f"{self.path} has format {found}, of another edition; this one reads {FORMAT}. Move it aside to begin anew")
+            raise HistoryError(plainly(error, path=self.path, wait_s=WAIT_S)) from error
+        if (found := self.setting("format")) != str(FORMAT):
+            raise HistoryError(
+                f"{self.path} has format {found}, of another edition; this one reads {FORMAT}. Move it aside to begin"
+                " anew"
+            )
 
     @property
     def kept(self) -> bool:
@@ -112,24 +107,31 @@ class History:
     def close(self) -> None:
         self._file.close()
 
-    # --- sessions ------------------------------------------------------------------------------------------------------------------------
+    # --- sessions --------------------------------------------------------------------------------
 
     def begin(self, mode: str, options: dict[str, object], plan: Sequence[Ask]) -> str:
         """Keep a new session; its id."""
         name = uuid.uuid4().hex
         with self._writing():
-            self._file.execute("insert into sessions values (?, ?, ?, ?, ?, null)", [name, mode, json.dumps(options), _plan_text(plan), time.time()])
+            self._file.execute(
+                "insert into sessions values (?, ?, ?, ?, ?, null)",
+                [name, mode, json.dumps(options), _plan_text(plan), time.time()],
+            )
         return name
 
     def end(self, session: str) -> None:
         with self._writing():
-            self._file.execute("update sessions set ended_s = coalesce(ended_s, ?) where id = ?", [time.time(), session])
+            self._file.execute(
+                "update sessions set ended_s = coalesce(ended_s, ?) where id = ?", [time.time(), session]
+            )
 
     def session(self, name: str) -> SessionRecord:
         row = self._row("select id, mode, options, plan, started_s, ended_s from sessions where id = ?", name)
         if row is None:
             raise HistoryError(f"{self.path} knows no session {name!r}")
-        return SessionRecord(id=row[0], mode=row[1], options=json.loads(row[2]), plan=_plan(row[3]), started_s=row[4], ended_s=row[5])
+        return SessionRecord(
+            id=row[0], mode=row[1], options=json.loads(row[2]), plan=_plan(row[3]), started_s=row[4], ended_s=row[5]
+        )
 
     def unfinished(self) -> str | None:
         """The last session that was begun and not ended."""
@@ -148,16 +150,19 @@ class History:
         return statuses.count("right"), statuses.count("right") + statuses.count("wrong")
 
     def shown(self, session: str, position: int) -> float:
-        """When the question was first put (Unix time): now, unless a killed process or another window put it before."""
+        """When the question was first put (Unix time): now, unless a killed process or another window put it
+        before.
+        """
         with self._writing():
             self._file.execute("insert or ignore into shown values (?, ?, ?)", [session, position, time.time()])
         row = self._row("select at_s from shown where session = ? and position = ?", session, position)
         return float(row[0]) if row else time.time()
 
-    # --- attempts ------------------------------------------------------------------------------------------------------------------------
+    # --- attempts --------------------------------------------------------------------------------
 
     def record(self, attempt: Attempt, plan: Sequence[Ask] | None = None) -> bool:
-        """Keep an attempt, what it does to the idea's schedule, and the session's plan if it changed. False if that place already has an attempt.
+        """Keep an attempt, what it does to the idea's schedule, and the session's plan if it changed. False if that
+        place already has an attempt.
 
         Raises: HistoryError if the disk does not take it; the attempt is then written together with the next one
         """
@@ -174,10 +179,15 @@ class History:
     def _insert(self, attempt: Attempt) -> bool:
         values = asdict(attempt)
         marks = ", ".join("?" * len(values))
-        new = self._file.execute(f"insert or ignore into attempts ({', '.join(values)}) values ({marks})", [*values.values()]).rowcount
+        new = self._file.execute(
+            f"insert or ignore into attempts ({', '.join(values)}) values ({marks})", [*values.values()]
+        ).rowcount
         if new and attempt.status in RATED:
             card = self._row("select card from cards where idea = ?", attempt.idea)
-            self._file.execute("insert or replace into cards values (?, ?)", [attempt.idea, _reviewed(card[0] if card else None, attempt)])
+            self._file.execute(
+                "insert or replace into cards values (?, ?)",
+                [attempt.idea, _reviewed(card[0] if card else None, attempt)],
+            )
         return bool(new)
 
     def attempts(self) -> list[Attempt]:
@@ -190,7 +200,7 @@ class History:
         """Idea -> its FSRS card (JSON)."""
         return dict(self._rows("select idea, card from cards"))  # type: ignore[arg-type]
 
-    # --- settings, moving house, starting over -------------------------------------------------------------------------------------------
+    # --- settings, moving house, starting over ---------------------------------------------------
 
     def setting(self, name: str) -> str | None:
         row = self._row("select value from settings where name = ?", name)
@@ -211,7 +221,9 @@ class History:
         return date if date and date >= dt.date.today() else None
 
     def add(self, attempts: Sequence[Attempt]) -> int:
-        """Take in attempts from elsewhere; those already here are left alone. How many were new. Schedules are worked out again from all attempts."""
+        """Take in attempts from elsewhere; those already here are left alone. How many were new. Schedules are worked
+        out again from all attempts.
+        """
         with self._writing():
             new = sum(self._insert(attempt) for attempt in attempts)
             self._replay()
@@ -237,7 +249,7 @@ class History:
         self._file.execute("delete from cards")
         self._file.executemany("insert into cards values (?, ?)", cards.items())
 
-    # --- SQLite --------------------------------------------------------------------------------------------------------------------------
+    # --- SQLite ----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -256,29 +268,17 @@ class History:
             with self._transaction():
                 yield
         except sqlite3.Error as error:
-            raise HistoryError(self._plainly(error)) from error
+            raise HistoryError(plainly(error, path=self.path, wait_s=WAIT_S)) from error
 
     def _rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
         try:
             return self._file.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise HistoryError(self._plainly(error)) from error
+            raise HistoryError(plainly(error, path=self.path, wait_s=WAIT_S)) from error
 
     def _row(self, query: str, *values: object) -> tuple | None:  # type: ignore[type-arg]
         rows = self._rows(query, *values)
         return rows[0] if rows else None
-
-    def _plainly(self, error: Exception) -> str:
-        said = str(error).lower()
-        if "full" in said or getattr(error, "errno", 0) == 28:
-            return f"the disk is full: {self.path} took nothing; free some space, and the answer is written with the next one"
-        if "readonly" in said or "unable to open" in said or isinstance(error, PermissionError):
-            return f"{self.path} cannot be written here; make its folder writable, or name another file with --history"
-        if "locked" in said or "busy" in said:
-            return f"another window kept {self.path} busy for {WAIT_S:g} s; try again"
-        if "malformed" in said or "not a database" in said:
-            return f"{self.path} is no history file, or a damaged one; move it aside to begin anew"
-        return f"{self.path}: {error}"
 
 
 def _plan_text(plan: Sequence[Ask]) -> str:
@@ -290,6 +290,11 @@ def _plan(text: str) -> tuple[Ask, ...]:
 
 
 def _reviewed(card: str | None, attempt: Attempt) -> str:
-    """The card after this attempt. Extra time stretches the target: whoever was promised it is not slow for using it."""
-    rated = schedule.rating(right=attempt.status == "right", seconds=attempt.seconds, target_s=attempt.target_s * attempt.extra, hints=attempt.hints)
+    """The card after this attempt. Extra time stretches the target: who was promised it is not slow for using it."""
+    rated = schedule.rating(
+        right=attempt.status == "right",
+        seconds=attempt.seconds,
+        target_s=attempt.target_s * attempt.extra,
+        hints=attempt.hints,
+    )
     return schedule.review(card, rated, at=dt.datetime.fromtimestamp(attempt.at_s, dt.UTC))

@@ -1,29 +1,34 @@
 """Everything that the room can ask, by key: the drills, and what is not a drill but can be asked like one.
 
-An idea is what is counted, scheduled and got wrong. The kinds are its presentations: the same idea as a number, as a choice, as an error to spot.
+An idea is what is counted, scheduled and got wrong. The kinds are its presentations: the same idea as a number, as a
+choice, as an error to spot.
 """
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable
 
 from threeloops import checks
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.drill import Drill
-from threeloops.room import bands, chain, choices, flash_numbers, question, scenarios, spots, tables, traces
-from threeloops.room.band_draws import INTERVIEW
-from threeloops.room.chains import CHAINS
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.drill import Drill
+from threeloops.room import question
 from threeloops.room.idea import Idea as Idea  # for everybody who asks here what an idea is
+from threeloops.room.kinds import bands, choices, flash_numbers, scenarios, spots, tables, traces
+from threeloops.room.kinds.band_draws import INTERVIEW
+from threeloops.room.kinds.chains import CHAINS, chain
 from threeloops.room.question import Question
 
 
-def _follow_ups(key: str) -> dict[str, Callable[[str], Question]]:
-    """The places in chains where this idea is asked for; they are asked for by a mock interview only."""
-    return {
-        kind: functools.partial(chain.asked, follows, number)
-        for follows in CHAINS.values()
-        for number, (idea, kind) in enumerate(follows.kinds, 1)
-        if idea == key
-    }
+def _follow_ups() -> dict[str, dict[str, Callable[[str], Question]]]:
+    """Idea -> the places in chains where it is asked for; they are asked for by a mock interview only."""
+    found: defaultdict[str, dict[str, Callable[[str], Question]]] = defaultdict(dict)
+    for follows in CHAINS.values():
+        for number, (idea, kind) in enumerate(follows.kinds, 1):
+            found[idea][kind] = functools.partial(chain.asked, follows, number)
+    return dict(found)
+
+
+FOLLOW_UPS = _follow_ups()
 
 
 def _of_drill(drill: Drill) -> Idea:
@@ -41,13 +46,21 @@ def _of_drill(drill: Drill) -> Idea:
             "diagnosis": lambda seed: choices.diagnosis(drill, seed),
         }
         | interview
-        | _follow_ups(drill.key),
+        | FOLLOW_UPS.get(drill.key, {}),
         prerequisites=drill.prerequisites,
     )
 
 
 IDEAS: dict[str, Idea] = {
-    idea.key: idea for idea in (*map(_of_drill, DRILLS.values()), *spots.IDEAS, *traces.IDEAS, *scenarios.IDEAS, *flash_numbers.IDEAS, *tables.IDEAS)
+    idea.key: idea
+    for idea in (
+        *map(_of_drill, DRILLS.values()),
+        *spots.IDEAS,
+        *traces.IDEAS,
+        *scenarios.IDEAS,
+        *flash_numbers.IDEAS,
+        *tables.IDEAS,
+    )
 }
 TOPICS = sorted({idea.topic for idea in IDEAS.values()})
 LOOPS = ("inner", "training", "product", "driving")
@@ -61,16 +74,23 @@ def pose(key: str, kind: str, seed: str) -> Question:
 
 
 def chosen(topic: str | None, *, difficulty: int | None = None) -> list[Idea]:
-    """The ideas of a topic, of a loop ("inner"), a single one by key, or all of them; of one difficulty where it is given.
+    """The ideas of a topic, of a loop ("inner"), a single one by key, or all of them; of one difficulty where it is
+    given.
 
     >>> [idea.topic for idea in chosen("kv-bytes-per-token")], len(chosen(None)) == len(IDEAS)
     (['kv_cache'], True)
     """
     if topic is not None:
-        checks.one_of([*TOPICS, *LOOPS, *IDEAS], see=f"Topics: {', '.join(TOPICS)}; loops: {', '.join(LOOPS)}", topic=topic)
+        checks.one_of(
+            [*TOPICS, *LOOPS, *IDEAS], see=f"Topics: {', '.join(TOPICS)}; loops: {', '.join(LOOPS)}", topic=topic
+        )
     if difficulty is not None and difficulty not in (1, 2, 3):
         raise ValueError(f"difficulty={difficulty!r} is not offered; choose 1, 2 or 3")
-    ideas = [idea for idea in IDEAS.values() if topic in (None, idea.topic, idea.loop, idea.key) and difficulty in (None, idea.difficulty)]
+    ideas = [
+        idea
+        for idea in IDEAS.values()
+        if topic in (None, idea.topic, idea.loop, idea.key) and difficulty in (None, idea.difficulty)
+    ]
     if not ideas:
         raise ValueError(f"no question on {topic or 'any topic'} has difficulty {difficulty}; leave the difficulty out")
     return ideas

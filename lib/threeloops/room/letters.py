@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from threeloops.drills.judge import Verdict
+from threeloops.drills.engine.judge import Verdict
 
 LETTERS = "ABCDEFGH"
 NUMBERS = ("no letters", "one letter", "two letters", "three letters", "four letters", "five letters")
@@ -41,14 +41,23 @@ class Column:
     @property
     def lines(self) -> str:
         """The column as it is read."""
-        return "\n".join((f"{self.name}:", *(f"  {letter}  {option.text}" for letter, option in zip(LETTERS, self.options, strict=False))))
+        return "\n".join(
+            (
+                f"{self.name}:",
+                *(f"  {letter}  {option.text}" for letter, option in zip(LETTERS, self.options, strict=False)),
+            )
+        )
 
 
 def read(written: str, sizes: Sequence[int]) -> list[str] | Verdict:
     """The letters of an answer, one per list of so many options; or why it is none."""
     letters = [letter.upper() for letter in re.findall(r"[A-Za-z]", written)]
     strange = re.search(r"[^A-Za-z\s,.;/&-]", written)
-    if len(letters) != len(sizes) or strange or any(letter not in LETTERS[:size] for letter, size in zip(letters, sizes, strict=True)):
+    if (
+        len(letters) != len(sizes)
+        or strange
+        or any(letter not in LETTERS[:size] for letter, size in zip(letters, sizes, strict=True))
+    ):
         most = LETTERS[max(sizes) - 1]
         return Verdict(status="unreadable", message=f"{written!r} is not {NUMBERS[len(sizes)]}, from A to {most}.")
     return letters
@@ -64,7 +73,10 @@ def wanted(columns: Sequence[Column]) -> str:
         return "Answer with one letter."
     answer = [column.letter for column in columns]
     example = next(letters for letters in ("BCAB"[: len(columns)], "CABC"[: len(columns)]) if list(letters) != answer)
-    return f"Answer with {NUMBERS[len(columns)]}, {' then '.join(column.name.lower() for column in columns)}, like {' '.join(example)}."
+    return (
+        f"Answer with {NUMBERS[len(columns)]}, {' then '.join(column.name.lower() for column in columns)}, like"
+        f" {' '.join(example)}."
+    )
 
 
 def judged(written: str, columns: Sequence[Column]) -> Verdict:
@@ -77,5 +89,7 @@ def judged(written: str, columns: Sequence[Column]) -> Verdict:
         return Verdict(status="right", message="Right.")
     missed = " ".join(f"{column.name}: not {letter}." for column, letter in wrong)
     kept = [column.name.lower() for column in columns if column not in [other for other, _ in wrong]]
-    slips = tuple(dict.fromkeys(f"{column.name.lower()}:{column.options[LETTERS.index(letter)].key}" for column, letter in wrong))
+    slips = tuple(
+        dict.fromkeys(f"{column.name.lower()}:{column.options[LETTERS.index(letter)].key}" for column, letter in wrong)
+    )
     return Verdict(status="slip", message=missed + (f" Right: {', '.join(kept)}." if kept else ""), slips=slips)

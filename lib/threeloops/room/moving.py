@@ -16,7 +16,10 @@ def export(history: History, path: Path) -> int:
     """Write every attempt to a .json or .csv file; how many."""
     rows = [asdict(attempt) for attempt in history.attempts()]
     if _kind(path) == "json":
-        path.write_text(json.dumps({"threeloops_attempts": 1, "attempts": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps({"threeloops_attempts": 1, "attempts": rows}, indent=1, ensure_ascii=False) + "\n",
+            encoding="utf-8",
+        )
     else:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, NAMES)
@@ -35,7 +38,9 @@ def read(path: Path) -> list[Attempt]:
         with path.open(newline="", encoding="utf-8") as file:
             rows = json.load(file)["attempts"] if kind == "json" else list(csv.DictReader(file))
     except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError):
-        raise ValueError(f"{path} holds no attempts; only a file that `threeloops history export` wrote can be imported") from None
+        raise ValueError(
+            f"{path} holds no attempts; only a file that `threeloops history export` wrote can be imported"
+        ) from None
     return [_attempt(row, f"{path}, attempt {number}") for number, row in enumerate(rows, 1)]
 
 

@@ -1,4 +1,6 @@
-"""Which questions a sitting asks. Every mode is a function from what is known about the reader to a list of questions; the seed settles the rest."""
+"""Which questions a sitting asks. Every mode is a function from what is known about the reader to a list of
+questions; the seed settles the rest.
+"""
 
 import datetime as dt
 import random
@@ -7,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threeloops import checks
-from threeloops.drills.drill import seeded
+from threeloops.drills.engine.drill import seeded
 from threeloops.room import schedule
-from threeloops.room.chain import PREFIX, Chain
-from threeloops.room.chains import CHAINS
 from threeloops.room.history import Ask, History
 from threeloops.room.ideas import Idea, chosen
+from threeloops.room.kinds.chains import CHAINS
+from threeloops.room.kinds.chains.chain import PREFIX, Chain
 
 MODES = {
     "warm-up": "one topic, no clock; a question stays until it is right",
@@ -55,11 +57,15 @@ def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.dat
         return _mock(ideas, rng, wish, seed)
     else:
         picked = rng.sample(ideas, len(ideas))[: wish.length or len(ideas)]
-    return [Ask(idea=idea.key, kind=_kind(idea, rng, mode), seed=f"{seed}-{place}") for place, idea in enumerate(picked)]
+    return [
+        Ask(idea=idea.key, kind=_kind(idea, rng, mode), seed=f"{seed}-{place}") for place, idea in enumerate(picked)
+    ]
 
 
 def _kind(idea: Idea, rng: random.Random, mode: str) -> str:
-    """Mostly the number itself, which is what can be got wrong in a telling way; other kinds for variety where the mode is not a repeat."""
+    """Mostly the number itself, which is what can be got wrong in a telling way; other kinds for variety where the
+    mode is not a repeat.
+    """
     others = [kind for kind in idea.ask if kind != "number" and not kind.startswith(PREFIX)]
     if mode == "mock" and "band" in others and rng.random() < 0.5:
         return "band"  # what interviewers ask
@@ -77,7 +83,9 @@ def _mock(ideas: Sequence[Idea], rng: random.Random, wish: Wish, seed: str) -> l
     singles = [idea for idea in spread(ideas, rng, len(ideas)) if idea.key not in used]
     length = None if wish.length is None else wish.length - sum(map(len, follows))
     picked = _filling(singles, MOCK_S - asked_s if length is None else None, length)
-    alone = [Ask(idea=idea.key, kind=_kind(idea, rng, "mock"), seed=f"{seed}-{place}") for place, idea in enumerate(picked)]
+    alone = [
+        Ask(idea=idea.key, kind=_kind(idea, rng, "mock"), seed=f"{seed}-{place}") for place, idea in enumerate(picked)
+    ]
     asks: list[Ask] = []
     for place, chain in enumerate(follows):
         asks += alone[len(alone) * place // (len(follows) + 1) : len(alone) * (place + 1) // (len(follows) + 1)]
@@ -86,7 +94,9 @@ def _mock(ideas: Sequence[Idea], rng: random.Random, wish: Wish, seed: str) -> l
 
 
 def _follows(ideas: Sequence[Idea], rng: random.Random, length: int | None) -> list[Chain]:
-    """The chains of a mock: such as stay within the topics wished for, and leave room for as many single questions."""
+    """The chains of a mock: such as stay within the topics wished for, and leave room for as many single
+    questions.
+    """
     keys = {idea.key for idea in ideas}
     fitting = [chain for chain in CHAINS.values() if {idea for idea, _ in chain.kinds} <= keys]
     picked: list[Chain] = []
@@ -97,7 +107,9 @@ def _follows(ideas: Sequence[Idea], rng: random.Random, length: int | None) -> l
 
 
 def spread(ideas: Sequence[Idea], rng: random.Random, length: int) -> list[Idea]:
-    """One of each topic in turn, so that no ten questions come from one corner; no idea twice before all have come."""
+    """One of each topic in turn, so that no ten questions come from one corner; no idea twice before all have
+    come.
+    """
     piles: dict[str, list[Idea]] = {}
     for idea in rng.sample(list(ideas), len(ideas)):
         piles.setdefault(idea.topic, []).append(idea)
@@ -123,11 +135,15 @@ def _due(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Idea
     """What is due, longest overdue first."""
     cards, interview = history.cards(), history.interview
     dates = {idea.key: schedule.due(cards[idea.key], interview=interview) for idea in ideas if idea.key in cards}
-    return sorted((idea for idea in ideas if idea.key in dates and dates[idea.key] <= now), key=lambda idea: dates[idea.key])
+    return sorted(
+        (idea for idea in ideas if idea.key in dates and dates[idea.key] <= now), key=lambda idea: dates[idea.key]
+    )
 
 
 def _weak(ideas: Sequence[Idea], history: History) -> list[Idea]:
-    """What was got wrong and has not been right twice since; most frequent first. An idea that stumped takes its prerequisites with it."""
+    """What was got wrong and has not been right twice since; most frequent first. An idea that stumped takes its
+    prerequisites with it.
+    """
     misses: Counter[str] = Counter()
     streak: Counter[str] = Counter()
     for attempt in history.attempts():

@@ -1,4 +1,6 @@
-"""What the attempts say: accuracy and time by topic, the slips made most, what is due, and whether a topic is ready for an interview."""
+"""What the attempts say: accuracy and time by topic, the slips made most, what is due, and whether a topic is ready
+for an interview.
+"""
 
 import datetime as dt
 import statistics
@@ -77,8 +79,15 @@ def _topic(topic: str, attempts: Sequence[Attempt]) -> TopicReport:
         topic=topic,
         answered=len(answered),
         right=len(right),
-        pace=statistics.median(attempt.seconds / (attempt.target_s * attempt.extra) for attempt in right) if right else None,
-        in_time=sum(attempt.status == "right" and not attempt.hints and attempt.seconds <= attempt.target_s * attempt.extra for attempt in latest),
+        pace=(
+            statistics.median(attempt.seconds / (attempt.target_s * attempt.extra) for attempt in right)
+            if right
+            else None
+        ),
+        in_time=sum(
+            attempt.status == "right" and not attempt.hints and attempt.seconds <= attempt.target_s * attempt.extra
+            for attempt in latest
+        ),
         latest=len(latest),
         known=len({attempt.idea for attempt in right}),
         ideas=sum(idea.topic == topic for idea in IDEAS.values()),
@@ -92,13 +101,32 @@ def in_words(report: Progress) -> str:
     lines = [f"{'topic':<18} {'right':>9} {'pace':>6} {'ideas':>8}  readiness"]
     for topic in report.topics:
         pace = f"{topic.pace:.2f}×" if topic.pace is not None else "–"
-        lines.append(f"{topic.topic:<18} {topic.right:>4} of {topic.answered:<3}{pace:>6} {topic.known:>3} of {topic.ideas:<2}  {topic.readiness}")
-    lines.append("Pace: median time of right answers over the time allowed. Ready: eight of the last ten right, unaided and in time.")
+        lines.append(
+            f"{topic.topic:<18} {topic.right:>4} of {topic.answered:<3}{pace:>6} {topic.known:>3} of {topic.ideas:<2} "
+            f" {topic.readiness}"
+        )
+    lines.append(
+        "Pace: median time of right answers over the time allowed. Ready: eight of the last ten right, unaided and in"
+        " time."
+    )
     if report.slips:
-        lines += ["", "Slips you make most:", *(f"  {units.counted(times, 'time')}: {slip} ({_title(idea)})" for idea, slip, times in report.slips)]
-    lines += ["", f"{units.counted(report.due_now, 'idea')} due now, {report.due_week} within a week. `threeloops drill --mode today` asks them."]
+        lines += [
+            "",
+            "Slips you make most:",
+            *(f"  {units.counted(times, 'time')}: {slip} ({_title(idea)})" for idea, slip, times in report.slips),
+        ]
+    lines += [
+        "",
+        (
+            f"{units.counted(report.due_now, 'idea')} due now, {report.due_week} within a week. `threeloops drill"
+            " --mode today` asks them."
+        ),
+    ]
     if report.interview:
-        lines.append(f"Interview on {report.interview.isoformat()}: nothing is scheduled past it, and the last {schedule.LAST_DAYS} days are mixed mocks.")
+        lines.append(
+            f"Interview on {report.interview.isoformat()}: nothing is scheduled past it, and the last"
+            f" {schedule.LAST_DAYS} days are mixed mocks."
+        )
     if report.extra_time:
         lines.append("Some answers were given with extra time; it is part of the time allowed above.")
     return "\n".join(lines)

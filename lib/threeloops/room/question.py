@@ -1,6 +1,8 @@
-"""One question as it is asked: what is read, what may be hinted, how an answer is judged, and what is shown afterwards.
+"""One question as it is asked: what is read, what may be hinted, how an answer is judged, and what is shown
+afterwards.
 
-Every kind of question ends up as one of these, so that the terminal, the widget and the scheduler need to know nothing of kinds.
+Every kind of question ends up as one of these, so that the terminal, the widget and the scheduler need to know
+nothing of kinds.
 """
 
 import math
@@ -8,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from threeloops import units
-from threeloops.drills.drill import Draw, Drill, seeded
-from threeloops.drills.judge import Verdict, judge
+from threeloops.drills.engine.drill import Draw, Drill, seeded
+from threeloops.drills.engine.judge import Verdict, judge
 
 # What taking a hint costs, said before it is taken. The third leaves nothing to find.
 HINT_COSTS = (
@@ -68,7 +70,9 @@ def number_with(drill: Drill, p: Draw, *, seed: str, text: str = "") -> Question
 
 
 def hints(drill: Drill, p: Draw) -> tuple[str, str, str]:
-    """The size of the answer, then the formula, then the formula with the numbers in it: one step less to do each time."""
+    """The size of the answer, then the formula, then the formula with the numbers in it: one step less to do each
+    time.
+    """
     derivation = drill.derive(p)
     return (
         f"The answer is {size(derivation.value, drill)}.",
@@ -80,7 +84,7 @@ def hints(drill: Drill, p: Draw) -> tuple[str, str, str]:
 def size(value: float, drill: Drill) -> str:
     """Between which powers of ten a value lies, never closer than a factor of two.
 
-    >>> from threeloops.drills.bank import DRILLS
+    >>> from threeloops.drills.engine.bank import DRILLS
     >>> size(24.5e9, DRILLS["kv-bytes-per-token"])
     'between 10.0 GB and 100 GB'
     """

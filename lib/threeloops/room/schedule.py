@@ -1,4 +1,5 @@
-"""When an idea is asked again. FSRS decides over days; within a session there is a short ladder of our own, because FSRS thinks in days.
+"""When an idea is asked again. FSRS decides over days; within a session there is a short ladder of our own, because
+FSRS thinks in days.
 
 >>> import datetime as dt
 >>> now = dt.datetime(2026, 3, 1, tzinfo=dt.timezone.utc)
@@ -8,23 +9,40 @@
 """
 
 import datetime as dt
+import functools
+from typing import TYPE_CHECKING
 
-from fsrs import Card, Rating, Scheduler
+if TYPE_CHECKING:  # loaded when an answer is rated or a date is asked for: not before the first question
+    from fsrs import Rating, Scheduler
 
-LADDER = (3, 8)  # a missed idea returns after so many other questions, with fresh numbers; once right there, it is left to the days
-SLOW, QUICK = 1.0, 0.5  # shares of the target time above which a right answer counts as hard won, and below which as easy
+# a missed idea returns after so many other questions, with fresh numbers; once right there, it is left to the days
+LADDER = (3, 8)
+# shares of the target time above which a right answer counts as hard won, and below which as easy
+SLOW, QUICK = 1.0, 0.5
 LAST_DAYS = 2  # before the interview: mixed mocks in place of repeats
 
-# No learning steps of minutes, because the ladder does that: a card's next date is a day off at least. No random spread: the same answers, the same dates.
-_SCHEDULER = Scheduler(desired_retention=0.9, learning_steps=(), relearning_steps=(), enable_fuzzing=False)
+
+@functools.cache
+def _scheduler() -> "Scheduler":
+    from fsrs import Scheduler
+
+    # No learning steps of minutes, because the ladder does that: a card's next date is a day off at least. No random
+    # spread: the same answers, the same dates.
+    return Scheduler(desired_retention=0.9, learning_steps=(), relearning_steps=(), enable_fuzzing=False)
 
 
-def rating(*, right: bool, seconds: float, target_s: float, hints: int) -> Rating:
-    """What an answer says about how well the idea is known: wrong, three hints or a surrender are Again; slow or hinted is Hard.
+def rating(*, right: bool, seconds: float, target_s: float, hints: int) -> "Rating":
+    """What an answer says about how well the idea is known: wrong, three hints or a surrender are Again; slow or
+    hinted is Hard.
 
-    >>> rating(right=True, seconds=30, target_s=90, hints=0).name, rating(right=True, seconds=30, target_s=90, hints=1).name
+    >>> (
+    ...     rating(right=True, seconds=30, target_s=90, hints=0).name,
+    ...     rating(right=True, seconds=30, target_s=90, hints=1).name,
+    ... )
     ('Easy', 'Hard')
     """
+    from fsrs import Rating
+
     if not right or hints >= 3:
         return Rating.Again
     if hints or seconds > SLOW * target_s:
@@ -32,21 +50,27 @@ def rating(*, right: bool, seconds: float, target_s: float, hints: int) -> Ratin
     return Rating.Easy if seconds < QUICK * target_s else Rating.Good
 
 
-def review(card: str | None, rated: Rating, *, at: dt.datetime) -> str:
+def review(card: str | None, rated: "Rating", *, at: dt.datetime) -> str:
     """The card (JSON) after one more answer."""
+    from fsrs import Card
+
     before = Card.from_json(card) if card else Card(card_id=0, due=at)
-    after, _ = _SCHEDULER.review_card(before, rated, at)
+    after, _ = _scheduler().review_card(before, rated, at)
     return str(after.to_json())
 
 
 def due(card: str, *, interview: dt.date | None) -> dt.datetime:
-    """When the idea is due: FSRS's date, or the last day before the mixed mocks if that comes first. Never after the interview.
+    """When the idea is due: FSRS's date, or the last day before the mixed mocks if that comes first. Never after the
+    interview.
 
+    >>> from fsrs import Rating
     >>> now = dt.datetime(2026, 3, 1, tzinfo=dt.timezone.utc)
     >>> card = review(None, Rating.Easy, at=now)
     >>> due(card, interview=None).date().isoformat(), due(card, interview=dt.date(2026, 3, 7)).date().isoformat()
     ('2026-03-09', '2026-03-04')
     """
+    from fsrs import Card
+
     read = Card.from_json(card)
     if interview is None:
         return read.due
@@ -57,7 +81,9 @@ def due(card: str, *, interview: dt.date | None) -> dt.datetime:
 
 def remembered(card: str, *, at: dt.datetime) -> float:
     """The probability, by FSRS, that the idea would be answered now."""
-    return float(_SCHEDULER.get_card_retrievability(Card.from_json(card), at))
+    from fsrs import Card
+
+    return float(_scheduler().get_card_retrievability(Card.from_json(card), at))
 
 
 def is_last_days(today: dt.date, interview: dt.date | None) -> bool:

@@ -1,4 +1,6 @@
-"""One sitting in the interview room: which question stands, what an answer does, what comes next. The terminal and the widget only show it."""
+"""One sitting in the interview room: which question stands, what an answer does, what comes next. The terminal and
+the widget only show it.
+"""
 
 import datetime as dt
 import functools
@@ -8,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from threeloops import contents
-from threeloops.drills.judge import Verdict
+from threeloops.drills.engine.judge import Verdict
 from threeloops.room import ideas, plan, schedule
 from threeloops.room.clock import QuestionClock
 from threeloops.room.history import Ask, Attempt, History, HistoryError
@@ -41,7 +43,14 @@ class Reply:
 class Session:
     """A sitting. `question` is what stands; `answer`, `hint`, `give_up` and `skip` act on it; `next` goes on."""
 
-    def __init__(self, history: History, name: str, *, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        history: History,
+        name: str,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         record = history.session(name)
         self.history, self.name, self.mode = history, name, record.mode
         self.plan = list(record.plan)
@@ -53,7 +62,9 @@ class Session:
         self._put()
 
     @classmethod
-    def begin(cls, history: History, mode: str, wish: Wish, *, extra: float = 1.0, seed: str | None = None) -> "Session":
+    def begin(
+        cls, history: History, mode: str, wish: Wish, *, extra: float = 1.0, seed: str | None = None
+    ) -> "Session":
         """A new sitting.
 
         Raises: ValueError in words for the reader, when there is nothing to ask
@@ -67,7 +78,7 @@ class Session:
             raise ValueError(f"{nothing}; a sprint asks ten mixed questions")
         return cls(history, history.begin(mode, {"extra": extra, "topic": wish.topic}, asks))
 
-    # --- what stands ---------------------------------------------------------------------------------------------------------------------
+    # --- what stands -----------------------------------------------------------------------------
 
     def _put(self) -> None:
         """Put the question at this position, its clock running since it was first shown."""
@@ -80,7 +91,13 @@ class Session:
         ask = self.plan[self.position]
         self.question = ideas.pose(ask.idea, ask.kind, ask.seed)
         shown_s = self.history.shown(self.name, self.position)
-        self.clock = QuestionClock(target_s=self.question.target_s, extra=self.extra, started_wall_s=shown_s, monotonic=self._monotonic, wall=self._wall)
+        self.clock = QuestionClock(
+            target_s=self.question.target_s,
+            extra=self.extra,
+            started_wall_s=shown_s,
+            monotonic=self._monotonic,
+            wall=self._wall,
+        )
 
     @property
     def timed(self) -> bool:
@@ -95,12 +112,15 @@ class Session:
         """A mock interview ends after its thirty minutes (and the extra time), between two questions."""
         return self.mode == "mock" and self._wall() - self._started_s > plan.MOCK_S * self.extra
 
-    # --- what the reader does ------------------------------------------------------------------------------------------------------------
+    # --- what the reader does --------------------------------------------------------------------
 
     def answer(self, written: str) -> Reply:
-        """Judge an answer. The first readable one is what counts; without a clock the question then stands until it is right."""
-        question = self._standing()
-        verdict, seconds = question.judge(written), self.clock.elapsed_s
+        """Judge an answer. The first readable one is what counts; without a clock the question then stands until it
+        is right.
+        """
+        # before judging: loading what reads units takes none of the reader's time
+        question, seconds = self._standing(), self.clock.elapsed_s
+        verdict = question.judge(written)
         if verdict.status == "unreadable":  # asked again, held against nobody
             return Reply(verdict=verdict, seconds=seconds, done=False, lines=())
         if self._settled is None and self.clock.interrupted:
@@ -108,11 +128,18 @@ class Session:
         lines = []
         if self._settled is None:
             if not self._settle("right" if verdict.right else "wrong", written, verdict, seconds):
-                lines.append("This question was already answered in another window; that answer is the one that counts.")
+                lines.append(
+                    "This question was already answered in another window; that answer is the one that counts."
+                )
             lines += self._time_said(seconds) if self.timed else []
             lines += [self.trouble] if self.trouble else []
         done = verdict.right or self.timed
-        return Reply(verdict=verdict, seconds=seconds, done=done, lines=(*lines, *([question.working, self.taught] if done else [])))
+        return Reply(
+            verdict=verdict,
+            seconds=seconds,
+            done=done,
+            lines=(*lines, *([question.working, self.taught] if done else [])),
+        )
 
     def _interrupted(self, verdict: Verdict) -> Reply:
         why, seconds = self.clock.interrupted, self.clock.elapsed_s
@@ -156,7 +183,7 @@ class Session:
         self._put()
         return self.question
 
-    # --- what is kept --------------------------------------------------------------------------------------------------------------------
+    # --- what is kept ----------------------------------------------------------------------------
 
     def _standing(self) -> Question:
         if self.question is None:
@@ -205,4 +232,6 @@ class Session:
     def _time_said(self, seconds: float) -> list[str]:
         allowed = self.clock.allowed_s
         extra = f" (extra time {self.extra:g}×)" if self.extra != 1 else ""
-        return [f"{seconds:.0f} s of {allowed:.0f} s{extra}{'' if seconds <= allowed else ': too slow for an interview'}."]
+        return [
+            f"{seconds:.0f} s of {allowed:.0f} s{extra}{'' if seconds <= allowed else ': too slow for an interview'}."
+        ]

@@ -1,18 +1,26 @@
 """The light door: plain lines that also work through ssh, a pipe and a screen reader."""
 
 import datetime as dt
+import functools
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from threeloops import units
+from threeloops.drills.engine import answers
 from threeloops.room.history import History, HistoryError
 from threeloops.room.plan import MODES, Wish
 from threeloops.room.session import Reply, Session
 
 HELP = "Type your answer; `hint` for a hint, `show` for the working, `skip` for the next question, `quit` to stop."
-QUIT, SKIP, SHOW, HELPED, HINT = ("quit", "q", "exit"), ("skip", "s"), ("show", "give up"), ("help", "h", "?"), ("hint",)
+QUIT, SKIP, SHOW, HELPED, HINT = (
+    ("quit", "q", "exit"),
+    ("skip", "s"),
+    ("show", "give up"),
+    ("help", "h", "?"),
+    ("hint",),
+)
 CHECKLIST = (
     "Now say one of your answers aloud, as to an interviewer, and tick off:",
     "  [ ] the assumption I made, before the first number",
@@ -51,7 +59,9 @@ def _hold(sitting: Session) -> bool:
     """Ask to the end of the sitting: False when the reader stopped before."""
     while sitting.question is not None:
         if not _ask(sitting):
-            print(_score(sitting) + (" `threeloops drill --continue` goes on from here." if sitting.history.kept else ""))
+            print(
+                _score(sitting) + (" `threeloops drill --continue` goes on from here." if sitting.history.kept else "")
+            )
             return False
         sitting.next()
     print("\n" + ("The thirty minutes are over. " if sitting.time_is_up else "") + _score(sitting))
@@ -70,6 +80,7 @@ def _ask(sitting: Session) -> bool:
     assert question is not None
     clock = f"{sitting.clock.allowed_s:.0f} s" if sitting.timed else f"about {question.target_s:.0f} s"
     print(f"\n[{sitting.position + 1} of {len(sitting.plan)}] {question.title} ({clock})\n{question.text}", flush=True)
+    _read_ahead()
     with _spoken_clock(sitting):
         while True:
             try:
@@ -115,9 +126,21 @@ def _hint(sitting: Session) -> None:
     print(sitting.hint())
 
 
+@functools.cache
+def _read_ahead() -> None:
+    """While the reader thinks about the first question, load what will read the answer; only where somebody sits at a
+    terminal.
+    """
+    if sys.stdin.isatty():
+        # no daemon: a process must not end in the middle of loading compiled code
+        threading.Thread(target=answers.get_ready).start()
+
+
 @contextmanager
 def _spoken_clock(sitting: Session) -> Iterator[None]:
-    """Let the clock speak at 60, 30 and 10 seconds and at the end; only where somebody sits at a terminal, never into a pipe."""
+    """Let the clock speak at 60, 30 and 10 seconds and at the end; only where somebody sits at a terminal, never into
+    a pipe.
+    """
     if not sitting.timed or not sys.stdin.isatty():
         yield
         return

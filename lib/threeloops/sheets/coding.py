@@ -1,15 +1,17 @@
 """Four things to write by hand: what is asked, how long it takes, what it is marked by, and one solution.
 
-Two of them are function drills, so their draws, limit case and usual mistakes come from there; `solution` is code that a test runs.
+Two of them are function drills, so their draws, limit case and usual mistakes come from there; `solution` is code
+that a test runs.
 """
 
 from dataclasses import dataclass
 
-from threeloops import model_catalogue, units
-from threeloops.drills.drill import seeded
-from threeloops.drills.function_bank import FUNCTIONS
-from threeloops.drills.functions import ORDINARY_DRAWS
-from threeloops.parameters import model_parameters
+from threeloops import units
+from threeloops.drills.engine.drill import seeded
+from threeloops.drills.engine.function_bank import FUNCTIONS
+from threeloops.drills.engine.functions import ORDINARY_DRAWS
+from threeloops.models import catalogue
+from threeloops.models.parameters import model_parameters
 from threeloops.sheets.layout import Page, Table
 
 MEMORY_MODEL, SEQUENCE, BATCH = "opt-13b", 2048, 4
@@ -29,15 +31,15 @@ class CodingDrill:
 
 def memory_prompt() -> str:
     """The model's numbers come from the catalogue."""
-    model = model_catalogue.model(MEMORY_MODEL)
-    count, name = model_parameters(model).total, model_catalogue.model_entry(MEMORY_MODEL).name
+    model = catalogue.model(MEMORY_MODEL)
+    count, name = model_parameters(model).total, catalogue.model_entry(MEMORY_MODEL).name
     return (
-        "Write training_bytes(parameters, layers, hidden, sequence, batch): bytes on one GPU while it trains with Adam in mixed precision, weights and "
-        "gradients in 16 bits, master weights and both moments in 32. Layers are a plain transformer's (GELU, four times as wide inside, dropout) and "
-        "run the attention core again in the backward pass. Leave out embedding and head activations.\n"
-        f"Then, without running it, for a model like {name}: {count:,} parameters, {model.num_layers} layers, "
-        f"hidden {model.hidden:,}, sequence {SEQUENCE:,}, batch {BATCH}. "
-        "Does it fit on 80 GB? Which terms does sharding over four GPUs divide?"
+        "Write training_bytes(parameters, layers, hidden, sequence, batch): bytes on one GPU while it trains with Adam"
+        " in mixed precision, weights and gradients in 16 bits, master weights and both moments in 32. Layers are a"
+        " plain transformer's (GELU, four times as wide inside, dropout) and run the attention core again in the"
+        f" backward pass. Leave out embedding and head activations.\nThen, without running it, for a model like {name}:"
+        f" {count:,} parameters, {model.num_layers} layers, hidden {model.hidden:,}, sequence {SEQUENCE:,}, batch"
+        f" {BATCH}. Does it fit on 80 GB? Which terms does sharding over four GPUs divide?"
     )
 
 
@@ -70,7 +72,7 @@ class CheckpointedStack(torch.nn.Module):
         for block in self.blocks[start : start + self.every]:
             x = block(x)
         return x
-'''.strip()
+'''.strip()  # noqa: E501
 
 RING_SOLUTION = """
 def ring_all_reduce_s(ranks, size, alpha, rate):
@@ -79,9 +81,9 @@ def ring_all_reduce_s(ranks, size, alpha, rate):
 """.strip()
 
 CACHE_SOLUTION = """
-def read_bytes(windowed_layers, full_layers, window, query_heads, kv_heads, head_dim, element_bytes, tokens):
+def read_bytes(windowed_layers, full_layers, window, query_heads, kv_heads, head_dim, bytes_per_element, tokens):
     slots = full_layers * tokens + windowed_layers * min(window, tokens)
-    return slots * 2 * kv_heads * head_dim * element_bytes
+    return slots * 2 * kv_heads * head_dim * bytes_per_element
 """.strip()
 
 
@@ -90,14 +92,23 @@ def _asked(key: str, signature: str) -> str:
     asked = FUNCTIONS[key]
     example = asked.drill.prompt(asked.drill.draw(seeded("sheet", key)))
     base = "It takes bytes, seconds and bytes per second"
-    return f"Write {signature}({', '.join(asked.takes)}), which answers this for any numbers. {base}, and returns {asked.returns}.\n{example}"
+    return (
+        f"Write {signature}({', '.join(asked.takes)}), which answers this for any numbers. {base}, and returns"
+        f" {asked.returns}.\n{example}"
+    )
 
 
 def _rubric(key: str, said: str) -> tuple[tuple[int, str], ...]:
     """Marks of a function drill: ordinary draws, the limit case, and what is said."""
     asked = FUNCTIONS[key]
     return (
-        (4, f"right on {ORDINARY_DRAWS} fresh draws (`sheet.check_function({key!r}, …)` in a notebook draws and judges them)"),
+        (
+            4,
+            (
+                f"right on {ORDINARY_DRAWS} fresh draws (`sheet.check_function({key!r}, …)` in a notebook draws and"
+                " judges them)"
+            ),
+        ),
         (2, f"right in the limit case: {asked.limit_case}"),
         (2, f"stayed clear of the usual mistakes: {', '.join(slip.key for slip in asked.drill.slips)}"),
         (2, said),
@@ -114,7 +125,13 @@ def drills() -> tuple[CodingDrill, ...]:
             prompt=memory_prompt(),
             rubric=(
                 (3, "sixteen bytes a parameter, each of the four parts named"),
-                (3, "activations grow with sequence and batch, not with parameters; the attention core adds nothing, because it is run again"),
+                (
+                    3,
+                    (
+                        "activations grow with sequence and batch, not with parameters; the attention core adds"
+                        " nothing, because it is run again"
+                    ),
+                ),
                 (2, "the size of the answer before the code: states first, then activations, then the sum"),
                 (2, "sharding divides states by four; activations only if each GPU also gets a quarter of the batch"),
             ),
@@ -125,14 +142,27 @@ def drills() -> tuple[CodingDrill, ...]:
             title="A stack of blocks that forgets and computes again",
             minutes=12,
             prompt=(
-                "Write CheckpointedStack(blocks, every) in PyTorch. Between forward and backward it keeps the inputs of one block in `every`, and nothing that "
-                "happens inside blocks; gradients equal those of the plain stack. Does a larger `every` keep more or less between the passes? And at the peak?"
+                "Write CheckpointedStack(blocks, every) in PyTorch. Between forward and backward it keeps the inputs of"
+                " one block in `every`, and nothing that happens inside blocks; gradients equal those of the plain"
+                " stack. Does a larger `every` keep more or less between the passes? And at the peak?"
             ),
             rubric=(
                 (3, "gradients equal those of the plain stack"),
                 (3, "every block runs twice, also where `every` does not divide their number"),
-                (2, "not `if i % every == 0: checkpoint(one block)`: that runs only one block in `every` again and keeps all of the others"),
-                (2, "larger segments keep fewer inputs, but one whole segment is alive while it is run again: about √n is least for n equal blocks"),
+                (
+                    2,
+                    (
+                        "not `if i % every == 0: checkpoint(one block)`: that runs only one block in `every` again and"
+                        " keeps all of the others"
+                    ),
+                ),
+                (
+                    2,
+                    (
+                        "larger segments keep fewer inputs, but one whole segment is alive while it is run again: about"
+                        " √n is least for n equal blocks"
+                    ),
+                ),
             ),
             solution=CHECKPOINT_SOLUTION,
         ),
@@ -141,7 +171,9 @@ def drills() -> tuple[CodingDrill, ...]:
             title="Time of a ring all-reduce",
             minutes=5,
             prompt=_asked("ring-small-message", "ring_all_reduce_s"),
-            rubric=_rubric("ring-small-message", "said whether latency or bandwidth binds, and at what size that changes"),
+            rubric=_rubric(
+                "ring-small-message", "said whether latency or bandwidth binds, and at what size that changes"
+            ),
             solution=RING_SOLUTION,
         ),
         CodingDrill(
@@ -149,7 +181,9 @@ def drills() -> tuple[CodingDrill, ...]:
             title="What a decode step reads of its cache",
             minutes=5,
             prompt=_asked("kv-sliding-window", "read_bytes"),
-            rubric=_rubric("kv-sliding-window", "said from what length on the few full layers cost more than all the others"),
+            rubric=_rubric(
+                "kv-sliding-window", "said from what length on the few full layers cost more than all the others"
+            ),
             solution=CACHE_SOLUTION,
         ),
     )
@@ -159,8 +193,15 @@ def pages(*, answers: bool) -> tuple[Page, ...]:
     """The questions on one page; with answers, marks and solutions on the next ones."""
     asked = drills()
     minutes = units.counted(sum(one.minutes for one in asked), "minute")
-    intro = f"{minutes} in all, on paper or in an empty editor, speaking as you go. Ten points each; `threeloops sheet coding --answers` says what for."
-    questions = Table(title="", head=("minutes", "write", "asked"), rows=tuple((f"{one.minutes}", one.title, one.prompt) for one in asked))
+    intro = (
+        f"{minutes} in all, on paper or in an empty editor, speaking as you go. Ten points each; `threeloops sheet"
+        " coding --answers` says what for."
+    )
+    questions = Table(
+        title="",
+        head=("minutes", "write", "asked"),
+        rows=tuple((f"{one.minutes}", one.title, one.prompt) for one in asked),
+    )
     sheets = [Page(title="Four things to write", intro=intro, tables=(questions,))]
     if answers:
         sheets += [_marked(one) for one in asked]

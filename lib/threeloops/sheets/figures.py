@@ -1,34 +1,25 @@
-"""Every figure of the interview sheet, by name: its words ask for {kv_token}, and what stands there was computed when the sheet was made."""
+"""Every figure of the interview sheet, by name: its words ask for {kv_token}, and what stands there was computed when
+the sheet was made.
+"""
 
 import dataclasses
 import functools
 
-from threeloops import (
-    attention_io,
-    collectives,
-    fusion,
-    in_flight,
-    kv_allocators,
-    kv_cache,
-    latency_budget,
-    launches,
-    memory,
-    model_catalogue,
-    model_flops,
-    number_formats,
-    roofline,
-    scaling,
-    speculative,
-    traffic,
-    units,
-)
-from threeloops.activations import per_layer
-from threeloops.block_formats import BlockFormat
+from threeloops import units
+from threeloops.driving import latency_budget
 from threeloops.dtypes import bytes_per_element
-from threeloops.hardware import part
-from threeloops.memory import ParameterBuckets
-from threeloops.models import Attention
-from threeloops.parameters import model_parameters
+from threeloops.facts.hardware import part
+from threeloops.inner_loop import attention_io, fusion, launches, number_formats, scaling
+from threeloops.inner_loop.block_formats import BlockFormat
+from threeloops.models import catalogue, model_flops
+from threeloops.models.architecture import Attention
+from threeloops.models.parameter_buckets import ParameterBuckets
+from threeloops.models.parameters import model_parameters
+from threeloops.operations import roofline
+from threeloops.product_loop import kv_allocators, kv_cache, speculative
+from threeloops.training_loop.memory import in_flight, rank_states
+from threeloops.training_loop.memory.activations import per_layer
+from threeloops.training_loop.network import collectives, traffic
 
 H100, A100 = "h100-sxm5", "a100-sxm4-80gb"
 OLD, NEW = "llama-2-7b", "llama-3-8b"  # without and with grouped-query attention
@@ -82,7 +73,12 @@ def _machines() -> dict[str, str]:
     peak, bandwidth = h100.peak_flops_per_s("bf16"), h100["memory_bytes_per_s"]
     seconds = {
         key: collectives.collective_time(
-            op="all-reduce", algorithm="ring", size_bytes=GRADIENT_BYTES, ranks=GPUS, alpha_s=0.0, bytes_per_s_one_way=part(key)["bytes_per_s_one_way"]
+            op="all_reduce",
+            algorithm="ring",
+            size_bytes=GRADIENT_BYTES,
+            ranks=GPUS,
+            alpha_s=0.0,
+            bytes_per_s_one_way=part(key)["bytes_per_s_one_way"],
         )
         for key in ("nvlink-3", "nvlink-4", "infiniband-ndr")
     }
@@ -107,23 +103,32 @@ def _machines() -> dict[str, str]:
         "ring_network": units.fmt_seconds(seconds["infiniband-ndr"].bandwidth_s),
         "network_slower": _times(seconds["infiniband-ndr"].bandwidth_s / seconds["nvlink-4"].bandwidth_s),
         "launching_s": units.fmt_seconds(KERNELS * LAUNCH_S),
-        "hidden_bytes": _bytes(launches.break_even_bytes(issue_s=LAUNCH_S, bytes_per_s=bandwidth), 10),
-        "metres": f"{latency_budget.distance_m(speed_m_per_s=SPEED_KM_H * units.km / units.hour, seconds=FRAME_S):.2g} m",
+        "hidden_bytes": _bytes(launches.break_even_bytes(issue_s=LAUNCH_S, memory_bytes_per_s=bandwidth), 10),
+        "metres": (
+            f"{latency_budget.distance_m(speed_m_per_s=SPEED_KM_H * units.km / units.hour, seconds=FRAME_S):.2g} m"
+        ),
     }
 
 
 def _memory() -> dict[str, str]:
-    count = model_parameters(model_catalogue.model(OLD)).total
-    buckets = ParameterBuckets(split_matrices=count)
+    count = model_parameters(catalogue.model(OLD)).total
+    buckets = ParameterBuckets.plain(count)
     states = {
-        (recipe, stage): memory.model_states(parameters=buckets, recipe=recipe, zero_stage=stage, dp=GPUS, tp=1, pp=1).total_bytes
+        (recipe, stage): (
+            rank_states.model_states(
+                parameters=buckets, recipe=recipe, zero_stage=stage, dp=GPUS, tp=1, pp=1
+            ).total_bytes
+        )
         for recipe, stage in (("zero-paper", 0), ("zero-paper", 3), ("fp32", 0))
     }
     sent = [
-        traffic.data_parallel_traffic(stage=stage, num_parameters=count, dp=GPUS, bytes_per_gradient=BF16, bytes_per_parameter=BF16).total_bytes
+        traffic.data_parallel_traffic(
+            zero_stage=stage, num_parameters=count, dp=GPUS, bytes_per_gradient=BF16, bytes_per_parameter=BF16
+        ).total_bytes
         for stage in (0, 3)
     ]
-    int4 = BlockFormat(name="INT4", element=number_formats.E2M1, block=GROUP, scale=number_formats.FP16)  # as many bits per element as INT4
+    # as many bits per element as INT4
+    int4 = BlockFormat(name="INT4", element=number_formats.E2M1, block=GROUP, scale=number_formats.FP16)
     return {
         "states": f"{states['zero-paper', 0] / count:g} bytes",
         "states_fp32": f"{states['fp32', 0] / count:g}",
@@ -139,7 +144,7 @@ def _memory() -> dict[str, str]:
 
 
 def _attention() -> dict[str, str]:
-    old = model_catalogue.model(OLD)
+    old = catalogue.model(OLD)
     head = old.groups[0][0].attention.head_dim if isinstance(old.groups[0][0].attention, Attention) else 0
     one = {"batch": 1, "num_heads": 1, "query_tokens": TOKENS}
     return {
@@ -151,21 +156,36 @@ def _attention() -> dict[str, str]:
 
 
 def _training() -> dict[str, str]:
-    model = model_catalogue.model(OLD)
+    model = catalogue.model(OLD)
     layer = model.groups[0][0]
     work = model_flops.training_flops(model, batch=1, sequence=TOKENS, causal="half", recompute="full")
     again = (work.model + work.recomputed) / work.model
     kept = {
-        recompute: per_layer(
-            layer, hidden=model.hidden, sequence=TOKENS, micro_batch=1, element_bytes=2, kernels="fused", dropout=False, recompute=recompute
-        ).total_bytes
+        recompute: (
+            per_layer(
+                layer,
+                hidden=model.hidden,
+                sequence=TOKENS,
+                micro_batch=1,
+                bytes_per_element=2,
+                kernels="fused",
+                dropout=False,
+                recompute=recompute,
+            ).total_bytes
+        )
         for recompute in ("none", "full")
     }
-    chain = [fusion.Step("one", ("in",)), fusion.Step("two", ("one",)), fusion.Step("three", ("two",))]
+    chain = [fusion.Operation("one", ("in",)), fusion.Operation("two", ("one",)), fusion.Operation("three", ("two",))]
     sizes = dict.fromkeys(("in", "one", "two", "three"), 1.0)
     saved = fusion.separate_bytes(chain, sizes=sizes) / fusion.fused_bytes(chain, sizes=sizes, needed=("three",))
     halves = traffic.tensor_parallel_traffic(
-        tokens=TOKENS, hidden=model.hidden, num_layers=1, tp=GPUS, bytes_per_element=BF16, sequence_parallel=False, regather_input=False
+        tokens=TOKENS,
+        hidden=model.hidden,
+        num_layers=1,
+        tp=GPUS,
+        bytes_per_element=BF16,
+        sequence_parallel=False,
+        regather_input=False,
     )
     return {
         "again": _times(again),
@@ -174,20 +194,26 @@ def _training() -> dict[str, str]:
         "kept_full": _bytes(kept["full"], 2),
         "fused": _times(saved),
         "tensor_sent": _bytes(halves.total_bytes, 10),
-        "in_flight": f"{in_flight.micro_batches_in_flight(schedule='1f1b', stage=0, pp=STAGES, micro_batches=MICRO_BATCHES):g}",
-        "six": f"{model_flops.six_n_d(parameters=1, tokens=1):g}",
+        "in_flight": (
+            f"{in_flight.micro_batches_in_flight(schedule='1f1b', stage=0, pp=STAGES, micro_batches=MICRO_BATCHES):g}"
+        ),
+        "six": f"{model_flops.six_n_d(num_parameters=1, tokens=1):g}",
     }
 
 
 def _serving() -> dict[str, str]:
-    old, new = model_catalogue.model(OLD), model_catalogue.model(NEW)
+    old, new = catalogue.model(OLD), catalogue.model(NEW)
     attention = new.groups[0][0].attention
     assert isinstance(attention, Attention)
     every = dataclasses.replace(attention, num_kv_heads=attention.num_heads)
     token = {key: kv_cache.bytes_per_token(model, bytes_per_element=BF16) for key, model in ((OLD, old), (NEW, new))}
-    shared = kv_cache.layer_bytes_per_token(every, bytes_per_element=BF16) / kv_cache.layer_bytes_per_token(attention, bytes_per_element=BF16)
+    shared = kv_cache.layer_bytes_per_token(every, bytes_per_element=BF16) / kv_cache.layer_bytes_per_token(
+        attention, bytes_per_element=BF16
+    )
     paged = kv_allocators.by_name("vllm-paged", block_tokens=BLOCK)
-    spare = kv_cache.reserved_bytes(new, tokens=TOKENS + 1, bytes_per_element=BF16, allocator=paged) - (TOKENS + 1) * token[NEW]
+    spare = (
+        kv_cache.held_bytes(new, tokens=TOKENS + 1, bytes_per_element=BF16, allocator=paged) - (TOKENS + 1) * token[NEW]
+    )
     return {
         "kv_token": _bytes(token[OLD], 2),
         "kv_context": _bytes(kv_cache.request_bytes(old, tokens=TOKENS, bytes_per_element=BF16), 10),

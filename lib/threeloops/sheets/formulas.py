@@ -1,30 +1,21 @@
-"""The page of formulas of each loop: what the library computes with, and drills worked once with the numbers of one draw."""
+"""The page of formulas of each loop: what the library computes with, and drills worked once with the numbers of one
+draw.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-from threeloops import (
-    attention_io,
-    block_formats,
-    collectives,
-    gemm_tiles,
-    kv_cache,
-    latency_budget,
-    latency_hiding,
-    launches,
-    memory,
-    model_flops,
-    queueing,
-    roofline,
-    scaling,
-    serving,
-    speculative,
-    traffic,
-)
-from threeloops.drills.bank import DRILLS
-from threeloops.drills.drill import seeded
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.drill import seeded
+from threeloops.driving import latency_budget
+from threeloops.inner_loop import attention_io, block_formats, gemm_tiles, latency_hiding, launches, scaling
+from threeloops.models import model_flops, utilisation
+from threeloops.operations import roofline
+from threeloops.product_loop import kv_cache, queueing, serving, speculative
 from threeloops.sheets.layout import Page, Table
 from threeloops.sheets.stated import stated
+from threeloops.training_loop.memory import rank_states
+from threeloops.training_loop.network import collectives, traffic
 
 Formula = Callable[..., Any]
 FORMULAS: dict[str, tuple[Formula, ...]] = {
@@ -33,7 +24,7 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
         roofline.attainable_flops_per_s,
         roofline.time,
         gemm_tiles.tile_intensity,
-        gemm_tiles.quantisation,
+        gemm_tiles.tile_quantisation,
         latency_hiding.bytes_in_flight,
         attention_io.score_matrix_bytes,
         attention_io.row_statistics_bytes,
@@ -45,8 +36,8 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
     "training": (
         model_flops.six_n_d,
         model_flops.training_flops,
-        model_flops.utilization,
-        memory.model_states,
+        utilisation.utilisation,
+        rank_states.model_states,
         collectives.bus_factor,
         collectives.hierarchical_all_reduce,
         traffic.tensor_parallel_traffic,
@@ -55,12 +46,12 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
     ),
     "product": (
         kv_cache.layer_bytes_per_token,
-        serving.largest_batch,
+        serving.largest_batch_within_itl,
         serving.prefill_s,
         serving.decode_step_s,
         serving.request_s,
         serving.tpot_s,
-        serving.in_flight,
+        queueing.littles_law,
         serving.replicas,
         serving.dollars_per_million_tokens,
         serving.prefilled_tokens,
@@ -87,7 +78,10 @@ WORKED = {
     "product": ("kv-bytes-per-token", "kv-paged-blocks", "kv-scales", "kv-largest-batch"),
     "driving": ("latency-stopping-distance", "latency-camera-bandwidth", "latency-oldest-picture", "latency-any-late"),
 }
-INTRO = "Say each aloud with its assumption: the assumption is what an interviewer asks about next. Base units inside: bytes, seconds, FLOP, metres."
+INTRO = (
+    "Say each aloud with its assumption: the assumption is what an interviewer asks about next. Base units inside:"
+    " bytes, seconds, FLOP, metres."
+)
 
 
 def page(loop: str) -> Page:
@@ -97,7 +91,10 @@ def page(loop: str) -> Page:
     table = Table(
         title="",
         head=("what", "formula", "assumes", "source"),
-        rows=tuple((one.says, one.formula, one.assumes or "–", f"[{sources.index(one.source) + 1}]" if one.source else "–") for one in found),
+        rows=tuple(
+            (one.says, one.formula, one.assumes or "–", f"[{sources.index(one.source) + 1}]" if one.source else "–")
+            for one in found
+        ),
     )
     return Page(
         title=f"Formulas of the {loop} loop" if loop != "driving" else "Formulas of driving",

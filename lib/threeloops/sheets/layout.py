@@ -1,6 +1,12 @@
 """A page of tables: the same content as plain lines for a terminal and as HTML to print.
 
->>> print(as_text(Page(title="Bytes", intro="Two.", tables=(Table(title="", head=("format", "bytes"), rows=(("bf16", "2"),)),))))
+>>> print(
+...     as_text(
+...         Page(
+...             title="Bytes", intro="Two.", tables=(Table(title="", head=("format", "bytes"), rows=(("bf16", "2"),)),)
+...         )
+...     )
+... )
 Bytes
 =====
 Two.
@@ -24,7 +30,7 @@ h1 { font-size: 13pt; margin: 0 0 2pt } h2 { font-size: 9.5pt; margin: 5pt 0 1pt
 table { border-collapse: collapse; width: 100% } th, td { text-align: left; vertical-align: top; padding: .6pt 6pt .6pt 0; border-top: .4pt solid #888 }
 thead th { border-top: 0 } section > .sources { font-size: 6.4pt; margin-top: 4pt } pre { font: 8pt/1.25 monospace; margin: 2pt 0; white-space: pre-wrap }
 @media screen { body { padding: 1em } }
-""".strip()
+""".strip()  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,11 @@ def as_text(page: Page) -> str:
     parts = ["\n".join([page.title, "=" * len(page.title), *_filled(page.intro)])]
     parts += ["\n".join(_text_table(table)) for table in page.tables]
     parts += [page.listing.rstrip()] if page.listing else []
-    parts += ["\n".join(["Sources", *(line for source in page.sources for line in _filled(source, hang="  "))])] if page.sources else []
+    parts += (
+        ["\n".join(["Sources", *(line for source in page.sources for line in _filled(source, hang="  "))])]
+        if page.sources
+        else []
+    )
     return "\n\n".join(parts)
 
 
@@ -67,7 +77,11 @@ def as_html(title: str, pages: Sequence[Page]) -> str:
 
 
 def _filled(text: str, *, hang: str = "") -> list[str]:
-    return [line for paragraph in text.splitlines() for line in textwrap.wrap(paragraph, WIDTH, subsequent_indent=hang) or [""]]
+    return [
+        line
+        for paragraph in text.splitlines()
+        for line in textwrap.wrap(paragraph, WIDTH, subsequent_indent=hang) or [""]
+    ]
 
 
 def _text_table(table: Table) -> list[str]:
@@ -80,7 +94,9 @@ def _text_table(table: Table) -> list[str]:
     for row in rows:
         cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
         for deep in range(max(map(len, cells))):
-            placed = [(cell[deep] if deep < len(cell) else "").ljust(width) for cell, width in zip(cells, widths, strict=True)]
+            placed = [
+                (cell[deep] if deep < len(cell) else "").ljust(width) for cell, width in zip(cells, widths, strict=True)
+            ]
             lines.append("  ".join(placed).rstrip())
     return lines + (_filled(table.note) if table.note else [])
 
@@ -90,7 +106,11 @@ def _html_page(page: Page) -> str:
     rows += [f"<p>{html.escape(paragraph)}</p>" for paragraph in page.intro.splitlines() if paragraph]
     for table in page.tables:
         rows += [f"<h2>{html.escape(table.title)}</h2>"] if table.title else []
-        rows += ["<table><thead>" + _cells(table.head, "th") + "</thead><tbody>", *(_cells(row, "td") for row in table.rows), "</tbody></table>"]
+        rows += [
+            "<table><thead>" + _cells(table.head, "th") + "</thead><tbody>",
+            *(_cells(row, "td") for row in table.rows),
+            "</tbody></table>",
+        ]
         rows += [f"<p>{html.escape(table.note)}</p>"] if table.note else []
     rows += [f"<pre>{html.escape(page.listing)}</pre>"] if page.listing else []
     rows += [f'<p class="sources">Sources: {html.escape(" · ".join(page.sources))}</p>'] if page.sources else []

@@ -2,15 +2,35 @@
 
 from collections.abc import Sequence
 
-from threeloops import collectives, hardware, latency_hiding, roofline, units
-from threeloops.hardware import Part
+from threeloops import units
+from threeloops.facts import hardware
+from threeloops.facts.hardware import Part
+from threeloops.inner_loop import latency_hiding
+from threeloops.operations import roofline
 from threeloops.sheets.layout import Table
+from threeloops.training_loop.network import collectives
 
 ACCELERATORS = ("a100-sxm4-80gb", "h100-sxm5", "h200-sxm", "b200-hgx", "mi300x", "l4")
 LATENCY_PARTS = ("a100-sxm4-80gb", "h100-sxm5")
-LINKS = ("nvlink-3", "nvlink-4", "nvlink-5", "pcie-4-x16", "pcie-5-x16", "infiniband-hdr", "infiniband-ndr", "ethernet-400g")
+LINKS = (
+    "nvlink-3",
+    "nvlink-4",
+    "nvlink-5",
+    "pcie-4-x16",
+    "pcie-5-x16",
+    "infiniband-hdr",
+    "infiniband-ndr",
+    "ethernet-400g",
+)
 SYSTEMS_ON_CHIP = ("drive-orin", "drive-thor", "jetson-agx-orin-64gb", "jetson-thor")
-ACCELERATOR_FACTS = ("peaks.bf16", "memory_bytes_per_s", "usable_bytes", "l2_bytes", "sms", "shared_memory_bytes_per_sm")
+ACCELERATOR_FACTS = (
+    "peaks.bf16",
+    "memory_bytes_per_s",
+    "usable_bytes",
+    "l2_bytes",
+    "sms",
+    "shared_memory_bytes_per_sm",
+)
 LATENCIES = ("l1_latency_cycles", "l2_latency_cycles", "memory_latency_cycles", "boost_clock_hz")
 RING_RANKS = 8
 NOTHING = "–"  # not in the catalogue: nobody printed it
@@ -18,7 +38,12 @@ NOTHING = "–"  # not in the catalogue: nobody printed it
 
 def sources(keys: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """The pages that these facts of these parts were read on, each once."""
-    rows = [fact for key in keys for name, (fact, _) in hardware.part(key).all_facts().items() if name in names or (".peaks." in name and "engines" in names)]
+    rows = [
+        fact
+        for key in keys
+        for name, (fact, _) in hardware.part(key).all_facts().items()
+        if name in names or (".peaks." in name and "engines" in names)
+    ]
     return tuple(dict.fromkeys(f"{fact.title} ({fact.checked.isoformat()})" for fact in rows))
 
 
@@ -35,7 +60,13 @@ def accelerators() -> Table:
         part = hardware.part(key)
         peak, memory = part.peak_flops_per_s("bf16"), part["memory_bytes_per_s"]
         ridge = roofline.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=memory)
-        row = [part.name, units.fmt_si(peak, "FLOP/s"), units.fmt_si(memory, "B/s"), units.fmt(ridge, "FLOP/B"), units.fmt_bytes(part.capacity_bytes(), base=2)]
+        row = [
+            part.name,
+            units.fmt_si(peak, "FLOP/s"),
+            units.fmt_si(memory, "B/s"),
+            units.fmt(ridge, "FLOP/B"),
+            units.fmt_bytes(part.capacity_bytes(), base=2),
+        ]
         row += [_shown(part, "l2_bytes", "B", binary=True), f"{part['sms']:.0f}" if "sms" in part.facts else NOTHING]
         rows.append((*row, _shown(part, "shared_memory_bytes_per_sm", "B", binary=True)))
     head = ("accelerator", "bf16, dense", "memory", "ridge point", "capacity", "L2", "SMs", "shared memory per SM")
@@ -52,9 +83,15 @@ def latencies() -> Table:
     rows = []
     for key in LATENCY_PARTS:
         part = hardware.part(key)
-        wait = {name: latency_hiding.latency_s(cycles=part[f"{name}_latency_cycles"], clock_hz=part["boost_clock_hz"]) for name in ("l1", "l2", "memory")}
-        flight = latency_hiding.bytes_in_flight(bytes_per_s=part["memory_bytes_per_s"], latency_s=wait["memory"])
-        told = [f"{part[f'{name}_latency_cycles']:.0f} cycles, {units.fmt_seconds(seconds)}" for name, seconds in wait.items()]
+        wait = {
+            name: latency_hiding.latency_s(cycles=part[f"{name}_latency_cycles"], clock_hz=part["boost_clock_hz"])
+            for name in ("l1", "l2", "memory")
+        }
+        flight = latency_hiding.bytes_in_flight(memory_bytes_per_s=part["memory_bytes_per_s"], latency_s=wait["memory"])
+        told = [
+            f"{part[f'{name}_latency_cycles']:.0f} cycles, {units.fmt_seconds(seconds)}"
+            for name, seconds in wait.items()
+        ]
         rows.append((part.name, *told, units.fmt_bytes(flight, base=2), units.fmt_bytes(flight / part["sms"], base=2)))
     head = ("a load from", "shared memory or L1", "L2", "memory", "in flight to hide it", "per SM")
     return Table(title="Waiting", head=head, rows=tuple(rows))
@@ -67,10 +104,25 @@ def links(size_bytes: float) -> Table:
         part = hardware.part(key)
         rate = part["bytes_per_s_one_way"]
         advertised = _shown(part, "advertised_bytes_per_s", "B/s")
-        ring = collectives.collective_time(op="all-reduce", algorithm="ring", size_bytes=size_bytes, ranks=RING_RANKS, alpha_s=0.0, bytes_per_s_one_way=rate)
+        ring = collectives.collective_time(
+            op="all_reduce",
+            algorithm="ring",
+            size_bytes=size_bytes,
+            ranks=RING_RANKS,
+            alpha_s=0.0,
+            bytes_per_s_one_way=rate,
+        )
         rows.append((part.name, units.fmt_si(rate, "B/s"), advertised, units.fmt_seconds(ring.bandwidth_s)))
-    head = ("link", "one way", "as advertised", f"ring all-reduce of {units.fmt_bytes(size_bytes, base=10)}, {RING_RANKS} GPUs")
-    note = "NVLink and PCIe are advertised with both directions added, networks with one. The time leaves out latency and what the ring waits for."
+    head = (
+        "link",
+        "one way",
+        "as advertised",
+        f"ring all-reduce of {units.fmt_bytes(size_bytes, base=10)}, {RING_RANKS} GPUs",
+    )
+    note = (
+        "NVLink and PCIe are advertised with both directions added, networks with one. The time leaves out latency and"
+        " what the ring waits for."
+    )
     return Table(title="Links", head=head, rows=tuple(rows), note=note)
 
 
@@ -81,6 +133,13 @@ def systems_on_chip() -> Table:
         part = hardware.part(key)
         for engine, modes in part.engines.items():
             for mode, rates in modes.items():
-                peaks = ", ".join(f"{dtype} {units.fmt_si(fact.value, 'OP/s' if dtype.startswith('int') else 'FLOP/s')}" for dtype, fact in rates.peaks.items())
+                peaks = ", ".join(
+                    f"{dtype} {units.fmt_si(fact.value, 'OP/s' if dtype.startswith('int') else 'FLOP/s')}"
+                    for dtype, fact in rates.peaks.items()
+                )
                 rows.append((part.name, engine, mode, peaks, units.fmt_si(part["memory_bytes_per_s"], "B/s")))
-    return Table(title="Systems on a chip, dense rates", head=("part", "engine", "power mode", "peak", "memory, shared by all engines"), rows=tuple(rows))
+    return Table(
+        title="Systems on a chip, dense rates",
+        head=("part", "engine", "power mode", "peak", "memory, shared by all engines"),
+        rows=tuple(rows),
+    )

@@ -1,6 +1,6 @@
 """What a function says about itself: its formula, what it assumes and where it comes from, read out of its docstring.
 
->>> from threeloops import roofline
+>>> from threeloops.operations import roofline
 >>> stated(roofline.ridge_point).formula
 'peak_flops_per_s / memory_bytes_per_s'
 """
@@ -28,7 +28,9 @@ class Stated:
 
 def fields(text: str | None) -> dict[str, str]:
     """Field -> content of a docstring, each on one line."""
-    return {name: re.sub(r"\s+", " ", content).strip() for name, content in _FIELD.findall(inspect.cleandoc(text or ""))}
+    return {
+        name: re.sub(r"\s+", " ", content).strip() for name, content in _FIELD.findall(inspect.cleandoc(text or ""))
+    }
 
 
 def stated(function: Callable[..., Any]) -> Stated:

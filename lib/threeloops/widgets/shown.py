@@ -1,4 +1,6 @@
-"""How an explorer puts its view on the page: live where a kernel runs, as a picture where none does, in words in a terminal."""
+"""How an explorer puts its view on the page: live where a kernel runs, as a picture where none does, in words in a
+terminal.
+"""
 
 from typing import Any, Protocol
 
@@ -37,7 +39,11 @@ class Shown:
         self.summary.text = view.summary
         self.table.value = view.table
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
         picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {
+            "image/png": about
+        }

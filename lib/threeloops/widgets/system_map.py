@@ -1,4 +1,5 @@
-"""System map: choose a stage, from data to vehicle, and a number of GPUs; read what can be done there, and what the GPUs make of a training step.
+"""System map: choose a stage, from data to vehicle, and a number of GPUs; read what can be done there, and what the
+GPUs make of a training step.
 
 In a notebook:
 
@@ -40,7 +41,11 @@ class Explorer:
         options = [(f"{number:,}", number) for number in sorted({*GPUS, state.gpus})]
         self.map = Stages(chosen=state.stage)
         self.gpus = ipywidgets.SelectionSlider(
-            description="GPUs", options=options, value=state.gpus, layout={"width": "420px"}, style={"description_width": "60px"}
+            description="GPUs",
+            options=options,
+            value=state.gpus,
+            layout={"width": "420px"},
+            style={"description_width": "60px"},
         )
         self.summary = LiveText(layout={"min_height": SUMMARY_HEIGHT, "max_width": "640px"})
         self.table = ipywidgets.HTML()
@@ -56,14 +61,20 @@ class Explorer:
 
     def _show(self) -> None:
         self.view = view(self.state)
-        self.map.stages = [{"key": key, "name": stage.name, "note": self.view.notes[key]} for key, stage in STAGES.items()]
+        self.map.stages = [
+            {"key": key, "name": stage.name, "note": self.view.notes[key]} for key, stage in STAGES.items()
+        ]
         self.summary.text = self.view.summary
         self.table.value = self.view.table
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
         picture, about = self.view.figure.picture()
-        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {"image/png": about}
+        return {**self.box._repr_mimebundle_(), "image/png": picture, "text/plain": self.view.text}, {
+            "image/png": about
+        }
 
 
 def explorer(state: State = START) -> Explorer:

@@ -1,4 +1,5 @@
-"""The stages of a machine-learning system, from data to vehicle: which loop each belongs to, what can be done there, and where the book teaches it.
+"""The stages of a machine-learning system, from data to vehicle: which loop each belongs to, what can be done there,
+and where the book teaches it.
 
 >>> list(STAGES)
 ['data', 'loader', 'training', 'checkpoint', 'compression', 'serving', 'vehicle']
@@ -21,7 +22,8 @@ class Stage:
     def sentence(self) -> str:
         """All of it in words."""
         return (
-            f"{self.name.capitalize()} ({self.loop}): {self.does}. To be done here: {', '.join(self.levers[:-1])}, {self.levers[-1]}. Taught in: {self.taught}."
+            f"{self.name.capitalize()} ({self.loop}): {self.does}. To be done here: {', '.join(self.levers[:-1])},"
+            f" {self.levers[-1]}. Taught in: {self.taught}."
         )
 
 
@@ -30,7 +32,11 @@ STAGES = {
         name="data",
         loop="before the loops",
         does="drives are recorded, chosen, labelled and stored",
-        levers=("keep fewer and better samples", "store them in the size that training reads", "write few large files in place of many small ones"),
+        levers=(
+            "keep fewer and better samples",
+            "store them in the size that training reads",
+            "write few large files in place of many small ones",
+        ),
         taught="the driving case study",
     ),
     "loader": Stage(
@@ -44,14 +50,24 @@ STAGES = {
         name="training",
         loop="training loop",
         does="GPUs compute gradients and agree on them",
-        levers=("narrower numbers", "fused kernels", "compiled graphs", "an all-reduce that overlaps", "sharding in place of copies"),
+        levers=(
+            "narrower numbers",
+            "fused kernels",
+            "compiled graphs",
+            "an all-reduce that overlaps",
+            "sharding in place of copies",
+        ),
         taught="all parts on the inner loop, then The training loop",
     ),
     "checkpoint": Stage(
         name="checkpoint",
         loop="training loop",
         does="weights and optimiser states are written, so that a crash costs minutes and not the run",
-        levers=("write from each rank its own shard", "copy first and write in the background", "choose the interval from the failure rate"),
+        levers=(
+            "write from each rank its own shard",
+            "copy first and write in the background",
+            "choose the interval from the failure rate",
+        ),
         taught="The training loop",
     ),
     "compression": Stage(
@@ -65,14 +81,24 @@ STAGES = {
         name="serving",
         loop="product loop",
         does="requests wait, share batches and are answered",
-        levers=("batch continuously", "page the KV cache", "split prefill from decode", "guess several tokens and verify them at once"),
+        levers=(
+            "batch continuously",
+            "page the KV cache",
+            "split prefill from decode",
+            "guess several tokens and verify them at once",
+        ),
         taught="The product loop",
     ),
     "vehicle": Stage(
         name="vehicle",
         loop="product loop",
         does="one small chip answers every camera frame before the next one comes",
-        levers=("plan for the worst case, not for the mean", "overlap the stages", "leave headroom for heat", "run less often what changes slowly"),
+        levers=(
+            "plan for the worst case, not for the mean",
+            "overlap the stages",
+            "leave headroom for heat",
+            "run less often what changes slowly",
+        ),
         taught="the driving case study",
     ),
 }

@@ -1,4 +1,5 @@
-"""System view: what the map of the whole system shows for a state, as figure, sentences and table. No widget in here: it is tested without a browser.
+"""System view: what the map of the whole system shows for a state, as figure, sentences and table. No widget in here:
+it is tested without a browser.
 
 >>> shown = view(State(stage="training", gpus=64))
 >>> print(shown.figure.title)
@@ -9,10 +10,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 
-from threeloops import checks, collectives, hardware
+from threeloops import checks
+from threeloops.facts import hardware
 from threeloops.figures.boxes import Arrow, Box, boxes
 from threeloops.figures.figure import Figure
-from threeloops.scaling import Step, efficiency
+from threeloops.inner_loop.scaling import JobStep, efficiency
+from threeloops.training_loop.network import collectives
 from threeloops.units import fmt_percent, fmt_seconds
 from threeloops.widgets.system_stages import STAGES, Stage
 
@@ -48,11 +51,12 @@ def rates() -> tuple[float, float]:
     return hardware.part("nvlink-4")["bytes_per_s_one_way"], hardware.part("infiniband-ndr")["bytes_per_s_one_way"]
 
 
-def step(gpus: int) -> Step:
+def step(gpus: int) -> JobStep:
     """One training step of the job.
 
-    Assumes:  a fixed batch, split evenly; an all-reduce of the gradients after the backward pass, inside the node and then between nodes, without
-              latency and without overlap; a loader that works ahead, and whose rate does not depend on the number of GPUs
+    Assumes:  a fixed batch, split evenly; an all-reduce of the gradients after the backward pass, inside the node and
+              then between nodes, without latency and without overlap; a loader that works ahead, and whose rate does
+              not depend on the number of GPUs
     """
     inside, between = rates()
     told = collectives.hierarchical_all_reduce(
@@ -65,7 +69,10 @@ def step(gpus: int) -> Step:
         inter_bytes_per_s_one_way_per_rank=between,
         inter_algorithm="ring",
     )
-    return Step(loader_s=LOADER_S, device_s={"forward and backward": BATCH_S / gpus, "all-reduce": told.total_s, "optimiser": OPTIMISER_S})
+    return JobStep(
+        loader_s=LOADER_S,
+        device_s={"forward and backward": BATCH_S / gpus, "all-reduce": told.total_s, "optimiser": OPTIMISER_S},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +106,9 @@ class View:
     @property
     def text(self) -> str:
         """All of it as plain text."""
-        return "\n".join([f"{self.figure.title}.", self.about, self.numbers, *(", ".join(row.cells) for row in self.rows)])
+        return "\n".join(
+            [f"{self.figure.title}.", self.about, self.numbers, *(", ".join(row.cells) for row in self.rows)]
+        )
 
     @property
     def table(self) -> str:
@@ -163,9 +172,19 @@ def _picture(state: State, notes: dict[str, str], title: str, numbers: str) -> F
         arrows=arrows,
         title=title,
         caption=f"From data to vehicle; the chosen stage is dark. {chosen.sentence}",
-        alt=f"Stages in a row: {', '.join(f'{stage.name} ({notes[key]})' for key, stage in STAGES.items())}. Chosen: {chosen.name}. {numbers}",
+        alt=(
+            f"Stages in a row: {', '.join(f'{stage.name} ({notes[key]})' for key, stage in STAGES.items())}. Chosen:"
+            f" {chosen.name}. {numbers}"
+        ),
     )
 
 
 def _box(stage: Stage, note: str, x: float, y: float, *, chosen: bool) -> Box:
-    return Box(x=x, y=y, width=WIDTH, height=HEIGHT, kind="compute" if chosen else "frame", text=f"{'● ' if chosen else ''}{stage.name}\n{note}")
+    return Box(
+        x=x,
+        y=y,
+        width=WIDTH,
+        height=HEIGHT,
+        kind="compute" if chosen else "frame",
+        text=f"{'● ' if chosen else ''}{stage.name}\n{note}",
+    )

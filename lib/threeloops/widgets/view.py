@@ -33,7 +33,9 @@ class View:
 
 def html_table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
     """A plain HTML table; the first cell of a row is its heading."""
-    head = "".join(f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in columns)
+    head = "".join(
+        f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in columns
+    )
     body = "".join(
         f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'
         + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row[1:])

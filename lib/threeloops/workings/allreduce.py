@@ -1,9 +1,9 @@
 """`threeloops allreduce`: what a collective costs."""
 
 from threeloops import units
-from threeloops.collective_algorithms import is_pipelined
-from threeloops.collective_limits import lower_bound, optimal_chunks
-from threeloops.collectives import SIZE_MEANS, bus_factor, collective_time
+from threeloops.training_loop.network.collective_algorithms import is_pipelined
+from threeloops.training_loop.network.collective_limits import lower_bound, optimal_chunks
+from threeloops.training_loop.network.collectives import SIZE_MEANS, bus_factor, collective_time
 from threeloops.units import fmt
 from threeloops.workings.working import Line, Working, plain
 
@@ -14,7 +14,9 @@ SOURCES = (
 )
 
 
-def working(*, op: str, algorithm: str, size_bytes: float, ranks: int, alpha_s: float, bytes_per_s_one_way: float, link: str) -> Working:
+def working(
+    *, op: str, algorithm: str, size_bytes: float, ranks: int, alpha_s: float, bytes_per_s_one_way: float, link: str
+) -> Working:
     """One collective by one algorithm, with both of NCCL's bandwidths and the bound that nothing gets below."""
     network = {"size_bytes": size_bytes, "ranks": ranks, "alpha_s": alpha_s, "bytes_per_s_one_way": bytes_per_s_one_way}
     chunks = None
@@ -25,7 +27,13 @@ def working(*, op: str, algorithm: str, size_bytes: float, ranks: int, alpha_s: 
     factor = bus_factor(op=op, ranks=ranks)
     rate, total, algbw = plain(bytes_per_s_one_way), plain(time.total_s), time.algbw_bytes_per_s
     lines = [
-        Line(name="latency", formula="steps × α", numbers=f"{time.steps} × {plain(alpha_s)}", value=time.latency_s, unit="s"),
+        Line(
+            name="latency",
+            formula="steps × α",
+            numbers=f"{time.steps} × {plain(alpha_s)}",
+            value=time.latency_s,
+            unit="s",
+        ),
         Line(
             name="bandwidth",
             formula="bytes one after the other / B",
@@ -33,15 +41,36 @@ def working(*, op: str, algorithm: str, size_bytes: float, ranks: int, alpha_s: 
             value=time.bandwidth_s,
             unit="s",
         ),
-        Line(name="time", formula="latency + bandwidth", numbers=f"{plain(time.latency_s)} + {plain(time.bandwidth_s)}", value=time.total_s, unit="s"),
+        Line(
+            name="time",
+            formula="latency + bandwidth",
+            numbers=f"{plain(time.latency_s)} + {plain(time.bandwidth_s)}",
+            value=time.total_s,
+            unit="s",
+        ),
     ]
     if time.total_s:
         lines += [
             Line(name="algbw", formula="S / time", numbers=f"{plain(size_bytes)} / {total}", value=algbw, unit="B/s"),
-            Line(name="busbw", formula="algbw × bus factor", numbers=f"{plain(algbw)} × {plain(factor)}", value=time.busbw_bytes_per_s, unit="B/s"),
+            Line(
+                name="busbw",
+                formula="algbw × bus factor",
+                numbers=f"{plain(algbw)} × {plain(factor)}",
+                value=time.busbw_bytes_per_s,
+                unit="B/s",
+            ),
         ]
     bounds = f"max({plain(bound.latency_s)}, {plain(bound.bandwidth_s)})"
-    lines.append(Line(name="lower bound", formula="max of ⌈log2 n⌉ × α and bus factor × S / B", numbers=bounds, value=bound.at_least_s, unit="s"))
+    fewest = "1" if op == "send_recv" else "⌈log2 n⌉"
+    lines.append(
+        Line(
+            name="lower bound",
+            formula=f"max of {fewest} × α and bus factor × S / B",
+            numbers=bounds,
+            value=bound.at_least_s,
+            unit="s",
+        )
+    )
     return Working(
         title=f"{op} among {units.counted(ranks, 'rank')}, {algorithm}",
         inputs={
@@ -52,7 +81,9 @@ def working(*, op: str, algorithm: str, size_bytes: float, ranks: int, alpha_s: 
             "sent": f"{fmt(time.sent_bytes_per_rank, 'B')} by the busiest rank",
         },
         lines=tuple(lines),
-        conclusion=f"{fmt(time.total_s, 's')}; no algorithm takes less than {fmt(bound.at_least_s, 's')} on these links.",
+        conclusion=(
+            f"{fmt(time.total_s, 's')}; no algorithm takes less than {fmt(bound.at_least_s, 's')} on these links."
+        ),
         assumes=(
             "all ranks and links are equal and nothing else uses them",
             "a link carries its full rate in each direction at once",

@@ -1,4 +1,6 @@
-"""The flags of the four calculations, and from flags to a calculation. What a field disagrees about has no default."""
+"""The flags of the four calculations, and from flags to a calculation. What a field disagrees about has no
+default.
+"""
 
 import argparse
 import dataclasses
@@ -6,24 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from threeloops import checks, dtypes, hardware, hf_config, kv_allocators, model_catalogue
-from threeloops.collective_algorithms import algorithms
-from threeloops.forward_step import Step
-from threeloops.hardware import Part
-from threeloops.kv_allocators import Allocator
-from threeloops.models import Model
+from threeloops import checks, dtypes
+from threeloops.facts import hardware
+from threeloops.facts.hardware import Part
+from threeloops.models import catalogue, hf_config
+from threeloops.models.architecture import Model
+from threeloops.models.forward_step import ForwardStep
+from threeloops.product_loop import kv_allocators
+from threeloops.product_loop.kv_allocators import Allocator
+from threeloops.training_loop.network.collective_algorithms import algorithms
+from threeloops.workings.typed import quantity, whole
 from threeloops.workings.working import Working
 
 # Which flag sets which option of an allocator.
 ALLOCATOR_FLAGS = {"block_tokens": "block", "max_tokens": "reserve", "max_batched_tokens": "batched"}
-
-
-def whole(text: str) -> int:
-    """A whole number as people write it: 8192 or 8,192."""
-    try:
-        return int(text.replace(",", ""))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, like 8192") from None
 
 
 def _model(name: str, overlay: str | None) -> Model:
@@ -32,7 +30,7 @@ def _model(name: str, overlay: str | None) -> Model:
         return hf_config.from_hf_config(name)
     if name in hardware.part_keys(overlay=overlay):
         raise ValueError(f"--model {name}: that is a part, not a model; `threeloops sources --keys` lists both")
-    return model_catalogue.model(name, overlay=overlay)
+    return catalogue.model(name, overlay=overlay)
 
 
 def _part(flag: str, name: str, overlay: str | None) -> Part:
@@ -40,35 +38,46 @@ def _part(flag: str, name: str, overlay: str | None) -> Part:
     part = hardware.part(name, overlay=overlay)
     is_link = "bytes_per_s_one_way" in part.facts
     if flag == "link" and not is_link:
-        raise ValueError(f"--link {name}: that is no link; give one like nvlink-4, pcie-5-x16 or infiniband-ndr, or its rate with --bandwidth")
+        raise ValueError(
+            f"--link {name}: that is no link; give one like nvlink-4, pcie-5-x16 or infiniband-ndr, or its rate with"
+            " --bandwidth"
+        )
     if flag == "hardware" and (is_link or not (part.peaks or part.engines)):
         raise ValueError(f"--hardware {name}: that has no arithmetic of its own; give an accelerator like h100-sxm5")
     return part
 
 
-def _quantity(text: str, like: str) -> float:
-    from threeloops.drills.answers import parse  # brings a units library that the other flags need not wait for
-
-    return parse(text, like=like).value
-
-
 def _allocator(given: argparse.Namespace) -> Allocator | None:
     """The allocator that was asked for, with the options that it has."""
-    set_options = {option: getattr(given, flag) for option, flag in ALLOCATOR_FLAGS.items() if getattr(given, flag) is not None}
+    set_options = {
+        option: getattr(given, flag) for option, flag in ALLOCATOR_FLAGS.items() if getattr(given, flag) is not None
+    }
     if not given.allocator:
         if set_options:
-            raise ValueError(f"--{ALLOCATOR_FLAGS[next(iter(set_options))]} belongs to an allocator; name it, for example --allocator vllm-paged")
+            raise ValueError(
+                f"--{ALLOCATOR_FLAGS[next(iter(set_options))]} belongs to an allocator; name it, for example"
+                " --allocator vllm-paged"
+            )
         return None
     checks.one_of(kv_allocators.ALLOCATORS, allocator=given.allocator)
     kind = kv_allocators.ALLOCATORS[given.allocator]
     has = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(kind)}
     for option in set_options:
         if option not in has:
-            fits = [name for name, other in kv_allocators.ALLOCATORS.items() if option in {field.name for field in dataclasses.fields(other)}]
-            raise ValueError(f"--{ALLOCATOR_FLAGS[option]} has no meaning for {given.allocator}; it belongs to {', '.join(fits)}")
+            fits = [
+                name
+                for name, other in kv_allocators.ALLOCATORS.items()
+                if option in {field.name for field in dataclasses.fields(other)}
+            ]
+            raise ValueError(
+                f"--{ALLOCATOR_FLAGS[option]} has no meaning for {given.allocator}; it belongs to {', '.join(fits)}"
+            )
     for option, required in has.items():
         if required and option not in set_options:
-            raise ValueError(f"{given.allocator} needs --{ALLOCATOR_FLAGS[option]} TOKENS, for example --{ALLOCATOR_FLAGS[option]} 8192")
+            raise ValueError(
+                f"{given.allocator} needs --{ALLOCATOR_FLAGS[option]} TOKENS, for example --{ALLOCATOR_FLAGS[option]}"
+                " 8192"
+            )
     return kv_allocators.by_name(given.allocator, **set_options)
 
 
@@ -76,12 +85,25 @@ def _kv(given: argparse.Namespace) -> Working:
     from threeloops.workings import kv
 
     if bool(given.hardware) != bool(given.weights):
-        raise ValueError("--hardware and --weights go together: what fits beside the weights depends on how they are stored, for example --weights bf16")
+        raise ValueError(
+            "--hardware and --weights go together: what fits beside the weights depends on how they are stored, for"
+            " example --weights bf16"
+        )
     beside = None
     if given.hardware:
-        beside = kv.Beside(part=_part("hardware", given.hardware, given.catalog), weights_dtype=given.weights, share=given.share)
+        beside = kv.Beside(
+            part=_part("hardware", given.hardware, given.catalog), weights_dtype=given.weights, share=given.share
+        )
     model = _model(given.model, given.catalog)
-    return kv.working(model, tokens=given.tokens, batch=given.batch, dtype=given.dtype, tp=given.tp, allocator=_allocator(given), beside=beside)
+    return kv.working(
+        model,
+        tokens=given.tokens,
+        batch=given.batch,
+        dtype=given.dtype,
+        tp=given.tp,
+        allocator=_allocator(given),
+        beside=beside,
+    )
 
 
 def _allreduce(given: argparse.Namespace) -> Working:
@@ -94,10 +116,10 @@ def _allreduce(given: argparse.Namespace) -> Working:
     return allreduce.working(
         op=given.op,
         algorithm=given.algorithm or algorithms(given.op)[0],
-        size_bytes=_quantity(given.size, "B"),
+        size_bytes=quantity(given.size, "B"),
         ranks=given.ranks,
-        alpha_s=_quantity(given.alpha, "s"),
-        bytes_per_s_one_way=link["bytes_per_s_one_way"] if link else _quantity(given.bandwidth, "B/s"),
+        alpha_s=quantity(given.alpha, "s"),
+        bytes_per_s_one_way=link["bytes_per_s_one_way"] if link else quantity(given.bandwidth, "B/s"),
         link=link.name if link else "as given",
     )
 
@@ -111,12 +133,12 @@ def _roofline(given: argparse.Namespace) -> Working:
         part=_part("hardware", given.hardware, given.catalog),
         engine=given.engine,
         power_mode=given.power_mode,
-        launch_overhead_s=_quantity(given.launch, "s"),
+        launch_overhead_s=quantity(given.launch, "s") if given.launch is not None else 0.0,
     )
     if given.gemm:
         m, n, k = given.gemm
         return roofline.gemm_working(m=m, n=n, k=k, dtype=given.dtype, machine=machine)
-    step = Step(
+    step = ForwardStep(
         phase=given.phase,
         batch=given.batch,
         sequence=given.tokens,
@@ -131,14 +153,15 @@ def _roofline(given: argparse.Namespace) -> Working:
 
 
 def _memory(given: argparse.Namespace) -> Working:
-    from threeloops.training_fit import Training
+    from threeloops.training_loop.memory.fit import Training
     from threeloops.workings import memory
 
     if given.dtype not in ("bf16", "fp16", "fp32"):
         raise ValueError(f"--dtype {given.dtype}: activations are counted in bf16, fp16 or fp32")
     if given.pp > 1 and given.micro_batches is None:
         raise ValueError(
-            "a pipeline needs --micro-batches, how many run per step: they decide how many wait on the first stage, for example --micro-batches 16"
+            "a pipeline needs --micro-batches, how many run per step: they decide how many wait on the first stage, for"
+            " example --micro-batches 16"
         )
     training = Training(
         model=_model(given.model, given.catalog),
@@ -153,15 +176,18 @@ def _memory(given: argparse.Namespace) -> Working:
         schedule=given.schedule,
         micro_batches=given.micro_batches or 1,
         chunks=given.chunks,
-        element_bytes=int(dtypes.bytes_per_element(given.dtype)),
+        bytes_per_element=int(dtypes.bytes_per_element(given.dtype)),
         kernels=given.kernels,
         dropout=given.dropout,
         recompute=given.recompute,
         gathered_layers=given.gathered if given.zero == 3 else None,
         vocab_multiple=given.vocab_multiple,
+        cross_entropy=given.cross_entropy,
     )
     part = _part("hardware", given.hardware, given.catalog) if given.hardware else None
-    return memory.working(training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share)
+    return memory.working(
+        training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share
+    )
 
 
 def add_calculations(commands: Any) -> None:
@@ -192,7 +218,12 @@ def _kv_flags(kv: argparse.ArgumentParser) -> None:
     kv.add_argument("--batched", type=whole, help="tokens that vllm-admission may prefill in one step")
     kv.add_argument("--hardware", help="how many such requests fit on this accelerator")
     kv.add_argument("--weights", help="how the weights are stored, for --hardware")
-    kv.add_argument("--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1: all that there is)")
+    kv.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        help="share of the memory that may be used, above 0 to 1 (default 1: all that there is)",
+    )
 
 
 def _allreduce_flags(allreduce: argparse.ArgumentParser) -> None:
@@ -201,8 +232,15 @@ def _allreduce_flags(allreduce: argparse.ArgumentParser) -> None:
     allreduce.add_argument("--link", help="catalogue key of the link, like nvlink-4")
     allreduce.add_argument("--bandwidth", help="one-way rate of a link, like 50GB/s")
     allreduce.add_argument("--alpha", required=True, help="latency of one step, like 5us; 0s leaves it out")
-    allreduce.add_argument("--op", default="all-reduce", help="all-reduce (default), reduce-scatter, all-gather, broadcast, all-to-all")
-    allreduce.add_argument("--algorithm", help="ring, halving-doubling, binomial-tree, pipelined-tree, … (default: ring, or pairwise for all-to-all)")
+    allreduce.add_argument(
+        "--op",
+        default="all_reduce",
+        help="all_reduce (default), reduce_scatter, all_gather, broadcast, reduce, all_to_all, send_recv",
+    )
+    allreduce.add_argument(
+        "--algorithm",
+        help="ring, halving-doubling, binomial-tree, pipelined-tree, … (default: ring, or pairwise for all_to_all)",
+    )
 
 
 def _roofline_flags(roofline: argparse.ArgumentParser) -> None:
@@ -210,13 +248,20 @@ def _roofline_flags(roofline: argparse.ArgumentParser) -> None:
     roofline.add_argument("--engine", help="of a system on a chip: gpu, dla")
     roofline.add_argument("--power-mode", help="of a system on a chip: maxn, 30w, …")
     roofline.add_argument("--dtype", required=True, help="number format: bf16, fp8, …")
-    roofline.add_argument("--launch", default="0s", help="time to launch one kernel, like 5us (default 0s)")
+    roofline.add_argument("--launch", help="time to launch one kernel, like 5us (default 0s)")
     roofline.add_argument("--gemm", type=whole, nargs=3, metavar=("M", "N", "K"))
     roofline.add_argument("--model", help="catalogue key, or path of a config.json")
     roofline.add_argument("--phase", choices=("prefill", "decode"), default="decode")
     roofline.add_argument("--batch", type=whole, default=1)
-    roofline.add_argument("--tokens", type=whole, default=1024, help="prompt of a prefill, context of a decode step (default 1024)")
-    roofline.add_argument("--causal", choices=("full", "half", "exact"), default="exact", help="how masked scores are counted (default exact: not at all)")
+    roofline.add_argument(
+        "--tokens", type=whole, default=1024, help="prompt of a prefill, context of a decode step (default 1024)"
+    )
+    roofline.add_argument(
+        "--causal",
+        choices=("full", "half", "exact"),
+        default="exact",
+        help="how masked scores are counted (default exact: not at all)",
+    )
     roofline.add_argument("--unfused", action="store_true", help="attention writes its scores to memory")
 
 
@@ -228,6 +273,9 @@ def _memory_flags(memory: argparse.ArgumentParser) -> None:
     memory.add_argument("--sequence", type=whole, required=True)
     memory.add_argument("--kernels", required=True, help="what is fused: korthikanti, eager, sdpa, fused")
     memory.add_argument("--recompute", required=True, choices=("none", "selective", "full"))
+    memory.add_argument(
+        "--cross-entropy", default="plain", choices=("plain", "in-place", "sliced"), help="plain (default): torch's own"
+    )
     memory.add_argument("--dropout", action="store_true")
     for degree in ("dp", "tp", "pp", "ep"):
         memory.add_argument(f"--{degree}", type=whole, default=1)
@@ -237,7 +285,16 @@ def _memory_flags(memory: argparse.ArgumentParser) -> None:
     memory.add_argument("--micro-batches", type=whole, help="per step and pipeline; required with --pp")
     memory.add_argument("--chunks", type=whole, default=1, help="per stage, for --schedule interleaved")
     memory.add_argument("--dtype", default="bf16", help="of activations (default bf16)")
-    memory.add_argument("--gathered", type=whole, default=2, help="ZeRO 3: layers gathered at once (default 2: one in use, one prefetched)")
-    memory.add_argument("--vocab-multiple", type=whole, help="pad the vocabulary to a multiple of this, as Megatron does to 128 * tp")
+    memory.add_argument(
+        "--gathered",
+        type=whole,
+        default=2,
+        help="ZeRO 3: layers gathered at once (default 2: one in use, one prefetched)",
+    )
+    memory.add_argument(
+        "--vocab-multiple", type=whole, help="pad the vocabulary to a multiple of this, as Megatron does to 128 * tp"
+    )
     memory.add_argument("--hardware", help="does it fit this accelerator, and what would")
-    memory.add_argument("--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)")
+    memory.add_argument(
+        "--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)"
+    )

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-from threeloops import checks, dtypes, kv_cache, units
-from threeloops.hardware import Part
-from threeloops.kv_allocators import Allocator, InformationMinimum
-from threeloops.models import Attention, LatentAttention, Layer, Model
-from threeloops.parameters import model_parameters
+from threeloops import checks, dtypes, units
+from threeloops.facts.hardware import Part
+from threeloops.models.architecture import Attention, LatentAttention, Layer, Model
+from threeloops.models.parameters import model_parameters
+from threeloops.product_loop import kv_cache, kv_capacity
+from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum
 from threeloops.workings.working import Line, Working, plain, share_of_memory
 
 NO_LIMIT = 10**13  # tokens: more than any memory holds
@@ -28,12 +29,18 @@ def _layer_line(layer: Layer, num_layers: int, *, tokens: int, element: float, t
     else:
         readable = tokens if attention.window is None else min(tokens, attention.window)
         kind = "full" if attention.window is None else f"window {attention.window}"
-        heads = kv_cache.kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp) if attention.owns_cache else 0
+        heads = (
+            kv_cache.kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
+            if attention.owns_cache
+            else 0
+        )
         formula = "2 × layers × KV heads × head dim × bytes × tokens"
         numbers = f"2 × {num_layers} × {heads} × {attention.head_dim} × {width} × {readable}"
     per_token = kv_cache.layer_bytes_per_token(attention, bytes_per_element=element, tp=tp)
     name = f"{units.counted(num_layers, 'layer')}, {kind}" + (f", each of {tp} ranks" if tp > 1 else "")
-    return Line(name=name, formula=formula, numbers=numbers, value=num_layers * readable * per_token, unit="B", binary=True)
+    return Line(
+        name=name, formula=formula, numbers=numbers, value=num_layers * readable * per_token, unit="B", binary=True
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +52,48 @@ class Beside:
     share: float  # of the memory, that may be used
 
 
-def working(model: Model, *, tokens: int, batch: int, dtype: str, tp: int, allocator: Allocator | None, beside: Beside | None) -> Working:
-    """The cache of `batch` requests of `tokens` tokens on each of `tp` ranks; with an accelerator, how many such requests fit beside the weights."""
+def working(
+    model: Model, *, tokens: int, batch: int, dtype: str, tp: int, allocator: Allocator | None, beside: Beside | None
+) -> Working:
+    """The cache of `batch` requests of `tokens` tokens on each of `tp` ranks; with an accelerator, how many such
+    requests fit beside the weights.
+    """
     checks.count(tokens=tokens, batch=batch)
     element = dtypes.bytes_per_element(dtype)
     groups = _alike(model)
     lines = [_layer_line(layer, count, tokens=tokens, element=element, tp=tp) for layer, count in groups]
     request = kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=element, tp=tp)
-    first, next_one = (kv_cache.bytes_per_token(model, bytes_per_element=element, tp=tp, past_tokens=past) for past in (0, tokens))
+    first, next_one = (
+        kv_cache.bytes_per_token(model, bytes_per_element=element, tp=tp, past_tokens=past) for past in (0, tokens)
+    )
     if len(lines) > 1:
-        lines.append(_sum("one request", "sum over the layers", " + ".join(plain(line.value) for line in lines), request))
+        lines.append(
+            _sum("one request", "sum over the layers", " + ".join(plain(line.value) for line in lines), request)
+        )
     if batch > 1:
         lines.append(_sum("all requests", "requests × one request", f"{batch} × {plain(request)}", batch * request))
-    growth = f"one more token costs {units.fmt_bytes(next_one, base=2)}" + (f" (the first ones {units.fmt_bytes(first, base=2)})" if first != next_one else "")
-    conclusion = f"{units.counted(batch, 'request')} of {tokens:,} tokens: {units.fmt_bytes(batch * request, base=2)} per GPU; {growth}."
+    growth = f"one more token costs {units.fmt_bytes(next_one, base=2)}" + (
+        f" (the first ones {units.fmt_bytes(first, base=2)})" if first != next_one else ""
+    )
+    conclusion = (
+        f"{units.counted(batch, 'request')} of {tokens:,} tokens: {units.fmt_bytes(batch * request, base=2)} per GPU;"
+        f" {growth}."
+    )
     if allocator:
-        reserved = kv_cache.reserved_bytes(model, tokens=tokens, bytes_per_element=element, allocator=allocator, tp=tp)
-        lines.append(_sum(f"reserved by {allocator.name}", "requests × what it holds for one", f"{batch} × {plain(reserved)}", batch * reserved))
+        reserved = kv_cache.held_bytes(model, tokens=tokens, bytes_per_element=element, allocator=allocator, tp=tp)
+        lines.append(
+            _sum(
+                f"reserved by {allocator.name}",
+                "requests × what it holds for one",
+                f"{batch} × {plain(reserved)}",
+                batch * reserved,
+            )
+        )
     fits: dict[str, float] = {}
     if beside:
-        fit_lines, fits, conclusion = _fit(model, beside, tokens=tokens, element=element, tp=tp, allocator=allocator or InformationMinimum())
+        fit_lines, fits, conclusion = _fit(
+            model, beside, tokens=tokens, element=element, tp=tp, allocator=allocator or InformationMinimum()
+        )
         lines += fit_lines
     if tokens > model.max_context:
         conclusion += f" {model.name} was made for {model.max_context:,} tokens at most."
@@ -84,7 +113,16 @@ def working(model: Model, *, tokens: int, batch: int, dtype: str, tp: int, alloc
             "the newest token is already cached; a windowed layer keeps min(tokens, window)",
             "no sharing between requests",
             "no scales beside the elements, unless the format has its own (nvfp4, mxfp8)",
-            *(("weights in one format, split evenly over the ranks; no activations, workspace or graphs: --share leaves room for them",) if beside else ()),
+            *(
+                (
+                    (
+                        "weights in one format, split evenly over the ranks; no activations, workspace or graphs:"
+                        " --share leaves room for them"
+                    ),
+                )
+                if beside
+                else ()
+            ),
         ),
         sources=SOURCES,
         data={"bytes_per_token": first, **fits},
@@ -101,7 +139,9 @@ def _sum(name: str, formula: str, numbers: str, value: float) -> Line:
     return Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True)
 
 
-def _fit(model: Model, beside: Beside, *, tokens: int, element: float, tp: int, allocator: Allocator) -> tuple[list[Line], dict[str, float], str]:
+def _fit(
+    model: Model, beside: Beside, *, tokens: int, element: float, tp: int, allocator: Allocator
+) -> tuple[list[Line], dict[str, float], str]:
     """How many such requests fit beside the weights: the working, the numbers for a script, the sentence."""
     parameters = model_parameters(model).total
     weight_element = dtypes.bytes_per_element(beside.weights_dtype)
@@ -109,24 +149,44 @@ def _fit(model: Model, beside: Beside, *, tokens: int, element: float, tp: int, 
     weights = parameters * weight_element / tp
     free = capacity * share - weights
     lines = [
-        _sum("weights per GPU", "parameters × bytes / ranks", f"{plain(parameters)} × {weight_element:g} / {tp}", weights),
-        _sum("left for the cache", "capacity × share - weights", f"{plain(capacity)} × {share:g} - {plain(weights)}", free),
+        _sum(
+            "weights per GPU", "parameters × bytes / ranks", f"{plain(parameters)} × {weight_element:g} / {tp}", weights
+        ),
+        _sum(
+            "left for the cache",
+            "capacity × share - weights",
+            f"{plain(capacity)} × {share:g} - {plain(weights)}",
+            free,
+        ),
     ]
     if free <= 0:
         needed, there = units.fmt_bytes(weights, base=2), units.fmt_bytes(capacity * share, base=2)
         return lines, {"fits": 0}, f"The weights alone need {needed} of {there}: raise tp, or store them in fewer bits."
-    most = kv_cache.reserved_bytes(model, tokens=tokens, bytes_per_element=element, allocator=allocator, tp=tp, peak=True)
-    fits = kv_cache.largest_batch(model, tokens=tokens, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp)
+    most = kv_cache.held_bytes(model, tokens=tokens, bytes_per_element=element, allocator=allocator, tp=tp, peak=True)
+    fits = kv_capacity.max_concurrent_requests(
+        model, tokens=tokens, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp
+    )
     unbounded = replace(model, max_context=NO_LIMIT)
-    longest = kv_cache.longest_context(unbounded, batch=1, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp)
-    lines.append(_sum("one request at its largest", f"what {allocator.name} holds at most on the way", plain(most), most))
+    longest = kv_capacity.longest_context(
+        unbounded, batch=1, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp
+    )
+    lines.append(
+        _sum("one request at its largest", f"what {allocator.name} holds at most on the way", plain(most), most)
+    )
     lines.append(
         Line(
-            name="requests that fit", formula="left / one request at its largest, rounded down", numbers=f"{plain(free)} // {plain(most)}", value=fits, unit=""
+            name="requests that fit",
+            formula="left / one request at its largest, rounded down",
+            numbers=f"{plain(free)} // {plain(most)}",
+            value=fits,
+            unit="",
         )
     )
     limit = f", though the model was made for {model.max_context:,}" if longest > model.max_context else ""
-    sentence = f"{fits:,} such requests fit on {beside.part.name} beside the weights; a single one would have memory for {longest:,} tokens{limit}."
+    sentence = (
+        f"{fits:,} such requests fit on {beside.part.name} beside the weights; a single one would have memory for"
+        f" {longest:,} tokens{limit}."
+    )
     return lines, {"fits": fits, "longest_context_by_memory": longest}, sentence
 
 
@@ -142,7 +202,9 @@ def _alike(model: Model) -> list[tuple[Layer, int]]:
 def _describe(layer: Layer, count: int, tp: int) -> str:
     attention = layer.attention
     if isinstance(attention, LatentAttention):
-        return f"{count} with a latent of {attention.kv_rank} + {attention.rope_head_dim}" + (", whole on every rank" if tp > 1 else "")
+        return f"{count} with a latent of {attention.kv_rank} + {attention.rope_head_dim}" + (
+            ", whole on every rank" if tp > 1 else ""
+        )
     window = f", window {attention.window:,}" if attention.window else ""
     heads = f"{count} with {attention.num_kv_heads} KV heads of {attention.head_dim}{window}"
     copies = tp // attention.num_kv_heads

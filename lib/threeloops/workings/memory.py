@@ -1,44 +1,90 @@
 """`threeloops memory`: what training holds on one GPU."""
 
-from threeloops.hardware import Part
-from threeloops.parameter_buckets import layers_on_stage
-from threeloops.training_fit import RankMemory, Training, largest_micro_batch, largest_rank_memory, largest_sequence
-from threeloops.training_recipes import Recipe, recipe_named
+from threeloops.facts.hardware import Part
+from threeloops.models.parameter_buckets import layers_on_stage
+from threeloops.training_loop.memory.fit import (
+    RankMemory,
+    Training,
+    largest_micro_batch,
+    largest_rank_memory,
+    largest_sequence,
+)
+from threeloops.training_loop.memory.recipes import Recipe, recipe_named
 from threeloops.units import fmt_bytes
 from threeloops.workings.working import Line, Working, plain, share_of_memory
 
+MOMENTS = {
+    "forward": "the loss is there, at the end of the forward pass",
+    "loss": "the loss begins the backward pass",
+    "backward": "the backward pass reaches the last layer",
+}
+
 
 def working(training: Training, *, micro_batch: int, sequence: int, part: Part | None, share: float) -> Working:
-    """The fullest stage of a training set-up, part by part; with an accelerator, the largest micro-batch and sequence that fit."""
+    """The fullest stage of a training set-up, part by part; with an accelerator, the largest micro-batch and sequence
+    that fit.
+    """
     memory = largest_rank_memory(training, micro_batch=micro_batch, sequence=sequence)
     recipe = training.recipe if isinstance(training.recipe, Recipe) else recipe_named(training.recipe)
     return Working(
-        title=f"Training memory of {training.model.name}, per GPU" + (f" of stage {memory.stage + 1} of {training.pp}, the fullest" if training.pp > 1 else ""),
+        title=f"Training memory of {training.model.name}, per GPU"
+        + (f" of stage {memory.stage + 1} of {training.pp}, the fullest" if training.pp > 1 else ""),
         inputs={
             "recipe": f"{recipe.name}: {recipe.assumes}",
-            "parallel": f"dp {training.dp}, tp {training.tp}, pp {training.pp}, ep {training.ep}; ZeRO stage {training.zero_stage}",
+            "parallel": (
+                f"dp {training.dp}, tp {training.tp}, pp {training.pp}, ep {training.ep}; ZeRO stage"
+                f" {training.zero_stage}"
+            ),
             "micro-batch": f"{micro_batch} × {sequence:,} tokens, {training.schedule}, {memory.in_flight:g} in flight",
-            "worst moment": f"the {memory.moment} pass",
-            "kernels": f"{training.kernels}, recompute {training.recompute}, dropout {'on' if training.dropout else 'off'}",
+            "worst moment": MOMENTS[memory.moment],
+            "kernels": (
+                f"{training.kernels}, recompute {training.recompute}, dropout {'on' if training.dropout else 'off'}"
+            ),
         },
         lines=tuple(_lines(training, memory, recipe)),
         conclusion=_conclusion(training, memory, micro_batch=micro_batch, sequence=sequence, part=part, share=share),
-        table=(("one layer keeps", "bytes"), *((name, fmt_bytes(size, base=2)) for name, size in memory.saved_rows)) if memory.saved_rows else (),
+        table=(
+            (("one layer keeps", "bytes"), *((name, fmt_bytes(size, base=2)) for name, size in memory.saved_rows))
+            if memory.saved_rows
+            else ()
+        ),
         assumes=memory.assumes,
-        sources=(recipe.source, "Rajbhandari et al., 2020, arXiv:1910.02054 (ZeRO)", "Korthikanti et al., 2022, arXiv:2205.05198 (activations)"),
+        sources=(
+            recipe.source,
+            "Rajbhandari et al., 2020, arXiv:1910.02054 (ZeRO)",
+            "Korthikanti et al., 2022, arXiv:2205.05198 (activations)",
+        ),
         data={"stage": memory.stage},
     )
 
 
 def _lines(training: Training, memory: RankMemory, recipe: Recipe) -> list[Line]:
     """Every kind of bytes, then their sum."""
-    states, layers = memory.states, layers_on_stage(num_layers=training.model.num_layers, stage=memory.stage, pp=training.pp)
+    states, layers = (
+        memory.states,
+        layers_on_stage(num_layers=training.model.num_layers, stage=memory.stage, pp=training.pp),
+    )
     per_layer = memory.layer_activations_bytes / (memory.in_flight * layers) if memory.layer_activations_bytes else 0
     each = recipe.hidden_matrices
     rows = [
-        ("weights", "parameters held here × weight bytes", _held(states.weights_bytes, each.weight_bytes, recipe), states.weights_bytes),
-        ("gradients", "parameters held here × gradient bytes", _held(states.gradients_bytes, each.gradient_bytes, recipe), states.gradients_bytes),
-        ("optimiser", "parameters held here × (master + copy + moments)", _held(states.optimizer_bytes, each.optimizer_bytes, recipe), states.optimizer_bytes),
+        (
+            "weights",
+            "parameters held here × weight bytes",
+            _held(states.weights_bytes, each.weight_bytes, recipe),
+            states.weights_bytes,
+        ),
+        (
+            "gradients",
+            "parameters held here × gradient bytes",
+            _held(states.gradients_bytes, each.gradient_bytes, recipe),
+            states.gradients_bytes,
+        ),
+        (
+            "optimiser",
+            "parameters held here × (master + copy + moments)",
+            _held(states.optimiser_bytes, each.optimiser_bytes, recipe),
+            states.optimiser_bytes,
+        ),
         (
             "activations of the layers",
             "micro-batches in flight × layers × saved per layer",
@@ -47,15 +93,34 @@ def _lines(training: Training, memory: RankMemory, recipe: Recipe) -> list[Line]
         ),
         (
             "embedding and head",
-            "token look-up in flight + final norm, logits and loss",
+            "token look-up in flight + final norm, logits and loss with what they are turned into",
             f"{plain(memory.embedding_bytes)} + {plain(memory.head_bytes)}",
             memory.embedding_bytes + memory.head_bytes,
         ),
-        ("brought back by recompute", "one layer's full activations less what is stored of it", plain(memory.recomputed_bytes), memory.recomputed_bytes),
-        ("gathered weights", "ZeRO 3: whole layers at once", plain(memory.gathered_bytes), memory.gathered_bytes),
-        ("autocast's copies of weights", "16-bit copies that wait for the backward pass", plain(memory.weight_copies_bytes), memory.weight_copies_bytes),
+        (
+            "brought back by recompute",
+            "one layer's full activations less what is stored of it",
+            plain(memory.recomputed_bytes),
+            memory.recomputed_bytes,
+        ),
+        (
+            "gathered weights",
+            "ZeRO 3: whole layers at once, and the tables",
+            plain(memory.gathered_bytes),
+            memory.gathered_bytes,
+        ),
+        (
+            "autocast's copies of weights",
+            "16-bit copies that wait for the backward pass",
+            plain(memory.weight_copies_bytes),
+            memory.weight_copies_bytes,
+        ),
     ]
-    lines = [Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True) for name, formula, numbers, value in rows if value]
+    lines = [
+        Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True)
+        for name, formula, numbers, value in rows
+        if value
+    ]
     total = " + ".join(plain(line.value) for line in lines)
     return [*lines, Line(name="total", formula="sum", numbers=total, value=memory.total_bytes, unit="B", binary=True)]
 
@@ -65,7 +130,9 @@ def _held(num_bytes: float, bytes_each: float, recipe: Recipe) -> str:
     return f"{plain(num_bytes / bytes_each)} × {bytes_each:g}" if recipe.uniform and bytes_each else plain(num_bytes)
 
 
-def _conclusion(training: Training, memory: RankMemory, *, micro_batch: int, sequence: int, part: Part | None, share: float) -> str:
+def _conclusion(
+    training: Training, memory: RankMemory, *, micro_batch: int, sequence: int, part: Part | None, share: float
+) -> str:
     needed = fmt_bytes(memory.total_bytes, base=2)
     if part is None:
         return f"The fullest stage needs {needed} per GPU."
@@ -76,6 +143,6 @@ def _conclusion(training: Training, memory: RankMemory, *, micro_batch: int, seq
     largest = largest_micro_batch(training, sequence=sequence, usable_bytes=usable)
     longest = largest_sequence(training, micro_batch=micro_batch, usable_bytes=usable)
     return (
-        f"{needed} {verdict} in {fmt_bytes(usable, base=2)} of {part.name}. "
-        f"Largest micro-batch at {sequence:,} tokens: {largest}. Longest sequence at micro-batch {micro_batch}: {longest:,} tokens."
+        f"{needed} {verdict} in {fmt_bytes(usable, base=2)} of {part.name}. Largest micro-batch at {sequence:,} tokens:"
+        f" {largest}. Longest sequence at micro-batch {micro_batch}: {longest:,} tokens."
     )

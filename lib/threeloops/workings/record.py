@@ -1,4 +1,6 @@
-"""`threeloops record`: measure this machine into one small file, and hold what is recorded against what is predicted."""
+"""`threeloops record`: measure this machine into one small file, and hold what is recorded against what is
+predicted.
+"""
 
 import argparse
 import importlib.util
@@ -6,11 +8,12 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from threeloops import prediction_error, recorded
 from threeloops.contents import book_root
-from threeloops.prediction_error import Row
-from threeloops.recorded import Recording
-from threeloops.recorded_cases import DEVICES, suite
+from threeloops.facts import recorded
+from threeloops.facts.recorded import Recording
+from threeloops.facts.recorded_cases import DEVICES, suite
+from threeloops.inner_loop import prediction_error
+from threeloops.inner_loop.prediction_error import Row
 from threeloops.units import fmt_seconds
 
 REPEATS = {False: 20, True: 5}  # by whether the recording is a quick one
@@ -20,7 +23,16 @@ SLOW_TO_BEGIN = ("decode_compiled",)  # a compiler has to start: not in a quick 
 def run(given: argparse.Namespace) -> None:
     """What the flags ask for."""
     if given.list:
-        print("\n".join(dict.fromkeys(case.name for device in DEVICES for quick in (False, True) for case in suite(device=device, quick=quick))))
+        print(
+            "\n".join(
+                dict.fromkeys(
+                    case.name
+                    for device in DEVICES
+                    for quick in (False, True)
+                    for case in suite(device=device, quick=quick)
+                )
+            )
+        )
         return
     folder = Path(given.into) if given.into else book_root() / "my" / "recorded"
     if given.table:
@@ -35,7 +47,10 @@ def run(given: argparse.Namespace) -> None:
 
 def _recorded(given: argparse.Namespace) -> Recording:
     if importlib.util.find_spec("torch") is None:
-        raise ValueError("torch is not installed here, and nothing can be measured without it; `threeloops record --table` shows what others recorded")
+        raise ValueError(
+            "torch is not installed here, and nothing can be measured without it; `threeloops record --table` shows"
+            " what others recorded"
+        )
     from threeloops.measure import recording
 
     device = given.device or recording.default_device()
@@ -63,8 +78,14 @@ def tables(recordings: Sequence[Recording], *, origin: str | None) -> str:
     """
     if not recordings:
         raise ValueError("nothing is recorded yet; `threeloops record` measures this machine")
-    found = [prediction_error.rows(recording, origin=origin or prediction_error.origin_for(recording)) for recording in recordings]
-    blocks = [table(recording, rows, origin=origin or prediction_error.origin_for(recording)) for recording, rows in zip(recordings, found, strict=True)]
+    found = [
+        prediction_error.rows(recording, origin=origin or prediction_error.origin_for(recording))
+        for recording in recordings
+    ]
+    blocks = [
+        table(recording, rows, origin=origin or prediction_error.origin_for(recording))
+        for recording, rows in zip(recordings, found, strict=True)
+    ]
     return "\n\n".join([*blocks, summary([row for rows in found for row in rows])])
 
 
@@ -72,14 +93,22 @@ def table(recording: Recording, rows: Sequence[Row], *, origin: str) -> str:
     """Predicted, recorded and their ratio, case by case; what was not measured stands below with its reason."""
     stamp = recording.stamp
     width = max((len(row.case.label) for row in rows), default=0)
-    lines = [f"{stamp.hardware}, {stamp.clocks}, driver {stamp.driver}; {stamp.software}; {stamp.measured}" + (f"; {stamp.note}" if stamp.note else "")]
+    lines = [
+        f"{stamp.hardware}, {stamp.clocks}, driver {stamp.driver}; {stamp.software}; {stamp.measured}"
+        + (f"; {stamp.note}" if stamp.note else "")
+    ]
     lines += [f"  predicted from {origin} ceilings"]
     lines += [
-        f"  {row.case.label:<{width}}  predicted {fmt_seconds(row.predicted_s):>8}  recorded {fmt_seconds(row.measured.median):>8}  ratio {row.ratio:.2f}"
+        f"  {row.case.label:<{width}}  predicted {fmt_seconds(row.predicted_s):>8}  recorded"
+        f" {fmt_seconds(row.measured.median):>8}  ratio {row.ratio:.2f}"
         for row in rows
     ]
     reasons = dict.fromkeys(recording.skipped.values())
-    lines += [f"  skipped, {reason}: {', '.join(case.label for case in recording.cases if recording.skipped.get(case.name) == reason)}" for reason in reasons]
+    lines += [
+        f"  skipped, {reason}:"
+        f" {', '.join(case.label for case in recording.cases if recording.skipped.get(case.name) == reason)}"
+        for reason in reasons
+    ]
     return "\n".join(lines)
 
 

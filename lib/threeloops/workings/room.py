@@ -11,14 +11,18 @@ EXTRA = ("1", "1.25", "1.5", "2")
 def add_room(commands: Any) -> None:
     """Add the three commands."""
     drill = commands.add_parser("drill", help="questions in the terminal")
-    drill.add_argument("topic", nargs="?", help="a topic (kv_cache, …), a loop (inner, training, product) or a drill's key")
+    drill.add_argument(
+        "topic", nargs="?", help="a topic (kv_cache, …), a loop (inner, training, product) or a drill's key"
+    )
     drill.add_argument("--mode", default="warm-up", help="warm-up, sprint, mock, weak or today")
     drill.add_argument("--seed", help="the same numbers again")
     drill.add_argument("--length", type=int, metavar="N", help="how many questions")
     drill.add_argument("--difficulty", type=int, metavar="1|2|3")
     drill.add_argument("--extra", choices=EXTRA, default="1", help="extra time: 1.25, 1.5 or 2 times the target")
     drill.add_argument("--interview", metavar="DATE", help="the day of your interview, like 2026-11-26, or none")
-    drill.add_argument("--continue", dest="resumed", action="store_true", help="go on with the sitting that was left last")
+    drill.add_argument(
+        "--continue", dest="resumed", action="store_true", help="go on with the sitting that was left last"
+    )
     _history_flag(drill)
     drill.set_defaults(run=_drill)
     progress = commands.add_parser("progress", help="accuracy and time by topic, slips, what is due, readiness")
@@ -26,14 +30,18 @@ def add_room(commands: Any) -> None:
     progress.set_defaults(run=_progress)
     history = commands.add_parser("history", help="take your attempts elsewhere, or forget them")
     history.add_argument("verb", choices=("export", "import", "forget"))
-    history.add_argument("what", help="a file (.json or .csv) to export to or import from; an idea's key, or all, to forget")
+    history.add_argument(
+        "what", help="a file (.json or .csv) to export to or import from; an idea's key, or all, to forget"
+    )
     history.add_argument("--yes", action="store_true", help="forget without being asked again")
     _history_flag(history)
     history.set_defaults(run=_history)
 
 
 def _history_flag(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--history", metavar="FILE", help="where attempts are kept (default my/history.sqlite3); none keeps nothing")
+    command.add_argument(
+        "--history", metavar="FILE", help="where attempts are kept (default my/history.sqlite3); none keeps nothing"
+    )
 
 
 def _path(given: argparse.Namespace) -> str:
@@ -82,7 +90,10 @@ def _history(given: argparse.Namespace) -> None:
         from threeloops import checks
 
         checks.one_of([*IDEAS, "all"], what=given.what)
-        if not given.yes and not _confirmed(f"Forget {'every attempt' if given.what == 'all' else 'the attempts at ' + given.what}? This cannot be undone."):
+        if not given.yes and not _confirmed(
+            f"Forget {'every attempt' if given.what == 'all' else 'the attempts at ' + given.what}? This cannot be"
+            " undone."
+        ):
             print("Nothing was forgotten.")
             return
         gone = history.forget(None if given.what == "all" else given.what)

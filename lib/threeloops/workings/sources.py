@@ -2,14 +2,28 @@
 
 from pathlib import Path
 
-from threeloops import checks, hardware, model_catalogue
-from threeloops.facts import Fact
+from threeloops import checks
+from threeloops.facts import hardware
+from threeloops.facts.fact import Fact
+from threeloops.models import catalogue
 
 
 def audit(*, key: str | None, overlay: str | Path | None) -> str:
     """One line per value: part, fact, value with unit, the figure as printed, kind, date, address."""
-    parts = [key] if key in hardware.part_keys(overlay=overlay) else list(hardware.part_keys(overlay=overlay)) if key is None else []
-    models = [key] if key in model_catalogue.model_keys(overlay=overlay) else list(model_catalogue.model_keys(overlay=overlay)) if key is None else []
+    parts = (
+        [key]
+        if key in hardware.part_keys(overlay=overlay)
+        else list(hardware.part_keys(overlay=overlay))
+        if key is None
+        else []
+    )
+    models = (
+        [key]
+        if key in catalogue.model_keys(overlay=overlay)
+        else list(catalogue.model_keys(overlay=overlay))
+        if key is None
+        else []
+    )
     if not parts and not models:
         checks.one_of(keys(overlay=overlay).split(), see="`threeloops sources --keys` lists all.", key=key)
     rows = []
@@ -17,15 +31,23 @@ def audit(*, key: str | None, overlay: str | Path | None) -> str:
         for what, (fact, unit) in hardware.part(name, overlay=overlay).all_facts().items():
             rows.append(f"{name}  {what} = {fact.value:.9g} {unit}  {_source(fact)}")
     for name in models:
-        entry = model_catalogue.model_entry(name, overlay=overlay)
-        rows.append(f"{name}  config  {entry.checked}  {entry.title}  {entry.url}" + (f"  ({entry.note})" if entry.note else ""))
+        entry = catalogue.model_entry(name, overlay=overlay)
+        rows.append(
+            f"{name}  config  {entry.checked}  {entry.title}  {entry.url}" + (f"  ({entry.note})" if entry.note else "")
+        )
         rows += [f"{name}  {what} = {fact.value:.9g}  {_source(fact)}" for what, fact in entry.published.items()]
     return "\n".join(rows)
 
 
 def keys(*, overlay: str | Path | None) -> str:
     """The names of all parts and models, one a line."""
-    return "\n".join([*hardware.part_keys(overlay=overlay), *model_catalogue.model_keys(overlay=overlay), *model_catalogue.convnet_keys(overlay=overlay)])
+    return "\n".join(
+        [
+            *hardware.part_keys(overlay=overlay),
+            *catalogue.model_keys(overlay=overlay),
+            *catalogue.convnet_keys(overlay=overlay),
+        ]
+    )
 
 
 def _source(fact: Fact) -> str:

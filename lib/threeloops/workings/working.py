@@ -1,4 +1,6 @@
-"""A calculation with its working shown: inputs, each formula with the numbers put in, the results, what is assumed, and where it comes from."""
+"""A calculation with its working shown: inputs, each formula with the numbers put in, the results, what is assumed,
+and where it comes from.
+"""
 
 import json
 import re
@@ -55,7 +57,13 @@ class Working:
         rows += [f"  {name:<{width}}  {value}" for name, value in self.inputs.items()]
         rows += ["", *_aligned(self.table)] if self.table else []
         for line in self.lines:
-            rows += ["", f"  {line.name}", f"    = {line.formula}", f"    = {line.numbers}", f"    = {_base(line)}  →  {line.shown}"]
+            rows += [
+                "",
+                f"  {line.name}",
+                f"    = {line.formula}",
+                f"    = {line.numbers}",
+                f"    = {_base(line)}  →  {line.shown}",
+            ]
         rows += ["", self.conclusion, ""]
         rows += [f"  assumes: {sentence}" for sentence in self.assumes]
         rows += [f"  source:  {source}" for source in self.sources]
@@ -81,7 +89,12 @@ def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
     """A table's rows: the first column to the left, figures to the right."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     return [
-        "  " + "  ".join(f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}" for i, (cell, width) in enumerate(zip(row, widths, strict=True))) for row in table
+        "  "
+        + "  ".join(
+            f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in table
     ]
 
 

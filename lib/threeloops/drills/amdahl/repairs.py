@@ -1,0 +1,359 @@
+"""Drills on several repairs: of one part again and again, of several parts, of a kernel that a trace counts; and what
+to repair next.
+"""
+
+import math
+import random
+
+from threeloops.drills.amdahl.law import SOURCE_AMDAHL, WHOLE, share
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.inner_loop import scaling
+from threeloops.simulate.inner_loop import ticks
+from threeloops.units import ms, us
+
+# --- the same part twice -------------------------------------------------------------------------
+
+
+def _draw_twice(rng: random.Random) -> Draw:
+    factors = {
+        "first": rng.choice((1.9, 2.1, 2.3)),
+        "again": rng.choice((1.3, 1.35, 1.4)),
+        "other": rng.choice((1.7, 1.8, 1.9)),
+    }
+    return drawn(attention=rng.randrange(36, 45), mlp=rng.randrange(30, 37), **factors)
+
+
+def _derive_twice(p: Draw) -> Derivation:
+    return Derivation(
+        value=scaling.parts_speedup(shares=[share(p.attention), share(p.mlp)], factors=[p.first * p.again, p.other]),
+        formula="1 / (1 − A − M + A / (first factor × second factor) + M / its factor)",
+        substitution=(
+            f"1 / (1 − {p.attention} / 100 − {p.mlp} / 100 + {p.attention} / 100 / ({p.first} × {p.again}) + {p.mlp} /"
+            f" 100 / {p.other})"
+        ),
+        source=SOURCE_AMDAHL,
+    )
+
+
+def _count_twice(p: Draw) -> float:
+    """Each hundredth of attention is cut down by the first repair, and what is left of it by the second."""
+    attention = sum(
+        ticks.one_after_another([(1, p.first)]) * ticks.one_after_another([(1, p.again)]) for _ in range(p.attention)
+    )
+    return float(WHOLE / (attention + ticks.one_after_another([(p.mlp, p.other), (WHOLE - p.attention - p.mlp, 1)])))
+
+
+TWICE = Drill(
+    key="amdahl-same-part-twice",
+    family="amdahl",
+    title="Three repairs, two parts",
+    loop="inner",
+    section="Three loops",
+    unit="",
+    target_s=120,
+    draw=_draw_twice,
+    small=_draw_twice,
+    prompt=lambda p: (
+        f"At the start, attention takes {p.attention} % of a step, feed-forward blocks {p.mlp} %, and the rest is never"
+        f" touched. A fused kernel makes attention {p.first} times faster; its next release makes the fused kernel"
+        f" {p.again} times faster again. A narrower format makes the feed-forward blocks {p.other} times faster."
+        " Nothing overlaps. How many times faster is the step after all three?"
+    ),
+    derive=_derive_twice,
+    count=_count_twice,
+    prerequisites=("amdahl-one-part",),
+    slips=(
+        Slip(
+            key="product",
+            wrong=lambda p: p.first * p.again * p.other,
+            story="You multiplied all three factors. Each of them acts on its own part of the step only.",
+        ),
+        Slip(
+            key="savings-added",
+            wrong=lambda p: (
+                1
+                / (
+                    1
+                    - sum(
+                        share(part) * (1 - 1 / f)
+                        for part, f in ((p.attention, p.first), (p.attention, p.again), (p.mlp, p.other))
+                    )
+                )
+            ),
+            story=(
+                "You took every saving from the first profile. When the second release came, attention was shorter"
+                " already."
+            ),
+        ),
+        Slip(
+            key="last-release",
+            wrong=lambda p: scaling.parts_speedup(
+                shares=[share(p.attention), share(p.mlp)], factors=[p.again, p.other]
+            ),
+            story=(
+                "You let the second release replace the first kernel's gain. It is faster than that kernel, not than"
+                " the start."
+            ),
+        ),
+        Slip(
+            key="no-second",
+            wrong=lambda p: scaling.parts_speedup(
+                shares=[share(p.attention), share(p.mlp)], factors=[p.first, p.other]
+            ),
+            story="You left out the next release.",
+        ),
+        Slip(
+            key="rest-gone",
+            wrong=lambda p: 1 / (share(p.attention) / (p.first * p.again) + share(p.mlp) / p.other),
+            story="You added up the repaired parts only. What was never touched takes its time as before.",
+        ),
+    ),
+)
+
+
+def _alone(percent: int, factor: float) -> float:
+    """What one repair brings by itself."""
+    return scaling.amdahl_speedup(accelerated_share=share(percent), factor=factor)
+
+
+# --- a faster chip, part by part ----------------------------------------------------------------
+
+
+def _draw_parts(rng: random.Random) -> Draw:
+    shares = (rng.choice((41, 44, 47)), rng.choice((24, 26, 28)), rng.choice((13, 15, 17)))
+    return drawn(
+        shares=shares, factors=(rng.choice((3.9, 4.1, 4.3)), rng.choice((1.5, 1.6, 1.7)), rng.choice((1.2, 1.3)))
+    )
+
+
+def _derive_parts(p: Draw) -> Derivation:
+    rest = WHOLE - sum(p.shares)
+    return Derivation(
+        value=scaling.parts_speedup(shares=[share(percent) for percent in p.shares], factors=p.factors),
+        formula="1 / (sum of share / factor + what is left alone)",
+        substitution=(
+            f"100 / ({' + '.join(f'{percent} / {factor}' for percent, factor in zip(p.shares, p.factors, strict=True))}"
+            f" + {rest})"
+        ),
+        source=SOURCE_AMDAHL,
+    )
+
+
+def _count_parts(p: Draw) -> float:
+    return float(WHOLE / ticks.one_after_another([*zip(p.shares, p.factors, strict=True), (WHOLE - sum(p.shares), 1)]))
+
+
+PARTS = Drill(
+    key="amdahl-part-by-part",
+    family="amdahl",
+    title="A faster chip, part by part",
+    loop="inner",
+    section="Three loops",
+    unit="",
+    target_s=120,
+    draw=_draw_parts,
+    small=_draw_parts,
+    prompt=lambda p: (
+        f"On today's chip a step spends {p.shares[0]} % of its time in matrix products, {p.shares[1]} % in attention,"
+        f" {p.shares[2]} % in normalisations and copies, the rest waiting for the network. The next chip is"
+        f" {p.factors[0]}, {p.factors[1]} and {p.factors[2]} times faster at these three, and the network stays."
+        " Nothing overlaps. How many times faster is the step?"
+    ),
+    derive=_derive_parts,
+    count=_count_parts,
+    prerequisites=("amdahl-one-part",),
+    slips=(
+        Slip(
+            key="largest",
+            wrong=lambda p: p.factors[0],
+            story="That is the chip's best figure. Each part of the step gets the factor that is its own.",
+        ),
+        Slip(
+            key="mean-of-speeds",
+            wrong=lambda p: (
+                sum(share(percent) * factor for percent, factor in zip(p.shares, p.factors, strict=True))
+                + 1
+                - share(sum(p.shares))
+            ),
+            story="You averaged factors, weighted by time. What adds up over the parts is time.",
+        ),
+        Slip(
+            key="network-gone",
+            wrong=lambda p: (
+                sum(p.shares) / sum(percent / factor for percent, factor in zip(p.shares, p.factors, strict=True))
+            ),
+            story="You left the network out, before and after. It takes its time in both.",
+        ),
+        Slip(
+            key="first-part-only",
+            wrong=lambda p: scaling.amdahl_speedup(accelerated_share=share(p.shares[0]), factor=p.factors[0]),
+            story="You made the products faster and nothing else. Two more parts gain.",
+        ),
+        Slip(
+            key="speedups-multiplied",
+            wrong=lambda p: math.prod(
+                _alone(percent, factor) for percent, factor in zip(p.shares, p.factors, strict=True)
+            ),
+            story=(
+                "You worked out each gain from the first profile and multiplied. After the first gain, the shares are"
+                " others."
+            ),
+        ),
+    ),
+)
+
+# --- what to attack next -------------------------------------------------------------------------
+
+
+def _draw_next(rng: random.Random) -> Draw:
+    return drawn(
+        attention=rng.randrange(46, 60), optimiser=rng.choice((13, 15, 17, 19)), factor=rng.choice((2.6, 2.9, 3.2, 3.5))
+    )
+
+
+def _derive_next(p: Draw) -> Derivation:
+    speedup = scaling.amdahl_speedup(accelerated_share=share(p.attention), factor=p.factor)
+    return Derivation(
+        value=share(p.optimiser) * speedup,
+        formula="share before / (1 − share of the repaired part + that share / factor)",
+        substitution=f"{p.optimiser} / (100 − {p.attention} + {p.attention} / {p.factor})",
+        source=SOURCE_AMDAHL,
+    )
+
+
+def _count_next(p: Draw) -> float:
+    optimiser = ticks.one_after_another([(p.optimiser, 1)])
+    others = ticks.one_after_another([(p.attention, p.factor), (WHOLE - p.attention - p.optimiser, 1)])
+    return float(optimiser / (optimiser + others))
+
+
+NEXT = Drill(
+    key="amdahl-next-target",
+    family="amdahl",
+    title="What the next profile will say",
+    loop="inner",
+    section="Three loops",
+    unit="",
+    target_s=75,
+    draw=_draw_next,
+    small=_draw_next,
+    prompt=lambda p: (
+        f"In a profile, attention takes {p.attention} % of a step and the optimiser {p.optimiser} %. A fused kernel"
+        f" makes attention {p.factor} times faster; the optimiser is not touched, and nothing overlaps. What share of"
+        " the new step will the optimiser take?"
+    ),
+    derive=_derive_next,
+    count=_count_next,
+    prerequisites=("amdahl-one-part",),
+    slips=(
+        Slip(
+            key="old-share",
+            wrong=lambda p: share(p.optimiser),
+            story="That is its share before. It takes the same time, of a shorter step.",
+        ),
+        Slip(
+            key="part-vanishes",
+            wrong=lambda p: p.optimiser / (WHOLE - p.attention),
+            story="You took attention out of the step altogether. A faster kernel still takes some time.",
+        ),
+        Slip(
+            key="upside-down",
+            wrong=lambda p: (
+                share(p.optimiser) / scaling.amdahl_speedup(accelerated_share=share(p.attention), factor=p.factor)
+            ),
+            story="You made its share smaller. When a part beside it shrinks, what stays weighs more.",
+        ),
+        Slip(
+            key="times-the-factor",
+            wrong=lambda p: share(p.optimiser) * p.factor,
+            story="You multiplied by the kernel's own factor. The step has not become that much shorter.",
+        ),
+    ),
+)
+
+# --- a kernel in a trace -------------------------------------------------------------------------
+
+
+def _draw_calls(rng: random.Random) -> Draw:
+    calls, old_us = rng.choice((72, 96, 120, 144)), rng.randrange(1700, 2300, 100)
+    step_ms = round(calls * old_us * us / ms / rng.choice((0.34, 0.38, 0.42)))
+    return drawn(calls=calls, old_us=old_us, new_us=rng.randrange(400, 650, 50), step_ms=step_ms)
+
+
+def _small_calls(rng: random.Random) -> Draw:
+    return drawn(
+        calls=rng.choice((5, 7)),
+        old_us=rng.choice((1500, 1900)),
+        new_us=rng.choice((500, 700)),
+        step_ms=rng.choice((25, 31)),
+    )
+
+
+def _step_s(p: Draw, saved_us: float) -> float:
+    return float(p.step_ms * ms - saved_us * us)
+
+
+def _derive_calls(p: Draw) -> Derivation:
+    return Derivation(
+        value=_step_s(p, p.calls * (p.old_us - p.new_us)),
+        formula="step − calls × (old time of a call − new time of a call)",
+        substitution=f"{p.step_ms}e-3 − {p.calls} × ({p.old_us}e-6 − {p.new_us}e-6)",
+        source=f"{SOURCE_AMDAHL}, applied to measured times",
+    )
+
+
+def _count_calls(p: Draw) -> float:
+    """The step in microseconds, call after call."""
+    clock = p.step_ms * ms / us - sum(p.old_us for _ in range(p.calls))  # all that is not this kernel
+    for _ in range(p.calls):
+        clock += p.new_us
+    return float(clock * us)
+
+
+CALLS = Drill(
+    key="amdahl-kernel-calls",
+    family="amdahl",
+    title="A kernel that a trace counts",
+    loop="inner",
+    section="Three loops",
+    unit="s",
+    target_s=75,
+    draw=_draw_calls,
+    small=_small_calls,
+    prompt=lambda p: (
+        f"A trace of one training step, {p.step_ms} ms on the clock: a kernel appears {p.calls} times,"
+        f" {p.old_us * us / ms:g} ms each, and nothing runs beside it. Its replacement takes {p.new_us * us / ms:g} ms"
+        " per call. How long will the step be?"
+    ),
+    derive=_derive_calls,
+    count=_count_calls,
+    slips=(
+        Slip(
+            key="one-call",
+            wrong=lambda p: _step_s(p, p.old_us - p.new_us),
+            story="You replaced one call. The trace shows many in every step.",
+        ),
+        Slip(
+            key="kernel-gone",
+            wrong=lambda p: _step_s(p, p.calls * p.old_us),
+            story="You took the kernel out. Its replacement takes time, too.",
+        ),
+        Slip(
+            key="whole-step",
+            wrong=lambda p: p.step_ms * ms * p.new_us / p.old_us,
+            story="You made the whole step as much faster as the kernel. Only the kernel's own time shrinks.",
+        ),
+        Slip(
+            key="new-for-saved",
+            wrong=lambda p: _step_s(p, p.calls * p.new_us),
+            story="You took off what the replacement takes. What is saved is the difference.",
+        ),
+        Slip(
+            key="kernel-only",
+            wrong=lambda p: p.calls * p.new_us * us,
+            story="That is the kernel's own time in the new step. The rest is still there.",
+        ),
+    ),
+)
+
+DRILLS = (TWICE, PARTS, NEXT, CALLS)

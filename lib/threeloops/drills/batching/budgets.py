@@ -1,0 +1,279 @@
+"""Drills on prompts that are read beside running requests: the least chunk, a budget that others use first, prompts
+that come together.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.product_loop import batching
+from threeloops.simulate.product_loop.serving_play import played
+from threeloops.simulate.product_loop.serving_policies import chunked_prefill, continuous_batching
+from threeloops.simulate.product_loop.serving_requests import Request
+from threeloops.simulate.product_loop.serving_server import Server
+from threeloops.simulate.product_loop.serving_steps import AffineStep
+from threeloops.units import ms, us
+
+SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
+SARATHI = "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, sections 3 and 4"
+
+
+def _told(slips: tuple[Slip, ...], answer: Callable[[Draw], float]) -> Callable[[Draw], Iterable[float]]:
+    """The answer and every slip of a draw."""
+    return lambda p: (answer(p), *(slip.wrong(p) for slip in slips))
+
+
+# --- the least chunk -----------------------------------------------------------------------------
+
+
+def _least(p: Draw) -> float:
+    return batching.least_chunk(
+        prompt_tokens_per_s=p.rate * p.prompt, decode_step_s=p.step_ms * ms, token_s=p.token_us * us
+    )
+
+
+LEAST_SLIPS = (
+    Slip(
+        key="decode-only",
+        wrong=lambda p: p.rate * p.prompt * p.step_ms * ms,
+        story="You let a step last as long as its decoding. Reading the chunk takes time, and more arrives meanwhile.",
+    ),
+    Slip(
+        key="one-prompt",
+        wrong=lambda p: p.prompt * p.step_ms * ms / (1 - p.prompt * p.token_us * us),
+        story="You let one prompt arrive per second. There are more.",
+    ),
+    Slip(
+        key="all-of-a-second",
+        wrong=lambda p: p.rate * p.prompt / (1 - p.rate * p.prompt * p.token_us * us),
+        story="That is read in one go. A step is much shorter than a second.",
+    ),
+    Slip(
+        key="grown-once",
+        wrong=lambda p: p.rate * p.prompt * p.step_ms * ms * (1 + p.rate * p.prompt * p.token_us * us),
+        story="You lengthened the step by one chunk's time and stopped. A longer step needs a larger chunk again.",
+    ),
+)
+
+
+def _any_least(rng: random.Random) -> Draw:
+    return drawn(
+        rate=rng.randrange(3, 14),
+        prompt=rng.randrange(900, 2600, 100),
+        step_ms=rng.randrange(7, 19),
+        token_us=rng.randrange(27, 55, 2),
+    )
+
+
+def _draw_least(rng: random.Random) -> Draw:
+    def busy(rng: random.Random) -> Draw:
+        while True:
+            p = _any_least(rng)
+            if 0.25 < p.rate * p.prompt * p.token_us * us < 0.75:
+                return p
+
+    return separated(rng, busy, _told(LEAST_SLIPS, _least))
+
+
+def _count_least(p: Draw) -> float:
+    """Halve the interval between a chunk that falls behind and one that keeps up."""
+    low, high = 0.0, 1e7
+    for _ in range(200):
+        chunk = (low + high) / 2
+        arrived = p.rate * p.prompt * (p.step_ms * ms + chunk * p.token_us * us)
+        low, high = (chunk, high) if arrived > chunk else (low, chunk)
+    return high
+
+
+LEAST = Drill(
+    key="batching-least-chunk",
+    **SECTION,
+    title="A chunk too small",
+    unit="token",
+    target_s=120,
+    draw=_draw_least,
+    small=_draw_least,
+    prompt=lambda p: (
+        f"{p.rate} prompts of {p.prompt:,} tokens arrive per second. Every step decodes for the running batch, which"
+        f" takes {p.step_ms} ms, and reads a chunk of the waiting prompts at {p.token_us} µs per token. How many prompt"
+        " tokens must a step read at least, so that the queue of prompts does not grow?"
+    ),
+    derive=lambda p: Derivation(
+        value=_least(p),
+        formula="tokens/s × decode step / (1 − tokens/s × time per token), tokens/s = prompts/s × tokens each",
+        substitution=(
+            f"{p.rate} × {p.prompt} × {p.step_ms} / 1000 / (1 − {p.rate} × {p.prompt} × {p.token_us} / 1000000)"
+        ),
+        source=SARATHI,
+    ),
+    count=_count_least,
+    prerequisites=("serving-largest-chunk",),
+    slips=LEAST_SLIPS,
+)
+
+# --- a budget is shared --------------------------------------------------------------------------
+
+BUDGET_SLIPS = (
+    Slip(
+        key="whole-budget",
+        wrong=lambda p: -(-p.prompt // p.budget) * p.step_ms * ms,
+        story="You gave the whole budget to the prompt. Everyone who runs takes a token of it first.",
+    ),
+    Slip(
+        key="last-piece",
+        wrong=lambda p: p.prompt // (p.budget - p.running) * p.step_ms * ms,
+        story="You left out the last, shorter piece.",
+    ),
+    Slip(
+        key="running-only",
+        wrong=lambda p: -(-p.prompt // p.running) * p.step_ms * ms,
+        story="You read as many tokens as there are running requests. The prompt gets what they leave.",
+    ),
+    Slip(
+        key="added",
+        wrong=lambda p: -(-p.prompt // (p.budget + p.running)) * p.step_ms * ms,
+        story="You added the running requests to the budget. They use some of it up.",
+    ),
+)
+
+
+def _any_budget(rng: random.Random) -> Draw:
+    return drawn(
+        budget=rng.choice((384, 448, 512, 576, 640)),
+        running=rng.randrange(90, 240),
+        prompt=rng.randrange(3300, 6400, 10),
+        step_ms=rng.randrange(17, 34),
+    )
+
+
+def _read(p: Draw) -> float:
+    steps = batching.budget_steps(prompt_tokens=p.prompt, token_budget=p.budget, running=p.running)
+    return float(steps * p.step_ms * ms)
+
+
+def _draw_budget(rng: random.Random) -> Draw:
+    return separated(rng, _any_budget, _told(BUDGET_SLIPS, _read))
+
+
+def _small_budget(rng: random.Random) -> Draw:
+    return drawn(
+        budget=rng.randrange(20, 40),
+        running=rng.randrange(5, 12),
+        prompt=rng.randrange(150, 290),
+        step_ms=rng.randrange(17, 34),
+    )
+
+
+def _count_budget(p: Draw) -> float:
+    """A server takes the steps, which are equally long."""
+    requests = [Request(0.0, 1, 1000) for _ in range(p.running)] + [Request(1.0, p.prompt, 1)]
+    policy = chunked_prefill(slots=p.running + 1, token_budget=p.budget)
+    newcomer = played(requests, server=Server(step_s=AffineStep(base_s=p.step_ms * ms), policy=policy))[-1]
+    return newcomer.first_token_s - newcomer.admitted_s
+
+
+BUDGET = Drill(
+    key="batching-budget-ttft",
+    **SECTION,
+    title="Who is served first from the budget",
+    unit="s",
+    target_s=75,
+    draw=_draw_budget,
+    small=_small_budget,
+    prompt=lambda p: (
+        f"A server spends at most {p.budget} tokens in a step, and a step takes {p.step_ms} ms. The {p.running}"
+        " requests that are running get one token each, and what is left of the budget reads the prompt of a newcomer,"
+        f" {p.prompt:,} tokens. Nobody ends, and no other prompt waits. How long from the first of these steps until"
+        " the newcomer's prompt is read?"
+    ),
+    derive=lambda p: Derivation(
+        value=_read(p),
+        formula="⌈prompt / (budget − running)⌉ × step",
+        substitution=f"ceil({p.prompt} / ({p.budget} − {p.running})) × {p.step_ms} / 1000",
+        source=SARATHI,
+    ),
+    count=_count_budget,
+    slips=BUDGET_SLIPS,
+)
+
+# --- prompts that come together ------------------------------------------------------------------
+
+
+def _gap(p: Draw) -> float:
+    return batching.prefill_first_gap_s(prompt_tokens=p.prompts, step_s=p.step_ms * ms, token_s=p.token_us * us)
+
+
+PILE_SLIPS = (
+    Slip(
+        key="longest-only",
+        wrong=lambda p: 2 * p.step_ms * ms + max(p.prompts) * p.token_us * us,
+        story="You read the longest prompt only. All of them come before the next token.",
+    ),
+    Slip(
+        key="no-decode-step",
+        wrong=lambda p: p.step_ms * ms + sum(p.prompts) * p.token_us * us,
+        story="You stopped the clock when the prompts were read. The token itself takes another step.",
+    ),
+    Slip(
+        key="decode-only",
+        wrong=lambda p: p.step_ms * ms,
+        story="That is an ordinary gap. This server reads prompts before anybody decodes.",
+    ),
+    Slip(
+        key="mean-prompt",
+        wrong=lambda p: 2 * p.step_ms * ms + sum(p.prompts) / len(p.prompts) * p.token_us * us,
+        story="You read one prompt of mean length. Three of them came.",
+    ),
+)
+
+
+def _any_pile(rng: random.Random) -> Draw:
+    return drawn(
+        prompts=[rng.randrange(900, 1500, 100), rng.randrange(2600, 4200, 100), rng.randrange(300, 800, 50)],
+        step_ms=rng.randrange(16, 29),
+        token_us=rng.randrange(31, 49, 2),
+    )
+
+
+def _draw_pile(rng: random.Random) -> Draw:
+    return separated(rng, _any_pile, _told(PILE_SLIPS, _gap))
+
+
+def _count_pile(p: Draw) -> float:
+    """A server takes the steps; the gaps of the one that was running are looked through."""
+    requests = [Request(0.0, 1, 200)] + [Request(1.0, tokens, 1) for tokens in p.prompts]
+    step_s = AffineStep(base_s=p.step_ms * ms, per_prefill_token_s=p.token_us * us)
+    server = Server(step_s=step_s, policy=continuous_batching(slots=4, order="prefill first"), each_token=True)
+    return max(played(requests, server=server)[0].gaps_s)
+
+
+PILE = Drill(
+    key="batching-prefill-first-gap",
+    **SECTION,
+    title="Three prompts at the door",
+    unit="s",
+    target_s=90,
+    draw=_draw_pile,
+    small=_any_pile,
+    prompt=lambda p: (
+        f"A step takes {p.step_ms} ms and {p.token_us} µs more for every prompt token in it. The server puts prompts"
+        " first: while any waits unread, it reads all of them, whole, in a step of their own, and nobody decodes."
+        f" Prompts of {p.prompts[0]:,}, {p.prompts[1]:,} and {p.prompts[2]} tokens have come in, just after a request"
+        " got a token. How long does that request wait for its next one?"
+    ),
+    derive=lambda p: Derivation(
+        value=_gap(p),
+        formula="step + all prompt tokens × time per token, and the step that decodes",
+        substitution=(
+            f"{p.step_ms} / 1000 + ({' + '.join(map(str, p.prompts))}) × {p.token_us} / 1000000 + {p.step_ms} / 1000"
+        ),
+        source=SARATHI,
+    ),
+    count=_count_pile,
+    prerequisites=("serving-chunk-stall",),
+    slips=PILE_SLIPS,
+)
+
+DRILLS = (LEAST, BUDGET, PILE)

@@ -1,0 +1,139 @@
+"""A drill on a published model's config: what one decode step has to read, and how long that takes."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from threeloops.drills.decode_speed.times import POPE, SECTION
+from threeloops.drills.engine import catalogued
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
+from threeloops.models import parameters
+from threeloops.product_loop import serving
+from threeloops.simulate.product_loop import cache_walk
+from threeloops.units import GB, TB
+
+REAL = ("llama-3-8b", "qwen2.5-7b", "qwen3-32b")
+CARDS = (("h200-sxm", 4.8), ("h100-sxm5", 3.35))
+
+
+def _cache(p: Draw, *, vectors: int = 2, heads: int | None = None) -> float:
+    """Bytes that one request's context leaves in a cache of 16 bits."""
+    return float(vectors * p.layers * (heads or p.kv_heads) * p.head_dim * 2 * p.tokens)
+
+
+def _step(p: Draw, *, batch: int | None = None, weights: float = 2.0, **cache: Any) -> float:
+    """Seconds to read the weights, of so many bytes each, and every request's cache."""
+    requests = p.batch if batch is None else batch
+    return float((weights * p.billions * GB + requests * _cache(p, **cache)) / p.bandwidth)
+
+
+SLIPS = (
+    Slip(
+        key="query-heads",
+        wrong=lambda p: _step(p, heads=p.query_heads),
+        story="You read a cache of the attention heads, which ask. What is kept belongs to the key-value heads.",
+    ),
+    Slip(
+        key="keys-or-values",
+        wrong=lambda p: _step(p, vectors=1),
+        story="You read keys or values. Attention needs both.",
+    ),
+    Slip(
+        key="one-request",
+        wrong=lambda p: _step(p, batch=1),
+        story="You read one request's cache. Everybody in the batch has one.",
+    ),
+    Slip(
+        key="no-cache",
+        wrong=lambda p: _step(p, batch=0),
+        story="You read the weights alone. The caches are read in every step, too.",
+    ),
+    Slip(
+        key="one-byte",
+        wrong=lambda p: _step(p, weights=1.0),
+        story="You gave a parameter one byte. 16 bits are two.",
+    ),
+)
+
+
+def _any(rng: random.Random) -> Draw:
+    key, (part, tb) = rng.choice(REAL), rng.choice(CARDS)
+    total = parameters.model_parameters(catalogued.model(key)).total
+    return drawn(
+        **real_shape(key),
+        part=catalogued.part(part).name,
+        bandwidth=tb * TB,
+        billions=round(total / GB, 2),
+        tokens=rng.randrange(3000, 15_000, 500),
+        batch=rng.randrange(5, 24),
+    )
+
+
+def _draw(rng: random.Random) -> Draw:
+    told: tuple[Callable[[Draw], float], ...] = (_step, *(slip.wrong for slip in SLIPS))
+    return separated(rng, _any, lambda p: (answer(p) for answer in told))
+
+
+def _small(rng: random.Random) -> Draw:
+    shape = {"layers": rng.choice((3, 5)), "query_heads": 12, "kv_heads": 4, "head_dim": rng.choice((6, 10))}
+    return drawn(
+        **shape,
+        name="a small one",
+        part="toy",
+        bandwidth=100.0,
+        billions=rng.choice((3e-6, 5e-6)),
+        tokens=rng.randrange(3, 9),
+        batch=rng.choice((2, 3)),
+    )
+
+
+def _derive(p: Draw) -> Derivation:
+    return Derivation(
+        value=serving.decode_step_s(
+            weights_bytes=2 * p.billions * GB,
+            cache_bytes=p.batch * _cache(p),
+            batch=p.batch,
+            flops_per_token=2 * p.billions * GB,
+            memory_bytes_per_s=p.bandwidth,
+            peak_flops_per_s=2 * p.batch * p.bandwidth,
+        ),
+        formula="(parameters × 2 + requests × 2 × layers × KV heads × head dim × 2 × tokens) / bandwidth",
+        substitution=(
+            f"(2 × {p.billions:g}e9 + {p.batch} × 2 × {p.layers} × {p.kv_heads} × {p.head_dim} × 2 × {p.tokens})"
+            f" / {p.bandwidth:.9g}"
+        ),
+        source=POPE,
+    )
+
+
+def _count(p: Draw) -> float:
+    """Read every parameter, then walk every request's cache."""
+    read = sum(2 for _parameter in range(round(p.billions * GB)))
+    for _request in range(p.batch):
+        read += 2 * cache_walk.cached_elements(bare_model((attention(p), p.layers)), tokens=p.tokens)
+    return float(read / p.bandwidth)
+
+
+STEP = Drill(
+    key="decode-from-the-config",
+    **SECTION,
+    title="A decode step from a config",
+    unit="s",
+    target_s=150,
+    draw=_draw,
+    small=_small,
+    prompt=lambda p: (
+        f"{p.name} has {p.billions:g} billion parameters, {p.layers} layers, {p.query_heads} attention heads,"
+        f" {p.kv_heads} key-value heads and head_dim {p.head_dim}; weights and KV cache are in 16 bits. It decodes for"
+        f" {p.batch} requests of {p.tokens:,} tokens each on an {p.part} ({p.bandwidth / TB:g} TB/s), and arithmetic"
+        " takes less time than reading. How long does one step take at least?"
+    ),
+    derive=_derive,
+    count=_count,
+    prerequisites=("serving-decode-step", "kv-from-the-config"),
+    slips=SLIPS,
+)
+
+DRILLS: tuple[Drill, ...] = (STEP,)

@@ -1,0 +1,489 @@
+"""Drills on one step of decoding: its floor, the batch at which arithmetic takes over, many GPUs, and experts."""
+
+import itertools
+import random
+
+from threeloops.drills.decode_speed.times import POPE, SECTION, TB
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.phrasing import giga, tera
+from threeloops.models.sublayers import experts_touched
+from threeloops.product_loop import decode_floor, serving
+from threeloops.simulate.product_loop import decode_clock
+from threeloops.units import GB, MB, TFLOP
+
+MICRO = 1e-6
+
+# --- the floor of one token ----------------------------------------------------------------------
+
+
+def _draw_floor(rng: random.Random) -> Draw:
+    return drawn(
+        billions=rng.choice((7.2, 8.0, 14.8, 32.5, 70.6)),
+        group=rng.choice((16, 32, 64)),
+        bandwidth=rng.choice((0.3, 0.96, 2.0, 3.35, 4.8)) * TB,
+        peak=rng.choice((120, 312, 989.4)) * TFLOP,
+    )
+
+
+def _small_floor(rng: random.Random) -> Draw:
+    return drawn(
+        billions=rng.choice((128e-9, 192e-9)),
+        group=rng.choice((16, 32)),
+        bandwidth=rng.choice((10.0, 20.0)),
+        peak=rng.choice((900.0, 700.0)),
+    )
+
+
+def _floor(p: Draw, *, element: float = 0.5, scale: float = 2.0) -> float:
+    return float(p.billions * GB * (element + scale / p.group) / p.bandwidth)
+
+
+def _derive_floor(p: Draw) -> Derivation:
+    return Derivation(
+        value=serving.decode_step_s(
+            weights_bytes=p.billions * GB * (0.5 + 2 / p.group),
+            cache_bytes=0,
+            batch=1,
+            flops_per_token=2 * p.billions * GB,
+            memory_bytes_per_s=p.bandwidth,
+            peak_flops_per_s=p.peak,
+        ),
+        formula="parameters × (half a byte + 2 / group) / bandwidth: longer than 2 × parameters / peak",
+        substitution=f"{giga(p.billions * GB)} × (0.5 + 2 / {p.group}) / {tera(p.bandwidth)}",
+        source=POPE,
+    )
+
+
+def _count_floor(p: Draw) -> float:
+    """Walk the weights: two to a byte, and two bytes more at the beginning of every group."""
+    read = 0.0
+    for weight in range(round(p.billions * GB)):
+        read += 2 if weight % p.group == 0 else 0
+        read += 1 if weight % 2 == 0 else 0
+    return float(read / p.bandwidth)
+
+
+FLOOR = Drill(
+    key="decode-latency-floor",
+    **SECTION,
+    title="The least time for one token",
+    unit="s",
+    target_s=80,
+    draw=_draw_floor,
+    small=_small_floor,
+    prompt=lambda p: (
+        f"A dense model of {p.billions:g} billion parameters is kept in 4 bits, with a scale of 2 bytes for every"
+        f" {p.group} parameters. The card delivers {p.bandwidth / TB:g} TB/s and computes {p.peak / TFLOP:g} TFLOP/s."
+        " One user, a short context. How long does one token take at least?"
+    ),
+    derive=_derive_floor,
+    count=_count_floor,
+    slips=(
+        Slip(
+            key="no-scales",
+            wrong=lambda p: _floor(p, scale=0),
+            story="You read half a byte per parameter. The scales are read with them.",
+        ),
+        Slip(
+            key="arithmetic",
+            wrong=lambda p: 2 * p.billions * GB / p.peak,
+            story="That is the arithmetic. Which takes longer here, computing or reading?",
+        ),
+        Slip(
+            key="sixteen-bits",
+            wrong=lambda p: _floor(p, element=2, scale=0),
+            story="You read the weights in 16 bits. They are kept, and read, in fewer.",
+        ),
+        Slip(
+            key="bits-as-bytes",
+            wrong=lambda p: _floor(p, element=4),
+            story="You gave a parameter four bytes. It has four bits.",
+        ),
+        Slip(
+            key="one-byte",
+            wrong=lambda p: _floor(p, element=1),
+            story="You gave a parameter a whole byte. Four bits are less.",
+        ),
+    ),
+)
+
+# --- where arithmetic takes over -----------------------------------------------------------------
+
+
+def _draw_ridge(rng: random.Random) -> Draw:
+    billions = rng.choice((7.2, 8.0, 9.4, 14.8))
+    bandwidth, peak = rng.choice(((2.0, 312.0), (3.35, 989.4), (4.8, 989.4)))
+    share = rng.randrange(12, 25) / 100  # of the longest cache with which any batch suffices
+    cache = round(share * 2 * billions * GB * bandwidth * TB / (peak * TFLOP) / MB)
+    return drawn(billions=billions, bandwidth=bandwidth * TB, peak=peak * TFLOP, cache=round(cache * MB))
+
+
+def _small_ridge(rng: random.Random) -> Draw:
+    return drawn(
+        billions=rng.choice((30e-9, 50e-9)), bandwidth=1000.0, peak=rng.choice((20e3, 30e3)), cache=rng.choice((1, 0.5))
+    )
+
+
+def _ridge(p: Draw, *, flops: float = 2, element: float = 2, sign: int = -1) -> float:
+    weights = p.billions * GB
+    gained = flops * weights / p.peak + sign * p.cache / p.bandwidth
+    return float(element * weights / p.bandwidth / gained)
+
+
+def _derive_ridge(p: Draw) -> Derivation:
+    weights = giga(p.billions * GB)
+    return Derivation(
+        value=decode_floor.compute_bound_batch(
+            weights_bytes=2 * p.billions * GB,
+            cache_bytes_per_request=p.cache,
+            flops_per_token=2 * p.billions * GB,
+            memory_bytes_per_s=p.bandwidth,
+            peak_flops_per_s=p.peak,
+        ),
+        formula="(weights / bandwidth) / (FLOP per token / peak − cache of a request / bandwidth)",
+        substitution=(
+            f"(2 × {weights} / {tera(p.bandwidth)}) / (2 × {weights} / {tera(p.peak)} − {p.cache} /"
+            f" {tera(p.bandwidth)})"
+        ),
+        source=POPE,
+    )
+
+
+def _count_ridge(p: Draw) -> float:
+    """Where reading and computing cross: on the straight lines through batches of 1 and 2, both played out."""
+    step = {"weights": [2 * p.billions * GB], "cache": p.cache, "flops": 2 * p.billions * GB}
+    (read_1, compute_1), (read_2, compute_2) = (
+        decode_clock.clock(requests=requests, **step, bytes_per_s=p.bandwidth, flops_per_s=p.peak)
+        for requests in (1, 2)
+    )
+    behind, caught_up = read_1 - compute_1, (compute_2 - compute_1) - (read_2 - read_1)
+    return 1 + behind / caught_up
+
+
+RIDGE = Drill(
+    key="decode-compute-bound-batch",
+    **SECTION,
+    title="The batch at which arithmetic takes over",
+    unit="",
+    target_s=150,
+    draw=_draw_ridge,
+    small=_small_ridge,
+    prompt=lambda p: (
+        f"A dense model of {p.billions:g} billion parameters in 16 bits decodes on a card with {p.bandwidth / TB:g}"
+        f" TB/s and {p.peak / TFLOP:g} TFLOP/s. Every request has a KV cache of {p.cache / MB:,.0f} MB. From which"
+        " batch on does a step take longer to compute than to read? (Memory is no limit; a fraction is fine.)"
+    ),
+    derive=_derive_ridge,
+    count=_count_ridge,
+    prerequisites=("serving-decode-step",),
+    slips=(
+        Slip(
+            key="no-caches",
+            wrong=lambda p: p.peak / p.bandwidth,
+            story="That is the ridge point. It forgets that every further request brings its own cache to read.",
+        ),
+        Slip(
+            key="caches-help",
+            wrong=lambda p: _ridge(p, sign=1),
+            story="You let the caches bring arithmetic sooner. They add reading, and put it off.",
+        ),
+        Slip(
+            key="one-byte",
+            wrong=lambda p: _ridge(p, element=1),
+            story="You gave a parameter one byte. 16 bits are two.",
+        ),
+        Slip(
+            key="three-passes",
+            wrong=lambda p: _ridge(p, flops=6),
+            story="You counted the FLOPs of training. Nothing is learnt here.",
+        ),
+    ),
+)
+
+# --- many GPUs -----------------------------------------------------------------------------------
+
+
+def _draw_tensor(rng: random.Random) -> Draw:
+    billions, layers = rng.choice(((32.5, 64), (70.6, 80), (123.0, 88)))
+    return drawn(
+        billions=billions,
+        layers=layers,
+        tp=rng.choice((4, 16)),
+        bandwidth=rng.choice((3.35, 4.8)) * TB,
+        cache=round(2 * billions * rng.randrange(30, 55)) * 10_000_000,
+        latency_us=rng.randrange(32, 52),
+    )
+
+
+def _small_tensor(rng: random.Random) -> Draw:
+    return drawn(
+        billions=rng.choice((4e-9, 6e-9)),
+        layers=rng.choice((3, 5)),
+        tp=rng.choice((4, 16)),
+        bandwidth=rng.choice((1e4, 3e4)),
+        cache=rng.choice((5, 7)),
+        latency_us=rng.randrange(20, 52),
+    )
+
+
+def _tensor(p: Draw, *, reading: float | None = None, sums: float = 2.0) -> float:
+    read = (2 * p.billions * GB + p.cache) / p.tp if reading is None else reading
+    return float(read / p.bandwidth + sums * p.layers * p.latency_us * MICRO)
+
+
+def _derive_tensor(p: Draw) -> Derivation:
+    return Derivation(
+        value=decode_floor.tensor_parallel_step_s(
+            weights_bytes=2 * p.billions * GB,
+            cache_bytes=p.cache,
+            tp=p.tp,
+            memory_bytes_per_s=p.bandwidth,
+            all_reduces=2 * p.layers,
+            all_reduce_s=p.latency_us * MICRO,
+        ),
+        formula="(weights + caches) / (GPUs × bandwidth) + 2 × layers × time of an all-reduce",
+        substitution=(
+            f"(2 × {giga(p.billions * GB)} + {p.cache:.0f}) / ({p.tp} × {tera(p.bandwidth)}) + 2 × {p.layers} ×"
+            f" {p.latency_us}e-6"
+        ),
+        source="Pope et al., 2022, arXiv:2211.05102, section 3 (partitioned layers and their sums)",
+    )
+
+
+TENSOR = Drill(
+    key="decode-tensor-parallel-step",
+    **SECTION,
+    title="A step on many GPUs",
+    unit="s",
+    target_s=130,
+    draw=_draw_tensor,
+    small=_small_tensor,
+    prompt=lambda p: (
+        f"A dense model of {p.billions:g} billion parameters in 16 bits, {p.layers} layers, decodes tensor-parallel on"
+        f" {p.tp} GPUs of {p.bandwidth / TB:g} TB/s each. The caches of the batch take {p.cache / GB:g} GB and split"
+        f" evenly. Attention and MLP of each layer end in an all-reduce of {p.latency_us} µs, with nothing to hide"
+        " behind. Reading, not computing, sets the pace. How long is a step at least?"
+    ),
+    derive=_derive_tensor,
+    count=lambda p: decode_clock.ranks_step_s(
+        layers=[2 * p.billions * GB / p.layers] * p.layers,
+        caches=[p.cache / p.layers] * p.layers,
+        ranks=p.tp,
+        bytes_per_s=p.bandwidth,
+        all_reduce_s=p.latency_us * MICRO,
+    ),
+    prerequisites=("serving-decode-step",),
+    slips=(
+        Slip(
+            key="no-all-reduce",
+            wrong=lambda p: _tensor(p, sums=0),
+            story="You read, and added nothing up. Each layer waits for the sum over all GPUs.",
+        ),
+        Slip(
+            key="one-per-layer",
+            wrong=lambda p: _tensor(p, sums=1),
+            story="You added up once per layer. Attention and MLP each end in a sum.",
+        ),
+        Slip(
+            key="cache-not-split",
+            wrong=lambda p: _tensor(p, reading=2 * p.billions * GB / p.tp + p.cache),
+            story="You let each GPU read all caches. Heads are split, and their caches with them.",
+        ),
+        Slip(
+            key="one-gpu",
+            wrong=lambda p: _tensor(p, reading=2 * p.billions * GB + p.cache),
+            story="You read everything from one memory. The GPUs read their parts at the same time.",
+        ),
+    ),
+)
+
+# --- experts -------------------------------------------------------------------------------------
+
+
+def _draw_experts(rng: random.Random) -> Draw:
+    experts, top_k = rng.choice(((128, 4), (256, 8), (160, 6), (128, 6), (60, 4)))
+    fewest, most = int(0.28 * experts / top_k) + 1, int(0.5 * experts / top_k)
+    return drawn(
+        experts=experts,
+        top_k=top_k,
+        batch=rng.randint(max(3, fewest), most),
+        layers=rng.choice((24, 36, 58, 61)),
+        expert_mb=rng.choice((13.3, 17.7, 25.2, 44.0)),
+    )
+
+
+def _small_experts(rng: random.Random) -> Draw:
+    return drawn(
+        experts=rng.choice((4, 5)), top_k=2, batch=rng.choice((2, 3)), layers=rng.choice((3, 5)), expert_mb=0.5
+    )
+
+
+def _read(p: Draw, experts: float) -> float:
+    return float(p.layers * experts * p.expert_mb * MB)
+
+
+def _derive_experts(p: Draw) -> Derivation:
+    touched = experts_touched(num_experts=p.experts, top_k=p.top_k, tokens=p.batch, routing="uniform")
+    return Derivation(
+        value=decode_floor.mixture_read_bytes(
+            always_bytes=0, num_layers=p.layers, experts_touched=touched, expert_bytes=p.expert_mb * MB
+        ),
+        formula="layers × experts × (1 − (1 − top k / experts)^batch) × bytes of an expert",
+        substitution=(f"{p.layers} × {p.experts} × (1 − (1 − {p.top_k} / {p.experts})**{p.batch}) × {p.expert_mb:g}e6"),
+        source="Fedus et al., 2022, arXiv:2209.01667, section 2 (top-k routing); expectation of a coverage",
+    )
+
+
+def _count_experts(p: Draw) -> float:
+    """Every way in which the tokens can choose, each as likely as the others."""
+    choices = list(itertools.combinations(range(p.experts), p.top_k))
+    sizes = [len(set().union(*way)) for way in itertools.product(choices, repeat=p.batch)]
+    return _read(p, sum(sizes) / len(sizes))
+
+
+EXPERTS = Drill(
+    key="decode-experts-read",
+    **SECTION,
+    title="How many experts a batch wakes",
+    unit="B",
+    target_s=130,
+    draw=_draw_experts,
+    small=_small_experts,
+    prompt=lambda p: (
+        f"Each of {p.layers} layers has {p.experts} experts of {p.expert_mb:g} MB, of which every token uses {p.top_k}."
+        f" A decode step serves {p.batch} requests, whose tokens choose evenly and independently of one another. How"
+        " many bytes of expert weights does the step read on average?"
+    ),
+    derive=_derive_experts,
+    count=_count_experts,
+    slips=(
+        Slip(
+            key="all-different",
+            wrong=lambda p: _read(p, p.top_k * p.batch),
+            story="You let no two tokens choose the same expert. Some do, and it is read once for both.",
+        ),
+        Slip(
+            key="one-token",
+            wrong=lambda p: _read(p, p.top_k),
+            story="Those are the experts of one token. The batch has more, and they choose others.",
+        ),
+        Slip(
+            key="all-experts",
+            wrong=lambda p: _read(p, p.experts),
+            story="You read every expert. So small a batch leaves some of them alone.",
+        ),
+        Slip(
+            key="untouched",
+            wrong=lambda p: _read(p, p.experts * (1 - p.top_k / p.experts) ** p.batch),
+            story="Those are the experts that nobody chose.",
+        ),
+        Slip(
+            key="one-layer",
+            wrong=lambda p: _derive_experts(p).value / p.layers,
+            story="That is one layer. Each layer has its own experts and its own router.",
+        ),
+    ),
+)
+
+# --- fewer bits for the weights alone ------------------------------------------------------------
+
+
+def _draw_bits(rng: random.Random) -> Draw:
+    billions = rng.choice((7.2, 8.0, 13.0, 14.8, 32.5))
+    return drawn(
+        billions=billions,
+        group=16,
+        batch=rng.randrange(7, 11),
+        per_request=round(billions * rng.randrange(7, 13)) * 10_000_000,
+    )
+
+
+def _small_bits(rng: random.Random) -> Draw:
+    return drawn(billions=rng.choice((32e-9, 64e-9)), group=16, batch=rng.choice((7, 9)), per_request=4)
+
+
+def _times(p: Draw, *, element: float = 0.5, scale: float = 2.0, batch: int | None = None) -> float:
+    caches = (p.batch if batch is None else batch) * p.per_request
+    weights = p.billions * GB
+    return float((2 * weights + caches) / (weights * (element + scale / p.group) + caches))
+
+
+def _derive_bits(p: Draw) -> Derivation:
+    weights = giga(p.billions * GB)
+
+    def step(bytes_per_parameter: float) -> float:
+        return serving.decode_step_s(
+            weights_bytes=bytes_per_parameter * p.billions * GB,
+            cache_bytes=p.batch * p.per_request,
+            batch=p.batch,
+            flops_per_token=1,
+            memory_bytes_per_s=1,
+            peak_flops_per_s=p.batch,
+        )
+
+    return Derivation(
+        value=step(2) / step(0.5 + 2 / p.group),
+        formula="(weights in 16 bits + caches) / (weights in 4 bits with scales + caches)",
+        substitution=(
+            f"(2 × {weights} + {p.batch} × {p.per_request}) / ((0.5 + 2 / {p.group}) × {weights} + {p.batch} ×"
+            f" {p.per_request})"
+        ),
+        source=POPE,
+    )
+
+
+def _count_bits(p: Draw) -> float:
+    """Read both models weight by weight, each followed by the caches."""
+    before = after = 0.0
+    for weight in range(round(p.billions * GB)):
+        before += 2
+        after += (2 if weight % p.group == 0 else 0) + (1 if weight % 2 == 0 else 0)
+    for _ in range(p.batch):
+        before += p.per_request
+        after += p.per_request
+    return before / after
+
+
+BITS = Drill(
+    key="decode-weights-in-four-bits",
+    **SECTION,
+    title="A quarter of the weights, not of the step",
+    unit="",
+    target_s=120,
+    draw=_draw_bits,
+    small=_small_bits,
+    prompt=lambda p: (
+        f"A dense model of {p.billions:g} billion parameters in 16 bits decodes for {p.batch} requests, each with a KV"
+        f" cache of {p.per_request / GB:g} GB. Its weights are put into 4 bits, with a scale of 2 bytes for every"
+        f" {p.group}; the caches stay as they are. Reading sets the pace before and after. How many times as fast does"
+        " it decode?"
+    ),
+    derive=_derive_bits,
+    count=_count_bits,
+    prerequisites=("serving-decode-step",),
+    slips=(
+        Slip(
+            key="weights-alone",
+            wrong=lambda p: _times(p, batch=0),
+            story="That is how much smaller the weights are. A step reads something else, too.",
+        ),
+        Slip(
+            key="one-cache",
+            wrong=lambda p: _times(p, batch=1),
+            story="You read the cache of one request. The batch has more.",
+        ),
+        Slip(
+            key="no-scales",
+            wrong=lambda p: _times(p, scale=0),
+            story="You read half a byte per parameter. The scales are read with them.",
+        ),
+        Slip(key="turned-over", wrong=lambda p: 1 / _times(p), story="That is how many times as long a step becomes."),
+        Slip(
+            key="eight-bits",
+            wrong=lambda p: _times(p, element=1, scale=0),
+            story="You gave a parameter a whole byte. Four bits are less.",
+        ),
+    ),
+)
+
+DRILLS = (FLOOR, RIDGE, TENSOR, EXPERTS, BITS)

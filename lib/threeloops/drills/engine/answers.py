@@ -1,0 +1,191 @@
+"""What a learner typed, as a number with a unit.
+
+"24.5 GB", "1960 ms", "24.5e9 bytes" and "1,960 ms" are answers. A bare number is asked again, because the unit is
+half of the answer. Units are read by pint, with a short list of our own in place of its thousand: in a book where b
+must never be taken for barn, refusing is better than guessing.
+
+>>> parse("24.5 GB", like="B").value
+24500000000.0
+>>> parse("1,960 ms", like="s").value
+1.96
+"""
+
+import functools
+import math
+import re
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+DEFINITIONS = """
+yotta- = 1e24
+exa- = 1e18 = E-
+peta- = 1e15 = P-
+tera- = 1e12 = T-
+giga- = 1e9 = G-
+mega- = 1e6 = M-
+kilo- = 1e3 = k- = K-
+milli- = 1e-3 = m-
+micro- = 1e-6 = µ- = u-
+nano- = 1e-9 = n-
+kibi- = 2**10 = Ki-
+mebi- = 2**20 = Mi-
+gibi- = 2**30 = Gi-
+tebi- = 2**40 = Ti-
+pebi- = 2**50 = Pi-
+bit = [information]
+byte = 8 * bit = B
+second = [time] = s = sec
+minute = 60 * second = min
+hour = 3600 * second = h = hr
+day = 24 * hour
+FLOP = [computation] = FLOP = flop = Flop
+token = [token] = token = tok
+meter = [length] = m = metre
+watt = [power] = W
+dollar = [money] = USD
+cent = 0.01 * dollar
+percent = 0.01 = %
+times = 1 = x = ×
+""".strip().splitlines()
+
+# What a question's unit is called in its prompt, and an example of a good answer.
+EXAMPLES = {
+    "B": "24.5 GB or 22.8 GiB",
+    "B/token": "131 kB/token or 128 KiB/token",
+    "B/s": "450 GB/s",
+    "s": "1960 ms or 1.96 s",
+    "FLOP": "8.4 TFLOP",
+    "FLOP/s": "312 TFLOP/s",
+    "FLOP/B": "295 FLOP/B",
+    "token": "16384 tokens",
+    "m": "41.5 m",
+    "dollar": "0.35 dollars or $0.35",
+    "token/s": "1200 tokens/s",
+    "": "59, 0.46 or 46 %",
+}
+
+_NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
+# the one unit that stands before its number
+_DOLLARS = re.compile(r"^(?:US)?\$\s*([\d.,]+(?:[eE][+-]?\d{1,3})?)\s*([kM]?)$")
+_UNIT = re.compile(r"^[A-Za-zµμ%×/*·. ]{0,40}$")
+
+
+class UnreadableError(ValueError):
+    """What was typed is not an answer; the message says what would be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A number in base SI (bytes, not bits), and how it was written."""
+
+    value: float
+    written: str
+    number: float  # the figure before its unit
+    unit: str  # the unit as written
+
+
+# pint and what it brings take longer to load than the whole bank of drills, so it is loaded when the first unit is
+# read, not when a question is asked.
+@functools.cache
+def _registry() -> Any:
+    import pint
+
+    registry: Any = pint.UnitRegistry(None)
+    registry.load_definitions(DEFINITIONS)
+    return registry
+
+
+def get_ready() -> None:
+    """Load what reads units now: for a door where somebody is still thinking about the first question."""
+    _registry()
+
+
+def _number(text: str, written: str) -> float:
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        raise UnreadableError(f"{written!r} does not start with a number; write a number and its unit") from None
+    if not math.isfinite(value):
+        raise UnreadableError(f"{written!r} is not a finite number")
+    return value
+
+
+def _factor(unit: str, like: str) -> float:
+    """What one `unit` is in the unit `like`."""
+    if re.search(r"(?<![A-Za-z])[kKMGTP]?i?b(ps)?(?![A-Za-z])", unit):
+        raise UnreadableError(f"{unit!r} could mean bits or bytes; write bit or B (Gbit/s, GB/s)")
+    if re.search(r"FLOPS", unit):
+        raise UnreadableError(f"{unit!r} could mean a count or a rate; write FLOP or FLOP/s")
+    spelled = (
+        re.sub(r"\b([A-Za-zµμ]+)ps\b", r"\1/s", unit)
+        .replace("·", "*")
+        .replace("μ", "µ")
+        .replace("×", "x")
+        .replace(" per ", "/")
+    )
+    spelled = re.sub(r"(?<=[A-Za-z])\s+(?=[A-Za-z])", "*", spelled)
+    import pint
+
+    registry = _registry()
+    try:
+        return float(
+            registry.Quantity(1, registry.parse_units(spelled)).to(registry.parse_units(like or "times")).magnitude
+        )
+    except pint.DimensionalityError:
+        raise UnreadableError(
+            f"{unit!r} does not measure what was asked; give it like {EXAMPLES.get(like, like)}"
+        ) from None
+    except Exception:
+        raise UnreadableError(
+            f"{unit!r} is not a unit that this book knows; give it like {EXAMPLES.get(like, like)}"
+        ) from None
+
+
+def _printable(number: Real) -> bool:
+    """Whether a number can be written out at all: Python refuses str(10**5000)."""
+    try:
+        return abs(float(number)) < 1e300
+    except OverflowError:
+        return False
+
+
+def parse(written: object, *, like: str) -> Answer:
+    """The answer in the base unit `like` ("B", "s", "FLOP/B", …; "" for a plain share or count).
+
+    Assumes:  a comma groups thousands; a point marks decimals
+    Raises:   UnreadableError, in one sentence, for what is not a number with a fitting unit
+
+    >>> parse("6 GiB", like="B").value
+    6442450944.0
+    >>> parse("6.44", like="B")
+    Traceback (most recent call last):
+        ...
+    threeloops.drills.engine.answers.UnreadableError: 6.44 of what? Add the unit, like 24.5 GB or 22.8 GiB
+    """
+    example = EXAMPLES.get(like, like)
+    if isinstance(written, bool) or not isinstance(written, str | Real):
+        raise UnreadableError(
+            f"an answer is a number with its unit, written like {example}, not a {type(written).__name__}"
+        )
+    if not isinstance(written, str) and not _printable(written):
+        raise UnreadableError(
+            f"a number as large as this, or no number at all, cannot be an answer; write it like {example}"
+        )
+    text = str(written).strip()
+    if len(text) > 100:
+        raise UnreadableError(
+            f"an answer of {len(text)} characters is too long to be one number; write it like {example}"
+        )
+    match = _NUMBER.match(_DOLLARS.sub(r"\1 \2dollar", text))
+    if not text or not match or not match[1] or not _UNIT.match(match[2]):
+        near = re.match(r"^\s*[+-]?\d+,\d+\b", text)
+        hint = "write a decimal point, not a comma" if near else f"write it like {example}"
+        raise UnreadableError(f"{text[:40]!r} is not a number with a unit; {hint}")
+    number, unit = _number(match[1], text), match[2]
+    if not unit and like:
+        raise UnreadableError(f"{match[1]} of what? Add the unit, like {example}")
+    value = number * (_factor(unit, like) if unit else 1.0)
+    if not math.isfinite(value):
+        raise UnreadableError(f"{text!r} is larger than any number that a computer keeps; write it like {example}")
+    return Answer(value=value, written=text, number=number, unit=unit)

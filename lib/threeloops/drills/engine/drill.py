@@ -1,0 +1,98 @@
+"""What a drill is: one definition that serves the notebook, the terminal, the timed room, paper and the tests.
+
+A drill holds everything about one idea: how its numbers are drawn, how the question is put, the answer by formula, an
+independent count of the same answer, and the wrong formulas that people really use, each with a sentence that points
+at the mistake without giving the answer away.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from threeloops import units
+from threeloops.drills.engine.answers import EXAMPLES
+
+# The numbers of one draw, by name. Drills read them as p.layers, p.kv_heads: the formulas stay readable.
+Draw = Any
+
+
+def drawn(**numbers: object) -> Draw:
+    """The numbers of one draw."""
+    return SimpleNamespace(**numbers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slip:
+    """A named wrong formula: what somebody who made this mistake would have answered."""
+
+    key: str
+    wrong: Callable[[Draw], float]
+    story: str  # points at the mistake; never contains the answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derivation:
+    """How the answer comes about. `value` is what is graded: there is no second place that computes it."""
+
+    value: float  # base SI
+    formula: str  # in words and symbols
+    substitution: str  # the same with the numbers put in
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drill:
+    """One idea, ready to be asked anywhere."""
+
+    key: str
+    family: str  # roofline, training_memory, all_reduce, kv_cache, …
+    title: str
+    loop: str  # inner, training, product or driving
+    section: str  # the heading of the chapter section that teaches it
+    unit: str  # base unit of the answer: a key of answers.EXAMPLES
+    target_s: int  # what a fluent person needs, typing included
+    draw: Callable[[random.Random], Draw]
+    prompt: Callable[[Draw], str]
+    derive: Callable[[Draw], Derivation]
+    count: Callable[[Draw], float]  # the same answer by brute force
+    small: Callable[[random.Random], Draw]  # a draw small enough to count
+    slips: tuple[Slip, ...]
+    capacity: bool = False  # shown in GiB (memory) rather than GB (traffic)
+    tolerance: float = 0.02
+    prerequisites: tuple[str, ...] = ()
+
+    def ask(self, p: Draw) -> str:
+        """The whole question: the prompt, what unit to answer in, and how exact to be."""
+        unit = (
+            f"Answer with a unit, like {EXAMPLES[self.unit]}"
+            if self.unit
+            else f"Answer with a plain number, like {EXAMPLES['']}"
+        )
+        return f"{self.prompt(p)}\n{unit}; within {100 * self.tolerance:g} % counts as right."
+
+    def working(self, p: Draw) -> str:
+        """The derivation with this draw's numbers put in."""
+        derivation = self.derive(p)
+        return (
+            f"  {derivation.formula}\n  = {derivation.substitution}\n  = {self.shown(derivation.value)}\n  Source:"
+            f" {derivation.source}"
+        )
+
+    def shown(self, value: float) -> str:
+        """A value of this drill's unit as a person would write it; bytes in both bases."""
+        return units.fmt(value, self.unit, binary=self.capacity)
+
+
+def seeded(*words: str) -> random.Random:
+    """A random generator that depends on the words alone: the same numbers on every machine, today and at grading.
+
+    >>> seeded("course", "ada", "kv-per-token").randrange(1000) == seeded("course", "ada", "kv-per-token").randrange(
+    ...     1000
+    ... )
+    True
+    """
+    digest = hashlib.sha256("\x1f".join(words).encode()).digest()
+    return random.Random(int.from_bytes(digest, "big"))

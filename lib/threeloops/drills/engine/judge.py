@@ -1,0 +1,128 @@
+"""Right, or which slip, or how far off: what a drill says to an answer. It contains no formula of the field."""
+
+import itertools
+import math
+import re
+from dataclasses import dataclass
+
+from threeloops import units
+from threeloops.drills.engine.answers import Answer, UnreadableError, parse
+from threeloops.drills.engine.drill import Draw, Drill
+
+# How far off, in words too coarse to give the answer away.
+DISTANCES = (
+    (1.1, "close, but a little too {}"),
+    (1.5, "too {}, by less than half"),
+    (3, "too {}, by about a factor of two"),
+    (10, "too {}, by several times"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What to tell the learner."""
+
+    status: str  # right, slip, pair, unit, off, unreadable
+    message: str
+    slips: tuple[str, ...] = ()  # keys of the slips that were named
+
+    @property
+    def right(self) -> bool:
+        return self.status == "right"
+
+
+def close(value: float, target: float, tolerance: float) -> bool:
+    """Within a relative tolerance of the target (a target of 0 is met by 0 alone)."""
+    return abs(value - target) <= tolerance * abs(target)
+
+
+def judge(drill: Drill, p: Draw, written: object) -> Verdict:
+    """Judge one answer: never raises at a learner, never prints the answer."""
+    try:
+        answer = parse(written, like=drill.unit)
+    except UnreadableError as refusal:
+        return Verdict(status="unreadable", message=str(refusal)[:1].upper() + str(refusal)[1:] + ".")
+    target = drill.derive(p).value
+    if close(answer.value, target, drill.tolerance):
+        return Verdict(status="right", message="Right.")
+    return (
+        _named_slip(drill, p, answer)
+        or _unit_slip(answer, target, drill)
+        or _pair(drill, p, answer, target)
+        or _how_far(answer.value, target)
+    )
+
+
+def _named_slip(drill: Drill, p: Draw, answer: Answer) -> Verdict | None:
+    hits = [slip for slip in drill.slips if close(answer.value, slip.wrong(p), drill.tolerance)]
+    if not hits:
+        return None
+    nearest = min(hits, key=lambda slip: abs(answer.value - slip.wrong(p)))
+    return Verdict(status="slip", message=nearest.story, slips=(nearest.key,))
+
+
+def _unit_slip(answer: Answer, target: float, drill: Drill) -> Verdict | None:
+    """Mistakes that belong to no idea: a binary figure under a decimal name, bits for bytes, a thousand too many."""
+    prefixed = re.search(r"([kKMGTP])(i?)B", answer.unit)
+    if prefixed:
+        ratio = (units.KiB / units.kB) ** (1 + "kMGTP".index(prefixed[1].replace("K", "k")))
+        if not prefixed[2] and close(answer.value * ratio, target, drill.tolerance / 2):
+            story = (
+                f"The digits are right for the binary unit: {prefixed[1]}iB is not {prefixed[0]}. Mind the i, it is"
+                f" worth {units.fmt_percent(ratio - 1)}."
+            )
+            return Verdict(status="unit", slips=("binary-as-decimal",), message=story)
+        if prefixed[2] and close(answer.value / ratio, target, drill.tolerance / 2):
+            story = (
+                f"The digits are right for the decimal unit: {prefixed[1]}B is not {prefixed[0]}. Drop the i, it is"
+                f" worth {units.fmt_percent(ratio - 1)}."
+            )
+            return Verdict(status="unit", slips=("decimal-as-binary",), message=story)
+    if "B" in drill.unit:
+        for factor, told in ((units.BITS_PER_BYTE, "too large"), (1 / units.BITS_PER_BYTE, "too small")):
+            if close(answer.value, target * factor, drill.tolerance):
+                return Verdict(
+                    status="unit", slips=("bits-and-bytes",), message=f"Exactly 8 times {told}: bits or bytes?"
+                )
+    thousand = units.KiB if prefixed and prefixed[2] else units.kB  # from GiB to TiB it is 1,024
+    for factor, size in ((thousand, "a thousand"), (thousand**2, "a million")):
+        for value, way in ((target * factor, "large"), (target / factor, "small")):
+            if close(answer.value, value, drill.tolerance):
+                return Verdict(
+                    status="unit",
+                    slips=("prefix",),
+                    message=f"The digits are right, the prefix is not: too {way} by {size}.",
+                )
+    return None
+
+
+def _pair(drill: Drill, p: Draw, answer: Answer, target: float) -> Verdict | None:
+    """Two slips at once, only when exactly one pair explains the answer."""
+    if not target:
+        return None
+    pairs = [
+        (one, two)
+        for one, two in itertools.combinations(drill.slips, 2)
+        if close(answer.value, one.wrong(p) * two.wrong(p) / target, drill.tolerance)
+    ]
+    if len(pairs) != 1:
+        return None
+    one, two = pairs[0]
+    return Verdict(status="pair", message=f"Perhaps both: {one.story} And: {two.story}", slips=(one.key, two.key))
+
+
+def _how_far(value: float, target: float) -> Verdict:
+    if value == 0 or target == 0 or (value < 0) != (target < 0):
+        return Verdict(
+            status="off", message="Not right, and of the wrong sign or zero. Start from what is being counted."
+        )
+    # the ratio itself may be too large or too small to compute
+    decades = math.log10(abs(value)) - math.log10(abs(target))
+    way = "large" if decades > 0 else "small"
+    for limit, told in DISTANCES:
+        if abs(decades) < math.log10(limit):
+            return Verdict(status="off", message=f"Not right: {told.format(way)}. It is none of the usual slips.")
+    return Verdict(
+        status="off",
+        message=f"Not right: too {way}, by about 10 to the power {round(abs(decades))}. It is none of the usual slips.",
+    )

@@ -1,0 +1,263 @@
+"""Drills on functions before there is a network: lines inside lines, the order of products, how alike two vectors
+are.
+"""
+
+import math
+import random
+from itertools import pairwise
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.foundations import dense_networks, lines, similarity
+
+SECTION = "Foundations"
+SOURCE_LINEAR = "Strang, Introduction to Linear Algebra, 5th ed., 2016, chapter 8 (linear maps compose by multiplying)"
+SOURCE_ORDER = (
+    "Cormen, Leiserson, Rivest, Stein, Introduction to Algorithms, 3rd ed., 2009, section 15.2 (matrix chains)"
+)
+SOURCE_COSINE = "Strang, Introduction to Linear Algebra, 5th ed., 2016, section 1.2"
+
+
+def told_apart(drill: Drill, p: Draw) -> bool:
+    """Whether the answer and everything that a slip would give lie a tenth of each other apart."""
+    values = sorted((drill.derive(p).value, *(slip.wrong(p) for slip in drill.slips)))
+    return all(high - low > 0.1 * max(abs(low), abs(high)) for low, high in pairwise(values))
+
+
+# --- a line inside a line -----------------------------------------------------------------------
+
+
+def _draw_composed(rng: random.Random) -> Draw:
+    while True:
+        p = drawn(a=rng.randrange(3, 10), b=rng.randrange(11, 24), c=rng.randrange(2, 8), d=rng.randrange(19, 42))
+        if told_apart(COMPOSED, p):
+            return p
+
+
+def _outer(p: Draw) -> lines.Line:
+    return lines.Line(p.a, p.b)
+
+
+def _inner(p: Draw) -> lines.Line:
+    return lines.Line(p.c, p.d)
+
+
+def _count_composed(p: Draw) -> float:
+    """Both layers run on 0: whatever comes out did not come from the input."""
+    inside = sum(0 for _ in range(p.c)) + p.d
+    return float(sum(inside for _ in range(p.a)) + p.b)
+
+
+COMPOSED = Drill(
+    key="foundations-composed-lines",
+    family="foundations",
+    title="Two layers without a bend",
+    loop="inner",
+    section=SECTION,
+    unit="",
+    target_s=45,
+    draw=_draw_composed,
+    small=_draw_composed,
+    prompt=lambda p: (
+        f"The first layer of a network without activations computes g(x) = {p.c} x + {p.d}, the second f(x) = {p.a} x +"
+        f" {p.b}. Together they are a single line w x + b. How large is its intercept b?"
+    ),
+    derive=lambda p: Derivation(
+        value=float(lines.composed(_outer(p), _inner(p)).intercept),
+        formula="slope of the second layer * intercept of the first + intercept of the second",
+        substitution=f"{p.a} * {p.d} + {p.b}",
+        source=SOURCE_LINEAR,
+    ),
+    count=_count_composed,
+    slips=(
+        Slip(
+            key="other-way-round",
+            wrong=lambda p: float(lines.composed(_inner(p), _outer(p)).intercept),
+            story="You put the second layer inside the first. Which of the two sees the input?",
+        ),
+        Slip(
+            key="product",
+            wrong=lambda p: float(p.b * p.d),
+            story="You multiplied the functions. A layer is applied to the result of the layer before.",
+        ),
+        Slip(
+            key="added",
+            wrong=lambda p: float(p.b + p.d),
+            story="You added the intercepts. The first one still has to pass through the second layer.",
+        ),
+        Slip(
+            key="own-intercept-lost",
+            wrong=lambda p: float(p.a * p.d),
+            story="The second layer has an intercept of its own.",
+        ),
+    ),
+)
+
+# --- the order of two products -------------------------------------------------------------------
+
+
+def _draw_order(rng: random.Random) -> Draw:
+    while True:
+        p = drawn(
+            rows=rng.choice((3000, 4000, 5000)),
+            rank=rng.choice((12, 16, 20, 24, 28)),
+            inputs=rng.choice((1100, 1300, 1700, 1900)),
+            tokens=rng.choice((40, 60, 90)),
+        )
+        if told_apart(ORDER, p):
+            return p
+
+
+def _small_order(rng: random.Random) -> Draw:
+    return drawn(
+        rows=rng.choice((11, 13)), rank=rng.choice((2, 3)), inputs=rng.choice((5, 7)), tokens=rng.choice((4, 6))
+    )
+
+
+def _sizes(p: Draw) -> dict[str, int]:
+    return {"rows": p.rows, "left": p.rank, "right": p.inputs, "columns": p.tokens}
+
+
+def _derive_order(p: Draw) -> Derivation:
+    left, right = dense_networks.left_first_flops(**_sizes(p)), dense_networks.right_first_flops(**_sizes(p))
+    product = f"(2 * {p.rows} * {p.rank} * {p.inputs} + 2 * {p.rows} * {p.inputs} * {p.tokens})"
+    return Derivation(
+        value=left / right,
+        formula="(2 rows rank inputs + 2 rows inputs columns) / (2 rank inputs columns + 2 rows rank columns)",
+        substitution=f"{product} / (2 * {p.rank} * {p.inputs} * {p.tokens} + 2 * {p.rows} * {p.rank} * {p.tokens})",
+        source=SOURCE_ORDER,
+    )
+
+
+def _multiply_adds(rows: int, inner: int, columns: int) -> int:
+    """Multiply-adds of one product, entry by entry."""
+    return sum(1 for _ in range(rows) for _ in range(columns) for _ in range(inner))
+
+
+def _count_order(p: Draw) -> float:
+    left = _multiply_adds(p.rows, p.rank, p.inputs) + _multiply_adds(p.rows, p.inputs, p.tokens)
+    right = _multiply_adds(p.rank, p.inputs, p.tokens) + _multiply_adds(p.rows, p.rank, p.tokens)
+    return left / right
+
+
+ORDER = Drill(
+    key="foundations-product-order",
+    family="foundations",
+    title="Which product first",
+    loop="inner",
+    section=SECTION,
+    unit="",
+    target_s=120,
+    draw=_draw_order,
+    small=_small_order,
+    prompt=lambda p: (
+        f"A is a matrix of {p.rows:,} × {p.rank}, B of {p.rank} × {p.inputs:,}, and X of {p.inputs:,} × {p.tokens}. (A"
+        " B) X and A (B X) are the same matrix. How many times the FLOPs of the second order does the first take?"
+    ),
+    derive=_derive_order,
+    count=_count_order,
+    slips=(
+        Slip(
+            key="last-product-only",
+            wrong=lambda p: p.inputs / p.rank,
+            story="You compared the products that each order ends with. The first products cost something too.",
+        ),
+        Slip(
+            key="first-product-only",
+            wrong=lambda p: p.rows / p.tokens,
+            story="You compared the products that each order begins with. Each order has a second one.",
+        ),
+        Slip(
+            key="the-other-ratio",
+            wrong=lambda p: 1 / _derive_order(p).value,
+            story="You turned the ratio round: the order that was asked about stands on top.",
+        ),
+        Slip(
+            key="product-once-for-all",
+            wrong=lambda p: p.inputs * p.rows / (p.rank * (p.inputs + p.rows)),
+            story="You took A B for given. Here it has to be computed.",
+        ),
+        Slip(
+            key="doubled",
+            wrong=lambda p: 2 * _derive_order(p).value,
+            story="You counted a multiply-add as two operations in one of the orders and as one in the other.",
+        ),
+    ),
+)
+
+# --- how alike two vectors are -------------------------------------------------------------------
+
+
+def _draw_cosine(rng: random.Random) -> Draw:
+    while True:
+        a = tuple(rng.choice((1, 2, 3, 4, 6)) for _ in range(3))
+        b = (rng.choice((2, 3, 5, 7)), rng.choice((-3, -2, -1)), rng.choice((2, 4, 5)))
+        if similarity.dot(a, b) > 0 and told_apart(COSINE, drawn(a=a, b=b)):
+            return drawn(a=a, b=b)
+
+
+_COSINE_SLIPS = (
+    lambda p: float(similarity.dot(p.a, p.b)),
+    lambda p: similarity.dot(p.a, p.b) / math.hypot(*p.a),
+    lambda p: similarity.dot(p.a, p.b) / (math.hypot(*p.a) * math.hypot(*p.b)) ** 2,
+    lambda p: similarity.dot(p.a, [abs(entry) for entry in p.b]) / (math.hypot(*p.a) * math.hypot(*p.b)),
+    lambda p: similarity.dot(p.a, p.b) / (sum(map(abs, p.a)) * sum(map(abs, p.b))),
+)
+
+
+def _derive_cosine(p: Draw) -> Derivation:
+    squares = [
+        "(" + " + ".join(f"{entry}**2" if entry > 0 else f"({entry})**2" for entry in vector) + ")"
+        for vector in (p.a, p.b)
+    ]
+    products = " + ".join(f"{x} * ({y})" for x, y in zip(p.a, p.b, strict=True))
+    return Derivation(
+        value=similarity.cosine(p.a, p.b),
+        formula="sum of the products of matching entries / (length of a * length of b)",
+        substitution=f"({products}) / ({squares[0]}**0.5 * {squares[1]}**0.5)",
+        source=SOURCE_COSINE,
+    )
+
+
+def _count_cosine(p: Draw) -> float:
+    """From three measured lengths: the law of cosines in the triangle of a, b and the way from one to the other."""
+    a, b, between = math.dist(p.a, (0, 0, 0)), math.dist(p.b, (0, 0, 0)), math.dist(p.a, p.b)
+    return (a**2 + b**2 - between**2) / (2 * a * b)
+
+
+COSINE = Drill(
+    key="foundations-cosine",
+    family="foundations",
+    title="How alike two vectors are",
+    loop="inner",
+    section=SECTION,
+    unit="",
+    target_s=90,
+    draw=_draw_cosine,
+    small=_draw_cosine,
+    prompt=lambda p: f"What is the cosine similarity of a = {list(p.a)} and b = {list(p.b)}?",
+    derive=_derive_cosine,
+    count=_count_cosine,
+    slips=(
+        Slip(
+            key="not-normalised",
+            wrong=_COSINE_SLIPS[0],
+            story="That is the dot product itself. It grows with the lengths; a cosine does not.",
+        ),
+        Slip(key="one-length", wrong=_COSINE_SLIPS[1], story="You divided by one length. Both vectors have one."),
+        Slip(
+            key="squares-left", wrong=_COSINE_SLIPS[2], story="You divided by the squared lengths. The root is missing."
+        ),
+        Slip(
+            key="signs-lost",
+            wrong=_COSINE_SLIPS[3],
+            story="A minus sign got lost on the way. Entries that disagree count against.",
+        ),
+        Slip(
+            key="sums-for-lengths",
+            wrong=_COSINE_SLIPS[4],
+            story="You took the sum of the entries for the length. Think of Pythagoras.",
+        ),
+    ),
+)
+
+DRILLS = (COMPOSED, ORDER, COSINE)

@@ -1,0 +1,9 @@
+"""Drills on a vehicle's deadline: metres, milliseconds, cameras and tails."""
+
+from threeloops.drills.engine.drill import Drill
+from threeloops.drills.latency_budget import chain, vehicle
+
+DRILLS: tuple[Drill, ...] = (
+    *vehicle.DRILLS,
+    *chain.DRILLS,
+)

@@ -1,0 +1,265 @@
+"""Drills on a vehicle in motion: what a latency costs in metres, how far it takes to stop, what its cameras
+deliver.
+"""
+
+import random
+from typing import Any
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.driving import latency_budget
+from threeloops.simulate.driving import vehicle
+from threeloops.units import BITS_PER_BYTE, hour, km, mile, ms
+
+KMH, MPH = km / hour, mile / hour  # in metres per second
+AASHTO = "AASHTO, A Policy on Geometric Design of Highways and Streets, 7th ed., 2018, section 3.2.2"
+SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "Latency budget"}
+
+# --- metres per frame ----------------------------------------------------------------------------
+
+
+def _draw_saved(rng: random.Random) -> Draw:
+    return drawn(
+        mph=rng.choice((25, 35, 45, 55, 65, 75)), before_ms=rng.randrange(95, 130), after_ms=rng.randrange(20, 26)
+    )
+
+
+def _saved_s(p: Draw) -> float:
+    return float((p.before_ms - p.after_ms) * ms)
+
+
+SAVED = Drill(
+    key="latency-metres-saved",
+    **SECTION,
+    title="What a faster stack is worth in metres",
+    unit="m",
+    target_s=75,
+    draw=_draw_saved,
+    small=_draw_saved,
+    prompt=lambda p: (
+        f"A car drives at {p.mph} miles per hour (a mile is 1,609 m). Perception takes {p.before_ms} ms from picture to"
+        f" decision; a better engine needs {p.after_ms} ms. How much later, in metres of road, did the car react with"
+        " the old one?"
+    ),
+    derive=lambda p: Derivation(
+        value=latency_budget.distance_m(speed_m_per_s=p.mph * MPH, seconds=_saved_s(p)),
+        formula="speed × (old latency − new latency)",
+        substitution=f"{p.mph} × 1609.344 / 3600 × ({p.before_ms} − {p.after_ms}) / 1000",
+        source="distance at constant speed; the international mile is 1,609.344 m (agreement of 1959)",
+    ),
+    count=lambda p: sum(p.mph * MPH * ms for _millisecond in range(p.after_ms, p.before_ms)),
+    slips=(
+        Slip(
+            key="km-for-miles",
+            wrong=lambda p: p.mph * KMH * _saved_s(p),
+            story="You read miles per hour as kilometres per hour.",
+        ),
+        Slip(
+            key="old-latency",
+            wrong=lambda p: p.mph * MPH * p.before_ms * ms,
+            story="That is the whole of the old latency. The new engine is not free either.",
+        ),
+        Slip(
+            key="new-latency",
+            wrong=lambda p: p.mph * MPH * p.after_ms * ms,
+            story="That is the road covered during the new latency, not what it saved.",
+        ),
+        Slip(
+            key="hours-forgotten",
+            wrong=lambda p: p.mph * _saved_s(p),
+            story="You multiplied miles per hour by seconds. Both have to speak of the same time and length.",
+        ),
+    ),
+)
+
+# --- stopping ------------------------------------------------------------------------------------
+
+
+def _draw_stop(rng: random.Random) -> Draw:
+    return drawn(
+        kmh=rng.randrange(70, 131, 5), reaction_ms=rng.randrange(500, 900, 50), braking=rng.choice((4.5, 5.0, 5.5, 6.0))
+    )
+
+
+def _stop(p: Draw, **changes: float) -> float:
+    values = {"speed_m_per_s": p.kmh * KMH, "reaction_s": p.reaction_ms * ms, "deceleration_m_per_s2": p.braking}
+    return latency_budget.stopping_distance_m(**(values | changes))
+
+
+STOP = Drill(
+    key="latency-stopping-distance",
+    **SECTION,
+    title="From seeing to standing still",
+    unit="m",
+    target_s=100,
+    draw=_draw_stop,
+    small=_draw_stop,
+    prompt=lambda p: (
+        f"A car drives at {p.kmh} km/h. From the moment an obstacle is visible, {p.reaction_ms} ms pass until the"
+        f" brakes bite; from then on it slows by {p.braking} m/s² until it stands. How far does it travel in all?"
+    ),
+    derive=lambda p: Derivation(
+        value=_stop(p),
+        formula="v × reaction time + v² / (2 × deceleration)",
+        substitution=f"({p.kmh} / 3.6) × {p.reaction_ms} / 1000 + ({p.kmh} / 3.6)² / (2 × {p.braking})",
+        source=AASHTO,
+    ),
+    count=lambda p: vehicle.metres_to_standstill(
+        speed_m_per_s=p.kmh * KMH, reaction_s=p.reaction_ms * ms, deceleration_m_per_s2=p.braking
+    ),
+    slips=(
+        Slip(
+            key="no-reaction",
+            wrong=lambda p: _stop(p, reaction_s=0),
+            story="You let the brakes bite at once. While the car computes it drives on at full speed.",
+        ),
+        Slip(
+            key="no-half",
+            wrong=lambda p: 2 * _stop(p, reaction_s=0) + _stop(p) - _stop(p, reaction_s=0),
+            story="You braked at full speed all the way. The car slows, so on average it is half as fast.",
+        ),
+        Slip(
+            key="reaction-only",
+            wrong=lambda p: _stop(p) - _stop(p, reaction_s=0),
+            story="You stopped counting when the brakes bit. That is where braking begins.",
+        ),
+        Slip(
+            key="kmh-as-m-per-s", wrong=lambda p: _stop(p, speed_m_per_s=p.kmh), story="You put km/h where m/s belong."
+        ),
+    ),
+)
+
+
+def _draw_sight(rng: random.Random) -> Draw:
+    return drawn(
+        sight_m=rng.randrange(60, 160, 5),
+        reaction_ms=rng.randrange(500, 900, 50),
+        braking=rng.choice((4.5, 5.0, 5.5, 6.0)),
+    )
+
+
+def _fastest_kmh(p: Draw, **changes: float) -> float:
+    values = {"sight_m": p.sight_m, "reaction_s": p.reaction_ms * ms, "deceleration_m_per_s2": p.braking}
+    return latency_budget.highest_speed_m_per_s(**(values | changes)) / KMH
+
+
+SIGHT = Drill(
+    key="latency-highest-speed",
+    **SECTION,
+    title="As fast as one can see",
+    unit="",
+    target_s=150,
+    draw=_draw_sight,
+    small=_draw_sight,
+    prompt=lambda p: (
+        f"A car's perception is reliable up to {p.sight_m} m. From there {p.reaction_ms} ms pass until the brakes bite,"
+        f" and it slows by {p.braking} m/s². Up to which speed, in km/h, can it stop within what it sees?"
+    ),
+    derive=lambda p: Derivation(
+        value=_fastest_kmh(p),
+        formula="3.6 × (√((a t)² + 2 a × sight) − a t), the positive root of v t + v² / (2 a) = sight",
+        substitution=(
+            f"3.6 × ((({p.braking} × {p.reaction_ms} / 1000)² + 2 × {p.braking} × {p.sight_m})**0.5 − {p.braking} ×"
+            f" {p.reaction_ms} / 1000)"
+        ),
+        source=AASHTO,
+    ),
+    count=lambda p: (
+        vehicle.fastest_that_stops(sight_m=p.sight_m, reaction_s=p.reaction_ms * ms, deceleration_m_per_s2=p.braking)
+        / KMH
+    ),
+    prerequisites=("latency-stopping-distance",),
+    slips=(
+        Slip(
+            key="no-reaction",
+            wrong=lambda p: _fastest_kmh(p, reaction_s=0),
+            story="You let the brakes bite at the edge of sight. Some of what is seen is used up by reacting.",
+        ),
+        Slip(
+            key="no-two",
+            wrong=lambda p: _fastest_kmh(p, deceleration_m_per_s2=p.braking / 2),
+            story="Your braking distance is twice too long: a car that slows evenly is on average half as fast.",
+        ),
+        Slip(key="m-per-s", wrong=lambda p: _fastest_kmh(p) * KMH, story="That is in metres per second."),
+        Slip(
+            key="reaction-only",
+            wrong=lambda p: p.sight_m / (p.reaction_ms * ms) / KMH,
+            story="At that speed the car is only told of the obstacle when it reaches it. Leave room to brake.",
+        ),
+    ),
+)
+
+# --- cameras -------------------------------------------------------------------------------------
+
+SENSORS = ((1920, 1080), (1920, 1280), (2880, 1860), (3840, 2160), (1936, 1220))
+
+
+def _draw_camera(rng: random.Random) -> Draw:
+    width, height = rng.choice(SENSORS)
+    return drawn(
+        cameras=rng.choice((5, 6, 7, 11)),
+        width=width,
+        height=height,
+        bits=rng.choice((10, 12, 14)),
+        rate=rng.choice((30, 36, 45)),
+    )
+
+
+def _small_camera(rng: random.Random) -> Draw:
+    return drawn(
+        cameras=rng.choice((2, 3)),
+        width=rng.choice((4, 6)),
+        height=rng.choice((3, 5)),
+        bits=rng.choice((12, 24)),
+        rate=rng.choice((5, 10)),
+    )
+
+
+def _camera(p: Draw) -> float:
+    return latency_budget.camera_bytes_per_s(
+        cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
+    )
+
+
+CAMERA = Drill(
+    key="latency-camera-bandwidth",
+    **SECTION,
+    title="What the cameras deliver",
+    unit="B/s",
+    target_s=90,
+    draw=_draw_camera,
+    small=_small_camera,
+    prompt=lambda p: (
+        f"A car has {p.cameras} cameras of {p.width} × {p.height} pixels, {p.rate} frames per second each. The raw"
+        f" pictures are sent uncompressed, {p.bits} bits a pixel, packed without gaps. How many bytes per second arrive"
+        " in all?"
+    ),
+    derive=lambda p: Derivation(
+        value=_camera(p),
+        formula="cameras × width × height × bits per pixel / 8 × frames per second",
+        substitution=f"{p.cameras} × {p.width} × {p.height} × {p.bits} / 8 × {p.rate}",
+        source="the geometry of the picture; a raw sensor gives one value per pixel (Bayer, US patent 3,971,065, 1976)",
+    ),
+    count=lambda p: vehicle.bytes_in_a_second(
+        cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
+    ),
+    slips=(
+        Slip(key="one-camera", wrong=lambda p: _camera(p) / p.cameras, story="That is one camera."),
+        Slip(
+            key="rgb",
+            wrong=lambda p: _camera(p) * 3 * BITS_PER_BYTE / p.bits,
+            story="You sent three bytes per pixel. A raw sensor has one value per pixel; colour is worked out later.",
+        ),
+        Slip(
+            key="two-bytes",
+            wrong=lambda p: _camera(p) * 2 * BITS_PER_BYTE / p.bits,
+            story="You gave each pixel two whole bytes. Packed without gaps, they take less.",
+        ),
+        Slip(
+            key="one-frame",
+            wrong=lambda p: _camera(p) / p.rate,
+            story="That is one picture of each camera, not a second of them.",
+        ),
+    ),
+)
+
+DRILLS = (SAVED, STOP, SIGHT, CAMERA)

@@ -1,0 +1,260 @@
+"""Drills on the ends of a number format: how large, how small, and how far it can count.
+
+The formats are made up, so that no table helps: their exponents and mantissas are drawn apart from each other, and
+every mistake has a value of its own.
+"""
+
+import random
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.inner_loop import number_formats
+from threeloops.inner_loop.number_formats import Format
+from threeloops.simulate.inner_loop import bit_patterns
+
+SOURCE_IEEE = "IEEE 754-2019, section 3.4 (binary interchange formats)"
+SOURCE_TIES = "IEEE 754-2019, section 4.3.1 (roundTiesToEven)"
+
+
+def form(p: Draw) -> Format:
+    """The format of a draw, as IEEE 754 would lay it out."""
+    return Format(name="drawn", exponent_bits=p.exponent_bits, mantissa_bits=p.mantissa_bits)
+
+
+def patterns(p: Draw) -> list[bit_patterns.Number]:
+    """Every number of the format of a draw, by enumeration."""
+    return bit_patterns.numbers(exponent_bits=p.exponent_bits, mantissa_bits=p.mantissa_bits, specials="infinity")
+
+
+def positive(p: Draw) -> list[float]:
+    """Those above zero, in order."""
+    return sorted(float(number.value) for number in patterns(p) if number.value is not None and number.value > 0)
+
+
+def layout(p: Draw) -> str:
+    """The format in words."""
+    return (
+        f"1 sign bit, {p.exponent_bits} exponent bits and {p.mantissa_bits} mantissa bits, laid out as IEEE 754 does it"
+    )
+
+
+def bias(p: Draw) -> int:
+    """What the stored exponent of a draw's format is reduced by."""
+    return form(p).bias
+
+
+# --- the largest number -------------------------------------------------------------------------
+
+
+def _draw_ends(rng: random.Random) -> Draw:
+    return drawn(exponent_bits=rng.randrange(3, 9), mantissa_bits=rng.choice((1, 2, 3)))
+
+
+def _small_ends(rng: random.Random) -> Draw:
+    return drawn(exponent_bits=rng.choice((3, 4)), mantissa_bits=rng.choice((2, 3)))
+
+
+def _derive_largest(p: Draw) -> Derivation:
+    return Derivation(
+        value=form(p).largest,
+        formula=(
+            "(2 - 2^-mantissa bits) × 2^(largest stored exponent - 1 for infinity - bias), bias = 2^(exponent bits -"
+            " 1) - 1"
+        ),
+        substitution=f"(2 - 2**-{p.mantissa_bits}) × 2**({2**p.exponent_bits - 1} - 1 - {bias(p)})",
+        source=SOURCE_IEEE,
+    )
+
+
+LARGEST = Drill(
+    key="format-largest",
+    family="number_formats",
+    title="Where a format ends",
+    loop="inner",
+    section="Number formats",
+    unit="",
+    target_s=90,
+    draw=_draw_ends,
+    small=_small_ends,
+    prompt=lambda p: f"A number format has {layout(p)}. What is its largest finite number?",
+    derive=_derive_largest,
+    count=lambda p: positive(p)[-1],
+    slips=(
+        Slip(
+            key="infinity-forgotten",
+            wrong=lambda p: (2 - 2.0**-p.mantissa_bits) * 2.0 ** (bias(p) + 1),
+            story=(
+                "You used the exponent of all ones. In a format like this it says infinity or NaN, so the largest"
+                " number has the exponent below it."
+            ),
+        ),
+        Slip(
+            key="mantissa-forgotten",
+            wrong=lambda p: 2.0 ** bias(p),
+            story="That is the largest power of two. The mantissa can be all ones on top of it.",
+        ),
+        Slip(
+            key="full-two",
+            wrong=lambda p: 2.0 ** (bias(p) + 1),
+            story="You let the digits reach 2. With few mantissa bits they stop one step short of it.",
+        ),
+        Slip(
+            key="leading-one-forgotten",
+            wrong=lambda p: (1 - 2.0**-p.mantissa_bits) * 2.0 ** bias(p),
+            story="You took the stored digits alone. A normal number has a 1 before the point that is not stored.",
+        ),
+        Slip(
+            key="bias-forgotten",
+            wrong=lambda p: (2 - 2.0**-p.mantissa_bits) * 2.0 ** (2**p.exponent_bits - 2),
+            story=(
+                "You read the stored exponent as it stands. A bias is subtracted from it, so that it can say small"
+                " powers as well."
+            ),
+        ),
+    ),
+)
+
+# --- the smallest number -------------------------------------------------------------------------
+
+
+def _derive_smallest(p: Draw) -> Derivation:
+    return Derivation(
+        value=form(p).smallest_subnormal,
+        formula="2^(1 - bias - mantissa bits), bias = 2^(exponent bits - 1) - 1",
+        substitution=f"2**(1 - {bias(p)} - {p.mantissa_bits})",
+        source=f"{SOURCE_IEEE}; subnormal numbers",
+    )
+
+
+def _draw_smallest(rng: random.Random) -> Draw:
+    exponent_bits = rng.choice((4, 5, 6, 7, 8))
+    # With 4 exponent bits, 6 mantissa bits make the gap at one as small as the smallest normal number.
+    return drawn(exponent_bits=exponent_bits, mantissa_bits=rng.randrange(1, 6 if exponent_bits == 4 else 11))
+
+
+SMALLEST = Drill(
+    key="format-smallest",
+    family="number_formats",
+    title="The last number before zero",
+    loop="inner",
+    section="Number formats",
+    unit="",
+    target_s=90,
+    draw=_draw_smallest,
+    small=_small_ends,
+    prompt=lambda p: (
+        f"A number format has {layout(p)}, subnormal numbers included. What is its smallest number above zero?"
+    ),
+    derive=_derive_smallest,
+    count=lambda p: positive(p)[0],
+    prerequisites=("format-largest",),
+    slips=(
+        Slip(
+            key="normal",
+            wrong=lambda p: 2.0 ** (1 - bias(p)),
+            story="That is the smallest normal number. Below it the leading 1 is dropped, and the numbers go on.",
+        ),
+        Slip(
+            key="exponent-zero",
+            wrong=lambda p: 2.0 ** (-bias(p) - p.mantissa_bits),
+            story=(
+                "You gave what rounds to zero, or went one power too low: a stored exponent of 0 means the same power"
+                " as a stored exponent of 1."
+            ),
+        ),
+        Slip(
+            key="gap-at-one",
+            wrong=lambda p: 2.0**-p.mantissa_bits,
+            story="That is the gap after 1. Towards zero the gaps shrink with the exponent.",
+        ),
+        Slip(
+            key="reciprocal",
+            wrong=lambda p: 1 / form(p).largest,
+            story=(
+                "You took the reciprocal of the largest number. The range is not symmetric: subnormal numbers reach"
+                " further down."
+            ),
+        ),
+        Slip(
+            key="bias-too-large",
+            wrong=lambda p: 2.0 ** (2 - 2**p.exponent_bits - p.mantissa_bits),
+            story=(
+                "You subtracted the largest stored exponent. The bias is about half of that, so that large numbers can"
+                " be said too."
+            ),
+        ),
+    ),
+)
+
+# --- a counter -----------------------------------------------------------------------------------
+
+
+def _draw_counter(rng: random.Random) -> Draw:
+    return drawn(exponent_bits=rng.choice((7, 8)), mantissa_bits=rng.choice((3, 4, *range(9, 17))))
+
+
+def _small_counter(rng: random.Random) -> Draw:
+    return drawn(exponent_bits=4, mantissa_bits=rng.choice((2, 3)))
+
+
+def _derive_counter(p: Draw) -> Derivation:
+    return Derivation(
+        value=number_formats.counting_limit(form(p)),
+        formula="2^(mantissa bits + 1), where the gap becomes 2 and half of it no longer moves the sum",
+        substitution=f"2**({p.mantissa_bits} + 1)",
+        source=SOURCE_TIES,
+    )
+
+
+def _count_counter(p: Draw) -> float:
+    return bit_patterns.Grid(patterns(p)).running_sum([1.0] * 2 ** (p.mantissa_bits + 3))
+
+
+COUNTER = Drill(
+    key="format-counter",
+    family="number_formats",
+    title="A counter that stops",
+    loop="inner",
+    section="Number formats",
+    unit="",
+    target_s=60,
+    draw=_draw_counter,
+    small=_small_counter,
+    prompt=lambda p: (
+        f"A number format has {layout(p)}. A counter kept in it starts at 0, and 1 is added to it a million times, each"
+        " sum rounded to the nearest number, ties to even. What does it show at the end?"
+    ),
+    derive=_derive_counter,
+    count=_count_counter,
+    slips=(
+        Slip(
+            key="no-hidden-bit",
+            wrong=lambda p: 2.0**p.mantissa_bits,
+            story="There the gap is 1 and counting still works. The 1 before the point is a digit too.",
+        ),
+        Slip(
+            key="gap-not-half",
+            wrong=lambda p: 2.0 ** (p.mantissa_bits + 2),
+            story=(
+                "You waited until half the gap is more than 1. At exactly half a gap the tie goes to the even"
+                " neighbour, which is where the counter stands."
+            ),
+        ),
+        Slip(
+            key="exponent-bits",
+            wrong=lambda p: 2.0**p.exponent_bits,
+            story="You used the exponent bits. They say how large a number may be, not how finely it is written.",
+        ),
+        Slip(
+            key="integer",
+            wrong=lambda p: 2.0 ** (p.exponent_bits + p.mantissa_bits),
+            story="You counted as a whole-number type of that width would. Here some of the bits are an exponent.",
+        ),
+        Slip(
+            key="million",
+            wrong=lambda p: 1e6,
+            story="You assumed that every addition arrives. Look at the gap between neighbours as the sum grows.",
+        ),
+    ),
+)
+
+DRILLS = (LARGEST, SMALLEST, COUNTER)

@@ -1,0 +1,186 @@
+"""Drills on additions that are rounded: by a coin, and one after the other."""
+
+import math
+import random
+from fractions import Fraction
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.number_formats.ends import positive
+from threeloops.drills.number_formats.gaps import NAMES
+from threeloops.inner_loop import summation
+
+SOURCE_STOCHASTIC = "Gupta et al., 2015, arXiv:1502.02551, section 3.1"
+SOURCE_SUM = "Higham, SIAM J. Sci. Comput. 14(4), 1993, doi:10.1137/0914050"
+
+# --- stochastic rounding -------------------------------------------------------------------------
+
+
+def _draw_coins(rng: random.Random) -> Draw:
+    return drawn(
+        mantissa_bits=rng.choice((7, 10)),
+        weights=rng.randrange(60_000, 130_000, 5_000),
+        power=rng.choice((2, 3)),
+        share=rng.choice((0.15, 0.3, 0.35, 0.4)),
+    )
+
+
+def _small_coins(rng: random.Random) -> Draw:
+    return drawn(
+        mantissa_bits=3, weights=8 * rng.choice((3, 5)), power=rng.choice((2, 3)), share=rng.choice((0.125, 0.375))
+    )
+
+
+def update(p: Draw) -> float:
+    """The update of a draw: a share of the gap."""
+    return float(p.share * 2.0 ** (p.power - p.mantissa_bits))
+
+
+def _derive_coins(p: Draw) -> Derivation:
+    gap = 2.0 ** (p.power - p.mantissa_bits)
+    return Derivation(
+        value=p.weights * update(p) / gap,
+        formula="weights × update / gap, gap = 2^(exponent - mantissa bits)",
+        substitution=f"{p.weights} × {update(p)!r} / 2**({p.power} - {p.mantissa_bits})",
+        source=SOURCE_STOCHASTIC,
+    )
+
+
+def _count_coins(p: Draw) -> float:
+    """Every weight throws its coin; the coins are spread evenly, eighths apart, and a weight moves if the sum has
+    come further than its coin.
+    """
+    line = [Fraction(number) for number in positive(drawn(exponent_bits=4, mantissa_bits=p.mantissa_bits))]
+    below = line.index(Fraction(2**p.power))
+    came = (line[below] + Fraction(update(p)) - line[below]) / (line[below + 1] - line[below])
+    return float(sum(Fraction(weight % 8, 8) < came for weight in range(p.weights)))
+
+
+COINS = Drill(
+    key="format-stochastic-moves",
+    family="number_formats",
+    title="How many coins come up",
+    loop="inner",
+    section="Number formats",
+    unit="",
+    target_s=120,
+    draw=_draw_coins,
+    small=_small_coins,
+    prompt=lambda p: (
+        f"A layer has {p.weights:,} weights, all between {2**p.power} and {2 ** (p.power + 1)}, kept in"
+        f" {NAMES.get(p.mantissa_bits, 'a format')} ({p.mantissa_bits} mantissa bits) with stochastic rounding. A step"
+        f" adds {update(p):.6g} to each. How many of them move, on average?"
+    ),
+    derive=_derive_coins,
+    count=_count_coins,
+    prerequisites=("format-gap",),
+    slips=(
+        Slip(
+            key="all-move",
+            wrong=lambda p: p.weights,
+            story="You let every weight move. The update is smaller than the gap: most coins come up tails.",
+        ),
+        Slip(
+            key="half-gap",
+            wrong=lambda p: 2 * p.share * p.weights,
+            story=(
+                "You compared with half the gap. That is rounding to nearest; here the probability is the share of the"
+                " whole gap that the sum has come."
+            ),
+        ),
+        Slip(
+            key="gap-at-one",
+            wrong=lambda p: p.share * 2**p.power * p.weights,
+            story="You used the gap after 1. These weights are larger, and so are the gaps between them.",
+        ),
+        Slip(
+            key="those-that-stay",
+            wrong=lambda p: (1 - p.share) * p.weights,
+            story="Those are the weights that stay where they are.",
+        ),
+    ),
+)
+
+# --- chains of additions -------------------------------------------------------------------------
+
+
+def _draw_chain(rng: random.Random) -> Draw:
+    return drawn(parts=rng.choice((5, 6, 7)), each=rng.randrange(12, 37))
+
+
+def _small_chain(rng: random.Random) -> Draw:
+    return drawn(parts=rng.choice((4, 5)), each=rng.choice((9, 11)))
+
+
+def _derive_chain(p: Draw) -> Derivation:
+    return Derivation(
+        value=summation.split(p.parts * p.each, parts=p.parts),
+        formula="terms / parts - 1 additions within a part, parts - 1 among the parts",
+        substitution=f"{p.parts * p.each} / {p.parts} - 1 + {p.parts} - 1",
+        source=SOURCE_SUM,
+    )
+
+
+def _count_chain(p: Draw) -> float:
+    """A sum is written as the number of roundings behind each of its terms; adding two sums adds one to all of
+    them.
+    """
+
+    def added(one: list[int], other: list[int]) -> list[int]:
+        return [roundings + 1 for roundings in one + other]
+
+    def in_order(sums: list[list[int]]) -> list[int]:
+        total = sums[0]
+        for following in sums[1:]:
+            total = added(total, following)
+        return total
+
+    return float(max(in_order([in_order([[0] for _ in range(p.each)]) for _ in range(p.parts)])))
+
+
+CHAIN = Drill(
+    key="format-sum-chain",
+    family="number_formats",
+    title="The unluckiest term of a sum",
+    loop="inner",
+    section="Number formats",
+    unit="",
+    target_s=90,
+    draw=_draw_chain,
+    small=_small_chain,
+    prompt=lambda p: (
+        f"A kernel adds {p.parts * p.each} numbers. {p.parts} threads each add an equal share, one number after the"
+        f" other; then one thread adds the {p.parts} sums, one after the other. Every addition rounds. How many"
+        " roundings does the unluckiest number go through?"
+    ),
+    derive=_derive_chain,
+    count=_count_chain,
+    slips=(
+        Slip(
+            key="one-thread",
+            wrong=lambda p: p.parts * p.each - 1,
+            story="That is one thread adding everything. A number is not touched by additions in other threads.",
+        ),
+        Slip(
+            key="one-part",
+            wrong=lambda p: p.each - 1,
+            story="You stopped when the thread was done. Its sum is added to others, and rounded again.",
+        ),
+        Slip(
+            key="parts-only",
+            wrong=lambda p: p.parts - 1,
+            story="You counted the last thread's additions alone. Before that, each share was added up.",
+        ),
+        Slip(
+            key="terms-not-additions",
+            wrong=lambda p: p.each + p.parts,
+            story="You counted terms. Between n terms stand n - 1 additions, here and there.",
+        ),
+        Slip(
+            key="pairwise",
+            wrong=lambda p: math.ceil(math.log2(p.parts * p.each)),
+            story="That would be adding in pairs. Here each thread adds one number after the other.",
+        ),
+    ),
+)
+
+DRILLS = (COINS, CHAIN)

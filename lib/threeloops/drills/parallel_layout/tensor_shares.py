@@ -1,0 +1,296 @@
+"""Drills on what a rank of a cut layer holds: whether it had to be cut, what stays whole, and what is added up once
+too often.
+"""
+
+import random
+
+from threeloops.drills.engine import catalogued
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.drills.parallel_layout.tensor_exchange import SECTION, SOURCE_MEGATRON
+from threeloops.drills.training_memory.activations import BUILT, gpt_layer
+from threeloops.training_loop.memory import activations
+from threeloops.units import fmt_bytes
+
+SOURCE_SEQUENCE = "Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.1 and 4.2.2, equations 2 and 4"
+SOURCE_WIDTHS = (
+    "Brown et al., GPT-3, 2020, arXiv:2005.14165, section 2.1 (the shape of a layer); the GPU's usable memory as its"
+    " driver reports it"
+)
+
+# --- did it have to be cut? ----------------------------------------------------------------------
+
+GPUS = ("h100-sxm5", "h200-sxm", "a100-sxm4-80gb")
+SAID = (16, 80, 100, 141, 200)  # numbers of the question: bits, and parts of the names of GPUs
+
+
+def _draw_layers(rng: random.Random) -> Draw:
+    while True:
+        part = catalogued.part(rng.choice(GPUS))
+        p = drawn(
+            hidden=256 * rng.randrange(18, 49), usable=int(part["usable_bytes"]), gpu=part.name, bytes_per_element=2
+        )
+        if _layers(p, 12) not in SAID:
+            return p
+
+
+def _small_layers(rng: random.Random) -> Draw:
+    return drawn(
+        hidden=rng.choice((3, 4)), usable=rng.randrange(30_000, 60_000), gpu="a small GPU", bytes_per_element=2
+    )
+
+
+def _count_layers(p: Draw) -> float:
+    """Put matrix after matrix on the GPU until the next layer does not fit."""
+    free, layers = p.usable, 0
+    shapes = [(p.hidden, p.hidden)] * 4 + [(p.hidden, 4 * p.hidden), (4 * p.hidden, p.hidden)]
+    while True:
+        for rows, columns in shapes:
+            free -= sum(columns * p.bytes_per_element for _ in range(rows))
+        if free < 0:
+            return float(layers)
+        layers += 1
+
+
+def _layers(p: Draw, squares: float) -> float:
+    """Whole layers, each of that many h × h matrices."""
+    return float(p.usable // (squares * p.hidden**2 * p.bytes_per_element))
+
+
+LAYERS = Drill(
+    key="tensor-layers-on-one-gpu",
+    family="parallel_layout",
+    title="A matrix that does not fit?",
+    loop="training",
+    section=SECTION,
+    unit="",
+    target_s=75,
+    draw=_draw_layers,
+    small=_small_layers,
+    prompt=lambda p: (
+        f'"Weight matrices {p.hidden} wide do not fit on one GPU", says somebody. A layer has four square ones of that'
+        " width in its attention, and an MLP of two more that are four times as long. All weights take 16 bits; biases"
+        f" and norms are negligible. {p.gpu} has {fmt_bytes(p.usable, base=2)} of usable memory. Holding weights and"
+        " nothing else, how many whole layers fit?"
+    ),
+    derive=lambda p: Derivation(
+        value=_layers(p, 12),
+        formula="usable bytes / (12 × hidden² × bytes per weight), rounded down",
+        substitution=f"floor({p.usable:,} / (12 × {p.hidden}² × {p.bytes_per_element}))",
+        source=SOURCE_WIDTHS,
+    ),
+    count=_count_layers,
+    slips=(
+        Slip(
+            key="one-matrix",
+            wrong=lambda p: _layers(p, 1),
+            story="That is how many square matrices fit. A layer is worth more than one of them.",
+        ),
+        Slip(
+            key="attention-only",
+            wrong=lambda p: _layers(p, 4),
+            story="You counted attention. The MLP's two matrices are four times as long.",
+        ),
+        Slip(
+            key="mlp-only",
+            wrong=lambda p: _layers(p, 8),
+            story="You counted the MLP. Queries, keys, values and the output have matrices, too.",
+        ),
+        Slip(
+            key="six-squares",
+            wrong=lambda p: _layers(p, 6),
+            story="You took all six matrices for square ones. Two of them are longer.",
+        ),
+        Slip(
+            key="full-precision",
+            wrong=lambda p: _layers(p, 24),
+            story="You gave each weight twice the bytes that it takes.",
+        ),
+        Slip(
+            key="training-state",
+            wrong=lambda p: _layers(p, 96),
+            story="You added gradients and optimiser state. The question is about weights alone.",
+        ),
+    ),
+)
+
+# --- what sequence parallelism takes off ---------------------------------------------------------
+
+
+def _draw_saved(rng: random.Random) -> Draw:
+    hidden, heads = rng.choice(((6144, 48), (8192, 64), (12288, 96), (10240, 80)))
+    return drawn(
+        hidden=hidden,
+        heads=heads,
+        tokens=512 * rng.choice((4, 6, 8, 10, 12)),
+        batch=rng.choice((1, 2, 3)),
+        tp=rng.choice((4, 8)),
+    )
+
+
+def _kept(p: Draw, *, sequence_parallel: bool) -> int:
+    sizes = {"hidden": p.hidden, "sequence": p.tokens, "micro_batch": p.batch, "bytes_per_element": 2, "tp": p.tp}
+    return activations.per_layer(
+        gpt_layer(p), kernels="korthikanti", dropout=True, sequence_parallel=sequence_parallel, **sizes
+    ).total_bytes
+
+
+def _count_saved(p: Draw) -> float:
+    """The same from blocks that really run, on every rank."""
+    import numpy as np  # which a reader's own drills do not need
+
+    from threeloops.simulate.training_loop.block_tape import Blocks
+
+    blocks = Blocks(layers=1, heads=p.heads, hidden=p.hidden, dtype=np.float16)
+    inputs = blocks.inputs(batch=p.batch, sequence=p.tokens)
+    whole, cut = (
+        blocks.peak_bytes(inputs, tp=p.tp, sequence_parallel=flag, recompute="none") for flag in (False, True)
+    )
+    return float(whole - cut)
+
+
+def _gone(p: Draw, factor: float) -> float:
+    """What that many bytes per value of the stream come to when all but one rank's part of them is gone."""
+    return float(factor * p.tokens * p.batch * p.hidden * (1 - 1 / p.tp))
+
+
+SAVED = Drill(
+    key="tensor-sequence-savings",
+    family="parallel_layout",
+    title="What stood whole on every rank",
+    loop="training",
+    section=SECTION,
+    unit="B",
+    capacity=True,
+    target_s=150,
+    draw=_draw_saved,
+    small=lambda rng: drawn(
+        hidden=16, heads=4, tokens=rng.choice((4, 8)), batch=rng.choice((1, 2)), tp=rng.choice((2, 4))
+    ),
+    prompt=lambda p: (
+        f"{BUILT} A model {p.hidden} wide runs on {p.batch} × {p.tokens:,} tokens with tensor parallelism over {p.tp}"
+        " GPUs. Then sequence parallelism is switched on: norms, dropout and the inputs of column-parallel matrices"
+        " are kept for a GPU's own tokens only. How many bytes does each GPU keep less, for one layer?"
+    ),
+    derive=lambda p: Derivation(
+        value=_kept(p, sequence_parallel=False) - _kept(p, sequence_parallel=True),
+        formula="10 bytes (two norm inputs, two product inputs, two masks) × tokens × hidden × (1 − 1/n)",
+        substitution=f"10 × {p.batch} × {p.tokens:,} × {p.hidden} × (1 − 1/{p.tp})",
+        source=SOURCE_SEQUENCE,
+    ),
+    count=_count_saved,
+    prerequisites=("memory-activations",),
+    slips=(
+        Slip(
+            key="nothing-left",
+            wrong=lambda p: _gone(p, 10) / (1 - 1 / p.tp),
+            story="You let it vanish. Each GPU keeps its own tokens' part.",
+        ),
+        Slip(
+            key="what-is-left",
+            wrong=lambda p: _gone(p, 10) / (p.tp - 1),
+            story="That is what each GPU still keeps of it.",
+        ),
+        Slip(
+            key="everything",
+            wrong=lambda p: _gone(p, 34),
+            story=(
+                "You divided the whole layer. What lies between the two matrices was cut by tensor parallelism already."
+            ),
+        ),
+        Slip(
+            key="inputs-forgotten",
+            wrong=lambda p: _gone(p, 6),
+            story=(
+                "You counted norms and masks. The column-parallel matrices keep what they read, and that stood whole on"
+                " every GPU, too."
+            ),
+        ),
+        Slip(
+            key="norms-only",
+            wrong=lambda p: _gone(p, 4),
+            story=(
+                "You counted the inputs of the two norms. What the matrices read, and where dropout struck, is kept as"
+                " well."
+            ),
+        ),
+        Slip(
+            key="masks-forgotten",
+            wrong=lambda p: _gone(p, 8),
+            story="You left the dropout masks out.",
+        ),
+    ),
+)
+
+# --- added once too often ------------------------------------------------------------------------
+
+
+def _any_bias(rng: random.Random) -> Draw:
+    tp, bias = rng.choice((3, 4, 6, 8)), rng.randrange(11, 95) / 100
+    partial = tuple(rng.randrange(-150, 260) / 100 for _ in range(tp))
+    return drawn(tp=tp, bias=bias, partial=partial, seen=round(sum(partial) + tp * bias, 2))
+
+
+def _told_bias(p: Draw) -> list[float]:
+    return sorted([p.seen - (p.tp - 1) * p.bias, *(slip.wrong(p) for slip in BIAS.slips)])
+
+
+def _draw_bias(rng: random.Random) -> Draw:
+    while True:
+        p = separated(rng, _any_bias, _told_bias)
+        if _told_bias(p)[0] > 0.05:
+            return p
+
+
+BIAS = Drill(
+    key="tensor-bias-on-every-rank",
+    family="parallel_layout",
+    title="Once too often, and once more",
+    loop="training",
+    section=SECTION,
+    unit="",
+    target_s=60,
+    draw=_draw_bias,
+    small=_draw_bias,
+    prompt=lambda p: (
+        f"A row-parallel layer is cut over {p.tp} GPUs. Each adds the bias to its partial result, and then the partial"
+        f" results are all-reduced. For one token, an output element comes out as {p.seen:.2f}; its bias is"
+        f" {p.bias:.2f}. What would the uncut layer have given?"
+    ),
+    derive=lambda p: Derivation(
+        value=p.seen - (p.tp - 1) * p.bias,
+        formula="what came out − (n − 1) × bias",
+        substitution=f"{p.seen:.2f} − ({p.tp} − 1) × {p.bias:.2f}",
+        source=SOURCE_MEGATRON,
+    ),
+    count=lambda p: sum(p.partial) + p.bias,
+    slips=(
+        Slip(
+            key="all-taken-off",
+            wrong=lambda p: p.seen - p.tp * p.bias,
+            story="You took off every bias. The uncut layer adds it, too.",
+        ),
+        Slip(
+            key="one-taken-off",
+            wrong=lambda p: p.seen - p.bias,
+            story="You took off a single one. How many ranks added it?",
+        ),
+        Slip(
+            key="mean",
+            wrong=lambda p: p.seen / p.tp,
+            story="You took the mean over the ranks. Their products are parts of one sum.",
+        ),
+        Slip(
+            key="bias-shared",
+            wrong=lambda p: p.seen - p.bias * (p.tp - 1) / p.tp,
+            story="You thought that each rank added its share of the bias. Each added the whole.",
+        ),
+        Slip(
+            key="added",
+            wrong=lambda p: p.seen + (p.tp - 1) * p.bias,
+            story="You went the wrong way: there is too much in the sum, not too little.",
+        ),
+    ),
+)
+
+DRILLS = (LAYERS, SAVED, BIAS)

@@ -1,0 +1,248 @@
+"""Drills on recoveries: from memory or from disk, and what all of them cost in dollars."""
+
+import random
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.training_loop.run import checkpoint_levels
+from threeloops.units import day, hour, minute
+
+SOURCE_DALY = (
+    "Daly, Future Generation Computer Systems 22(3), 2006, doi:10.1016/j.future.2004.11.016, section 2 (first-order"
+    " model)"
+)
+SOURCE_GEMINI = "Wang et al., GEMINI, SOSP 2023, doi:10.1145/3600006.3613145"
+
+# --- saves in memory, saves on disk --------------------------------------------------------------
+
+
+def _levels_lost(p: Draw, share: float) -> float:
+    levels = [
+        checkpoint_levels.Level(interval_s=p.memory_s, stall_s=0, restart_s=p.memory_restart_s, share=share),
+        checkpoint_levels.Level(interval_s=p.disk_s, stall_s=0, restart_s=p.disk_restart_s, share=1 - share),
+    ]
+    return checkpoint_levels.lost_per_failure_with_levels_s(levels, detect_s=p.detect_s)
+
+
+def _told_levels(p: Draw) -> tuple[float, ...]:
+    share = p.percent / 100
+    right = _levels_lost(p, share)
+    return (
+        right,
+        _levels_lost(p, 0.0),
+        _levels_lost(p, 1.0),
+        _levels_lost(p, 1 - share),
+        right + share * p.memory_s / 2 + (1 - share) * p.disk_s / 2,
+    )
+
+
+def _draw_levels(rng: random.Random) -> Draw:
+    return separated(
+        rng,
+        lambda rng: drawn(
+            percent=rng.randrange(60, 95),
+            memory_s=rng.randrange(1, 9) * minute,
+            memory_restart_s=rng.randrange(1, 5) * minute,
+            disk_s=rng.randrange(40, 240, 5) * minute,
+            disk_restart_s=rng.randrange(6, 25) * minute,
+            detect_s=rng.randrange(1, 6) * minute,
+        ),
+        _told_levels,
+    )
+
+
+def _small_levels(rng: random.Random) -> Draw:
+    return drawn(
+        percent=rng.choice((60, 70, 75)),
+        memory_s=rng.randrange(3, 9),
+        memory_restart_s=rng.randrange(2, 6),
+        disk_s=rng.randrange(30, 70),
+        disk_restart_s=rng.randrange(8, 20),
+        detect_s=rng.randrange(2, 7),
+    )
+
+
+def _derive_levels(p: Draw) -> Derivation:
+    return Derivation(
+        value=_told_levels(p)[0],
+        formula=(
+            "detection + share × (memory's interval / 2 + its restart) + (1 − share) × (disk's interval / 2 + its"
+            " restart)"
+        ),
+        substitution=(
+            f"{p.detect_s} + {p.percent} / 100 × ({p.memory_s} / 2 + {p.memory_restart_s}) + (1 − {p.percent} / 100) ×"
+            f" ({p.disk_s} / 2 + {p.disk_restart_s})"
+        ),
+        source=SOURCE_GEMINI,
+    )
+
+
+def _count_levels(p: Draw) -> float:
+    """A hundred failures, each in every second of its interval in turn."""
+    lost = 0.0
+    for number in range(100):
+        interval, restart = (p.memory_s, p.memory_restart_s) if number < p.percent else (p.disk_s, p.disk_restart_s)
+        lost += sum(second + 0.5 + restart + p.detect_s for second in range(interval)) / interval
+    return lost / 100
+
+
+LEVELS = Drill(
+    key="failure-two-levels",
+    family="reliability",
+    title="Saves in memory and saves on disk",
+    loop="training",
+    section="Failure as routine",
+    unit="s",
+    target_s=150,
+    draw=_draw_levels,
+    small=_small_levels,
+    prompt=lambda p: (
+        f"A run copies its state to the memory of other nodes every {p.memory_s / minute:.0f} min and to disk every"
+        f" {p.disk_s / minute:.0f} min. A failure is noticed after {p.detect_s / minute:.0f} min. {p.percent} % of"
+        " failures leave the copies in memory intact: the run then works again after another"
+        f" {p.memory_restart_s / minute:.0f} min. Otherwise it needs the disk, and {p.disk_restart_s / minute:.0f} min."
+        " How much time does a failure cost on average, lost work included?"
+    ),
+    derive=_derive_levels,
+    count=_count_levels,
+    prerequisites=("failure-lost-time",),
+    slips=(
+        Slip(
+            key="disk-only",
+            wrong=lambda p: _told_levels(p)[1],
+            story="You read everything from disk. What are the copies in memory for?",
+        ),
+        Slip(
+            key="memory-only",
+            wrong=lambda p: _told_levels(p)[2],
+            story="You trusted the memory with every failure. Some take it along.",
+        ),
+        Slip(
+            key="shares-swapped",
+            wrong=lambda p: _told_levels(p)[3],
+            story="Which of the two kinds of failure is the frequent one?",
+        ),
+        Slip(
+            key="whole-intervals",
+            wrong=lambda p: _told_levels(p)[4],
+            story="You lost whole intervals. A failure comes half-way on average.",
+        ),
+    ),
+)
+
+# --- in dollars ----------------------------------------------------------------------------------
+
+
+def _told_dollars(p: Draw) -> tuple[float, ...]:
+    failures, half, recovery = p.days * day / p.mtbf_s, p.interval_s / 2, p.recovery_s
+    per_s = p.gpus * p.dollars / hour
+    right = failures * (half + recovery) * per_s
+    return (
+        right,
+        right / failures,
+        right / p.gpus,
+        failures * (2 * half + recovery) * per_s,
+        failures * half * per_s,
+        failures * recovery * per_s,
+    )
+
+
+def _draw_dollars(rng: random.Random) -> Draw:
+    return separated(
+        rng,
+        lambda rng: drawn(
+            gpus=rng.randrange(256, 5000, 64),
+            dollars=rng.choice((1.9, 2.3, 2.6, 3.1)),
+            days=rng.randrange(11, 60),
+            mtbf_s=rng.randrange(3, 30) * hour,
+            interval_s=rng.randrange(20, 120, 5) * minute,
+            recovery_s=rng.randrange(10, 45) * minute,
+        ),
+        _told_dollars,
+    )
+
+
+def _small_dollars(rng: random.Random) -> Draw:
+    return drawn(
+        gpus=rng.randrange(5, 12),
+        dollars=rng.choice((1.9, 2.3, 3.1)),
+        days=rng.choice((2, 3)),
+        mtbf_s=rng.choice((4, 6, 8)) * hour,
+        interval_s=rng.choice((20, 40)) * minute,
+        recovery_s=rng.choice((12, 25, 35)) * minute,
+    )
+
+
+def _derive_dollars(p: Draw) -> Derivation:
+    return Derivation(
+        value=_told_dollars(p)[0],
+        formula="GPUs × price per second × days / time between failures × (interval / 2 + recovery)",
+        substitution=(
+            f"{p.gpus} × {p.dollars} / {hour} × {p.days} × {day} / {p.mtbf_s} × ({p.interval_s} / 2 + {p.recovery_s})"
+        ),
+        source=SOURCE_DALY,
+    )
+
+
+def _count_dollars(p: Draw) -> float:
+    """The meter of every GPU, minute by minute, failure by failure; failures find the interval at each of its minutes
+    alike.
+    """
+    moments = [at + 0.5 for at in range(p.interval_s // minute)]
+    lost_minutes = sum(sum(1 for _ in range(int(at))) + 0.5 for at in moments) / len(moments) + p.recovery_s // minute
+    lost = 0.0
+    for at_hour in range(1, p.days * 24 + 1):
+        if at_hour * hour % p.mtbf_s == 0:
+            lost += sum(lost_minutes * p.dollars / 60 for _ in range(p.gpus))
+    return lost
+
+
+DOLLARS = Drill(
+    key="failure-dollars",
+    family="reliability",
+    title="Failures on the invoice",
+    loop="training",
+    section="Failure as routine",
+    unit="dollar",
+    target_s=150,
+    draw=_draw_dollars,
+    small=_small_dollars,
+    prompt=lambda p: (
+        f"A run on {p.gpus} GPUs, at {p.dollars} dollars per GPU-hour, lasts {p.days} days and fails every"
+        f" {p.mtbf_s // hour} hours on average. It saves every {p.interval_s // minute} min (the save itself is"
+        f" hidden), and after a failure {p.recovery_s // minute} min go by before it works again from the last save."
+        " How many dollars are paid for work done twice and for waiting?"
+    ),
+    derive=_derive_dollars,
+    count=_count_dollars,
+    prerequisites=("failure-lost-time",),
+    slips=(
+        Slip(
+            key="one-failure",
+            wrong=lambda p: _told_dollars(p)[1],
+            story="That is one failure. How many are there in the run?",
+        ),
+        Slip(
+            key="one-gpu",
+            wrong=lambda p: _told_dollars(p)[2],
+            story="You paid for the GPU that failed. All the others wait with it.",
+        ),
+        Slip(
+            key="whole-interval",
+            wrong=lambda p: _told_dollars(p)[3],
+            story="You repeated whole intervals. A failure comes half-way on average.",
+        ),
+        Slip(
+            key="work-only",
+            wrong=lambda p: _told_dollars(p)[4],
+            story="You paid for repeated work. GPUs that wait are on the invoice, too.",
+        ),
+        Slip(
+            key="waiting-only",
+            wrong=lambda p: _told_dollars(p)[5],
+            story="You paid for waiting. Some work has to be done again.",
+        ),
+    ),
+)
+
+DRILLS = (LEVELS, DOLLARS)

@@ -1,0 +1,320 @@
+"""Drills on what a step is made of: overlapped buckets, the sum of all parts, efficiency between two runs."""
+
+import random
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.simulate.training_loop import overlapped_step
+from threeloops.training_loop.parallelism import step_time
+from threeloops.units import ms
+
+SOURCE_DDP = "Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704, section 3.2.3"
+SOURCE_STEP = "Narayanan et al., 2021, arXiv:2104.04473, section 2.2 (the bubble is a share of the work)"
+SOURCE_SCALING = "Goyal et al., 2017, arXiv:1706.02677, section 5.4 (scaling efficiency)"
+
+# --- gradients that leave during the backward pass -----------------------------------------------
+
+
+def _overlapped(p: Draw) -> step_time.StepTime:
+    return step_time.data_parallel_step(
+        forward_s=p.forward_ms * ms,
+        backward_s=p.backward_ms * ms,
+        send_s=p.buckets * p.bucket_ms * ms,
+        buckets=p.buckets,
+        overhead_s=p.update_ms * ms,
+    )
+
+
+def _told_overlap(p: Draw) -> tuple[float, ...]:
+    computing = (p.forward_ms + p.backward_ms + p.update_ms) * ms
+    send = p.buckets * p.bucket_ms * ms
+    return (
+        _overlapped(p).total_s,
+        computing,
+        computing + send,
+        max(p.forward_ms + p.backward_ms, send / ms) * ms + p.update_ms * ms + send / 2,
+        send,
+    )
+
+
+def _draw_overlap(rng: random.Random) -> Draw:
+    return separated(
+        rng,
+        lambda rng: drawn(
+            forward_ms=rng.randrange(60, 240),
+            backward_ms=rng.randrange(110, 420),
+            update_ms=rng.randrange(8, 40),
+            buckets=rng.randrange(3, 9),
+            bucket_ms=rng.randrange(20, 140),
+        ),
+        _told_overlap,
+    )
+
+
+def _derive_overlap(p: Draw) -> Derivation:
+    inner = (
+        f"max({p.forward_ms} + {p.backward_ms}, {p.forward_ms} + {p.backward_ms} / {p.buckets} + {p.buckets - 1} ×"
+        f" {p.bucket_ms})"
+    )
+    return Derivation(
+        value=_overlapped(p).total_s,
+        formula="max(forward + backward, forward + backward / buckets + all buckets but one) + last bucket + update",
+        substitution=f"({inner} + {p.bucket_ms} + {p.update_ms}) / 1000",
+        source=SOURCE_DDP,
+    )
+
+
+def _count_overlap(p: Draw) -> float:
+    slices = [p.backward_ms * ms / p.buckets] * p.buckets
+    return overlapped_step.play(
+        forward_s=p.forward_ms * ms, slices_s=slices, sends_s=[p.bucket_ms * ms] * p.buckets, update_s=p.update_ms * ms
+    ).finished_s
+
+
+OVERLAP = Drill(
+    key="step-overlapped-buckets",
+    family="step_time",
+    title="A step with overlapped gradients",
+    loop="training",
+    section="Why many GPUs",
+    unit="s",
+    target_s=150,
+    draw=_draw_overlap,
+    small=_draw_overlap,
+    prompt=lambda p: (
+        f"A data-parallel step: {p.forward_ms} ms forward, {p.backward_ms} ms backward, {p.update_ms} ms for the"
+        f" update. Gradients are all-reduced in {p.buckets} equal buckets that become complete at equal distances"
+        f" during the backward pass, the last one at its end; each takes {p.bucket_ms} ms, one at a time, beside the"
+        " computing. The update needs all of them. How long is the step?"
+    ),
+    derive=_derive_overlap,
+    count=_count_overlap,
+    slips=(
+        Slip(
+            key="all-hidden",
+            wrong=lambda p: _told_overlap(p)[1],
+            story="You hid all of the communication. When does the last bucket begin?",
+        ),
+        Slip(
+            key="none-hidden",
+            wrong=lambda p: _told_overlap(p)[2],
+            story="You let the two take turns. Buckets leave while the backward pass still runs.",
+        ),
+        Slip(
+            key="half-hidden",
+            wrong=lambda p: _told_overlap(p)[3],
+            story="You hid half of it by a rule of thumb. Follow the buckets one by one.",
+        ),
+        Slip(
+            key="link-only",
+            wrong=lambda p: _told_overlap(p)[4],
+            story="That is how long the link is busy. When can it begin, and what comes after?",
+        ),
+    ),
+)
+
+# --- all parts of a step -------------------------------------------------------------------------
+
+
+def _assembled(p: Draw) -> step_time.StepTime:
+    bubble = p.compute_ms * (p.pp - 1) / (p.chunks * p.micro_batches)
+    return step_time.StepTime(
+        compute_s=p.compute_ms * ms,
+        overlappable_s=p.beside_ms * ms,
+        exposed_s=p.exposed_ms * ms,
+        bubble_s=bubble * ms,
+        overhead_s=p.overhead_ms * ms,
+    )
+
+
+def _rate(p: Draw, seconds: float) -> float:
+    return step_time.tokens_per_gpu_s(tokens=p.sequences * p.length, step_s=seconds, num_gpus=p.gpus)
+
+
+def _told_assembled(p: Draw) -> tuple[float, ...]:
+    step = _assembled(p)
+    return (
+        _rate(p, step.total_s),
+        _rate(p, step.total_s - step.bubble_s),
+        _rate(p, step.total_s + min(step.compute_s, step.overlappable_s)),
+        _rate(p, step.total_s - step.exposed_s),
+        _rate(p, step.total_s) * p.gpus,
+        _rate(p, step.total_s + step.bubble_s * (p.chunks - 1)),
+    )
+
+
+def _draw_assembled(rng: random.Random) -> Draw:
+    def once(rng: random.Random) -> Draw:
+        pp = rng.choice((4, 6, 8, 12))
+        compute = rng.randrange(2500, 9000, 100)
+        return drawn(
+            compute_ms=compute,
+            beside_ms=round(compute * rng.uniform(0.3, 0.9)),
+            exposed_ms=round(compute * rng.uniform(0.07, 0.3)),
+            pp=pp,
+            chunks=rng.choice((2, 3, 5)),
+            micro_batches=pp * rng.choice((1, 2, 3)),
+            overhead_ms=rng.randrange(100, 400, 10),
+            sequences=rng.randrange(96, 640, 32),
+            length=rng.choice((4096, 6144, 8192)),
+            gpus=rng.choice((48, 96, 192, 384)),
+        )
+
+    return separated(rng, once, _told_assembled)
+
+
+def _small_assembled(rng: random.Random) -> Draw:
+    p = _draw_assembled(rng)
+    p.sequences, p.length, p.gpus = rng.choice((6, 7)), rng.choice((30, 50)), 3
+    return p
+
+
+def _derive_assembled(p: Draw) -> Derivation:
+    step = (
+        f"(max({p.compute_ms}, {p.beside_ms}) + {p.exposed_ms} + {p.compute_ms} × ({p.pp} − 1) / ({p.chunks} ×"
+        f" {p.micro_batches}) + {p.overhead_ms})"
+    )
+    return Derivation(
+        value=_told_assembled(p)[0],
+        formula=(
+            "sequences × length / GPUs / (max(compute, beside it) + exposed + compute × (p − 1) / (v × m) + overhead)"
+        ),
+        substitution=f"{p.sequences} × {p.length} / {p.gpus} × 1000 / {step}",
+        source=SOURCE_STEP,
+    )
+
+
+def _count_assembled(p: Draw) -> float:
+    """A clock through the step of one GPU, then every token of the batch."""
+    chunk = p.compute_ms / (p.chunks * p.micro_batches)  # one chunk of one micro-batch, forward and backward
+    clock = sum(chunk for _ in range(p.pp - 1))  # filling and draining
+    busy = sum(chunk for _ in range(p.chunks * p.micro_batches))
+    link = 0.0
+    while link < p.beside_ms:
+        link += 1
+    clock += busy if busy > link else link
+    for wait in (p.exposed_ms, p.overhead_ms):
+        clock += wait
+    tokens = sum(1 for _ in range(p.sequences) for _ in range(p.length))
+    return float(tokens / (clock * ms) / p.gpus)
+
+
+ASSEMBLED = Drill(
+    key="step-all-parts",
+    family="step_time",
+    title="Tokens per second from the parts of a step",
+    loop="training",
+    section="Why many GPUs",
+    unit="token/s",
+    target_s=180,
+    draw=_draw_assembled,
+    small=_small_assembled,
+    prompt=lambda p: (
+        f"In a step, every GPU computes for {p.compute_ms} ms. Communication of {p.beside_ms} ms runs beside it,"
+        f" another {p.exposed_ms} ms is waited for, and optimiser and launches take {p.overhead_ms} ms. The pipeline"
+        f" has {p.pp} stages, {p.chunks} chunks of layers per GPU (interleaved), and {p.micro_batches} micro-batches"
+        f" per step. The batch is {p.sequences} sequences of {p.length:,} tokens on {p.gpus} GPUs. How many tokens per"
+        " second does one GPU train?"
+    ),
+    derive=_derive_assembled,
+    count=_count_assembled,
+    slips=(
+        Slip(
+            key="no-bubble",
+            wrong=lambda p: _told_assembled(p)[1],
+            story="You forgot that a pipeline fills and drains. Who works then?",
+        ),
+        Slip(
+            key="nothing-hidden",
+            wrong=lambda p: _told_assembled(p)[2],
+            story="You waited for all communication. Which part of it runs beside the kernels?",
+        ),
+        Slip(
+            key="all-hidden",
+            wrong=lambda p: _told_assembled(p)[3],
+            story="You hid all communication. Part of it is waited for.",
+        ),
+        Slip(
+            key="all-gpus",
+            wrong=lambda p: _told_assembled(p)[4],
+            story="That is the whole cluster. The question is one GPU.",
+        ),
+        Slip(
+            key="not-interleaved",
+            wrong=lambda p: _told_assembled(p)[5],
+            story="You filled the pipeline with whole stages. What does interleaving shorten?",
+        ),
+    ),
+)
+
+# --- efficiency between two runs -----------------------------------------------------------------
+
+
+def _told_efficiency(p: Draw) -> tuple[float, ...]:
+    right = step_time.relative_efficiency(few=p.few, few_s=p.few_min, many=p.many, many_s=p.many_min)
+    return (right, p.few_min / p.many_min, p.few / p.many, p.few_min / p.many_min / p.many, p.many_min / p.few_min)
+
+
+def _draw_efficiency(rng: random.Random) -> Draw:
+    def once(rng: random.Random) -> Draw:
+        few, factor = rng.choice((3, 4, 6, 8, 12)), rng.choice((5, 6, 10, 12, 20, 24))
+        many_min = rng.randrange(11, 90)
+        return drawn(
+            few=few, many=few * factor, many_min=many_min, few_min=round(many_min * factor * rng.uniform(0.2, 0.88))
+        )
+
+    return separated(rng, once, _told_efficiency)
+
+
+def _count_efficiency(p: Draw) -> float:
+    """GPU-minutes on both machines, one by one; the smaller machine's are taken for useful."""
+    useful = sum(1 for _ in range(p.few) for _ in range(p.few_min))
+    return useful / sum(1 for _ in range(p.many) for _ in range(p.many_min))
+
+
+EFFICIENCY = Drill(
+    key="step-scaling-efficiency",
+    family="step_time",
+    title="What scaling really gave",
+    loop="training",
+    section="Why many GPUs",
+    unit="",
+    target_s=60,
+    draw=_draw_efficiency,
+    small=_draw_efficiency,
+    prompt=lambda p: (
+        f"A training job takes {p.few_min:,} min on {p.few} GPUs and {p.many_min} min on {p.many}. Compared with the"
+        " smaller run, what is its scaling efficiency?"
+    ),
+    derive=lambda p: Derivation(
+        value=_told_efficiency(p)[0],
+        formula="GPUs × time of the smaller run / (GPUs × time of the larger run)",
+        substitution=f"{p.few} × {p.few_min} / ({p.many} × {p.many_min})",
+        source=SOURCE_SCALING,
+    ),
+    count=_count_efficiency,
+    slips=(
+        Slip(
+            key="speed-up",
+            wrong=lambda p: _told_efficiency(p)[1],
+            story="That is the speed-up. How large would it be if scaling were perfect?",
+        ),
+        Slip(
+            key="gpus-only",
+            wrong=lambda p: _told_efficiency(p)[2],
+            story="You compared the GPUs and left the times out.",
+        ),
+        Slip(
+            key="against-one",
+            wrong=lambda p: _told_efficiency(p)[3],
+            story="You compared with a single GPU. The smaller run had more than one.",
+        ),
+        Slip(
+            key="upside-down",
+            wrong=lambda p: _told_efficiency(p)[4],
+            story="That is the share of the time that is left. Efficiency counts the GPUs as well.",
+        ),
+    ),
+)
+
+DRILLS = (OVERLAP, ASSEMBLED, EFFICIENCY)

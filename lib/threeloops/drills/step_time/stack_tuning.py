@@ -1,0 +1,265 @@
+"""Drills on the optimisation stack after pre-training: memory of quantised fine-tuning, and the share of writing in a
+step of reinforcement learning.
+"""
+
+import random
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.simulate.training_loop import rollouts as player
+from threeloops.training_loop.updates import adapters, rollouts
+from threeloops.units import GB, ms, us
+
+SECTION = "The optimisation stack"
+SOURCE_QLORA = (
+    "Dettmers et al., QLoRA, 2023, arXiv:2305.14314, section 3; Hu et al., LoRA, 2021, arXiv:2106.09685, section 4.1"
+)
+SOURCE_ROLLOUT = "Zhou et al., APRIL, 2025, arXiv:2509.18521 (the longest responses stall the batch)"
+
+# --- frozen in few bits --------------------------------------------------------------------------
+
+
+def _adapter(p: Draw) -> int:
+    return adapters.adapter_parameters([(p.hidden, p.hidden, p.matrices * p.layers)], rank=p.rank)
+
+
+def _told_qlora(p: Draw) -> tuple[float, ...]:
+    trained, bits = _adapter(p), 4 + 16 / p.block
+    frozen = p.parameters * bits / 8
+    return (
+        frozen + 16 * trained,
+        p.parameters / 2 + 16 * trained,
+        2 * p.parameters + 16 * trained,
+        frozen + 2 * p.parameters + 16 * trained,
+        frozen + 8 * trained,
+        frozen + 16 * trained / p.matrices,
+        frozen,
+    )
+
+
+def _draw_qlora(rng: random.Random) -> Draw:
+    def once(rng: random.Random) -> Draw:
+        p = drawn(
+            parameters=rng.randrange(6, 35) * GB,
+            hidden=rng.choice((4096, 5120, 6144, 7168)),
+            layers=rng.randrange(28, 61, 2),
+        )
+        p.rank, p.matrices, p.block = rng.choice((64, 96, 128, 192)), rng.choice((2, 3, 4)), rng.choice((16, 32))
+        return p
+
+    return separated(rng, once, _told_qlora)
+
+
+def _small_qlora(rng: random.Random) -> Draw:
+    p = drawn(
+        hidden=rng.choice((8, 12, 20)),
+        layers=rng.randrange(2, 5),
+        rank=rng.choice((2, 3)),
+        matrices=rng.choice((2, 3, 4)),
+        block=rng.choice((16, 32)),
+    )
+    p.parameters = p.block * rng.randrange(90, 200)
+    return p
+
+
+def _derive_qlora(p: Draw) -> Derivation:
+    tuned = adapters.fine_tuning(
+        frozen_parameters=p.parameters, frozen_bits=4 + 16 / p.block, adapter_parameters=_adapter(p), recipe="fp32"
+    )
+    return Derivation(
+        value=tuned.total_bytes,
+        formula="parameters × (4 + 16 / block) / 8 + 16 × layers × matrices × 2 × rank × hidden",
+        substitution=(
+            f"{p.parameters} × (4 + 16 / {p.block}) / 8 + 16 × {p.layers} × {p.matrices} × 2 × {p.rank} × {p.hidden}"
+        ),
+        source=SOURCE_QLORA,
+    )
+
+
+def _count_qlora(p: Draw) -> float:
+    """Bits of every frozen weight and of every block's scale; then four fp32 numbers for every entry of every small
+    matrix.
+    """
+    bits = 0
+    for place in range(p.parameters):
+        bits += 4 + (16 if place % p.block == 0 else 0)
+    trained = 0
+    for _ in range(p.layers * p.matrices):
+        trained += sum(1 for _ in range(p.rank) for _ in range(p.hidden)) + sum(
+            1 for _ in range(p.hidden) for _ in range(p.rank)
+        )
+    return bits / 8 + sum(4 * trained for _ in ("weight", "gradient", "momentum", "variance"))
+
+
+QLORA = Drill(
+    key="stack-qlora-memory",
+    family="training_memory",
+    title="Frozen in four bits",
+    loop="training",
+    section=SECTION,
+    unit="B",
+    capacity=True,
+    target_s=180,
+    draw=_draw_qlora,
+    small=_small_qlora,
+    prompt=lambda p: (
+        f"A model of {p.parameters / GB:g} billion parameters is frozen in 4 bits, one 16-bit scale per block of"
+        f" {p.block} weights. In each of its {p.layers} layers, {p.matrices} matrices of {p.hidden:,} × {p.hidden:,}"
+        f" get an adapter of rank {p.rank}, trained by Adam, all in fp32. How much memory do frozen weights, adapters,"
+        " gradients and optimiser state take together?"
+    ),
+    derive=_derive_qlora,
+    count=_count_qlora,
+    slips=(
+        Slip(
+            key="scales-forgotten",
+            wrong=lambda p: _told_qlora(p)[1],
+            story="You forgot the scales of the frozen weights.",
+        ),
+        Slip(
+            key="sixteen-bit",
+            wrong=lambda p: _told_qlora(p)[2],
+            story="You froze the weights in sixteen bits. The question says four.",
+        ),
+        Slip(
+            key="frozen-gradients",
+            wrong=lambda p: _told_qlora(p)[3],
+            story="You gave the frozen weights gradients. Who would use them?",
+        ),
+        Slip(
+            key="no-moments",
+            wrong=lambda p: _told_qlora(p)[4],
+            story="You counted adapters and their gradients. Adam keeps something, too.",
+        ),
+        Slip(
+            key="one-matrix",
+            wrong=lambda p: _told_qlora(p)[5],
+            story="You put one adapter into each layer. Read again how many matrices get one.",
+        ),
+        Slip(
+            key="adapters-forgotten",
+            wrong=lambda p: _told_qlora(p)[6],
+            story="You counted the frozen weights alone. What is trained?",
+        ),
+    ),
+)
+
+# --- writing, judging, learning ------------------------------------------------------------------
+
+
+def _lengths(p: Draw) -> list[int]:
+    return [p.usual] * (p.responses - 1) + [p.longest]
+
+
+def _told_rollout(p: Draw) -> tuple[float, ...]:
+    weights_s, response_s, tokens = p.weights_ms * ms, p.response_us * us, sum(_lengths(p))
+    rest = p.reward_s + p.update_s
+
+    def share(seconds: float) -> float:
+        return float(seconds / (seconds + rest))
+
+    full: float = p.longest * weights_s + tokens * response_s
+    return (
+        share(full),
+        share(tokens / p.responses * weights_s + tokens * response_s),
+        rest / (full + rest),
+        full / rest,
+        share(p.longest * weights_s),
+        share(p.longest * (weights_s + response_s * p.responses)),
+    )
+
+
+def _draw_rollout(rng: random.Random) -> Draw:
+    def once(rng: random.Random) -> Draw:
+        p = drawn(
+            responses=rng.randrange(96, 400, 4),
+            usual=rng.randrange(900, 2500, 50),
+            longest=rng.randrange(4000, 9000, 50),
+        )
+        p.weights_ms, p.response_us = rng.randrange(5, 10), rng.choice((15, 25, 40))
+        p.reward_s, p.update_s = rng.randrange(3, 20), rng.randrange(25, 120)
+        return p
+
+    return separated(rng, once, _told_rollout)
+
+
+def _small_rollout(rng: random.Random) -> Draw:
+    p = drawn(responses=rng.randrange(4, 9), usual=rng.randrange(10, 20), longest=rng.randrange(40, 80))
+    p.weights_ms, p.response_us, p.reward_s, p.update_s = (
+        rng.randrange(5, 10),
+        rng.choice((900, 1500)),
+        0.1,
+        rng.randrange(2, 9) / 10,
+    )
+    return p
+
+
+def _derive_rollout(p: Draw) -> Derivation:
+    written = rollouts.rollout_s(_lengths(p), weights_s=p.weights_ms * ms, response_s=p.response_us * us)
+    shown = (
+        f"({p.longest} × {p.weights_ms} / 1000 + ({p.responses - 1} × {p.usual} + {p.longest}) × {p.response_us} /"
+        " 1000000)"
+    )
+    return Derivation(
+        value=rollouts.RlStep(rollout_s=written, reward_s=p.reward_s, update_s=p.update_s).rollout_share,
+        formula="writing / (writing + judging + update), writing = longest × weights + all tokens × response",
+        substitution=f"{shown} / ({shown} + {p.reward_s} + {p.update_s})",
+        source=SOURCE_ROLLOUT,
+    )
+
+
+def _count_rollout(p: Draw) -> float:
+    """Play every decoding step, with a seat for everybody."""
+    written = player.play(
+        _lengths(p), seats=p.responses, weights_s=p.weights_ms * ms, response_s=p.response_us * us
+    ).finished_s
+    return float(written / (written + p.reward_s + p.update_s))
+
+
+ROLLOUT = Drill(
+    key="stack-rollout-share",
+    family="step_time",
+    title="Writing before learning",
+    loop="training",
+    section=SECTION,
+    unit="",
+    target_s=180,
+    draw=_draw_rollout,
+    small=_small_rollout,
+    prompt=lambda p: (
+        f"One step of reinforcement learning: a model writes {p.responses} responses side by side, {p.responses - 1} of"
+        f" {p.usual:,} tokens and one of {p.longest:,}. A decoding step takes {p.weights_ms} ms to read the weights,"
+        f" and {p.response_us} µs more for each response still being written. Then they are judged for {p.reward_s} s,"
+        f" and the update takes {p.update_s} s. Phases follow each other. Which share of the step is writing?"
+    ),
+    derive=_derive_rollout,
+    count=_count_rollout,
+    slips=(
+        Slip(
+            key="mean-length",
+            wrong=lambda p: _told_rollout(p)[1],
+            story="You let all responses end together, after their mean length. The update waits for the last one.",
+        ),
+        Slip(key="the-rest", wrong=lambda p: _told_rollout(p)[2], story="That is the share of everything else."),
+        Slip(
+            key="ratio",
+            wrong=lambda p: _told_rollout(p)[3],
+            story="You divided writing by the rest. A share refers to the whole.",
+        ),
+        Slip(
+            key="weights-only",
+            wrong=lambda p: _told_rollout(p)[4],
+            story="You read the weights and forgot what each response adds.",
+        ),
+        Slip(
+            key="nobody-leaves",
+            wrong=lambda p: _told_rollout(p)[5],
+            story=(
+                "You let every response cost time until the last one is complete. Those that are finished cost nothing."
+            ),
+        ),
+    ),
+)
+
+DRILLS = (ROLLOUT,)
+MEMORY_DRILLS = (QLORA,)

@@ -1,0 +1,345 @@
+"""Drills on the optimisation stack: bytes of an update in one kernel, the FLOPs of Muon, and moments in eight
+bits.
+"""
+
+import random
+
+from threeloops.drills.engine import catalogued
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.phrasing import giga, tera
+from threeloops.drills.engine.separated import separated
+from threeloops.training_loop.updates import optimisers
+from threeloops.units import GB
+
+SECTION = "The optimisation stack"
+SOURCE_FUSED = (
+    "torch 2.13, torch/optim/adam.py (foreach and fused), 2026; Loshchilov and Hutter, 2019, arXiv:1711.05101"
+)
+SOURCE_MUON = "Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon, runtime analysis"
+SOURCE_NARROW = "Dettmers et al., 2021, arXiv:2110.02861, section 2"
+PARTS = ("a100-sxm4-80gb", "h100-sxm5", "h200-sxm")
+
+# --- one kernel in place of many -----------------------------------------------------------------
+
+
+def _told_fused(p: Draw) -> tuple[float, ...]:
+    tensor_s = 4 * p.parameters / p.bandwidth
+    separate = 2 * p.ones + 3 * p.twos + 4 * p.threes
+    tensors = (
+        separate - 7,
+        separate,
+        7,
+        p.ones + 2 * p.twos + 3 * p.threes - 4,
+        p.ones + p.twos + p.threes - 1,
+        (separate - 7) / 2,
+    )
+    return tuple(number * tensor_s for number in tensors)
+
+
+def _draw_fused(rng: random.Random) -> Draw:
+    def once(rng: random.Random) -> Draw:
+        part = catalogued.part(rng.choice(PARTS))
+        chain = {"ones": rng.randrange(4, 9), "twos": rng.randrange(2, 5), "threes": rng.randrange(1, 3)}
+        return drawn(
+            part=part.name, bandwidth=part["memory_bytes_per_s"], parameters=rng.randrange(11, 69) * GB // 10, **chain
+        )
+
+    return separated(rng, once, _told_fused)
+
+
+def _small_fused(rng: random.Random) -> Draw:
+    p = _draw_fused(rng)
+    p.parameters = rng.randrange(20, 60)
+    return p
+
+
+def _derive_fused(p: Draw) -> Derivation:
+    return Derivation(
+        value=_told_fused(p)[0],
+        formula="(tensors moved by the chain − 7) × 4 bytes × parameters / bandwidth",
+        substitution=(
+            f"({p.ones} × 2 + {p.twos} × 3 + {p.threes} × 4 − (4 + 3)) × 4 × {p.parameters} / {p.bandwidth:.15g}"
+        ),
+        source=SOURCE_FUSED,
+    )
+
+
+def _count_fused(p: Draw) -> float:
+    """Move every number, kernel by kernel; then move them once."""
+    separate = one = 0
+    for _ in range(p.parameters):
+        for inputs, kernels in ((1, p.ones), (2, p.twos), (3, p.threes)):
+            for _ in range(kernels):
+                separate += sum(4 for _ in range(inputs)) + 4
+        one += sum(4 for _ in ("weight", "gradient", "momentum", "variance")) + sum(
+            4 for _ in ("weight", "momentum", "variance")
+        )
+    return float((separate - one) / p.bandwidth)
+
+
+FUSED = Drill(
+    key="stack-fused-update",
+    family="step_time",
+    title="One kernel in place of many",
+    loop="training",
+    section=SECTION,
+    unit="s",
+    target_s=120,
+    draw=_draw_fused,
+    small=_small_fused,
+    prompt=lambda p: (
+        f"An Adam-like update runs as kernels over all {p.parameters / GB:g} billion parameters of a model: {p.ones}"
+        f" kernels read one tensor and write one, {p.twos} read two and write one, {p.threes} read three and write one."
+        " A fused kernel reads weight, gradient and moments once and writes all but the gradient. Everything is fp32,"
+        f" and the {p.part} moves {tera(p.bandwidth)} B/s. How much time does fusing save per update?"
+    ),
+    derive=_derive_fused,
+    count=_count_fused,
+    slips=(
+        Slip(
+            key="nothing-left",
+            wrong=lambda p: _told_fused(p)[1],
+            story="You saved the whole time. The fused kernel moves bytes, too.",
+        ),
+        Slip(
+            key="fused-time",
+            wrong=lambda p: _told_fused(p)[2],
+            story="That is how long the fused kernel takes. The question asks what is saved.",
+        ),
+        Slip(
+            key="reads-only",
+            wrong=lambda p: _told_fused(p)[3],
+            story="You counted what is read. Results are written, too.",
+        ),
+        Slip(
+            key="one-pass-each",
+            wrong=lambda p: _told_fused(p)[4],
+            story="You charged one tensor per kernel. Each reads its operands and writes a result.",
+        ),
+        Slip(
+            key="sixteen-bit",
+            wrong=lambda p: _told_fused(p)[5],
+            story="You took two bytes per number. The question says fp32.",
+        ),
+    ),
+)
+
+# --- orthogonal updates --------------------------------------------------------------------------
+
+
+def _muon(
+    p: Draw,
+    *,
+    short: int,
+    long: int,
+    gram: float = 2,
+    square: float = 1,
+    per_token: float = 6,
+    iterations: int | None = None,
+) -> float:
+    rounds = p.iterations if iterations is None else iterations
+    return float(
+        rounds * (gram * 2 * short**2 * long + square * 2 * short**3) / (per_token * p.short * p.long * p.tokens)
+    )
+
+
+def _told_muon(p: Draw) -> tuple[float, ...]:
+    sides = {"short": p.short, "long": p.long}
+    return (
+        _muon(p, **sides),
+        _muon(p, short=p.long, long=p.short),
+        _muon(p, **sides, iterations=1),
+        _muon(p, **sides, per_token=2),
+        _muon(p, **sides, square=0),
+        _muon(p, **sides, gram=1),
+    )
+
+
+def _draw_muon(rng: random.Random) -> Draw:
+    def once(rng: random.Random) -> Draw:
+        short = rng.randrange(2048, 9000, 256)
+        return drawn(
+            short=short,
+            long=short * rng.choice((11, 14, 16)) // 4,
+            iterations=rng.choice((4, 5, 6, 7)),
+            tokens=rng.randrange(5, 41) * 100_000,
+        )
+
+    return separated(rng, once, _told_muon)
+
+
+def _small_muon(rng: random.Random) -> Draw:
+    short = rng.randrange(3, 6)
+    return drawn(
+        short=short, long=short + rng.randrange(4, 8), iterations=rng.choice((2, 3)), tokens=rng.randrange(20, 60)
+    )
+
+
+def _derive_muon(p: Draw) -> Derivation:
+    return Derivation(
+        value=optimisers.newton_schulz_share(rows=p.short, columns=p.long, iterations=p.iterations, tokens=p.tokens),
+        formula="iterations × (4 × short² × long + 2 × short³) / (6 × short × long × tokens)",
+        substitution=(
+            f"{p.iterations} × (4 × {p.short}² × {p.long} + 2 × {p.short} × {p.short}²) / (6 × {p.short} × {p.long} ×"
+            f" {p.tokens})"
+        ),
+        source=SOURCE_MUON,
+    )
+
+
+def _product_flops(rows: int, inner: int, columns: int) -> int:
+    return sum(2 for _ in range(rows) for _ in range(inner) for _ in range(columns))
+
+
+def _count_muon(p: Draw) -> float:
+    """Every multiplication and addition of the three products, per iteration; and of a token's way through the
+    matrix, forward and back.
+    """
+    update = 0
+    for _ in range(p.iterations):
+        update += (
+            _product_flops(p.short, p.long, p.short)
+            + _product_flops(p.short, p.short, p.short)
+            + _product_flops(p.short, p.short, p.long)
+        )
+    tokens = sum(3 * _product_flops(1, p.short, p.long) for _ in range(p.tokens))
+    return update / tokens
+
+
+MUON = Drill(
+    key="stack-muon-share",
+    family="step_time",
+    title="What orthogonal updates cost",
+    loop="training",
+    section=SECTION,
+    unit="",
+    target_s=150,
+    draw=_draw_muon,
+    small=_small_muon,
+    prompt=lambda p: (
+        f"Muon updates a weight matrix of {p.short:,} × {p.long:,}. With X its momentum, the short side first, each of"
+        f" {p.iterations} iterations takes X Xᵀ, the square of that, and a combination of the two times X. A batch"
+        f" holds {p.tokens:,} tokens, each of which passes the matrix forward and backward. How many FLOPs does the"
+        " update cost, as a share of the training FLOPs of this matrix? (Symmetry is not used; sums of matrices are"
+        " neglected.)"
+    ),
+    derive=_derive_muon,
+    count=_count_muon,
+    slips=(
+        Slip(
+            key="long-side",
+            wrong=lambda p: _told_muon(p)[1],
+            story="You built the product of the long side with itself. Which side is the Gram matrix made of?",
+        ),
+        Slip(key="one-iteration", wrong=lambda p: _told_muon(p)[2], story="You counted one iteration."),
+        Slip(
+            key="forward-only",
+            wrong=lambda p: _told_muon(p)[3],
+            story="You compared with the forward pass. A token also goes back through the matrix.",
+        ),
+        Slip(
+            key="square-forgotten",
+            wrong=lambda p: _told_muon(p)[4],
+            story="One of the three products is missing: that of the small square matrix with itself.",
+        ),
+        Slip(
+            key="one-wide-product",
+            wrong=lambda p: _told_muon(p)[5],
+            story="Two products per iteration have a long side. You counted one.",
+        ),
+    ),
+)
+
+# --- moments in eight bits -----------------------------------------------------------------------
+
+
+def _told_narrow(p: Draw) -> tuple[float, ...]:
+    narrow, scale = p.parameters - p.wide, 4 / p.block
+    return (
+        8 * p.wide + 2 * (1 + scale) * narrow,
+        8 * p.wide + 2 * narrow,
+        2 * (1 + scale) * p.parameters,
+        4 * p.wide + (1 + scale) * narrow,
+        8.0 * p.parameters,
+        2 * (1 + scale) * narrow,
+        (8 - 2 * (1 + scale)) * narrow,
+    )
+
+
+def _draw_narrow(rng: random.Random) -> Draw:
+    def once(rng: random.Random) -> Draw:
+        parameters = rng.randrange(12, 90) * GB // 10
+        return drawn(parameters=parameters, wide=parameters * rng.randrange(8, 26) // 100, block=rng.choice((16, 32)))
+
+    return separated(rng, once, _told_narrow)
+
+
+def _small_narrow(rng: random.Random) -> Draw:
+    block = rng.choice((16, 32))
+    narrow, wide = block * rng.randrange(20, 50), rng.randrange(100, 300)
+    return drawn(parameters=narrow + wide, wide=wide, block=block)
+
+
+def _derive_narrow(p: Draw) -> Derivation:
+    return Derivation(
+        value=_told_narrow(p)[0],
+        formula="8 × wide + 2 × (1 + 4 / block) × (parameters − wide)",
+        substitution=f"8 × {p.wide} + 2 × (1 + 4 / {p.block}) × ({p.parameters} − {p.wide})",
+        source=SOURCE_NARROW,
+    )
+
+
+def _count_narrow(p: Draw) -> float:
+    """Lay out both moments value by value; each block of codes brings its scale along."""
+    total = 0
+    for _ in ("momentum", "variance"):
+        total += sum(4 for _ in range(p.wide))
+        for place in range(p.parameters - p.wide):
+            total += 1 + (4 if place % p.block == 0 else 0)
+    return float(total)
+
+
+NARROW = Drill(
+    key="stack-8-bit-moments",
+    family="training_memory",
+    title="Moments in eight bits",
+    loop="training",
+    section=SECTION,
+    unit="B",
+    capacity=True,
+    target_s=120,
+    draw=_draw_narrow,
+    small=_small_narrow,
+    prompt=lambda p: (
+        f"Adam's two moments of a model with {p.parameters / GB:g} billion parameters are kept in 8 bits, one fp32"
+        f" scale per block of {p.block} values. The {giga(p.wide)} parameters of the embeddings keep both moments in"
+        " fp32. How much memory do the moments take?"
+    ),
+    derive=_derive_narrow,
+    count=_count_narrow,
+    slips=(
+        Slip(
+            key="scales-forgotten", wrong=lambda p: _told_narrow(p)[1], story="You forgot what each block brings along."
+        ),
+        Slip(key="all-narrow", wrong=lambda p: _told_narrow(p)[2], story="You narrowed the embeddings' moments, too."),
+        Slip(
+            key="one-moment",
+            wrong=lambda p: _told_narrow(p)[3],
+            story="You counted one moment. How many does Adam keep?",
+        ),
+        Slip(key="still-wide", wrong=lambda p: _told_narrow(p)[4], story="That is Adam without any narrowing."),
+        Slip(
+            key="embeddings-forgotten",
+            wrong=lambda p: _told_narrow(p)[5],
+            story="You left the embeddings' moments out. They are there, and wide.",
+        ),
+        Slip(
+            key="what-is-saved",
+            wrong=lambda p: _told_narrow(p)[6],
+            story="That is what is saved. The question asks what the moments take.",
+        ),
+    ),
+)
+
+DRILLS = (FUSED, MUON)
+MEMORY_DRILLS = (NARROW,)

@@ -1,0 +1,102 @@
+"""Drill on mixed precision and memory: which share a switch from FP32 to 16 bits saves, and where."""
+
+import random
+import struct
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.training_loop.memory import recipes
+
+SOURCE = (
+    "Rajbhandari et al., 2020, arXiv:1910.02054, section 3.1 (2 + 2 + 12 bytes); Micikevicius et al., 2018,"
+    " arXiv:1710.03740, section 3.1"
+)
+FP32 = recipes.recipe_named("fp32").hidden_matrices.total_bytes
+MIXED = recipes.recipe_named("zero-paper").hidden_matrices.total_bytes
+
+
+def _saved(p: Draw, *, per_parameter: float = MIXED, activations: float = 0.5) -> float:
+    before = FP32 * p.billions + p.gigabytes
+    return float(1 - (per_parameter * p.billions + activations * p.gigabytes) / before)
+
+
+def _told(p: Draw) -> tuple[float, ...]:
+    right = _saved(p)
+    return (right, _saved(p, per_parameter=MIXED - 4), 0.5, _saved(p, activations=0.0), right / (1 - right), 1 - right)
+
+
+def _draw(rng: random.Random) -> Draw:
+    def once(rng: random.Random) -> Draw:
+        billions = rng.choice((3, 5, 6, 7, 9, 11, 13, 14))
+        return drawn(billions=billions, gigabytes=round(billions * rng.uniform(4, 30)))
+
+    return separated(rng, once, _told)
+
+
+def _count(p: Draw) -> float:
+    """A toy of the same ratios, every copy of every number written down in its format: a parameter per billion, and
+    two activations for every 8 GB.
+    """
+    wide, narrow = struct.pack("f", 0.5), struct.pack("e", 0.5)
+    before = after = b""
+    for _ in range(8 * p.billions):
+        before += wide + wide + wide + wide  # weight, gradient, two moments
+        after += narrow + narrow + wide + wide + wide  # and the master copy
+    for _ in range(2 * p.gigabytes):
+        before += wide
+        after += narrow
+    return 1 - len(after) / len(before)
+
+
+SAVING = Drill(
+    key="precision-saving",
+    family="training_memory",
+    title="What mixed precision saves, and where",
+    loop="training",
+    section="Mixed precision",
+    unit="",
+    target_s=90,
+    draw=_draw,
+    small=_draw,
+    prompt=lambda p: (
+        f"A model of {p.billions} billion parameters trains in FP32 with Adam; its activations take {p.gigabytes} GB."
+        " It is switched to bf16 weights and gradients, with FP32 master weights and FP32 moments in the optimiser,"
+        " and every activation takes half of its bytes. Which share of the memory of the FP32 run (weights, gradients,"
+        " optimiser, activations; 1 GB = 10^9 bytes) does the switch save?"
+    ),
+    derive=lambda p: Derivation(
+        value=_saved(p),
+        formula=(
+            "1 − (16 × parameters + activations / 2) / (16 × parameters + activations); 2 + 2 + 4 + 8 bytes per"
+            " parameter as 4 + 4 + 8 before"
+        ),
+        substitution=f"1 - (16 × {p.billions} + {p.gigabytes} / 2) / (16 × {p.billions} + {p.gigabytes})",
+        source=SOURCE,
+    ),
+    count=_count,
+    slips=(
+        Slip(
+            key="no-fp32-copy",
+            wrong=lambda p: _told(p)[1],
+            story="You left one of the FP32 copies out. What does the optimiser add its updates to?",
+        ),
+        Slip(
+            key="half-of-all",
+            wrong=lambda p: 0.5,
+            story="You halved everything. List the copies of a weight before and after, and add their bytes.",
+        ),
+        Slip(
+            key="activations-gone",
+            wrong=lambda p: _told(p)[3],
+            story="You saved the activations whole. They get shorter, they do not vanish.",
+        ),
+        Slip(
+            key="of-the-shorter-run",
+            wrong=lambda p: _told(p)[4],
+            story="You divided by the memory after the switch. The question is a share of the FP32 run.",
+        ),
+        Slip(key="what-remains", wrong=lambda p: _told(p)[5], story="That is the share that is still needed."),
+    ),
+)
+
+DRILLS = (SAVING,)

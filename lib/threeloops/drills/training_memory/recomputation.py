@@ -1,0 +1,447 @@
+"""Drills on recomputation: what segments leave waiting and bring back, how few layers suffice, what it costs; and the
+longest sequence that fits.
+"""
+
+import math
+import random
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.drills.training_memory.activations import SOURCE_BLOCK
+from threeloops.simulate.training_loop.recomputed_step import Stretch, even_stretches, play
+from threeloops.training_loop.memory import recomputation
+from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, ms
+
+SECTION = "Training memory"
+SOURCE_SEGMENTS = (
+    "Chen et al., 2016, arXiv:1604.06174, section 4.1; Korthikanti et al., 2022, arXiv:2205.05198, section 5"
+)
+SOURCE_BLOCK_METHOD = (
+    "Megatron-LM, argument recompute_method=block; Korthikanti et al., 2022, arXiv:2205.05198, section 5"
+)
+
+
+# --- segments -----------------------------------------------------------------------------------
+
+
+def _told_segments(p: Draw) -> tuple[float, ...]:
+    """The answer, then its slips in their order."""
+    segments, layer, entry = p.layers // p.every, p.block_bytes, p.input_bytes
+    peak = recomputation.segments_peak_bytes(num_layers=p.layers, every=p.every, block_bytes=layer, input_bytes=entry)
+    one_back = segments * entry + layer - entry
+    swapped = p.every * entry + segments * layer - entry
+    return (
+        peak,
+        segments * entry,
+        p.every * layer,
+        p.layers * layer,
+        p.layers * entry + layer - entry,
+        one_back,
+        swapped,
+    )
+
+
+def _draw_segments(rng: random.Random) -> Draw:
+    entry = rng.choice((24, 32, 40, 48, 56, 64)) * MB
+    every = rng.choice((3, 5, 6, 7))
+    return drawn(
+        every=every,
+        layers=every * rng.choice((7, 9, 10, 11, 12, 13)),
+        input_bytes=entry,
+        block_bytes=entry * rng.choice((9, 11, 12, 13, 14)),
+    )
+
+
+SEGMENTS = Drill(
+    key="memory-recomputed-segments",
+    family="training_memory",
+    title="Two piles",
+    loop="training",
+    section=SECTION,
+    unit="B",
+    capacity=True,
+    target_s=120,
+    draw=lambda rng: separated(rng, _draw_segments, _told_segments),
+    small=lambda rng: drawn(
+        every=(every := rng.choice((2, 3))),
+        layers=every * rng.choice((4, 5)),
+        input_bytes=2,
+        block_bytes=rng.choice((10, 13)),
+    ),
+    prompt=lambda p: (
+        f"A model has {p.layers} layers. For a micro-batch, a layer keeps {fmt_bytes(p.block_bytes, base=10)} of"
+        f" activations for its backward pass, {fmt_bytes(p.input_bytes, base=10)} of which are its input. It trains"
+        f" with a checkpoint every {p.every} layers: a segment of {p.every} layers keeps its input alone and is run"
+        " again as a whole when the backward pass reaches it. How many bytes of activations are there at the worst"
+        " moment, embedding and head aside?"
+    ),
+    derive=lambda p: Derivation(
+        value=_told_segments(p)[0],
+        formula=(
+            "segments × input + layers of a segment × what a layer keeps − input (the last segment's, which is there"
+            " already)"
+        ),
+        substitution=(
+            f"{p.layers} / {p.every} × {p.input_bytes:.0f} + {p.every} × {p.block_bytes:.0f} − {p.input_bytes:.0f}"
+        ),
+        source=SOURCE_SEGMENTS,
+    ),
+    count=lambda p: (
+        play(
+            even_stretches(num_layers=p.layers, every=p.every), block_bytes=p.block_bytes, input_bytes=p.input_bytes
+        ).peak_bytes
+    ),
+    prerequisites=("memory-full-recomputation",),
+    slips=(
+        Slip(
+            key="waiting-only",
+            wrong=lambda p: _told_segments(p)[1],
+            story=(
+                "That is what waits after the forward pass. At the worst moment a part of the model has been run again,"
+                " and what it keeps is back."
+            ),
+        ),
+        Slip(
+            key="segment-only",
+            wrong=lambda p: _told_segments(p)[2],
+            story="That is the segment that came back. The inputs of all the others are still waiting.",
+        ),
+        Slip(
+            key="nothing-dropped",
+            wrong=lambda p: _told_segments(p)[3],
+            story="You kept everything. What do checkpoints drop?",
+        ),
+        Slip(
+            key="every-layer",
+            wrong=lambda p: _told_segments(p)[4],
+            story="You put a checkpoint before every layer. Read again how long a segment is.",
+        ),
+        Slip(
+            key="one-layer-back",
+            wrong=lambda p: _told_segments(p)[5],
+            story="You brought one layer back. A segment is run again as a whole.",
+        ),
+        Slip(
+            key="lengths-swapped",
+            wrong=lambda p: _told_segments(p)[6],
+            story="You took the length of a segment for the number of segments.",
+        ),
+    ),
+)
+
+# --- no more than needed -------------------------------------------------------------------------
+
+
+def _told_fewest(p: Draw) -> tuple[float, ...]:
+    """The answer, then its slips in their order: layers, times what one more of them costs."""
+    least = recomputation.fewest_recomputed_layers(
+        num_layers=p.layers, block_bytes=p.block_bytes, input_bytes=p.input_bytes, usable_bytes=p.room_bytes
+    )
+    short = p.layers * p.block_bytes - p.room_bytes
+    input_free = math.ceil(short / p.block_bytes)
+    kept_whole = p.layers - least
+    return tuple(
+        layers * p.forward_s
+        for layers in (least, p.layers, input_free, kept_whole, 3 * least, short / (p.block_bytes - p.input_bytes) // 1)
+    )
+
+
+def _draw_fewest(rng: random.Random) -> Draw:
+    layers, entry = rng.choice((40, 44, 48, 52, 56)), rng.choice((40, 48, 56, 64)) * MB
+    block = entry * rng.choice((5, 6))
+    least = rng.randrange(11, 16)
+    part = rng.choice((0.3, 0.5, 0.7))
+    return drawn(
+        layers=layers,
+        input_bytes=entry,
+        block_bytes=block,
+        room_bytes=round((layers * block - (least - part) * (block - entry)) / GB, 1) * GB,
+        forward_s=rng.randrange(30, 120, 2) / 10 * ms,
+    )
+
+
+def _small_fewest(rng: random.Random) -> Draw:
+    layers, block = rng.choice((7, 9)), rng.choice((10, 12))
+    return drawn(
+        layers=layers,
+        input_bytes=2,
+        block_bytes=block,
+        room_bytes=layers * block - rng.choice((13, 21, 27)),
+        forward_s=1.0,
+    )
+
+
+def _count_fewest(p: Draw) -> float:
+    """Recompute one more layer until a step that is really played has room."""
+    for layers in range(p.layers + 1):
+        stretches = [Stretch(layers=1, again=place < layers) for place in range(p.layers)]
+        step = play(stretches, block_bytes=p.block_bytes, input_bytes=p.input_bytes)
+        if step.peak_bytes <= p.room_bytes:
+            return float((step.layer_runs - p.layers) * p.forward_s)
+    raise AssertionError("nothing fits")
+
+
+FEWEST = Drill(
+    key="memory-fewest-recomputed",
+    family="training_memory",
+    title="No more than must be",
+    loop="training",
+    section=SECTION,
+    unit="s",
+    target_s=150,
+    draw=lambda rng: separated(rng, _draw_fewest, _told_fewest),
+    small=_small_fewest,
+    prompt=lambda p: (
+        f"A model has {p.layers} equal layers. For a micro-batch, a layer keeps {fmt_bytes(p.block_bytes, base=10)} of"
+        f" activations, of which {fmt_bytes(p.input_bytes, base=10)} are its input, and its forward pass takes"
+        f" {fmt_seconds(p.forward_s)}. Beside states and head there is room for {p.room_bytes / GB:.1f} GB of"
+        " activations. As few layers as possible are recomputed, one by one, beginning with the first; such a layer"
+        " keeps its input alone. How much computing does that add to each micro-batch, in seconds?"
+    ),
+    derive=lambda p: Derivation(
+        value=_told_fewest(p)[0],
+        formula=(
+            "layers to recompute × forward time of one; layers to recompute = (layers × kept − room) / (kept − input),"
+            " rounded up"
+        ),
+        substitution=(
+            f"ceil(({p.layers} × {p.block_bytes:.0f} − {p.room_bytes:.0f}) / ({p.block_bytes:.0f} −"
+            f" {p.input_bytes:.0f})) × {p.forward_s:g}"
+        ),
+        source=SOURCE_BLOCK_METHOD,
+    ),
+    count=_count_fewest,
+    prerequisites=("memory-recomputed-segments",),
+    slips=(
+        Slip(
+            key="all-layers",
+            wrong=lambda p: _told_fewest(p)[1],
+            story="You recomputed every layer. Read again how much room there is.",
+        ),
+        Slip(
+            key="input-free",
+            wrong=lambda p: _told_fewest(p)[2],
+            story="You dropped everything that a recomputed layer keeps. From what will it be run again?",
+        ),
+        Slip(
+            key="the-others",
+            wrong=lambda p: _told_fewest(p)[3],
+            story="Those are the layers that keep everything. The others are run twice.",
+        ),
+        Slip(
+            key="backward-too",
+            wrong=lambda p: _told_fewest(p)[4],
+            story="You charged a forward and a backward pass. The backward pass is run once in any case.",
+        ),
+        Slip(
+            key="rounded-down",
+            wrong=lambda p: _told_fewest(p)[5],
+            story="You rounded down. One layer less, and it does not fit.",
+        ),
+    ),
+)
+
+# --- what it costs -------------------------------------------------------------------------------
+
+
+def _told_time(p: Draw) -> tuple[float, ...]:
+    """The answer, then its slips in their order: seconds more per step."""
+    compute, share = p.step_s - p.other_s, p.again / p.layers
+    before, after = (
+        recomputation.recomputed_step_s(
+            forward_s=compute / 3, backward_s=2 * compute / 3, recomputed_share=again, other_s=p.other_s
+        )
+        for again in (0, share)
+    )
+    return after - before, p.step_s * share / 3, compute / 3, compute * share / 2, compute * share
+
+
+def _draw_time(rng: random.Random) -> Draw:
+    layers = rng.choice((36, 40, 48, 60))
+    step = rng.randrange(12, 40) / 10
+    return drawn(
+        layers=layers,
+        again=round(layers * rng.choice((0.35, 0.4, 0.45, 0.55))),
+        step_s=step,
+        other_s=round(step * rng.choice((0.2, 0.25, 0.45)), 1),
+    )
+
+
+def _count_time(p: Draw) -> float:
+    """Play the step with and without, and put a price on every run of a layer."""
+    runs = [
+        play(
+            [Stretch(layers=1, again=place < again) for place in range(p.layers)], block_bytes=5, input_bytes=1
+        ).layer_runs
+        for again in (0, p.again)
+    ]
+    of_a_forward_run = (p.step_s - p.other_s) / (p.layers + 2 * p.layers)
+    return float(of_a_forward_run * (runs[1] - runs[0]))
+
+
+TIME = Drill(
+    key="memory-recomputation-time",
+    family="training_memory",
+    title="The price of forgetting",
+    loop="training",
+    section=SECTION,
+    unit="s",
+    target_s=90,
+    draw=lambda rng: separated(rng, _draw_time, _told_time),
+    small=lambda rng: drawn(
+        layers=6, again=rng.choice((2, 3, 4)), step_s=rng.choice((9.0, 12.0)), other_s=rng.choice((2.0, 3.0))
+    ),
+    prompt=lambda p: (
+        f"A training step takes {fmt_seconds(p.step_s)}. In {fmt_seconds(p.other_s)} of it no layer computes: that is"
+        f" the update, and communication that nothing hides. The rest are the forward and backward passes of {p.layers}"
+        " equal layers; head and embedding are negligible. A backward pass takes twice as long as a forward pass. To"
+        f" save memory, {p.again} of the layers are now recomputed in full, to their end. How much longer does the step"
+        " become?"
+    ),
+    derive=lambda p: Derivation(
+        value=_told_time(p)[0],
+        formula="(step − other) / 3 × recomputed layers / layers",
+        substitution=f"({p.step_s:g} − {p.other_s:g}) / 3 × {p.again} / {p.layers}",
+        source=(
+            "Narayanan et al., 2021, arXiv:2104.04473, appendix (a step with recomputation makes four forward passes'"
+            " work, without it three)"
+        ),
+    ),
+    count=_count_time,
+    slips=(
+        Slip(
+            key="whole-step",
+            wrong=lambda p: _told_time(p)[1],
+            story="You took a third of the whole step for forward passes. In a part of it no layer computes.",
+        ),
+        Slip(
+            key="all-layers",
+            wrong=lambda p: _told_time(p)[2],
+            story="You recomputed all layers. Read again how many do it.",
+        ),
+        Slip(
+            key="half",
+            wrong=lambda p: _told_time(p)[3],
+            story="You took a forward pass for half of the computing. The backward pass takes longer.",
+        ),
+        Slip(
+            key="everything-twice",
+            wrong=lambda p: _told_time(p)[4],
+            story="You ran the backward pass twice as well. Only the forward pass is repeated.",
+        ),
+    ),
+)
+
+# --- the longest sequence ------------------------------------------------------------------------
+
+
+def _longest(
+    p: Draw, *, linear: float = 34, scores: float = 5, heads: float | None = None, layers: int | None = None
+) -> float:
+    """Tokens s at which layers × (linear × s × hidden + scores × heads × s²) is the room."""
+    room = p.room_bytes / (p.layers if layers is None else layers)
+    a, b = scores * (p.heads if heads is None else heads), linear * p.hidden
+    return float(room / b if a == 0 else (math.sqrt(b * b + 4 * a * room) - b) / (2 * a))
+
+
+def _told_longest(p: Draw) -> tuple[float, ...]:
+    """The answer, then its slips in their order."""
+    return (
+        float(math.floor(_longest(p))),
+        _longest(p, scores=0),
+        _longest(p, linear=0),
+        _longest(p, heads=1),
+        _longest(p, scores=2),
+        _longest(p, layers=1),
+    )
+
+
+def _draw_longest(rng: random.Random) -> Draw:
+    heads = rng.choice((20, 24, 28, 30, 36, 40))
+    return drawn(
+        layers=rng.choice((24, 30, 36, 42, 48)),
+        heads=heads,
+        hidden=heads * rng.choice((64, 80, 96)),
+        room_bytes=rng.randrange(14, 60) * GB,
+    )
+
+
+def _small_longest(rng: random.Random) -> Draw:
+    p = drawn(layers=1, heads=3, hidden=rng.choice((6, 12)), room_bytes=0)
+    tokens = rng.choice((5, 7, 8))
+    p.room_bytes = 34 * tokens * p.hidden + 5 * p.heads * tokens**2 + rng.choice((3, 40))
+    return p
+
+
+def _count_longest(p: Draw) -> float:
+    """Let a block read one token more until what it keeps has no room."""
+    import numpy as np
+
+    from threeloops.simulate.training_loop.block_tape import Blocks
+
+    blocks, tokens = Blocks(layers=p.layers, heads=p.heads, hidden=p.hidden, dtype=np.float16), 1
+    while (
+        blocks.peak_bytes(blocks.inputs(batch=1, sequence=tokens + 1), tp=1, sequence_parallel=False, recompute="none")
+        <= p.room_bytes
+    ):
+        tokens += 1
+    return float(tokens)
+
+
+LONGEST = Drill(
+    key="memory-longest-sequence",
+    family="training_memory",
+    title="Where the square takes over",
+    loop="training",
+    section=SECTION,
+    unit="",
+    target_s=180,
+    draw=lambda rng: separated(rng, _draw_longest, _told_longest),
+    small=_small_longest,
+    prompt=lambda p: (
+        f"A GPT of {p.layers} layers, {p.hidden:,} wide, with {p.heads} heads, trains on one sequence at a time;"
+        f" {p.room_bytes / GB:g} GB are left for the activations of its layers. In bytes, a layer keeps 34 × tokens ×"
+        " width and, because its attention is not fused, 5 more for every head and pair of tokens (softmax, its"
+        " dropout mask, and what dropout leaves). Nothing is recomputed. What is the longest sequence that fits, in"
+        " tokens?"
+    ),
+    derive=lambda p: Derivation(
+        value=_told_longest(p)[0],
+        formula=(
+            "the s with layers × (34 × width × s + 5 × heads × s²) = room: (√(b² + 4 a c) − b) / 2a, a = 5 × heads, b ="
+            " 34 × width, c = room / layers"
+        ),
+        substitution=(
+            f"floor((((34 × {p.hidden})² + 4 × 5 × {p.heads} × {p.room_bytes:.0f} / {p.layers})**0.5 − 34 × {p.hidden})"
+            f" / (2 × 5 × {p.heads}))"
+        ),
+        source=SOURCE_BLOCK,
+    ),
+    count=_count_longest,
+    prerequisites=("memory-activations",),
+    slips=(
+        Slip(
+            key="scores-forgotten",
+            wrong=lambda p: _told_longest(p)[1],
+            story="You left out the pairs of tokens. At this length they are the larger part.",
+        ),
+        Slip(
+            key="scores-only",
+            wrong=lambda p: _told_longest(p)[2],
+            story="You counted pairs of tokens alone. What grows in proportion to the length is still there.",
+        ),
+        Slip(
+            key="heads-forgotten",
+            wrong=lambda p: _told_longest(p)[3],
+            story="You kept one table of pairs per layer. Each head has its own.",
+        ),
+        Slip(
+            key="softmax-only",
+            wrong=lambda p: _told_longest(p)[4],
+            story="You kept the softmax and stopped. Read again what is kept for a pair.",
+        ),
+        Slip(key="one-layer", wrong=lambda p: _told_longest(p)[5], story="You gave all the room to a single layer."),
+    ),
+)
+
+DRILLS = (SEGMENTS, FEWEST, TIME, LONGEST)

@@ -1,0 +1,1 @@
+"""Driving: what a vehicle's deadline leaves for a model."""

@@ -1,0 +1,76 @@
+"""Fragment map: which lane of a warp holds which element of a small matrix.
+
+>>> figure = fragment_map({"c": [[0, 0, 1, 1], [4, 4, 5, 5]]}, marked=5, title="Two neighbours each", caption="A toy.")
+>>> print(figure.alt)
+c, 2 by 4: lane 5 holds row 1, columns 2, 3. Rows of lanes, from the top: 0 0 1 1; 4 4 5 5.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from threeloops import checks
+from threeloops.figures import look
+from threeloops.figures.figure import Figure
+
+CELL = 20  # pixels
+
+Holders = Sequence[Sequence[int]]  # the lane that holds each element, row by row
+
+
+def fragment_map(matrices: Mapping[str, Holders], *, marked: int, title: str, caption: str) -> Figure:
+    """One grid per matrix with the number of the lane in each cell; the cells of one lane are filled."""
+    checks.count(at_least=0, marked=marked)
+    if not matrices or not all(matrices.values()):
+        raise ValueError("matrices is empty; give at least one, like {'c': [[0, 1], [2, 3]]}")
+    return Figure(
+        title=title,
+        caption=caption,
+        alt=" ".join(_words(name, holders, marked) for name, holders in matrices.items()),
+        body={"hconcat": [_panel(name, holders, marked) for name, holders in matrices.items()], "spacing": 28},
+    )
+
+
+def _words(name: str, holders: Holders, marked: int) -> str:
+    held = {
+        row: [str(column) for column, lane in enumerate(lanes) if lane == marked] for row, lanes in enumerate(holders)
+    }
+    where = (
+        " and ".join(f"row {row}, columns {', '.join(columns)}" for row, columns in held.items() if columns)
+        or "nothing"
+    )
+    rows = "; ".join(" ".join(str(lane) for lane in lanes) for lanes in holders)
+    return (
+        f"{name}, {len(holders)} by {len(holders[0])}: lane {marked} holds {where}. Rows of lanes, from the top:"
+        f" {rows}."
+    )
+
+
+def _panel(name: str, holders: Holders, marked: int) -> dict[str, Any]:
+    values = [
+        {"row": row, "column": column, "lane": lane, "mine": lane == marked}
+        for row, lanes in enumerate(holders)
+        for column, lane in enumerate(lanes)
+    ]
+    axis = {"title": None, "ticks": False, "domain": False, "labelAngle": 0, "labelColor": look.GREY}
+    fill = {"condition": {"test": "datum.mine", "value": look.BLUE}, "value": look.PAPER}
+    letters = {"condition": {"test": "datum.mine", "value": look.PAPER}, "value": look.INK}
+    return {
+        "title": {"text": name, "anchor": "start", "fontSize": look.TEXT, "fontWeight": "normal", "color": look.INK},
+        "width": CELL * len(holders[0]),
+        "height": CELL * len(holders),
+        "data": {"values": values},
+        "encoding": {
+            "x": {"field": "column", "type": "ordinal", "scale": {"padding": 0}, "axis": {**axis, "orient": "top"}},
+            "y": {"field": "row", "type": "ordinal", "scale": {"padding": 0}, "axis": axis},
+        },
+        "layer": [
+            {
+                "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6, "aria": False},
+                "encoding": {"color": fill},
+            },
+            {
+                "mark": {"type": "text", "aria": False},
+                "encoding": {"text": {"field": "lane"}, "color": letters, "opacity": {"value": 1}},
+            },
+        ],
+    }

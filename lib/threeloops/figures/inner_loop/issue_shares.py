@@ -1,0 +1,111 @@
+"""Issue shares: how busy a scheduler is with so many resident warps, counted and predicted.
+
+>>> curve = Curve(name="1 load, 9 instructions", predicted=((1, 0.02), (41, 1.0)), counted=((1, 0.02), (8, 0.2)))
+>>> print(issue_shares([curve], title="Many warps hide a wait", caption="One scheduler.").alt)
+Share of cycles with an issue, over resident warps. 1 load, 9 instructions: counted 1 warp 2.00 %, 8 warps 20.0 %.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from threeloops import checks
+from threeloops.figures import look
+from threeloops.figures.figure import Figure
+from threeloops.units import counted, fmt_percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """One kind of warp: (resident warps, share) as predicted, drawn as a line, and as counted, drawn as points.
+    Either may be empty.
+    """
+
+    name: str
+    predicted: tuple[tuple[int, float], ...]
+    counted: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        for warps, share in self.predicted + self.counted:
+            checks.count(warps=warps)
+            checks.fraction(share=share)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.name}: counted " + ", ".join(
+            f"{counted(warps, 'warp')} {fmt_percent(share)}" for warps, share in self.counted
+        )
+
+
+def issue_shares(curves: Sequence[Curve], *, title: str, caption: str) -> Figure:
+    """Lines are predicted, points are counted.
+
+    Raises:   ValueError for more curves than there are line styles
+    """
+    if not 0 < len(curves) <= len(look.SERIES_COLOURS):
+        raise ValueError(f"{len(curves)} curves were given; 1 to {len(look.SERIES_COLOURS)} can be told apart")
+    names = [curve.name for curve in curves]
+    last = max(warps for curve in curves for warps, _ in curve.predicted + curve.counted)
+    return Figure(
+        title=title,
+        caption=caption,
+        alt="Share of cycles with an issue, over resident warps. "
+        + " ".join(f"{curve.sentence}." for curve in curves if curve.counted),
+        body={
+            "width": look.PLOT_WIDTH,
+            "height": 280,
+            "encoding": {
+                "x": _axis("warps", "resident warps per scheduler", [0, last], ",d"),
+                "y": _axis("share", "cycles with an issue (%)", [0, 100], "d"),
+            },
+            "layer": [
+                {
+                    "data": {"values": [_row(curve, *point) for curve in curves for point in curve.predicted]},
+                    "mark": {"type": "line", "strokeWidth": 1.5, "aria": False},
+                    "encoding": {
+                        "color": _series(names, look.SERIES_COLOURS),
+                        "strokeDash": _series(names, look.SERIES_DASHES, legend=False),
+                    },
+                },
+                {
+                    "data": {"values": [_row(curve, *point) for curve in curves for point in curve.counted]},
+                    "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+                    "encoding": {
+                        "color": _series(names, look.SERIES_COLOURS),
+                        "shape": _series(names, look.SERIES_SHAPES),
+                        "tooltip": {"field": "words"},
+                        "description": {"field": "words"},
+                    },
+                },
+            ],
+        },
+    )
+
+
+def _row(curve: Curve, warps: int, share: float) -> dict[str, Any]:
+    return {
+        "curve": curve.name,
+        "warps": warps,
+        "share": 100 * share,
+        "words": f"{curve.name}: {counted(warps, 'warp')}, {fmt_percent(share)} of cycles",
+    }
+
+
+def _axis(field: str, title: str, domain: list[int], form: str) -> dict[str, Any]:
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "scale": {"domain": domain, "nice": False},
+        "axis": {"format": form},
+    }
+
+
+def _series(names: Sequence[str], styles: Sequence[object], *, legend: bool = True) -> dict[str, Any]:
+    plain = {
+        "field": "curve",
+        "type": "nominal",
+        "sort": list(names),
+        "scale": {"domain": list(names), "range": list(styles[: len(names)])},
+    }
+    return {**plain, "legend": {"orient": "top", "title": None, "symbolStrokeWidth": 0.5} if legend else None}

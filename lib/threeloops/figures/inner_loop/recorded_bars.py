@@ -1,0 +1,153 @@
+"""Predicted beside recorded: a pair of bars for every case, or the words "not yet recorded" where the second bar
+would stand.
+
+>>> pairs = [
+...     Pair(name="copy", predicted_s=0.010, recorded_s=0.012),
+...     Pair(name="product in FP8", predicted_s=0.001, recorded_s=None),
+... ]
+>>> figure = recorded_bars(pairs, title="A finding", caption="What to see.")
+>>> print(figure.alt)
+Predicted and recorded times. copy: predicted 10.0 ms, recorded 12.0 ms, 1.20 times. product in FP8: predicted 1.00 ms, not yet recorded.
+"""  # noqa: E501
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from threeloops import checks
+from threeloops.facts.recorded import NOT_YET
+from threeloops.figures import look
+from threeloops.figures.figure import CAPTION_LINE, TITLE_LINE, Figure
+from threeloops.inner_loop.prediction_error import Row
+from threeloops.units import fmt_seconds
+
+ROW_HEIGHT = 36  # pixels, of a pair
+SERIES = ("predicted", "recorded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One case."""
+
+    name: str
+    predicted_s: float
+    recorded_s: float | None  # None: nobody recorded it
+    missing: str = NOT_YET  # what stands there instead
+
+    def __post_init__(self) -> None:
+        checks.positive(predicted_s=self.predicted_s)
+        if self.recorded_s is not None:
+            checks.positive(recorded_s=self.recorded_s)
+
+    @property
+    def recorded_words(self) -> str:
+        if self.recorded_s is None:
+            return self.missing
+        return f"recorded {fmt_seconds(self.recorded_s)}, {self.recorded_s / self.predicted_s:.2f} times"
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.name}: predicted {fmt_seconds(self.predicted_s)}, {self.recorded_words}"
+
+
+def pairs(rows: Iterable[Row]) -> list[Pair]:
+    """Every row of a prediction-error table, the best prediction first."""
+    return [
+        Pair(name=row.case.label, predicted_s=row.predicted_s, recorded_s=row.measured.median)
+        for row in sorted(rows, key=lambda row: abs(math.log(row.ratio)))
+    ]
+
+
+def recorded_bars(pairs: Sequence[Pair], *, title: str, caption: str) -> Figure:
+    """Times on a logarithmic scale, one pair of bars per case, from top to bottom in the order given."""
+    if not pairs:
+        raise ValueError("pairs is empty; a chart needs at least one Pair")
+    names = [pair.name for pair in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError("two pairs have the same name; their bars would cover each other")
+    seconds = [time for pair in pairs for time in (pair.predicted_s, pair.recorded_s) if time is not None]
+    low, high = 10 ** math.floor(math.log10(min(seconds)) - 0.2), 10 ** math.ceil(math.log10(max(seconds)) + 0.3)
+    return Figure(
+        title=title,
+        caption=caption,
+        alt="Predicted and recorded times. " + " ".join(f"{pair.sentence}." for pair in pairs),
+        body={
+            # From the left edge of the labels, which are long here, and not of the plot.
+            "title": {"text": wrap(title, TITLE_LINE), "subtitle": wrap(caption, CAPTION_LINE), "frame": "bounds"},
+            "width": look.PLOT_WIDTH - 190,
+            "height": ROW_HEIGHT * len(pairs),
+            "data": {"values": [row for pair in pairs for row in _rows(pair, low)]},
+            "encoding": _places(names, low, high),
+            "layer": [_bars(), _words()],
+        },
+    )
+
+
+def _rows(pair: Pair, low: float) -> list[dict[str, Any]]:
+    predicted = {
+        "name": pair.name,
+        "series": SERIES[0],
+        "from": low,
+        "to": pair.predicted_s,
+        "words": pair.sentence,
+        "label": "",
+    }
+    ratio = "" if pair.recorded_s is None else f"{pair.recorded_s / pair.predicted_s:.2f}×"
+    recorded = {
+        "name": pair.name,
+        "series": SERIES[1],
+        "from": low,
+        "to": pair.recorded_s or low,
+        "words": pair.sentence,
+        "label": ratio or pair.missing,
+    }
+    return [predicted, recorded]
+
+
+def _places(names: list[str], low: float, high: float) -> dict[str, Any]:
+    ticks = {
+        "title": "time per call",
+        "values": [10.0**power for power in range(round(math.log10(low)), round(math.log10(high)) + 1)],
+        "labelExpr": "format(datum.value, '~s') + 's'",
+    }
+    return {
+        "y": {
+            "field": "name",
+            "type": "nominal",
+            "sort": names,
+            "axis": {"title": None, "labelLimit": 260, "ticks": False, "domain": False},
+        },
+        "yOffset": {"field": "series", "type": "nominal", "sort": list(SERIES), "scale": {"paddingInner": 0.05}},
+        "x": {
+            "field": "from",
+            "type": "quantitative",
+            "scale": {"type": "log", "domain": [low, high], "nice": False},
+            "axis": ticks,
+        },
+    }
+
+
+def _bars() -> dict[str, Any]:
+    return {
+        "mark": {"type": "bar", "stroke": look.INK, "strokeWidth": 0.5},
+        "encoding": {
+            "x2": {"field": "to"},
+            "color": {
+                "field": "series",
+                "type": "nominal",
+                "scale": {"domain": list(SERIES), "range": [look.GREY, look.ORANGE]},
+            },
+            "tooltip": {"field": "words"},
+            "description": {"field": "words"},
+        },
+    }
+
+
+def _words() -> dict[str, Any]:
+    """The ratio behind the recorded bar, or why there is none."""
+    return {
+        "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 5, "fontSize": look.TEXT - 1},
+        "encoding": {"x": {"field": "to", "type": "quantitative"}, "text": {"field": "label"}},
+    }

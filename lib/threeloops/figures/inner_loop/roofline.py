@@ -1,0 +1,266 @@
+"""Roofline: operations as points under the slopes of the memories and the flat roofs of the arithmetic units.
+
+>>> point = Point(name="row by matrix", arithmetic_intensity=1.0, flops_per_s=3.35e12, bound="memory")
+>>> figure = roofline(
+...     [point],
+...     roofs={"bf16": 989.4e12},
+...     memory_bytes_per_s=3.35e12,
+...     title="One row waits for its matrix",
+...     caption="An H100.",
+... )
+>>> print(figure.alt)
+Roofline. Memory 3.35 TB/s; bf16 peak 989 TFLOP/s, ridge point 295 FLOP/B. row by matrix: memory-bound, 1 FLOP/B, 3.35 TFLOP/s.
+
+Source: Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785
+"""  # noqa: E501
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from threeloops import checks
+from threeloops.figures import labels, look
+from threeloops.figures.figure import Figure
+from threeloops.figures.inner_loop import roofline_names, roofline_scale
+from threeloops.figures.inner_loop.roofline_scale import INTENSITIES, Place, Scale, axis, data
+from threeloops.models.forward_step import MATRIX, VECTOR, Op
+from threeloops.operations import roofline as model
+from threeloops.units import fmt, fmt_si
+
+HEADROOM = 2.5  # from the highest roof to the top of the chart, at least
+# of points bound by a level of memory that is named
+LEVEL_COLOURS, LEVEL_SHAPES = (look.PINK, look.INK), ("diamond", "cross")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One operation on the chart."""
+
+    name: str
+    arithmetic_intensity: float
+    flops_per_s: float  # attained, or attainable
+    bound: str  # "compute", "memory" or "overhead"
+    level: str = ""  # which memory "memory" is, where it is not the one that the chart's slope belongs to
+
+    def __post_init__(self) -> None:
+        checks.positive(arithmetic_intensity=self.arithmetic_intensity, flops_per_s=self.flops_per_s)
+        checks.one_of(model.BOUNDS, bound=self.bound)
+        low, high = INTENSITIES
+        if not low <= self.arithmetic_intensity <= high:
+            raise ValueError(
+                f"arithmetic_intensity={self.arithmetic_intensity!r} of {self.name!r} must lie on the chart, between"
+                f" {low} and {high:.0f} FLOP/B"
+            )
+
+    @property
+    def place(self) -> Place:
+        return self.arithmetic_intensity, self.flops_per_s
+
+    @property
+    def binds(self) -> str:
+        """What binds, in the words of the key."""
+        return self.level if self.level and self.bound == "memory" else self.bound
+
+    @property
+    def sentence(self) -> str:
+        rate, intensity = fmt(self.flops_per_s, "FLOP/s"), fmt(self.arithmetic_intensity, "FLOP/B")
+        return f"{self.name}: {self.binds}-bound, {intensity}, {rate}"
+
+
+def op_points(
+    ops: Iterable[Op],
+    *,
+    matrix_flops_per_s: float,
+    vector_flops_per_s: float,
+    memory_bytes_per_s: float,
+    launch_overhead_s: float = 0.0,
+) -> tuple[Point, ...]:
+    """Each operation at the rate that its roof allows; those that fall on the same point share it, those without
+    FLOPs have none.
+
+    Assumes:  one launch each; the matrix units' peak for matrix products, the vector units' for the rest
+    """
+    peaks = {MATRIX: matrix_flops_per_s, VECTOR: vector_flops_per_s}
+    found: dict[tuple[float, float, str], Point] = {}
+    for op in ops:
+        if op.work.flops == 0:
+            continue
+        time = model.time(
+            op.work,
+            peak_flops_per_s=peaks[op.unit],
+            memory_bytes_per_s=memory_bytes_per_s,
+            launch_overhead_s=launch_overhead_s,
+        )
+        name, place = (
+            op.name.replace("_", " "),
+            (op.work.arithmetic_intensity, op.work.flops / time.lower_bound_s, time.bound),
+        )
+        if place in found:
+            found[place] = replace(found[place], name=f"{found[place].name}, {name}")
+        else:
+            found[place] = Point(name=name, arithmetic_intensity=place[0], flops_per_s=place[1], bound=place[2])
+    return tuple(found.values())
+
+
+def roofline(
+    points: Sequence[Point],
+    *,
+    roofs: Mapping[str, float],
+    memory_bytes_per_s: float,
+    title: str,
+    caption: str,
+    slopes: Mapping[str, float] | None = None,
+    memory: str = "memory",
+    under: Mapping[str, str] | None = None,
+) -> Figure:
+    """The chart. `roofs` are peaks in FLOP/s by name: the first is drawn through, the others dashed. `memory` is what
+    the slope is called.
+
+    `slopes` are further memories, by name, with their bytes/s: caches, or the same memory as measured. They are
+    dashed, and lead up to the first roof. `under` pairs a roof with one of them, where both belong to another
+    machine: the slope ends in that roof, and the roof begins at that slope.
+
+    Raises:   ValueError if `under` names a roof or a slope that is not there
+    """
+    if not roofs:
+        raise ValueError("roofs is empty; a roofline needs at least one peak, like {'bf16': 989.4e12}")
+    more, pairs = slopes or {}, under or {}
+    for roof, slope in pairs.items():
+        checks.one_of(roofs, roof=roof)
+        checks.one_of(more, slope=slope)
+    checks.positive(memory_bytes_per_s=memory_bytes_per_s, **{f"roofs[{name!r}]": peak for name, peak in roofs.items()})
+    checks.positive(**{f"slopes[{name!r}]": rate for name, rate in more.items()})
+    top = math.ceil(math.log10(HEADROOM * max(roofs.values())))
+    memories = {memory: memory_bytes_per_s, **more}
+    # every point, every slope's foot
+    rates = [*(point.flops_per_s for point in points), *(INTENSITIES[0] * rate for rate in memories.values())]
+    scale = Scale(top=10.0**top, decades=top - math.floor(math.log10(min(rates))))
+    feeds = {name: more.get(pairs.get(name, ""), memory_bytes_per_s) for name in roofs}
+    tops = {
+        name: next((roofs[roof] for roof, slope in pairs.items() if slope == name), next(iter(roofs.values())))
+        for name in more
+    }
+    places = [point.place for point in points]
+    signs = roofline_names.signs(roofs, feeds, places, scale)
+    names: dict[str, roofline_names.Along] = {}
+    for name, rate in memories.items():
+        written = [box for found in names.values() for box in found.boxes]
+        names[name] = roofline_names.along(name, rate, tops.get(name, max(roofs.values())), places, scale, written)
+    corners = {name: roofline_scale.corners(peak, feeds[name], scale) for name, peak in roofs.items()}
+    feet = {name: roofline_scale.foot(rate, tops[name], scale) for name, rate in more.items()}
+    lines = [scale.line(*pair) for bends in [*corners.values(), *feet.values()] for pair in itertools.pairwise(bends)]
+    taken = [*(sign.box for sign in signs.values()), *(box for found in names.values() for box in found.boxes)]
+    return Figure(
+        title=title,
+        caption=caption,
+        alt=_alt(points, roofs, feeds, memories),
+        body={
+            "width": look.PLOT_WIDTH,
+            "height": look.PLOT_HEIGHT,
+            "encoding": {
+                "x": axis("x", "arithmetic intensity (FLOP/B)", INTENSITIES, form=",~r"),
+                "y": axis("y", "rate (FLOP/s)", (scale.bottom, scale.top), form="~s"),
+            },
+            "layer": [
+                *(roofline_scale.roof(corners[name], dashed=index > 0) for index, name in enumerate(roofs)),
+                *(roofline_scale.dashed_slope(ends) for ends in feet.values()),
+                *(layer for sign in signs.values() for layer in roofline_names.sign_layers(sign, scale)),
+                *(layer for found in names.values() for layer in roofline_names.along_layers(found, scale)),
+                *_names(points, scale, taken, lines),
+                *([_marks(points)] if points else []),
+            ],
+        },
+    )
+
+
+def _names(
+    points: Sequence[Point], scale: Scale, taken: Sequence[labels.Box], lines: Sequence[labels.Line]
+) -> list[dict[str, Any]]:
+    """Every name where it covers nothing, with a thin line to it from its point."""
+    ordered = sorted(points, key=lambda point: (scale.y(point.flops_per_s), point.arithmetic_intensity))
+    spots = labels.beside(
+        [scale.mark(point.place, point.name) for point in ordered],
+        width=look.PLOT_WIDTH,
+        height=look.PLOT_HEIGHT,
+        taken=taken,
+        lines=lines,
+    )
+    rows: list[dict[str, Any]] = [
+        {
+            "x": point.arithmetic_intensity,
+            "y": point.flops_per_s,
+            "row": scale.rate(spot.row),
+            "name": point.name,
+            "away": spot.side,
+        }
+        for point, spot in zip(ordered, spots, strict=True)
+    ]
+    leader = {"type": "rule", "color": look.GREY, "strokeWidth": 0.7, "aria": False}
+    layers: list[dict[str, Any]] = (
+        [{"data": data(rows), "mark": leader, "encoding": {"y2": {"field": "row"}}}] if rows else []
+    )
+    for side, align in ((1, "left"), (-1, "right")):
+        here = [row for row in rows if row["away"] == side]
+        text = {"type": "text", "align": align, "baseline": "middle", "dx": side * labels.GAP, "aria": False}
+        halo = {**text, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
+        place = {"y": {"field": "row", "type": "quantitative"}, "text": {"field": "name"}}
+        layers += [{"data": data(here), "mark": mark, "encoding": place} for mark in (halo, text) if here]
+    return layers
+
+
+def _key(points: Sequence[Point]) -> dict[str, tuple[str, str]]:
+    """What binds any of the points -> its colour and shape; what binds none is not there."""
+    found = {
+        bound: (look.BOUND_COLOURS[bound], look.BOUND_SHAPES[bound])
+        for bound in model.BOUNDS
+        if any(point.binds == bound for point in points)
+    }
+    levels = dict.fromkeys(point.binds for point in points if point.binds not in model.BOUNDS)
+    if len(levels) > len(LEVEL_COLOURS):
+        raise ValueError(f"levels {sorted(levels)} bind points; a chart tells {len(LEVEL_COLOURS)} apart")
+    return found | dict(zip(levels, zip(LEVEL_COLOURS, LEVEL_SHAPES, strict=True), strict=False))
+
+
+def _marks(points: Sequence[Point]) -> dict[str, Any]:
+    """The points themselves: their bound by colour and by shape, their words for a screen reader and under the
+    mouse.
+    """
+    shown = _key(points)
+    rows = [
+        {"x": point.arithmetic_intensity, "y": point.flops_per_s, "bound": point.binds, "words": point.sentence}
+        for point in points
+    ]
+    key = {"labelExpr": "datum.label + '-bound'"}
+    colour, shape = ({"domain": list(shown), "range": [found[which] for found in shown.values()]} for which in (0, 1))
+    return {
+        "data": data(rows),
+        "mark": {
+            "type": "point",
+            "filled": True,
+            "opacity": 0.85,
+            "size": 100,
+            "stroke": look.PAPER,
+            "strokeWidth": 0.5,
+        },
+        "encoding": {
+            "color": {"field": "bound", "type": "nominal", "scale": colour, "legend": key},
+            "shape": {"field": "bound", "type": "nominal", "scale": shape, "legend": key},
+            "tooltip": {"field": "words"},
+            "description": {"field": "words"},
+        },
+    }
+
+
+def _alt(
+    points: Sequence[Point], roofs: Mapping[str, float], feeds: Mapping[str, float], memories: Mapping[str, float]
+) -> str:
+    ridges = {
+        name: model.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=feeds[name]) for name, peak in roofs.items()
+    }
+    over = "; ".join(
+        f"{name} peak {fmt_si(peak, 'FLOP/s')}, ridge point {ridges[name]:,.0f} FLOP/B" for name, peak in roofs.items()
+    )
+    slopes = ", ".join(f"{name} {fmt_si(rate, 'B/s')}" for name, rate in memories.items())
+    return f"Roofline. {slopes[:1].upper()}{slopes[1:]}; {over}. " + "; ".join(point.sentence for point in points) + "."

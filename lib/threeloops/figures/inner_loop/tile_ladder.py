@@ -1,0 +1,126 @@
+"""Tile ladder: kernels of one product as rungs, the intensity of each at every level of memory, and the ridge point
+that it has to reach there.
+
+>>> rungs = [
+...     Rung(kernel=kernel, level="device memory", intensity=found, ridge=9.6)
+...     for kernel, found in (("naive", 0.25), ("tiled", 8.0))
+... ]
+>>> print(tile_ladder(rungs, title="Not there yet", caption="fp32.").alt)
+device memory: naive 0.25 of 9.6, short by 38 times; tiled 8 of 9.6, short by 1.2 times.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from threeloops import checks
+from threeloops.figures import look
+from threeloops.figures.figure import Figure
+
+ROW = 34  # pixels
+VERDICTS = ("short of the ridge point", "beyond it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One kernel at one level of memory."""
+
+    kernel: str
+    level: str
+    intensity: float  # FLOP per byte that comes from this level
+    ridge: float  # FLOP per byte at which this level keeps the kernel's arithmetic units busy
+
+    def __post_init__(self) -> None:
+        checks.positive(intensity=self.intensity, ridge=self.ridge)
+
+    @property
+    def verdict(self) -> str:
+        return VERDICTS[self.intensity >= self.ridge]
+
+    @property
+    def words(self) -> str:
+        found = "reaches it" if self.intensity >= self.ridge else f"short by {self.ridge / self.intensity:.2g} times"
+        return f"{self.kernel} {self.intensity:.3g} of {self.ridge:.3g}, {found}"
+
+
+def tile_ladder(rungs: Sequence[Rung], *, title: str, caption: str) -> Figure:
+    """A panel per level, a row per kernel: a point at its intensity, and an upright stroke at the ridge point of the
+    units that it runs on.
+    """
+    if not rungs:
+        raise ValueError("rungs is empty; a ladder needs at least one Rung")
+    levels, kernels = (list(dict.fromkeys(names)) for names in ((r.level for r in rungs), (r.kernel for r in rungs)))
+    reach = [value for rung in rungs for value in (rung.intensity, rung.ridge)]
+    domain = (min(reach) / 8, max(reach) * 2)  # room for a number to the left of the lowest point
+    panels = [
+        _panel(level, [rung for rung in rungs if rung.level == level], kernels, domain, first=not place)
+        for place, level in enumerate(levels)
+    ]
+    alt = " ".join(f"{level}: {'; '.join(rung.words for rung in rungs if rung.level == level)}." for level in levels)
+    return Figure(title=title, caption=caption, alt=alt, body={"hconcat": panels, "spacing": 16})
+
+
+def _panel(
+    level: str, rungs: Sequence[Rung], kernels: Sequence[str], domain: tuple[float, float], *, first: bool
+) -> dict[str, Any]:
+    values = [
+        {
+            "kernel": r.kernel,
+            "intensity": r.intensity,
+            "ridge": r.ridge,
+            "text": f"{r.intensity:.3g}",
+            "verdict": r.verdict,
+            "words": r.words,
+        }
+        for r in rungs
+    ]
+    ticks = [value for value in (0.25, 1, 4, 16, 64, 256) if domain[0] <= value <= domain[1]]
+    x = {"type": "quantitative", "scale": {"type": "log", "base": 2, "domain": list(domain), "nice": False}}
+    axis = {"title": "FLOP per byte", "values": ticks, "format": "~r"}
+    names = {"title": None, "ticks": False, "domain": False, "labelLimit": 220} if first else None
+    y = {"field": "kernel", "type": "nominal", "sort": list(kernels), "scale": {"domain": list(kernels)}, "axis": names}
+    colour = {
+        "field": "verdict",
+        "type": "nominal",
+        "scale": {"domain": list(VERDICTS), "range": [look.ORANGE, look.BLUE]},
+    }
+    shape = {"field": "verdict", "type": "nominal", "scale": {"domain": list(VERDICTS), "range": ["circle", "square"]}}
+    here, there = {**x, "field": "intensity", "axis": axis}, {**x, "field": "ridge", "axis": axis}
+    return {
+        "title": {"text": level, "anchor": "start", "fontSize": look.TEXT, "fontWeight": "normal", "color": look.INK},
+        "width": 178,
+        "height": ROW * len(kernels),
+        "data": {"values": values},
+        "encoding": {"y": y},
+        "layer": [
+            {
+                "mark": {"type": "rule", "color": look.RULE, "strokeWidth": 2, "aria": False},
+                "encoding": {"x": here, "x2": {"field": "ridge"}},
+            },
+            {
+                "mark": {"type": "tick", "color": look.INK, "size": 24, "thickness": 2.5, "aria": False},
+                "encoding": {"x": there},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
+                "encoding": {
+                    "x": here,
+                    "color": colour,
+                    "shape": shape,
+                    "tooltip": {"field": "words"},
+                    "description": {"field": "words"},
+                },
+            },
+            *(_numbers(verdict, side, here) for verdict, side in zip(VERDICTS, ("right", "left"), strict=True)),
+        ],
+    }
+
+
+def _numbers(verdict: str, align: str, x: dict[str, Any]) -> dict[str, Any]:
+    """The intensities beside their points, on the side away from the stroke."""
+    mark = {"type": "text", "align": align, "baseline": "middle", "dx": 9 if align == "left" else -9, "aria": False}
+    return {
+        "transform": [{"filter": {"field": "verdict", "equal": verdict}}],
+        "mark": mark,
+        "encoding": {"x": x, "text": {"field": "text"}},
+    }

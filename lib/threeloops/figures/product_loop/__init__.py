@@ -1,0 +1,1 @@
+"""Figures of chapter 3, the product loop."""

@@ -1,0 +1,105 @@
+"""Goodput curves: what becomes of wall time against how often a run is saved, with the intervals that somebody's rule
+recommends.
+
+>>> figure = goodput_curve(
+...     {"30 s saves": [(60, 0.5), (600, 0.8), (6000, 0.6)]},
+...     marks={"Young": (600, 0.8)},
+...     title="A best interval exists",
+...     caption="A run.",
+... )
+>>> print(figure.alt)
+Goodput against the work between two saves. 30 s saves: from 50.0 % at 60.0 s over 80.0 % at 10.0 min to 60.0 % at 100 min. Marks: Young at 10.0 min, 80.0 %.
+"""  # noqa: E501
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from threeloops import checks
+from threeloops.figures import look
+from threeloops.figures.figure import Figure
+from threeloops.units import fmt_percent, fmt_seconds, minute
+
+
+def goodput_curve(
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    marks: Mapping[str, tuple[float, float]],
+    title: str,
+    caption: str,
+) -> Figure:
+    """One line per run, of (interval in s, goodput from 0 to 1), and named points on the lines.
+
+    Raises:   ValueError for no curve, for more than there are colours, or for more marks than shapes
+    """
+    if not 0 < len(curves) <= len(look.SERIES_COLOURS) or len(marks) > len(look.SERIES_SHAPES):
+        raise ValueError(
+            f"{len(curves)} curves and {len(marks)} marks; draw 1 to {len(look.SERIES_COLOURS)} of the first, at most"
+            " that many of the other"
+        )
+    for interval, share in [point for points in curves.values() for point in points] + list(marks.values()):
+        checks.positive(interval_s=interval)
+        checks.fraction(goodput=share)
+    names = list(curves)
+    rows = [
+        {"run": name, "interval": at / minute, "goodput": share}
+        for name, points in curves.items()
+        for at, share in points
+    ]
+    points = [{"mark": name, "interval": at / minute, "goodput": share} for name, (at, share) in marks.items()]
+    x: dict[str, Any] = {
+        "field": "interval",
+        "type": "quantitative",
+        "scale": {"type": "log", "nice": False},
+        "axis": {"title": "work between two saves (min)", "tickCount": 6, "format": "~g"},
+    }
+    y = {
+        "field": "goodput",
+        "type": "quantitative",
+        "scale": {"zero": False},
+        "axis": {"title": "goodput, share of wall time", "format": ".0%"},
+    }
+    dashes = [list(one) for one in look.SERIES_DASHES[: len(names)]]
+    shapes = {"domain": list(marks), "range": list(look.SERIES_SHAPES[: len(marks)])}
+    return Figure(
+        title=title,
+        caption=caption,
+        alt=_alt(curves, marks),
+        body={
+            "width": look.PLOT_WIDTH,
+            "height": 300,
+            "layer": [
+                {
+                    "data": {"values": rows},
+                    "mark": {"type": "line", "strokeWidth": 2, "aria": False},
+                    "encoding": {
+                        "x": x,
+                        "y": y,
+                        "color": {
+                            "field": "run",
+                            "type": "nominal",
+                            "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
+                        },
+                        "strokeDash": {"field": "run", "type": "nominal", "scale": {"domain": names, "range": dashes}},
+                    },
+                },
+                {
+                    "data": {"values": points},
+                    "mark": {"type": "point", "filled": True, "size": 110, "color": look.INK, "aria": False},
+                    "encoding": {"x": x, "y": y, "shape": {"field": "mark", "type": "nominal", "scale": shapes}},
+                },
+            ],
+        },
+    )
+
+
+def _alt(curves: Mapping[str, Sequence[tuple[float, float]]], marks: Mapping[str, tuple[float, float]]) -> str:
+    said = []
+    for name, points in curves.items():
+        first, best, last = points[0], max(points, key=lambda point: point[1]), points[-1]
+        said.append(f"{name}: from {_at(first)} over {_at(best)} to {_at(last)}.")
+    named = "; ".join(f"{name} at {fmt_seconds(at)}, {fmt_percent(share)}" for name, (at, share) in marks.items())
+    return f"Goodput against the work between two saves. {' '.join(said)}" + (f" Marks: {named}." if marks else "")
+
+
+def _at(point: tuple[float, float]) -> str:
+    return f"{fmt_percent(point[1])} at {fmt_seconds(point[0])}"

@@ -1,0 +1,149 @@
+"""Memory timeline: bytes alive at every moment of a step, part upon part, with the line of what the device has.
+
+>>> figure = memory_timeline(
+...     {"weights": [4, 4, 4], "kept": [1, 2, 0]},
+...     moments=["forward 1", "loss", "update"],
+...     base=2,
+...     title="Up and down",
+...     caption="A step.",
+... )
+>>> print(figure.alt)
+3 moments from forward 1 to update. Most: 6.00 B at loss (weights 4.00 B, kept 2.00 B). First: 5.00 B; last: 4.00 B.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from threeloops import checks
+from threeloops.figures import look
+from threeloops.figures.figure import Figure
+from threeloops.units import GB, MB, TB, GiB, KiB, MiB, TiB, fmt_bytes, kB
+
+HEIGHT = 270
+# Light enough for dark strokes between them; each part also has its letter in the legend and its place in the pile.
+SHADES = ("#8fb8d6", "#f0b48c", "#9fd0bd", "#d9a8c4", "#c9c9c9", "#f3dd8a", "#7d8fb3")
+SCALES = {
+    2: ((TiB, "TiB"), (GiB, "GiB"), (MiB, "MiB"), (KiB, "KiB")),
+    10: ((TB, "TB"), (GB, "GB"), (MB, "MB"), (kB, "kB")),
+}
+
+
+def memory_timeline(
+    parts: Mapping[str, Sequence[float]],
+    *,
+    moments: Sequence[str],
+    base: int,
+    title: str,
+    caption: str,
+    limit: tuple[str, float] | None = None,
+    top_bytes: float | None = None,
+) -> Figure:
+    """One column per moment, its parts in their order from below; each part has the same colour in every picture of
+    the same parts.
+
+    `limit` is a named line; `top_bytes` fixes the axis, for pictures to compare.
+
+    Raises:   ValueError if there is nothing to draw, too many parts, or a part that lacks moments
+    """
+    checks.one_of(("2", "10"), base=str(base))
+    if not 0 < len(parts) <= len(SHADES) or not moments:
+        raise ValueError(
+            f"{len(parts)} parts at {len(moments)} moments; give 1 to {len(SHADES)} parts and at least one moment"
+        )
+    for part, values in parts.items():
+        if len(values) != len(moments):
+            raise ValueError(f"{part!r} has {len(values)} values for {len(moments)} moments")
+        checks.non_negative(**{f"{part}, {moment}": value for moment, value in zip(moments, values, strict=True)})
+    totals = [sum(values[place] for values in parts.values()) for place in range(len(moments))]
+    highest = top_bytes if top_bytes is not None else max(*totals, limit[1] if limit else 0)
+    scale, unit = next(((factor, name) for factor, name in SCALES[base] if highest >= factor), (1, "B"))
+    layers = [_columns(parts, moments, scale, highest * 1.04 / scale, unit, base)]
+    if limit is not None:
+        layers += _limit(limit[0], limit[1] / scale, len(moments))
+    body = {"width": look.PLOT_WIDTH, "height": HEIGHT, "layer": layers}
+    return Figure(title=title, caption=caption, alt=words(parts, moments=moments, base=base, limit=limit), body=body)
+
+
+def words(
+    parts: Mapping[str, Sequence[float]], *, moments: Sequence[str], base: int, limit: tuple[str, float] | None = None
+) -> str:
+    """The picture for those who cannot see it."""
+    totals = [sum(values[place] for values in parts.values()) for place in range(len(moments))]
+    at = totals.index(max(totals))
+    made_of = ", ".join(
+        f"{part} {fmt_bytes(values[at], base=base)}" for part, values in parts.items() if values[at] > 0
+    )
+    line = f" {limit[0]}: {fmt_bytes(limit[1], base=base)}." if limit else ""
+    ends = f"First: {fmt_bytes(totals[0], base=base)}; last: {fmt_bytes(totals[-1], base=base)}."
+    return (
+        f"{len(moments)} moments from {moments[0]} to {moments[-1]}. Most: {fmt_bytes(totals[at], base=base)} at"
+        f" {moments[at]} ({made_of}). {ends}{line}"
+    )
+
+
+def _columns(
+    parts: Mapping[str, Sequence[float]], moments: Sequence[str], scale: float, top: float, unit: str, base: int
+) -> dict[str, Any]:
+    names = [f"{'ABCDEFG'[place]} {part}" for place, part in enumerate(parts)]
+    rows = []
+    for place, moment in enumerate(moments):
+        low = 0.0
+        for name, (part, values) in zip(names, parts.items(), strict=True):
+            high = low + values[place] / scale
+            said = f"{moment}: {part} {fmt_bytes(values[place], base=base)}"
+            if values[place] > 0:
+                rows.append({"from": place, "to": place + 1, "low": low, "high": high, "part": name, "words": said})
+            low = high
+    seen = [name for name, values in zip(names, parts.values(), strict=True) if max(values) > 0]
+    colours = {"domain": names, "range": list(SHADES[: len(names)])}
+    ticks = {"values": [], "title": f"{moments[0]}  →  {moments[-1]}", "domain": False}
+    return {
+        "data": {"values": rows},
+        "mark": {"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.4 if len(moments) <= 100 else 0},
+        "encoding": {
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "scale": {"domain": [0, len(moments)], "nice": False},
+                "axis": ticks,
+            },
+            "x2": {"field": "to"},
+            "y": {
+                "field": "low",
+                "type": "quantitative",
+                "scale": {"domain": [0, top], "nice": False},
+                "axis": {"title": f"bytes alive ({unit})"},
+            },
+            "y2": {"field": "high"},
+            "color": {
+                "field": "part",
+                "type": "nominal",
+                "scale": colours,
+                "legend": {
+                    "values": seen,
+                    "columns": 3,
+                    "labelLimit": 200,
+                    "symbolType": "square",
+                    "symbolStrokeColor": look.GREY,
+                },
+            },
+            "tooltip": {"field": "words"},
+            "description": {"field": "words"},
+        },
+    }
+
+
+def _limit(name: str, height: float, width: int) -> list[dict[str, Any]]:
+    y = {"field": "height", "type": "quantitative"}
+    text = {"type": "text", "align": "left", "baseline": "bottom", "dy": -3, "dx": 4, "color": look.INK, "aria": False}
+    data = {"values": [{"height": height, "name": name, "at": 0}]}
+    where = {"x": {"field": "at", "type": "quantitative"}, "y": y, "text": {"field": "name"}}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "color": look.INK, "strokeDash": [6, 4], "strokeWidth": 1.5, "aria": False},
+            "encoding": {"y": y},
+        },
+        {"data": data, "mark": {**text, "stroke": look.PAPER, "strokeWidth": 4}, "encoding": where},
+        {"data": data, "mark": text, "encoding": where},
+    ]

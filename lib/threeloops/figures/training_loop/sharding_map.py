@@ -1,0 +1,161 @@
+"""Sharding map: for each GPU, which part of a model it keeps, and how many bytes of each kind; equal areas are equal
+bytes.
+
+>>> piece = Piece(gpu=0, kind="weights", left=0, right=0.25, height=2, words="GPU 1: a quarter of the weights")
+>>> figure = sharding_map(
+...     [piece],
+...     slots={"weights": 2},
+...     names=["GPU 1: 4.00 GB"],
+...     title="A quarter each",
+...     caption="A sketch.",
+...     alt="GPU 1 holds a quarter.",
+... )
+>>> figure.body["height"]
+238
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from threeloops import checks
+from threeloops.figures import look
+from threeloops.figures.figure import Figure
+
+# What a piece is: its colour; dashed where it stands there only for a moment.
+KINDS = {
+    "weights": look.BLUE,
+    "gradients": look.ORANGE,
+    "optimiser state": look.GREEN,
+    "activations": look.PINK,
+    "weights gathered for a moment": "#9ecae8",
+}
+COLUMNS = 2
+WIDTH, HEIGHT = 250, 200  # of one GPU's map, in pixels
+LEFT, HEAD, GAP = 24, 26, 12  # for the letters, for the GPU's name, and between maps
+LETTER_ROOM = 11  # a slot lower than this has no room for its letter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A rectangle: part of the model by bytes kept per parameter."""
+
+    gpu: int
+    kind: str
+    left: float  # 0 is the first layer
+    right: float  # 1 is the last
+    height: float  # bytes per parameter of that part
+    words: str
+
+    def __post_init__(self) -> None:
+        checks.one_of(KINDS, kind=self.kind)
+        checks.fraction(left=self.left, right=self.right)
+        checks.non_negative(height=self.height)
+
+
+def sharding_map(
+    pieces: Sequence[Piece], *, slots: Mapping[str, float], names: Sequence[str], title: str, caption: str, alt: str
+) -> Figure:
+    """Maps of all GPUs, two in a row; `slots` are the heights reserved for each kind, from the top, and `names` what
+    stands above each map.
+    """
+    checks.positive(**{f"slots[{kind}]": height for kind, height in slots.items()})
+    scale, tops, top = HEIGHT / sum(slots.values()), {}, 0.0
+    for kind, height in slots.items():
+        checks.one_of(KINDS, kind=kind)
+        tops[kind] = top
+        top += height * scale
+    rows = -(-len(names) // COLUMNS)
+    width, height = COLUMNS * (LEFT + WIDTH) + GAP // 2, rows * (HEAD + HEIGHT + GAP)
+    drawn = [_drawn(piece, tops, scale) for piece in pieces]
+    corners = [_corner(gpu) for gpu in range(len(names))]
+    frames = [
+        {"x": x, "x2": x + WIDTH, "y": y + tops[kind], "y2": y + tops[kind] + slots[kind] * scale}
+        for x, y in corners
+        for kind in slots
+    ]
+    letters = [
+        {"x": x - 6, "y": y + tops[kind] + slots[kind] * scale / 2, "text": kind[0].upper()}
+        for x, y in corners
+        for kind in slots
+        if slots[kind] * scale >= LETTER_ROOM
+    ]
+    headings = [{"x": x, "y": y - 8, "text": name} for (x, y), name in zip(corners, names, strict=True)]
+    spread = {
+        "x": _axis("x", width),
+        "x2": {"field": "x2"},
+        "y": _axis("y", height, reverse=True),
+        "y2": {"field": "y2"},
+    }
+    place = {"x": spread["x"], "y": spread["y"], "text": {"field": "text"}}
+    colour = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": list(KINDS), "range": list(KINDS.values())},
+        "legend": {"columns": 3, "labelLimit": 300},
+    }
+    return Figure(
+        title=title,
+        caption=caption,
+        alt=alt,
+        body={
+            "width": width,
+            "height": height,
+            "layer": [
+                {
+                    "data": {"values": frames},
+                    "mark": {"type": "rect", "fill": None, "stroke": look.RULE, "aria": False},
+                    "encoding": spread,
+                },
+                {
+                    "data": {"values": drawn},
+                    "mark": {"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.6},
+                    "encoding": {
+                        **spread,
+                        "fill": colour,
+                        "description": {"field": "words"},
+                        "tooltip": {"field": "words"},
+                    },
+                },
+                {
+                    "data": {"values": letters},
+                    "mark": {"type": "text", "align": "right", "baseline": "middle", "aria": False},
+                    "encoding": place,
+                },
+                {
+                    "data": {"values": headings},
+                    "mark": {"type": "text", "align": "left", "fontWeight": "bold", "aria": False},
+                    "encoding": place,
+                },
+            ],
+        },
+    )
+
+
+def _corner(gpu: int) -> tuple[float, float]:
+    """Upper left corner of a GPU's map."""
+    row, column = divmod(gpu, COLUMNS)
+    return LEFT + column * (WIDTH + LEFT), HEAD + row * (HEAD + HEIGHT + GAP)
+
+
+def _drawn(piece: Piece, tops: Mapping[str, float], scale: float) -> dict[str, Any]:
+    x, y = _corner(piece.gpu)
+    # what is gathered stands in the row of the weights
+    y += tops["weights" if piece.kind not in tops else piece.kind]
+    return {
+        "x": x + piece.left * WIDTH,
+        "x2": x + piece.right * WIDTH,
+        "y": y,
+        "y2": y + piece.height * scale,
+        "kind": piece.kind,
+        "words": piece.words,
+    }
+
+
+def _axis(name: str, size: float, *, reverse: bool = False) -> dict[str, Any]:
+    return {
+        "field": name,
+        "type": "quantitative",
+        "axis": None,
+        "scale": {"domain": [0, size], "nice": False, "reverse": reverse},
+    }

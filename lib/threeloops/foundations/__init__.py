@@ -1,0 +1,1 @@
+"""Foundations: functions, small networks and processors, before there is a GPU."""

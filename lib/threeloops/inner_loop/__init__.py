@@ -1,0 +1,1 @@
+"""The inner loop: is one GPU doing useful math?"""

@@ -1,0 +1,1 @@
+"""Local processes that form one gloo group, and the bytes they send."""

@@ -1,0 +1,1 @@
+"""The product loop, measured."""

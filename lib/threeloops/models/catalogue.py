@@ -1,0 +1,147 @@
+"""The catalogued models, by key: language models and convolutional networks, each with the source of its shape.
+
+>>> model("llama-3-8b").num_layers
+32
+
+A key names one released checkpoint family exactly; a near miss is refused with the nearest keys.
+"""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from threeloops import checks
+from threeloops.facts.fact import Fact, catalogue_files, read_fact
+from threeloops.models.architecture import Model
+from threeloops.models.convnet_config import convnet_from_config
+from threeloops.models.convnets import ConvNet
+from threeloops.models.hf_config import from_hf_config
+
+# What a publisher may have printed about a model. The names are the conventions of parameters.ModelParameters, so
+# that a printed figure says which one it is.
+PUBLISHED = (
+    "total",
+    "active",
+    "embedding",
+    "non_embedding",
+    "active_non_embedding",
+    "active_with_head",
+    "parameters",
+    "macs",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """One row of the catalogue: a model's config, where it was read, and what its publisher printed."""
+
+    key: str
+    name: str
+    vendor: str
+    year: int
+    config: Mapping[str, Any]  # fields named as in the Hugging Face config.json
+    title: str
+    url: str
+    checked: datetime.date
+    note: str = ""
+    published: Mapping[str, Fact] = field(default_factory=dict)
+
+
+def _read_entry(key: str, row: Mapping[str, Any], sources: Mapping[str, Any]) -> ModelEntry:
+    unknown = sorted(set(row) - {"name", "vendor", "year", "source", "note", "config", "published"})
+    if unknown:
+        raise ValueError(
+            f"{key}: unknown field {unknown[0]!r}; known: name, vendor, year, source, note, config, published"
+        )
+    missing = [name for name in ("name", "vendor", "year", "source", "config") if name not in row]
+    if missing:
+        raise ValueError(f"{key}: {missing[0]!r} is missing; a model needs name, vendor, year, source and config")
+    try:
+        checks.one_of(sources, source=row["source"])
+        checks.count(year=row["year"])
+        for name in row.get("published", {}):
+            checks.one_of(PUBLISHED, published=name)
+        source = sources[row["source"]]
+        return ModelEntry(
+            key=key,
+            name=row["name"],
+            vendor=row["vendor"],
+            year=row["year"],
+            config=row["config"],
+            title=source["title"],
+            url=source["url"],
+            checked=source["checked"],
+            note=row.get("note", ""),
+            published={name: read_fact(fact, sources, where=name) for name, fact in row.get("published", {}).items()},
+        )
+    except KeyError as error:
+        raise ValueError(f"{key}: its source lacks {error}; a source needs title, url and checked") from error
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from error
+
+
+def _rows(table: str, overlay: str | Path | None) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Model key -> (its row, its file's sources), the overlay's last."""
+    found = {}
+    for _, content in catalogue_files(overlay):
+        for key, row in content.get(table, {}).items():
+            found[key] = (row, content.get("sources", {}))
+    return found
+
+
+def _entry(table: str, key: str, overlay: str | Path | None) -> ModelEntry:
+    rows = _rows(table, overlay)
+    checks.one_of(rows, see="`threeloops sources` lists all.", model=key)
+    return _read_entry(key, *rows[key])
+
+
+def model_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
+    """The key of every language model in the catalogue."""
+    return tuple(_rows("models", overlay))
+
+
+def model_entry(key: str, *, overlay: str | Path | None = None) -> ModelEntry:
+    """One language model's row: its config with the source, and its published counts.
+
+    >>> model_entry("deepseek-v3").published["total"].printed
+    '671B'
+    """
+    return _entry("models", key, overlay)
+
+
+def model(key: str, *, overlay: str | Path | None = None) -> Model:
+    """One language model by its exact key; an unknown key is refused with the nearest ones.
+
+    `overlay` is the path of a reader's own catalogue file, which wins over the shipped ones; see facts.
+
+    >>> model("mistral-7b").groups[0][0].attention.window
+    4096
+    """
+    entry = model_entry(key, overlay=overlay)
+    return from_hf_config(entry.config, name=key)
+
+
+def convnet_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
+    """The key of every convolutional network in the catalogue.
+
+    >>> convnet_keys()
+    ('resnet-50', 'efficientnet-b4')
+    """
+    return tuple(_rows("convnets", overlay))
+
+
+def convnet_entry(key: str, *, overlay: str | Path | None = None) -> ModelEntry:
+    """One convolutional network's row."""
+    return _entry("convnets", key, overlay)
+
+
+def convnet(key: str, *, height: int, width: int, overlay: str | Path | None = None) -> ConvNet:
+    """One convolutional network by its exact key, laid out for images of this size in pixels.
+
+    >>> net = convnet("resnet-50", height=224, width=224)
+    >>> net.parameters, net.flops
+    (25557032, 8178368512)
+    """
+    return convnet_from_config(convnet_entry(key, overlay=overlay).config, height=height, width=width, name=key)

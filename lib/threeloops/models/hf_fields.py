@@ -1,0 +1,192 @@
+"""The fields of a Hugging Face config.json: which are read, which may be left out, which change no count.
+
+A config is understood only when every field in it is: one that is neither read nor listed here is refused by name,
+because it may describe a layer that nobody counted.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from threeloops import checks
+
+# What the model class assumes for a field that the file leaves out. Only fields that published configs do leave out
+# stand here; any other is required.
+CLASS_DEFAULTS: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_inner": None, "activation_function": "gelu_new", "tie_word_embeddings": True},
+    "opt": {"word_embed_proj_dim": None, "enable_bias": True, "tie_word_embeddings": True},
+    "llama": {
+        "num_key_value_heads": None,
+        "head_dim": None,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": False,
+    },
+    "mistral": {"head_dim": None, "sliding_window": 4096, "tie_word_embeddings": False},
+    "mixtral": {"head_dim": None, "sliding_window": None, "tie_word_embeddings": False},
+    "gemma2": {
+        "head_dim": 256,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "attention_bias": False,
+        "layer_types": None,
+        "tie_word_embeddings": True,
+    },
+    "gemma3_text": {
+        "vocab_size": 262_208,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "max_position_embeddings": 131_072,
+        "attention_bias": False,
+        "layer_types": None,
+        "tie_word_embeddings": True,
+    },
+    "qwen2": {
+        "use_sliding_window": False,
+        "sliding_window": 4096,
+        "max_window_layers": 28,
+        "layer_types": None,
+        "tie_word_embeddings": False,
+    },
+    "qwen3": {
+        "head_dim": 128,
+        "attention_bias": False,
+        "use_sliding_window": False,
+        "sliding_window": 4096,
+        "max_window_layers": 28,
+        "layer_types": None,
+        "tie_word_embeddings": False,
+    },
+    "qwen3_moe": {
+        "attention_bias": False,
+        "use_sliding_window": False,
+        "sliding_window": 4096,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": None,
+        "tie_word_embeddings": False,
+    },
+    "deepseek_v2": {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False},
+    "deepseek_v3": {"attention_bias": False, "tie_word_embeddings": False},
+    "gpt_oss": {"attention_bias": True, "layer_types": None, "tie_word_embeddings": False},
+    "phi3": {"num_key_value_heads": None, "sliding_window": None, "tie_word_embeddings": False},
+}
+
+# Fields that change neither the number of parameters nor what a token reads.
+# fmt: off
+CHANGES_NO_COUNT = frozenset({
+    # bookkeeping
+    "_name_or_path", "auto_map", "transformers_version", "torch_dtype", "dtype", "id2label", "label2id",
+    "problem_type", "task_specific_params",
+    "return_dict", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
+    "chunk_size_feed_forward", "prefix",
+    "_attn_implementation", "_attn_implementation_autoset",
+    # token ids
+    "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id",
+    # initial values, numerical floors, dropout
+    "initializer_range", "init_std", "rms_norm_eps", "layer_norm_epsilon",
+    "dropout", "attention_dropout", "activation_dropout", "layerdrop", "resid_pdrop", "embd_pdrop", "attn_pdrop",
+    # rotary positions: computed, not stored; n_ctx is an old second name of n_positions
+    "rope_theta", "rope_scaling", "rope_parameters", "rope_local_base_freq", "rope_interleave", "partial_rotary_factor",
+    "original_max_position_embeddings", "initial_context_length", "n_ctx",
+    # how scores, gates and logits are scaled or clipped
+    "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "query_pre_attn_scalar",
+    "attn_logit_softcapping",
+    "final_logit_softcapping", "swiglu_alpha", "swiglu_limit",
+    # how experts are chosen among those that exist, and losses that train the choice
+    "norm_topk_prob", "routed_scaling_factor", "scoring_func", "n_group", "topk_group", "topk_method",
+    "router_jitter_noise", "ep_size",
+    "aux_loss_alpha", "seq_aux", "router_aux_loss_coef",
+    # heads for other tasks, which a causal language model does not build
+    "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
+    # how a program runs the same layers
+    "use_cache", "cache_implementation", "gradient_checkpointing", "pretraining_tp",
+})
+# fmt: on
+
+# Fields about what stands outside the decoder's own parameters: how the file packs them, and extra modules for
+# multi-token prediction.
+OUTSIDE_THE_DECODER = frozenset({"quantization_config", "quantization", "num_nextn_predict_layers", "num_mtp_layers"})
+
+# Fields that are understood with one value only; the other would build layers that are not described here.
+ONLY_VALUE: dict[str, Any] = {
+    "attention_bias": False,
+    "mlp_bias": False,
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "do_layer_norm_before": True,
+    "_remove_final_layer_norm": False,
+    "layer_norm_elementwise_affine": True,
+}
+
+
+class Fields:
+    """One config's fields, each marked as it is read."""
+
+    def __init__(self, config: Mapping[str, Any], model_type: str) -> None:
+        self.config = config
+        self.model_type = model_type
+        self.seen = {"model_type", "architectures"}
+
+    def has(self, name: str) -> bool:
+        """Whether the config states the field or its class has a default for it."""
+        return name in self.config or name in CLASS_DEFAULTS[self.model_type]
+
+    def get(self, name: str) -> Any:
+        """The field, or its class default; refused by name when it has neither."""
+        self.seen.add(name)
+        if name in self.config:
+            return self.config[name]
+        defaults = CLASS_DEFAULTS[self.model_type]
+        if name not in defaults:
+            raise ValueError(f"{name!r} is missing; a {self.model_type} config needs it")
+        return defaults[name]
+
+    def count(self, name: str, *, at_least: int = 1) -> int:
+        """The field as a whole number."""
+        value = self.get(name)
+        checks.count(at_least=at_least, **{name: value})
+        return int(value)
+
+    def count_or_none(self, name: str) -> int | None:
+        """The field as a whole number, or None where it says null."""
+        return None if self.get(name) is None else self.count(name)
+
+    def count_either(self, name: str, also: str) -> int:
+        """A whole number that files keep under one of two names; both may stand there if they agree."""
+        if name not in self.config and also in self.config:
+            return self.count(also)
+        value = self.count(name)
+        self.must_equal(also, value, f"it is a second name of {name}")
+        return value
+
+    def list_or_none(self, name: str) -> list[Any] | None:
+        """The field as a list, or None where it says null."""
+        value = self.get(name)
+        if value is not None and not isinstance(value, list | tuple):
+            raise ValueError(f"{name}={value!r} must be a list")
+        return None if value is None else list(value)
+
+    def flag(self, name: str) -> bool:
+        """The field as true or false."""
+        value = self.get(name)
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}={value!r} must be true or false")
+        return value
+
+    def must_equal(self, name: str, expected: object, why: str) -> None:
+        """Accept a field that may be left out only with this value."""
+        self.seen.add(name)
+        if name in self.config and self.config[name] != expected:
+            raise ValueError(f"{name}={self.config[name]!r} is not understood; only {expected!r} is ({why})")
+
+    def refuse_unread(self) -> None:
+        """Refuse the first field that was neither read nor is known to change no count."""
+        for name, only in ONLY_VALUE.items():
+            if name not in self.seen:
+                self.must_equal(name, only, "the other value builds other layers")
+        unknown = sorted(set(self.config) - self.seen - CHANGES_NO_COUNT - OUTSIDE_THE_DECODER)
+        if unknown:
+            raise ValueError(
+                f"{unknown[0]!r} is a field that {self.model_type} configs are not known to have; it may change a"
+                " count: remove it if it changes none"
+            )

@@ -1,0 +1,254 @@
+"""Parameters of a language model, item by item, under named conventions.
+
+Three disagreements hide in "a 7B model": whether the input table counts, whether a tied table counts once or twice,
+and whether the experts that a token does not visit count. Every answer here has its own name; none is the default.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from threeloops import checks, dtypes
+from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerParameters:
+    """Parameters of one transformer block."""
+
+    attention: int  # projections, their biases, sinks
+    dense_mlp: int  # a feed-forward block that every token runs; 0 in a layer with experts
+    shared_experts: int  # experts that every token runs, their gate included
+    router: int
+    routed_experts: int  # all of them
+    active_routed_experts: int  # the top_k that one token runs
+    norms: int  # on the way into and out of the sub-blocks, and inside attention
+    # values stored beside the parameters that no gradient trains: the routing correction biases; in no total
+    buffers: int
+
+    @property
+    def mlp(self) -> int:
+        """The feed-forward side: dense, shared, routed, and the router."""
+        return self.dense_mlp + self.shared_experts + self.router + self.routed_experts
+
+    @property
+    def total(self) -> int:
+        return self.attention + self.mlp + self.norms
+
+    @property
+    def active(self) -> int:
+        """What one token runs: the total without the routed experts that it does not visit."""
+        return self.total - self.routed_experts + self.active_routed_experts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelParameters:
+    """Parameters of a whole model. The properties are the conventions in use; say which one you mean."""
+
+    embedding: int  # the input table, vocab rows of width hidden
+    positions: int  # a learned position table; 0 with rotary positions
+    head: int  # the output matrix; 0 when it is the input table (tied)
+    final_norm: int
+    layers: tuple[tuple[LayerParameters, int], ...]  # equal layers, with how many there are
+    head_matrix: int  # size of the matrix that makes the logits, whether or not it is the input table
+
+    def _over_layers(self, item: Callable[[LayerParameters], int]) -> int:
+        return sum(item(layer) * num_layers for layer, num_layers in self.layers)
+
+    @property
+    def attention(self) -> int:
+        return self._over_layers(lambda layer: layer.attention)
+
+    @property
+    def mlp(self) -> int:
+        return self._over_layers(lambda layer: layer.mlp)
+
+    @property
+    def routed_experts(self) -> int:
+        return self._over_layers(lambda layer: layer.routed_experts)
+
+    @property
+    def norms(self) -> int:
+        return self._over_layers(lambda layer: layer.norms) + self.final_norm
+
+    @property
+    def buffers(self) -> int:
+        return self._over_layers(lambda layer: layer.buffers)
+
+    @property
+    def total(self) -> int:
+        """Everything that is stored, a tied table once: what fills memory."""
+        return self.embedding + self.positions + self.head + self.non_embedding
+
+    @property
+    def active(self) -> int:
+        """The total without the routed experts that a token does not visit; the whole input table is in it."""
+        return self.total - self.non_embedding + self.active_non_embedding
+
+    @property
+    def non_embedding(self) -> int:
+        """Without input table, learned positions and output head: the N of Kaplan et al., 2020, arXiv:2001.08361,
+        section 2.1.
+        """
+        return self._over_layers(lambda layer: layer.total) + self.final_norm
+
+    @property
+    def active_non_embedding(self) -> int:
+        """What one token runs between the input table and the output head."""
+        return self._over_layers(lambda layer: layer.active) + self.final_norm
+
+    @property
+    def active_with_head(self) -> int:
+        """What one token computes with: active, the logits' matrix in (tied or not), the tables that are only looked
+        up out.
+        """
+        return self.active_non_embedding + self.head_matrix
+
+
+def weight_bytes(*, num_parameters: float, dtype: str) -> float:
+    """Bytes of a model's weights, all stored in one number format.
+
+    Formula:  num_parameters * dtypes.bytes_per_element(dtype)
+    Units:    num_parameters counts what is stored: ModelParameters.total, with all experts, a tied table once
+    Assumes:  every parameter in that format, block scales included; no last block left half empty, no padding, no
+              file header. Recipes that leave embeddings or norms wide weigh more (compression.mixed_bytes); what
+              training keeps beside weights is in rank_states.model_states
+    Raises:   ValueError for an unknown format, with the known ones, or unless num_parameters is positive
+
+    >>> weight_bytes(num_parameters=8_030_261_248, dtype="bf16") / 1e9  # Llama 3 8B
+    16.060522496
+    >>> weight_bytes(num_parameters=7e9, dtype="mxfp4") / 1e9  # half a byte each, and a 32nd of a byte for the scale
+    3.71875
+    """
+    checks.positive(num_parameters=num_parameters)
+    return num_parameters * dtypes.bytes_per_element(dtype)
+
+
+def attention_parameters(attention: Attention | LatentAttention, *, hidden: int) -> int:
+    """Parameters of the projections of one attention block, biases and sinks included, its norms not.
+
+    Formula:  hidden * (2 * query_dim + 2 * kv_dim) + biases + sinks; latent attention below
+    Source:   DeepSeek-AI, DeepSeek-V2, 2024, arXiv:2405.04434, section 2.1 (latent attention)
+
+    >>> attention_parameters(Attention(num_heads=32, num_kv_heads=8, head_dim=128), hidden=4096)
+    41943040
+    """
+    checks.count(hidden=hidden)
+    if isinstance(attention, LatentAttention):
+        return _latent_parameters(attention, hidden=hidden)
+    matrices = hidden * attention.parameters_per_hidden
+    biases = attention.qkv_bias * (attention.query_dim + 2 * attention.kv_dim) + attention.output_bias * hidden
+    return matrices + biases + attention.sinks * attention.num_heads
+
+
+def _latent_parameters(attention: LatentAttention, *, hidden: int) -> int:
+    """Compress, expand and output projections; biases sit on the compressing ones and on the output."""
+    query_dim = attention.num_heads * attention.head_dim
+    q_rank = attention.q_rank or 0
+    query = hidden * q_rank + q_rank * query_dim if q_rank else hidden * query_dim
+    compressed = attention.kv_rank + attention.rope_head_dim
+    expand = attention.kv_rank * attention.num_heads * (attention.nope_head_dim + attention.value_head_dim)
+    output = attention.num_heads * attention.value_head_dim * hidden
+    return query + hidden * compressed + expand + output + attention.bias * (q_rank + compressed + hidden)
+
+
+def mlp_parameters(mlp: DenseMlp, *, hidden: int) -> int:
+    """Parameters of one feed-forward block, biases included.
+
+    Formula:  num_matrices * hidden * intermediate; a bias adds intermediate per matrix into the block and hidden for
+              the one out
+
+    >>> mlp_parameters(DenseMlp(intermediate=14336, gated=True, activation="silu"), hidden=4096)
+    176160768
+    """
+    checks.count(hidden=hidden)
+    into_block = mlp.num_matrices - 1
+    return mlp.num_matrices * hidden * mlp.intermediate + mlp.bias * (into_block * mlp.intermediate + hidden)
+
+
+def norm_parameters(layer: Layer, *, hidden: int) -> int:
+    """Parameters of all norms of one layer: a weight each, and a bias in a LayerNorm; norms inside attention have a
+    weight only.
+
+    >>> gpt2 = Layer(
+    ...     attention=Attention(num_heads=12, num_kv_heads=12, head_dim=64),
+    ...     mlp=DenseMlp(intermediate=3072, gated=False, activation="gelu"),
+    ...     norm="layernorm",
+    ...     num_norms=2,
+    ... )
+    >>> norm_parameters(gpt2, hidden=768)
+    3072
+    """
+    checks.count(hidden=hidden)
+    return layer.num_norms * _norm_width(layer.norm) * hidden + _norms_inside(layer.attention)
+
+
+def _norms_inside(attention: Attention | LatentAttention) -> int:
+    """One weight per value normalised: both compressed vectors, or a query head and a key head."""
+    if isinstance(attention, LatentAttention):
+        return (attention.q_rank or 0) + attention.kv_rank
+    return attention.qk_norm * 2 * attention.head_dim
+
+
+def _norm_width(norm: str) -> int:
+    """Values per channel: weight and bias, or weight alone."""
+    return 2 if norm == "layernorm" else 1
+
+
+def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
+    """Parameters of one transformer block, item by item.
+
+    Formula:  a router holds hidden * num_experts, and one more per expert with a bias; routed experts num_experts
+              (active: top_k) times one expert
+
+    >>> from threeloops.models.catalogue import model
+    >>> dense, sparse = (layer_parameters(layer, hidden=7168) for layer, _ in model("deepseek-v3").groups)
+    >>> dense.total, sparse.total, sparse.active
+    (583483392, 11507286016, 585318400)
+    """
+    mlp, norms = layer.mlp, norm_parameters(layer, hidden=hidden)
+    attention = attention_parameters(layer.attention, hidden=hidden)
+    if isinstance(mlp, DenseMlp):
+        return LayerParameters(
+            attention=attention,
+            dense_mlp=mlp_parameters(mlp, hidden=hidden),
+            shared_experts=0,
+            router=0,
+            routed_experts=0,
+            active_routed_experts=0,
+            norms=norms,
+            buffers=0,
+        )
+    expert = mlp_parameters(mlp.expert, hidden=hidden)
+    shared = mlp_parameters(mlp.shared, hidden=hidden) if mlp.shared else 0
+    return LayerParameters(
+        attention=attention,
+        dense_mlp=0,
+        shared_experts=shared + mlp.shared_gate * hidden,
+        router=mlp.num_experts * hidden + mlp.router_bias * mlp.num_experts,
+        routed_experts=mlp.num_experts * expert,
+        active_routed_experts=mlp.top_k * expert,
+        norms=norms,
+        buffers=mlp.correction_bias * mlp.num_experts,
+    )
+
+
+def model_parameters(model: Model) -> ModelParameters:
+    """Parameters of a whole model, item by item.
+
+    Assumes:  one norm after the last layer, of the same kind as the layers'; no bias on the output head
+
+    >>> from threeloops.models.catalogue import model as catalogued
+    >>> counts = model_parameters(catalogued("llama-3-8b"))
+    >>> counts.total, counts.embedding, counts.non_embedding
+    (8030261248, 525336576, 6979588096)
+    """
+    table = model.vocab * model.hidden
+    last_layer, _ = model.groups[-1]
+    return ModelParameters(
+        embedding=table,
+        positions=model.learned_positions * model.hidden,
+        head=0 if model.tied_head else table,
+        final_norm=_norm_width(last_layer.norm) * model.hidden,
+        layers=tuple((layer_parameters(layer, hidden=model.hidden), num_layers) for layer, num_layers in model.groups),
+        head_matrix=table,
+    )

@@ -1,0 +1,66 @@
+"""Deployments: a catalogued model on a catalogued GPU as a replica that `capacity` counts with.
+
+>>> from threeloops.facts import hardware
+>>> from threeloops.models.catalogue import model
+>>> gpu = replica(model("llama-3-8b"), hardware.part("h100-sxm5"), num_gpus=1, other_bytes=3e9, prefill_utilisation=0.5)
+>>> f"weights {gpu.weights_bytes / 1e9:.1f} GB, {gpu.free_bytes / 1e9:.1f} GB for caches"
+'weights 16.1 GB, 59.6 GB for caches'
+"""
+
+from threeloops import checks
+from threeloops.facts.hardware import Part
+from threeloops.models import parameters
+from threeloops.models.architecture import Model
+from threeloops.product_loop import kv_budget, kv_cache
+from threeloops.product_loop.capacity import Replica
+
+MEMORY_UTILISATION = 0.92  # vLLM's default share of the memory, November 2026
+FLOPS_PER_PARAMETER = 2  # a multiplication and an addition, forward
+
+
+def replica(
+    model: Model, part: Part, *, num_gpus: int, other_bytes: float, prefill_utilisation: float, dtype: str = "bf16"
+) -> Replica:
+    """One copy of a model on so many equal GPUs, weights and caches in one format.
+
+    Units:    other_bytes: of one GPU, beside weights and caches: activations, CUDA context, graphs
+    Assumes:  weights, caches and work split evenly, and GPUs that exchange in no time; vLLM's default share of memory
+    Raises:   ValueError if the weights leave no room for a cache
+    """
+    checks.count(num_gpus=num_gpus)
+    total = parameters.model_parameters(model).total
+    weights = parameters.weight_bytes(num_parameters=total, dtype=dtype)
+    free = kv_budget.budget_bytes(
+        memory_bytes=num_gpus * part["usable_bytes"],
+        memory_utilisation=MEMORY_UTILISATION,
+        weight_bytes=weights,
+        activation_peak_bytes=num_gpus * other_bytes,
+        outside_bytes=0,
+        graph_bytes=0,
+    )
+    return Replica(
+        num_gpus=num_gpus,
+        weights_bytes=weights,
+        free_bytes=free,
+        cache_bytes_per_token=kv_cache.bytes_per_token(model, bytes_per_element=weights / total),
+        flops_per_token=FLOPS_PER_PARAMETER * parameters.model_parameters(model).active,
+        memory_bytes_per_s=num_gpus * part["memory_bytes_per_s"],
+        peak_flops_per_s=num_gpus * part.peak_flops_per_s(dtype),
+        prefill_utilisation=prefill_utilisation,
+    )
+
+
+def trade_off(serving: Replica, *, context: int) -> list[tuple[float, float]]:
+    """(tokens/s for one user, tokens/s per GPU) of every batch that fits, from the fullest to a single request.
+
+    Formula:  1 / step and batch / step / GPUs
+    Assumes:  equal contexts; decoding only; bytes and FLOP, nothing else
+    """
+    checks.count(context=context)
+    most = int(serving.free_bytes // (context * serving.cache_bytes_per_token))
+    points = []
+    for batch in range(most, 0, -1):
+        read = serving.weights_bytes + batch * context * serving.cache_bytes_per_token
+        step_s = max(read / serving.memory_bytes_per_s, batch * serving.flops_per_token / serving.peak_flops_per_s)
+        points.append((1 / step_s, batch / step_s / serving.num_gpus))
+    return points

@@ -1,0 +1,150 @@
+"""KV budget: how much of a GPU's memory is left for the KV cache, and what a server may say of it before the first
+request has come.
+
+A server such as vLLM takes a share of the memory (gpu_memory_utilization), loads the weights, runs one step of the
+largest size as a profile, and gives all that is then left of its share to the cache, in blocks.
+`kv_capacity.token_slots` is the same question without blocks.
+
+>>> from threeloops.units import GiB
+>>> free = budget_bytes(
+...     memory_bytes=23.58 * GiB,
+...     memory_utilisation=0.9,
+...     weight_bytes=14.99 * GiB,
+...     activation_peak_bytes=2.07 * GiB,
+...     outside_bytes=0.35 * GiB,
+...     graph_bytes=0,
+... )
+>>> round(free / GiB, 2)  # Llama 3.1 8B on an RTX 3090; vLLM's log says kv_cache_size=3.81GiB
+3.81
+
+Source: vLLM, v1/worker/gpu_worker.py, Worker.determine_available_memory; v1/core/kv_cache_utils.py,
+        get_max_concurrency_for_kv_cache_config
+"""
+
+import math
+
+from threeloops import checks
+from threeloops.models.architecture import Model
+from threeloops.product_loop.kv_allocators import VllmAdmission
+from threeloops.product_loop.kv_cache import bytes_per_token, held_bytes
+from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation
+
+
+def budget_bytes(
+    *,
+    memory_bytes: float,
+    memory_utilisation: float,
+    weight_bytes: float,
+    activation_peak_bytes: float,
+    outside_bytes: float,
+    graph_bytes: float,
+) -> float:
+    """Bytes of one GPU that are left for the KV cache.
+
+    Formula:  memory_bytes * memory_utilisation - weight_bytes - activation_peak_bytes - outside_bytes - graph_bytes
+    Units:    memory_bytes as the driver reports them, not the product's name; weight_bytes and all others of this one
+              rank; activation_peak_bytes: the peak of the profiling run above the weights; outside_bytes: what the
+              framework's allocator does not see (CUDA context, NCCL's buffers); graph_bytes: captured CUDA graphs,
+              where the server takes them from the share (vLLM from 0.21 on; 0 before: they then came out of the rest
+              of the memory)
+    Assumes:  a share of the whole memory, as vLLM takes it, whatever other processes hold: it refuses to start unless
+              so much is free. For a server that takes its share of what they leave, count them in outside_bytes
+    Raises:   ValueError if nothing is left, with the share that would just do; or for a utilisation in percent
+    Source:   vLLM, v1/worker/gpu_worker.py, Worker.determine_available_memory
+    """
+    checks.positive(memory_bytes=memory_bytes, memory_utilisation=memory_utilisation)
+    checks.fraction(memory_utilisation=memory_utilisation)
+    checks.non_negative(
+        weight_bytes=weight_bytes,
+        activation_peak_bytes=activation_peak_bytes,
+        outside_bytes=outside_bytes,
+        graph_bytes=graph_bytes,
+    )
+    resident = weight_bytes + activation_peak_bytes + outside_bytes + graph_bytes
+    left = memory_bytes * memory_utilisation - resident
+    if left <= 0:
+        needed = f"more than {resident / memory_bytes:.3f}" if resident < memory_bytes else "a larger memory"
+        raise ValueError(
+            f"memory_utilisation={memory_utilisation} leaves nothing for the KV cache beside {resident:,.0f} resident"
+            f" bytes; try {needed}"
+        )
+    return left
+
+
+def num_blocks(
+    model: Model,
+    *,
+    free_bytes: float,
+    block_tokens: int,
+    bytes_per_element: float,
+    quantisation: Quantisation = UNQUANTISED,
+    tp: int = 1,
+) -> int:
+    """Blocks that the budget holds on one rank, each of `block_tokens` tokens in all layers: in a model without
+    windows, vLLM's "# GPU blocks".
+
+    Formula:  floor(free_bytes / (block_tokens * bytes_per_token))
+    Assumes:  as token_slots: a block holds its tokens in every layer. Times block_tokens it is vLLM's "GPU KV cache
+              size: … tokens". Where some layers have windows, vLLM deals its blocks to groups of layers, and counts
+              more and smaller ones
+    Raises:   ValueError unless free_bytes >= 0 and block_tokens >= 1
+    Source:   vLLM, v1/core/kv_cache_utils.py, get_num_blocks
+
+    >>> from threeloops.models.catalogue import model
+    >>> num_blocks(model("llama-3-8b"), free_bytes=3.8136 * 2**30, block_tokens=16, bytes_per_element=2)
+    1952
+    """
+    checks.non_negative(free_bytes=free_bytes)
+    checks.count(block_tokens=block_tokens)
+    return math.floor(
+        free_bytes
+        / (block_tokens * bytes_per_token(model, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp))
+    )
+
+
+def max_concurrency(
+    model: Model,
+    *,
+    tokens: int,
+    free_bytes: float,
+    bytes_per_element: float,
+    admission: VllmAdmission,
+    quantisation: Quantisation = UNQUANTISED,
+    tp: int = 1,
+) -> float:
+    """Requests of `tokens` tokens that the budget holds at once, with the fraction: vLLM's "Maximum concurrency for …
+    tokens per request: …x".
+
+    Formula:  bytes of all whole blocks / bytes that vLLM sets against the pool for one request (VllmAdmission)
+    Units:    tokens is the longest that a request may get (max_model_len): shorter requests fit more often
+    Assumes:  nobody shares a beginning; below 1 the server refuses to start. vLLM's padding of unequal layer groups
+              is not counted
+    Raises:   ValueError unless tokens >= 1 and free_bytes >= 0
+    Source:   vLLM, v1/core/kv_cache_utils.py, get_max_concurrency_for_kv_cache_config
+
+    >>> from threeloops.models.catalogue import model
+    >>> admission = VllmAdmission(max_batched_tokens=20_000)
+    >>> round(
+    ...     max_concurrency(
+    ...         model("llama-3-8b"), tokens=20_000, free_bytes=3.8136 * 2**30, bytes_per_element=2, admission=admission
+    ...     ),
+    ...     2,
+    ... )
+    1.56
+    """
+    checks.count(tokens=tokens)
+    blocks = num_blocks(
+        model,
+        free_bytes=free_bytes,
+        block_tokens=admission.block_tokens,
+        bytes_per_element=bytes_per_element,
+        quantisation=quantisation,
+        tp=tp,
+    )
+    block = admission.block_tokens * bytes_per_token(
+        model, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp
+    )
+    request = held_bytes(
+        model, tokens=tokens, bytes_per_element=bytes_per_element, allocator=admission, quantisation=quantisation, tp=tp
+    )
+    return blocks * block / request

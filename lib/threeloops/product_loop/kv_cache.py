@@ -1,0 +1,255 @@
+"""KV cache: the bytes of keys and values that a model keeps so that a new token need not recompute the old ones.
+
+Two figures stand side by side: what attention has to read (`request_bytes`, the information minimum) and what a named
+allocator holds for it (`held_bytes`). The inverse questions, from bytes to tokens and requests, are in `kv_capacity`.
+Every figure is for one rank: with tp=1 that is the whole cache.
+
+>>> from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
+>>> attention, mlp = (
+...     Attention(num_heads=32, num_kv_heads=8, head_dim=128),
+...     DenseMlp(intermediate=14336, gated=True, activation="silu"),
+... )
+>>> layer = Layer(attention=attention, mlp=mlp, norm="rmsnorm", num_norms=2)
+>>> llama_3_8b = Model(
+...     name="Llama-3-8B", hidden=4096, vocab=128256, groups=((layer, 32),), tied_head=False, max_context=8192
+... )
+>>> bytes_per_token(llama_3_8b, bytes_per_element=2)
+131072
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.models.architecture import Attention, LatentAttention, Model
+from threeloops.product_loop.kv_allocators import Allocator
+from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation
+
+MOMENTS = ("during_step", "between_steps")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankCache:
+    """A cache spread over tensor-parallel ranks, all of which hold equally much."""
+
+    tp: int
+    rank_bytes: float
+    one_copy_bytes: float  # the same cache on a single rank
+
+    @property
+    def total(self) -> float:
+        return self.tp * self.rank_bytes
+
+    @property
+    def replication(self) -> float:
+        """Bytes on all ranks per byte of one copy: 1 as long as KV heads suffice for all ranks."""
+        return self.total / self.one_copy_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """The two figures side by side, and the allocator that makes the difference."""
+
+    allocator: str
+    needed_bytes: float
+    reserved_bytes: float
+
+    @property
+    def wasted_bytes(self) -> float:
+        return self.reserved_bytes - self.needed_bytes
+
+    @property
+    def used_share(self) -> float:
+        return self.needed_bytes / self.reserved_bytes
+
+
+def kv_heads_per_rank(*, num_heads: int, num_kv_heads: int, tp: int) -> int:
+    """KV heads that each tensor-parallel rank caches: its share, or one copy each once there are more ranks than KV
+    heads.
+
+    Raises: ValueError if the query heads do not split evenly, or if the KV heads neither split nor repeat evenly
+    Source: vLLM, model_executor/models/llama.py, LlamaAttention, and config/model.py, ModelConfig.get_num_kv_heads
+
+    >>> [kv_heads_per_rank(num_heads=64, num_kv_heads=8, tp=tp) for tp in (1, 4, 8, 16)]
+    [8, 2, 1, 1]
+    """
+    checks.count(num_heads=num_heads, num_kv_heads=num_kv_heads, tp=tp)
+    checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=num_heads)
+    if num_kv_heads % tp and tp % num_kv_heads:
+        fits = [
+            n
+            for n in range(1, num_heads + 1)
+            if num_heads % n == 0 and (num_kv_heads % n == 0 or n % num_kv_heads == 0)
+        ]
+        raise ValueError(
+            f"tp={tp} must divide num_kv_heads={num_kv_heads} or be a multiple of it; try tp in"
+            f" {{{', '.join(map(str, fits))}}}"
+        )
+    return max(1, num_kv_heads // tp)
+
+
+def layer_bytes_per_token(
+    attention: Attention | LatentAttention,
+    *,
+    bytes_per_element: float,
+    quantisation: Quantisation = UNQUANTISED,
+    tp: int = 1,
+) -> float:
+    """Bytes that one rank caches for one token in one layer.
+
+    Formula:  2 * KV heads on this rank * (head_dim * bytes_per_element + scales); latent: (kv_rank + rope_head_dim) *
+              bytes_per_element + scales
+    Assumes:  keys and values of equal width; every rank holds the whole latent vector, which has no heads to split; a
+              layer that reads another's cache adds 0
+    Source:   Shazeer, 2019, arXiv:1911.02150 (MQA); Ainslie et al., 2023, arXiv:2305.13245 (GQA); DeepSeek-AI, 2024,
+              arXiv:2405.04434, section 2.1 (latent)
+    """
+    checks.positive(bytes_per_element=bytes_per_element)
+    checks.count(tp=tp)
+    if isinstance(attention, LatentAttention):
+        checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=attention.num_heads)
+        latent = attention.kv_rank * bytes_per_element + quantisation.vector_scale_bytes(attention.kv_rank)
+        if quantisation.rope_bytes_per_element is not None:
+            return latent + attention.rope_head_dim * quantisation.rope_bytes_per_element
+        return (
+            latent
+            + attention.rope_head_dim * bytes_per_element
+            + quantisation.vector_scale_bytes(attention.rope_head_dim)
+        )
+    heads = kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
+    vector = attention.head_dim * bytes_per_element + quantisation.vector_scale_bytes(attention.head_dim)
+    return 2 * heads * vector if attention.owns_cache else 0
+
+
+def _model_bytes(
+    model: Model, slots: Callable[[int | None], int], *, bytes_per_element: float, quantisation: Quantisation, tp: int
+) -> float:
+    """Slots, as a function of a layer's window, times the bytes of a slot, over all layers."""
+    return sum(
+        num_layers
+        * slots(None if isinstance(layer.attention, LatentAttention) else layer.attention.window)
+        * layer_bytes_per_token(layer.attention, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+        for layer, num_layers in model.groups
+    )
+
+
+def bytes_per_token(
+    model: Model,
+    *,
+    bytes_per_element: float,
+    quantisation: Quantisation = UNQUANTISED,
+    tp: int = 1,
+    past_tokens: int = 0,
+) -> float:
+    """Bytes by which one more token grows the cache of a request that already holds `past_tokens`.
+
+    Formula: sum of layer_bytes_per_token over the layers that still grow
+    Assumes: a windowed layer stops growing once its window is full; with past_tokens=0 every layer grows
+    Source:  Kwon et al., 2023, arXiv:2309.06180, section 3 (800 KB per token of OPT-13B, where KB is 1,024 bytes)
+    """
+    checks.count(at_least=0, past_tokens=past_tokens)
+
+    def grows(window: int | None) -> int:
+        return int(window is None or past_tokens < window)
+
+    return _model_bytes(model, grows, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+
+
+def request_bytes(
+    model: Model,
+    *,
+    tokens: int,
+    bytes_per_element: float,
+    quantisation: Quantisation = UNQUANTISED,
+    tp: int = 1,
+    moment: str = "during_step",
+) -> float:
+    """Information minimum of one request of `tokens` tokens (prompt and generated together): what attention can still
+    read.
+
+    Formula: sum over layers of layer_bytes_per_token * min(tokens, window)
+    Assumes: `moment` says when. "during_step": the newest token reads itself and window - 1 earlier ones, so a
+             windowed layer holds min(tokens, window). "between_steps": the next token brings its own entry, so
+             min(tokens, window - 1) suffice. Full layers hold `tokens` at both.
+    Source:  Jiang et al., Mistral 7B, 2023, arXiv:2310.06825, section 2 (rolling buffer of `window` entries)
+    """
+    checks.count(at_least=0, tokens=tokens)
+    checks.one_of(MOMENTS, moment=moment)
+
+    def readable(window: int | None) -> int:
+        return tokens if window is None else min(tokens, window if moment == "during_step" else window - 1)
+
+    return _model_bytes(model, readable, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+
+
+def per_rank(
+    model: Model,
+    *,
+    tokens: int,
+    batch: int,
+    tp: int,
+    bytes_per_element: float,
+    quantisation: Quantisation = UNQUANTISED,
+) -> RankCache:
+    """Information minimum of `batch` equal requests on each of `tp` ranks, and how often the cache exists in all.
+
+    Raises: ValueError if the heads do not split over the ranks; see kv_heads_per_rank
+    """
+    checks.count(tokens=tokens, batch=batch)
+    one_copy = request_bytes(model, tokens=tokens, bytes_per_element=bytes_per_element, quantisation=quantisation)
+    on_rank = request_bytes(model, tokens=tokens, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+    return RankCache(tp=tp, rank_bytes=batch * on_rank, one_copy_bytes=batch * one_copy)
+
+
+def held_bytes(
+    model: Model,
+    *,
+    tokens: int,
+    bytes_per_element: float,
+    allocator: Allocator,
+    quantisation: Quantisation = UNQUANTISED,
+    tp: int = 1,
+    peak: bool = False,
+) -> float:
+    """Bytes that the allocator holds for one request: at `tokens` tokens, or (peak) the most on its way there.
+
+    Formula: sum over layers of layer_bytes_per_token * slots; the slots of each allocator, and its source, are in
+             kv_allocators
+    """
+    checks.count(at_least=0, tokens=tokens)
+
+    def held(window: int | None) -> int:
+        return (
+            allocator.peak_slots(tokens=tokens, window=window)
+            if peak
+            else allocator.slots(tokens=tokens, window=window)
+        )
+
+    return _model_bytes(model, held, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+
+
+def reservation(
+    model: Model,
+    *,
+    tokens: int,
+    bytes_per_element: float,
+    allocator: Allocator,
+    quantisation: Quantisation = UNQUANTISED,
+    tp: int = 1,
+) -> Reservation:
+    """One request's information minimum and what the allocator holds for it."""
+    checks.count(tokens=tokens)
+    return Reservation(
+        allocator=allocator.name,
+        needed_bytes=request_bytes(
+            model, tokens=tokens, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp
+        ),
+        reserved_bytes=held_bytes(
+            model,
+            tokens=tokens,
+            bytes_per_element=bytes_per_element,
+            allocator=allocator,
+            quantisation=quantisation,
+            tp=tp,
+        ),
+    )

@@ -1,0 +1,215 @@
+"""Queues: how long requests wait because they arrive when they like and take as long as they need.
+
+Little's law holds for every system; Erlang's B is for requests that are turned away when no server is free, his C for
+requests that wait.
+
+>>> one, two = mm1_wait_s(arrivals_per_s=0.5, service_s=1), mm1_wait_s(arrivals_per_s=0.9, service_s=1)
+>>> one, round(two, 9)  # from half load to nine tenths: nine times the wait
+(1.0, 9.0)
+"""
+
+import math
+
+from threeloops import checks
+from threeloops.foundations import waiting
+
+
+def littles_law(*, requests_per_s: float, seconds: float) -> float:
+    """Requests inside the system, on average: Little's law.
+
+    Formula:  arrival rate * time in the system
+    Assumes:  the system is stable: as many leave as arrive. Nothing else: no distribution, no order of service
+    Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+
+    >>> littles_law(requests_per_s=12, seconds=3.5)
+    42.0
+    """
+    checks.non_negative(requests_per_s=requests_per_s, seconds=seconds)
+    return requests_per_s * seconds
+
+
+def load(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+    """The share of time that each server is busy.
+
+    Formula:  arrivals/s * service time / servers
+    Raises:   ValueError from 1 on: the queue grows without end, and no mean exists
+
+    >>> load(arrivals_per_s=6, service_s=0.5, servers=4)
+    0.75
+    """
+    checks.positive(arrivals_per_s=arrivals_per_s, service_s=service_s)
+    checks.count(servers=servers)
+    share = arrivals_per_s * service_s / servers
+    if share >= 1:
+        raise ValueError(
+            f"a load of {share:.3g} is more than {servers} servers can work off; the queue would grow without end. Add"
+            " servers or take less"
+        )
+    return share
+
+
+def mm1_wait_s(*, arrivals_per_s: float, service_s: float) -> float:
+    """Mean seconds in the queue of a single server, before service begins.
+
+    Formula:  service time * load / (1 - load)
+    Assumes:  Poisson arrivals, exponential service times, first come first served, nobody leaves (M/M/1)
+    Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.2
+    """
+    share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=1)
+    return service_s * share / (1 - share)
+
+
+def mg1_wait_s(*, arrivals_per_s: float, service_s: float, service_cv: float) -> float:
+    """Mean seconds in the queue of a single server whose service times vary more or less than exponentially.
+
+    Formula:  service time * load / (1 - load) * (1 + cv^2) / 2, cv = standard deviation / mean
+    Assumes:  Poisson arrivals, independent service times (M/G/1); cv = 1 is the exponential, 0 the constant
+    Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 5.6 (Pollaczek-Khinchine)
+
+    >>> mg1_wait_s(arrivals_per_s=0.5, service_s=1, service_cv=0)  # constant service halves the wait
+    0.5
+    """
+    checks.non_negative(service_cv=service_cv)
+    return mm1_wait_s(arrivals_per_s=arrivals_per_s, service_s=service_s) * (1 + service_cv**2) / 2
+
+
+def erlang_b(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+    """The share of requests that are turned away because every server is busy and there is no queue.
+
+    Formula:  A^c/c! / (sum of A^k/k! for k <= c), A = arrivals/s * service time, c = servers
+    Assumes:  Poisson arrivals, any service times with that mean, nobody waits (M/G/c/c); so the load may be above 1
+    Raises:   ValueError unless there is a server, and arrivals and service time are positive
+    Source:   Erlang, 1917; Kleinrock, Queueing Systems, volume 1, 1975, section 3.6
+
+    >>> round(
+    ...     erlang_b(arrivals_per_s=8, service_s=1, servers=10), 3
+    ... )  # where all may wait, three times as many find ten servers busy: erlang_c
+    0.122
+    """
+    checks.positive(arrivals_per_s=arrivals_per_s, service_s=service_s)
+    checks.count(servers=servers)
+    return waiting.blocked_share(offered_load=arrivals_per_s * service_s, servers=servers)
+
+
+def erlang_c(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+    """The share of requests that find all servers busy and have to wait.
+
+    Formula:  A^c/c! / (1 - load) / (sum of A^k/k! for k < c + A^c/c! / (1 - load)), A = arrivals/s * service time, c
+              = servers
+    Assumes:  Poisson arrivals, exponential service times, one queue for all servers (M/M/c)
+    Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.5
+
+    >>> round(erlang_c(arrivals_per_s=8, service_s=1, servers=10), 3)
+    0.409
+    """
+    share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+    offered = arrivals_per_s * service_s
+    all_busy = math.exp(servers * math.log(offered) - math.lgamma(servers + 1)) / (1 - share)
+    some_free = math.fsum(math.exp(k * math.log(offered) - math.lgamma(k + 1)) for k in range(servers))
+    return all_busy / (some_free + all_busy)
+
+
+def mmc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+    """Mean seconds in the one queue of several servers.
+
+    Formula:  Erlang C * service time / (servers * (1 - load))
+    Assumes:  as erlang_c
+
+    >>> round(mmc_wait_s(arrivals_per_s=0.9, service_s=1, servers=1), 6)  # one server: M/M/1
+    9.0
+    """
+    share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+    return (
+        erlang_c(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+        * service_s
+        / (servers * (1 - share))
+    )
+
+
+def mm1_time_quantile_s(*, arrivals_per_s: float, service_s: float, share: float) -> float:
+    """The time in the system, wait and service, within which such a share of requests is done: 0.99 for p99.
+
+    Formula:  mean time * ln(1 / (1 - share)), mean time = service / (1 - load): the time is itself exponential
+    Assumes:  as mm1_wait_s; exact, not an approximation
+    Source:   Kleinrock, Queueing Systems, volume 1, 1975 (the time in an M/M/1 system is exponential)
+
+    >>> round(mm1_time_quantile_s(arrivals_per_s=0.8, service_s=1, share=0.99), 2)  # mean 5, p99 4.6 times that
+    23.03
+    """
+    checks.fraction(share=share)
+    if share == 1:
+        raise ValueError("share=1 asks for the slowest request of all, which has no bound; give 0.99 or 0.999")
+    busy = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=1)
+    return service_s / (1 - busy) * -math.log1p(-share)
+
+
+def most_load_for_quantile(*, service_s: float, share: float, seconds: float) -> float:
+    """How busy one server may be so that such a share of requests is done within so many seconds.
+
+    Formula:  1 - service * ln(1 / (1 - share)) / seconds, and 0 where even an empty server is too slow
+    Assumes:  as mm1_time_quantile_s
+
+    >>> round(most_load_for_quantile(service_s=0.1, share=0.99, seconds=1), 3)
+    0.539
+    """
+    checks.positive(service_s=service_s, seconds=seconds)
+    checks.fraction(share=share)
+    return max(0.0, 1 + service_s * math.log1p(-share) / seconds)
+
+
+def mgc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int, service_cv: float) -> float:
+    """Mean wait before several servers whose service times vary more or less than exponentially: an approximation.
+
+    Formula:  M/M/c wait * (1 + cv^2) / 2
+    Assumes:  as mmc_wait_s; exact for one server and for cv = 1, else a few per cent off, more where cv is large
+    Source:   Lee and Longton, Operational Research Quarterly 10(1), 1959 (queues of airline passengers)
+    """
+    checks.non_negative(service_cv=service_cv)
+    exponential = mmc_wait_s(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+    return exponential * (1 + service_cv**2) / 2
+
+
+def kingman_wait_s(*, arrivals_per_s: float, service_s: float, gap_cv: float, service_cv: float) -> float:
+    """Mean wait before one server when arrivals come in bursts: an approximation that is good at high load.
+
+    Formula:  service * load / (1 - load) * (gap cv^2 + service cv^2) / 2
+    Units:    gap_cv: standard deviation over mean of the gaps between arrivals; 1 is Poisson, more is bursty
+    Assumes:  independent gaps (G/G/1), heavy traffic; exact where gap_cv = 1
+    Source:   Kingman, Mathematical Proceedings of the Cambridge Philosophical Society 57(4), 1961,
+              doi:10.1017/S0305004100036094
+
+    >>> kingman_wait_s(arrivals_per_s=0.5, service_s=1, gap_cv=3, service_cv=1)  # five times the Poisson wait
+    5.0
+    """
+    checks.non_negative(gap_cv=gap_cv, service_cv=service_cv)
+    return mm1_wait_s(arrivals_per_s=arrivals_per_s, service_s=service_s) * (gap_cv**2 + service_cv**2) / 2
+
+
+def cold_start_backlog(*, arrivals_per_s: float, served_per_s: float, late_s: float) -> float:
+    """Requests that wait when the added servers begin at last.
+
+    Formula:  (arrivals/s - served/s) * seconds until they begin, and 0 where the old servers keep up
+    Assumes:  steady rates, an empty queue at the start; late_s counts from the jump: noticing, starting, loading
+
+    >>> cold_start_backlog(arrivals_per_s=30, served_per_s=20, late_s=90)
+    900
+    """
+    checks.non_negative(arrivals_per_s=arrivals_per_s, served_per_s=served_per_s, late_s=late_s)
+    return max(0, (arrivals_per_s - served_per_s) * late_s)
+
+
+def drain_s(*, backlog: float, arrivals_per_s: float, served_per_s: float) -> float:
+    """Seconds until a backlog is worked off while others keep arriving.
+
+    Formula:  backlog / (served/s - arrivals/s)
+    Raises:   ValueError unless more are served than arrive
+
+    >>> drain_s(backlog=900, arrivals_per_s=30, served_per_s=40)
+    90.0
+    """
+    checks.non_negative(backlog=backlog, arrivals_per_s=arrivals_per_s, served_per_s=served_per_s)
+    if served_per_s <= arrivals_per_s:
+        raise ValueError(
+            f"served_per_s={served_per_s} is no more than arrivals_per_s={arrivals_per_s}; the backlog never ends"
+        )
+    return backlog / (served_per_s - arrivals_per_s)

@@ -1,0 +1,121 @@
+"""Speculative decoding: a small model drafts, the large one checks all drafted tokens in one step.
+
+>>> (
+...     round(tokens_per_check(accepted_share=0.8, drafted=5), 3),
+...     round(speedup(accepted_share=0.8, drafted=5, draft_cost=0.05), 2),
+... )
+(3.689, 2.95)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.product_loop import serving
+
+
+def tokens_per_check(*, accepted_share: float, drafted: int) -> float:
+    """Tokens that one step of the large model yields: the accepted beginning of the draft, and always one of its own.
+
+    Formula:  (1 - a^(k+1)) / (1 - a), a = accepted share, k = drafted tokens; k + 1 for a = 1
+    Assumes:  each drafted token is accepted with the same probability, independently; the first rejected one discards
+              the rest
+    Source:   Leviathan et al., 2023, arXiv:2211.17192, equation 1
+    """
+    checks.fraction(accepted_share=accepted_share)
+    checks.count(at_least=0, drafted=drafted)
+    if accepted_share == 1:
+        return float(drafted + 1)
+    return (1 - accepted_share ** (drafted + 1)) / (1 - accepted_share)
+
+
+def speedup(*, accepted_share: float, drafted: int, draft_cost: float) -> float:
+    """How many times faster tokens come than from the large model alone; below 1 where drafting does not pay.
+
+    Formula:  tokens per check / (drafted * draft cost + 1)
+    Units:    draft_cost is one step of the small model over one step of the large one
+    Assumes:  checking k + 1 tokens takes the large model no longer than making one: true while decoding is bound by
+              memory
+    Source:   Leviathan et al., 2023, arXiv:2211.17192, theorem 3.8
+    """
+    checks.non_negative(draft_cost=draft_cost)
+    return tokens_per_check(accepted_share=accepted_share, drafted=drafted) / (drafted * draft_cost + 1)
+
+
+def extra_operations(*, accepted_share: float, drafted: int, draft_operations: float) -> float:
+    """Arithmetic per produced token, over that of the large model alone: rejected work is work.
+
+    Formula:  (k * c + k + 1) / tokens per check, c = operations of the small model per token over those of the large
+              one
+    Source:   Leviathan et al., 2023, arXiv:2211.17192, theorem 3.11
+
+    >>> round(extra_operations(accepted_share=0.8, drafted=5, draft_operations=0.05), 2)
+    1.69
+    """
+    checks.non_negative(draft_operations=draft_operations)
+    return (drafted * draft_operations + drafted + 1) / tokens_per_check(accepted_share=accepted_share, drafted=drafted)
+
+
+def acceptance(target: Sequence[float], draft: Sequence[float]) -> float:
+    """The chance that a token drawn from the draft's distribution is accepted: what the two distributions share.
+
+    Formula:  sum over tokens of min(target, draft) = 1 - total variation distance
+    Assumes:  a token x of the draft is accepted with probability min(1, target(x) / draft(x))
+    Source:   Leviathan et al., 2023, arXiv:2211.17192, theorem 3.5
+
+    >>> acceptance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])
+    0.7
+    """
+    checks.count(tokens=len(target))
+    if len(target) != len(draft):
+        raise ValueError(f"target has {len(target)} tokens, draft {len(draft)}; both need the same vocabulary")
+    for name, shares in (("target", target), ("draft", draft)):
+        if min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
+            raise ValueError(f"{name} sums to {sum(shares):g}; give shares of at least 0 that sum to 1")
+    return sum(min(one, other) for one, other in zip(target, draft, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeCosts:
+    """What a decode step of a model reads and computes."""
+
+    weights_bytes: float
+    cache_bytes_per_request: float
+    flops_per_token: float
+
+    def step_s(self, *, batch: int, tokens: int, memory_bytes_per_s: float, peak_flops_per_s: float) -> float:
+        """Seconds of a step in which every request of the batch has so many tokens.
+
+        Formula:  max((weights + batch * cache) / bandwidth, batch * tokens * FLOP per token / peak_flops_per_s)
+        """
+        return serving.decode_step_s(
+            weights_bytes=self.weights_bytes,
+            cache_bytes=batch * self.cache_bytes_per_request,
+            batch=batch * tokens,
+            flops_per_token=self.flops_per_token,
+            memory_bytes_per_s=memory_bytes_per_s,
+            peak_flops_per_s=peak_flops_per_s,
+        )
+
+
+def batch_speedup(
+    *,
+    target: DecodeCosts,
+    draft: DecodeCosts,
+    accepted_share: float,
+    drafted: int,
+    batch: int,
+    memory_bytes_per_s: float,
+    peak_flops_per_s: float,
+) -> float:
+    """How many times faster tokens come in a batch; the check has k + 1 tokens of every request to compute.
+
+    Formula:  tokens per check * plain step / (k * draft step + check of k + 1 tokens)
+    Assumes:  every step at its roofline: max of reading and computing
+    """
+    machine = {"memory_bytes_per_s": memory_bytes_per_s, "peak_flops_per_s": peak_flops_per_s}
+    plain_s = target.step_s(batch=batch, tokens=1, **machine)
+    check_s = target.step_s(batch=batch, tokens=drafted + 1, **machine)
+    draft_s = draft.step_s(batch=batch, tokens=1, **machine)
+    yielded = tokens_per_check(accepted_share=accepted_share, drafted=drafted)
+    return yielded * plain_s / (drafted * draft_s + check_s)

@@ -1,0 +1,110 @@
+"""Flash facts: the numbers to have by heart. Every value comes from the catalogue or from one of the book's formulas
+at the moment it is asked.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from threeloops import units
+from threeloops.drills.engine import catalogued
+from threeloops.drills.engine.judge import Verdict, close
+from threeloops.room import examples
+from threeloops.room.idea import Idea
+from threeloops.room.question import Question
+
+BAND = 0.05
+TOPIC, TITLE, TARGET_S = "numbers", "A number to know", 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A value with everything that is said about it afterwards."""
+
+    value: float
+    unit: str
+    told: str  # what the source prints, or how it is worked out
+    source: str
+    near: tuple[tuple[str, float, str], ...] = ()  # (slip, value, sentence): numbers that are easily taken for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flash:
+    """One number to know. `number` and a part's name are looked up or computed when it is asked: whoever is asked
+    something else reads no catalogue.
+    """
+
+    key: str
+    words: str
+    loop: str
+    section: str
+    number: Callable[[], Number]
+    part: str = ""  # catalogue key of the part that it is about; its name then stands before the words
+
+    @property
+    def question(self) -> str:
+        """The words, with the name of the part as the catalogue gives it."""
+        return f"{catalogued.part(self.part).name}: {self.words}" if self.part else self.words
+
+
+# --- asking -------------------------------------------------------------------------------------
+
+
+def flash(asked: Flash, seed: str) -> Question:
+    """The number as a question; every seed asks the same."""
+    number = asked.number()
+    return Question(
+        idea=asked.key,
+        kind="flash",
+        seed=seed,
+        title=TITLE,
+        topic=TOPIC,
+        loop=asked.loop,
+        section=asked.section,
+        target_s=TARGET_S,
+        text=f"From memory. {asked.question}\n{examples.wanted(number.unit)}; within 5 % counts as right.",
+        hints=_hints(number),
+        judge=lambda written: judged(number, written),
+        working=f"  {shown(number)}: {number.told}\n  Source: {number.source}",
+    )
+
+
+def shown(number: Number) -> str:
+    """The value as a person would write it."""
+    return units.fmt(number.value, number.unit)
+
+
+def _hints(number: Number) -> tuple[str, str, str]:
+    low, high = (units.fmt(number.value * factor, number.unit) for factor in (0.2, 3.0))
+    low_nearer, high_nearer = (units.fmt(number.value * factor, number.unit) for factor in (0.7, 1.6))
+    return f"Between {low} and {high}.", f"Between {low_nearer} and {high_nearer}.", f"{shown(number)}."
+
+
+def judged(number: Number, written: str) -> Verdict:
+    """Known, taken for another number, or not known."""
+    answer = examples.read(written, number.unit)
+    if isinstance(answer, str):
+        return Verdict(status="unreadable", message=answer)
+    if close(answer.value, number.value, BAND):
+        return Verdict(status="right", message=f"Right: {shown(number)}.")
+    for slip, value, sentence in number.near:
+        if close(answer.value, value, BAND):
+            return Verdict(status="slip", message=sentence, slips=(slip,))
+    way = "large" if answer.value > number.value else "small"
+    return Verdict(status="off", message=f"Not right: too {way}.")
+
+
+def together(flashes: Sequence[Flash]) -> tuple[Idea, ...]:
+    """As ideas of the room."""
+    return tuple(
+        Idea(
+            key=asked.key,
+            title=TITLE,
+            topic=TOPIC,
+            loop=asked.loop,
+            section=asked.section,
+            target_s=TARGET_S,
+            ask={"flash": functools.partial(flash, asked)},
+        )
+        for asked in flashes
+    )

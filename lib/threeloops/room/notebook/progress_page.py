@@ -1,0 +1,116 @@
+"""Interview room, the progress page: accuracy, time and readiness by topic as a table, slips and what is due as
+sentences.
+
+>>> from threeloops.room.history import NOWHERE
+>>> print(page(History(NOWHERE)).text)
+Nothing answered yet. `threeloops drill --mode sprint` asks ten questions and is your placement.
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from threeloops import units
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.room import schedule
+from threeloops.room.history import History
+from threeloops.room.ideas import IDEAS
+from threeloops.room.progress import FEWEST, READY_SHARE, RECENT, Progress, TopicReport, in_words, progress
+
+COLUMNS = ("topic", "right", "share", "time / target", "questions known", "readiness")
+LEFT = "text-align:left;padding:0 14px 2px 0"
+NUMBERS = "text-align:right;padding:0 14px 2px 0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The report: a page for a browser, lines for everything else."""
+
+    report: Progress
+    trouble: str = ""  # why the history cannot be kept or read, in a sentence
+
+    @property
+    def text(self) -> str:
+        return "\n".join(filter(None, [self.trouble, in_words(self.report)]))
+
+    @property
+    def html(self) -> str:
+        sentences = [self.trouble, *_sentences(self.report)]
+        slips = "".join(f"<li>{escape(line)}</li>" for line in slip_lines(self.report))
+        made = f"<p>Mistakes you make most:</p><ol>{slips}</ol>" if slips else ""
+        return (
+            (_table(self.report) if self.report.topics else "")
+            + made
+            + "".join(f"<p>{escape(line)}</p>" for line in sentences if line)
+        )
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+
+def page(history: History, trouble: str = "") -> Page:
+    """The progress page of everything in the history."""
+    return Page(report=progress(history, now=dt.datetime.now(dt.UTC)), trouble=trouble)
+
+
+def slip_lines(report: Progress) -> list[str]:
+    """The slips made most, each with how often, where, and the sentence that names it."""
+    stories = {(key, slip.key): slip.story for key, drill in DRILLS.items() for slip in drill.slips}
+    return [
+        f"{units.counted(times, 'time')}, {IDEAS[idea].title if idea in IDEAS else idea}:"
+        f" {stories.get((idea, slip), slip.replace('-', ' '))}"
+        for idea, slip, times in report.slips
+    ]
+
+
+def cells(topic: TopicReport) -> tuple[str, ...]:
+    """One row of the table."""
+    share = units.fmt_percent(topic.right / topic.answered) if topic.answered else "–"
+    pace = f"{topic.pace:.2f}×" if topic.pace is not None else "–"
+    return (
+        topic.topic.replace("_", " "),
+        f"{topic.right} of {topic.answered}",
+        share,
+        pace,
+        f"{topic.known} of {topic.ideas}",
+        topic.readiness,
+    )
+
+
+def _table(report: Progress) -> str:
+    head = "".join(f'<th scope="col" style="{LEFT}">{escape(column)}</th>' for column in COLUMNS)
+    body = "".join(_row(cells(topic)) for topic in report.topics)
+    caption = '<caption style="caption-side:top;text-align:left;padding-bottom:4px">How it goes, by topic</caption>'
+    return f'<table style="line-height:1.45">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _row(written: tuple[str, ...]) -> str:
+    topic, *figures, readiness = map(escape, written)
+    middle = "".join(f'<td style="{NUMBERS}">{figure}</td>' for figure in figures)
+    return (
+        f'<tr><th scope="row" style="{LEFT};font-weight:normal">{topic}</th>{middle}<td'
+        f' style="{LEFT}">{readiness}</td></tr>'
+    )
+
+
+def _sentences(report: Progress) -> list[str]:
+    if not report.topics:
+        return ["Nothing answered yet. A sprint asks ten questions; your first is your placement."]
+    found = [
+        (
+            "Time / target is the median of right answers; below 1× is in time. A topic is ready when"
+            f" {READY_SHARE * RECENT:.0f} of its last {RECENT} answers were right, without a hint and in time; with"
+            f" fewer answers, the same share of them; with fewer than {FEWEST}, nothing is said."
+        ),
+        (
+            f"{units.counted(report.due_now, 'question')} due now, {report.due_week} within a week: the mode “today”"
+            " asks them."
+        ),
+    ]
+    if report.interview:
+        day, last = report.interview.isoformat(), schedule.LAST_DAYS
+        found.append(f"Interview on {day}: nothing is scheduled past it, and the last {last} days are mixed mocks.")
+    if report.extra_time:
+        found.append("Some answers were given with extra time; it is part of the target here.")
+    return found

@@ -1,0 +1,88 @@
+"""A vehicle, its cameras and its frame pipeline, moved along in small steps: nothing here knows a formula for where
+they end up.
+"""
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+
+STILL = 1e-9  # of the speed at the start: less is rounding
+
+
+def metres_to_standstill(
+    *, speed_m_per_s: float, reaction_s: float, deceleration_m_per_s2: float, steps: int = 1000
+) -> float:
+    """Drive on while reacting, then brake in short steps until the wheels stand still."""
+    position_m = 0.0
+    for _ in range(steps):
+        position_m += speed_m_per_s * reaction_s / steps
+    tick_s, speed = speed_m_per_s / deceleration_m_per_s2 / steps, speed_m_per_s
+    while speed > STILL * speed_m_per_s:
+        slower = max(0.0, speed - deceleration_m_per_s2 * tick_s)
+        position_m += (speed + slower) / 2 * tick_s
+        speed = slower
+    return position_m
+
+
+def fastest_that_stops(*, sight_m: float, reaction_s: float, deceleration_m_per_s2: float) -> float:
+    """Try speeds, halving the interval, until the car just stops in sight."""
+    slow, fast = 0.0, 200.0
+    for _ in range(60):
+        middle = (slow + fast) / 2
+        if (
+            metres_to_standstill(
+                speed_m_per_s=middle, reaction_s=reaction_s, deceleration_m_per_s2=deceleration_m_per_s2, steps=50
+            )
+            <= sight_m
+        ):
+            slow = middle
+        else:
+            fast = middle
+    return slow
+
+
+def bytes_in_a_second(*, cameras: int, width: int, height: int, bits_per_pixel: int, frames_per_s: int) -> float:
+    """Read every row of every frame of every camera, and add up what comes over the cable."""
+    bits = 0
+    for _camera, _frame, _row in itertools.product(range(cameras), range(frames_per_s), range(height)):
+        bits += sum(bits_per_pixel for _pixel in range(width))
+    return bits / 8
+
+
+def frames_through(stages: Sequence[Fraction], *, period: Fraction, frames: int) -> list[tuple[Fraction, Fraction]]:
+    """(arrival, finish) of every frame that is not dropped: one frame per stage, and a frame that finds the first
+    stage busy is lost.
+    """
+    free_at = [Fraction(0)] * len(stages)
+    finished = []
+    for frame in range(frames):
+        now = arrival = frame * period
+        if free_at[0] > arrival:
+            continue
+        for place, takes in enumerate(stages):
+            now = max(now, free_at[place]) + takes
+            free_at[place] = now
+        finished.append((arrival, now))
+    return finished
+
+
+def longest_to_reaction(*, latency: Fraction, period: Fraction, moments: int) -> Fraction:
+    """Let something happen at many moments between two exposures; the longest time until a result knows of it, as the
+    moment nears the exposure just missed.
+    """
+    waits = [(period - period * moment / moments) + latency for moment in range(moments)]
+    return max(waits)
+
+
+def late_share(*, late: Fraction, parts: int) -> Fraction:
+    """Go through every combination of late and punctual parts, and add up the chances of those in which any is
+    late.
+    """
+    total = Fraction(0)
+    for outcome in itertools.product((True, False), repeat=parts):
+        if any(outcome):
+            chance = Fraction(1)
+            for is_late in outcome:
+                chance *= late if is_late else 1 - late
+            total += chance
+    return total

@@ -1,0 +1,1 @@
+"""Foundations, counted."""

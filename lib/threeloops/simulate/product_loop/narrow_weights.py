@@ -1,0 +1,117 @@
+"""Weights made small for real: rounded to a grid and packed bit by bit, pruned and walked by a mask, rounded and
+compared with what they were.
+
+Knows no formula for a size or a noise: it writes, and the length of what it wrote is the count; it rounds, and the
+error is what came out.
+
+>>> written = packed_groups([0.5, -1.0, 2.0, 0.25], bits=4, group=4, symmetric=False)
+>>> len(written), [round(value, 2) for value in unpacked_groups(written, weights=4, bits=4, group=4, symmetric=False)]
+(36, [0.6, -1.0, 2.0, 0.2])
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+
+HALF_BITS = 16
+
+
+def _half(value: float) -> str:
+    return format(int.from_bytes(struct.pack(">e", value), "big"), "016b")
+
+
+def _unhalf(bits: str) -> float:
+    return float(struct.unpack(">e", int(bits, 2).to_bytes(2, "big"))[0])
+
+
+def packed_groups(values: Sequence[float], *, bits: int, group: int, symmetric: bool) -> str:
+    """Per group a scale in half precision, a zero point unless the grid is symmetric, then the places on the grid."""
+    written, last = "", 2**bits - 1
+    for start in range(0, len(values), group):
+        part = values[start : start + group]
+        low, high = min(0.0, *part), max(0.0, *part)
+        if symmetric:
+            high = max(high, -low)
+            low = -high
+        scale_bits = _half((high - low) / last or 1.0)
+        scale = _unhalf(scale_bits)
+        zero = last // 2 + 1 if symmetric else min(last, round(-low / scale))
+        written += scale_bits + ("" if symmetric else format(zero, f"0{bits}b"))
+        written += "".join(format(min(last, max(0, round(value / scale) + zero)), f"0{bits}b") for value in part)
+    return written
+
+
+def unpacked_groups(written: str, *, weights: int, bits: int, group: int, symmetric: bool) -> list[float]:
+    """The values that those bits stand for."""
+    reading, found = iter(written), list[float]()
+    while len(found) < weights:
+        scale = _unhalf(_taken(reading, HALF_BITS))
+        zero = 2 ** (bits - 1) if symmetric else int(_taken(reading, bits), 2)
+        found += [(int(_taken(reading, bits), 2) - zero) * scale for _ in range(min(group, weights - len(found)))]
+    return found
+
+
+def _taken(reading: Iterator[str], number: int) -> str:
+    return "".join(next(reading) for _ in range(number))
+
+
+def masked(values: Sequence[int], *, bits: int) -> str:
+    """A one or a zero for every place, then the patterns of the places that are not empty."""
+    return "".join("1" if value else "0" for value in values) + "".join(
+        format(value, f"0{bits}b") for value in values if value
+    )
+
+
+def unmasked(written: str, *, weights: int, bits: int) -> list[int]:
+    """Walk the mask, and take the next pattern at every one."""
+    mask, patterns = written[:weights], iter(written[weights:])
+    return [int(_taken(patterns, bits), 2) if mark == "1" else 0 for mark in mask]
+
+
+def indexed(values: Sequence[int], *, bits: int, index_bits: int) -> str:
+    """For every place that is not empty its number and its pattern."""
+    return "".join(
+        format(place, f"0{index_bits}b") + format(value, f"0{bits}b") for place, value in enumerate(values) if value
+    )
+
+
+def unindexed(written: str, *, weights: int, bits: int, index_bits: int) -> list[int]:
+    """Put every pattern where its number says."""
+    values = [0] * weights
+    for start in range(0, len(written), index_bits + bits):
+        place, pattern = written[start : start + index_bits], written[start + index_bits : start + index_bits + bits]
+        values[int(place, 2)] = int(pattern, 2)
+    return values
+
+
+def factors(*, rows: int, columns: int, rank: int) -> tuple[list[list[float]], list[list[float]]]:
+    """Two thin matrices of ones whose product has the given shape."""
+    return [[1.0] * rank for _ in range(rows)], [[1.0] * columns for _ in range(rank)]
+
+
+def spread_noise_power(*, bits: int, peak: float) -> float:
+    """The same for values that lie anywhere between -peak and peak: the squared error integrated cell by cell, by
+    Simpson's rule.
+    """
+    cell, integral = 2 * peak / 2**bits, 0.0
+    for place in range(2**bits):
+        left = -peak + place * cell
+        middle = left + cell / 2
+        integral += (
+            cell
+            / 6
+            * sum(weight * (value - middle) ** 2 for value, weight in ((left, 1), (middle, 4), (left + cell, 1)))
+        )
+    return integral / (2 * peak)
+
+
+def noise_power(values: Sequence[float], *, bits: int, peak: float) -> float:
+    """Mean squared error after rounding every value to the middle of one of 2^bits equal cells between -peak and
+    peak.
+    """
+    cells = 2**bits
+    cell = 2 * peak / cells
+    squared = 0.0
+    for value in values:
+        place = min(cells - 1, int((value + peak) / cell))
+        squared += (value - (-peak + (place + 0.5) * cell)) ** 2
+    return squared / len(values)

@@ -1,0 +1,83 @@
+"""Training set-up: everything that decides a rank's memory except micro-batch and sequence, and the sentences that
+its bytes rest on.
+"""
+
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.models.architecture import Model
+from threeloops.models.parameter_buckets import check_vocab_split, padded_vocab
+from threeloops.training_loop.memory.activation_kernels import Kernels
+from threeloops.training_loop.memory.activations import CROSS_ENTROPIES
+from threeloops.training_loop.memory.recipes import Recipe, recipe_named
+
+NOT_COUNTED = (
+    "gradients of activations (those of the logits are), communication buffers, workspace, the allocator's"
+    " fragmentation, the CUDA context"
+)
+SPREAD_EVENLY = "every stage holds the kinds of layers in the model's proportion"
+CROSS_ENTROPIES_IN_WORDS = {
+    "plain": "plain: two more fp32 tensors of logits stand beside the one that waits, while its backward pass begins",
+    "in-place": "in place: what it keeps becomes the logits' gradient",
+    "sliced": "sliced: logits exist a slice at a time, and their gradients are made at once",
+}
+AUTOCAST_COPIES = (
+    "autocast is entered once per micro-batch; the residual stream is fp32; queries, keys, values, gate and up are"
+    " separate linear layers"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How a model is trained: everything that decides memory except micro-batch and sequence."""
+
+    model: Model
+    recipe: str | Recipe
+    zero_stage: int
+    dp: int
+    tp: int
+    pp: int
+    sequence_parallel: bool
+    schedule: str
+    micro_batches: int  # per step and pipeline
+    bytes_per_element: int  # of activations
+    kernels: str | Kernels
+    dropout: bool
+    recompute: str
+    chunks: int = 1  # per stage, when interleaved
+    ep: int = 1
+    expert_tp: int | None = None
+    # zero_stage 3: layers whose whole weights are there at once; 1, or 2 with prefetch
+    gathered_layers: int | None = None
+    # embedding and head take the place of a layer each when stages are dealt out: see
+    # parameter_buckets.layers_on_stage
+    tables_as_layers: bool = False
+    # the vocabulary is padded up to a multiple of this; Megatron-LM: 128 * tp; None: it stays as it is
+    vocab_multiple: int | None = None
+    # see activations.CROSS_ENTROPIES; torch's own unless told, which needs most
+    cross_entropy: str = "plain"
+
+    def __post_init__(self) -> None:
+        check_vocab_split(vocab=self.vocab, tp=self.tp)
+        checks.one_of(CROSS_ENTROPIES, cross_entropy=self.cross_entropy)
+
+    @property
+    def vocab(self) -> int:
+        """Rows of the embedding table and columns of the head, padding included."""
+        return padded_vocab(vocab=self.model.vocab, multiple=1 if self.vocab_multiple is None else self.vocab_multiple)
+
+    @property
+    def used_recipe(self) -> Recipe:
+        return self.recipe if isinstance(self.recipe, Recipe) else recipe_named(self.recipe)
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """The sentences that hold for this set-up, for whoever prints its bytes."""
+        mixed = (SPREAD_EVENLY,) if len(self.model.groups) > 1 and self.pp > 1 else ()
+        loss = (f"the cross-entropy is {CROSS_ENTROPIES_IN_WORDS[self.cross_entropy]}",)
+        return (
+            *mixed,
+            *loss,
+            *((AUTOCAST_COPIES,) if self.used_recipe.autocast else ()),
+            f"not counted: {NOT_COUNTED}",
+        )

@@ -1,0 +1,114 @@
+"""Transient weights: neither states nor activations. What ZeRO stage 3 gathers from its shards, and the 16-bit copies
+that autocast makes.
+
+>>> deepspeed_layer_bytes(largest_layer_parameters=32e6) / 1e9
+0.128
+
+Source: Rajbhandari et al., 2020, arXiv:1910.02054, section 5.3 (gathering); PyTorch documentation, Automatic Mixed
+        Precision package (casts)
+"""
+
+from math import ceil
+
+from threeloops import checks
+from threeloops.models.parameter_buckets import ParameterBuckets, layer_buckets
+from threeloops.training_loop.memory.rank_states import rank_buckets
+from threeloops.training_loop.memory.setup import Training
+
+
+def gathered_bytes(training: Training, *, first: bool, last: bool) -> int:
+    """Whole weights that one rank has beside its shards at zero_stage 3; 0 at other stages. First and last say which
+    end of the pipeline it stands at.
+
+    Formula:  gathered_layers * largest layer + the embedding table (first) + the head (last; a tied one only once)
+    Assumes:  every layer is a unit and the rest of the model is one more, as with FSDP2's fully_shard on each block and
+              then on the model: that unit, the root, is gathered first and stays whole until its backward pass is
+              through. Where tables are gathered and dropped like a layer, it is less
+    Raises:   ValueError at zero_stage 3 if gathered_layers is not stated
+    Source:   PyTorch documentation, torch.distributed.fsdp.fully_shard (reshard_after_forward: not for the root)
+    """
+    if training.zero_stage < 3:
+        return 0
+    if training.gathered_layers is None:
+        raise ValueError(
+            "gathered_layers must be stated at zero_stage=3: 1 whole layer at a time, or 2 where the next is gathered"
+            " ahead"
+        )
+    checks.count(gathered_layers=training.gathered_layers)
+    layer = max(_weights_bytes(_held(kind, training), training) for kind in _kinds(training))
+    tables = 1 if first and last and training.model.tied_head else first + last
+    return ceil(tables * _weights_bytes(_held(_head(training), training), training) + training.gathered_layers * layer)
+
+
+def deepspeed_layer_bytes(*, largest_layer_parameters: float) -> float:
+    """What DeepSpeed's estimator adds at ZeRO stage 3 to a rank's shards: its largest layer whole, in weights and in
+    gradients.
+
+    Formula:  (2 + 2) * largest_layer_parameters: fp16 weights that are gathered, fp16 gradients that are made from
+              them
+    Assumes:  one layer at a time, without prefetch; a "layer" is the module with most parameters of its own, so often
+              the embedding table, not a block
+    Source:   DeepSpeed, runtime/zero/stage3.py, estimate_zero3_model_states_mem_needs; documentation, Memory
+              Requirements
+
+    >>> deepspeed_layer_bytes(largest_layer_parameters=32_128 * 1024)  # the table of t5-large
+    131596288
+    """
+    checks.positive(largest_layer_parameters=largest_layer_parameters)
+    return (2 + 2) * largest_layer_parameters
+
+
+def stage_copies_bytes(training: Training, *, num_layers: int, in_flight: float) -> int:
+    """Autocast's 16-bit copies of one stage's hidden matrices when its forward passes have run; 0 for recipes without
+    autocast.
+
+    Formula:  bytes_per_element * matrices of the stage * in_flight; with recompute "full" once, whatever is in flight
+    Assumes:  autocast is entered once per micro-batch. A product with a 16-bit copy saves the copy for its backward
+              pass. Under full recompute nothing is saved, but autocast caches the copies until its block ends; ZeRO
+              shards the weights, not what autocast makes of them
+    """
+    counts = (count for _, count in training.model.groups)
+    mean_bytes = (
+        sum(copies * count for copies, count in zip(_copies_of_kinds(training), counts, strict=True))
+        / training.model.num_layers
+    )
+    return ceil((1 if training.recompute == "full" else in_flight) * num_layers * mean_bytes)
+
+
+def layer_copies_bytes(training: Training) -> int:
+    """Autocast's copies of the largest layer: what recomputing one layer makes again."""
+    return ceil(max(_copies_of_kinds(training)))
+
+
+def head_copies_bytes(training: Training) -> int:
+    """Autocast's copy of the output head, tied or not; looking tokens up makes none."""
+    return (
+        ceil(training.bytes_per_element * _held(_head(training), training).total)
+        if training.used_recipe.autocast
+        else 0
+    )
+
+
+def _kinds(training: Training) -> list[ParameterBuckets]:
+    return [layer_buckets(layer, hidden=training.model.hidden) for layer, _ in training.model.groups]
+
+
+def _head(training: Training) -> ParameterBuckets:
+    return ParameterBuckets(split_others=training.vocab * training.model.hidden)
+
+
+def _held(buckets: ParameterBuckets, training: Training) -> ParameterBuckets:
+    return rank_buckets(buckets, tp=training.tp, pp=1, ep=training.ep, expert_tp=training.expert_tp)
+
+
+def _weights_bytes(held: ParameterBuckets, training: Training) -> float:
+    recipe = training.used_recipe
+    return (
+        held.matrices * recipe.hidden_matrices.weight_bytes + (held.total - held.matrices) * recipe.others.weight_bytes
+    )
+
+
+def _copies_of_kinds(training: Training) -> list[float]:
+    if not training.used_recipe.autocast:
+        return [0.0 for _ in training.model.groups]
+    return [training.bytes_per_element * _held(kind, training).matrices for kind in _kinds(training)]

@@ -1,0 +1,258 @@
+"""Layout step: the time of one training step under a layout, term by term.
+
+Matrix products run at the rate that a GPU's best product reaches, everything else at the speed of memory; both are
+divided by tp and cp. What tensor, context and expert groups send is waited for; what replicas send runs beside the
+computing; the pipeline adds its bubble.
+
+Source: Narayanan et al., 2021, arXiv:2104.04473, sections 2 and 3 (what a layout costs); the modules that count each
+        part
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from threeloops.models.architecture import Attention, DenseMlp, Layer, MoeMlp
+from threeloops.models.forward_step import VECTOR, ForwardStep
+from threeloops.models.model_flops import forward_flops
+from threeloops.models.parameter_buckets import layers_on_stage
+from threeloops.models.transformer import layer_ops, total
+from threeloops.training_loop.memory.activation_kernels import KERNELS, Kernels
+from threeloops.training_loop.memory.fit import stage_states
+from threeloops.training_loop.memory.rank_states import ModelStates
+from threeloops.training_loop.parallelism import layouts, pipelines
+from threeloops.training_loop.parallelism.group_traffic import GroupTraffic, group_traffic
+from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
+from threeloops.training_loop.parallelism.step_time import StepTime
+
+# The recomputed share of the forward pass, in the words of memory.fit.
+_CORE, _LAYERS = "selective", "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutStep:
+    """One step of the slowest rank, in seconds by cause. The parts add up to the step."""
+
+    forward_backward_s: float  # kernels, without what is computed twice
+    recompute_s: float
+    tensor_s: float
+    context_s: float
+    expert_s: float  # what sticks out of it where the schedule overlaps it
+    pipeline_s: float  # hops that nothing hides
+    bubble_s: float
+    data_s: float  # of the replicas' exchange, what sticks out from behind the computing
+    optimiser_s: float
+    hidden_data_s: float  # of the same exchange, what is hidden: not part of the step
+    micro_batches: int
+
+    @property
+    def compute_s(self) -> float:
+        return self.forward_backward_s + self.recompute_s
+
+    @property
+    def time(self) -> StepTime:
+        """The same step in the terms that are used for every step."""
+        return StepTime(
+            compute_s=self.compute_s,
+            overlappable_s=self.compute_s + self.data_s if self.data_s else min(self.compute_s, self.hidden_data_s),
+            exposed_s=self.tensor_s + self.context_s + self.expert_s + self.pipeline_s,
+            bubble_s=self.bubble_s,
+            overhead_s=self.optimiser_s,
+        )
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Seconds by cause, in words."""
+        return {
+            "forward and backward passes": self.forward_backward_s,
+            "recomputation": self.recompute_s,
+            "tensor-parallel exchanges": self.tensor_s,
+            "context-parallel exchanges": self.context_s,
+            "expert exchanges": self.expert_s,
+            "hops between stages": self.pipeline_s,
+            "pipeline bubble": self.bubble_s,
+            "exchange of gradients and weights": self.data_s,
+            "optimiser": self.optimiser_s,
+        }
+
+    @property
+    def total_s(self) -> float:
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassTimes:
+    """Seconds of one sequence's forward pass on one rank of a tensor and context group."""
+
+    layer_s: float  # the mean layer
+    core_s: float  # the part of it that is the core of attention
+    head_s: float
+
+
+def layout_step(layout: Layout, *, job: Job, cluster: Cluster) -> LayoutStep:
+    """The step of a legal layout.
+
+    Formula:  m micro-batches * (3 forward passes + what is recomputed) on the slowest stage; + exposed exchanges; +
+              bubble; + what sticks out of the data-parallel exchange; + optimiser
+    Assumes:  a backward pass costs two forward passes, half of it for the weights; the slowest stage has the most
+              layers, or is the last, with the head; products of any size reach the cluster's rates; every expert gets
+              its share of tokens. Only DualPipe hides expert exchanges, only 1F1B leaves hops uncovered. Gradients
+              travel behind the backward pass of the last micro-batch, ZeRO-1's weights behind the first forward pass,
+              stages 2 and 3 behind all passes; bucket latencies are neglected. The optimiser reads and writes each of
+              its bytes once
+    Raises:   ValueError for a batch that the layout does not divide; a layout that refusal() refuses in another way
+              may give any number
+    """
+    m = layouts.micro_batches(layout, job=job)
+    once = pass_times(job=job, cluster=cluster, tp=layout.tp, cp=layout.cp)
+    forward_s, again_s = _stage_passes(layout, job, once)
+    sent = group_traffic(layout, job=job, cluster=cluster, num_layers=stage_layers(layout, job=job))
+    exposed_s = sent.tensor_s + sent.context_s + (0 if layout.schedule == "dualpipe" else sent.expert_s)
+    overlapped_s = (
+        max(3 * forward_s + again_s, sent.expert_s) + sent.tensor_s + sent.context_s
+        if layout.schedule == "dualpipe"
+        else None
+    )
+    idle = pipelines.bubble(
+        schedule=layout.schedule,
+        pp=layout.pp,
+        micro_batches=m,
+        forward_s=forward_s + exposed_s / 3,
+        input_gradient_s=forward_s + again_s + exposed_s * 2 / 3,
+        weight_gradient_s=forward_s,
+        chunks=layout.chunks,
+        overlapped_s=overlapped_s,
+    )
+    data_s, hidden_s = _data_parallel(layout, sent, m, forward_s, 2 * forward_s + again_s)
+    return LayoutStep(
+        forward_backward_s=m * 3 * forward_s,
+        recompute_s=m * again_s,
+        tensor_s=m * sent.tensor_s,
+        context_s=m * sent.context_s,
+        expert_s=m
+        * (max(0.0, sent.expert_s - 3 * forward_s - again_s) if layout.schedule == "dualpipe" else sent.expert_s),
+        pipeline_s=m * _uncovered_hops_s(layout, sent.hop_s),
+        bubble_s=idle.idle_s,
+        data_s=data_s,
+        hidden_data_s=hidden_s,
+        optimiser_s=_optimiser_s(layout, job, cluster),
+        micro_batches=m,
+    )
+
+
+def stage_layers(layout: Layout, *, job: Job) -> int:
+    """Layers of the rank that has most of them: whole chunks, dealt out evenly.
+
+    Formula:  chunks * ceil(dealt / (pp * chunks)), one less where only the ends of the pipeline are left; dealt:
+              layers, and tables that count as such
+    """
+    most = -(-job.dealt // (layout.pp * layout.chunks)) * layout.chunks
+    return most - (3 - layout.pp) if job.tables_as_layers and layout.pp < 3 else most
+
+
+@lru_cache(maxsize=4096)
+def pass_times(*, job: Job, cluster: Cluster, tp: int, cp: int) -> PassTimes:
+    """Forward time of one sequence, by layer and head, on one of tp * cp ranks.
+
+    Formula:  matrix FLOPs / (tp * cp) / achieved rate + bytes of everything else / memory rate
+    Assumes:  tp and cp divide all products; norms, sums and residuals are divided by tp only with sequence
+              parallelism
+    """
+    kernels = job.kernels if isinstance(job.kernels, Kernels) else KERNELS[job.kernels]
+    fused = kernels.attention == "flash"
+    flops = forward_flops(job.model, batch=1, sequence=job.sequence, causal=job.causal, logits="all")
+    num_layers, ranks = job.model.num_layers, tp * cp
+    core_s = flops.attention / num_layers / ranks / cluster.attention_flops_per_s
+    vector_bytes, softmax_bytes = 0.0, 0.0
+    for layer, count in job.model.groups:
+        vector, softmax = _vector_bytes(layer, job, tp, cp, fused)
+        vector_bytes += vector * count / num_layers
+        softmax_bytes += softmax * count / num_layers
+    core_s += softmax_bytes / cluster.memory_bytes_per_s
+    return PassTimes(
+        layer_s=flops.projections / num_layers / ranks / cluster.gemm_flops_per_s
+        + vector_bytes / cluster.memory_bytes_per_s
+        + core_s,
+        core_s=core_s,
+        # heads stay in the wider format where layers go narrower
+        head_s=flops.head / ranks / cluster.attention_flops_per_s,
+    )
+
+
+def _vector_bytes(layer: Layer, job: Job, tp: int, cp: int, fused: bool) -> tuple[float, float]:
+    """Bytes that one rank moves for one sequence outside of matrix products: of everything but softmax, and of
+    softmax.
+    """
+    step = ForwardStep(
+        phase="prefill",
+        batch=1,
+        sequence=job.sequence,
+        causal=job.causal,
+        fused_attention=fused,
+        logits="all",
+        bytes_per_element=job.bytes_per_element,
+        latent="expanded",
+        routing="uniform",
+    )
+    ops = layer_ops(_rank_layer(layer, tp), hidden=job.model.hidden, rotary=not job.model.learned_positions, step=step)
+    split = [op for op in ops if op.unit == VECTOR and op.name in _FOLLOW_TP]
+    stream = [op for op in ops if op.unit == VECTOR and op.name not in _FOLLOW_TP and op.name != "attention_softmax"]
+    softmax = [op for op in ops if op.name == "attention_softmax"]
+    split_bytes, stream_bytes, softmax_bytes = (
+        total(some).moved_bytes if some else 0.0 for some in (split, stream, softmax)
+    )
+    return (split_bytes + stream_bytes / (tp if job.sequence_parallel else 1)) / cp, softmax_bytes / cp
+
+
+# Operations on tensors whose width tensor parallelism cuts: their bytes are one rank's already in the rank's layer.
+_FOLLOW_TP = ("qk_norm", "rotary", "activation", "gated_activation", "shared_activation", "shared_gated_activation")
+
+
+def _rank_layer(layer: Layer, tp: int) -> Layer:
+    """The layer as one tensor rank sees it: its heads, and its share of the width."""
+    heads = layer.attention.num_heads // tp
+    if isinstance(layer.attention, Attention):
+        split = replace(layer.attention, num_heads=heads, num_kv_heads=max(1, layer.attention.num_kv_heads // tp))
+        return replace(layer, attention=split, mlp=_rank_mlp(layer.mlp, tp))
+    return replace(layer, attention=replace(layer.attention, num_heads=heads), mlp=_rank_mlp(layer.mlp, tp))
+
+
+def _rank_mlp(mlp: DenseMlp | MoeMlp, tp: int) -> DenseMlp | MoeMlp:
+    if isinstance(mlp, DenseMlp):
+        return replace(mlp, intermediate=mlp.intermediate // tp)
+    return replace(mlp, shared=replace(mlp.shared, intermediate=mlp.shared.intermediate // tp) if mlp.shared else None)
+
+
+def _stage_passes(layout: Layout, job: Job, once: PassTimes) -> tuple[float, float]:
+    """Forward time of one micro-batch on the slowest stage, and what its backward pass computes again."""
+    most = stage_layers(layout, job=job)
+    last = layers_on_stage(
+        num_layers=job.model.num_layers, stage=layout.pp - 1, pp=layout.pp, tables_as_layers=job.tables_as_layers
+    )
+    forward_s = max(most * once.layer_s, last * once.layer_s + once.head_s)
+    again_s = {_CORE: most * once.core_s, _LAYERS: most * once.layer_s}.get(layout.recompute, 0.0)
+    return layout.micro_batch * forward_s, layout.micro_batch * again_s
+
+
+def _uncovered_hops_s(layout: Layout, hop_s: float) -> float:
+    """Per micro-batch, what 1F1B waits for hops in the middle of a long step."""
+    if layout.schedule != "1f1b" or not hop_s:
+        return 0.0
+    return pipelines.one_f_one_b_pace_s(pass_s=1.0, pp=layout.pp, send_s=hop_s) - 1.0
+
+
+def _data_parallel(
+    layout: Layout, sent: GroupTraffic, m: int, forward_s: float, backward_s: float
+) -> tuple[float, float]:
+    """Of the replicas' exchange: what sticks out, and what is hidden."""
+    gradients = backward_s if layout.zero_stage < 2 else m * backward_s
+    weights = forward_s if layout.zero_stage < 3 else m * (forward_s + backward_s)
+    out = max(0.0, sent.gradients_s - gradients) + max(0.0, sent.weights_s - weights)
+    return out, sent.gradients_s + sent.weights_s - out
+
+
+def _optimiser_s(layout: Layout, job: Job, cluster: Cluster) -> float:
+    """Read weights, gradients and state, write weights and state: each byte of the rank's share once."""
+    states: ModelStates = stage_states(
+        layouts.training(layout, job=job, zero_stage=3 if layout.zero_stage else 0), stage=0
+    )
+    return (2 * states.weights_bytes + states.gradients_bytes + 2 * states.optimiser_bytes) / cluster.memory_bytes_per_s

@@ -1,0 +1,117 @@
+"""Adapters: fine-tuning with frozen weights and small trained matrices beside them (LoRA), the frozen ones perhaps in
+four bits (QLoRA).
+
+A frozen weight needs neither a gradient nor optimiser state. What it does need is to be there: for the forward pass,
+and for the backward pass to go through.
+
+>>> adapter_parameters([(4096, 4096, 32)], rank=8)
+2097152
+
+Source: Hu et al., LoRA, 2021, arXiv:2106.09685, section 4.1; Dettmers et al., QLoRA, 2023, arXiv:2305.14314, section
+        3
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.foundations import dense_networks
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
+from threeloops.models.parameter_buckets import ParameterBuckets
+from threeloops.training_loop.memory.rank_states import ModelStates, model_states
+from threeloops.training_loop.memory.recipes import Recipe
+
+ATTENTION, MLP = ("query", "key", "value", "output"), ("gate", "up", "down")
+
+
+def layer_matrices(layer: Layer, *, hidden: int) -> dict[str, tuple[int, int]]:
+    """Inputs and outputs of every matrix of a layer, by name.
+
+    Assumes:  ordinary attention and a dense feed-forward block
+    Raises:   ValueError for latent attention or experts: say which of their matrices are meant, and give their shapes
+              to adapter_parameters
+    """
+    attention, mlp = layer.attention, layer.mlp
+    if not isinstance(attention, Attention) or not isinstance(mlp, DenseMlp):
+        raise ValueError(
+            "layer_matrices knows ordinary attention and dense feed-forward blocks; give other matrices to"
+            " adapter_parameters by their shapes"
+        )
+    wide, narrow = attention.num_heads * attention.head_dim, attention.num_kv_heads * attention.head_dim
+    shapes = {"query": (hidden, wide), "key": (hidden, narrow), "value": (hidden, narrow), "output": (wide, hidden)}
+    gate = {"gate": (hidden, mlp.intermediate)} if mlp.gated else {}
+    return {**shapes, **gate, "up": (hidden, mlp.intermediate), "down": (mlp.intermediate, hidden)}
+
+
+def model_adapter_parameters(model: Model, *, rank: int, matrices: Iterable[str]) -> int:
+    """Parameters of adapters on the named matrices of every layer.
+
+    Raises:   ValueError for a matrix that a layer does not have
+    """
+    wanted, total = list(matrices), 0
+    for layer, num_layers in model.groups:
+        shapes = layer_matrices(layer, hidden=model.hidden)
+        for name in wanted:
+            checks.one_of(shapes, matrix=name)
+        total += adapter_parameters([(*shapes[name], num_layers) for name in wanted], rank=rank)
+    return total
+
+
+def adapter_parameters(matrices: Iterable[tuple[int, int, int]], *, rank: int) -> int:
+    """Parameters of adapters of one rank beside matrices, given as (inputs, outputs, how many).
+
+    Formula:  sum of how many * rank * (inputs + outputs): one matrix down to the rank, one up again
+    Source:   Hu et al., 2021, arXiv:2106.09685, section 4.1
+    """
+    return sum(
+        number * dense_networks.low_rank_parameters(rows=outputs, columns=inputs, rank=rank)
+        for inputs, outputs, number in matrices
+    )
+
+
+def nf4_bits(*, block: int = 64, second_block: int = 256) -> float:
+    """Bits per weight in QLoRA's NF4 with double quantisation: a code, an 8-bit scale per block, an fp32 scale per so
+    many of those.
+
+    Formula:  4 + 8 / block + 32 / (block * second_block)
+    Source:   Dettmers et al., 2023, arXiv:2305.14314, section 3 (blocks of 64 and 256: 0.127 bits for both scales)
+
+    >>> round(nf4_bits(), 3)
+    4.127
+    """
+    checks.count(block=block, second_block=second_block)
+    return 4 + 8 / block + 32 / (block * second_block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FineTuning:
+    """Bytes of model states on one GPU that fine-tunes adapters; activations come on top."""
+
+    frozen_bytes: float
+    adapters: ModelStates
+
+    @property
+    def total_bytes(self) -> float:
+        return self.frozen_bytes + self.adapters.total_bytes
+
+
+def fine_tuning(
+    *, frozen_parameters: float, frozen_bits: float, adapter_parameters: float, recipe: str | Recipe
+) -> FineTuning:
+    """Bytes of frozen weights, adapters, their gradients and their optimiser state.
+
+    Formula:  frozen_parameters * frozen_bits / 8 + adapter_parameters * bytes per parameter of the recipe
+    Units:    frozen_bits is 16 for LoRA on bf16 weights, nf4_bits() for QLoRA
+    Assumes:  one GPU; every frozen weight in the same format (QLoRA leaves embeddings, norms and head in 16 bits:
+              give their surplus separately); activations not counted, and those do not shrink by much: the backward
+              pass goes through all layers
+
+    >>> small = fine_tuning(frozen_parameters=7e9, frozen_bits=16, adapter_parameters=40e6, recipe="autocast")
+    >>> small.frozen_bytes / 1e9, small.adapters.total_bytes / 1e9
+    (14.0, 0.64)
+    """
+    checks.positive(frozen_parameters=frozen_parameters, frozen_bits=frozen_bits, adapter_parameters=adapter_parameters)
+    states = model_states(
+        parameters=ParameterBuckets.plain(adapter_parameters), recipe=recipe, zero_stage=0, dp=1, tp=1, pp=1
+    )
+    return FineTuning(frozen_bytes=frozen_parameters * frozen_bits / 8, adapters=states)

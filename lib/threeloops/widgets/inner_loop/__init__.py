@@ -1,0 +1,1 @@
+"""The inner loop, explored."""

@@ -1,0 +1,279 @@
+"""Roofline view: what the explorer shows for a state, as figure, sentences and table. No widget in here: it is
+computed and tested without a browser.
+
+>>> shown = view(State(accelerator="h100-sxm5", precision="bf16", phase="decode", batch=1, sequence=2048))
+>>> print(shown.figure.title)
+All 11 operations of the layer are memory-bound
+>>> shown.rows[1].sentence
+'qkv projection: memory-bound, 0.9996 FLOP/B, at most 3.35 TFLOP/s, at least 15.0 µs'
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from threeloops import checks
+from threeloops.dtypes import bytes_per_element
+from threeloops.facts import hardware
+from threeloops.figures.figure import Figure
+from threeloops.figures.inner_loop import roofline as charts
+from threeloops.inner_loop.roofline_levels import on_chip_bytes_per_s
+from threeloops.models import catalogue, parameters, transformer
+from threeloops.models.architecture import Model
+from threeloops.models.forward_step import MATRIX, VECTOR, ForwardStep, Op
+from threeloops.operations import roofline as formulas
+from threeloops.product_loop import kv_cache
+from threeloops.units import fmt, fmt_bytes, fmt_seconds
+from threeloops.widgets.view import html_table
+
+ACCELERATORS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5", "h200-sxm", "b200-hgx", "l4", "rtx-4090")
+PHASES = ("prefill", "decode")
+ROOFS = ("of this precision", "of every precision", "of every memory")
+SHARED_BYTES_PER_CYCLE = 128  # of one SM: 32 banks of 4 bytes
+COLUMNS = ("operation", "bound", "intensity", "rate, at most", "time, at least")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """How the numbers are stored, and which peak the matrix units then have."""
+
+    peak: str
+    stored: str  # activations, keys and values
+    weights: str
+
+    @property
+    def words(self) -> str:
+        return self.stored if self.stored == self.weights else f"{self.stored} with {self.weights} weights"
+
+
+PRECISIONS = {
+    "fp16": Precision(peak="fp16", stored="fp16", weights="fp16"),
+    "bf16": Precision(peak="bf16", stored="bf16", weights="bf16"),
+    "fp8": Precision(peak="fp8", stored="fp8", weights="fp8"),
+    "int8": Precision(peak="int8", stored="int8", weights="int8"),
+    # scales not counted; converted to fp16 before multiplying
+    "int4 weights": Precision(peak="fp16", stored="fp16", weights="int4"),
+}
+
+
+@lru_cache
+def part(key: str) -> hardware.Part:
+    """A part, read from the catalogue once."""
+    return hardware.part(key)
+
+
+@lru_cache
+def model(key: str) -> Model:
+    """A model, read from the catalogue once, under its full name."""
+    return replace(catalogue.model(key), name=catalogue.model_entry(key).name)
+
+
+def precisions(accelerator: str) -> tuple[str, ...]:
+    """The precisions for which this part has a peak.
+
+    >>> precisions("v100-sxm2-32gb")
+    ('fp16', 'int4 weights')
+    """
+    return tuple(name for name, precision in PRECISIONS.items() if precision.peak in part(accelerator).peaks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where the controls stand. The step is one of a language model, on one accelerator."""
+
+    accelerator: str
+    precision: str
+    phase: str
+    batch: int
+    sequence: int  # prefill: tokens of each prompt; decode: tokens of context of each request
+    model: str = "llama-3-8b"
+    launch_overhead_s: float = 0.0  # 0: launches are hidden, as in a captured graph
+    roofs: str = "of this precision"
+
+    def __post_init__(self) -> None:
+        checks.one_of(ROOFS, roofs=self.roofs)
+        checks.one_of(ACCELERATORS, accelerator=self.accelerator)
+        checks.one_of(PRECISIONS, precision=self.precision)
+        checks.one_of(PHASES, phase=self.phase)
+        checks.count(batch=self.batch, sequence=self.sequence)
+        checks.non_negative(launch_overhead_s=self.launch_overhead_s)
+        known = precisions(self.accelerator)
+        if self.precision not in known:
+            raise ValueError(
+                f"precision={self.precision!r} has no peak on {self.accelerator}; it has {', '.join(known)}"
+            )
+        longest = model(self.model).max_context
+        if self.sequence > longest:
+            raise ValueError(f"sequence={self.sequence} must be at most {longest}, the longest context of {self.model}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One operation of the layer, in words."""
+
+    name: str
+    bound: str
+    arithmetic_intensity: float
+    flops_per_s: float
+    lower_bound_s: float
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        intensity, rate = fmt(self.arithmetic_intensity, "FLOP/B"), fmt(self.flops_per_s, "FLOP/s")
+        return self.name, self.bound, intensity, rate, fmt_seconds(self.lower_bound_s)
+
+    @property
+    def sentence(self) -> str:
+        name, bound, intensity, rate, time = self.cells
+        return f"{name}: {bound}-bound, {intensity}, at most {rate}, at least {time}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Everything the explorer shows."""
+
+    figure: Figure
+    summary: str  # what has changed, in two sentences: spoken by a screen reader
+    rows: tuple[Row, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it as plain text."""
+        return "\n".join([f"{self.figure.title}.", self.summary, *(row.sentence for row in self.rows)])
+
+    @property
+    def table(self) -> str:
+        """The operations as an HTML table."""
+        return html_table(COLUMNS, (row.cells for row in self.rows))
+
+
+def view(state: State) -> View:
+    """What to show for a state: the operations of the model's first layer, each at the rate that its roof allows.
+
+    Assumes:  causal attention counted exactly and fused; every operation of the layer launched by itself, one after
+              another; one device
+    """
+    chip, network, precision = part(state.accelerator), model(state.model), PRECISIONS[state.precision]
+    stored, weights = bytes_per_element(precision.stored), bytes_per_element(precision.weights)
+    step = ForwardStep(
+        phase=state.phase,
+        batch=state.batch,
+        sequence=state.sequence,
+        causal="exact",
+        fused_attention=True,
+        logits="last",
+        bytes_per_element=stored,
+        weight_bytes_per_element=weights,
+    )
+    ops = transformer.layer_ops(
+        network.groups[0][0], hidden=network.hidden, rotary=not network.learned_positions, step=step
+    )
+    peaks = {MATRIX: chip.peak_flops_per_s(precision.peak), VECTOR: chip.peak_flops_per_s("fp32")}
+    bandwidth = chip["memory_bytes_per_s"]
+    rows = tuple(_row(op, peaks[op.unit], bandwidth, state.launch_overhead_s) for op in ops if op.work.flops)
+    setting = (
+        f"{state.phase}, batch {state.batch:,}, {state.sequence:,} tokens"
+        f" {'each' if state.phase == 'prefill' else 'of context'}, {precision.words}"
+    )
+    points = charts.op_points(
+        ops,
+        matrix_flops_per_s=peaks[MATRIX],
+        vector_flops_per_s=peaks[VECTOR],
+        memory_bytes_per_s=bandwidth,
+        launch_overhead_s=state.launch_overhead_s,
+    )
+    figure = charts.roofline(
+        points,
+        roofs={f"{precision.peak} matrix units": peaks[MATRIX], "fp32 vector units": peaks[VECTOR]}
+        | (_formats(chip, but=precision.peak) if state.roofs == ROOFS[1] else {}),
+        memory_bytes_per_s=bandwidth,
+        slopes=memories(state.accelerator) if state.roofs == ROOFS[2] else None,
+        title=_finding(rows),
+        caption=f"One layer of {network.name}: {setting}, on an {chip.name}.",
+    )
+    layer = transformer.model_time(
+        ops,
+        matrix_flops_per_s=peaks[MATRIX],
+        vector_flops_per_s=peaks[VECTOR],
+        memory_bytes_per_s=bandwidth,
+        launch_overhead_s=state.launch_overhead_s,
+    )
+    ridge = formulas.ridge_point(peak_flops_per_s=peaks[MATRIX], memory_bytes_per_s=bandwidth)
+    summary = (
+        f"{setting[:1].upper()}{setting[1:]}, on {chip.name}: ridge point {ridge:,.0f} FLOP/B; "
+        f"the layer takes at least {fmt_seconds(layer.lower_bound_s)} and is {layer.bound}-bound as a whole. "
+        f"{_room(state, network, chip, stored, weights)}{_levels(state)}"
+    )
+    return View(figure=figure, summary=summary, rows=rows)
+
+
+def _formats(chip: hardware.Part, *, but: str) -> dict[str, float]:
+    """One roof per further rate of the matrix units, named after all formats that run at it; the rate of the format
+    `but` has its roof already.
+    """
+    named: dict[float, list[str]] = {}
+    for dtype in ("tf32", "bf16", "fp16", "fp8", "int8", "fp4"):
+        if dtype in chip.peaks and chip.peak_flops_per_s(dtype) != chip.peak_flops_per_s(but):
+            named.setdefault(chip.peak_flops_per_s(dtype), []).append(dtype)
+    return {", ".join(dtypes): peak for peak, dtypes in named.items()}
+
+
+def memories(accelerator: str) -> dict[str, float]:
+    """Bytes/s of the memories on the chip, as far as the catalogue knows them: L2, and shared memory of all SMs
+    together.
+
+    >>> [f"{name} {rate / 1e12:.1f} TB/s" for name, rate in memories("a100-sxm4-80gb").items()]
+    ['L2 7.2 TB/s', 'shared memory 19.5 TB/s']
+    """
+    chip, found = part(accelerator), {}
+    if {"l2_bytes_per_cycle", "boost_clock_hz"} <= set(chip.facts):
+        found["L2"] = on_chip_bytes_per_s(
+            units=1, bytes_per_cycle=chip["l2_bytes_per_cycle"], clock_hz=chip["boost_clock_hz"]
+        )
+    if {"sms", "boost_clock_hz"} <= set(chip.facts):
+        found["shared memory"] = on_chip_bytes_per_s(
+            units=int(chip["sms"]), bytes_per_cycle=SHARED_BYTES_PER_CYCLE, clock_hz=chip["boost_clock_hz"]
+        )
+    return found
+
+
+def _levels(state: State) -> str:
+    """The further slopes in words, where they are drawn."""
+    if state.roofs != ROOFS[2]:
+        return ""
+    found = [f"{name} {fmt(rate, 'B/s')}" for name, rate in memories(state.accelerator).items()]
+    return f" On the chip: {', '.join(found) or 'no rate in the catalogue'}."
+
+
+def _row(op: Op, peak: float, bandwidth: float, launch_overhead_s: float) -> Row:
+    time = formulas.time(
+        op.work, peak_flops_per_s=peak, memory_bytes_per_s=bandwidth, launch_overhead_s=launch_overhead_s
+    )
+    return Row(
+        name=op.name.replace("_", " "),
+        bound=time.bound,
+        arithmetic_intensity=op.work.arithmetic_intensity,
+        flops_per_s=op.work.flops / time.lower_bound_s,
+        lower_bound_s=time.lower_bound_s,
+    )
+
+
+def _finding(rows: tuple[Row, ...]) -> str:
+    """The figure's title: how many operations each bound holds."""
+    counts = Counter(row.bound for row in rows)
+    if len(counts) == 1:
+        return f"All {len(rows)} operations of the layer are {rows[0].bound}-bound"
+    return "Of the layer's operations, " + " and ".join(
+        f"{counts[bound]} are {bound}-bound" for bound in formulas.BOUNDS if bound in counts
+    )
+
+
+def _room(state: State, network: Model, chip: hardware.Part, stored: float, weights: float) -> str:
+    """Whether weights and cache fit, because a roofline does not know."""
+    held = parameters.model_parameters(network).total * weights
+    cache = kv_cache.request_bytes(network, tokens=state.sequence, bytes_per_element=stored) * state.batch
+    verdict = "fit in" if held + cache <= chip.capacity_bytes() else "do not fit in"
+    return (
+        f"Weights of {fmt_bytes(held, base=2)} and {fmt_bytes(cache, base=2)} of keys and values {verdict} its"
+        f" {fmt_bytes(chip.capacity_bytes(), base=2)}."
+    )

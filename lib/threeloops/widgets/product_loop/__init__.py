@@ -1,0 +1,1 @@
+"""Explorers of chapter 3, the product loop."""

@@ -1,0 +1,445 @@
+"""The parts of grading, one by one: reading what was handed in, transplanting it, judging values, naming a mistyped
+id.
+"""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from submissions import Notebook, asked, filled, released, right_number, set_source, signed
+
+from threeloops.classroom import sandbox
+from threeloops.classroom.intake import handed_in, lone_notebook, student_of
+from threeloops.classroom.judging import Examiner, judged, number_verdict
+from threeloops.classroom.kernel import DiedError, Kernel, NoStartError
+from threeloops.classroom.questions import mark, questions, source
+from threeloops.classroom.sandbox import Limits
+from threeloops.classroom.transplant import UnparsableError, disarmed, parsed, transplanted
+
+SET = "kv_cache"
+SETS = ("all_reduce", "kv_cache")
+RELEASE = json.dumps(released(SET)).encode()
+
+
+# --- transplanting ------------------------------------------------------------------------------
+
+
+def marked_cells(notebook: Notebook) -> list[tuple[object, ...]]:
+    """All that nbgrader and the judge go by."""
+    return [
+        (cell["id"], cell["cell_type"], json.dumps(cell["metadata"], sort_keys=True))
+        for cell in notebook["cells"]
+        if not cell["id"].startswith("added-")
+    ]
+
+
+def test_a_notebook_transplanted_is_the_release_with_its_answers() -> None:
+    made = transplanted(released(SET), filled(SET, student="ada"))
+    assert [source(cell) for cell in made["cells"]] == [source(cell) for cell in filled(SET, student="ada")["cells"]]
+    assert transplanted(released(SET), made) == made, "a second time changes nothing"
+
+
+def test_added_code_stays_where_it_stood_and_counts_for_nothing_else() -> None:
+    notebook = filled(SET, student="ada")
+    where = [cell["id"] for cell in notebook["cells"]].index("paged-answer")
+    notebook["cells"].insert(
+        where, {"cell_type": "code", "source": "blocks = 7", "metadata": {}, "outputs": [{"secret": 1}], "id": "mine"}
+    )
+    notebook["cells"].insert(0, {"cell_type": "markdown", "source": "my notes", "metadata": {}, "id": "notes"})
+    made = transplanted(released(SET), notebook)
+    ids = [cell["id"] for cell in made["cells"]]
+    assert source(made["cells"][ids.index("paged-answer") - 1]) == "blocks = 7"
+    assert made["cells"][ids.index("paged-answer") - 1] == {**made["cells"][ids.index("added-0")]}
+    assert made["cells"][ids.index("added-0")]["outputs"] == []
+    assert marked_cells(made) == marked_cells(transplanted(released(SET), released(SET)))
+
+
+def test_of_doubled_answers_the_last_one_written_counts() -> None:
+    notebook = released(SET)
+    (answer,) = [cell for cell in notebook["cells"] if cell["id"] == "one-token-answer"]
+    notebook["cells"] += [{**answer, "source": "one_token = '1 B'"}, {**answer, "source": "one_token = '2 B'"}, answer]
+    made = transplanted(released(SET), notebook)
+    assert [source(cell) for cell in made["cells"] if cell["id"] == "one-token-answer"] == ["one_token = '2 B'"]
+
+
+FIELDS = some.sampled_from(["source", "metadata", "nbgrader", "grade_id", "id", "cell_type", "threeloops"])
+ATOMS = some.none() | some.booleans() | some.floats() | some.text(max_size=8)
+some_json = some.recursive(
+    ATOMS, lambda inner: some.lists(inner, max_size=3) | some.dictionaries(FIELDS, inner, max_size=4)
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(some.lists(some_json, max_size=6), some.randoms())
+def test_no_notebook_whatever_changes_what_is_asked(odd: list[object], chance: object) -> None:
+    notebook = filled(SET, student="ada")
+    cells = [*notebook["cells"], *odd]
+    chance.shuffle(cells)  # type: ignore[attr-defined]
+    made = transplanted(released(SET), parsed(json.dumps({"nbformat": 4, "cells": cells}).encode()))
+    assert marked_cells(made) == marked_cells(released(SET))
+    assert questions(made) == questions(released(SET))
+
+
+@given(some.binary(max_size=200))
+def test_any_bytes_are_a_notebook_or_refused_in_one_sentence(content: bytes) -> None:
+    with pytest.raises(UnparsableError) as refusal:
+        parsed(content)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_nearest_notebook_is_read() -> None:
+    assert parsed(RELEASE)["nbformat"] == 4
+    assert parsed(b"\xef\xbb\xbf" + RELEASE)["nbformat"] == 4, "a byte order mark is no fault of a student's"
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "<script>alert(1)</script>",
+        "[x](javascript:alert(1))",
+        "![x](http://a/b)",
+        "[x][y]\n\n[y]: javascript:1",
+        "<a href='x'>",
+        "<http://x>",
+    ],
+)
+def test_prose_is_shown_without_anything_that_acts(prose: str) -> None:
+    import nbconvert.filters
+
+    page = nbconvert.filters.markdown2html(disarmed(prose))
+    assert not any(tag in page for tag in ("<script", "<img", 'href="javascript', "<a href='x'"))
+
+
+# --- judging values -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        ({"kind": "missing"}, "unanswered"),
+        ({"kind": "unwritten"}, "unanswered"),
+        ({}, "unanswered"),
+        ({"kind": ["text"]}, "unanswered"),
+        ({"kind": "text", "text": "24.5"}, "unreadable"),
+        ({"kind": "text", "text": {"right": True}}, "unreadable"),
+        ({"kind": "number", "text": "nan"}, "unreadable"),
+        ({"kind": "number", "text": "1.0"}, "unreadable"),  # of what?
+        ({"kind": "number", "text": "__import__('os')"}, "unreadable"),
+        ({"kind": "other", "text": "list"}, "unreadable"),
+        ({"kind": "other", "text": "<script>"}, "unreadable"),
+        ({"kind": "text", "text": "1 B"}, "off"),
+    ],
+)
+def test_whatever_comes_back_is_judged(value: dict[str, object], status: str) -> None:
+    verdict = number_verdict("kv-bytes-per-token", value, course="home", student="ada")
+    assert verdict.status == status
+    assert "<" not in verdict.message
+
+
+def test_hidden_draws_follow_the_key_the_student_and_the_submission() -> None:
+    def secret(key: bytes = b"k", student: str = "ada", words: str = "w") -> str:
+        return Examiner(student=student, course="home", key=key).secret(words)
+
+    assert secret() == secret()
+    assert len({secret(), secret(key=b"other"), secret(student="grace"), secret(words="another")}) == 4
+
+
+# --- who handed it in: unsandboxed, the code is ours --------------------------------------------
+
+
+def as_handed_in(notebook: Notebook, folder: str) -> object:
+    made = transplanted(released(SET), notebook)
+    return judged(made, Examiner(student=folder, course="home", key=b"k", sandboxed=False))
+
+
+def test_a_mistyped_id_is_named_and_its_answers_are_held() -> None:
+    outcome = as_handed_in(filled(SET, student="adda"), "ada")
+    numbers = [one.grade_id for one in asked(SET).values() if one.kind == "number"]
+    assert {outcome.verdicts[grade_id].status for grade_id in numbers} <= {"held", "right"}  # type: ignore[attr-defined]
+    assert "held" in {outcome.verdicts[grade_id].status for grade_id in numbers}  # type: ignore[attr-defined]
+    assert any("student 'adda'" in note for note in outcome.notes)  # type: ignore[attr-defined]
+    assert all(outcome.verdicts[one.grade_id].right for one in asked(SET).values() if one.kind == "function")  # type: ignore[attr-defined]
+
+
+def test_a_mistyped_course_is_named_too_and_wrong_answers_stay_wrong() -> None:
+    notebook = filled(SET, student="ada", course="hoem")
+    set_source(notebook, "one-token-answer", "one_token = '1 B'")
+    outcome = as_handed_in(notebook, "ada")
+    assert outcome.verdicts["one-token"].status == "off"  # type: ignore[attr-defined]
+    assert outcome.verdicts["a-batch"].status == "held"  # type: ignore[attr-defined]
+    assert any("course 'hoem'" in note for note in outcome.notes)  # type: ignore[attr-defined]
+
+
+def test_the_same_id_typed_otherwise_is_no_mistake() -> None:
+    notebook = signed(filled(SET, student="ada-lovelace"), student=" Ada LOVELACE ")
+    outcome = as_handed_in(notebook, "ada-lovelace")
+    assert outcome.notes == []  # type: ignore[attr-defined]
+    assert all(verdict.right for verdict in outcome.verdicts.values())  # type: ignore[attr-defined]
+
+
+# --- the student's side -------------------------------------------------------------------------
+
+walls = pytest.mark.skipif(bool(sandbox.problem()), reason=f"needs the sandbox: {sandbox.problem()}")
+
+
+def side(limits: Limits, *, sandboxed: bool = True) -> Kernel:
+    return Kernel(
+        posed={"q": "How many?"},
+        whose={"student": "ada", "course": "home"},
+        limits=limits,
+        sandboxed=sandboxed,
+        deadline=time.monotonic() + 120,
+    )
+
+
+@pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=walls), False])
+def test_the_students_side_behaves_like_a_notebook(sandboxed: bool) -> None:
+    with side(Limits(), sandboxed=sandboxed) as kernel:
+        assert (
+            kernel.run(
+                "from threeloops.drills.engine import sheet\nsheet.begin(student='x', course='y')\nsheet.ask('q')"
+            )["printed"]
+            == "Numbers for ada, course home.\nHow many?\n"
+        )
+        assert not kernel.run("%time import numpy\nx = numpy.float32(2.5)\nimport warnings; warnings.warn('careful')")[
+            "failed"
+        ]
+        assert kernel.value("x") == {"kind": "number", "text": "2.5"}
+        assert kernel.run("await __import__('asyncio').sleep(0)\nx") == {
+            "printed": "Out[0]: np.float32(2.5)\n",
+            "failed": False,
+            "timed_out": False,
+        }
+        assert kernel.run("1 / 0")["failed"]
+        assert kernel.value("nothing") == {"kind": "missing"}
+        kernel.run("def double(*, n): return 2 * n")
+        assert kernel.call("double", {"n": 21}) == {"kind": "number", "text": "42.0"}
+        assert kernel.call("double", {"m": 21}) == {"kind": "raised", "text": "TypeError"}
+        for forbidden in (
+            "import threeloops.product_loop.kv_cache",
+            "from threeloops import units",
+            "from threeloops.drills.engine import bank, judge",
+        ):
+            assert kernel.run(forbidden)["failed"]
+
+
+@walls
+def test_the_empty_places_are_mounted_first() -> None:
+    """A book cloned below /tmp has its Python there; mounted the other way round, nothing would start."""
+    words = sandbox.command(sandboxed=True)
+    assert words.index("--tmpfs") < words.index("--ro-bind")
+
+
+@walls
+def test_memory_is_counted_over_all_processes() -> None:
+    hoarders = (
+        "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n        hoard = b'x' * 300_000_000\n       "
+        " time.sleep(20)\ntime.sleep(8)"
+    )
+    with side(Limits(total_memory_bytes=600_000_000)) as kernel, pytest.raises(DiedError):
+        kernel.run(hoarders)
+    with side(Limits(total_memory_bytes=600_000_000)) as kernel:
+        assert not kernel.run("hoard = b'x' * 200_000_000\nimport time; time.sleep(0.5)")["failed"]
+
+
+@walls
+def test_nothing_outlives_the_sandbox() -> None:
+    with side(Limits()) as kernel:
+        stay = (
+            "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)',"
+            " 'left-behind-by-a-test'], start_new_session=True)"
+        )
+        assert not kernel.run(stay)["failed"]
+        assert comes_to_be(lambda: "left-behind-by-a-test" in running_commands())
+    assert comes_to_be(lambda: "left-behind-by-a-test" not in running_commands())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_without_a_sandbox_a_child_that_slips_away_does_not_hold_the_grader_up() -> None:
+    start = time.monotonic()
+    with side(Limits(), sandboxed=False) as kernel:
+        assert not kernel.run(
+            "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(100)\n    os._exit(0)"
+        )["failed"]
+    # not until it wakes; starting the student's side may itself take long on a busy machine
+    assert time.monotonic() - start < 90
+
+
+def comes_to_be(condition: Callable[[], bool], patience_s: float = 60) -> bool:
+    """Does it become true? A process shows its command a moment after it has started, and disappears a moment after
+    it was ended.
+    """
+    until = time.monotonic() + patience_s
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def running_commands() -> str:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_text(errors="replace"))
+    return " ".join(found)
+
+
+def test_a_side_that_does_not_start_is_no_fault_of_the_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "command", lambda *, sandboxed: [sys.executable, "-c", "pass"])
+    with pytest.raises(NoStartError, match="did not start"):
+        side(Limits())
+
+
+def test_a_submission_has_one_time_limit_for_all_its_starts() -> None:
+    notebook = filled(
+        SET, student="ada", wrong={"a-batch": "import os\nos._exit(1)", "latent": "import time\ntime.sleep(600)"}
+    )
+    start = time.monotonic()
+    outcome = judged(
+        transplanted(released(SET), notebook),
+        Examiner(student="ada", course="home", key=b"k", sandboxed=False, limits=Limits(total_s=12, cell_s=600)),
+    )
+    assert time.monotonic() - start < 300, "the second start would have waited ten minutes"
+    assert outcome.status == "died"
+    assert "it took longer than 12 s in all" in outcome.notes
+    assert outcome.verdicts["one-token"].right
+
+
+# --- taking in ----------------------------------------------------------------------------------
+
+
+def test_one_readers_notebook_is_told_from_a_class(tmp_path: Path) -> None:
+    path = tmp_path / "kv_cache" / "kv_cache.ipynb"
+    path.parent.mkdir()
+    path.write_bytes(RELEASE)
+    assert lone_notebook(path, SETS) == ("kv_cache", path)
+    assert lone_notebook(path.parent, SETS) == ("kv_cache", path)
+    assert lone_notebook(tmp_path, SETS) is None
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_uploads_of_learning_platforms_are_read(tmp_path: Path) -> None:
+    path = zipped(
+        tmp_path / "uploads.zip",
+        {
+            "Ada Lovelace_123_assignsubmission_file_/kv_cache.ipynb": b"1",
+            "hoppergrace_LATE_12_34_kv_cache-1.ipynb": b"2",
+            "curie/deep/er/kv_cache.ipynb": b"3",
+            "__MACOSX/curie/._kv_cache.ipynb": b"no",
+            "curie/.ipynb_checkpoints/kv_cache.ipynb": b"no",
+            "readme.txt": b"no",
+            "noether/essay.pdf": b"no",
+            "noether/": b"",
+        },
+    )
+    name, found = handed_in(path, SETS)
+    assert name == "kv_cache"
+    assert {one.student: one.content for one in found} == {
+        "ada-lovelace": b"1",
+        "hoppergrace": b"2",
+        "curie": b"3",
+        "noether": None,
+    }
+
+
+def test_a_zip_that_climbs_or_swells_stays_where_it_is(tmp_path: Path) -> None:
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../../tmp/evil/kv_cache.ipynb", b"x")
+        archive.writestr("/etc/kv_cache.ipynb", b"y")
+        archive.writestr("swollen/kv_cache.ipynb", b"0" * 60_000_000)
+        link = zipfile.ZipInfo("linked/kv_cache.ipynb")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    (tmp_path / "z.zip").write_bytes(bomb.getvalue())
+    before = set(tmp_path.rglob("*"))
+    _, found = handed_in(tmp_path / "z.zip", SETS)
+    assert {one.student for one in found} == {"tmp", "etc", "swollen"}
+    (swollen,) = [one for one in found if one.student == "swollen"]
+    assert len(swollen.content or b"") == 20_000_001
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_a_damaged_member_hurts_nobody_else(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "z.zip", {"ada/kv_cache.ipynb": RELEASE * 3, "grace/kv_cache.ipynb": RELEASE})
+    content = bytearray(path.read_bytes())
+    content[200:260] = b"\0" * 60
+    path.write_bytes(content)
+    found = {one.student: one.content for one in handed_in(path, SETS)[1]}
+    assert (found["ada"], found["grace"]) == (b"", RELEASE)
+
+
+def test_folders_files_links_and_a_class_list(tmp_path: Path) -> None:
+    for name in ("ada", "grace"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "ada" / "kv_cache.ipynb").write_bytes(b"1")
+    (tmp_path / "Curie_5_6_kv_cache.ipynb").write_bytes(b"2")
+    os.symlink("/etc/passwd", tmp_path / "spy_1_2_kv_cache.ipynb")
+    (tmp_path / "mole").mkdir()
+    os.symlink("/etc/passwd", tmp_path / "mole" / "kv_cache.ipynb")
+    _, found = handed_in(tmp_path, SETS, roster=["Ada", "Emmy"])
+    assert {one.student: one.content for one in found} == {
+        "ada": b"1",
+        "curie": b"2",
+        "emmy": None,
+        "grace": None,
+        "mole": None,
+    }
+
+
+def test_two_notebooks_of_one_student_are_said(tmp_path: Path) -> None:
+    path = zipped(
+        tmp_path / "z.zip",
+        {"Ada_1_assignsubmission_file_/kv_cache.ipynb": b"1", "ada_2_assignsubmission_file_/kv_cache.ipynb": b"2"},
+    )
+    (one,) = handed_in(path, SETS)[1]
+    assert one.content == b"2"
+    assert "two notebooks" in one.problem
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"ada/essay.ipynb": b"1"}, "no notebook of a drill set"),
+        ({"a/kv_cache.ipynb": b"1", "a/all_reduce.ipynb": b"1"}, "several sets"),
+    ],
+)
+def test_what_cannot_be_graded_is_refused_in_one_sentence(tmp_path: Path, members: dict[str, bytes], told: str) -> None:
+    with pytest.raises(ValueError, match=told) as refusal:
+        handed_in(zipped(tmp_path / "z.zip", members), SETS)
+    assert "\n" not in str(refusal.value)
+    with pytest.raises(ValueError, match="does not exist"):
+        handed_in(tmp_path / "nowhere", SETS)
+    (tmp_path / "x.zip").write_bytes(b"PK not a zip")
+    with pytest.raises(ValueError, match="neither a notebook"):
+        handed_in(tmp_path / "x.zip", SETS)
+
+
+def test_a_students_name_is_read_from_what_platforms_make_of_it() -> None:
+    assert student_of("a_b_c/kv_cache.ipynb") == "a_b_c"
+    assert student_of("kv_cache.ipynb") == "kv_cache"
+
+
+def test_the_id_cell_is_the_students_own() -> None:
+    made = transplanted(released(SET), signed(released(SET), student="ada"))
+    (cell,) = [cell for cell in made["cells"] if cell["id"] == "who"]
+    assert "student = 'ada'" in source(cell)
+    assert mark(cell, "grade_id") is None
+    one = asked(SET)["one-token"]
+    assert right_number(one, student="ada") != right_number(one, student="grace")

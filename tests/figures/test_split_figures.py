@@ -1,0 +1,50 @@
+"""The pictures of a layer on several GPUs: what is drawn is what was given."""
+
+import json
+
+import pytest
+
+from threeloops.figures import still
+from threeloops.figures.boxes import KINDS
+from threeloops.figures.training_loop import split_block, split_shares
+
+
+def test_every_gpu_has_its_columns_and_its_rows():
+    figure = split_block.split_mlp(gpus=3, hidden=100, wide=600, title="A finding", caption="What to see.")
+    drawn = figure.body["layer"][0]["data"]["values"]
+    assert sum(box["kind"] == "compute" for box in drawn) == 2 * 3  # a block of A and a block of B each
+    assert sum(box["kind"] == "control" for box in drawn) == 1  # joined once
+    assert {box["kind"] for box in drawn} <= set(KINDS)
+    assert all(
+        a["x2"] <= b["x"] or b["x2"] <= a["x"] or a["y2"] <= b["y"] or b["y2"] <= a["y"]
+        for a in drawn
+        for b in drawn
+        if a is not b
+    ), "boxes overlap"
+    assert "GPU 3 multiplies X by columns 401 to 600 of A" in figure.alt
+    assert "A3" in still.svg(figure.spec)
+
+
+def test_shares_are_where_they_were_given():
+    figure = split_shares.split_shares(
+        {"inside": [(1, 1.0), (8, 0.76)], "outside": [(16, 0.25)]}, title="A finding", caption="What to see."
+    )
+    rows = figure.body["layer"][0]["data"]["values"]
+    assert [(row["link"], row["tp"], row["share"]) for row in rows] == [
+        ("inside", 1, 1.0),
+        ("inside", 8, 0.76),
+        ("outside", 16, 0.25),
+    ]
+    assert "outside: 16 GPUs 25.0 %" in figure.alt
+    assert json.dumps(figure.spec)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="gpus=7 must divide wide=600"):
+        split_block.split_mlp(gpus=7, hidden=100, wide=600, title="a", caption="b")
+    with pytest.raises(ValueError, match="gpus=5 must be at most 4"):
+        split_block.split_mlp(gpus=5, hidden=100, wide=600, title="a", caption="b")
+    with pytest.raises(ValueError, match="0 curves"):
+        split_shares.split_shares({}, title="a", caption="b")
+    with pytest.raises(ValueError, match=r"share=1.2 must lie between 0 and 1"):
+        split_shares.split_shares({"inside": [(2, 1.2)]}, title="a", caption="b")

@@ -1,0 +1,124 @@
+"""The recorder on this machine's CPU: every case is measured or refused by name, and what is timed does the work that
+is predicted.
+"""
+
+import pytest
+import torch
+
+from threeloops.cli import main
+from threeloops.facts import recorded
+from threeloops.facts.hardware import part_keys
+from threeloops.facts.recorded_cases import DEVICES, KINDS, Case, suite
+from threeloops.inner_loop.prediction_error import decode_layer, rows
+from threeloops.measure import recorded_kernels, recording
+from threeloops.measure.inner_loop.flops import counted_flops
+from threeloops.models import transformer
+from threeloops.models.forward_step import ForwardStep
+
+DECODE = Case(
+    kind="decode_eager",
+    dtype="fp32",
+    sizes={
+        "layers": 3,
+        "hidden": 96,
+        "heads": 6,
+        "kv_heads": 2,
+        "head_dim": 16,
+        "intermediate": 80,
+        "batch": 2,
+        "context": 40,
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """A quick recording by the command, as a reader makes it."""
+    folder = tmp_path_factory.mktemp("recorded")
+    assert main(["record", "--quick", "--device", "cpu", "--note", "in a test", "--into", str(folder)]) == 0
+    (path,) = folder.iterdir()
+    return path
+
+
+def test_the_command_writes_one_file_that_reads_back(quick):
+    made = recorded.read(quick)
+    assert quick.name.endswith(f"{made.stamp.measured}-quick.json")
+    assert made.stamp.device == "cpu"
+    assert made.stamp.note == "in a test"
+    assert f"torch {torch.__version__}" in made.stamp.software
+    assert {case.name for case in made.cases} == {case.name for case in suite(device="cpu", quick=True)}
+    assert {*made.measured, *made.skipped} == {case.name for case in made.cases}
+    assert all(one.n == 5 for one in made.measured.values())
+    assert rows(made, origin="measured")
+
+
+def test_what_a_cpu_does_not_run_is_skipped_with_its_reason(quick):
+    made = recorded.read(quick)
+    reasons = {case.kind: made.skipped[case.name] for case in made.cases if case.name in made.skipped}
+    assert set(reasons) == {"saxpy", "tiled_gemm", "gemm", "decode_compiled", "decode_graph"}
+    assert "Triton needs a GPU" in reasons["saxpy"]
+    assert "reference loop" in reasons["gemm"]
+    assert reasons["decode_compiled"] == "left out of a quick recording"
+
+
+def test_no_recorded_product_beats_physics(quick):
+    for one in recorded.read(quick).measured.values():
+        if one.case.kind == "gemm":
+            m, n, k = (one.case.sizes[size] for size in "mnk")
+            assert 1e6 < 2 * m * n * k / one.median < 200e12
+
+
+def test_a_case_that_fails_is_skipped_and_the_others_go_on(monkeypatch):
+    def broken(case, device):
+        raise RuntimeError("/home/somebody/secret")
+
+    monkeypatch.setitem(recorded_kernels.BUILDERS, "copy", broken)
+    copy, launch = (
+        Case(kind="copy", dtype="fp32", sizes={"bytes": 64}),
+        Case(kind="launch", dtype="fp32", sizes={"operations": 3}),
+    )
+    made = recording.recorded([copy, launch], device="cpu", repeats=2)
+    assert made.skipped == {copy.name: "it ended in RuntimeError"}  # no path of anybody's machine
+    assert list(made.measured) == [launch.name]
+
+
+def test_every_kind_can_be_built():
+    assert set(recorded_kernels.BUILDERS) == set(KINDS)
+
+
+def test_the_decode_step_that_is_timed_does_the_predicted_flops():
+    step = ForwardStep(
+        phase="decode", batch=2, sequence=40, causal="full", fused_attention=True, logits="last", bytes_per_element=4
+    )
+    ops = transformer.layer_ops(decode_layer(DECODE), hidden=96, rotary=True, step=step) * 3
+    assert (
+        counted_flops(recorded_kernels.call(DECODE, device="cpu")).total == transformer.total(ops, unit="matrix").flops
+    )
+
+
+def test_attention_is_the_same_fused_and_not():
+    sizes = {"batch": 2, "heads": 3, "head_dim": 16, "tokens": 24}
+    outputs = []
+    for way in ("fused", "unfused"):
+        torch.manual_seed(5)
+        outputs.append(recorded_kernels.call(Case(kind=f"attention_{way}", dtype="fp32", sizes=sizes), device="cpu")())
+    torch.testing.assert_close(*outputs)
+
+
+def test_driver_names_lead_to_parts_of_the_catalogue():
+    assert set(recording.DRIVER_NAMES.values()) <= set(part_keys())
+
+
+def test_refusals(capsys):
+    assert main(["record", "--quick", "--device", "tpu"]) == 2
+    assert f"--device 'tpu' is not known; did you mean 'cpu'? Known: {', '.join(DEVICES)}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="repeats=1 must be"):
+        recording.recorded([], device="cpu", repeats=1)
+    with pytest.raises(ValueError, match="part='h100' is not known"):
+        recording.stamp_of(device="cpu", part="h100")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_every_case_of_the_quick_suite_runs_on_a_gpu_or_says_why_not():
+    made = recording.recorded(suite(device="cuda", quick=True), device="cuda", repeats=3)
+    assert not [reason for reason in made.skipped.values() if reason.startswith("it ended in")]

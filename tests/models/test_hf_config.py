@@ -1,0 +1,431 @@
+"""Reading config.json: against transformers itself, on real published configs, and what is refused."""
+
+import dataclasses
+import functools
+import json
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.masking_utils import sliding_window_overlay
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from threeloops.models import catalogue
+from threeloops.models.hf_config import from_hf_config
+from threeloops.models.hf_families import FAMILIES
+from threeloops.models.hf_fields import CHANGES_NO_COUNT, CLASS_DEFAULTS
+from threeloops.models.parameters import model_parameters
+
+# One small config per family, no two sizes equal, so that a swapped field shows.
+ROTARY = {
+    "hidden_size": 48,
+    "intermediate_size": 70,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 6,
+    "max_position_embeddings": 96,
+    "vocab_size": 131,
+}
+GQA = ROTARY | {"num_key_value_heads": 3, "hidden_act": "silu"}
+MLA = {
+    "q_lora_rank": 22,
+    "kv_lora_rank": 14,
+    "qk_nope_head_dim": 10,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 9,
+    "hidden_act": "silu",
+}
+DEEPSEEK = (
+    ROTARY
+    | MLA
+    | {
+        "moe_intermediate_size": 26,
+        "n_routed_experts": 8,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 3,
+        "first_k_dense_replace": 2,
+    }
+)
+QWEN_MOE = GQA | {"head_dim": 20, "num_experts": 7, "num_experts_per_tok": 2, "moe_intermediate_size": 26}
+GEMMA = ROTARY | {
+    "num_key_value_heads": 3,
+    "head_dim": 20,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "sliding_window": 17,
+}
+SMALL = {
+    "gpt2": {"n_embd": 48, "n_layer": 5, "n_head": 6, "n_positions": 96, "vocab_size": 131},
+    "opt": (
+        {k: v for k, v in ROTARY.items() if k != "intermediate_size"} | {"ffn_dim": 70, "activation_function": "relu"}
+    ),
+    "llama": GQA,
+    "mistral": GQA | {"sliding_window": 17},
+    "mixtral": GQA | {"num_local_experts": 7, "num_experts_per_tok": 2},
+    "gemma2": GEMMA,
+    "gemma3_text": GEMMA,
+    "qwen2": GQA,
+    "qwen3": GQA | {"head_dim": 20},
+    "qwen3_moe": QWEN_MOE,
+    "deepseek_v2": DEEPSEEK,
+    "deepseek_v3": DEEPSEEK | {"n_group": 2, "topk_group": 1},
+    "gpt_oss": GQA | {"head_dim": 20, "num_local_experts": 7, "num_experts_per_tok": 2, "sliding_window": 17},
+    "phi3": GQA | {"pad_token_id": 0},
+}
+
+
+def small(model_type: str, **changes) -> dict:
+    """The family's small config with fields changed, or taken out where the change is `...`."""
+    return {
+        name: value
+        for name, value in ({"model_type": model_type} | SMALL[model_type] | changes).items()
+        if value is not ...
+    }
+
+
+def real(config: dict):
+    """What transformers builds from the same config: the config object and the number of parameters."""
+    config = dict(config)
+    built = AutoConfig.for_model(config.pop("model_type"), **config)
+    with torch.device("meta"):
+        return built, sum(p.numel() for p in AutoModelForCausalLM.from_config(built).parameters())
+
+
+def window_counts(model) -> dict:
+    """How many layers have which window."""
+    counts: dict = {}
+    for layer in model.layers():
+        counts[layer.attention.window] = counts.get(layer.attention.window, 0) + 1
+    return counts
+
+
+VARIANTS = [
+    *((model_type, {}) for model_type in FAMILIES),
+    ("gpt2", {"n_inner": 70}),
+    ("gpt2", {"tie_word_embeddings": False}),
+    ("opt", {"enable_bias": False}),
+    ("opt", {"word_embed_proj_dim": 48}),
+    ("llama", {"num_key_value_heads": ...}),
+    ("llama", {"num_key_value_heads": None, "head_dim": None}),
+    ("llama", {"head_dim": 20, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
+    ("mistral", {"head_dim": 20, "tie_word_embeddings": True}),
+    ("mixtral", {"head_dim": 20}),
+    ("gemma2", {"attention_bias": True, "tie_word_embeddings": False}),
+    (
+        "gemma3_text",
+        {
+            "head_dim": ...,
+            "num_attention_heads": ...,
+            "num_key_value_heads": ...,
+            "vocab_size": ...,
+            "max_position_embeddings": ...,
+        },
+    ),
+    ("qwen2", {"tie_word_embeddings": True}),
+    ("qwen3", {"head_dim": ..., "attention_bias": True}),
+    ("qwen3_moe", {"decoder_sparse_step": 2}),
+    ("qwen3_moe", {"mlp_only_layers": [0, 3], "attention_bias": True}),
+    ("qwen3_moe", {"head_dim": ...}),
+    ("qwen3_moe", {"num_experts": ..., "num_local_experts": 7}),
+    ("deepseek_v2", {"q_lora_rank": None, "mlp_bias": True, "attention_bias": True}),
+    ("deepseek_v2", {"attention_bias": True, "first_k_dense_replace": 0}),
+    ("deepseek_v3", {"n_group": 2, "topk_group": 1, "q_lora_rank": None, "n_shared_experts": 1}),
+    (
+        "deepseek_v3",
+        {
+            "n_group": 2,
+            "topk_group": 1,
+            "attention_bias": True,
+            "first_k_dense_replace": 5,
+            "num_nextn_predict_layers": 1,
+        },
+    ),
+    ("gpt_oss", {"attention_bias": False}),
+    ("phi3", {"num_key_value_heads": ...}),
+]
+
+
+@pytest.mark.parametrize(("model_type", "changes"), VARIANTS)
+def test_small_variants_equal_the_real_model(model_type, changes):
+    config = small(model_type, **changes)
+    assert model_parameters(from_hf_config(config)).total == real(config)[1]
+
+
+@pytest.mark.parametrize("key", catalogue.model_keys())
+def test_configs_that_transformers_saves_are_read_whole(key):
+    """transformers writes out every field it knows, defaults included: all must be understood and give the same
+    model.
+    """
+    config = dict(catalogue.model_entry(key).config)
+    saved = json.loads(AutoConfig.for_model(config.pop("model_type"), **config).to_json_string(use_diff=False))
+    assert from_hf_config(saved, name=key) == catalogue.model(key)
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_class_defaults_are_those_of_transformers(model_type):
+    declared = {field.name: field.default for field in dataclasses.fields(CONFIG_MAPPING[model_type])}
+    stated = CLASS_DEFAULTS[model_type]
+    assert {name: declared[name] for name in stated} == stated
+
+
+TOKENS_AND_GROUPS = ("token_id", "n_group", "topk_group")
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_ignored_fields_change_no_count(model_type):
+    """Every number and flag that is ignored by name, changed at once: the real model keeps its size, and ours is the
+    same.
+    """
+    changed = {}
+    for field in dataclasses.fields(CONFIG_MAPPING[model_type]):
+        if field.name in CHANGES_NO_COUNT and not any(word in field.name for word in TOKENS_AND_GROUPS):
+            if isinstance(field.default, bool):
+                changed[field.name] = not field.default
+            elif isinstance(field.default, int | float):
+                changed[field.name] = (
+                    field.default + 1
+                    if isinstance(field.default, int) and "drop" not in field.name
+                    else field.default + 0.05
+                )
+    assert len(changed) > 4
+    assert real(small(model_type, **changed))[1] == real(small(model_type))[1]
+    assert from_hf_config(small(model_type, **changed)) == from_hf_config(small(model_type))
+
+
+# Windows
+
+
+def test_mistral_window():
+    assert window_counts(from_hf_config(small("mistral"))) == {17: 5}
+    assert window_counts(from_hf_config(small("mistral", sliding_window=None))) == {None: 5}
+    # The class assumes 4096 where the file says nothing.
+    assert real(small("mistral", sliding_window=...))[0].sliding_window == 4096
+    assert window_counts(from_hf_config(small("mistral", sliding_window=...))) == {4096: 5}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes"),
+    [
+        ("gemma2", {}),
+        ("gemma3_text", {"num_hidden_layers": 13}),
+        ("gemma3_text", {"num_hidden_layers": 13, "sliding_window_pattern": 4}),
+        ("gpt_oss", {}),
+        ("gpt_oss", {"layer_types": ["full_attention"] * 4 + ["sliding_attention"]}),
+        ("qwen2", {"use_sliding_window": True, "sliding_window": 17, "max_window_layers": 2}),
+        ("qwen2", {"use_sliding_window": False, "sliding_window": 17, "max_window_layers": 2}),
+        ("qwen3", {"use_sliding_window": True, "sliding_window": 17, "max_window_layers": 0}),
+        ("qwen3", {"use_sliding_window": True, "sliding_window": None, "max_window_layers": 0}),
+    ],
+)
+def test_windows_are_where_transformers_puts_them(model_type, changes):
+    config = small(model_type, **changes)
+    built, _ = real(config)
+    expected: dict = {}
+    for layer_type in built.layer_types:
+        window = built.sliding_window if layer_type == "sliding_attention" else None
+        expected[window] = expected.get(window, 0) + 1
+    assert window_counts(from_hf_config(config)) == expected
+
+
+def test_a_window_includes_the_query_itself():
+    """In transformers, a query far enough from the start sees exactly `sliding_window` tokens, its own among them."""
+    visible = [key for key in range(51) if sliding_window_overlay(17)(0, 0, 50, key)]
+    assert visible == list(range(34, 51))
+    assert len(visible) == from_hf_config(small("mistral")).groups[0][0].attention.window
+
+
+def test_published_window_patterns():
+    # Gemma 2: every other layer (arXiv:2408.00118, section 2); Gemma 3: five in six of 62 layers, the last two being
+    # local (arXiv:2503.19786, section 2).
+    assert window_counts(catalogue.model("gemma-2-9b")) == {4096: 21, None: 21}
+    assert window_counts(catalogue.model("gemma-3-27b")) == {1024: 52, None: 10}
+    assert window_counts(catalogue.model("gpt-oss-120b")) == {128: 18, None: 18}
+    assert window_counts(catalogue.model("mistral-7b")) == {4096: 32}
+    assert window_counts(catalogue.model("phi-3-mini")) == {2047: 32}
+    assert window_counts(catalogue.model("qwen2.5-7b")) == {None: 28}
+
+
+# Published files, as their repositories show them
+
+LLAMA_2_70B = """{"_name_or_path": "meta-llama/Llama-2-70b-hf", "architectures": ["LlamaForCausalLM"], "attention_bias": false, "bos_token_id": 1,
+"eos_token_id": 2, "hidden_act": "silu", "hidden_size": 8192, "initializer_range": 0.02, "intermediate_size": 28672, "max_position_embeddings": 4096,
+"model_type": "llama", "num_attention_heads": 64, "num_hidden_layers": 80, "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+"rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.34.1", "use_cache": false,
+"vocab_size": 32000}"""  # https://huggingface.co/dreamgen/opus-v0-70b/blame/main/config.json  # noqa: E501
+
+GEMMA_3_4B = """{"architectures": ["Gemma3ForConditionalGeneration"], "boi_token_index": 255999, "eoi_token_index": 256000, "eos_token_id": [1, 106],
+"image_token_index": 262144, "initializer_range": 0.02, "mm_tokens_per_image": 256, "model_type": "gemma3", "text_config": {"hidden_size": 2560,
+"intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34, "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+"sliding_window": 1024}, "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0", "vision_config": {"hidden_size": 1152, "image_size": 896,
+"intermediate_size": 4304, "model_type": "siglip_vision_model", "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14,
+"vision_use_head": false}}"""  # https://huggingface.co/mlx-community/gemma-3-4b-it-bf16/blob/main/config.json  # noqa: E501
+
+DEEPSEEK_CODER_V2_LITE = """{"architectures": ["DeepseekV2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig":
+"configuration_deepseek.DeepseekV2Config", "AutoModel": "modeling_deepseek.DeepseekV2Model", "AutoModelForCausalLM":
+"modeling_deepseek.DeepseekV2ForCausalLM"}, "aux_loss_alpha": 0.001, "bos_token_id": 100000, "eos_token_id": 100001, "first_k_dense_replace": 1,
+"hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 10944, "kv_lora_rank": 512, "max_position_embeddings": 163840,
+"model_type": "deepseek_v2", "moe_intermediate_size": 1408, "moe_layer_freq": 1, "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2,
+"norm_topk_prob": false, "num_attention_heads": 16, "num_experts_per_tok": 6, "num_hidden_layers": 27, "num_key_value_heads": 16, "pretraining_tp": 1,
+"q_lora_rank": null, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06, "rope_scaling": {"beta_fast": 32, "beta_slow": 1,
+"factor": 40, "mscale": 0.707, "mscale_all_dim": 0.707, "original_max_position_embeddings": 4096, "type": "yarn"}, "rope_theta": 10000,
+"routed_scaling_factor": 1.0, "scoring_func": "softmax", "seq_aux": true, "tie_word_embeddings": false, "topk_group": 1, "topk_method": "greedy",
+"torch_dtype": "bfloat16", "use_cache": true, "v_head_dim": 128,
+"vocab_size": 102400}"""  # https://huggingface.co/deepseek-ai/DeepSeek-Coder-V2-Lite-Base/blame/main/config.json  # noqa: E501
+
+GPT_OSS_20B = """{"architectures": ["GptOssForCausalLM"], "attention_bias": true, "attention_dropout": 0.0, "dtype": "bfloat16", "eos_token_id": 200002,
+"experts_per_token": 4, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2880, "initial_context_length": 4096, "initializer_range": 0.02,
+"intermediate_size": 2880, "layer_types": LAYER_TYPES, "max_position_embeddings": 131072, "model_type": "gpt_oss", "num_attention_heads": 64,
+"num_experts_per_tok": 4, "num_hidden_layers": 24, "num_key_value_heads": 8, "num_local_experts": 32, "output_router_logits": false,
+"pad_token_id": 199999, "rms_norm_eps": 1e-05, "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0,
+"original_max_position_embeddings": 4096, "rope_type": "yarn", "truncate": false}, "rope_theta": 150000, "router_aux_loss_coef": 0.9,
+"sliding_window": 128, "swiglu_limit": 7.0, "tie_word_embeddings": false, "use_cache": true,
+"vocab_size": 201088}""".replace(  # https://huggingface.co/cryptonaut/AltiMind-sft/blob/main/config.json  # noqa: E501
+    "LAYER_TYPES", json.dumps(["sliding_attention", "full_attention"] * 12)
+)
+
+
+@functools.cache
+def published(text: str) -> tuple:
+    config = json.loads(text)
+    return (
+        from_hf_config(config, name="published"),
+        real(
+            {"model_type": f"{config['model_type']}_text"} | config["text_config"]
+            if "text_config" in config
+            else config
+        )[1],
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [LLAMA_2_70B, GEMMA_3_4B, DEEPSEEK_CODER_V2_LITE, GPT_OSS_20B],
+    ids=["llama-2-70b", "gemma-3-4b", "deepseek-v2-lite", "gpt-oss-20b"],
+)
+def test_published_files_equal_the_real_model(text):
+    model, total = published(text)
+    assert model_parameters(model).total == total
+
+
+def test_published_files_equal_the_catalogue():
+    for text, key in ((LLAMA_2_70B, "llama-2-70b"), (GPT_OSS_20B, "gpt-oss-20b")):
+        assert from_hf_config(json.loads(text), name=key) == catalogue.model(key)
+
+
+def test_a_sparse_gemma_3_file_takes_its_class_defaults():
+    model = from_hf_config(json.loads(GEMMA_3_4B))
+    attention = model.groups[0][0].attention
+    assert (model.vocab, attention.num_heads, attention.num_kv_heads, attention.head_dim) == (262_208, 8, 4, 256)
+    assert window_counts(model) == {1024: 29, None: 5}  # layers 6, 12, 18, 24 and 30 of 34 see everything
+
+
+def test_files_and_folders(tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text(LLAMA_2_70B)
+    assert from_hf_config(file) == from_hf_config(str(tmp_path)) == from_hf_config(json.loads(LLAMA_2_70B))
+    assert from_hf_config(file).name == "meta-llama/Llama-2-70b-hf"
+    unnamed = tmp_path / "my-model"
+    unnamed.mkdir()
+    (unnamed / "config.json").write_text(json.dumps(small("llama")))
+    assert from_hf_config(unnamed).name == "my-model"
+
+
+# Refusals
+
+REFUSALS = [
+    ("llama", {"hidden_size": ...}, "'hidden_size' is missing; a llama config needs it"),
+    ("mistral", {"num_key_value_heads": ...}, "'num_key_value_heads' is missing; a mistral config needs it"),
+    ("mixtral", {"num_experts_per_tok": ...}, "'num_experts_per_tok' is missing"),
+    ("gpt_oss", {"sliding_window": ...}, "'sliding_window' is missing"),
+    ("llama", {"hidden_size": None}, "hidden_size=None must be a whole number"),
+    ("llama", {"hidden_size": "48"}, "hidden_size='48' must be a whole number"),
+    ("llama", {"num_hidden_layers": 0}, "num_hidden_layers=0 must be a whole number of at least 1"),
+    (
+        "llama",
+        {"num_key_value_heads": 4},
+        "num_key_value_heads=4 must divide num_attention_heads=6; try num_key_value_heads in {1, 2, 3, 6}",
+    ),
+    (
+        "llama",
+        {"num_attention_heads": 5, "num_key_value_heads": 5},
+        "num_attention_heads=5 must divide hidden_size=48; try",
+    ),
+    ("llama", {"tie_word_embeddings": "yes"}, "tie_word_embeddings='yes' must be true or false"),
+    ("llama", {"hidden_act": "tanh"}, "hidden_act='tanh' is not known"),
+    ("llama", {"cross_layer_sharing": 2}, "'cross_layer_sharing' is a field that llama configs are not known to have"),
+    ("llama", {"num_local_experts": 8}, "'num_local_experts' is a field that llama configs are not known to have"),
+    (
+        "llama",
+        {"architectures": ["LlamaForSequenceClassification"]},
+        "architectures='LlamaForSequenceClassification' has no language-model head",
+    ),
+    ("llama", {"is_encoder_decoder": True}, "is_encoder_decoder=True is not understood; only False is"),
+    ("gpt2", {"add_cross_attention": True}, "add_cross_attention=True is not understood; only False is"),
+    ("opt", {"word_embed_proj_dim": 24}, "word_embed_proj_dim=24 is not understood; only 48 is"),
+    ("opt", {"do_layer_norm_before": False}, "do_layer_norm_before=False is not understood; only True is"),
+    ("phi3", {"attention_bias": True}, "attention_bias=True is not understood; only False is"),
+    ("gemma2", {"use_bidirectional_attention": True}, "use_bidirectional_attention=True is not understood"),
+    ("gemma2", {"layer_types": ["full_attention"] * 4}, "layer_types lists 4 layers, but num_hidden_layers=5"),
+    ("gemma2", {"layer_types": ["chunked_attention"] * 5}, "layer_types='chunked_attention' is not known"),
+    ("gemma2", {"layer_types": 5}, "layer_types=5 must be a list"),
+    ("gemma3_text", {"sliding_window_pattern": 0}, "sliding_window_pattern=0 must be a whole number"),
+    ("qwen3_moe", {"use_sliding_window": True}, "use_sliding_window=True is not understood; only False is"),
+    ("qwen3_moe", {"num_experts_per_tok": 8}, "top_k=8 must not exceed num_experts=7"),
+    ("qwen3_moe", {"num_local_experts": 8}, "num_local_experts=8 is not understood; only 7 is"),
+    ("qwen3_moe", {"num_experts": ...}, "'num_experts' is missing; a qwen3_moe config needs it"),
+    ("deepseek_v3", {"moe_layer_freq": 2}, "moe_layer_freq=2 is not understood; only 1 is"),
+    ("deepseek_v3", {"num_key_value_heads": 3}, "num_key_value_heads=3 is not understood; only 6 is"),
+    ("deepseek_v2", {"q_lora_rank": ...}, "'q_lora_rank' is missing"),
+    ("gpt_oss", {"experts_per_token": 4}, "experts_per_token=4 is not understood; only 2 is"),
+]
+
+
+@pytest.mark.parametrize(("model_type", "changes", "message"), REFUSALS)
+def test_refusals(model_type, changes, message):
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 (the message is compared whole below)
+        from_hf_config(small(model_type, **changes), name="mine")
+    assert str(refusal.value).startswith(f"mine: {message}")
+    assert from_hf_config(small(model_type), name="mine").name == "mine"
+
+
+def test_unknown_model_types_name_the_known_ones():
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"^config: model_type='llama4' is not known; did you mean 'llama'\? Known: gpt2, opt, llama, .*phi3,"
+            r" gemma3$"
+        ),
+    ):
+        from_hf_config({"model_type": "llama4"})
+    with pytest.raises(ValueError, match=r"^config: 'model_type' is missing; it must be one of gpt2, opt"):
+        from_hf_config({})
+
+
+def test_the_multimodal_wrapper():
+    with pytest.raises(
+        ValueError, match=r"^config: 'text_config' is missing; a gemma3 config keeps its language model there"
+    ):
+        from_hf_config({"model_type": "gemma3"})
+    with pytest.raises(
+        ValueError, match=r"^config: 'audio_config' is a field that gemma3 configs are not known to have"
+    ):
+        from_hf_config({"model_type": "gemma3", "text_config": SMALL["gemma3_text"], "audio_config": {}})
+    assert from_hf_config({"model_type": "gemma3", "text_config": SMALL["gemma3_text"]}).hidden == 48
+    assert not from_hf_config(
+        {"model_type": "gemma3", "tie_word_embeddings": False, "text_config": SMALL["gemma3_text"]}
+    ).tied_head
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"config.json' cannot be read \(No such file or directory\); give a config.json or the folder that"
+            r" holds one"
+        ),
+    ):
+        from_hf_config(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"is not JSON: Expecting property name"):
+        from_hf_config(tmp_path)
+    (tmp_path / "config.json").write_text("[1]")
+    with pytest.raises(ValueError, match=r"holds no object with fields but"):
+        from_hf_config(tmp_path)

@@ -1,0 +1,185 @@
+"""The house: each module in its room, each room on its floor; imports point down; no room is a lobby and no module a
+corridor.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+from test_light_door import loaded_by
+
+LIB = Path(__file__).parents[2] / "lib" / "threeloops"
+# From the ground up. On a floor, a room may ask the rooms named before it on its own line, and none after.
+FLOORS = (
+    ("units", "dtypes", "checks"),
+    ("facts",),
+    ("operations", "models"),
+    (
+        "foundations",
+        "inner_loop",
+        "training_loop.memory",
+        "training_loop.network",
+        "training_loop.parallelism",
+        "training_loop.updates",
+        "training_loop.run",
+        "product_loop",
+        "driving",
+    ),
+    ("simulate", "measure"),
+    ("figures", "widgets", "drills"),
+    ("contents", "room", "sheets", "paper", "classroom"),
+    ("desk", "doctor", "stand_in", "workings", "cli"),
+)
+ROOMS = tuple(room for floor in FLOORS for room in floor)
+IN_ORDER = FLOORS[2] + FLOORS[3]  # floors on which the order of the rooms is held, too
+FORMULAS = FLOORS[2] + FLOORS[3]
+LIGHT = tuple(room for floor in FLOORS[:4] for room in floor)
+FORBIDDEN_NAMES = {"utils.py", "helpers.py", "common.py", "misc.py"}
+MOST_FILES, MOST_LINES = 25, 300
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in LIB.rglob("*.py") if path != LIB / "__init__.py")
+
+
+def named(path: Path) -> str:
+    """A file as its dotted name below threeloops."""
+    parts = path.relative_to(LIB).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {named(path) for path in modules()}
+
+
+def room(module: str) -> str:
+    """The room of a module; a package that only holds rooms (training_loop) is a doorplate and has none."""
+    return next((name for name in ROOMS if module == name or module.startswith(name + ".")), "")
+
+
+def floor(module: str) -> int:
+    return next(number for number, rooms in enumerate(FLOORS) if room(module) in rooms)
+
+
+def imported(source: str) -> set[str]:
+    """Modules of the book that a source imports, by dotted name below threeloops."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "threeloops":
+            parent = (node.module or "").removeprefix("threeloops").lstrip(".")
+            whole = {f"{parent}.{alias.name}".lstrip(".") for alias in node.names}
+            found |= {name if name in NAMES else parent for name in whole}
+        elif isinstance(node, ast.Import):
+            found |= {
+                alias.name.removeprefix("threeloops.") for alias in node.names if alias.name.startswith("threeloops.")
+            }
+    return found
+
+
+GRAPH = {named(path): imported(path.read_text()) for path in modules()}
+
+
+def allowed(importer: str, asked: str) -> bool:
+    """Down, or within the room; on the floors of formulas also a room named earlier; elsewhere the whole floor."""
+    own, other = room(importer), room(asked)
+    if floor(asked) != floor(importer) or own == other:
+        return floor(asked) <= floor(importer)
+    return own not in IN_ORDER or IN_ORDER.index(other) < IN_ORDER.index(own)
+
+
+def test_every_module_has_a_room() -> None:
+    doorplates = {"training_loop"}
+    assert {name for name in NAMES if not room(name)} == doorplates
+
+
+@pytest.mark.parametrize("own", ROOMS)
+def test_imports_point_down(own: str) -> None:
+    upward = [
+        (name, asked)
+        for name, all_asked in GRAPH.items()
+        if room(name) == own
+        for asked in all_asked
+        if not allowed(name, asked)
+    ]
+    assert not upward, f"{own} imports against the order of the house: {upward}"
+
+
+def test_the_order_can_be_broken() -> None:
+    assert not allowed("inner_loop.fusion", "training_loop.memory.fit")
+    assert not allowed("models.parameters", "foundations.lines")
+    assert allowed("training_loop.updates.adapters", "training_loop.memory.rank_states")
+    assert imported(
+        "import threeloops.cli\nfrom threeloops import measure\nfrom threeloops.drills.engine.judge import judge"
+    ) == {
+        "cli",
+        "measure",
+        "drills.engine.judge",
+    }
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Some modules that import one another in a ring; empty if there are none."""
+    done: set[str] = set()
+    way: list[str] = []
+
+    def visit(name: str) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        way.append(name)
+        ring = next((found for asked in sorted(graph.get(name, ())) if (found := visit(asked))), [])
+        way.pop()
+        done.add(name)
+        return ring
+
+    return next((found for name in sorted(graph) if (found := visit(name))), [])
+
+
+def test_no_circle() -> None:
+    assert not circle(GRAPH)
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in modules()}), ids=lambda folder: folder.relative_to(LIB).as_posix()
+)
+def test_no_room_is_a_lobby(folder: Path) -> None:
+    files = [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
+    assert len(files) <= MOST_FILES, f"{len(files)} modules: a newcomer no longer finds the door"
+
+
+def test_formula_modules_load_only_the_standard_library() -> None:
+    light = sorted(name for name in NAMES if room(name) in LIGHT)
+    assert len(light) > 100
+    assert loaded_by("import " + ", ".join(f"threeloops.{name}" for name in light)) == set()
+
+
+def test_counting_needs_no_torch_and_no_formula() -> None:
+    for path in (LIB / "simulate").rglob("*.py"):
+        source = path.read_text()
+        assert "torch" not in {
+            word
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Import)
+            for word in [node.names[0].name]
+        }
+        formulas = {name for name in imported(source) if room(name) in FORMULAS and name not in WORDS_OF_FORMULAS}
+        assert not formulas, f"{path.name} counts with the formula it is meant to check: {formulas}"
+
+
+# What a simulator may know of the rooms below: the shape of a model, the form in which a trace is written down. No
+# formula among them.
+WORDS_OF_FORMULAS = {"models.architecture", "inner_loop.trace"}
+
+
+# Tables of data: the drills of a family, questions of the room. One is as long as what it lists.
+TABLES = ("drills/", "room/kinds/")
+
+
+def test_no_module_is_longer_than_one_sitting() -> None:
+    lengths = {path.relative_to(LIB).as_posix(): path.read_text().count("\n") for path in modules()}
+    assert not {name for name, lines in lengths.items() if lines > MOST_LINES and not name.startswith(TABLES)}
+
+
+def test_no_module_is_called_by_a_name_that_says_nothing() -> None:
+    assert not [path for path in LIB.rglob("*.py") if path.name in FORBIDDEN_NAMES]

@@ -1,0 +1,27 @@
+"""Ten commits in a row try every seed, and what a run tries is the same for all its workers."""
+
+import pytest
+from tests import seeds
+
+
+def test_ten_shares_are_all_seeds_and_each_has_the_first() -> None:
+    shares = [set(seeds.chosen(1000, mode="usual", share=share)) for share in range(seeds.SHARES)]
+    assert set.union(*shares) == set(range(1000))
+    assert all(set(range(seeds.USUAL)) <= share and len(share) < 160 for share in shares)
+
+
+def test_a_test_that_asks_for_few_gets_them_all_in_a_usual_run() -> None:
+    assert seeds.chosen(50, mode="usual", share=3) == list(range(50))
+    assert seeds.chosen(1000, mode="thorough", share=3) == list(range(1000))
+
+
+def test_workers_take_mode_and_share_from_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(seeds.SHARE, "7")
+    monkeypatch.setenv(seeds.MODE, "usual")
+    seeds.begin("usual")
+    assert {seed % 10 for seed in seeds.seeds(1000)[60:]} == {7}
+    assert "every tenth from 7" in seeds.said()
+
+
+def test_a_share_is_one_of_ten() -> None:
+    assert 0 <= seeds.todays_share() < seeds.SHARES

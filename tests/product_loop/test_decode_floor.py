@@ -1,0 +1,69 @@
+"""The floor of a decode step, held against a step that is played out, and at its limits."""
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from threeloops.models.sublayers import experts_touched
+from threeloops.product_loop import decode_floor
+from threeloops.simulate.product_loop import decode_clock
+
+RATES = {"bytes_per_s": 50.0, "flops_per_s": 7000.0}
+
+
+@pytest.mark.parametrize("cache", [0.0, 1.5, 2.5])
+def test_the_first_compute_bound_batch_is_the_formulas(cache: float) -> None:
+    weights, flops = [400.0, 350.0, 900.0], 600.0
+    formula = decode_floor.compute_bound_batch(
+        weights_bytes=sum(weights),
+        cache_bytes_per_request=cache,
+        flops_per_token=3 * flops,
+        memory_bytes_per_s=50,
+        peak_flops_per_s=7000,
+    )
+    found = decode_clock.first_compute_bound(2000, weights=weights, cache=cache, flops=flops, **RATES)
+    assert found == math.ceil(formula)
+
+
+def test_beyond_the_longest_context_no_batch_suffices() -> None:
+    weights, flops = [400.0], 700.0
+    shape: dict[str, Any] = {"flops_per_token": flops, "memory_bytes_per_s": 50, "peak_flops_per_s": 7000}
+    longest = decode_floor.compute_bound_context_tokens(cache_bytes_per_token=0.25, **shape)
+    assert longest == 20  # 0.1 s of computing reads 5 bytes
+    for tokens, reached in ((longest - 1, True), (longest + 1, False)):
+        batch = decode_floor.compute_bound_batch(weights_bytes=400, cache_bytes_per_request=0.25 * tokens, **shape)
+        found = decode_clock.first_compute_bound(3000, weights=weights, cache=0.25 * tokens, flops=flops, **RATES)
+        assert (batch < math.inf) == reached == (found is not None)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+def test_ranks_that_wait_for_each_other_take_what_the_formula_says(ranks: int) -> None:
+    layers, caches = [300.0, 500.0, 400.0], [60.0, 60.0, 60.0]
+    played = decode_clock.ranks_step_s(layers=layers, caches=caches, ranks=ranks, bytes_per_s=50, all_reduce_s=0.3)
+    assert played == pytest.approx(
+        decode_floor.tensor_parallel_step_s(
+            weights_bytes=sum(layers),
+            cache_bytes=sum(caches),
+            tp=ranks,
+            memory_bytes_per_s=50,
+            all_reduces=6,
+            all_reduce_s=0.3,
+        )
+    )
+
+
+def test_experts_that_tokens_choose_at_random_are_as_many_as_expected() -> None:
+    for tokens in (1, 8, 64):
+        counted = decode_clock.mean_touched(num_experts=64, top_k=6, tokens=tokens, trials=400, seed=3)
+        expected = experts_touched(num_experts=64, top_k=6, tokens=tokens, routing="uniform")
+        assert counted == pytest.approx(expected, rel=0.02)
+
+
+def test_an_untouched_expert_is_not_read() -> None:
+    numbers = {"always_bytes": 10.0, "num_layers": 3, "expert_bytes": 4.0}
+    assert decode_floor.mixture_read_bytes(**numbers, experts_touched=0) == 10
+    assert decode_floor.mixture_read_bytes(**numbers, experts_touched=5) == 70
+    with pytest.raises(ValueError, match=re.escape("num_layers=0")):
+        decode_floor.mixture_read_bytes(**numbers | {"num_layers": 0}, experts_touched=1)

@@ -1,0 +1,38 @@
+"""States of linear attention: what is refused, and how they grow with the shape. Their bytes are held against a real
+model in tests/measure.
+"""
+
+import re
+
+import pytest
+
+from threeloops.product_loop.recurrent_state import DeltaState, state_bytes
+
+SHAPE = {"key_heads": 2, "value_heads": 6, "key_head_dim": 5, "value_head_dim": 7, "conv_entries": 4}
+
+
+def test_a_published_shape() -> None:
+    """Qwen3-Next's layer: 32 matrices of 128 by 128 (half a mebi of numbers), and 4 inputs 8,192 wide."""
+    layer = DeltaState(key_heads=16, value_heads=32, key_head_dim=128, value_head_dim=128, conv_entries=4)
+    assert layer.state_elements == 2**19
+    assert layer.conv_elements == 4 * 8192
+
+
+def test_wider_values_widen_the_matrix_and_the_convolution() -> None:
+    narrow, wide = DeltaState(**SHAPE), DeltaState(**SHAPE | {"value_head_dim": 14})
+    assert wide.state_elements == 2 * narrow.state_elements
+    assert wide.conv_elements - narrow.conv_elements == 4 * 6 * 7
+    full = state_bytes(narrow, state_bytes_per_element=4, conv_bytes_per_element=2)
+    assert full == 4 * 6 * 5 * 7 + 2 * 4 * (2 * 2 * 5 + 6 * 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"key_heads": 4}, "key_heads=4 must divide value_heads=6"),
+        ({"conv_entries": 0}, "conv_entries=0 must be a whole number of at least 1"),
+    ],
+)
+def test_impossible_shapes_are_refused(change: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        DeltaState(**SHAPE | change)

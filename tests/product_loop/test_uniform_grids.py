@@ -1,0 +1,104 @@
+"""Uniform grids against weights that are rounded one by one, and compensation against a search."""
+
+import math
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threeloops.product_loop import compression, uniform_grids
+from threeloops.simulate.product_loop import rounding_search, weight_pairs
+
+STEP = 1.0
+
+
+@given(lowest=st.floats(-4, -0.1), highest=st.floats(0.1, 4), bits=st.integers(3, 8))
+def test_every_value_in_range_comes_back_to_within_a_step(lowest: float, highest: float, bits: int) -> None:
+    grid = uniform_grids.affine_grid(lowest=lowest, highest=highest, bits=bits)
+    assert grid.value(grid.zero_point) == 0.0
+    for place in range(101):
+        value = lowest + place / 100 * (highest - lowest)
+        # half a step from rounding, and at the ends half a step more, by which zero was moved onto the grid
+        assert abs(grid.value(grid.code(value)) - value) <= grid.step * (1 + 1e-9)
+
+
+def test_the_example_of_a_network_for_phones() -> None:
+    # ReLU6 in eight bits: 0 to 6 on 255 steps, zero is code 0 (Jacob et al., arXiv:1712.05877, section 2.1)
+    grid = uniform_grids.affine_grid(lowest=0, highest=6, bits=8)
+    assert (grid.zero_point, grid.code(6), grid.code(99)) == (0, 255, 255)
+    assert grid.value(255) == pytest.approx(6)
+
+
+@given(largest=st.floats(0.01, 100), bits=st.integers(2, 8))
+def test_a_symmetric_grid_ends_where_the_largest_is(largest: float, bits: int) -> None:
+    grid = uniform_grids.symmetric_grid(largest=largest, bits=bits)
+    assert grid.value(grid.highest_code) == pytest.approx(largest)
+    assert grid.value(grid.lowest_code) == pytest.approx(-largest)
+    assert grid.highest_code - grid.lowest_code + 1 == 2**bits - 1
+
+
+@pytest.mark.parametrize("bits", [6, 8])
+def test_the_mean_error_of_a_normal_matrix(bits: int) -> None:
+    rng = random.Random(3)
+    values = [rng.gauss(0, 1) for _ in range(40_000)]
+    grid = uniform_grids.symmetric_grid(largest=max(map(abs, values)), bits=bits)
+    errors = [abs(grid.value(grid.code(value)) - value) for value in values]
+    assert sum(errors) / len(errors) == pytest.approx(uniform_grids.mean_rounding_error(grid.step), rel=0.02)
+    squared = sum(error**2 for error in errors) / len(errors)
+    assert squared == pytest.approx(compression.noise_power(grid.step), rel=0.03)
+
+
+grams = st.tuples(st.floats(0.5, 5), st.floats(-0.95, 0.95), st.floats(0.5, 5))
+
+
+@given(gram=grams, error=st.floats(0.05, 0.5))
+def test_the_best_move_is_found_by_search(gram: tuple[float, float, float], error: float) -> None:
+    own, correlation, other = gram
+    together = correlation * math.sqrt(own * other)
+    searched = weight_pairs.best_move(error, own=own, together=together, other=other)
+    assert uniform_grids.compensating_move(error, together=together, other=other) == pytest.approx(searched, abs=1e-5)
+    left = weight_pairs.left_over_share(own=own, together=together, other=other)
+    assert uniform_grids.uncompensated_share(correlation) == pytest.approx(left, abs=1e-9)
+
+
+def test_column_by_column_lies_between_nearest_and_best() -> None:
+    rng = np.random.default_rng(4)
+    nearest, greedy, best = [], [], []
+    for _ in range(60):
+        inputs = rng.normal(size=(40, 7)) + 1.5 * rng.normal(size=(40, 1))  # correlated, as activations are
+        gram, row = inputs.T @ inputs, rng.normal(size=7)
+        errors = [
+            rounding_search.squared_error(row, rounded, gram)
+            for rounded in (
+                np.round(row),
+                rounding_search.column_by_column(row, gram, step=STEP),
+                rounding_search.best_rounding(row, gram, step=STEP),
+            )
+        ]
+        for found, error in zip((nearest, greedy, best), errors, strict=True):
+            found.append(error)
+        assert errors[2] <= errors[0] * (1 + 1e-9)
+    assert np.mean(best) <= np.mean(greedy) < 0.6 * np.mean(nearest)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: uniform_grids.affine_grid(lowest=0.1, highest=1, bits=8), "must have 0 between them"),
+        (lambda: uniform_grids.affine_grid(lowest=0, highest=0, bits=8), "must have 0 between them"),
+        (lambda: uniform_grids.symmetric_grid(largest=0, bits=8), "largest=0"),
+        (lambda: uniform_grids.symmetric_grid(largest=1, bits=1), "bits=1"),
+        (lambda: uniform_grids.uncompensated_share(1.1), "correlation=1.1 must be between"),
+        (lambda: uniform_grids.compensating_move(0.1, together=1, other=0), "other=0"),
+        (
+            lambda: uniform_grids.UniformGrid(step=1, zero_point=9, lowest_code=0, highest_code=7),
+            "zero_point=9 must be one of the codes 0 to 7",
+        ),
+    ],
+)
+def test_nonsense_is_refused(call: object, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        call()  # type: ignore[operator]

@@ -1,0 +1,106 @@
+"""Tails, bursts, pools and late servers: formulas against requests that come one by one."""
+
+import itertools
+import random
+import statistics
+
+import pytest
+
+from threeloops.product_loop import queueing
+from threeloops.simulate.product_loop import queue, visits
+
+
+def times(load: float, *, count: int = 120_000, seed: int = 3) -> list[float]:
+    came = visits.arrivals(rates_per_s=[(count / load, load)], seed=seed)
+    services = visits.exponential(len(came), mean_s=1, seed=seed + 1)
+    return [visit.time_s for visit in visits.play(came, services, servers=1)]
+
+
+@pytest.mark.parametrize(("load", "within"), [(0.5, 0.03), (0.7, 0.06)])
+def test_quantiles_of_the_time_in_the_system(load: float, within: float) -> None:
+    simulated = times(load)
+    for share in (0.5, 0.9, 0.99):
+        predicted = queueing.mm1_time_quantile_s(arrivals_per_s=load, service_s=1, share=share)
+        assert visits.quantile(simulated, share) == pytest.approx(predicted, rel=within)
+
+
+def test_the_load_for_a_quantile_is_its_inverse() -> None:
+    busy = queueing.most_load_for_quantile(service_s=0.1, share=0.99, seconds=1)
+    p99 = queueing.mm1_time_quantile_s(arrivals_per_s=busy / 0.1, service_s=0.1, share=0.99)
+    assert p99 == pytest.approx(1)
+    assert queueing.most_load_for_quantile(service_s=0.3, share=0.99, seconds=1) == 0
+    with pytest.raises(ValueError, match="share=1"):
+        queueing.mm1_time_quantile_s(arrivals_per_s=1, service_s=0.1, share=1)
+
+
+def test_several_servers_with_less_varied_service() -> None:
+    """Constant service before four servers: the approximation is within a tenth of the simulated wait."""
+    waits = queue.waits(customers=150_000, servers=4, gap=lambda r: r.expovariate(3.2), service=lambda r: 1.0, seed=2)
+    approximated = queueing.mgc_wait_s(arrivals_per_s=3.2, service_s=1, servers=4, service_cv=0)
+    assert statistics.fmean(waits) == pytest.approx(approximated, rel=0.1)
+
+
+def test_bursty_gaps_wait_longer() -> None:
+    came = visits.arrivals(rates_per_s=[(250_000, 0.8)], seed=11, gap_cv=2)
+    gaps = [b - a for a, b in itertools.pairwise(came)]
+    assert statistics.stdev(gaps) / statistics.fmean(gaps) == pytest.approx(2, rel=0.02)
+    services = visits.exponential(len(came), mean_s=1, seed=12)
+    waited = statistics.fmean(visit.began_s - visit.came_s for visit in visits.play(came, services, servers=1))
+    kingman = queueing.kingman_wait_s(arrivals_per_s=0.8, service_s=1, gap_cv=2, service_cv=1)
+    assert waited == pytest.approx(kingman, rel=0.15)
+
+
+def test_a_late_server_finds_the_backlog() -> None:
+    came = [n / 30 for n in range(30 * 300)]  # 30 requests/s, evenly
+    added = [90.0] * 4
+    seen = visits.play(came, [0.1] * len(came), servers=2, added_s=added)
+    waiting = dict(visits.waiting_over_time(seen, every_s=1))
+    backlog = queueing.cold_start_backlog(arrivals_per_s=30, served_per_s=20, late_s=90)
+    assert waiting[90] == pytest.approx(backlog, abs=8)  # six are in service
+    drained = queueing.drain_s(backlog=backlog, arrivals_per_s=30, served_per_s=60)
+    assert waiting[90 + round(drained) - 2] > 0
+    assert waiting[90 + round(drained) + 2] == 0
+    assert queueing.cold_start_backlog(arrivals_per_s=10, served_per_s=20, late_s=90) == 0
+    with pytest.raises(ValueError, match="never ends"):
+        queueing.drain_s(backlog=1, arrivals_per_s=2, served_per_s=2)
+
+
+def test_visits_agree_with_the_other_queue() -> None:
+    """The same draws through both simulators of a line before three servers."""
+    rng = random.Random(8)
+    gaps, services = ([rng.random() for _ in range(500)] for _ in range(2))
+    came = [sum(gaps[: n + 1]) for n in range(500)]
+    drawn, served = iter(gaps), iter([3 * s for s in services])
+    waits = queue.waits(customers=500, servers=3, gap=lambda _: next(drawn), service=lambda _: next(served), seed=0)
+    seen = visits.play(came, [3 * s for s in services], servers=3)
+    assert [v.began_s - v.came_s for v in seen] == pytest.approx(waits)
+
+
+def test_turning_away_keeps_the_line_short() -> None:
+    came = [0.01 * n for n in range(400)]
+    seen = visits.play(came, [0.02] * 400, servers=1, most_waiting=5)
+    served = [v for v in seen if not v.turned_away]
+    assert max(v.time_s for v in served) <= 0.02 * 6 + 1e-9
+    assert 0 < len(served) < 400
+    assert max(waiting for _, waiting in visits.waiting_over_time(served, every_s=0.005)) == 5
+
+
+def test_a_pause_is_felt_by_whoever_runs_and_whoever_comes() -> None:
+    running, after, later = visits.play([0.0, 1.5, 9.0], [1.0] * 3, servers=1, pauses_s=[(0.5, 2.5)])
+    assert (running.done_s, after.began_s, after.done_s, later.time_s) == (3.0, 3.0, 4.0, 1.0)
+
+
+def test_a_closed_loop_asks_less_when_the_server_is_slow() -> None:
+    """One client, one request every 10 ms, a pause of a second: it sends none of the hundred it had meant to."""
+    seen = visits.closed(clients=1, services_s=[0.001] * 400, every_s=0.01, pauses_s=[(1.0, 2.0)])
+    as_seen = [visit.time_s for _, visit in seen]
+    as_meant = [visit.done_s - meant for meant, visit in seen]
+    assert sum(time > 0.1 for time in as_seen) == 1
+    assert sum(time > 0.1 for time in as_meant) >= 90
+    assert visits.quantile(as_seen, 0.99) < 0.01
+    assert visits.quantile(as_meant, 0.99) > 0.9
+
+
+def test_quantiles_are_nearest_ranks() -> None:
+    assert [visits.quantile(list(range(1, 101)), share) for share in (0.0, 0.5, 0.99, 1.0)] == [1, 50, 99, 100]
+    assert visits.quantile([7.0], 0.99) == 7

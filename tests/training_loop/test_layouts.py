@@ -1,0 +1,186 @@
+"""Layouts: numbering against nested loops, legality sentence by sentence, and rates of groups that leave their
+domain.
+"""
+
+import dataclasses
+import itertools
+
+import pytest
+
+from threeloops.models.catalogue import model
+from threeloops.models.parameter_buckets import layers_on_stage
+from threeloops.training_loop.parallelism import layouts, placement
+from threeloops.training_loop.parallelism.group_traffic import group_bytes_per_s
+from threeloops.training_loop.parallelism.layout_rules import Rules, refusal
+from threeloops.training_loop.parallelism.layouts import (
+    Cluster,
+    Job,
+    Layout,
+    members_in_domain,
+    rank_group,
+)
+
+RULES = Rules(tensor_leaves_domain=False, uneven_stages=True)
+EVEN = Rules(tensor_leaves_domain=False, uneven_stages=False)
+CLUSTER = Cluster(
+    num_gpus=512,
+    domain_gpus=8,
+    peak_flops_per_s=989.4e12,
+    gemm_flops_per_s=800e12,
+    attention_flops_per_s=800e12,
+    memory_bytes_per_s=3.35e12,
+    usable_bytes=80e9,
+    fast_bytes_per_s_one_way=450e9,
+    slow_bytes_per_s_one_way=50e9,
+    link_efficiency=1.0,
+    alpha_s=5e-6,
+)
+LLAMA = Job(
+    model=model("llama-3-70b"),
+    sequence=8192,
+    global_batch=256,
+    recipe="megatron",
+    kernels="fused",
+    causal="half",
+    sequence_parallel=True,
+    dropout=False,
+    tables_as_layers=False,
+    expert_tp=1,
+    dispatch_bytes=2,
+)
+MIXTRAL = dataclasses.replace(LLAMA, model=model("mixtral-8x7b"))
+LEGAL = Layout(dp=16, tp=8, pp=4, cp=1, ep=1, micro_batch=1, zero_stage=1, recompute="none", schedule="1f1b", chunks=1)
+
+
+def changed(**fields: object) -> Layout:
+    return dataclasses.replace(LEGAL, **fields)
+
+
+def test_ranks_are_numbered_as_nested_loops_would() -> None:
+    layout = changed(dp=3, tp=2, pp=2, cp=5)
+    # the last one turns fastest
+    places = itertools.product(range(layout.pp), range(layout.dp), range(layout.cp), range(layout.tp))
+    for rank, (pp, dp, cp, tp) in enumerate(places):
+        assert placement.coordinates(rank, order=layouts.order(layout)) == {"tp": tp, "cp": cp, "dp": dp, "pp": pp}
+    with pytest.raises(ValueError, match="=60 must be less than 60"):
+        rank_group("dp", rank=60, layout=layout)
+
+
+@pytest.mark.parametrize("axis", ["tp", "cp", "dp", "pp"])
+def test_the_groups_of_an_axis_part_the_ranks(axis: str) -> None:
+    layout = changed(dp=3, tp=2, pp=2, cp=5)
+    groups = {rank_group(axis, rank=rank, layout=layout) for rank in range(layout.num_gpus)}
+    assert sorted(itertools.chain(*groups)) == list(range(layout.num_gpus))
+    for ranks in groups:
+        places = [placement.coordinates(rank, order=layouts.order(layout)) for rank in ranks]
+        others = {tuple(place[name] for name in ("tp", "cp", "dp", "pp") if name != axis) for place in places}
+        assert len(others) == 1, "its ranks differ along the axis alone"
+
+
+def test_tensor_groups_fill_nodes_first() -> None:
+    """TP8 x PP8 x DP8 on nodes of eight: 512 GPUs, each tensor group a node, a replica is 64 GPUs (8 nodes)."""
+    layout = changed(dp=8, tp=8, pp=8)
+    assert layout.num_gpus == 512
+    assert rank_group("tp", rank=77, layout=layout) == tuple(range(72, 80))
+    assert [rank // 8 for rank in rank_group("dp", rank=77, layout=layout)] == list(range(8, 16))
+    assert rank_group("pp", rank=77, layout=layout)[:2] == (13, 77)
+
+
+@pytest.mark.parametrize(("size", "stride"), [(4, 1), (16, 1), (16, 2), (16, 4), (16, 8), (3, 16), (8, 4)])
+def test_members_of_a_domain_are_counted(size: int, stride: int) -> None:
+    ranks = [position * stride for position in range(size)]
+    assert members_in_domain(size=size, stride=stride, domain_gpus=8) == max(
+        sum(rank // 8 == node for rank in ranks) for node in range(size * stride)
+    )
+
+
+@pytest.mark.parametrize("stride", [1, 2, 4, 8])
+def test_a_ring_that_leaves_its_node_uses_every_card_of_its_members(stride: int) -> None:
+    """Walk one ring per member of a node, each turned so that another member is the last: count what every card
+    carries of an all-gather.
+    """
+    nodes, per_node = 4, 8
+    members = per_node // stride
+    size, carried = nodes * members, dict.fromkeys(range(nodes * members), 0.0)
+    for turn in range(members):
+        order = [node * members + (turn + 1 + step) % members for node in range(nodes) for step in range(members)]
+        for one, two in zip(order, order[1:] + order[:1], strict=True):
+            if one // members != two // members:
+                carried[one] += (size - 1) / size / members  # each ring carries an equal part of the buffer
+    assert len(set(carried.values())) == 1
+    slow = group_bytes_per_s(CLUSTER, size=size, stride=stride)
+    assert (size - 1) / size / slow == pytest.approx(max(carried.values()) / 50e9)
+
+
+def test_a_group_inside_a_domain_has_its_fast_links() -> None:
+    assert group_bytes_per_s(CLUSTER, size=8, stride=1) == 450e9
+    assert group_bytes_per_s(CLUSTER, size=4, stride=2) == 450e9
+    assert group_bytes_per_s(CLUSTER, size=2, stride=8) == 50e9
+    # eight cards outrun NVLink
+    assert group_bytes_per_s(dataclasses.replace(CLUSTER, slow_bytes_per_s_one_way=100e9), size=16, stride=1) == 450e9
+
+
+@pytest.mark.parametrize(
+    ("layout", "job", "rules", "rule", "sentence"),
+    [
+        (changed(tp=16, dp=8), LLAMA, RULES, "tensor", "tp=16 must not exceed domain_gpus=8"),
+        (changed(tp=3), LLAMA, RULES, "tensor", "tp=3 must divide num_heads=64"),
+        (changed(pp=128, dp=1, tp=4), LLAMA, RULES, "pipeline", r"pp\*chunks=128 must not exceed num_layers=80"),
+        (changed(pp=32, dp=2), LLAMA, EVEN, "pipeline", r"pp\*chunks=32 must divide num_layers=80"),
+        (changed(pp=1, dp=64, schedule="zb-h1"), LLAMA, RULES, "pipeline", "needs pp of 2 or more"),
+        (changed(cp=3), LLAMA, RULES, "context", r"2\*cp=6 must divide sequence=8192"),
+        (changed(ep=2), LLAMA, RULES, "expert", "ep=2 needs experts"),
+        (changed(ep=16), MIXTRAL, RULES, "expert", "ep=16 must divide num_experts=8"),
+        (changed(dp=1, tp=2, ep=4), MIXTRAL, RULES, "expert", r"ep\*expert_tp=4 must divide dp\*tp=2"),
+        (changed(micro_batch=32), LLAMA, RULES, "batch", r"dp\*micro_batch=512 must divide global_batch=256"),
+        (changed(pp=5, schedule="interleaved", chunks=2), LLAMA, RULES, "batch", "pp=5 must divide micro_batches=16"),
+        (changed(schedule="dualpipe", micro_batch=4), LLAMA, RULES, "batch", "micro_batches=4 must be at least 8"),
+        (changed(dp=8), LLAMA, RULES, "ranks", r"8\*8\*4\*1 = 256 must be the cluster's 512 GPUs"),
+    ],
+)
+def test_every_rule_has_its_sentence(layout: Layout, job: Job, rules: Rules, rule: str, sentence: str) -> None:
+    assert refusal(LEGAL, job=LLAMA, cluster=CLUSTER, rules=RULES) is None
+    broken = refusal(layout, job=job, cluster=CLUSTER, rules=rules)
+    assert broken is not None
+    assert broken.rule == rule
+    with pytest.raises(ValueError, match=sentence):
+        raise ValueError(broken.sentence)
+
+
+def test_kv_heads_may_stand_on_several_ranks_but_not_unevenly() -> None:
+    attention = dataclasses.replace(model("llama-3-70b").groups[0][0].attention, num_heads=48, num_kv_heads=6)
+    layer = dataclasses.replace(model("llama-3-70b").groups[0][0], attention=attention)
+    job = dataclasses.replace(LLAMA, model=dataclasses.replace(LLAMA.model, groups=((layer, 80),)))
+    broken = refusal(LEGAL, job=job, cluster=CLUSTER, rules=RULES)
+    assert broken is not None
+    assert broken.sentence.startswith("tp=8 must divide num_kv_heads=6 or be a multiple of it")
+    wide = dataclasses.replace(CLUSTER, domain_gpus=16)
+    # 8 KV heads, each on two of 16 ranks
+    assert refusal(changed(tp=16, dp=8), job=LLAMA, cluster=wide, rules=RULES) is None
+
+
+def test_tables_may_count_as_layers() -> None:
+    """Llama 3 405B: 126 layers and two tables on 16 stages of 8 chunks, one piece each."""
+    job = dataclasses.replace(LLAMA, model=model("llama-3-405b"), tables_as_layers=True)
+    layout = changed(pp=16, dp=4, schedule="interleaved", chunks=8)
+    assert refusal(layout, job=job, cluster=CLUSTER, rules=EVEN) is None
+    broken = refusal(layout, job=dataclasses.replace(job, tables_as_layers=False), cluster=CLUSTER, rules=EVEN)
+    assert broken is not None
+    assert "num_layers=126" in broken.sentence
+
+
+@pytest.mark.parametrize(("num_layers", "pp"), [(126, 16), (126, 128), (61, 16), (80, 1), (80, 2), (31, 7)])
+def test_dealing_tables_as_layers_loses_no_layer(num_layers: int, pp: int) -> None:
+    """Deal the embedding, the layers and the head out in order, and count the layers of each stage."""
+    pieces = ["table", *["layer"] * num_layers, "table"]
+    cuts = list(
+        itertools.accumulate((len(pieces) // pp + (stage < len(pieces) % pp) for stage in range(pp)), initial=0)
+    )
+    dealt = [pieces[first:end].count("layer") for first, end in itertools.pairwise(cuts)]
+    if pp <= num_layers:
+        assert [
+            layers_on_stage(num_layers=num_layers, stage=stage, pp=pp, tables_as_layers=True) for stage in range(pp)
+        ] == dealt
+    else:
+        with pytest.raises(ValueError, match="must not exceed num_layers"):
+            layers_on_stage(num_layers=num_layers, stage=0, pp=pp, tables_as_layers=True)

@@ -1,0 +1,52 @@
+"""The engine explorer, from state to text and by its controls: no browser needed."""
+
+import itertools
+import re
+
+import pytest
+
+from threeloops.figures import still
+from threeloops.product_loop.engine_step import PRECISIONS
+from threeloops.widgets.product_loop import engine as widget
+from threeloops.widgets.product_loop.engine_view import BATCHES, START, State, step, view
+
+STATES = [
+    State(precision=precision, fused=fused, captured=captured, batch=batch)
+    for precision, fused, captured, batch in itertools.product(PRECISIONS, (False, True), (False, True), BATCHES)
+]
+
+
+def test_every_state_can_be_shown_and_its_pieces_add_up() -> None:
+    for state in STATES:
+        shown, now = view(state), step(state)
+        told_ms = sum(
+            mark["end"] - mark["start"]
+            for mark in shown.figure.body["layer"][0]["data"]["values"]
+            if mark["row"] == "now"
+        )
+        assert told_ms / 1000 == pytest.approx(now.total_s)
+        assert f"{now.tokens_per_s:,.0f} tokens/s" in shown.summary
+        assert shown.table.count("<tr>") == 1 + len(shown.rows)
+
+
+def test_the_figure_fits_its_place() -> None:
+    tallest = max(still.size(view(state).figure.png())[1] for state in (START, STATES[-1]))
+    assert tallest <= int(widget.FIGURE_HEIGHT.removesuffix("px"))
+
+
+def test_a_control_changes_what_is_said() -> None:
+    shown = widget.explorer()
+    first = shown.summary.text
+    shown.precision.value = "int8"
+    assert "as long as without any switch" in shown.summary.text, "launches set the pace"
+    shown.fused.value = True
+    assert shown.summary.text != first
+    assert re.search(r"Fused, products in int8: [2-9]\.\d+ times as fast", shown.view.figure.title)
+    shown.batch.value = 128
+    assert shown.state.batch == 128
+    assert "attention" in shown.summary.text
+
+
+def test_an_unknown_batch_is_refused() -> None:
+    with pytest.raises(ValueError, match="128"):
+        State(precision="bf16", fused=True, captured=True, batch=3)
