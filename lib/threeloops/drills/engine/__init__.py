@@ -4,7 +4,8 @@ answers         what a learner typed, as a number in base SI
 drill           what a drill is: draw, prompt, answer, independent count, slips, derivation
 judge           right, or which slip, or how far off
 posed           whose numbers a question is asked with
-functions       functions that a learner writes (function_bank: which drills ask for one; calls: calling it at home)
+functions       functions that a learner writes (function_bank: all that families ask for; limit_cases: how a limit
+                case is made; calls: calling it at home)
 bank            every drill, by key and by family
 sheet, prediction       drills and predictions in a notebook
 catalogued, separated, phrasing     for whoever writes a drill: real models and parts, draws that can be told apart,
