@@ -12,7 +12,7 @@ CHAPTERS = {
     "inner": ("1", "The inner loop"),
     "training": ("2", "The training loop"),
     "product": ("3", "The product loop"),
-    "driving": ("4", "The driving case"),
+    "driving": ("4", "The driving case study"),
 }
 PART_HEADING = re.compile(r"^## (?:(?P<number>[0-9A-Z]+) )?(?P<title>.*?)(?: · (?P<minutes>\d+) min)?$", re.MULTILINE)
 
