@@ -237,18 +237,6 @@ def test_hops_follow_each_other() -> None:
         handover.transfer_s(cache_bytes=1, hops_bytes_per_s=())
 
 
-def test_a_staging_buffer_lets_through_what_fits_in_turns() -> None:
-    """Caches of 3 in a buffer of 10, each there for 2 s: three at a time, so three every two seconds."""
-    places = 0
-    while (places + 1) * 3 <= 10:
-        places += 1
-    leaves, through = [0.0] * places, 0
-    while min(leaves) < 200:
-        leaves[leaves.index(min(leaves))] += 2
-        through += 1
-    assert handover.most_requests_per_s(staging_bytes=10, cache_bytes=3, held_s=2) == pytest.approx(through / 200)
-
-
 @given(hits=st.integers(0, 40), misses=st.integers(1, 40))
 def test_a_prompt_cache_bills_every_token(hits: int, misses: int) -> None:
     bill = sum([0.1] * hits + [1.25] * misses) / (hits + misses)

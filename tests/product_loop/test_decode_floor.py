@@ -2,7 +2,6 @@
 
 import math
 import re
-from typing import Any
 
 import pytest
 
@@ -25,17 +24,6 @@ def test_the_first_compute_bound_batch_is_the_formulas(cache: float) -> None:
     )
     found = decode_clock.first_compute_bound(2000, weights=weights, cache=cache, flops=flops, **RATES)
     assert found == math.ceil(formula)
-
-
-def test_beyond_the_longest_context_no_batch_suffices() -> None:
-    weights, flops = [400.0], 700.0
-    shape: dict[str, Any] = {"flops_per_token": flops, "memory_bytes_per_s": 50, "peak_flops_per_s": 7000}
-    longest = decode_floor.compute_bound_context_tokens(cache_bytes_per_token=0.25, **shape)
-    assert longest == 20  # 0.1 s of computing reads 5 bytes
-    for tokens, reached in ((longest - 1, True), (longest + 1, False)):
-        batch = decode_floor.compute_bound_batch(weights_bytes=400, cache_bytes_per_request=0.25 * tokens, **shape)
-        found = decode_clock.first_compute_bound(3000, weights=weights, cache=0.25 * tokens, flops=flops, **RATES)
-        assert (batch < math.inf) == reached == (found is not None)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 8])

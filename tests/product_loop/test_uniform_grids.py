@@ -60,8 +60,6 @@ def test_the_best_move_is_found_by_search(gram: tuple[float, float, float], erro
     together = correlation * math.sqrt(own * other)
     searched = weight_pairs.best_move(error, own=own, together=together, other=other)
     assert uniform_grids.compensating_move(error, together=together, other=other) == pytest.approx(searched, abs=1e-5)
-    left = weight_pairs.left_over_share(own=own, together=together, other=other)
-    assert uniform_grids.uncompensated_share(correlation) == pytest.approx(left, abs=1e-9)
 
 
 def test_column_by_column_lies_between_nearest_and_best() -> None:
@@ -91,7 +89,6 @@ def test_column_by_column_lies_between_nearest_and_best() -> None:
         (lambda: uniform_grids.affine_grid(lowest=0, highest=0, bits=8), "must have 0 between them"),
         (lambda: uniform_grids.symmetric_grid(largest=0, bits=8), "largest=0"),
         (lambda: uniform_grids.symmetric_grid(largest=1, bits=1), "bits=1"),
-        (lambda: uniform_grids.uncompensated_share(1.1), "correlation=1.1 must be between"),
         (lambda: uniform_grids.compensating_move(0.1, together=1, other=0), "other=0"),
         (
             lambda: uniform_grids.UniformGrid(step=1, zero_point=9, lowest_code=0, highest_code=7),

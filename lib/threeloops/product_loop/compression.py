@@ -110,16 +110,6 @@ def bitmask_break_even_density(*, element_bits: int) -> float:
     return 1 - 1 / element_bits
 
 
-def index_break_even_density(*, element_bits: int, index_bits: int) -> float:
-    """The share of kept weights below which indices are smaller than the whole tensor; below 1 / index bits they beat
-    the bitmask, too.
-
-    Formula:  element bits / (element bits + index bits)
-    """
-    checks.count(element_bits=element_bits, index_bits=index_bits)
-    return element_bits / (element_bits + index_bits)
-
-
 def distillation_flops(*, teacher_parameters: float, student_parameters: float, tokens: float) -> float:
     """FLOPs of training a student on a teacher's outputs.
 
@@ -226,19 +216,6 @@ def sqnr_db(bits: int, *, crest: float) -> float:
     checks.count(bits=bits)
     _check_crest(crest)
     return 10 * math.log10(3 * 4**bits / crest**2)
-
-
-def bits_for_sqnr(db: float, *, crest: float) -> int:
-    """The fewest bits that keep the noise that far below the signal; every bit brings 6.02 dB.
-
-    Formula:  ceil((db - 4.77 + 20 log10(crest)) / 6.02)
-
-    >>> bits_for_sqnr(30, crest=2**0.5), bits_for_sqnr(30, crest=20)
-    (5, 9)
-    """
-    checks.positive(db=db)
-    _check_crest(crest)
-    return max(1, math.ceil((db + 10 * math.log10(crest**2 / 3)) / (10 * math.log10(4)) - 1e-12))
 
 
 def _check_crest(crest: float) -> None:

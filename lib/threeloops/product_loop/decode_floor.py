@@ -46,27 +46,6 @@ def compute_bound_batch(
     return weights_bytes / memory_bytes_per_s / gained_s if gained_s > 0 else math.inf
 
 
-def compute_bound_context_tokens(
-    *,
-    cache_bytes_per_token: float,
-    flops_per_token: float,
-    memory_bytes_per_s: float,
-    peak_flops_per_s: float,
-) -> float:
-    """Context beyond which no batch makes a decode step compute-bound.
-
-    Formula:  FLOP per token / (ridge point * cache bytes per token)
-    Assumes:  as compute_bound_batch; every layer keeps every token
-    """
-    checks.positive(
-        cache_bytes_per_token=cache_bytes_per_token,
-        flops_per_token=flops_per_token,
-        memory_bytes_per_s=memory_bytes_per_s,
-        peak_flops_per_s=peak_flops_per_s,
-    )
-    return flops_per_token / peak_flops_per_s * memory_bytes_per_s / cache_bytes_per_token
-
-
 def tensor_parallel_step_s(
     *,
     weights_bytes: float,

@@ -39,16 +39,3 @@ def exposed_transfer_s(*, num_layers: int, prefill_s: float, transfer_s: float) 
     checks.positive(prefill_s=prefill_s)
     checks.non_negative(transfer_s=transfer_s)
     return max(transfer_s / num_layers, transfer_s - prefill_s * (num_layers - 1) / num_layers)
-
-
-def most_requests_per_s(*, staging_bytes: float, cache_bytes: float, held_s: float) -> float:
-    """Requests per second that a staging buffer lets through, if each cache lies in it for so long.
-
-    Formula:  staging bytes / cache bytes / seconds held: Little's law with the buffer's places as what is inside
-    Assumes:  equal caches, each whole in the buffer from its reservation to the last byte's arrival
-
-    >>> most_requests_per_s(staging_bytes=4e9, cache_bytes=0.2e9, held_s=0.1)
-    200.0
-    """
-    checks.positive(staging_bytes=staging_bytes, cache_bytes=cache_bytes, held_s=held_s)
-    return (staging_bytes // cache_bytes) / held_s

@@ -98,17 +98,6 @@ def compensating_move(error: float, *, together: float, other: float) -> float:
     return -error * together / other
 
 
-def uncompensated_share(correlation: float) -> float:
-    """The share of a weight's squared output error that is left once a second weight has moved for it.
-
-    Formula:  1 - correlation^2;  correlation = sum of x1 * x2 / sqrt(sum of x1^2 * sum of x2^2)
-    Assumes:  the second weight moves freely; once it is rounded as well, its own error is added
-    """
-    if not -1 <= correlation <= 1:
-        raise ValueError(f"correlation={correlation:g} must be between -1 and 1")
-    return 1 - correlation**2
-
-
 def smoothed_largest(*, input_largest: float, column_largest: float, alpha: float) -> float:
     """The largest input of a channel after SmoothQuant has divided it.
 

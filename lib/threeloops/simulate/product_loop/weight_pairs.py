@@ -20,9 +20,3 @@ def best_move(error: float, *, own: float, together: float, other: float) -> flo
         middle = (low + high) / 2  # as far to one side as to the other: which side is worse?
         low, high = (low, middle) if left(middle - abs(error)) < left(middle + abs(error)) else (middle, high)
     return (low + high) / 2
-
-
-def left_over_share(*, own: float, together: float, other: float) -> float:
-    """Squared output error after that move, over the one without it."""
-    move = best_move(1.0, own=own, together=together, other=other)
-    return (own + 2 * together * move + other * move**2) / own
