@@ -10,7 +10,7 @@
 ...     caption="A small network.",
 ... )
 >>> print(figure.alt)
-Three bits are too few for one scale. share read correctly against bits. one scale: 97.0 % at 8, 84.0 % at 3.
+Share read correctly against bits. one scale: 97.0 % at 8, 84.0 % at 3.
 """
 
 import math
@@ -77,7 +77,7 @@ def plain_lines(
     return Figure(
         title=title,
         caption=caption,
-        alt=_alt(title, lines, x, y, percent),
+        alt=_alt(lines, x, y, percent),
         body={"width": look.PLOT_WIDTH - 40, "height": HEIGHT, "layer": layers},
     )
 
@@ -145,12 +145,12 @@ def _here(here: tuple[float, float], place: dict[str, Any], height: dict[str, An
     }
 
 
-def _alt(title: str, lines: Mapping[str, Points], x: str, y: str, percent: bool) -> str:
+def _alt(lines: Mapping[str, Points], x: str, y: str, percent: bool) -> str:
     told = " ".join(
         f"{name}: {', '.join(f'{_number(value, percent)} at {at:g}' for at, value in points)}."
         for name, points in lines.items()
     )
-    return f"{title}. {y} against {x}. {told}"
+    return f"{y[:1].upper()}{y[1:]} against {x}. {told}"
 
 
 def _number(value: float, percent: bool) -> str:
