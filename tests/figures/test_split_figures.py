@@ -6,7 +6,7 @@ import pytest
 
 from threeloops.figures import still
 from threeloops.figures.boxes import KINDS
-from threeloops.figures.training_loop import split_block, split_shares
+from threeloops.figures.training_loop import split_block, split_passes, split_shares
 
 
 def test_every_gpu_has_its_columns_and_its_rows():
@@ -48,3 +48,21 @@ def test_refusals():
         split_shares.split_shares({}, title="a", caption="b")
     with pytest.raises(ValueError, match=r"share=1.2 must lie between 0 and 1"):
         split_shares.split_shares({"inside": [(2, 1.2)]}, title="a", caption="b")
+
+
+def test_each_pass_has_one_all_reduce_and_the_sequence_none():
+    both = split_passes.both_passes(title="A finding", caption="What to see.")
+    along = split_passes.along_the_sequence(title="A finding", caption="What to see.")
+    for figure, exchanges in ((both, 2), (along, 3)):
+        drawn = figure.body["layer"][0]["data"]["values"]
+        assert sum(box["kind"] == "control" for box in drawn) == exchanges
+        assert all(
+            a["x2"] <= b["x"] or b["x2"] <= a["x"] or a["y2"] <= b["y"] or b["y2"] <= a["y"]
+            for a in drawn
+            for b in drawn
+            if a is not b
+        ), "boxes overlap"
+    assert both.alt.count("all-reduce") == 2
+    assert "all-gather" in along.alt
+    assert "reduce-scatter" in along.alt
+    assert "all-gather" in still.svg(along.spec)

@@ -39,6 +39,13 @@ def test_collectives_of_a_block_are_counted_without_the_other_ranks(world, tp):
     assert not dist.is_initialized()
 
 
+def test_a_plan_of_ones_own_is_cut_and_counted_as_the_named_ones_are():
+    own = dict(real.plan("joint"))
+    one = real.agreement(own, tp=TP)["own"]
+    assert one.output_difference <= 1e-5 * one.largest_output
+    assert real.counted_collectives(own, gated=True, world=8, tp=8) == (TWO_ALL_REDUCES, TWO_ALL_REDUCES)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel counters are Linux's")
 def test_the_wire_carries_what_the_formula_says():
     seen = real.block_wire(*real.PLANS, tp=TP)

@@ -7,6 +7,9 @@ Three ways to cut the same block, all of them column then row:
                 before it is sent
     sequence    joint, and between the two halves of the block each rank has its own part of every sequence (sequence
                 parallelism)
+
+Wherever a way is asked for, a plan of your own may stand in its place: a mapping from module names to what
+parallelize_module takes.
 """
 
 from collections.abc import Mapping
@@ -27,6 +30,7 @@ PLANS = ("apart", "joint", "sequence")
 BATCH, SEQUENCE, HIDDEN, HEADS, KV_HEADS = 2, 256, 96, 24, 8
 HALVES = ("attention", "mlp")  # the halves of a block, which are cut
 _SEQUENCE_DIM = 1  # of [batch, sequence, hidden]
+Way = str | Mapping[str, Any]
 
 
 def layer(*, gated: bool) -> Layer:
@@ -65,14 +69,16 @@ def plan(name: str) -> Mapping[str, Any]:
     return {**by_columns, **by_rows, **shared_inputs, **norms}
 
 
-def _cut(mesh: Any, name: str, *, gated: bool) -> tuple[nn.Module, torch.Tensor]:
+def _cut(mesh: Any, way: Way, *, gated: bool) -> tuple[nn.Module, torch.Tensor]:
     """A rank's share of the block, and what enters it there."""
     from torch.distributed.tensor.parallel import parallelize_module
 
     entering = tokens()
-    if name == "sequence":
+    if way == "sequence":
         entering = entering.chunk(mesh.size(), dim=_SEQUENCE_DIM)[mesh.get_local_rank()].contiguous()
-    return parallelize_module(block(gated=gated), mesh, dict(plan(name))), entering.requires_grad_()
+    return parallelize_module(
+        block(gated=gated), mesh, dict(plan(way) if isinstance(way, str) else way)
+    ), entering.requires_grad_()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +90,7 @@ class Collectives:
     reduce_scatters: int
 
 
-def counted_collectives(name: str, *, gated: bool, world: int, tp: int) -> tuple[Collectives, Collectives]:
+def counted_collectives(way: Way, *, gated: bool, world: int, tp: int) -> tuple[Collectives, Collectives]:
     """Exchanges of one block forward and backward, as rank 0 of `world` ranks would call them, without the other
     ranks.
 
@@ -97,16 +103,15 @@ def counted_collectives(name: str, *, gated: bool, world: int, tp: int) -> tuple
     from torch.distributed.tensor.debug import CommDebugMode
     from torch.testing._internal.distributed.fake_pg import FakeStore  # torch has no public way
 
-    checks.one_of(PLANS, plan=name)
-    checks.count(world=world, tp=tp)
+    _check((way,), tp)
+    checks.count(world=world)
     checks.divides(part="tp", part_value=tp, whole="world", whole_value=world)
-    checks.divides(part="tp", part_value=tp, whole="KV heads", whole_value=KV_HEADS)
     if dist.is_initialized():
         raise ValueError("this process is in a process group already; count in one that is not")
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=world)
     try:
         mesh = init_device_mesh("cpu", (world // tp, tp), mesh_dim_names=("others", "tp"))["tp"]
-        module, entering = _cut(mesh, name, gated=gated)
+        module, entering = _cut(mesh, way, gated=gated)
         with CommDebugMode() as forward:
             left = module(entering)
         with CommDebugMode() as backward:
@@ -147,7 +152,7 @@ def _loss(left: torch.Tensor) -> torch.Tensor:
     return left.square().sum() / (BATCH * SEQUENCE)
 
 
-def agreement_on_rank(names: tuple[str, ...], gated: bool) -> list[Agreement]:
+def agreement_on_rank(ways: tuple[Way, ...], gated: bool) -> list[Agreement]:
     """On a rank: every way to cut, against the whole block."""
     from torch.distributed.device_mesh import init_device_mesh
 
@@ -156,11 +161,11 @@ def agreement_on_rank(names: tuple[str, ...], gated: bool) -> list[Agreement]:
     expected = whole(tokens())
     _loss(expected).backward()
     found = []
-    for name in names:
-        module, entering = _cut(mesh, name, gated=gated)
+    for way in ways:
+        module, entering = _cut(mesh, way, gated=gated)
         left = module(entering)
         _loss(left).backward()
-        here = expected.chunk(mesh.size(), dim=_SEQUENCE_DIM)[mesh.get_local_rank()] if name == "sequence" else expected
+        here = expected.chunk(mesh.size(), dim=_SEQUENCE_DIM)[mesh.get_local_rank()] if way == "sequence" else expected
         found.append(_agreement(whole, module, here.detach(), left.detach()))
         dist.barrier()
     return found
@@ -188,15 +193,18 @@ def _local(tensor: Any) -> torch.Tensor:
     return own
 
 
-def agreement(*names: str, tp: int, gated: bool = False, timeout_s: float = 60.0) -> dict[str, Agreement]:
+def agreement(*ways: Way, tp: int, gated: bool = False, timeout_s: float = 60.0) -> dict[str, Agreement]:
     """Output and gradients of the block cut over tp real processes, against one process that holds all of it; the
-    worst of all ranks.
+    worst of all ranks, by the way's name ("own" for a plan of your own).
 
     Raises:   ValueError for an unknown way to cut or a tp that the KV heads do not allow; RankError as run_ranks does
     """
-    _check(names, tp)
-    ranks = run_ranks(agreement_on_rank, names, gated, ranks=tp, timeout_s=timeout_s)
-    return {name: _worst([rank[place] for rank in ranks]) for place, name in enumerate(names)}
+    _check(ways, tp)
+    ranks = run_ranks(agreement_on_rank, ways, gated, ranks=tp, timeout_s=timeout_s)
+    return {
+        way if isinstance(way, str) else "own": _worst([rank[place] for rank in ranks])
+        for place, way in enumerate(ways)
+    }
 
 
 def _worst(by_rank: list[Agreement]) -> Agreement:
@@ -207,9 +215,10 @@ def _worst(by_rank: list[Agreement]) -> Agreement:
     )
 
 
-def _check(names: tuple[str, ...], tp: int) -> None:
-    for name in names:
-        checks.one_of(PLANS, plan=name)
+def _check(ways: tuple[Way, ...], tp: int) -> None:
+    for way in ways:
+        if isinstance(way, str):
+            checks.one_of(PLANS, plan=way)
     checks.count(at_least=2, tp=tp)
     checks.divides(part="tp", part_value=tp, whole="KV heads", whole_value=KV_HEADS)
 
