@@ -69,6 +69,17 @@ class Point:
         return f"{self.name}: {self.binds}-bound, {intensity}, {rate}"
 
 
+def at_its_roof(name: str, work: model.Work, *, peak_flops_per_s: float, memory_bytes_per_s: float) -> Point:
+    """An operation at the rate that its roof allows."""
+    time = model.time(work, peak_flops_per_s=peak_flops_per_s, memory_bytes_per_s=memory_bytes_per_s)
+    return Point(
+        name=name,
+        arithmetic_intensity=work.arithmetic_intensity,
+        flops_per_s=work.flops / time.lower_bound_s,
+        bound=time.bound,
+    )
+
+
 def op_points(
     ops: Iterable[Op],
     *,
