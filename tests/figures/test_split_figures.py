@@ -1,12 +1,16 @@
 """The pictures of a layer on several GPUs: what is drawn is what was given."""
 
+import itertools
 import json
 
 import pytest
 
 from threeloops.figures import still
 from threeloops.figures.boxes import KINDS
-from threeloops.figures.training_loop import split_block, split_passes, split_shares
+from threeloops.figures.training_loop import shard_stages, split_block, split_passes, split_shares
+
+SHARES = {kind for _, _, kind, _ in shard_stages.SHARES}
+ROWS = [stage * (shard_stages.HEIGHT + shard_stages.GAP) for stage in range(4)]
 
 
 def test_every_gpu_has_its_columns_and_its_rows():
@@ -66,3 +70,27 @@ def test_each_pass_has_one_all_reduce_and_the_sequence_none():
     assert "all-gather" in along.alt
     assert "reduce-scatter" in along.alt
     assert "all-gather" in still.svg(along.spec)
+
+
+def test_a_stage_keeps_what_the_formula_says():
+    figure = shard_stages.shard_stages(gpus=4, title="A finding", caption="What to see.")
+    drawn = figure.body["layer"][0]["data"]["values"]
+    kept = [sum(box["x2"] - box["x"] for box in drawn if box["kind"] in SHARES and box["y"] == y) for y in ROWS]
+    formula = [16, 4 + 12 / 4, 2 + 14 / 4, 16 / 4]  # bytes a parameter, Rajbhandari et al., 2019
+    assert [width / kept[0] for width in kept] == pytest.approx([size / 16 for size in formula])
+
+
+def test_nobody_computes_with_what_is_not_there_yet():
+    """A layer computes after its gather; its gradients are scattered after its backward pass; one thing at a time."""
+    ends = {text: at + lasts for text, at, lasts in (*shard_stages.NETWORK[:3], *shard_stages.COMPUTE)}
+    begins = {text: at for text, at, _ in (*shard_stages.COMPUTE, *shard_stages.NETWORK)}
+    for layer in (1, 2, 3):
+        assert ends[f"gather {layer}"] <= {text: at for text, at, _ in shard_stages.COMPUTE}[f"F {layer}"]
+        assert begins[f"scatter {layer}"] >= ends[f"backward {layer}"]
+    again = {text: at + lasts for text, at, lasts in shard_stages.NETWORK[3:]}
+    assert again["gather 2"] <= begins["backward 2"]
+    assert again["gather 1"] <= begins["backward 1"]
+    for parts in (shard_stages.NETWORK, shard_stages.COMPUTE):
+        spans = sorted((at, at + lasts) for _, at, lasts in parts)
+        assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(spans))
+    assert "gather" in still.svg(shard_stages.gathers_beside_work(title="A finding", caption="See.").spec)

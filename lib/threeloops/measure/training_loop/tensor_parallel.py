@@ -22,6 +22,7 @@ from torch import nn
 
 from threeloops import checks
 from threeloops.measure.models.transformer_block import TransformerBlock
+from threeloops.measure.processes import fake_ranks
 from threeloops.measure.processes.ranks import run_ranks
 from threeloops.measure.processes.wire import FLOAT_BYTES, Step, WireTraffic, step_traffic
 from threeloops.models.architecture import Attention, DenseMlp, Layer
@@ -92,45 +93,33 @@ class Collectives:
 
 def counted_collectives(way: Way, *, gated: bool, world: int, tp: int) -> tuple[Collectives, Collectives]:
     """Exchanges of one block forward and backward, as rank 0 of `world` ranks would call them, without the other
-    ranks.
-
-    A fake process group says yes to every collective and sends nothing: who is called how often is real, the values
-    are not.
+    ranks (measure/processes/fake_ranks.py).
 
     Raises:   ValueError where tp does not divide world, and for a process that is in a group already
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.debug import CommDebugMode
-    from torch.testing._internal.distributed.fake_pg import FakeStore  # torch has no public way
 
     _check((way,), tp)
     checks.count(world=world)
     checks.divides(part="tp", part_value=tp, whole="world", whole_value=world)
-    if dist.is_initialized():
-        raise ValueError("this process is in a process group already; count in one that is not")
-    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=world)
-    try:
+    with fake_ranks.rank_zero_of(world):
         mesh = init_device_mesh("cpu", (world // tp, tp), mesh_dim_names=("others", "tp"))["tp"]
         module, entering = _cut(mesh, way, gated=gated)
         with CommDebugMode() as forward:
             left = module(entering)
         with CommDebugMode() as backward:
             left.sum().backward()
-    finally:
-        dist.destroy_process_group()
     return _collectives(forward), _collectives(backward)
 
 
 def _collectives(seen: Any) -> Collectives:
-    counts = {str(op).rpartition(".")[2]: int(number) for op, number in seen.get_comm_counts().items()}
-    kinds = {
-        "all_reduce": "all_reduces",
-        "all_gather_into_tensor": "all_gathers",
-        "reduce_scatter_tensor": "reduce_scatters",
-    }
-    unknown = set(counts) - set(kinds)
-    assert not unknown, f"collectives that nobody expected: {unknown}"
-    return Collectives(**{kinds[op]: counts.get(op, 0) for op in kinds})
+    called = fake_ranks.counts(seen)
+    return Collectives(
+        all_reduces=called["all_reduce"],
+        all_gathers=called["all_gather"],
+        reduce_scatters=called["reduce_scatter"],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
