@@ -7,7 +7,8 @@ import pytest
 
 from threeloops.figures import still
 from threeloops.figures.boxes import KINDS
-from threeloops.figures.training_loop import shard_stages, split_block, split_passes, split_shares
+from threeloops.figures.training_loop import overlap_rows, shard_stages, split_block, split_passes, split_shares
+from threeloops.simulate.training_loop import overlapped_step
 
 SHARES = {kind for _, _, kind, _ in shard_stages.SHARES}
 ROWS = [stage * (shard_stages.HEIGHT + shard_stages.GAP) for stage in range(4)]
@@ -94,3 +95,17 @@ def test_nobody_computes_with_what_is_not_there_yet():
         spans = sorted((at, at + lasts) for _, at, lasts in parts)
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(spans))
     assert "gather" in still.svg(shard_stages.gathers_beside_work(title="A finding", caption="See.").spec)
+
+
+def test_a_step_is_drawn_as_it_was_played():
+    played = overlapped_step.play(forward_s=1, slices_s=[1, 1], sends_s=[0.5, 2], update_s=1)
+    figure = overlap_rows.overlap_step(played, title="A finding", caption="What to see.")
+    drawn = [box for box in figure.body["layer"][0]["data"]["values"] if box["kind"] != "off"]
+    pixels = overlap_rows.WIDTH / 6  # forward 1, backward 2, the last bucket 2, update 1
+    spans = sorted((span.start_s, span.end_s) for span in played.spans)
+    left = overlap_rows.NAME + 12
+    assert sorted((box["x"] - left - 1, box["x2"] - left + 1) for box in drawn) == [
+        pytest.approx((start * pixels, end * pixels)) for start, end in spans
+    ]
+    with pytest.raises(ValueError, match="spans is empty"):
+        overlap_rows.overlap_rows([], title="A finding", caption="What to see.")

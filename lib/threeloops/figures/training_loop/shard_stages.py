@@ -9,6 +9,7 @@ scatters beside the work.
 from threeloops import checks
 from threeloops.figures.boxes import Box, boxes
 from threeloops.figures.figure import Figure
+from threeloops.figures.training_loop.overlap_rows import Busy, overlap_rows
 
 SHARES = (("weights", 2, "memory", 3), ("gradients", 2, "control", 2), ("optimiser", 12, "compute", 1))
 WIDTH, HEIGHT, GAP, NAME = 30, 46, 14, 92  # pixels: of a byte, of a row, between rows, of a row's name
@@ -22,7 +23,7 @@ NETWORK = (
 COMPUTE = (
     ("F 1", 1, 1), ("F 2", 2, 1), ("F 3", 3, 1), ("backward 3", 4, 2), ("backward 2", 6, 2), ("backward 1", 8, 2),
 )  # fmt: skip
-UNIT = 58  # pixels of one gather
+KINDS = {"gather": "memory", "scatter": "control", "F": "compute", "backward": "compute"}
 
 
 def shard_stages(*, gpus: int, title: str, caption: str) -> Figure:
@@ -49,26 +50,10 @@ def shard_stages(*, gpus: int, title: str, caption: str) -> Figure:
 
 
 def gathers_beside_work(*, title: str, caption: str) -> Figure:
-    """FSDP's step over three layers: the network above, the computing below, time to the right."""
-    plan = []
-    for row, (name, parts) in enumerate((("network", NETWORK), ("computing", COMPUTE))):
-        y = row * (HEIGHT + GAP)
-        plan.append(Box(x=0, y=y, width=NAME, height=HEIGHT, kind="off", text=name))
-        for text, at, lasts in parts:
-            kind = "memory" if "gather" in text else "control" if "scatter" in text else "compute"
-            words = text.replace(" ", "\n") if row == 0 else text
-            plan.append(
-                Box(
-                    x=NAME + 12 + at * UNIT + 1,
-                    y=y,
-                    width=lasts * UNIT - 2,
-                    height=HEIGHT,
-                    kind=kind,
-                    text=words,
-                )
-            )
-    order = "; ".join(
-        f"{name}: {', '.join(text for text, *_ in sorted(parts, key=lambda part: part[1]))}"
-        for name, parts in (("network", NETWORK), ("computing", COMPUTE))
-    )
-    return boxes(plan, title=title, caption=caption, alt=f"In order of time, {order}.")
+    """FSDP's step over three layers: the network above, the computing below, time in gathers to the right."""
+    spans = [
+        Busy(row=row, text=text.replace(" ", breaks), start_s=at, end_s=at + lasts, kind=KINDS[text.split()[0]])
+        for row, parts, breaks in (("network", NETWORK, "\n"), ("computing", COMPUTE, " "))
+        for text, at, lasts in parts
+    ]
+    return overlap_rows(spans, title=title, caption=caption)

@@ -1,0 +1,79 @@
+"""Overlap rows: who is busy with what, one row a resource, time to the right.
+
+>>> work = [Busy(row="computing", text="backward", start_s=0, end_s=2, kind="compute")]
+>>> sends = [Busy(row="network", text="bucket 1", start_s=1, end_s=3, kind="memory")]
+>>> overlap_rows([*work, *sends], title="Half hidden", caption="Two seconds each.").alt
+'computing: backward from 0 to 2 s. network: bucket 1 from 1 to 3 s.'
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.figures.boxes import Box, boxes
+from threeloops.figures.figure import Figure
+from threeloops.simulate.training_loop.overlapped_step import PlayedStep
+
+WIDTH, HEIGHT, GAP, NAME = 640, 46, 14, 92  # pixels: of all time, of a row, between rows, of a row's name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """A stretch of time in which one resource does one thing."""
+
+    row: str
+    text: str
+    start_s: float
+    end_s: float
+    kind: str  # of figures/boxes.py
+
+    def __post_init__(self) -> None:
+        checks.non_negative(start_s=self.start_s)
+        checks.positive(lasts_s=self.end_s - self.start_s)
+
+
+def overlap_rows(spans: Sequence[Busy], *, title: str, caption: str) -> Figure:
+    """A row a resource, in the order in which they first occur.
+
+    Raises:   ValueError without spans
+    """
+    if not spans:
+        raise ValueError("spans is empty; draw at least one")
+    rows = list(dict.fromkeys(span.row for span in spans))
+    pixels = WIDTH / max(span.end_s for span in spans)
+    plan = [
+        Box(x=0, y=place * (HEIGHT + GAP), width=NAME, height=HEIGHT, kind="off", text=row)
+        for place, row in enumerate(rows)
+    ]
+    for span in spans:
+        plan.append(
+            Box(
+                x=NAME + 12 + span.start_s * pixels + 1,
+                y=rows.index(span.row) * (HEIGHT + GAP),
+                width=(span.end_s - span.start_s) * pixels - 2,
+                height=HEIGHT,
+                kind=span.kind,
+                text=span.text,
+            )
+        )
+    told = (
+        f"{row}: "
+        + ", ".join(f"{span.text} from {span.start_s:g} to {span.end_s:g} s" for span in spans if span.row == row)
+        for row in rows
+    )
+    return boxes(plan, title=title, caption=caption, alt=". ".join(told).replace("\n", " ") + ".")
+
+
+def overlap_step(played: PlayedStep, *, title: str, caption: str) -> Figure:
+    """A data-parallel step as the simulator played it: the backward pass slice by slice, and the buckets that leave."""
+    spans = [
+        Busy(
+            row="computing" if span.where == "device" else "network",
+            text=span.what.replace(" ", "\n"),
+            start_s=span.start_s,
+            end_s=span.end_s,
+            kind="compute" if span.where == "device" else "memory",
+        )
+        for span in played.spans
+    ]
+    return overlap_rows(spans, title=title, caption=caption)
