@@ -1,6 +1,4 @@
-"""A vehicle's latency budget: every formula against a car, a camera or a pipeline that is moved along in small
-steps.
-"""
+"""A vehicle's latency budget: every formula against a car or a pipeline that is moved along in small steps."""
 
 from fractions import Fraction
 
@@ -63,12 +61,6 @@ def test_frames_that_never_wait_take_the_sum_and_leave_at_the_cameras_rate(stage
 def test_waiting_for_all_is_late_when_any_is(late: int, parts: int) -> None:
     counted = vehicle.late_share(late=Fraction(late, 100), parts=parts)
     assert float(counted) == pytest.approx(latency_budget.any_late_share(late_share=late / 100, parts=parts), abs=1e-12)
-
-
-def test_eight_two_megapixel_cameras() -> None:
-    assert latency_budget.camera_bytes_per_s(
-        cameras=2, width=6, height=4, bits_per_pixel=12, frames_per_s=3
-    ) == vehicle.bytes_in_a_second(cameras=2, width=6, height=4, bits_per_pixel=12, frames_per_s=3)
 
 
 @pytest.mark.parametrize(

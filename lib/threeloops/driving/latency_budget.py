@@ -1,17 +1,13 @@
-"""Latency budgets of a vehicle: metres per millisecond, bytes per second of its cameras, and what a deadline leaves
-for a model.
+"""Latency budgets of a vehicle: metres per millisecond, and what a deadline leaves for a model.
 
 >>> round(stopping_distance_m(speed_m_per_s=31.3, reaction_s=0.25, deceleration_m_per_s2=6.0), 1)
 89.5
->>> camera_bytes_per_s(cameras=8, width=1920, height=1080, bits_per_pixel=24, frames_per_s=30) / 1e9
-1.492992
 """
 
 import math
 from collections.abc import Sequence
 
 from threeloops import checks
-from threeloops.units import BITS_PER_BYTE
 
 
 def distance_m(*, speed_m_per_s: float, seconds: float) -> float:
@@ -55,21 +51,6 @@ def highest_speed_m_per_s(*, sight_m: float, reaction_s: float, deceleration_m_p
     checks.non_negative(reaction_s=reaction_s)
     braking = deceleration_m_per_s2 * reaction_s
     return math.sqrt(braking**2 + 2 * deceleration_m_per_s2 * sight_m) - braking
-
-
-def camera_bytes_per_s(*, cameras: int, width: int, height: int, bits_per_pixel: float, frames_per_s: float) -> float:
-    """Bytes per second that uncompressed cameras deliver.
-
-    Formula:  cameras * width * height * bits per pixel / 8 * frames/s
-    Assumes:  no compression, no blanking, no protocol overhead. bits_per_pixel says which picture: 24 for 8-bit RGB,
-              12 for a raw 12-bit sensor packed tightly
-
-    >>> camera_bytes_per_s(cameras=1, width=1000, height=1000, bits_per_pixel=12, frames_per_s=30)
-    45000000.0
-    """
-    checks.count(cameras=cameras, width=width, height=height)
-    checks.positive(bits_per_pixel=bits_per_pixel, frames_per_s=frames_per_s)
-    return cameras * width * height * bits_per_pixel / BITS_PER_BYTE * frames_per_s
 
 
 def pipeline_latency_s(stages_s: Sequence[float]) -> float:

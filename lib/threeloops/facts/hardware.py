@@ -67,6 +67,16 @@ UNITS = {
     "memory_transfers_per_s": "1/s",
     "l1_bytes_per_core": "B",
     "l2_bytes_per_core": "B",
+    "image_width": "pixel",
+    "image_height": "pixel",
+    "bits_per_pixel": "bit",
+    "frames_per_s": "1/s",
+    "row_time_s": "s",
+    "beams": "beam",
+    "firing_s": "s",
+    "firings_per_packet": "firing",
+    "packet_bytes": "B",
+    "packets_per_s": "1/s",
 }
 
 Peaks = Mapping[str, Fact]

@@ -7,7 +7,7 @@ from typing import Any
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import seeded
-from threeloops.driving import latency_budget
+from threeloops.driving import latency_budget, sensor_data
 from threeloops.inner_loop import attention_io, block_formats, gemm_tiles, latency_hiding, launches, scaling
 from threeloops.models import model_flops, utilisation
 from threeloops.operations import roofline
@@ -64,7 +64,7 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
         latency_budget.distance_m,
         latency_budget.stopping_distance_m,
         latency_budget.highest_speed_m_per_s,
-        latency_budget.camera_bytes_per_s,
+        sensor_data.camera_bytes_per_s,
         latency_budget.pipeline_latency_s,
         latency_budget.pipeline_frames_per_s,
         latency_budget.oldest_picture_s,

@@ -1,7 +1,7 @@
 """The page of numbers of each loop: read from the catalogue or computed by the library when the page is made."""
 
 from threeloops import units
-from threeloops.driving import latency_budget
+from threeloops.driving import latency_budget, sensor_data
 from threeloops.dtypes import bytes_per_element
 from threeloops.facts.hardware import part
 from threeloops.inner_loop import block_formats, number_formats
@@ -176,7 +176,7 @@ def cameras() -> Table:
     """What cameras deliver before anybody compresses it."""
     rows = []
     for number, width, height in CAMERAS:
-        rate = latency_budget.camera_bytes_per_s(
+        rate = sensor_data.camera_bytes_per_s(
             cameras=number, width=width, height=height, bits_per_pixel=BITS_PER_PIXEL, frames_per_s=FRAME_RATE
         )
         rows.append(

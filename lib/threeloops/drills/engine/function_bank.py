@@ -16,6 +16,7 @@ from threeloops.drills.pipeline import functions as pipeline
 from threeloops.drills.queues import functions as queues
 from threeloops.drills.reliability import functions as reliability
 from threeloops.drills.roofline import functions as roofline
+from threeloops.drills.sensor_bandwidth import functions as sensor_bandwidth
 from threeloops.drills.speculative import functions as speculative
 from threeloops.drills.step_time import functions as step_time
 from threeloops.drills.training_memory import functions as training_memory
@@ -39,6 +40,7 @@ FUNCTIONS: dict[str, FunctionDrill] = {
         queues,
         reliability,
         roofline,
+        sensor_bandwidth,
         speculative,
         step_time,
         training_memory,

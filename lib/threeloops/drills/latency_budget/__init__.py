@@ -1,4 +1,4 @@
-"""Drills on a vehicle's deadline: metres, milliseconds, cameras and tails."""
+"""Drills on a vehicle's deadline: metres, milliseconds and tails."""
 
 from threeloops.drills.engine.drill import Drill
 from threeloops.drills.latency_budget import chain, vehicle

@@ -1,6 +1,4 @@
-"""Drills on a vehicle in motion: what a latency costs in metres, how far it takes to stop, what its cameras
-deliver.
-"""
+"""Drills on a vehicle in motion: what a latency costs in metres, and how far it takes to stop."""
 
 import random
 from typing import Any
@@ -8,7 +6,7 @@ from typing import Any
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.driving import latency_budget
 from threeloops.simulate.driving import vehicle
-from threeloops.units import BITS_PER_BYTE, hour, km, mile, ms
+from threeloops.units import hour, km, mile, ms
 
 KMH, MPH = km / hour, mile / hour  # in metres per second
 AASHTO = "AASHTO, A Policy on Geometric Design of Highways and Streets, 7th ed., 2018, section 3.2.2"
@@ -188,78 +186,4 @@ SIGHT = Drill(
     ),
 )
 
-# --- cameras -------------------------------------------------------------------------------------
-
-SENSORS = ((1920, 1080), (1920, 1280), (2880, 1860), (3840, 2160), (1936, 1220))
-
-
-def _draw_camera(rng: random.Random) -> Draw:
-    width, height = rng.choice(SENSORS)
-    return drawn(
-        cameras=rng.choice((5, 6, 7, 11)),
-        width=width,
-        height=height,
-        bits=rng.choice((10, 12, 14)),
-        rate=rng.choice((30, 36, 45)),
-    )
-
-
-def _small_camera(rng: random.Random) -> Draw:
-    return drawn(
-        cameras=rng.choice((2, 3)),
-        width=rng.choice((4, 6)),
-        height=rng.choice((3, 5)),
-        bits=rng.choice((12, 24)),
-        rate=rng.choice((5, 10)),
-    )
-
-
-def _camera(p: Draw) -> float:
-    return latency_budget.camera_bytes_per_s(
-        cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
-    )
-
-
-CAMERA = Drill(
-    key="latency-camera-bandwidth",
-    **SECTION,
-    title="What the cameras deliver",
-    unit="B/s",
-    target_s=90,
-    draw=_draw_camera,
-    small=_small_camera,
-    prompt=lambda p: (
-        f"A car has {p.cameras} cameras of {p.width} × {p.height} pixels, {p.rate} frames per second each. The raw"
-        f" pictures are sent uncompressed, {p.bits} bits a pixel, packed without gaps. How many bytes per second arrive"
-        " in all?"
-    ),
-    derive=lambda p: Derivation(
-        value=_camera(p),
-        formula="cameras × width × height × bits per pixel / 8 × frames per second",
-        substitution=f"{p.cameras} × {p.width} × {p.height} × {p.bits} / 8 × {p.rate}",
-        source="the geometry of the picture; a raw sensor gives one value per pixel (Bayer, US patent 3,971,065, 1976)",
-    ),
-    count=lambda p: vehicle.bytes_in_a_second(
-        cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
-    ),
-    slips=(
-        Slip(key="one-camera", wrong=lambda p: _camera(p) / p.cameras, story="That is one camera."),
-        Slip(
-            key="rgb",
-            wrong=lambda p: _camera(p) * 3 * BITS_PER_BYTE / p.bits,
-            story="You sent three bytes per pixel. A raw sensor has one value per pixel; colour is worked out later.",
-        ),
-        Slip(
-            key="two-bytes",
-            wrong=lambda p: _camera(p) * 2 * BITS_PER_BYTE / p.bits,
-            story="You gave each pixel two whole bytes. Packed without gaps, they take less.",
-        ),
-        Slip(
-            key="one-frame",
-            wrong=lambda p: _camera(p) / p.rate,
-            story="That is one picture of each camera, not a second of them.",
-        ),
-    ),
-)
-
-DRILLS = (SAVED, STOP, SIGHT, CAMERA)
+DRILLS = (SAVED, STOP, SIGHT)

@@ -1,4 +1,4 @@
-"""A vehicle, its cameras and its frame pipeline, moved along in small steps: nothing here knows a formula for where
+"""A vehicle and its frame pipeline, moved along in small steps: nothing here knows a formula for where
 they end up.
 """
 
@@ -39,14 +39,6 @@ def fastest_that_stops(*, sight_m: float, reaction_s: float, deceleration_m_per_
         else:
             fast = middle
     return slow
-
-
-def bytes_in_a_second(*, cameras: int, width: int, height: int, bits_per_pixel: int, frames_per_s: int) -> float:
-    """Read every row of every frame of every camera, and add up what comes over the cable."""
-    bits = 0
-    for _camera, _frame, _row in itertools.product(range(cameras), range(frames_per_s), range(height)):
-        bits += sum(bits_per_pixel for _pixel in range(width))
-    return bits / 8
 
 
 def frames_through(stages: Sequence[Fraction], *, period: Fraction, frames: int) -> list[tuple[Fraction, Fraction]]:

@@ -103,9 +103,9 @@ def _draw_cameras(rng: random.Random) -> Draw:
 CAMERAS = Worked(
     key="spot-camera-bandwidth",
     title="A colleague's cameras",
-    topic="latency_budget",
+    topic="sensor_bandwidth",
     loop="driving",
-    section="Latency budget",
+    section="The data coming in",
     target_s=60,
     draw=_draw_cameras,
     prompt=lambda p: (

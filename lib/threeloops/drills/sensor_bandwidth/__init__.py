@@ -1,0 +1,13 @@
+"""Drills on what the sensors send: bytes, lanes, cables, the memory bus, moments, points and cubes."""
+
+from threeloops.drills.engine.drill import Drill
+from threeloops.drills.sensor_bandwidth import cameras, carrying, lidar, moments, radar, storing
+
+DRILLS: tuple[Drill, ...] = (
+    *cameras.DRILLS,
+    *carrying.DRILLS,
+    *storing.DRILLS,
+    *moments.DRILLS,
+    *lidar.DRILLS,
+    *radar.DRILLS,
+)

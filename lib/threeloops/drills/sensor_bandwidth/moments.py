@@ -1,0 +1,233 @@
+"""Drills on moments: a wrong time stamp, the rows of a rolling shutter, the columns of a sweep."""
+
+import math
+import random
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.sensor_bandwidth.apart import until_told_apart
+from threeloops.drills.sensor_bandwidth.cameras import SECTION
+from threeloops.driving import ranging_data, sensor_data
+from threeloops.simulate.driving import sensors
+from threeloops.units import hour, km, minute, ms, us
+
+KMH = km / hour  # in metres per second
+
+# --- a wrong stamp -------------------------------------------------------------------------------
+
+
+def _draw_stamp(rng: random.Random) -> Draw:
+    return drawn(
+        kmh=rng.randrange(30, 131, 5),
+        range_m=rng.randrange(30, 101, 5),
+        turn_deg=rng.randrange(8, 31),
+        error_ms=rng.randrange(4, 31),
+    )
+
+
+def _small_stamp(rng: random.Random) -> Draw:
+    return drawn(kmh=rng.choice((36, 72)), range_m=rng.choice((20, 40)), turn_deg=rng.choice((10, 30)), error_ms=1e-7)
+
+
+def _stamp(p: Draw, **changes: float) -> float:
+    values = {
+        "speed_m_per_s": p.kmh * KMH,
+        "range_m": p.range_m,
+        "turn_rad_per_s": math.radians(p.turn_deg),
+        "error_s": p.error_ms * ms,
+    }
+    return sensor_data.stamp_error_m(**(values | changes))
+
+
+_STAMP_SLIPS = (
+    Slip(
+        key="straight-only",
+        wrong=lambda p: _stamp(p, turn_rad_per_s=0),
+        story="You only drove on. While the car turns, what is far ahead sweeps sideways.",
+    ),
+    Slip(
+        key="turn-only",
+        wrong=lambda p: _stamp(p, speed_m_per_s=0),
+        story="You only turned. The car also drives towards the point.",
+    ),
+    Slip(
+        key="added",
+        wrong=lambda p: _stamp(p, turn_rad_per_s=0) + _stamp(p, speed_m_per_s=0),
+        story="You added two shifts that stand at right angles to each other.",
+    ),
+    Slip(
+        key="degrees",
+        wrong=lambda p: _stamp(p, turn_rad_per_s=p.turn_deg),
+        story="You used degrees where radians belong.",
+    ),
+    Slip(key="kmh", wrong=lambda p: _stamp(p, speed_m_per_s=p.kmh), story="You put km/h where m/s belong."),
+)
+
+STAMP = Drill(
+    key="sensor-time-stamp",
+    **SECTION,
+    title="What a wrong time stamp costs",
+    unit="m",
+    target_s=130,
+    draw=until_told_apart(_draw_stamp, _stamp, _STAMP_SLIPS),
+    small=_small_stamp,
+    prompt=lambda p: (
+        f"A car drives at {p.kmh} km/h and turns at {p.turn_deg}° per second. Its camera's time stamps are"
+        f" {p.error_ms} ms late. A standing object is {p.range_m} m straight ahead. How far does the stamp move it from"
+        " its place, the drive along and the turn across taken together?"
+    ),
+    derive=lambda p: Derivation(
+        value=_stamp(p),
+        formula="√(speed² + (distance × turn rate)²) × error",
+        substitution=(
+            f"(({p.kmh} / 3.6)² + ({p.range_m} × {p.turn_deg} × {math.pi} / 180)²)**0.5 × {p.error_ms} / 1000"
+        ),
+        source="the motion of a standing point in the frame of a car that drives and turns; stepped through in 2026",
+    ),
+    count=lambda p: sensors.misplaced_m(
+        speed_m_per_s=p.kmh * KMH,
+        range_m=p.range_m,
+        turn_rad_per_s=math.radians(p.turn_deg),
+        error_s=p.error_ms * ms,
+        steps=100,
+    ),
+    slips=_STAMP_SLIPS,
+)
+
+# --- a rolling shutter ---------------------------------------------------------------------------
+
+
+def _draw_rows(rng: random.Random) -> Draw:
+    return drawn(
+        height=rng.choice((1080, 1280, 1536, 2160)),
+        rows=rng.randrange(140, 620, 20),
+        row_us=rng.choice((11, 13, 14, 17, 22, 24)),
+        speed=rng.randrange(8, 31),
+        focal=rng.randrange(1000, 2600, 100),
+        range_m=rng.randrange(8, 31),
+    )
+
+
+def _rows_shift(p: Draw, *, rows: int, range_m: float) -> float:
+    return sensor_data.rolling_shift_pixels(
+        rows=rows, row_time_s=p.row_us * us, speed_m_per_s=p.speed, focal_pixels=p.focal, range_m=range_m
+    )
+
+
+_ROW_SLIPS = (
+    Slip(
+        key="whole-picture",
+        wrong=lambda p: _rows_shift(p, rows=p.height, range_m=p.range_m),
+        story="You let it move during the whole picture. It covers only some of the rows.",
+    ),
+    Slip(
+        key="one-row",
+        wrong=lambda p: _rows_shift(p, rows=1, range_m=p.range_m),
+        story="That is the shift from one row to the next.",
+    ),
+    Slip(
+        key="no-distance",
+        wrong=lambda p: _rows_shift(p, rows=p.rows, range_m=1),
+        story="You drew it as if it were a metre away. What is farther off moves fewer pixels.",
+    ),
+    Slip(
+        key="metres",
+        wrong=lambda p: p.speed * p.rows * p.row_us * us,
+        story="That is the shift on the road, in metres. The question asks for pixels.",
+    ),
+)
+
+ROWS = Drill(
+    key="sensor-rolling-shutter",
+    **SECTION,
+    title="A car that leans",
+    unit="",
+    target_s=110,
+    draw=until_told_apart(
+        _draw_rows, lambda p: _rows_shift(p, rows=p.rows, range_m=p.range_m), _ROW_SLIPS, wanted=lambda p: p.rows > 100
+    ),
+    small=_draw_rows,
+    prompt=lambda p: (
+        f"A rolling shutter of {p.height} rows exposes a row every {p.row_us} µs, from the top. A car crosses at"
+        f" {p.speed} m/s, {p.range_m} m away; the focal length is {p.focal} pixels, and the car covers {p.rows} rows."
+        " By how many pixels is its lower edge drawn ahead of its upper one?"
+    ),
+    derive=lambda p: Derivation(
+        value=_rows_shift(p, rows=p.rows, range_m=p.range_m),
+        formula="speed × rows × row time × focal length / distance",
+        substitution=f"{p.speed} × {p.rows} × {p.row_us} / 1000000 × {p.focal} / {p.range_m}",
+        source="a pinhole camera; NVIDIA, DriveOS 7.0.3 reference, dwImageTimestamps, read in 2026 (a time per row)",
+    ),
+    count=lambda p: sensors.rows_drawn(
+        rows=p.rows, row_time_s=p.row_us * us, speed_m_per_s=p.speed, focal_pixels=p.focal, range_m=p.range_m
+    )[-1],
+    slips=_ROW_SLIPS,
+)
+
+# --- a sweep -------------------------------------------------------------------------------------
+
+
+def _draw_sweep(rng: random.Random) -> Draw:
+    return drawn(
+        kmh=rng.randrange(40, 131, 5), rpm=rng.choice((300, 480, 600, 900, 1200)), degrees=rng.randrange(50, 320, 5)
+    )
+
+
+def _small_sweep(rng: random.Random) -> Draw:
+    return drawn(kmh=rng.choice((36, 90)), rpm=600, degrees=rng.choice((45, 90, 135)))
+
+
+def _sweep(p: Draw, *, degrees: float) -> float:
+    return ranging_data.sweep_shift_m(
+        speed_m_per_s=p.kmh * KMH, sweeps_per_s=p.rpm / minute, turned_share=degrees / 360
+    )
+
+
+def _count_sweep(p: Draw) -> float:
+    """Drive past a wall, a column every degree; how far the point of that column is put from where it is."""
+    wall = sensors.swept_wall(speed_m_per_s=p.kmh * KMH, sweeps_per_s=p.rpm / minute, columns=360, aside_m=10)
+    return next(place - put for turned, place, put in wall if round(360 * turned) == p.degrees)
+
+
+_SWEEP_SLIPS = (
+    Slip(
+        key="whole-turn",
+        wrong=lambda p: _sweep(p, degrees=360),
+        story="That is a whole turn. This point is measured before the turn is over.",
+    ),
+    Slip(
+        key="rest-of-turn",
+        wrong=lambda p: _sweep(p, degrees=360 - p.degrees),
+        story="You counted what is left of the turn. The stamp is the turn's beginning.",
+    ),
+    Slip(
+        key="per-minute",
+        wrong=lambda p: _sweep(p, degrees=p.degrees) / minute,
+        story="You took turns per minute for turns per second.",
+    ),
+    Slip(key="kmh", wrong=lambda p: _sweep(p, degrees=p.degrees) / KMH, story="You put km/h where m/s belong."),
+)
+
+SWEEP = Drill(
+    key="sensor-sweep-shift",
+    **SECTION,
+    title="A sweep is not a moment",
+    unit="m",
+    target_s=90,
+    draw=until_told_apart(_draw_sweep, lambda p: _sweep(p, degrees=p.degrees), _SWEEP_SLIPS),
+    small=_small_sweep,
+    prompt=lambda p: (
+        f"A LiDAR turns {p.rpm} times a minute on a car that drives at {p.kmh} km/h. Its driver stamps the whole sweep"
+        f" with the time of the first column. How far from its place is a point put that was measured {p.degrees}°"
+        " later?"
+    ),
+    derive=lambda p: Derivation(
+        value=_sweep(p, degrees=p.degrees),
+        formula="speed × degrees / 360 / turns per second",
+        substitution=f"{p.kmh} / 3.6 × {p.degrees} / 360 / ({p.rpm} / 60)",
+        source="constant speed, a scene that stands still; MathWorks, undistortEgoMotion, R2023a",
+    ),
+    count=_count_sweep,
+    slips=_SWEEP_SLIPS,
+)
+
+DRILLS = (STAMP, ROWS, SWEEP)

@@ -1,0 +1,92 @@
+"""A drill on radar: the cube behind its list of objects."""
+
+import random
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.sensor_bandwidth.apart import until_told_apart
+from threeloops.drills.sensor_bandwidth.cameras import SECTION
+from threeloops.driving import ranging_data
+from threeloops.simulate.driving import sensors
+
+
+def _draw_cube(rng: random.Random) -> Draw:
+    return drawn(
+        samples=rng.choice((128, 192, 256, 384, 512)),
+        chirps=rng.choice((48, 64, 96, 128)),
+        transmitters=rng.choice((3, 6, 9, 12)),
+        receivers=rng.choice((4, 8, 16)),
+        rate=rng.choice((13, 15, 18, 20)),
+    )
+
+
+def _small_cube(rng: random.Random) -> Draw:
+    return drawn(samples=rng.choice((8, 16)), chirps=4, transmitters=rng.choice((2, 3)), receivers=4, rate=5)
+
+
+def _cube(p: Draw) -> float:
+    return float(p.rate) * float(
+        ranging_data.radar_cube_bytes(
+            samples=p.samples,
+            chirps=p.chirps,
+            transmitters=p.transmitters,
+            receivers=p.receivers,
+            bytes_per_sample=4,
+        )
+    )
+
+
+_CUBE_SLIPS = (
+    Slip(key="real", wrong=lambda p: _cube(p) / 2, story="You kept one number a sample. A complex sample is two."),
+    Slip(
+        key="one-transmitter",
+        wrong=lambda p: _cube(p) / p.transmitters,
+        story="You let one transmitter chirp. Each of them makes its own chirps.",
+    ),
+    Slip(
+        key="one-receiver",
+        wrong=lambda p: _cube(p) / p.receivers,
+        story="That is one receiver. All of them listen to every chirp.",
+    ),
+    Slip(
+        key="antennas-added",
+        wrong=lambda p: _cube(p) * (p.transmitters + p.receivers) / (p.transmitters * p.receivers),
+        story="You added transmitters and receivers. Every pair of them is a channel of its own.",
+    ),
+    Slip(key="one-frame", wrong=lambda p: _cube(p) / p.rate, story="That is one frame, not a second of them."),
+)
+
+CUBE = Drill(
+    key="sensor-radar-cube",
+    **SECTION,
+    title="The cube behind a radar's list",
+    unit="B/s",
+    target_s=100,
+    draw=until_told_apart(_draw_cube, _cube, _CUBE_SLIPS),
+    small=_small_cube,
+    prompt=lambda p: (
+        f"A radar has {p.transmitters} transmitters that chirp in turn, {p.chirps} chirps each in a frame, and"
+        f" {p.receivers} receivers that take {p.samples} complex samples of every chirp, two numbers of two bytes. It"
+        f" makes {p.rate} frames per second. How many bytes per second are its data cubes?"
+    ),
+    derive=lambda p: Derivation(
+        value=_cube(p),
+        formula="samples × chirps × transmitters × receivers × 4 bytes × frames per second",
+        substitution=f"{p.samples} × {p.chirps} × {p.transmitters} × {p.receivers} × 4 × {p.rate}",
+        source="Texas Instruments, E2E forum, thread 1398085, 2024 (receivers × transmitters × chirps × samples)",
+    ),
+    count=lambda p: float(
+        sum(
+            sensors.radar_cube(
+                samples=p.samples,
+                chirps=p.chirps,
+                transmitters=p.transmitters,
+                receivers=p.receivers,
+                bytes_per_sample=4,
+            )
+            for _frame in range(p.rate)
+        )
+    ),
+    slips=_CUBE_SLIPS,
+)
+
+DRILLS = (CUBE,)

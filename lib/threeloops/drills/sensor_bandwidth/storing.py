@@ -1,0 +1,196 @@
+"""Drills on where a stream ends: the Ethernet link that it must fit, the drive that it fills."""
+
+import random
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.sensor_bandwidth.apart import until_told_apart
+from threeloops.drills.sensor_bandwidth.cameras import SECTION, SENSORS
+from threeloops.drills.sensor_bandwidth.carrying import GBIT
+from threeloops.driving import sensor_data
+from threeloops.simulate.driving import sensors
+from threeloops.units import BITS_PER_BYTE, TB, TiB
+
+# --- compression ---------------------------------------------------------------------------------
+
+
+def _draw_squeeze(rng: random.Random) -> Draw:
+    width, height = rng.choice(SENSORS)
+    return drawn(
+        cameras=rng.choice((3, 5, 6, 7, 11)),
+        width=width,
+        height=height,
+        bits=rng.choice((10, 12, 14)),
+        rate=rng.choice((20, 30, 36)),
+        link_gbit=rng.choice((1, 2.5, 5, 10)),
+        usable=rng.choice((0.65, 0.7, 0.75, 0.8, 0.85, 0.9)),
+    )
+
+
+def _small_squeeze(rng: random.Random) -> Draw:
+    return drawn(
+        cameras=rng.choice((2, 3)), width=8, height=5, bits=12, rate=5, link_gbit=rng.choice((2e-6, 5e-6)), usable=0.8
+    )
+
+
+def _rate(p: Draw) -> float:
+    return sensor_data.camera_bytes_per_s(
+        cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
+    )
+
+
+def _squeeze(p: Draw) -> float:
+    return sensor_data.compression_needed(
+        stream_bytes_per_s=_rate(p), link_bits_per_s=p.link_gbit * GBIT, usable_share=p.usable
+    )
+
+
+def _count_squeeze(p: Draw) -> float:
+    """Squeeze harder, halving the interval, until a second of it fits what is usable of the link."""
+    bits = BITS_PER_BYTE * sensors.bytes_in_a_second(
+        cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
+    )
+    low, high = 0.0, MOST_TIMES
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bits <= middle * p.usable * p.link_gbit * GBIT else (middle, high)
+    return high
+
+
+MOST_TIMES = 10_000.0  # smaller than any draw needs
+
+_SQUEEZE_SLIPS = (
+    Slip(
+        key="whole-link",
+        wrong=lambda p: _squeeze(p) * p.usable,
+        story="You gave the pictures the whole link. Only a part of it is theirs.",
+    ),
+    Slip(
+        key="bytes-for-bits",
+        wrong=lambda p: _squeeze(p) / BITS_PER_BYTE,
+        story="You compared bytes with bits. Links are rated in bits.",
+    ),
+    Slip(key="one-camera", wrong=lambda p: _squeeze(p) / p.cameras, story="That is for one camera."),
+    Slip(
+        key="upside-down",
+        wrong=lambda p: 1 / _squeeze(p),
+        story="That is the share of the stream that may remain, not how many times smaller it must be.",
+    ),
+)
+
+SQUEEZE = Drill(
+    key="sensor-compression",
+    **SECTION,
+    title="How much smaller it has to be",
+    unit="",
+    target_s=110,
+    draw=until_told_apart(_draw_squeeze, _squeeze, _SQUEEZE_SLIPS, wanted=lambda p: 1.2 < _squeeze(p) < 60),
+    small=_small_squeeze,
+    prompt=lambda p: (
+        f"{p.cameras} cameras of {p.width} × {p.height} pixels, {p.bits} bits raw and packed, {p.rate} frames per"
+        f" second, share one Ethernet link of {p.link_gbit:g} Gbit/s, of which {100 * p.usable:g} % is theirs. How"
+        " many times smaller must compression make the stream?"
+    ),
+    derive=lambda p: Derivation(
+        value=_squeeze(p),
+        formula="cameras × pixels × bits × frames per second / (link × usable share)",
+        substitution=(
+            f"{p.cameras} × {p.width} × {p.height} × {p.bits} × {p.rate} / ({p.link_gbit:g} × {GBIT:,} × {p.usable})"
+        ),
+        source="bits in over bits out; the links are IEEE 802.3bp (1 Gbit/s) and 802.3ch-2020",
+    ),
+    count=_count_squeeze,
+    prerequisites=("latency-camera-bandwidth",),
+    slips=_SQUEEZE_SLIPS,
+)
+
+# --- a drive -------------------------------------------------------------------------------------
+
+
+def _draw_drive(rng: random.Random) -> Draw:
+    width, height = rng.choice(SENSORS)
+    return drawn(
+        cameras=rng.choice((5, 6, 7, 11)),
+        width=width,
+        height=height,
+        bits=rng.choice((10, 12, 14)),
+        rate=rng.choice((20, 30, 36)),
+        drive_tb=rng.choice((2, 4, 8, 16)),
+        factor=rng.choice((1.5, 1.8, 2.2, 2.5, 3.5)),
+    )
+
+
+def _small_drive(rng: random.Random) -> Draw:
+    return drawn(
+        cameras=2, width=8, height=5, bits=12, rate=5, drive_tb=rng.choice((3e-8, 5e-8)), factor=rng.choice((1.5, 2.5))
+    )
+
+
+def _lasts(p: Draw) -> float:
+    return sensor_data.drive_lasts_s(drive_bytes=p.drive_tb * TB, stream_bytes_per_s=_rate(p), compression=p.factor)
+
+
+def _count_drive(p: Draw) -> float:
+    """Write second after second until the next one would not fit; then as much of a second as does."""
+    a_second = (
+        sensors.bytes_in_a_second(
+            cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
+        )
+        / p.factor
+    )
+    left, seconds = p.drive_tb * TB, 0
+    while left >= a_second:
+        left, seconds = left - a_second, seconds + 1
+    return float(seconds + left / a_second)
+
+
+_DRIVE_SLIPS = (
+    Slip(
+        key="uncompressed",
+        wrong=lambda p: _lasts(p) / p.factor,
+        story="You wrote the raw stream. It is compressed first, so the drive lasts longer.",
+    ),
+    Slip(
+        key="compressed-backwards",
+        wrong=lambda p: _lasts(p) / p.factor**2,
+        story="Your compression makes the stream larger.",
+    ),
+    Slip(
+        key="bits-for-bytes",
+        wrong=lambda p: _lasts(p) / BITS_PER_BYTE,
+        story="You filled a drive of bytes with bits.",
+    ),
+    Slip(
+        key="binary-drive",
+        wrong=lambda p: _lasts(p) * TiB / TB,
+        story="You took the drive's terabytes for tebibytes. Drives are sold in decimal units.",
+    ),
+    Slip(key="one-camera", wrong=lambda p: _lasts(p) * p.cameras, story="You logged one camera."),
+)
+
+DRIVE = Drill(
+    key="sensor-drive-lasts",
+    **SECTION,
+    title="How long a drive lasts",
+    unit="s",
+    target_s=110,
+    draw=until_told_apart(_draw_drive, _lasts, _DRIVE_SLIPS),
+    small=_small_drive,
+    prompt=lambda p: (
+        f"A test car logs {p.cameras} cameras of {p.width} × {p.height} pixels, {p.bits} bits raw and packed,"
+        f" {p.rate} frames per second, compressed without loss by a factor of {p.factor:g}. After how long is a drive"
+        f" of {p.drive_tb} TB full?"
+    ),
+    derive=lambda p: Derivation(
+        value=_lasts(p),
+        formula="drive × compression / (cameras × pixels × bits / 8 × frames per second)",
+        substitution=(
+            f"{p.drive_tb} × {TB:,} × {p.factor} / ({p.cameras} × {p.width} × {p.height} × {p.bits} / 8 × {p.rate})"
+        ),
+        source="bytes over bytes per second; a terabyte is 10^12 bytes (IEC 80000-13:2008)",
+    ),
+    count=_count_drive,
+    prerequisites=("latency-camera-bandwidth",),
+    slips=_DRIVE_SLIPS,
+)
+
+DRILLS = (SQUEEZE, DRIVE)
