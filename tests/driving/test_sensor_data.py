@@ -120,9 +120,10 @@ def test_velodynes_own_figures_follow() -> None:
 @settings(max_examples=20)
 @given(speed=st.floats(1, 40), sweeps=st.sampled_from((5, 10, 20)))
 def test_a_wall_is_sheared_by_what_the_car_drove(speed: float, sweeps: int) -> None:
-    wall = sensors.swept_wall(speed_m_per_s=speed, sweeps_per_s=sweeps, columns=180, aside_m=8)
+    wall = sensors.swept_wall(speed_m_per_s=speed, sweeps_per_s=sweeps, columns=180, ahead_m=40, widest_deg=60)
     assert len(wall) > 50
-    for turned, place, put in wall:
+    for turned, _, place, put in wall:
+        assert place == pytest.approx(40)
         assert place - put == pytest.approx(
             ranging_data.sweep_shift_m(speed_m_per_s=speed, sweeps_per_s=sweeps, turned_share=turned), abs=1e-9
         )

@@ -173,7 +173,7 @@ def _draw_sweep(rng: random.Random) -> Draw:
 
 
 def _small_sweep(rng: random.Random) -> Draw:
-    return drawn(kmh=rng.choice((36, 90)), rpm=600, degrees=rng.choice((45, 90, 135)))
+    return drawn(kmh=rng.choice((36, 90)), rpm=600, degrees=rng.choice((40, 60, 310)))
 
 
 def _sweep(p: Draw, *, degrees: float) -> float:
@@ -183,9 +183,11 @@ def _sweep(p: Draw, *, degrees: float) -> float:
 
 
 def _count_sweep(p: Draw) -> float:
-    """Drive past a wall, a column every degree; how far the point of that column is put from where it is."""
-    wall = sensors.swept_wall(speed_m_per_s=p.kmh * KMH, sweeps_per_s=p.rpm / minute, columns=360, aside_m=10)
-    return next(place - put for turned, place, put in wall if round(360 * turned) == p.degrees)
+    """Drive at a wall, a column every degree; how far the point of that column is put from where the wall is."""
+    wall = sensors.swept_wall(
+        speed_m_per_s=p.kmh * KMH, sweeps_per_s=p.rpm / minute, columns=360, ahead_m=60, widest_deg=70
+    )
+    return next(place - put for turned, _, place, put in wall if round(360 * turned) == p.degrees)
 
 
 _SWEEP_SLIPS = (

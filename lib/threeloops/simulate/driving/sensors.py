@@ -116,21 +116,21 @@ def lidar_packets(
 
 
 def swept_wall(
-    *, speed_m_per_s: float, sweeps_per_s: float, columns: int, aside_m: float
-) -> list[tuple[float, float, float]]:
-    """(share of the turn, true place, place as put) along a straight wall beside the road, of every column that meets
-    it: the LiDAR turns through a full circle while the car drives; every range is laid off from where it began.
+    *, speed_m_per_s: float, sweeps_per_s: float, columns: int, ahead_m: float, widest_deg: float
+) -> list[tuple[float, float, float, float]]:
+    """(share of the turn, metres aside, metres ahead, metres ahead as put) of every column that meets a wall across
+    the road: the LiDAR turns once while the car drives on, and every range is laid off from where the turn began.
     """
     points = []
     for column in range(columns):
         turned = column / columns
-        angle = math.tau * turned
-        across = math.sin(angle)
-        if across <= 0.2:  # away from the wall, or so flat that it is met far off
+        angle = math.tau * (turned if turned < 0.5 else turned - 1)
+        if abs(angle) > math.radians(widest_deg):
             continue
-        seen = aside_m * math.cos(angle) / across  # along the road, as seen from where the car is now
         driven = speed_m_per_s * turned / sweeps_per_s
-        points.append((turned, driven + seen, seen))
+        measured = (ahead_m - driven) / math.cos(angle)  # along the ray, from where the car is now
+        aside, seen = measured * math.sin(angle), measured * math.cos(angle)
+        points.append((turned, aside, seen + driven, seen))
     return points
 
 

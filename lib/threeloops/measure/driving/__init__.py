@@ -1,0 +1,1 @@
+"""Driving, measured: real code on this machine."""
