@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from threeloops.figures import still
+from threeloops.figures import overlap_rows, still
 from threeloops.figures.boxes import KINDS
-from threeloops.figures.training_loop import overlap_rows, shard_stages, split_block, split_passes, split_shares
+from threeloops.figures.training_loop import overlap_step, shard_stages, split_block, split_passes, split_shares
 from threeloops.simulate.training_loop import overlapped_step
 
 SHARES = {kind for _, _, kind, _ in shard_stages.SHARES}
@@ -99,7 +99,7 @@ def test_nobody_computes_with_what_is_not_there_yet():
 
 def test_a_step_is_drawn_as_it_was_played():
     played = overlapped_step.play(forward_s=1, slices_s=[1, 1], sends_s=[0.5, 2], update_s=1)
-    figure = overlap_rows.overlap_step(played, title="A finding", caption="What to see.")
+    figure = overlap_step.overlap_step(played, title="A finding", caption="What to see.")
     drawn = [box for box in figure.body["layer"][0]["data"]["values"] if box["kind"] != "off"]
     pixels = overlap_rows.WIDTH / 6  # forward 1, backward 2, the last bucket 2, update 1
     spans = sorted((span.start_s, span.end_s) for span in played.spans)

@@ -9,7 +9,7 @@ scatters beside the work.
 from threeloops import checks
 from threeloops.figures.boxes import Box, boxes
 from threeloops.figures.figure import Figure
-from threeloops.figures.training_loop.overlap_rows import Busy, overlap_rows
+from threeloops.figures.overlap_rows import Busy, overlap_rows
 
 SHARES = (("weights", 2, "memory", 3), ("gradients", 2, "control", 2), ("optimiser", 12, "compute", 1))
 WIDTH, HEIGHT, GAP, NAME = 30, 46, 14, 92  # pixels: of a byte, of a row, between rows, of a row's name

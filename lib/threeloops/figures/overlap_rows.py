@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from threeloops import checks
 from threeloops.figures.boxes import Box, boxes
 from threeloops.figures.figure import Figure
-from threeloops.simulate.training_loop.overlapped_step import PlayedStep
 
 WIDTH, HEIGHT, GAP, NAME = 640, 46, 14, 92  # pixels: of all time, of a row, between rows, of a row's name
+LETTER = 6  # pixels: a box that is narrower than its words has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +46,15 @@ def overlap_rows(spans: Sequence[Busy], *, title: str, caption: str) -> Figure:
         for place, row in enumerate(rows)
     ]
     for span in spans:
+        width = (span.end_s - span.start_s) * pixels - 2
         plan.append(
             Box(
                 x=NAME + 12 + span.start_s * pixels + 1,
                 y=rows.index(span.row) * (HEIGHT + GAP),
-                width=(span.end_s - span.start_s) * pixels - 2,
+                width=width,
                 height=HEIGHT,
                 kind=span.kind,
-                text=span.text,
+                text=span.text if width >= LETTER * max(map(len, span.text.split("\n"))) else "",
             )
         )
     told = (
@@ -62,18 +63,3 @@ def overlap_rows(spans: Sequence[Busy], *, title: str, caption: str) -> Figure:
         for row in rows
     )
     return boxes(plan, title=title, caption=caption, alt=". ".join(told).replace("\n", " ") + ".")
-
-
-def overlap_step(played: PlayedStep, *, title: str, caption: str) -> Figure:
-    """A data-parallel step as the simulator played it: the backward pass slice by slice, and the buckets that leave."""
-    spans = [
-        Busy(
-            row="computing" if span.where == "device" else "network",
-            text=span.what.replace(" ", "\n"),
-            start_s=span.start_s,
-            end_s=span.end_s,
-            kind="compute" if span.where == "device" else "memory",
-        )
-        for span in played.spans
-    ]
-    return overlap_rows(spans, title=title, caption=caption)
