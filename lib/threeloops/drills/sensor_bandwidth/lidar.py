@@ -1,5 +1,6 @@
 """Drills on LiDAR: points, packets, and the turn of a real one."""
 
+import functools
 import random
 from fractions import Fraction
 
@@ -177,7 +178,12 @@ PACKETS = Drill(
 
 # --- a real one ----------------------------------------------------------------------------------
 
-VLS = hardware.part("velodyne-vls-128")
+
+@functools.cache
+def _vls() -> dict[str, float]:
+    """The catalogue's figures, read when first asked for."""
+    part = hardware.part("velodyne-vls-128")
+    return {name: part[name] for name in ("beams", "firings_per_packet", "packet_bytes", "packets_per_s")}
 
 
 def _draw_turn(rng: random.Random) -> Draw:
@@ -185,14 +191,14 @@ def _draw_turn(rng: random.Random) -> Draw:
 
 
 def _turn(p: Draw) -> float:
-    return float(2 * VLS["packet_bytes"] * VLS["packets_per_s"] * minute / p.rpm)
+    return float(2 * _vls()["packet_bytes"] * _vls()["packets_per_s"] * minute / p.rpm)
 
 
 def _count_turn(p: Draw) -> float:
     """Send every packet of a minute twice, each put together from its parts; share the minute among the turns."""
-    points, blocks = int(VLS["beams"] * VLS["firings_per_packet"]), 12
+    points, blocks = int(_vls()["beams"] * _vls()["firings_per_packet"]), 12
     packet = 42 + sum(POINT_BYTES for _point in range(points)) + sum(4 for _block in range(blocks)) + 6
-    minute_bytes = sum(2 * packet for _packet in range(round(VLS["packets_per_s"] * minute)))
+    minute_bytes = sum(2 * packet for _packet in range(round(_vls()["packets_per_s"] * minute)))
     return minute_bytes / float(p.rpm)
 
 
@@ -210,7 +216,9 @@ _TURN_SLIPS = (
     ),
     Slip(
         key="points-only",
-        wrong=lambda p: _turn(p) * VLS["beams"] * VLS["firings_per_packet"] * POINT_BYTES / VLS["packet_bytes"],
+        wrong=lambda p: (
+            _turn(p) * _vls()["beams"] * _vls()["firings_per_packet"] * POINT_BYTES / _vls()["packet_bytes"]
+        ),
         story="You sent points alone. Every packet has headers and angles, too.",
     ),
 )
@@ -224,14 +232,15 @@ TURN = Drill(
     draw=until_told_apart(_draw_turn, _turn, _TURN_SLIPS),
     small=_draw_turn,
     prompt=lambda p: (
-        f"Velodyne's VLS-128 sends {VLS['packets_per_s']:,} data packets of {VLS['packet_bytes']:,.0f} bytes a second"
-        f" with one return a pulse, {int(VLS['beams'])} × {int(VLS['firings_per_packet'])} points in each, and twice as"
-        f" many packets with two. With two returns and {p.rpm} turns a minute, how many bytes are one turn?"
+        f"Velodyne's VLS-128 sends {_vls()['packets_per_s']:,} data packets of {_vls()['packet_bytes']:,.0f} bytes a"
+        f" second with one return a pulse, {_vls()['beams']:.0f} × {_vls()['firings_per_packet']:.0f} points in each,"
+        f" and twice as many packets with two. With two returns and {p.rpm} turns a minute, how many bytes are one"
+        " turn?"
     ),
     derive=lambda p: Derivation(
         value=_turn(p),
         formula="2 × packets per second × bytes of a packet / turns per second",
-        substitution=f"2 × {VLS['packets_per_s']} × {VLS['packet_bytes']:.0f} / ({p.rpm} / 60)",
+        substitution=f"2 × {_vls()['packets_per_s']} × {_vls()['packet_bytes']:.0f} / ({p.rpm} / 60)",
         source=VELODYNE,
     ),
     count=_count_turn,
