@@ -11,6 +11,8 @@ from threeloops.simulate.driving import sensors
 from threeloops.units import hour, km, minute, ms, us
 
 KMH = km / hour  # in metres per second
+SLOWEST_READOUT_S = 1 / 30  # of a picture: the next one follows
+FASTEST_TURN = 5.0  # metres per second squared, across: more throws passengers about
 
 # --- a wrong stamp -------------------------------------------------------------------------------
 
@@ -68,7 +70,12 @@ STAMP = Drill(
     title="What a wrong time stamp costs",
     unit="m",
     target_s=130,
-    draw=until_told_apart(_draw_stamp, _stamp, _STAMP_SLIPS),
+    draw=until_told_apart(
+        _draw_stamp,
+        _stamp,
+        _STAMP_SLIPS,
+        wanted=lambda p: p.kmh * KMH * math.radians(p.turn_deg) < FASTEST_TURN,
+    ),
     small=_small_stamp,
     prompt=lambda p: (
         f"A car drives at {p.kmh} km/h and turns at {p.turn_deg}° per second. Its camera's time stamps are"
@@ -143,7 +150,10 @@ ROWS = Drill(
     unit="",
     target_s=110,
     draw=until_told_apart(
-        _draw_rows, lambda p: _rows_shift(p, rows=p.rows, range_m=p.range_m), _ROW_SLIPS, wanted=lambda p: p.rows > 100
+        _draw_rows,
+        lambda p: _rows_shift(p, rows=p.rows, range_m=p.range_m),
+        _ROW_SLIPS,
+        wanted=lambda p: p.height * p.row_us * us < SLOWEST_READOUT_S,
     ),
     small=_draw_rows,
     prompt=lambda p: (

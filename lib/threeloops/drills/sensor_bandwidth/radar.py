@@ -72,7 +72,7 @@ CUBE = Drill(
         value=_cube(p),
         formula="samples × chirps × transmitters × receivers × 4 bytes × frames per second",
         substitution=f"{p.samples} × {p.chirps} × {p.transmitters} × {p.receivers} × 4 × {p.rate}",
-        source="Texas Instruments, E2E forum, thread 1398085, 2024 (receivers × transmitters × chirps × samples)",
+        source="Texas Instruments, E2E forum, thread 1398085, read in 2026 (the product of all four)",
     ),
     count=lambda p: float(
         sum(

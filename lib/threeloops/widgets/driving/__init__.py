@@ -1,0 +1,1 @@
+"""Explorers of chapter 4."""
