@@ -1,0 +1,93 @@
+"""Three stories: the calls with which this book begins, with repairs and factors invented for it, so that every loop's
+share can be computed. No source: a teaching set, made to be consistent.
+
+>>> round(hours_after(), 1), round(car_latency_s(CAR_REPAIRS) * 1e3, 1), round(step_after_s() * 1e3, 1)
+(22.0, 33.0, 18.0)
+"""
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from threeloops.units import ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One change, the loop to which it belongs, and how many times faster it makes what it touches."""
+
+    name: str
+    loop: str
+    factor: float
+    stage: str = ""  # of the car's chain; empty where the whole gets faster
+
+
+GPUS, HOURS = 64, 72.0
+TRAINING_REPAIRS = (
+    Repair(name="narrower numbers, fused kernels", loop="inner", factor=1.75),
+    Repair(name="a loader that keeps up", loop="inner", factor=1.1),
+    Repair(name="an exchange that overlaps", loop="training", factor=1.25),
+    Repair(name="fewer and shorter restarts", loop="training", factor=1.36),
+)
+
+CAR_STAGES_S = {
+    "prepare": 4 * ms,
+    "backbone": 20 * ms,
+    "lift": 5 * ms,
+    "heads": 6 * ms,
+    "track": 3 * ms,
+    "plan": 4 * ms,
+}
+CAR_REPAIRS = (
+    Repair(name="one fused kernel", loop="inner", stage="prepare", factor=4 / 3),
+    Repair(name="8-bit integers", loop="inner", stage="backbone", factor=5 / 4),
+    Repair(name="a distilled backbone", loop="training", stage="backbone", factor=8 / 7),
+    Repair(name="indices computed once", loop="inner", stage="lift", factor=5 / 4),
+    Repair(name="only the heads that the mode needs", loop="product", stage="heads", factor=6 / 5),
+)
+
+REQUESTS_PER_S, STEP_S = 200.0, 42 * ms
+SERVICE_REPAIRS = (
+    Repair(name="narrower weights", loop="inner", factor=5 / 3),
+    Repair(name="a distilled model", loop="training", factor=1.4),
+    Repair(name="continuous batching", loop="product", factor=2.4),
+    Repair(name="a shared prompt read once", loop="product", factor=1.25),
+)
+
+
+def by_loop(repairs: Iterable[Repair]) -> dict[str, float]:
+    """Factor of each loop: the product of its repairs."""
+    found: dict[str, float] = {}
+    for one in repairs:
+        found[one.loop] = found.get(one.loop, 1.0) * one.factor
+    return found
+
+
+def hours_after() -> float:
+    """Hours of the training run with all repairs."""
+    return HOURS / math.prod(one.factor for one in TRAINING_REPAIRS)
+
+
+def car_latency_s(made: Collection[Repair]) -> float:
+    """The car's chain, stage after stage, with these repairs made.
+
+    Formula:  sum over stages of stage / product of its factors
+    """
+    return math.fsum(
+        seconds / math.prod(one.factor for one in made if one.stage == stage) for stage, seconds in CAR_STAGES_S.items()
+    )
+
+
+def car_saved_s(loops: Collection[str]) -> float:
+    """What the repairs of these loops take off the chain together."""
+    return car_latency_s(()) - car_latency_s([one for one in CAR_REPAIRS if one.loop in loops])
+
+
+def step_after_s() -> float:
+    """A step of the service's model; batching and shared prompts make it no shorter."""
+    return STEP_S / math.prod(one.factor for one in SERVICE_REPAIRS if one.loop != "product")
+
+
+def requests_per_s_after() -> float:
+    """Requests per second and GPU with all repairs."""
+    return REQUESTS_PER_S * math.prod(one.factor for one in SERVICE_REPAIRS)

@@ -1,0 +1,83 @@
+"""Voxel grids, slow and fast loops and windows of frames, held against cells, clocks and pictures that are counted."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threeloops.driving import frame_window, voxel_grids
+from threeloops.driving.slow_fast import SlowFast
+from threeloops.simulate.driving import slow_fast_clocks, voxel_scenes
+
+small = st.integers(1, 7)
+
+
+@given(small, small, small, st.integers(1, 4), st.integers(1, 4))
+def test_a_grid_and_its_planes_take_what_is_written(x: int, y: int, z: int, channels: int, wide: int) -> None:
+    kept = {"channels": channels, "bytes_per_element": wide}
+    assert voxel_grids.dense_bytes((x, y, z), **kept) == voxel_scenes.bytes_dense((x, y, z), **kept)
+    assert voxel_grids.planes_bytes((x, y, z), **kept) == voxel_scenes.bytes_in_planes((x, y, z), **kept)
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 8), st.integers(0, 99))
+def test_a_list_takes_what_is_written(channels: int, wide: int, index: int, seed: int) -> None:
+    street = voxel_scenes.street((24, 16, 5), edge_m=0.8, boxes=3, seed=seed)
+    kept = {"channels": channels, "bytes_per_element": wide, "index_bytes": index}
+    assert voxel_grids.listed_bytes(len(street), **kept) == voxel_scenes.bytes_listed(street, **kept)
+
+
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(1, 8))
+def test_list_and_grid_are_equal_at_the_break_even_share(channels: int, wide: int, index: int) -> None:
+    kept = {"channels": channels, "bytes_per_element": wide}
+    share = voxel_grids.break_even_share(**kept, index_bytes=index)
+    listed = voxel_grids.listed_bytes(share * 1000, **kept, index_bytes=index)
+    assert listed == pytest.approx(voxel_grids.dense_bytes((10, 10, 10), **kept))
+
+
+def test_an_edge_that_leaves_a_rest_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not divide"):
+        voxel_grids.cells(extent_m=(10.0, 10.0, 1.0), edge_m=0.3)
+
+
+def test_a_finer_street_fills_a_smaller_share() -> None:
+    shares = []
+    for edge in (0.8, 0.4):
+        shape = voxel_grids.cells(extent_m=(40.0, 40.0, 6.4), edge_m=edge)
+        shares.append(len(voxel_scenes.street(shape, edge_m=edge, boxes=8, seed=1)) / (shape[0] * shape[1] * shape[2]))
+    assert shares[1] < 0.7 * shares[0]
+
+
+@given(*[st.integers(1, 900)] * 4)
+def test_ages_are_what_the_clocks_show(
+    slow_latency: int, slow_period: int, fast_latency: int, fast_period: int
+) -> None:
+    told = SlowFast(
+        slow_latency_s=slow_latency,
+        slow_period_s=slow_period,
+        fast_latency_s=fast_latency,
+        fast_period_s=fast_period,
+    )
+    clocks = {
+        "slow_latency": Fraction(slow_latency),
+        "slow_period": Fraction(slow_period),
+        "fast_latency": Fraction(fast_latency),
+        "fast_period": Fraction(fast_period),
+    }
+    assert told.oldest_s == float(slow_fast_clocks.oldest(**clocks))
+    assert told.mean_age_s == pytest.approx(float(slow_fast_clocks.mean_age(**clocks)))
+
+
+@given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 8), st.integers(1, 50), st.integers(0, 500))
+def test_repeated_work_is_what_a_memory_of_pictures_finds(
+    cameras: int, window: int, new: int, image: int, other: int
+) -> None:
+    def pictures(decision: int) -> set[tuple[int, int]]:
+        last = window + decision * new
+        return {(camera, frame) for camera in range(cameras) for frame in range(last - window, last)}
+
+    again = len(pictures(0) & pictures(1)) * image
+    whole = len(pictures(1)) * image + other
+    assert frame_window.repeated_flops_share(
+        cameras=cameras, window=window, new=new, flops_per_image=image, other_flops=other
+    ) == pytest.approx(again / whole)
