@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threeloops.driving import frame_window, voxel_grids
+from threeloops.driving.language_loop import LanguageLoop
 from threeloops.driving.slow_fast import SlowFast
-from threeloops.simulate.driving import slow_fast_clocks, voxel_scenes
+from threeloops.simulate.driving import slow_fast_clocks, voxel_scenes, word_clock
 
 small = st.integers(1, 7)
 
@@ -81,3 +82,22 @@ def test_repeated_work_is_what_a_memory_of_pictures_finds(
     assert frame_window.repeated_flops_share(
         cameras=cameras, window=window, new=new, flops_per_image=image, other_flops=other
     ) == pytest.approx(again / whole)
+
+
+@given(st.integers(1, 90), st.integers(1, 16), st.integers(1, 4000), st.integers(20, 400), st.integers(5, 900))
+def test_tokens_are_those_that_a_clock_lets_through(
+    parameters: int, bits: int, prompt: int, bandwidth: int, deadline_ms: int
+) -> None:
+    loop = LanguageLoop(
+        parameters=parameters * 1e8,
+        bits=bits,
+        prompt_tokens=prompt,
+        memory_bytes_per_s=bandwidth * 1e9,
+        peak_flops_per_s=1e14,
+        utilisation=0.5,
+    )
+    step = Fraction(parameters * bits, 8 * bandwidth * 10)
+    computing = Fraction(prompt * 2 * parameters, 500_000)
+    deadline = Fraction(deadline_ms, 1000) + Fraction(1, 10**7)  # no tie that rounding could decide
+    counted = word_clock.tokens_until(deadline, first=max(step, computing), step=step)
+    assert loop.tokens_in(float(deadline)) == counted

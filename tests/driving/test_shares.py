@@ -50,6 +50,13 @@ def test_the_three_stories_are_those_of_the_first_page() -> None:
     assert three_stories.requests_per_s_after() == pytest.approx(1400)
 
 
+def test_a_run_loses_the_same_hours_whatever_the_order() -> None:
+    told = shares.mean_over_orders(three_stories.hours_saved, ["inner", "training"])
+    exact = {"inner": Fraction(77, 40), "training": Fraction(17, 10)}
+    counted = repair_orders.mean(exact, whole=Fraction(72))
+    assert told == pytest.approx({name: float(hours) for name, hours in counted.items()})
+
+
 def test_each_stage_is_repaired_by_itself() -> None:
     """Repairs of different stages save the same in every order; two of one stage do not."""
     one, two = three_stories.CAR_REPAIRS[0], three_stories.CAR_REPAIRS[3]

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from threeloops.measure.driving import joint_training as joint
+from threeloops.measure.driving import repair_pairs
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -12,8 +13,7 @@ def _one_thread() -> None:
 
 
 def test_each_step_of_training_makes_a_better_plan() -> None:
-    apart, in_turn, both = joint.trained_apart(), joint.trained_in_turn(), joint.trained_jointly()
-    costs = [joint.cost(one.perception, one.planner) for one in (apart, in_turn, both)]
+    costs = [joint.cost(one.perception, one.planner) for one in joint.three_ways()]
     assert costs[0] > 1.4 * costs[1]
     assert costs[1] > 1.08 * costs[2]
 
@@ -43,3 +43,12 @@ def test_training_leaves_the_random_state_alone() -> None:
     joint.scenes(3, seed=1)
     joint._modules()
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_narrow_network_helps_in_a_batch_more_than_alone() -> None:
+    clock = repair_pairs.seconds()
+    batch, narrow = (frozenset({name}) for name in repair_pairs.REPAIRS)
+    assert set(clock) == {frozenset(), batch, narrow, batch | narrow}
+    assert clock[batch] > 2 * clock[batch | narrow]
+    assert clock[frozenset()] > 3 * clock[batch]
+    assert clock[frozenset()] / clock[narrow] < 0.7 * clock[batch] / clock[batch | narrow]

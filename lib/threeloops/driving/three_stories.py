@@ -68,14 +68,26 @@ def hours_after() -> float:
     return HOURS / math.prod(one.factor for one in TRAINING_REPAIRS)
 
 
-def car_latency_s(made: Collection[Repair]) -> float:
-    """The car's chain, stage after stage, with these repairs made.
+def hours_saved(loops: Collection[str]) -> float:
+    """What the repairs of these loops take off the training run together."""
+    made = [one for one in TRAINING_REPAIRS if one.loop in loops]
+    return HOURS - HOURS / math.prod(one.factor for one in made)
 
-    Formula:  sum over stages of stage / product of its factors
+
+def car_stages_s(made: Collection[Repair]) -> dict[str, float]:
+    """The car's stages with these repairs made.
+
+    Formula:  stage / product of its factors
     """
-    return math.fsum(
-        seconds / math.prod(one.factor for one in made if one.stage == stage) for stage, seconds in CAR_STAGES_S.items()
-    )
+    return {
+        stage: seconds / math.prod(one.factor for one in made if one.stage == stage)
+        for stage, seconds in CAR_STAGES_S.items()
+    }
+
+
+def car_latency_s(made: Collection[Repair]) -> float:
+    """The whole chain, stage after stage."""
+    return math.fsum(car_stages_s(made).values())
 
 
 def car_saved_s(loops: Collection[str]) -> float:

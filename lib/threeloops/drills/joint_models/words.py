@@ -10,7 +10,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.driving import voxel_grids
 from threeloops.product_loop import serving
-from threeloops.simulate.driving import voxel_scenes
+from threeloops.simulate.driving import voxel_scenes, word_clock
 from threeloops.units import BITS_PER_BYTE, GB, TFLOP, ms
 
 SECTION: dict[str, Any] = {"family": "joint_models", "loop": "driving", "section": "End to end"}
@@ -45,13 +45,8 @@ def _tokens(p: Draw, *, step_s: float | None = None, before_ms: float | None = N
 
 
 def _count_tokens(p: Draw) -> float:
-    """Read the weights again and again, and look at the clock after every token."""
     step = Fraction(p.parameters) * BITS / BITS_PER_BYTE / (p.bandwidth * GB)
-    now, made = Fraction(p.before_ms, 1000), 0
-    while now <= Fraction(p.deadline_ms, 1000):
-        made += 1
-        now += step
-    return float(made)
+    return float(word_clock.tokens_until(Fraction(p.deadline_ms, 1000), first=Fraction(p.before_ms, 1000), step=step))
 
 
 TOKENS = Drill(
@@ -63,8 +58,8 @@ TOKENS = Drill(
     draw=_draw_tokens,
     small=_draw_tokens,
     prompt=lambda p: (
-        f"A car's planner is a language model of {billions(p.parameters)} parameters in {BITS} bits, alone on a chip with"
-        f" {p.bandwidth} GB/s of memory bandwidth and {p.tera} TOPS. Cameras, prompt and first token take"
+        f"A car's planner is a language model of {billions(p.parameters)} parameters in {BITS} bits, alone on a chip"
+        f" with {p.bandwidth} GB/s of memory bandwidth and {p.tera} TOPS. Cameras, prompt and first token take"
         f" {p.before_ms} ms; every further token reads all weights once (leave out the cache). Its answer must be there"
         f" {p.deadline_ms} ms after the picture. How many tokens may it have at most, the first one included?"
     ),

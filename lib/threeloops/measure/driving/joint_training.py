@@ -110,6 +110,11 @@ def trained_jointly() -> System:
     return System(perception=perception.requires_grad_(False), planner=planner.requires_grad_(False))
 
 
+def three_ways() -> tuple[System, System, System]:
+    """Trained apart, in turn, and jointly: in seconds, and once."""
+    return trained_apart(), trained_in_turn(), trained_jointly()
+
+
 def _modules() -> tuple[nn.Sequential, nn.Sequential]:
     state = torch.random.get_rng_state()
     torch.manual_seed(0)

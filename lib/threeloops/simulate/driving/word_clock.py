@@ -1,0 +1,12 @@
+"""Word clock: a model that writes token after token, and somebody who looks at the clock after each."""
+
+from fractions import Fraction
+
+
+def tokens_until(deadline: Fraction, *, first: Fraction, step: Fraction) -> int:
+    """Tokens that are there in time: the first one, then one a step."""
+    now, made = first, 0
+    while now <= deadline:
+        made += 1
+        now += step
+    return made
