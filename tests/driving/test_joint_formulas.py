@@ -89,7 +89,7 @@ def test_tokens_are_those_that_a_clock_lets_through(
     parameters: int, bits: int, prompt: int, bandwidth: int, deadline_ms: int
 ) -> None:
     loop = LanguageLoop(
-        parameters=parameters * 1e8,
+        num_parameters=parameters * 1e8,
         bits=bits,
         prompt_tokens=prompt,
         memory_bytes_per_s=bandwidth * 1e9,

@@ -1,7 +1,12 @@
 """Language loop: a language model inside a vehicle's period: when its first token comes, and how many fit.
 
 >>> thor = LanguageLoop(
-...     parameters=2e9, bits=8, prompt_tokens=1080, memory_bytes_per_s=273e9, peak_flops_per_s=517e12, utilisation=0.4
+...     num_parameters=2e9,
+...     bits=8,
+...     prompt_tokens=1080,
+...     memory_bytes_per_s=273e9,
+...     peak_flops_per_s=517e12,
+...     utilisation=0.4,
 ... )
 >>> f"{thor.first_token_s * 1e3:.1f} ms, then {thor.step_s * 1e3:.2f} ms a token", thor.tokens_in(0.1)
 ('20.9 ms, then 7.33 ms a token', 11)
@@ -24,7 +29,7 @@ class LanguageLoop:
     Source:   Pope et al., 2022, arXiv:2211.05102, section 2
     """
 
-    parameters: float
+    num_parameters: float
     bits: float
     prompt_tokens: int
     memory_bytes_per_s: float
@@ -32,25 +37,25 @@ class LanguageLoop:
     utilisation: float
 
     def __post_init__(self) -> None:
-        checks.positive(parameters=self.parameters, bits=self.bits, memory_bytes_per_s=self.memory_bytes_per_s)
+        checks.positive(num_parameters=self.num_parameters, bits=self.bits, memory_bytes_per_s=self.memory_bytes_per_s)
 
     @property
     def step_s(self) -> float:
         """Seconds of a token after the first.
 
-        Formula:  parameters * bits / 8 / bandwidth
+        Formula:  num_parameters * bits / 8 / bandwidth
         """
-        return self.parameters * self.bits / BITS_PER_BYTE / self.memory_bytes_per_s
+        return self.num_parameters * self.bits / BITS_PER_BYTE / self.memory_bytes_per_s
 
     @property
     def first_token_s(self) -> float:
         """Seconds until the prompt is read, and the first token with it.
 
-        Formula:  max(weights / bandwidth, prompt * 2 * parameters / (peak * utilisation))
+        Formula:  max(weights / bandwidth, prompt * 2 * num_parameters / (peak * utilisation))
         """
         computing_s = serving.prefill_s(
             tokens=self.prompt_tokens,
-            flops_per_token=2 * self.parameters,
+            flops_per_token=2 * self.num_parameters,
             peak_flops_per_s=self.peak_flops_per_s,
             utilisation=self.utilisation,
         )

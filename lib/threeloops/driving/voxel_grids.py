@@ -42,7 +42,7 @@ def planes_bytes(shape: Cells, *, channels: int, bytes_per_element: float) -> fl
     """Bytes of three planes, seen from above, from the front and from the side, whose features are added up in a cell.
 
     Formula:  (x y + y z + x z) * channels * bytes: an edge half as long makes it four times as large
-    Source:   Huang et al., TPVFormer, 2023, arXiv:2302.07817, section 3.1
+    Source:   Huang et al., TPVFormer, 2023, arXiv:2302.07817
     """
     _check(shape, channels, bytes_per_element)
     x, y, z = shape
