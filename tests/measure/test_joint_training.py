@@ -14,7 +14,7 @@ def _one_thread() -> None:
 
 def test_each_step_of_training_makes_a_better_plan() -> None:
     costs = [joint.cost(one.perception, one.planner) for one in joint.three_ways()]
-    assert costs[0] > 1.4 * costs[1]
+    assert costs[0] > 1.7 * costs[1]
     assert costs[1] > 1.08 * costs[2]
 
 
