@@ -92,7 +92,7 @@ LOG = Drill(
 
 def _draw_order(rng: random.Random) -> Draw:
     return drawn(
-        hours=rng.randrange(60, 145, 5),
+        hours=rng.randrange(42, 82, 3),
         kernels=rng.randrange(250, 285, 5) / 100,
         cluster=rng.randrange(125, 146, 5) / 100,
     )
