@@ -89,7 +89,8 @@ def non_preemptive_response_time(task: Task, *, above: Sequence[Task], blocking:
 
     Formula:  start of job q: w = blocking + q * cost + sum over tasks above of (floor(w / period) + 1) * cost, until
               it stays; response = max over q of w + cost - q * period, over the jobs of the longest busy time
-    Assumes:  blocking is the longest cost of a task of lower priority; no jitter; utilisation of this task and those
+    Assumes:  blocking is the longest cost of a task of lower priority, less the smallest step of time where time has
+              one; no jitter; utilisation of this task and those
               above below 1 (else infinite)
     Source:   George, Rivierre and Spuri, INRIA report RR-2966, 1996; Davis, Burns, Bril and Lukkien, Real-Time Systems
               35, 2007 (why every job of the busy time counts)
@@ -114,7 +115,7 @@ def non_preemptive_response_time(task: Task, *, above: Sequence[Task], blocking:
     return max(responses)
 
 
-def _releases_within(window: Time, other: Task) -> int:
+def _releases_within(window: Time, other: Task) -> Time:
     return math.ceil((window + other.jitter) / other.period)
 
 

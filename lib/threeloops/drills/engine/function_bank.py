@@ -6,6 +6,7 @@ from threeloops.drills.attention_io import functions as attention_io
 from threeloops.drills.batching import functions as batching
 from threeloops.drills.capacity import functions as capacity
 from threeloops.drills.compression import functions as compression
+from threeloops.drills.deadlines import functions as deadlines
 from threeloops.drills.decode_speed import functions as decode_speed
 from threeloops.drills.engine.functions import FunctionDrill
 from threeloops.drills.gpu_kernels import functions as gpu_kernels
@@ -31,6 +32,7 @@ FUNCTIONS: dict[str, FunctionDrill] = {
         batching,
         capacity,
         compression,
+        deadlines,
         decode_speed,
         gpu_kernels,
         kv_cache,

@@ -1,0 +1,230 @@
+"""Drills on tails: how many frames a percentile needs, what a deadline allows, and what is late in an hour."""
+
+import random
+from fractions import Fraction
+from typing import Any
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.driving import tail_samples
+from threeloops.simulate.driving import tail_draws
+from threeloops.units import hour, minute, ms
+
+SECTION: dict[str, Any] = {"family": "deadlines", "loop": "driving", "section": "Tails and schedules"}
+WILKS = "Wilks, Annals of Mathematical Statistics 12(1), 1941, doi:10.1214/aoms/1177731788"
+TAILS = "Dean and Barroso, The Tail at Scale, Communications of the ACM 56(2), 2013, doi:10.1145/2408776.2408794"
+
+# --- frames for a percentile ---------------------------------------------------------------------
+
+
+def _draw_frames(rng: random.Random) -> Draw:
+    return drawn(one_in=rng.randrange(150, 2001, 10), confidence=rng.choice((0.9, 0.95, 0.99)))
+
+
+def _small_frames(rng: random.Random) -> Draw:
+    return drawn(one_in=rng.randrange(5, 60), confidence=rng.choice((0.9, 0.95, 0.99)))
+
+
+def _frames(p: Draw) -> int:
+    return tail_samples.frames_to_see(share=1 - 1 / p.one_in, confidence=p.confidence)
+
+
+FRAMES = Drill(
+    key="deadlines-frames",
+    **SECTION,
+    title="How many frames for that tail",
+    unit="",
+    target_s=110,
+    draw=_draw_frames,
+    small=_small_frames,
+    prompt=lambda p: (
+        f"You want to have seen at least one of the slowest 1 in {p.one_in} frames, with {100 * p.confidence:g} %"
+        " confidence. Frames are independent and alike. How many must you measure?"
+    ),
+    derive=lambda p: Derivation(
+        value=float(_frames(p)),
+        formula="smallest n with (1 − 1 / k)^n <= 1 − confidence: ceil(log(1 − confidence) / log(1 − 1 / k))",
+        substitution=f"ceil(log2(1 − {p.confidence}) / log2(1 − 1 / {p.one_in}))",
+        source=WILKS,
+    ),
+    count=lambda p: float(
+        tail_draws.frames_until(share=1 - Fraction(1, p.one_in), confidence=Fraction(str(p.confidence)))
+    ),
+    slips=(
+        Slip(
+            key="expected",
+            wrong=lambda p: float(p.one_in),
+            story="In so many frames one is expected. In more than a third of such tests there is none.",
+        ),
+        Slip(
+            key="half",
+            wrong=lambda p: float(tail_samples.frames_to_see(share=1 - 1 / p.one_in, confidence=0.5)),
+            story="That many frames show it in every second test only.",
+        ),
+        Slip(
+            key="linear",
+            wrong=lambda p: p.one_in / (1 - p.confidence),
+            story="You divided by the doubt. The chance of seeing none falls with every frame, and faster than that.",
+        ),
+        Slip(
+            key="twice",
+            wrong=lambda p: 2.0 * p.one_in,
+            story="You doubled what is expected, to be safe. The chance of seeing none falls slower than that.",
+        ),
+    ),
+)
+
+# --- the allowed ratio ---------------------------------------------------------------------------
+
+
+def _any_ratio(rng: random.Random) -> Draw:
+    return drawn(rate=rng.choice((15, 20, 24, 30)), fixed_ms=rng.randrange(4, 12), median_ms=rng.randrange(14, 40))
+
+
+def _deadline_ms(p: Draw) -> float:
+    return float(1 / p.rate / ms)
+
+
+def _told_ratio(p: Draw) -> list[float]:
+    left = _deadline_ms(p) - p.fixed_ms
+    if not 1.15 < left / p.median_ms < 3:
+        return [1, 1]
+    return [
+        left / p.median_ms,
+        _deadline_ms(p) / p.median_ms,
+        _deadline_ms(p) / (p.median_ms + p.fixed_ms),
+        p.median_ms / left,
+        left / (p.median_ms + p.fixed_ms),
+    ]
+
+
+def _draw_ratio(rng: random.Random) -> Draw:
+    return separated(rng, _any_ratio, _told_ratio)
+
+
+def _count_ratio(p: Draw) -> float:
+    """Stretch the stage, halving the interval, until the frame is just in time."""
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        frame_s = p.fixed_ms * ms + p.median_ms * ms * middle
+        low, high = (middle, high) if frame_s * p.rate < 1 else (low, middle)
+    return low
+
+
+RATIO = Drill(
+    key="deadlines-tail-ratio",
+    **SECTION,
+    title="How long the tail may be",
+    unit="",
+    target_s=75,
+    draw=_draw_ratio,
+    small=_draw_ratio,
+    prompt=lambda p: (
+        f"A chain must be done before the next frame comes, at {p.rate} frames per second. Reading and sending take"
+        f" {p.fixed_ms} ms, always. The network takes {p.median_ms} ms in the median. How many times its median may the"
+        " network take at p99, if 99 % of the frames are to be in time?"
+    ),
+    derive=lambda p: Derivation(
+        value=tail_samples.allowed_tail_ratio(
+            deadline_s=1 / p.rate, median_s=p.median_ms * ms, fixed_s=p.fixed_ms * ms
+        ),
+        formula="(1 / rate − fixed part) / median",
+        substitution=f"(1000 / {p.rate} − {p.fixed_ms}) / {p.median_ms}",
+        source=f"{TAILS} (the deadline sets the percentile, not a rule of thumb)",
+    ),
+    count=_count_ratio,
+    slips=(
+        Slip(
+            key="whole-deadline",
+            wrong=lambda p: _deadline_ms(p) / p.median_ms,
+            story="You gave the network the whole time. Reading and sending take theirs in every frame.",
+        ),
+        Slip(
+            key="whole-chain",
+            wrong=lambda p: _deadline_ms(p) / (p.median_ms + p.fixed_ms),
+            story="You stretched the whole chain. Reading and sending always take the same.",
+        ),
+        Slip(
+            key="inverted",
+            wrong=lambda p: p.median_ms / (_deadline_ms(p) - p.fixed_ms),
+            story="You divided the median by what may be taken. The ratio is the other way round.",
+        ),
+        Slip(
+            key="fixed-twice",
+            wrong=lambda p: (_deadline_ms(p) - p.fixed_ms) / (p.median_ms + p.fixed_ms),
+            story="You charged the fixed part twice, once to the deadline and once to the network.",
+        ),
+    ),
+)
+
+# --- misses in a drive ---------------------------------------------------------------------------
+
+
+def _draw_misses(rng: random.Random) -> Draw:
+    return drawn(
+        rate=rng.choice((15, 20, 25, 30, 36)),
+        chains=rng.choice((3, 5, 7)),
+        minutes=rng.choice((20, 25, 35, 40, 45, 90)),
+        per_ten_thousand=rng.choice((2, 4, 5, 8, 20)),
+    )
+
+
+def _small_misses(rng: random.Random) -> Draw:
+    return drawn(rate=rng.choice((10, 20)), chains=3, minutes=rng.choice((20, 40)), per_ten_thousand=10)
+
+
+def _misses(p: Draw) -> float:
+    in_an_hour = tail_samples.misses_per_hour(late_share=p.per_ten_thousand / 10_000, frames_per_s=p.rate)
+    return float(p.chains * in_an_hour * p.minutes * minute / hour)
+
+
+def _count_misses(p: Draw) -> float:
+    """Go through an hour of each chain, one frame in so many late, and take the drive's part of it."""
+    every = 10_000 // p.per_ten_thousand
+    pattern = [number == 0 for number in range(every)]
+    late = sum(tail_draws.late_in_an_hour(pattern=pattern, frames_per_s=p.rate) for _chain in range(p.chains))
+    return float(late / 60 * p.minutes)
+
+
+MISSES = Drill(
+    key="deadlines-misses",
+    **SECTION,
+    title="Late frames in a drive",
+    unit="",
+    target_s=75,
+    draw=_draw_misses,
+    small=_small_misses,
+    prompt=lambda p: (
+        f"{p.chains} cameras have a chain each, {p.rate} frames per second. Every chain meets its deadline in"
+        f" {100 - p.per_ten_thousand / 100:g} % of the frames. How many late results are to be expected in a drive of"
+        f" {p.minutes} minutes, all chains together?"
+    ),
+    derive=lambda p: Derivation(
+        value=_misses(p),
+        formula="chains × late share × frames/s × seconds",
+        substitution=f"{p.chains} × {p.per_ten_thousand} / 10000 × {p.rate} × {p.minutes} × 60",
+        source=TAILS,
+    ),
+    count=_count_misses,
+    slips=(
+        Slip(key="one-chain", wrong=lambda p: _misses(p) / p.chains, story="That is one camera's chain."),
+        Slip(
+            key="percent-as-share",
+            wrong=lambda p: 100 * _misses(p),
+            story="You took percent for a share. A share is a hundredth of that.",
+        ),
+        Slip(
+            key="minute",
+            wrong=lambda p: _misses(p) / p.minutes,
+            story="That is one minute of the drive.",
+        ),
+        Slip(
+            key="seconds-forgotten",
+            wrong=lambda p: _misses(p) / minute,
+            story="You multiplied frames per second by minutes.",
+        ),
+    ),
+)
+
+DRILLS = (FRAMES, RATIO, MISSES)
