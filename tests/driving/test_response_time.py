@@ -109,7 +109,7 @@ def test_without_a_ceiling_a_middle_task_prolongs_the_wait() -> None:
 @given(task_sets(most=3), st.integers(1, 6))
 @settings(max_examples=200, deadline=None)
 def test_non_preemptive_jobs_take_as_long_as_the_analysis_says(tasks: list[Task], cost: int) -> None:
-    if analysis.utilisation(tasks) >= Fraction(95, 100):
+    if analysis.total_utilisation(tasks) >= Fraction(95, 100):
         return
     exact = [Task(cost=Fraction(task.cost), period=Fraction(task.period)) for task in tasks]
     above = [
@@ -127,7 +127,7 @@ def test_non_preemptive_jobs_take_as_long_as_the_analysis_says(tasks: list[Task]
 @given(task_sets(most=4))
 @settings(max_examples=200, deadline=None)
 def test_below_the_bound_nothing_is_late(tasks: list[Task]) -> None:
-    if analysis.utilisation(tasks) <= analysis.utilisation_bound(tasks=len(tasks)):
+    if analysis.total_utilisation(tasks) <= analysis.utilisation_bound(tasks=len(tasks)):
         assert task_schedule.play(named(tasks), until=math.lcm(*(task.period for task in tasks))).late == 0
 
 
@@ -139,7 +139,7 @@ def test_a_hair_above_the_bound_some_set_is_late(tasks: int) -> None:
     costs = [later - one for one, later in itertools.pairwise(periods)]
     costs.append(2 * periods[0] - periods[-1])
     worst = [Task(cost=cost, period=period) for cost, period in zip(costs, periods, strict=True)]
-    assert float(analysis.utilisation(worst)) == pytest.approx(analysis.utilisation_bound(tasks=tasks), abs=1e-5)
+    assert float(analysis.total_utilisation(worst)) == pytest.approx(analysis.utilisation_bound(tasks=tasks), abs=1e-5)
     assert task_schedule.play(named(worst), until=2 * scale).late == 0
     more = [Task(cost=worst[0].cost + scale // 1000, period=worst[0].period), *worst[1:]]
     assert task_schedule.play(named(more), until=2 * scale).late > 0
@@ -156,7 +156,7 @@ def test_earliest_deadline_first_is_late_only_above_one(tasks: list[Task]) -> No
 def test_an_exercise_of_a_textbook() -> None:
     """Stallings, Operating Systems, chapter 10: (20, 100), (30, 145), (68, 150) lie above the bound and are in time."""
     tasks = [Task(cost=20, period=100), Task(cost=30, period=145), Task(cost=68, period=150)]
-    assert analysis.utilisation(tasks) > analysis.utilisation_bound(tasks=3)
+    assert analysis.total_utilisation(tasks) > analysis.utilisation_bound(tasks=3)
     assert [analysis.response_time(task, above=tasks[:rank]) for rank, task in enumerate(tasks)] == [20, 50, 138]
 
 

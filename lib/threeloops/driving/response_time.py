@@ -31,13 +31,13 @@ class Task:
         checks.non_negative(jitter=self.jitter)
 
 
-def utilisation(tasks: Sequence[Task]) -> Time:
+def total_utilisation(tasks: Sequence[Task]) -> Time:
     """The share of time that the processor works.
 
     Formula:  sum of cost / period
     Source:   Liu and Layland, Journal of the ACM 20(1), 1973, doi:10.1145/321738.321743, section 4
 
-    >>> utilisation([Task(cost=2, period=8), Task(cost=3, period=12)])
+    >>> total_utilisation([Task(cost=2, period=8), Task(cost=3, period=12)])
     0.5
     """
     checks.count(tasks=len(tasks))
@@ -100,7 +100,7 @@ def non_preemptive_response_time(task: Task, *, above: Sequence[Task], blocking:
     4
     """
     checks.non_negative(blocking=blocking)
-    if utilisation([task, *above]) >= 1:
+    if total_utilisation([task, *above]) >= 1:
         return math.inf
     busy = _busy_time(task, above, blocking)
     responses = []

@@ -12,14 +12,15 @@ from threeloops.driving import response_time as analysis
 from threeloops.driving.response_time import Task
 from threeloops.simulate.driving import task_schedule
 from threeloops.simulate.driving.task_schedule import Periodic, Section
-from threeloops.units import GB, ms
+from threeloops.units import GB, ms, us
 
 SECTION: dict[str, Any] = {"family": "deadlines", "loop": "driving", "section": "Tails and schedules"}
 LIU = "Liu and Layland, Journal of the ACM 20(1), 1973, doi:10.1145/321738.321743"
 JOSEPH = "Joseph and Pandya, The Computer Journal 29(5), 1986"
 AUDSLEY = "Audsley, Burns, Richardson, Tindell and Wellings, Software Engineering Journal 8(5), 1993"
 GEORGE = "George, Rivierre and Spuri, INRIA report RR-2966, 1996"
-A_MOMENT = Fraction(1, 10**15)
+A_MOMENT = Fraction(1, 10**13)
+RARELY = Fraction(99_999)  # a period that no play outlasts
 ORIN = "jetson-agx-orin-64gb"
 
 
@@ -78,7 +79,7 @@ UTILISATION = Drill(
         " work?"
     ),
     derive=lambda p: Derivation(
-        value=float(analysis.utilisation(_tasks(p.costs, p.periods))),
+        value=float(analysis.total_utilisation(_tasks(p.costs, p.periods))),
         formula="sum of cost / period",
         substitution=" + ".join(f"{cost} / {period}" for cost, period in zip(p.costs, p.periods, strict=True)),
         source=f"{LIU}, section 4",
@@ -102,7 +103,7 @@ UTILISATION = Drill(
         ),
         Slip(
             key="free",
-            wrong=lambda p: 1 - float(analysis.utilisation(_tasks(p.costs, p.periods))),
+            wrong=lambda p: 1 - float(analysis.total_utilisation(_tasks(p.costs, p.periods))),
             story="That is the share of time in which the core is idle.",
         ),
     ),
@@ -340,7 +341,7 @@ def _count_copy(p: Draw) -> float:
     moved = Fraction(0)
     for _frame in range(p.frames):
         moved += 2 * Fraction(p.width * p.height * p.pixel_bytes) / Fraction(p.bytes_per_s)
-    own = Fraction(p.cost_us, 10**6)
+    own = p.cost_us * Fraction(str(us))
     section = Section(after=Fraction(0), length=own, lock="engine")
     control = Periodic(name="control", cost=own, period=Fraction(1), first=A_MOMENT, section=section)
     held = Section(after=Fraction(0), length=moved, lock="engine")
@@ -438,7 +439,7 @@ def _count_kernels(p: Draw) -> float:
     """The longest kernel below has begun a moment before the others come; a second one waits as well."""
     tasks = _played((p.above_cost_ms, p.cost_ms), (p.above_period_ms, p.period_ms), first=A_MOMENT)
     below = [
-        Periodic(name=f"below {cost}", cost=Fraction(cost), period=Fraction(10**6), first=first)
+        Periodic(name=f"below {cost}", cost=Fraction(cost), period=RARELY, first=first)
         for cost, first in zip(sorted(p.below_ms), (A_MOMENT, Fraction(0)), strict=True)
     ]
     played = task_schedule.play([*tasks, *below], until=10 * p.period_ms, preemptive=False)
