@@ -16,14 +16,10 @@ SPOKEN = 6  # jobs of a task that the words name one by one
 def task_gantt(played: Played, *, unit: str, title: str, caption: str) -> Figure:
     """A band a task, the highest priority on top: thin where a released job waits, full where it runs."""
     names = [task.name for task in played.tasks]
-    late = {(one.task, one.release) for one in played.finished if one.late}
+    late = {(one.task, one.job) for one in played.finished if one.late}
     bars = [Bar(lane=names.index(one.task), start=one.release, end=one.finish, kind="waits") for one in played.finished]
     for one in played.slices:
-        owner = max(
-            (job for job in played.finished if job.task == one.task and job.release <= one.start < job.finish),
-            key=lambda job: -job.release,
-        )
-        kind = "holds the lock" if one.locked else "runs, late" if (one.task, owner.release) in late else "runs"
+        kind = "holds the lock" if one.locked else "runs, late" if (one.task, one.job) in late else "runs"
         bars.append(Bar(lane=names.index(one.task), start=one.start, end=one.end, kind=kind))
     marks = [Mark(lane=names.index(job.task), at=job.release, kind="released") for job in played.finished]
     for job in played.finished:

@@ -10,7 +10,7 @@ Knows no analysis: it keeps a list of jobs, and lets the one of highest priority
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from threeloops import checks
@@ -55,9 +55,10 @@ class Periodic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """A stretch of time in which one job ran; `locked` where it held its lock."""
+    """A stretch of time in which one job ran; `locked` where it held its lock. Jobs of a task count from 0."""
 
     task: str
+    job: int
     start: Time
     end: Time
     locked: bool
@@ -66,6 +67,7 @@ class Slice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     task: str
+    job: int
     release: Time
     finish: Time
     response: Time
@@ -174,7 +176,7 @@ def play(
         span = job.next_stop()
         if releases and releases[0][0] < until:
             span = min(span, releases[0][0] - now)
-        _extend(slices, Slice(task=job.task.name, start=now, end=now + span, locked=job.in_section))
+        _extend(slices, Slice(task=job.task.name, job=job.number, start=now, end=now + span, locked=job.in_section))
         now, job.done = now + span, job.done + span
         here.drop_lock(job)
         if job.done == job.task.cost:
@@ -187,8 +189,8 @@ def play(
 def _extend(slices: list[Slice], new: Slice) -> None:
     """Add a stretch, as part of the one before where nothing happened between them."""
     last = slices[-1] if slices else None
-    if last and (last.task, last.end, last.locked) == (new.task, new.start, new.locked):
-        slices[-1] = Slice(task=new.task, start=last.start, end=new.end, locked=new.locked)
+    if last and (last.task, last.job, last.end, last.locked) == (new.task, new.job, new.start, new.locked):
+        slices[-1] = replace(last, end=new.end)
     else:
         slices.append(new)
 
@@ -197,4 +199,4 @@ def _finished(job: _Job, now: Time) -> Finished:
     response = now - job.task.counts_from(job.number)
     late = response > job.task.relative_deadline
     release = job.task.release(job.number)
-    return Finished(task=job.task.name, release=release, finish=now, response=response, late=late)
+    return Finished(task=job.task.name, job=job.number, release=release, finish=now, response=response, late=late)
