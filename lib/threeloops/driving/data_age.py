@@ -22,7 +22,7 @@ def worst_reaction_s(stages: Sequence[tuple[float, float]]) -> float:
               end; clocks are not aligned. The oldest data that an output is made of, until the next one replaces it,
               has the same bound
     Source:   Davare, Zhu, Di Natale, Pinello, Kanajan and Sangiovanni-Vincentelli, Design Automation Conference, 2007,
-              doi:10.1145/1278480.1278553
+              doi:10.1145/1278480.1278553; the age: Günzel et al., ECRTS, 2023, doi:10.4230/LIPIcs.ECRTS.2023.10
     """
     checks.count(stages=len(stages))
     for period, response in stages:
@@ -40,6 +40,7 @@ def oldest_after_late_frame_s(*, policy: str, period_s: float, usual_s: float, l
               and never less than period + usual, which it is in quiet times
     Assumes:  usual_s <= period_s < late_s; age counts from the frame's capture; the next frames take the usual time.
               With "queue" nothing is dropped; it holds for the first frames after the late one
+    Source:   Kaul, Yates and Gruteser, Real-time status: how often should one update?, INFOCOM, 2012 (age)
 
     >>> oldest_after_late_frame_s(policy="skip", period_s=0.025, usual_s=0.020, late_s=0.040)
     0.07

@@ -11,7 +11,7 @@ from threeloops.units import ms
 
 SECTION: dict[str, Any] = {"family": "deadlines", "loop": "driving", "section": "Tails and schedules"}
 DAVARE = "Davare et al., Design Automation Conference, 2007, doi:10.1145/1278480.1278553"
-QUEUES = "arithmetic of a single processor, as in Kleinrock, Queueing Systems, volume 1, 1975"
+AGE = "age as in Kaul, Yates and Gruteser, Real-time status: how often should one update?, INFOCOM, 2012"
 ISO = "ISO 26262-1:2018, 3.55 to 3.61, as quoted by kVA (FHTI = FDTI + FRTI; FTTI belongs to the item)"
 
 # --- a chain -------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ LATE = Drill(
         substitution=(
             f"max({p.period_ms} + {p.late_ms}, ceil({p.late_ms} / {p.period_ms}) × {p.period_ms} + {p.usual_ms}) / 1000"
         ),
-        source=QUEUES,
+        source=AGE,
     ),
     count=_count_late,
     slips=(
