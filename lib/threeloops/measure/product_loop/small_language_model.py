@@ -1,13 +1,9 @@
 """Small language models: a target, a draft and a distilled draft, trained here in about a minute and kept for the next
 part.
 
-They write like the pages of `character_text`, badly; everything else about serving them is as with a large model. The
-copies lie in my/models/; a file's name carries what it was made from (recipe, torch, Python), so that an old one is
-never mistaken for a new one.
+They write like the pages of `character_text`, badly; everything else about serving them is as with a large model.
 """
 
-import hashlib
-import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock
 from torch import Tensor
 from torch.nn import functional
 
 from threeloops import checks
+from threeloops.measure import kept_models
 from threeloops.measure.product_loop import character_text
 from threeloops.measure.product_loop.character_decoder import Decoder, DecoderSizes
 from threeloops.units import fmt_seconds
 
-KEPT = Path(__file__).resolve().parents[4] / "my" / "models"  # the reader's folder of the book, which git ignores
+KEPT = kept_models.KEPT
 CONTEXT = 256  # tokens that a model has seen at once in training: it is not asked for more
 SEED = 20
 HELD_OUT_BATCH = 32
@@ -91,8 +87,7 @@ def trained(name: str) -> TrainedModel:
 
 def kept_path(name: str) -> Path:
     """Where a model's copy lies, whether or not it is there yet."""
-    versions = f"torch{torch.__version__.partition('+')[0]}-py{platform.python_version()}"
-    return KEPT / f"{name}-{_digest(name)}-{versions}.pt"
+    return kept_models.path(KEPT, name, _digest(name))
 
 
 def _digest(name: str) -> str:
@@ -100,7 +95,7 @@ def _digest(name: str) -> str:
     recipe = RECIPES[name]
     before = [_digest(needed) for needed in (recipe.taught_by, recipe.begins_as) if needed]
     words = (asdict(recipe), before, CONTEXT, SHORT, LONG_STEPS, SEED, character_text.SYMBOLS)
-    return hashlib.sha256(repr(words).encode()).hexdigest()[:8]
+    return kept_models.digest(words)
 
 
 def _make_sure_of(name: str) -> None:
@@ -112,29 +107,22 @@ def _make_sure_of(name: str) -> None:
     for needed in (recipe.taught_by, recipe.begins_as):
         if needed:
             _make_sure_of(needed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
-        if not path.exists():
-            print(f"(no copy of {name} yet: trained now, about a minute on two free cores …)", end=" ", flush=True)
-            _make_and_keep(recipe, path)
+    kept_models.make_sure_of(
+        path, lambda: _as_kept(recipe), said=f"no copy of {name} yet: trained now, about a minute on two free cores"
+    )
 
 
-def _make_and_keep(recipe: Recipe, path: Path) -> None:
-    """Train, then put the file in its place at once: nobody ever reads half a file."""
+def _as_kept(recipe: Recipe) -> dict[str, Any]:
     teacher, first = (
         _loaded(needed, kept_path(needed)).decoder if needed else None
         for needed in (recipe.taught_by, recipe.begins_as)
     )
     model = made(recipe, teacher=teacher, first=first)
-    unfinished = path.with_suffix(".part")
-    torch.save(
-        {"weights": model.decoder.state_dict(), "nats": model.held_out_nats, "training_s": model.training_s}, unfinished
-    )
-    unfinished.replace(path)
+    return {"weights": model.decoder.state_dict(), "nats": model.held_out_nats, "training_s": model.training_s}
 
 
 def _loaded(name: str, path: Path) -> TrainedModel:
-    kept: dict[str, Any] = torch.load(path, weights_only=True)
+    kept = kept_models.loaded(path)
     decoder = Decoder(RECIPES[name].sizes)
     decoder.load_state_dict(kept["weights"])
     return TrainedModel(
