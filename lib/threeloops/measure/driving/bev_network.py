@@ -7,7 +7,7 @@ heads read both.
 
 >>> network = BirdsEye()
 >>> network.num_parameters
-646337
+648065
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ CAMERAS = len(rays.CAMERA_YAWS_RAD)
 STRIDE = 8  # pixels of the picture for each pixel of the features
 DEPTHS_M = tuple(2.0 + 1.5 * step for step in range(24))
 CONTEXT = 32  # numbers that the lift carries from a picture into a cell
-PILLAR = 9
+PILLAR = 13
 HEIGHTS_M = (0.15, 0.5, 1.0, 1.4, 1.9)  # between them, points of a cell are counted
 BOX = 8  # of each cell: two kinds, offset (2), log of length and width (2), sine and cosine of twice the yaw (2)
 
@@ -136,8 +136,8 @@ def as_pictures(images: NDArray[np.uint8]) -> Tensor:
 
 
 def as_pillars(points: NDArray[np.float32]) -> Tensor:
-    """(points, 4) to (1, 9, cells, cells): counts by height, the highest, the mean place in the cell of what stands
-    above the ground, and its mean reflectance.
+    """(points, 4) to (1, 13, cells, cells): counts by height, the highest, and, of what stands above the ground, the mean
+    place in the cell, the mean reflectance and the extent in the cell.
     """
     cells = rays.GRID_CELLS
     place = (points[:, :2] + rays.HALF_GRID_M) / rays.CELL_M
@@ -156,7 +156,10 @@ def as_pillars(points: NDArray[np.float32]) -> Tensor:
     ]
     highest = np.zeros(cells**2)
     np.maximum.at(highest, standing, height[above])
-    numbers = np.column_stack([np.log1p(counted), highest, *means]).astype(np.float32)
+    extents = np.zeros((4, cells**2))  # in each direction from the middle of the cell
+    for extent, toward in zip(extents, (offset[:, 0], offset[:, 1], -offset[:, 0], -offset[:, 1]), strict=True):
+        np.maximum.at(extent, standing, toward + 0.5)
+    numbers = np.column_stack([np.log1p(counted), highest, *means, *extents]).astype(np.float32)
     return torch.from_numpy(np.ascontiguousarray(numbers.T)).view(1, PILLAR, cells, cells)
 
 

@@ -55,7 +55,9 @@ def loss(said: tuple[Tensor, Tensor], wanted: tuple[Tensor, Tensor, Tensor]) -> 
     centres = where.sum().clamp(min=1.0)
     numbers = (functional.smooth_l1_loss(boxes[:, 2:], target[:, 2:], reduction="none", beta=0.1) * where).sum()
     return (
-        -lost.sum() / centres + 2.0 * numbers / centres + functional.binary_cross_entropy_with_logits(road, road_target)
+        -lost.sum() / centres
+        + 2.0 * numbers / centres
+        + 3.0 * functional.binary_cross_entropy_with_logits(road, road_target)
     )
 
 

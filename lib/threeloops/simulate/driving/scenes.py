@@ -22,7 +22,9 @@ CAR, PEDESTRIAN = 0, 1
 KINDS = ("car", "pedestrian")
 HALF_ROAD_M = 5.0
 LANE_M = 2.2  # from the middle of the road to the middle of a lane
-_AHEAD_M = np.linspace(-300.0, 500.0, 16_001)  # where the road's length is tabulated
+ACCIDENT_FREE_S = 6.0
+_STEP_M = 0.1
+_AHEAD_M = np.linspace(-300.0, 500.0, 4_001)  # where the road's length is tabulated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,59 +153,49 @@ class Scene:
 
     seed: int
     road: Road
+    lengths: Floats  # metres along the road at each tabulated x
     ego: Way
     ways: tuple[Way, ...]
     kind: Ints
     size: Floats
 
     def at(self, t_s: float) -> Snapshot:
-        own = self._poses((self.ego,), t_s)[0]
-        others = self._poses(self.ways, t_s)
+        place, yaw, speed, turn = _moved((self.ego, *self.ways), self.road, self.lengths, t_s)
         users = len(self.ways)
         boxes = Boxes(
             ids=np.arange(users),
             kind=self.kind,
-            centre=np.array([(pose.x_m, pose.y_m) for pose in others]).reshape(users, 2),
+            centre=place[1:],
             size=self.size,
-            yaw=np.array([pose.yaw_rad for pose in others]),
-            velocity=np.array(
-                [
-                    (pose.speed_m_per_s * np.cos(pose.yaw_rad), pose.speed_m_per_s * np.sin(pose.yaw_rad))
-                    for pose in others
-                ]
-            ).reshape(users, 2),
+            yaw=yaw[1:],
+            velocity=(speed * np.stack([np.cos(yaw), np.sin(yaw)])).T[1:],
             score=np.ones(users),
         )
-        return Snapshot(t_s=t_s, ego=own, boxes=boxes, road=self.road.covers)
+        x, y, angle, fast, turning = (float(one) for one in (*place[0], yaw[0], speed[0], turn[0]))
+        ego = Pose(x_m=x, y_m=y, yaw_rad=angle, speed_m_per_s=fast, turn_rad_per_s=turning)
+        return Snapshot(t_s=t_s, ego=ego, boxes=boxes, road=self.road.covers)
 
-    def _poses(self, ways: tuple[Way, ...], t_s: float) -> list[Pose]:
-        lengths = _lengths(self.road)
-        return [self._pose(way, t_s, lengths) for way in ways]
 
-    def _pose(self, way: Way, t_s: float, lengths: Floats) -> Pose:
-        forward = way.speed_m_per_s * t_s
-        if way.straight_yaw_rad is not None:
-            x, y = way.begins
-            yaw = way.straight_yaw_rad
-            return Pose(
-                x_m=x + forward * np.cos(yaw), y_m=y + forward * np.sin(yaw), yaw_rad=yaw,
-                speed_m_per_s=way.speed_m_per_s,
-            )  # fmt: skip
-        oncoming = way.speed_m_per_s < 0
-        along, left = way.begins
-        x = float(np.interp(along + forward, lengths, _AHEAD_M))
-        ahead, step = np.array([x, x + 0.1]), 0.1
-        heading = self.road.heading(ahead)
-        bend = (heading[1] - heading[0]) / step * np.cos(heading[0])  # radians for each metre of road
+def _moved(ways: tuple[Way, ...], road: Road, lengths: Floats, t_s: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """(places, yaws, speeds, turning speeds) of everybody at one moment."""
+    begins, pace = np.array([way.begins for way in ways]), np.array([way.speed_m_per_s for way in ways])
+    straight = np.array([np.nan if way.straight_yaw_rad is None else way.straight_yaw_rad for way in ways])
+    # Along the road: as if everybody went that way.
+    left = begins[:, 1]
+    x = np.interp(begins[:, 0] + pace * t_s, lengths, _AHEAD_M)
+    heading = road.heading(x)
+    bend = (road.heading(x + _STEP_M) - heading) / _STEP_M * np.cos(heading)  # radians for each metre of road
+    along = np.column_stack([x - left * np.sin(heading), road.sideways(x) + left * np.cos(heading)])
+    # Straight on, for those who do.
+    direction = np.column_stack([np.cos(straight), np.sin(straight)])
+    on_road = np.isnan(straight)
+    return (
+        np.where(on_road[:, None], along, begins + (pace * t_s)[:, None] * direction),
+        np.where(on_road, heading + np.pi * (pace < 0), straight),
         # A lane inside the bend is shorter than the middle of the road that the way is counted along.
-        speed = abs(way.speed_m_per_s) * (1 - left * bend)
-        return Pose(
-            x_m=x - left * np.sin(heading[0]),
-            y_m=float(self.road.sideways(ahead[:1])[0]) + left * np.cos(heading[0]),
-            yaw_rad=float(heading[0]) + np.pi * oncoming,
-            speed_m_per_s=float(speed),
-            turn_rad_per_s=float(way.speed_m_per_s * bend),
-        )
+        np.where(on_road, np.abs(pace) * (1 - left * bend), pace),
+        np.where(on_road, pace * bend, 0.0),
+    )
 
 
 def _lengths(road: Road) -> Floats:
@@ -214,7 +206,7 @@ def _lengths(road: Road) -> Floats:
 
 
 def scene(seed: int) -> Scene:
-    """A scene drawn from its seed: the vehicle in the right lane, 6 to 10 cars and 3 to 7 pedestrians around it."""
+    """A scene drawn from its seed: the vehicle in the right lane, up to some ten cars and seven pedestrians around."""
     drawn = np.random.default_rng(seed)
     road = Road(
         bends=np.array(
@@ -232,9 +224,22 @@ def scene(seed: int) -> Scene:
     kind = np.array([CAR] * len(cars) + [PEDESTRIAN] * len(walkers))
     low = np.where(kind[:, None] == CAR, (3.8, 1.7, 1.4), (0.5, 0.5, 1.55))
     high = np.where(kind[:, None] == CAR, (5.0, 2.0, 1.9), (0.8, 0.8, 1.9))
-    return Scene(
-        seed=seed, road=road, ego=ego, ways=(*cars, *walkers), kind=kind, size=drawn.uniform(low, high)
+    laid_out = Scene(
+        seed=seed, road=road, lengths=_lengths(road), ego=ego,
+        ways=(*cars, *walkers), kind=kind, size=drawn.uniform(low, high),
     )  # fmt: skip
+    return _without_accidents(laid_out)
+
+
+def _without_accidents(laid_out: Scene) -> Scene:
+    """Without those whom the vehicle, which drives its way whatever comes, would touch."""
+    gaps = []
+    for t_s in np.arange(0.0, ACCIDENT_FREE_S, 0.4):
+        now = laid_out.at(float(t_s))
+        gaps.append(np.hypot(*(now.boxes.centre - (now.ego.x_m, now.ego.y_m)).T))
+    apart = np.min(gaps, axis=0) > np.where(laid_out.kind == CAR, 4.2, 3.0)
+    ways = tuple(way for way, stays in zip(laid_out.ways, apart, strict=True) if stays)
+    return replace(laid_out, ways=ways, kind=laid_out.kind[apart], size=laid_out.size[apart])
 
 
 def _cars(drawn: np.random.Generator, road: Road, ego_speed: float) -> list[Way]:
