@@ -136,7 +136,7 @@ def as_pictures(images: NDArray[np.uint8]) -> Tensor:
 
 
 def as_pillars(points: NDArray[np.float32]) -> Tensor:
-    """(points, 4) to (1, 13, cells, cells): counts by height, the highest, and, of what stands above the ground, the mean
+    """(points, 4) to (1, 13, cells, cells): counts by height, the highest, and of what stands above the ground the mean
     place in the cell, the mean reflectance and the extent in the cell.
     """
     cells = rays.GRID_CELLS
