@@ -1,8 +1,8 @@
 """Models that are trained here once and kept for whoever asks next: the reader's other notebooks, or the next part.
 
 The copies lie in my/models/. A file's name carries what the model was made from (a digest of its recipe, torch,
-Python), so that an old one is never mistaken for a new one. Whoever asks second, in this process or another, waits for the
-first one's training and takes its copy.
+Python), so that an old one is never mistaken for a new one. Whoever asks second, in this process or another, waits for
+the first one's training and takes its copy.
 """
 
 import hashlib

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -13,6 +14,7 @@ from threeloops.simulate.driving import rays
 from threeloops.simulate.driving.scenes import Boxes
 
 LEAST_SCORE, MOST_BOXES = 0.1, 40
+APART_M = np.array([2.2, 0.6])  # two cars, or two pedestrians, never stand closer: the weaker box is dropped
 SPREAD_CELLS = 0.8  # how far the heat of a centre reaches
 HEIGHT_M = (1.65, 1.7)  # a bird's-eye view tells no heights: the middle ones
 
@@ -72,7 +74,7 @@ def boxes_of(grid: Tensor) -> Boxes:
     kind = (where // rays.GRID_CELLS**2).numpy()
     middle = np.stack([cell // rays.GRID_CELLS, cell % rays.GRID_CELLS], axis=-1) + 0.5
     yaw = np.arctan2(numbers[:, 4], numbers[:, 5]) / 2
-    return Boxes(
+    said = Boxes(
         ids=np.arange(len(cell)),
         kind=kind,
         centre=(middle + numbers[:, :2]) * rays.CELL_M - rays.HALF_GRID_M,
@@ -81,3 +83,15 @@ def boxes_of(grid: Tensor) -> Boxes:
         velocity=np.zeros((len(cell), 2)),
         score=score[score > LEAST_SCORE].double().numpy(),
     )
+    return said.only(_strongest(said))
+
+
+def _strongest(said: Boxes) -> NDArray[np.bool_]:
+    """Which boxes have no stronger one of their kind in their place; they come in the order of their scores."""
+    away = np.linalg.norm(said.centre[:, None] - said.centre[None], axis=-1)
+    clash = (away < APART_M[said.kind][:, None]) & (said.kind[:, None] == said.kind[None])
+    stays = np.ones(len(said), dtype=bool)
+    for row in range(len(said)):
+        if stays[row]:
+            stays[row + 1 :] &= ~clash[row, row + 1 :]
+    return stays

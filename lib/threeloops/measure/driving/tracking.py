@@ -13,7 +13,8 @@ from scipy.optimize import linear_sum_assignment
 from threeloops.simulate.driving.scenes import Boxes, Floats, Ints
 
 GATE_M = 2.5  # a box farther than this from where a track is expected is somebody else
-MISSES = 4  # frames without a box after which a track ends
+MISSES, TOLD_MISSES = 4, 1  # frames without a box after which a track ends; after which it is no longer told
+BEGIN_SCORE = 0.3  # a weaker box may keep a track alive, but begins none
 SURE_HITS, SURE_SCORE = 2, 0.5  # a track is told after two boxes, or at once when the first is sure
 BOX_SIGMA_M = 0.3
 PUSH_M_PER_S2 = 2.0  # how hard road users speed up or turn: the filter's process noise
@@ -85,7 +86,7 @@ class Tracker:
             self._seen(self.tracks[row], found, column)
         taken = {column for _, column in pairs}
         for column in range(len(found)):
-            if column not in taken:
+            if column not in taken and found.score[column] >= BEGIN_SCORE:
                 self._begin(found, column)
         self.tracks = [track for track in self.tracks if track.misses < MISSES]
         return self._told()
@@ -106,7 +107,11 @@ class Tracker:
         self.born += 1
 
     def _told(self) -> Boxes:
-        sure = [track for track in self.tracks if track.hits >= SURE_HITS or track.score >= SURE_SCORE]
+        sure = [
+            track
+            for track in self.tracks
+            if track.misses <= TOLD_MISSES and (track.hits >= SURE_HITS or track.score >= SURE_SCORE)
+        ]
         states = np.array([track.filter.state for track in sure]).reshape(-1, 4)
         # A first box says nothing of a velocity; neither does a wide-open filter.
         known = np.array([track.hits >= SURE_HITS for track in sure], dtype=bool)
