@@ -81,18 +81,3 @@ def lift_work(*, cameras: int, depths: int, pixels: int, context: int, cells: in
     products = points * context
     moved = cameras * pixels * (depths + context) + 2 * points + 2 * products + 2 * products + cells * context
     return Work(flops=2 * products, moved_bytes=bytes_per_element * moved)
-
-
-def resized_flops(flops: float, *, from_pixels: int, to_pixels: int, images: int = 1) -> float:
-    """FLOPs of a convolutional network at another resolution, over a number of pictures.
-
-    Formula:  FLOPs x pixels / pixels of the size that the FLOPs were stated for x images
-    Assumes:  convolutions only: the layers behind a global pooling, and rounding at the borders, are left out
-    Source:   Tan and Le, 2019, arXiv:1905.11946, section 3 (FLOPs grow with the square of the resolution)
-
-    >>> resized_flops(8e9, from_pixels=400 * 400, to_pixels=800 * 1600, images=6)
-    384000000000.0
-    """
-    checks.positive(flops=flops)
-    checks.count(from_pixels=from_pixels, to_pixels=to_pixels, images=images)
-    return flops * to_pixels / from_pixels * images

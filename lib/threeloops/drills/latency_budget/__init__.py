@@ -1,9 +1,10 @@
 """Drills on a vehicle's deadline: metres, milliseconds and tails."""
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.latency_budget import chain, vehicle
+from threeloops.drills.latency_budget import chain, stages_flops, vehicle
 
 DRILLS: tuple[Drill, ...] = (
     *vehicle.DRILLS,
     *chain.DRILLS,
+    *stages_flops.DRILLS,
 )

@@ -12,7 +12,7 @@ from threeloops.simulate.driving.scenes import Boxes, Flags, Floats
 # In the order in which a driver would turn the head: left, ahead, right; then behind.
 ORDER = {"left front": 1, "front": 0, "right front": 5, "left rear": 2, "rear": 3, "right rear": 4}
 STANDING_M = 0.15  # LiDAR points below are ground
-STEP = 24  # colours are drawn in so coarse steps: see _calm
+STEP = 22  # colours are drawn in so coarse steps: see _calm
 EVERY = 2  # of the standing points one in so many is drawn
 
 
