@@ -22,6 +22,12 @@ class ChainScore:
     unmoved_ap: float  # the same for this frame's boxes as they were found
     road_iou: float
 
+    def __str__(self) -> str:
+        return (
+            f"AP {self.coarse_ap:.2f} within 2 m, {self.fine_ap:.2f} within 0.5 m,"
+            f" {self.later_ap:.2f} when used; road {self.road_iou:.2f}"
+        )
+
 
 def drives(*, scenes_seen: int, frames: int, period_s: float = 0.1) -> list[list[rays.Frame]]:
     """Frames of a few scenes with numbers of their own."""
