@@ -30,6 +30,7 @@ SECONDS = {
     "test_interview_widget.py": 10,
     "test_together.py": 10,
     "test_small_language_model.py": 12,
+    "test_measure_driving.py": 12,
 }
 # Files whose tests have nothing in common that is made once: every one goes to whichever worker is free. All others
 # stay together, file by file.

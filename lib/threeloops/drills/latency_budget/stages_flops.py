@@ -33,7 +33,7 @@ def _small(rng: random.Random) -> Draw:
 def _flops(p: Draw) -> float:
     shape = (p.channels, p.filters, p.kernel, p.stride)
     (layer,) = stage_work.convolutions((shape,), height=p.height, width=p.width)
-    return p.cameras * layer.flops
+    return float(p.cameras * layer.flops)
 
 
 def _counted(p: Draw) -> float:

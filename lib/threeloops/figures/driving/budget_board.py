@@ -17,27 +17,18 @@ from threeloops.units import ms
 ROW = 30
 
 
-def budget_board(
-    stages_s: Mapping[str, float],
-    *,
-    deadline_s: float,
-    title: str,
-    caption: str,
-    kinds: Mapping[str, str] | None = None,
-) -> Figure:
-    """Each stage begins where the one before ends. kinds: what a stage's time is bound by, for colours ("compute",
-    "memory", "overhead").
+def budget_board(stages_s: Mapping[str, float], *, deadline_s: float, title: str, caption: str) -> Figure:
+    """Each stage begins where the one before ends.
 
     Raises:   ValueError without stages
     """
     checks.positive(deadline_s=deadline_s)
     if not stages_s:
         raise ValueError("stages_s is empty; give at least one stage")
-    kinds = kinds or {}
     ends = list(accumulate(seconds / ms for seconds in stages_s.values()))
     rows: list[dict[str, Any]] = [
         {
-            "stage": name, "begin": end - seconds / ms, "end": end, "kind": kinds.get(name, "compute"),
+            "stage": name, "begin": end - seconds / ms, "end": end,
             "label": f"{seconds / ms:.1f}", "words": f"{name}: {seconds / ms:.1f} ms, done at {end:.1f} ms",
         }
         for (name, seconds), end in zip(stages_s.items(), ends, strict=True)
@@ -56,25 +47,18 @@ def budget_board(
         body={
             "width": look.PLOT_WIDTH - 60,
             "height": ROW * len(rows),
-            "layer": _layers(rows, x, y, deadline, coloured=bool(kinds)),
+            "layer": _layers(rows, x, y, deadline),
         },
     )
 
 
-def _layers(
-    rows: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], deadline: float, *, coloured: bool
-) -> list[dict[str, Any]]:
-    names = [kind for kind in look.BOUND_COLOURS if any(row["kind"] == kind for row in rows)]
-    colour: dict[str, Any] = {"value": look.BLUE}
-    if coloured:
-        domain = {"domain": names, "range": [look.BOUND_COLOURS[name] for name in names]}
-        colour = {"field": "kind", "type": "nominal", "scale": domain}
+def _layers(rows: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], deadline: float) -> list[dict[str, Any]]:
     line = {"data": {"values": [{"begin": deadline, "label": f"{deadline:.1f} ms"}]}}
     return [
         {
             "data": {"values": rows},
-            "mark": {"type": "bar", "height": ROW * 0.6},
-            "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "color": colour, "description": {"field": "words"}},
+            "mark": {"type": "bar", "height": ROW * 0.6, "color": look.BLUE},
+            "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "description": {"field": "words"}},
         },
         {
             "data": {"values": rows},

@@ -30,7 +30,8 @@ def _calm(image: NDArray[np.uint8]) -> NDArray[np.int64]:
     many times as large.
     """
     shifted = [np.roll(image, (down, right), axis=(0, 1)) for down in (-1, 0, 1) for right in (-1, 0, 1)]
-    return np.median(shifted, axis=0).astype(np.int64) // STEP * STEP + STEP // 2
+    middle: NDArray[np.int64] = np.median(shifted, axis=0).astype(np.int64)
+    return middle // STEP * STEP + STEP // 2
 
 
 def from_above(frame: rays.Frame, *, road: Flags, found: Boxes, tracks: Boxes, path: Floats, title: str) -> Figure:

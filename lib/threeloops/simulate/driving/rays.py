@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threeloops.simulate.driving.scenes import CAR, Boxes, Flags, Floats, Ints, Pose, Scene, scene
+from threeloops.units import us
 
 CAMERA_YAWS_RAD = np.radians((0.0, 60.0, 120.0, 180.0, 240.0, 300.0))
 IMAGE_ROWS, IMAGE_COLUMNS = 64, 176
@@ -109,7 +110,7 @@ def frame(of: Scene, t_s: float) -> Frame:
     """The sensors' view of a scene. Its noise is drawn from the scene's seed and the moment: the same at each call."""
     now = of.at(t_s)
     boxes = now.seen_from(now.ego)
-    drawn = np.random.default_rng((of.seed, round(t_s * 1e6)))
+    drawn = np.random.default_rng((of.seed, round(t_s / us)))
     seen = cast(CAMERA_HEIGHT_M, _DIRECTIONS, _SLOPES, boxes)
     swept = cast(LIDAR_HEIGHT_M, *lidar_rays(), boxes)
     pixels, echoes = (np.bincount(hits.what[hits.what >= 0], minlength=len(boxes)) for hits in (seen, swept))

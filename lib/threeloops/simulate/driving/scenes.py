@@ -42,7 +42,8 @@ class Pose:
         return turned(np.asarray(points) - (self.x_m, self.y_m), -self.yaw_rad)
 
     def into_world(self, points: Floats) -> Floats:
-        return turned(np.asarray(points), self.yaw_rad) + np.array([self.x_m, self.y_m])
+        origin = np.array([self.x_m, self.y_m])
+        return np.asarray(turned(np.asarray(points), self.yaw_rad) + origin)
 
 
 def turned(points: Floats, angle_rad: float) -> Floats:
