@@ -52,3 +52,12 @@ def test_a_frame_shows_its_true_boxes_and_names_its_cameras() -> None:
     assert seen.alt.count(f"{len(true)} boxes") == 3
     for name in ("front", "left rear"):
         assert name in still.svg(chain_frame.cameras(frame).spec)
+
+
+def test_the_lift_shows_the_cells_of_a_table() -> None:
+    cells = rays.GRID_CELLS
+    table = np.full((2, 3, 1, 2), cells**2)  # outside, but for three places
+    table[0, 0, 0, 1], table[0, 1, 0, 1], table[1, 2, 0, 0] = 0, cells + 1, 7
+    figure = chain_frame.lifted(table, column=1, title="t")
+    assert len(figure.body["layer"][0]["data"]["values"]) == 3
+    assert "2 boxes at (-32, -32), (-30, -30) m" in figure.alt

@@ -16,7 +16,7 @@ from threeloops.figures.figure import Figure
 from threeloops.units import counted
 
 SIZE, REACH_M, CELL_M = 420, 32, 1.0
-ROAD, POINT = "#e3e3e3", "#9a9a9a"
+ROAD = "#e3e3e3"
 Place = tuple[float, float]  # metres ahead and to the left
 OWN = (4.6, 1.9)
 
@@ -61,7 +61,7 @@ def birds_eye(
     """
     if not 0 < len(outlines) <= len(look.SERIES_COLOURS) - 1:
         raise ValueError(f"{len(outlines)} kinds of boxes; draw 1 to {len(look.SERIES_COLOURS) - 1}")
-    layers = [_cells(road), _dots(points, POINT, 3), *_boxes(outlines), _arrows(outlines), _own()]
+    layers = [_cells(road), *_boxes(outlines), _dots(points, look.INK, 5), _arrows(outlines), _own()]
     if path:
         layers.append(_path(path))
     return Figure(

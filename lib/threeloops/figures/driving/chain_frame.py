@@ -52,6 +52,26 @@ def from_above(frame: rays.Frame, *, road: Flags, found: Boxes, tracks: Boxes, p
     )
 
 
+def lifted(table: NDArray[np.int64], *, column: int, title: str) -> Figure:
+    """Which cells of the grid the cameras' features fall into, and those of one column of the front camera.
+
+    table: the cell of each (camera, depth, row, column); a number past the grid's last cell is outside
+    """
+    places = rays.cells().reshape(-1, 2)
+    reached = np.unique(table[table < len(places)])
+    ray = np.unique(table[0, :, 0, column])
+    one = [
+        Outline(x_m=float(ahead), y_m=float(left), length_m=rays.CELL_M, width_m=rays.CELL_M, yaw_rad=0.0)
+        for ahead, left in places[ray[ray < len(places)]]
+    ]
+    return birds_eye.birds_eye(
+        road=[(float(ahead), float(left)) for ahead, left in places[reached]],
+        outlines={"one column of pixels": one},
+        title=title,
+        caption="Grey: cells that at least one pixel and distance fall into. Black: the vehicle.",
+    )
+
+
 def outlines(boxes: Boxes, *, moving: bool, size: float = 1.0) -> list[Outline]:
     """Boxes as the figure draws them; `size` shrinks them where they would hide what lies beneath."""
     return [

@@ -46,10 +46,6 @@ class Result:
     plan: Plan
     seconds: dict[str, float]
 
-    @property
-    def total_s(self) -> float:
-        return sum(self.seconds.values())
-
     def at(self, t_s: float) -> Boxes:
         """The tracks at another moment, each moved on at its velocity."""
         return self.tracks.later(t_s - self.t_s)

@@ -19,7 +19,6 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 CAR, PEDESTRIAN = 0, 1
-KINDS = ("car", "pedestrian")
 HALF_ROAD_M = 5.0
 LANE_M = 2.2  # from the middle of the road to the middle of a lane
 ACCIDENT_FREE_S = 6.0
