@@ -2,9 +2,12 @@
 
 from threeloops.drills.engine.drill import Drill
 from threeloops.drills.latency_budget import chain, stages_flops, vehicle
+from threeloops.drills.latency_budget import chain, encoders, savings, vehicle
 
 DRILLS: tuple[Drill, ...] = (
     *vehicle.DRILLS,
     *chain.DRILLS,
     *stages_flops.DRILLS,
+    *savings.DRILLS,
+    *encoders.DRILLS,
 )

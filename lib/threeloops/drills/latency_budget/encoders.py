@@ -1,0 +1,239 @@
+"""Drills on what the cameras cost: a larger picture, cameras that take turns, and how old the oldest view is then."""
+
+import random
+from fractions import Fraction
+from typing import Any
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.separated import separated
+from threeloops.drills.latency_budget.savings import AMDAHL, SECTION, told
+from threeloops.driving import latency_budget, perception_cost
+from threeloops.simulate.driving import perception_frames
+from threeloops.units import GFLOP, hour, km, ms
+
+KMH = km / hour  # in metres per second
+
+# --- another resolution --------------------------------------------------------------------------
+
+SIZES = ((1920, 1080), (1280, 720), (1600, 900), (1920, 1280), (1344, 768))
+
+
+def _any_pixels(rng: random.Random) -> Draw:
+    width, height = rng.choice(SIZES)
+    return drawn(width=width, height=height, side=rng.choice((224, 288, 380)), gmac=rng.randrange(12, 90) / 10)
+
+
+def _small_pixels(rng: random.Random) -> Draw:
+    """One 1 × 1 kernel over a whole number of squares."""
+    side = rng.choice((2, 3))
+    across, down = rng.choice(((3, 2), (4, 3)))
+    return drawn(width=side * across, height=side * down, side=side, gmac=side * side * 5 / GFLOP)
+
+
+def _pixels(p: Draw) -> float:
+    return perception_cost.flops_at(flops=2 * p.gmac * GFLOP, pixels=p.side**2, new_pixels=p.width * p.height)
+
+
+PIXELS = Drill(
+    key="latency-other-resolution",
+    **SECTION,
+    title="The same network on a camera's picture",
+    unit="FLOP",
+    target_s=90,
+    draw=lambda rng: separated(rng, _any_pixels, lambda p: told(PIXELS, p)),
+    small=_small_pixels,
+    prompt=lambda p: (
+        f"A paper gives a convolutional encoder {p.gmac:g} billion multiply-adds on a picture of {p.side} × {p.side}."
+        f" Your camera delivers {p.width} × {p.height}, and nothing is scaled down. How many FLOPs does one picture"
+        " cost, at 2 FLOPs per multiply-add and with work in proportion to the pixels?"
+    ),
+    derive=lambda p: Derivation(
+        value=_pixels(p),
+        formula="2 × multiply-adds × new pixels / old pixels",
+        substitution=f"2 × {p.gmac:g} × 1000000000 × {p.width} × {p.height} / ({p.side} × {p.side})",
+        source="Dumoulin and Visin, 2016, arXiv:1603.07285 (a convolution's work is per output position)",
+    ),
+    count=lambda p: float(
+        perception_frames.flops_of_a_convolution(
+            height=p.height, width=p.width, kernel=1, channels=round(p.gmac * GFLOP / p.side**2)
+        )
+    ),
+    slips=(
+        Slip(
+            key="macs",
+            wrong=lambda p: _pixels(p) / 2,
+            story="Those are multiply-adds. Each is two FLOPs; papers on vision often print the former as FLOPs.",
+        ),
+        Slip(
+            key="same-size",
+            wrong=lambda p: 2 * p.gmac * GFLOP,
+            story="That is the paper's picture. A larger one has more positions to slide over.",
+        ),
+        Slip(
+            key="one-side",
+            wrong=lambda p: 2 * p.gmac * GFLOP * p.width / p.side,
+            story="You scaled by the width alone. Work grows with the area.",
+        ),
+        Slip(
+            key="squared-twice",
+            wrong=lambda p: 2 * p.gmac * GFLOP * (p.width * p.height / p.side**2) ** 2,
+            story="You squared the ratio of the areas. That would be attention from every position to every other.",
+        ),
+    ),
+)
+
+# --- cameras that take turns ---------------------------------------------------------------------
+
+
+def _any_turns(rng: random.Random) -> Draw:
+    cameras = rng.choice((6, 7, 8))
+    return drawn(
+        cameras=cameras,
+        reused=cameras // 2 + rng.choice((1, 2)),
+        camera=rng.randrange(20, 30) / 10,
+        align=rng.randrange(10, 16) / 10,
+        others=rng.randrange(9, 14),
+    )
+
+
+def _turn_s(p: Draw, **changes: float) -> float:
+    values: dict[str, Any] = {
+        "cameras": p.cameras,
+        "reused": p.reused,
+        "camera_s": p.camera * ms,
+        "align_s": p.align * ms,
+        "others_s": p.others * ms,
+    }
+    return perception_cost.reused_frame_s(**(values | changes))
+
+
+def _whole(p: Draw) -> float:
+    return _turn_s(p, reused=0, align_s=0)
+
+
+def _count_turns(p: Draw) -> float:
+    """All cameras in every frame, against turns, over three rounds of all of them."""
+    costs = {name: Fraction(str(getattr(p, name))) for name in ("camera", "align", "others")}
+    times = {
+        fresh: perception_frames.seconds_with_turns(cameras=p.cameras, fresh=fresh, frames=3 * p.cameras + 1, **costs)
+        for fresh in (p.cameras, p.cameras - p.reused)
+    }
+    return float(sum(times[p.cameras]) / sum(times[p.cameras - p.reused]))
+
+
+TURNS = Drill(
+    key="latency-cameras-in-turn",
+    **SECTION,
+    title="Cameras that take turns",
+    unit="",
+    target_s=90,
+    draw=lambda rng: separated(rng, _any_turns, lambda p: told(TURNS, p)),
+    small=_any_turns,
+    prompt=lambda p: (
+        f"An encoder takes {p.camera:g} ms for each of {p.cameras} cameras, one after the other; the rest of the chain"
+        f" takes {p.others} ms. Now {p.reused} of the cameras are left out of each frame in turn, and their last"
+        f" features are moved along with the car, which takes {p.align:g} ms. How many times faster is a frame?"
+    ),
+    derive=lambda p: Derivation(
+        value=_whole(p) / _turn_s(p),
+        formula="(cameras × camera + others) / ((cameras − reused) × camera + align + others)",
+        substitution=(
+            f"({p.cameras} × {p.camera} + {p.others}) / (({p.cameras} − {p.reused}) × {p.camera} + {p.align} +"
+            f" {p.others})"
+        ),
+        source=AMDAHL,
+    ),
+    count=_count_turns,
+    slips=(
+        Slip(
+            key="no-align",
+            wrong=lambda p: _whole(p) / _turn_s(p, align_s=0),
+            story="Moving the old features along with the car takes time, too.",
+        ),
+        Slip(
+            key="cameras-only",
+            wrong=lambda p: p.cameras / (p.cameras - p.reused),
+            story="You made the whole chain faster. Only the encoder has less to do.",
+        ),
+        Slip(
+            key="the-others",
+            wrong=lambda p: _whole(p) / _turn_s(p, reused=p.cameras - p.reused),
+            story="You looked at those that are left out.",
+        ),
+        Slip(
+            key="share-left",
+            wrong=lambda p: _turn_s(p) / _whole(p),
+            story="That share of the time is left. Asked is how many times faster it is.",
+        ),
+    ),
+)
+
+# --- how old the oldest view is ------------------------------------------------------------------
+
+
+def _draw_old(rng: random.Random) -> Draw:
+    cameras, reused = rng.choice(((6, 3), (6, 4), (8, 6), (9, 6), (8, 4), (12, 9)))
+    return drawn(cameras=cameras, reused=reused, rate=rng.choice((10, 12, 15, 20)), kmh=rng.randrange(50, 125, 5))
+
+
+def _moved_m(p: Draw, *, frames: float) -> float:
+    return latency_budget.distance_m(speed_m_per_s=p.kmh * KMH, seconds=frames / p.rate)
+
+
+def _oldest(p: Draw) -> int:
+    return perception_cost.oldest_view_frames(cameras=p.cameras, reused=p.reused)
+
+
+OLD = Drill(
+    key="latency-oldest-view",
+    **SECTION,
+    title="How far the car has driven since it last looked there",
+    unit="m",
+    target_s=90,
+    draw=_draw_old,
+    small=_draw_old,
+    prompt=lambda p: (
+        f"Of {p.cameras} cameras, {p.reused} are left out of each frame; all take turns. There are {p.rate} frames a"
+        f" second and the car drives at {p.kmh} km/h. Over how many metres must the oldest features in use be moved to"
+        " fit the newest ones?"
+    ),
+    derive=lambda p: Derivation(
+        value=_moved_m(p, frames=_oldest(p)),
+        formula="speed × (ceil(cameras / cameras looked at) − 1) / frames per second",
+        substitution=f"{p.kmh} × 1000 / 3600 × (ceil({p.cameras} / ({p.cameras} − {p.reused})) − 1) / {p.rate}",
+        source="distance at constant speed; turns as in Tanenbaum and Bos, Modern Operating Systems, 4th ed., 2014",
+    ),
+    count=lambda p: _moved_m(
+        p,
+        frames=max(
+            max(ages)
+            for ages in perception_frames.turns(cameras=p.cameras, fresh=p.cameras - p.reused, frames=3 * p.cameras)[
+                p.cameras :
+            ]
+        ),
+    ),
+    slips=(
+        Slip(
+            key="newest-too",
+            wrong=lambda p: _moved_m(p, frames=_oldest(p) + 1),
+            story="You counted the round once more. Those looked at in this frame are not old yet.",
+        ),
+        Slip(
+            key="all-left-out",
+            wrong=lambda p: _moved_m(p, frames=p.reused),
+            story="You let one camera a frame look. Several do.",
+        ),
+        Slip(
+            key="kmh-as-m-per-s",
+            wrong=lambda p: _moved_m(p, frames=_oldest(p)) / KMH,
+            story="You put km/h where m/s belong.",
+        ),
+        Slip(
+            key="half",
+            wrong=lambda p: _moved_m(p, frames=_oldest(p) / 2),
+            story="That is the average age of the oldest. Asked is the oldest.",
+        ),
+    ),
+)
+
+DRILLS = (PIXELS, TURNS, OLD)
