@@ -34,7 +34,7 @@ def _pixels(p: Draw) -> float:
     return perception_cost.flops_at(flops=2 * p.gmac * GFLOP, pixels=p.side**2, new_pixels=p.width * p.height)
 
 
-PIXELS = Drill(
+PIXELS: Drill = Drill(
     key="latency-other-resolution",
     **SECTION,
     title="The same network on a camera's picture",
@@ -121,7 +121,7 @@ def _count_turns(p: Draw) -> float:
     return float(sum(times[p.cameras]) / sum(times[p.cameras - p.reused]))
 
 
-TURNS = Drill(
+TURNS: Drill = Drill(
     key="latency-cameras-in-turn",
     **SECTION,
     title="Cameras that take turns",
@@ -184,7 +184,7 @@ def _oldest(p: Draw) -> int:
     return perception_cost.oldest_view_frames(cameras=p.cameras, reused=p.reused)
 
 
-OLD = Drill(
+OLD: Drill = Drill(
     key="latency-oldest-view",
     **SECTION,
     title="How far the car has driven since it last looked there",

@@ -41,10 +41,10 @@ def _any_table(rng: random.Random) -> Draw:
 
 
 def _mean_of_savings(p: Draw) -> float:
-    return sum(1 - new / old for old, new in zip(p.before, p.after, strict=True)) / len(p.before)
+    return float(sum(1 - new / old for old, new in zip(p.before, p.after, strict=True)) / len(p.before))
 
 
-TABLE = Drill(
+TABLE: Drill = Drill(
     key="latency-table-saving",
     **SECTION,
     title="What a table of stages saves",
@@ -100,7 +100,7 @@ def _with_engine(p: Draw) -> float:
     return latency_budget.pipeline_latency_s([*networks, *(stage * ms for stage in p.others)])
 
 
-ENGINE = Drill(
+ENGINE: Drill = Drill(
     key="latency-engine-for-networks",
     **SECTION,
     title="An engine for the networks, and nothing else",
@@ -195,7 +195,7 @@ def _count_shared(p: Draw) -> float:
     return float(1 - Fraction(ways[1], ways[0]))
 
 
-SHARE = Drill(
+SHARE: Drill = Drill(
     key="latency-shared-encoder",
     **SECTION,
     title="One encoder for all tasks",
@@ -260,7 +260,7 @@ def _count_heads(p: Draw) -> float:
     return float(sum(times, Fraction(0)) / 100)
 
 
-HEADS = Drill(
+HEADS: Drill = Drill(
     key="latency-heads-by-mode",
     **SECTION,
     title="A head that only parking needs",
