@@ -103,6 +103,11 @@ def test_a_frame_with_turns_takes_what_the_formula_says(
     assert set(times) == {told}
 
 
+def test_deformable_attention_reads_what_its_loops_read() -> None:
+    sizes = {"queries": 25, "layers": 2, "heads": 3, "levels": 2, "points": 4}
+    assert perception_cost.attention_samples(**sizes) == perception_frames.places_read(**sizes)
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [

@@ -111,6 +111,23 @@ def oldest_view_frames(*, cameras: int, reused: int) -> int:
     return math.ceil(cameras / (cameras - reused)) - 1
 
 
+def attention_samples(*, queries: int, layers: int, heads: int, levels: int, points: int) -> int:
+    """Places in the cameras' features that deformable attention reads for one bird's-eye map, for each camera that a
+    query falls into.
+
+    Formula:  queries * layers * heads * levels * points
+    Assumes:  every query is seen by one camera; each place is between pixels, so that four of them are fetched and
+              mixed
+    Source:   Li et al., BEVFormer, 2022, arXiv:2203.17270, section 3.3; Zhu et al., Deformable DETR, 2020,
+              arXiv:2010.04159
+
+    >>> attention_samples(queries=50 * 50, layers=3, heads=8, levels=1, points=8)
+    480000
+    """
+    checks.count(queries=queries, layers=layers, heads=heads, levels=levels, points=points)
+    return queries * layers * heads * levels * points
+
+
 def _some_fresh(cameras: int, reused: int) -> None:
     if reused >= cameras:
         raise ValueError(f"reused={reused} must be less than cameras={cameras}; somebody has to look")

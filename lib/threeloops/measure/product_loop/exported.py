@@ -67,7 +67,7 @@ def exported(module: nn.Module, example: Tensor) -> bytes:
     Source:   PyTorch 2.13 documentation, torch.onnx
     """
     rows = {0: torch.export.Dim("rows")}
-    with _quiet():
+    with quiet():
         program = torch.onnx.export(
             module.eval(), (example,), dynamo=True, optimize=False, verbose=False, dynamic_shapes=(rows,)
         )
@@ -92,7 +92,11 @@ class Engine:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The graph's first output."""
-        return torch.from_numpy(self._session.run(None, {self.input: x.numpy()})[0])
+        return self.outputs(x)[0]
+
+    def outputs(self, x: Tensor) -> list[Tensor]:
+        """All outputs, in the module's order."""
+        return [torch.from_numpy(one) for one in self._session.run(None, {self.input: x.numpy()})]
 
     def profile(self, x: Tensor) -> list[Node]:
         """Every node that moved a whole tensor, as ONNX Runtime's profiler saw it: the median of a few runs.
@@ -134,7 +138,7 @@ def quickest(ways: dict[str, Callable[[], object]], *, seconds: Callable[[Callab
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without what the exporter says about packages that are not installed."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

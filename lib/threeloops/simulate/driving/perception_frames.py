@@ -2,6 +2,7 @@
 knows a formula for a sum.
 """
 
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
@@ -68,3 +69,13 @@ def seconds_with_turns(
             clock += camera if age == 0 else 0
         times.append(clock + (align if any(ages) else 0))
     return times
+
+
+def places_read(*, queries: int, layers: int, heads: int, levels: int, points: int) -> int:
+    """Go through every query of every layer and let each of its heads read its points on every level."""
+    return sum(
+        1
+        for _layer, _query, _head, _level, _point in itertools.product(
+            range(layers), range(queries), range(heads), range(levels), range(points)
+        )
+    )

@@ -1,0 +1,102 @@
+"""Price of speed: every way of running a network as a point: how long a frame takes, and what score is left.
+
+>>> figure = price_of_speed(
+...     {"as trained": (0.030, 0.90), "INT8": (0.012, 0.89)},
+...     score="AP at 0.5 m",
+...     title="Less than half the time",
+...     caption="One network.",
+... )
+>>> print(figure.alt)
+Less than half the time. AP at 0.5 m against time: as trained 30.0 ms, 90.0 %; INT8 12.0 ms, 89.0 %.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from threeloops import checks
+from threeloops.figures import look
+from threeloops.figures.figure import Figure
+from threeloops.units import fmt_percent, fmt_seconds, ms
+
+HEIGHT = 300
+
+
+def price_of_speed(
+    ways: Mapping[str, tuple[float, float]],
+    *,
+    score: str,
+    title: str,
+    caption: str,
+    deadline_s: float | None = None,
+) -> Figure:
+    """Way -> (seconds of a frame, score from 0 to 1). deadline_s: a dashed line down.
+
+    Raises:   ValueError if there is no way
+    """
+    if not ways:
+        raise ValueError("ways is empty; give at least one, like {'INT8': (0.012, 0.89)}")
+    for name, (seconds, share) in ways.items():
+        checks.positive(**{f"{name}: seconds": seconds})
+        checks.fraction(**{f"{name}: score": share})
+    points = [
+        {
+            "ms": seconds / ms,
+            "score": share,
+            "number": str(place),
+            "way": f"{place} {name}",
+            "words": f"{name}: {fmt_seconds(seconds)}, {fmt_percent(share)}",
+        }
+        for place, (name, (seconds, share)) in enumerate(ways.items(), 1)
+    ]
+    longest = max([seconds for seconds, _ in ways.values()] + ([deadline_s] if deadline_s else []))
+    low, high = min(share for _, share in ways.values()), max(share for _, share in ways.values())
+    room = max(0.01, 0.15 * (high - low))
+    x: dict[str, Any] = {
+        "field": "ms",
+        "type": "quantitative",
+        "title": "milliseconds a frame",
+        "scale": {"domain": [0, 1.08 * longest / ms], "nice": False},
+    }
+    y = {
+        "field": "score",
+        "type": "quantitative",
+        "title": score,
+        "scale": {"domain": [max(0.0, low - room), min(1.0, high + room)], "nice": False},
+        "axis": {"format": ".0%" if high - low > 0.05 else ".1%", "tickCount": 6},
+    }
+    names = [str(point["way"]) for point in points]
+    legend = {"columns": 2, "labelLimit": 290, "symbolSize": 0, "symbolStrokeWidth": 0, "labelOffset": -12}
+    way = {"field": "way", "type": "nominal", "scale": {"domain": names, "range": [look.BLUE] * len(names)}}
+    layers: list[dict[str, Any]] = [
+        {
+            "data": {"values": points},
+            "mark": {"type": "circle", "size": 340, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": {**way, "legend": legend},
+                "description": {"field": "words"},
+                "tooltip": {"field": "words"},
+            },
+        },
+        {
+            "data": {"values": points},
+            "mark": {"type": "text", "color": look.PAPER, "fontWeight": "bold", "aria": False},
+            "encoding": {"x": x, "y": y, "text": {"field": "number"}},
+        },
+    ]
+    if deadline_s is not None:
+        layers.append(
+            {
+                "data": {"values": [{"ms": deadline_s / ms}]},
+                "mark": {"type": "rule", "color": look.ORANGE, "strokeDash": [6, 4], "strokeWidth": 2, "aria": False},
+                "encoding": {"x": {"field": "ms", "type": "quantitative"}},
+            }
+        )
+    told = "; ".join(f"{name} {fmt_seconds(seconds)}, {fmt_percent(share)}" for name, (seconds, share) in ways.items())
+    return Figure(
+        title=title,
+        caption=caption,
+        alt=f"{title}. {score} against time: {told}.",
+        body={"width": look.PLOT_WIDTH - 30, "height": HEIGHT, "layer": layers},
+    )
