@@ -11,12 +11,99 @@ them, other orders in memory; and a fair clock for several ways of doing the sam
 import copy
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from threeloops import checks
+from threeloops.measure.driving import bev_network, box_grid
+from threeloops.measure.driving.bev_network import BirdsEye
+from threeloops.measure.driving.detection_score import average_precision, road_iou
+from threeloops.measure.driving.pipeline import Pipeline
+from threeloops.simulate.driving import rays, scenes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """The detector's three pieces, however they are made: what the chain calls one after the other."""
+
+    backbone: Callable[[Tensor], Tensor]
+    lift: Callable[[Tensor], Tensor]
+    heads: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+    @torch.no_grad()
+    def __call__(self, images: Tensor, pillars: Tensor) -> tuple[Tensor, Tensor]:
+        return self.heads(self.lift(self.backbone(images)), pillars)
+
+    def chain(self) -> Pipeline:
+        """The whole chain around these pieces."""
+        return Pipeline(cast(BirdsEye, self))
+
+
+def as_trained(network: BirdsEye) -> Pieces:
+    return Pieces(backbone=network.backbone, lift=network.lift, heads=network.heads)
+
+
+def encoder_per_task(network: BirdsEye, *, tasks: int) -> Pieces:
+    """Backbone and lift once for each task, with the same weights: the time of separate encoders, the answers of one.
+
+    Assumes:  separate encoders of the same size; trained apart, each might answer a little better or worse
+    """
+    checks.count(tasks=tasks)
+
+    def lifted(images: Tensor) -> Tensor:
+        for _task in range(tasks):
+            grid: Tensor = network.lift(network.backbone(images))
+        return grid
+
+    return Pieces(backbone=lifted, lift=nn.Identity(), heads=network.heads)
+
+
+def channels_last(network: BirdsEye) -> Pieces:
+    """Weights and pictures with the channels of a pixel side by side in memory."""
+    backbone, heads = (
+        copy.deepcopy(one).to(memory_format=torch.channels_last) for one in (network.backbone, network.heads)
+    )
+    order = torch.channels_last
+    return Pieces(
+        backbone=lambda images: backbone(images.contiguous(memory_format=order)),
+        lift=network.lift,
+        heads=lambda grid, pillars: heads(grid.contiguous(memory_format=order), pillars),
+    )
+
+
+def with_norms_folded(network: BirdsEye) -> Pieces:
+    return Pieces(backbone=folded(network.backbone), lift=network.lift, heads=folded(network.heads))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What a way answers on scenes that nothing was trained on."""
+
+    near_ap: float  # cars, centre within 0.5 m
+    ap: float  # cars, centre within 2 m
+    road_iou: float
+
+    def __str__(self) -> str:
+        return f"car AP {self.near_ap:.3f} within 0.5 m, {self.ap:.3f} within 2 m, road IoU {self.road_iou:.3f}"
+
+
+def judged(said: Sequence[tuple[Tensor, Tensor]], seen: Sequence[rays.Frame]) -> Score:
+    """The score of (boxes, road) of each frame, against the world at the moment of capture."""
+    found = [box_grid.boxes_of(boxes[0]) for boxes, _ in said]
+    roads = [(road[0, 0] > 0).numpy() for _, road in said]
+    true = [rays.truth(frame) for frame in seen]
+    near_ap, ap = (average_precision(found, true, kind=scenes.CAR, within_m=within_m) for within_m in (0.5, 2.0))
+    return Score(near_ap=near_ap, ap=ap, road_iou=road_iou(roads, [rays.road_truth(frame) for frame in seen]))
+
+
+def score(way: Pieces, seen: Sequence[rays.Frame]) -> Score:
+    """The score of a way that knows no history."""
+    return judged([way(*bev_network.batch([frame])) for frame in seen], seen)
 
 
 def folded(module: nn.Module) -> nn.Module:

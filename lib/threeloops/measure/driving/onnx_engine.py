@@ -6,7 +6,7 @@ every activation are written down, and each gets a scale from its own range. Wei
 >>> import torch
 >>> piece = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(4, 1, 1))
 >>> graph = exported(piece, torch.rand(2, 2, 8, 8))
->>> convolutions(graph), convolutions(calibrated(graph, [torch.rand(2, 2, 8, 8)], in_fp32=1))
+>>> convolutions(graph), convolutions(calibrated(graph, [torch.rand(2, 2, 8, 8)], outputs_in_fp32=True))
 ({'fp32': 2, 'int8': 0}, {'fp32': 1, 'int8': 1})
 """
 
@@ -36,15 +36,16 @@ class _Batches(quantization.CalibrationDataReader):  # type: ignore[misc]
         return next(self._inputs, None)
 
 
-def calibrated(graph: bytes, batches: Sequence[Tensor], *, in_fp32: int) -> bytes:
-    """The graph with its convolutions in INT8, scales from what these inputs make of it; the last `in_fp32`
-    convolutions stay as they were, because their outputs are read as numbers (metres, scores), not as features.
+def calibrated(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool) -> bytes:
+    """The graph with its convolutions in INT8, scales from what these inputs make of it; with outputs_in_fp32, those
+    whose results leave the graph stay as they were: they are read as numbers (metres, scores), not as features.
 
     Assumes:  7 of the weights' 8 bits are used: older processors add two products in 16 bits, which 8 could overflow
     Source:   ONNX Runtime documentation, "Quantize ONNX models" (static quantisation, QDQ, reduce_range)
     """
     model = onnx.load_from_string(graph)
-    named = [node.name for node in model.graph.node if node.op_type == "Conv"]
+    leaving = {output.name for output in model.graph.output} if outputs_in_fp32 else set()
+    kept = [node.name for node in model.graph.node if node.op_type == "Conv" and leaving & set(node.output)]
     with tempfile.TemporaryDirectory() as folder, quiet(), contextlib.redirect_stdout(io.StringIO()):
         plain, made = Path(folder, "plain.onnx"), Path(folder, "int8.onnx")
         onnx.save(model, plain)
@@ -57,8 +58,8 @@ def calibrated(graph: bytes, batches: Sequence[Tensor], *, in_fp32: int) -> byte
             reduce_range=True,
             activation_type=quantization.QuantType.QUInt8,
             weight_type=quantization.QuantType.QInt8,
-            op_types_to_quantize=["Conv"],
-            nodes_to_exclude=named[len(named) - in_fp32 :],
+            op_types_to_quantize=["Conv", "Concat", "Resize"],
+            nodes_to_exclude=kept,
         )
         return made.read_bytes()
 

@@ -7,7 +7,7 @@ matrix, cells by pixels, times the features: the matrix's places are fixed, its 
 is still dense work: every pixel at every depth that lies on the map takes part.
 
 >>> import torch
->>> cells = torch.tensor([[[[0, 1]], [[2, -1]]]])  # one camera, two depths, one row of two pixels
+>>> cells = torch.tensor([[[[0, 1]], [[2, 3]]]])  # one camera, two depths, one row of two pixels; 3 is outside
 >>> features, depth = torch.tensor([[[[1.0, 10.0]]]]), torch.full((1, 2, 1, 2), 0.5)
 >>> through_frustum(features, depth, cells, num_cells=3).tolist(), planned(cells, num_cells=3)(features, depth).tolist()
 ([[0.5, 5.0, 0.5]], [[0.5, 5.0, 0.5]])
@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-OUTSIDE = -1
+from threeloops.measure.driving.bev_network import CAMERAS, DEPTHS_M, STRIDE, Lift
+from threeloops.simulate.driving import rays
 
 
 def through_frustum(features: Tensor, depth: Tensor, cells: Tensor, *, num_cells: int) -> Tensor:
@@ -31,7 +32,7 @@ def through_frustum(features: Tensor, depth: Tensor, cells: Tensor, *, num_cells
     """
     frustum = depth.unsqueeze(1) * features.unsqueeze(2)  # [cameras, channels, depths, h, w]: the largest tensor
     flat = frustum.transpose(0, 1).flatten(1)
-    inside = cells.flatten() != OUTSIDE
+    inside = cells.flatten() < num_cells
     out = flat.new_zeros(flat.shape[0], num_cells)
     return out.index_add_(1, cells.flatten()[inside], flat[:, inside])
 
@@ -67,16 +68,29 @@ class Places:
         return (matrix @ features.permute(0, 2, 3, 1).flatten(0, 2)).T
 
 
+class TableLift:
+    """The chapter's lift by a table: the same call, the same map, without the largest tensor."""
+
+    def __init__(self, lift: Lift) -> None:
+        assert isinstance(lift.cell, Tensor)
+        shape = (CAMERAS, len(DEPTHS_M), rays.IMAGE_ROWS // STRIDE, rays.IMAGE_COLUMNS // STRIDE)
+        self.places = planned(lift.cell.view(shape), num_cells=rays.GRID_CELLS**2)
+
+    def __call__(self, features: Tensor) -> Tensor:
+        shares, context = features[:, : len(DEPTHS_M)].softmax(dim=1), features[:, len(DEPTHS_M) :]
+        return self.places(context, shares).view(1, -1, rays.GRID_CELLS, rays.GRID_CELLS)
+
+
 def planned(cells: Tensor, *, num_cells: int) -> Places:
     """The table for one calibration, made once.
 
-    Assumes:  cells is [cameras, depths, h, w]; -1 is outside of the map
+    Assumes:  cells is [cameras, depths, h, w]; a number past the last cell is outside of the map
     """
     cameras, depths, height, width = cells.shape
     place = torch.arange(cells.numel())
     area = height * width
     pixel = (place // (depths * area)) * area + place % area
-    inside = cells.flatten() != OUTSIDE
+    inside = cells.flatten() < num_cells
     cell, pixel, place = cells.flatten()[inside], pixel[inside], place[inside]
     order = torch.argsort(cell * (cameras * area) + pixel)
     starts = torch.zeros(num_cells + 1, dtype=torch.long)
