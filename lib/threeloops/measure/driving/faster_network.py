@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,8 @@ from threeloops.measure.driving.bev_network import BirdsEye
 from threeloops.measure.driving.detection_score import average_precision, road_iou
 from threeloops.measure.driving.pipeline import Pipeline
 from threeloops.simulate.driving import rays, scenes
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +67,10 @@ def encoder_per_task(network: BirdsEye, *, tasks: int) -> Pieces:
 
 def channels_last(network: BirdsEye) -> Pieces:
     """Weights and pictures with the channels of a pixel side by side in memory."""
-    backbone, heads = (
-        copy.deepcopy(one).to(memory_format=torch.channels_last) for one in (network.backbone, network.heads)
-    )
     order = torch.channels_last
+    backbone, heads = copy.deepcopy(network.backbone), copy.deepcopy(network.heads)
+    for piece in (backbone, heads):
+        piece.to(memory_format=order)  # type: ignore[call-overload]
     return Pieces(
         backbone=lambda images: backbone(images.contiguous(memory_format=order)),
         lift=network.lift,
@@ -78,6 +80,15 @@ def channels_last(network: BirdsEye) -> Pieces:
 
 def with_norms_folded(network: BirdsEye) -> Pieces:
     return Pieces(backbone=folded(network.backbone), lift=network.lift, heads=folded(network.heads))
+
+
+def boxes_only(network: BirdsEye) -> Pieces:
+    """Without the road's head, norms folded: for a mode of driving that asks for nobody's road. In its place stands
+    what the head would have read.
+    """
+    heads = folded(network.heads)
+    heads.road = nn.Sequential()
+    return Pieces(backbone=folded(network.backbone), lift=network.lift, heads=heads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +117,7 @@ def score(way: Pieces, seen: Sequence[rays.Frame]) -> Score:
     return judged([way(*bev_network.batch([frame])) for frame in seen], seen)
 
 
-def folded(module: nn.Module) -> nn.Module:
+def folded(module: Module) -> Module:
     """A copy in which each batch norm that follows a convolution directly, in one Sequential, is part of it.
 
     Formula:  weight * gamma / sqrt(variance + eps) per output channel; bias likewise
@@ -145,3 +156,16 @@ def in_turns(ways: Mapping[str, Callable[[], object]], *, rounds: int, warmup: i
             if turn >= warmup:
                 samples[name].append(time.perf_counter() - start)
     return {name: statistics.median(seconds) for name, seconds in samples.items()}
+
+
+def stage_medians(chains: Mapping[str, Pipeline], seen: Sequence[rays.Frame]) -> dict[str, dict[str, float]]:
+    """Median seconds of each stage of each chain, all chains on every frame."""
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in chains}
+    for frame in seen:
+        for name, chain in chains.items():
+            chain.reset()  # every frame is of another scene
+            runs[name].append(chain.run(frame).seconds)
+    return {
+        name: {stage: statistics.median(run[stage] for run in every) for stage in every[0]}
+        for name, every in runs.items()
+    }

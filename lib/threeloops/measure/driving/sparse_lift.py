@@ -17,6 +17,7 @@ Source: Philion and Fidler, Lift, Splat, Shoot, 2020, arXiv:2008.05711; Huang an
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -71,14 +72,18 @@ class Places:
 class TableLift:
     """The chapter's lift by a table: the same call, the same map, without the largest tensor."""
 
-    def __init__(self, lift: Lift) -> None:
-        assert isinstance(lift.cell, Tensor)
-        shape = (CAMERAS, len(DEPTHS_M), rays.IMAGE_ROWS // STRIDE, rays.IMAGE_COLUMNS // STRIDE)
-        self.places = planned(lift.cell.view(shape), num_cells=rays.GRID_CELLS**2)
+    def __init__(self, lift: Lift, *, cameras: Sequence[int] = range(CAMERAS)) -> None:
+        self.places = planned(cells_of(lift)[list(cameras)], num_cells=rays.GRID_CELLS**2)
 
     def __call__(self, features: Tensor) -> Tensor:
         shares, context = features[:, : len(DEPTHS_M)].softmax(dim=1), features[:, len(DEPTHS_M) :]
         return self.places(context, shares).view(1, -1, rays.GRID_CELLS, rays.GRID_CELLS)
+
+
+def cells_of(lift: Lift) -> Tensor:
+    """The lift's own table: [cameras, depths, h, w]."""
+    assert isinstance(lift.cell, Tensor)
+    return lift.cell.view(CAMERAS, len(DEPTHS_M), rays.IMAGE_ROWS // STRIDE, rays.IMAGE_COLUMNS // STRIDE)
 
 
 def planned(cells: Tensor, *, num_cells: int) -> Places:
