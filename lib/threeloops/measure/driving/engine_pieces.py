@@ -5,6 +5,7 @@ less it has to fit.
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,16 @@ from torch import Tensor, nn
 from threeloops.measure import kept_models
 from threeloops.measure.driving import bev_network
 from threeloops.measure.driving.bev_network import BirdsEye
-from threeloops.measure.driving.faster_network import Pieces, folded
+from threeloops.measure.driving.faster_network import (
+    Pieces,
+    as_trained,
+    channels_last,
+    encoder_per_task,
+    folded,
+    with_norms_folded,
+)
 from threeloops.measure.driving.onnx_engine import Engine, calibrated, exported
+from threeloops.measure.driving.sparse_lift import TableLift
 from threeloops.simulate.driving import rays, scenes
 
 CALIBRATION_SEEDS = tuple(range(800_000, 800_012))  # neither trained on nor judged
@@ -43,7 +52,7 @@ class Graphs:
     int8_everywhere: tuple[bytes, bytes]
     int8_unfolded: tuple[bytes, bytes]  # norms left as layers of their own: a mistake, to see what it costs
 
-    def pieces(self, kind: str, lift: nn.Module) -> Pieces:
+    def pieces(self, kind: str, lift: Callable[[Tensor], Tensor]) -> Pieces:
         """The detector's pieces with these graphs, by the name of a field, around a lift."""
         backbone, heads = (Engine(graph, fuse=True) for graph in getattr(self, kind))
 
@@ -52,6 +61,23 @@ class Graphs:
             return boxes, road
 
         return Pieces(backbone=backbone, lift=lift, heads=both_heads)
+
+
+def eight_ways(network: BirdsEye, made: Graphs) -> dict[str, Pieces]:
+    """One detector, from an encoder for each of three tasks to INT8; from the fourth on, each way keeps what the one
+    before it changed.
+    """
+    plain, table = with_norms_folded(network), TableLift(network.lift)
+    return {
+        "an encoder per task": encoder_per_task(network, tasks=3),
+        "one encoder": as_trained(network),
+        "channels last": channels_last(network),
+        "norms folded": plain,
+        "lift by table": Pieces(backbone=plain.backbone, lift=table, heads=plain.heads),
+        "ONNX Runtime": made.pieces("fp32", table),
+        "INT8": made.pieces("int8", table),
+        "INT8 everywhere": made.pieces("int8_everywhere", table),
+    }
 
 
 def graphs(network: BirdsEye) -> Graphs:

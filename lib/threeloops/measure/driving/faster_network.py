@@ -9,7 +9,6 @@ them, other orders in memory; and a fair clock for several ways of doing the sam
 """
 
 import copy
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from threeloops.measure.driving.pipeline import Pipeline
 from threeloops.simulate.driving import rays, scenes
 
 Module = TypeVar("Module", bound=nn.Module)
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,28 +144,27 @@ def norms(module: nn.Module) -> int:
     return sum(isinstance(part, nn.BatchNorm2d) for part in module.modules())
 
 
-def in_turns(ways: Mapping[str, Callable[[], object]], *, rounds: int, warmup: int = 2) -> dict[str, float]:
-    """Median seconds of each way, all ways in every round: what else runs on the machine meets all of them alike."""
+def in_turns(ways: Mapping[Name, Callable[[], object]], *, rounds: int, warmup: int = 2) -> dict[Name, float]:
+    """The least seconds of each way, all ways in every round: what else runs on the machine meets all of them alike,
+    and can only add to a time.
+    """
     checks.count(rounds=rounds)
     checks.count(at_least=0, warmup=warmup)
-    samples: dict[str, list[float]] = {name: [] for name in ways}
+    samples: dict[Name, list[float]] = {name: [] for name in ways}
     for turn in range(warmup + rounds):
         for name, way in ways.items():
             start = time.perf_counter()
             way()
             if turn >= warmup:
                 samples[name].append(time.perf_counter() - start)
-    return {name: statistics.median(seconds) for name, seconds in samples.items()}
+    return {name: min(seconds) for name, seconds in samples.items()}
 
 
-def stage_medians(chains: Mapping[str, Pipeline], seen: Sequence[rays.Frame]) -> dict[str, dict[str, float]]:
-    """Median seconds of each stage of each chain, all chains on every frame."""
+def stage_seconds(chains: Mapping[str, Pipeline], seen: Sequence[rays.Frame]) -> dict[str, dict[str, float]]:
+    """The least seconds of each stage of each chain, all chains on every frame."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in chains}
     for frame in seen:
         for name, chain in chains.items():
             chain.reset()  # every frame is of another scene
             runs[name].append(chain.run(frame).seconds)
-    return {
-        name: {stage: statistics.median(run[stage] for run in every) for stage in every[0]}
-        for name, every in runs.items()
-    }
+    return {name: {stage: min(run[stage] for run in every) for stage in every[0]} for name, every in runs.items()}

@@ -73,3 +73,12 @@ def convolutions(graph: bytes) -> dict[str, int]:
         if node.op_type == "Conv":
             found["int8" if node.input[0] in from_int8 else "fp32"] += 1
     return found
+
+
+def layers(graph: bytes) -> dict[str, int]:
+    """The layers of a graph that compute, by kind; what turns numbers into INT8 and back is left out, and so are
+    constants and shapes.
+    """
+    kinds = ("Conv", "BatchNormalization", "Relu", "Resize", "Concat")
+    found = [node.op_type for node in onnx.load_from_string(graph).graph.node]
+    return {kind: found.count(kind) for kind in kinds if kind in found}

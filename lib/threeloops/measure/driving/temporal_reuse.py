@@ -7,8 +7,9 @@ since is where it was: its features are as old as the group's turn.
 Source: Huang and Huang, BEVDet4D, 2022, arXiv:2203.17054 (maps of earlier frames, aligned by the vehicle's motion)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -78,6 +79,21 @@ def moved_map(grid: Tensor, then: Pose, now: Pose) -> Tensor:
     # grid_sample counts the last axis, left, first.
     read = torch.from_numpy(np.ascontiguousarray(places[None, ..., ::-1])).to(grid.dtype)
     return functional.grid_sample(grid, read, mode="bilinear", padding_mode="zeros", align_corners=False)
+
+
+def parts(network: BirdsEye, pieces: Pieces, frame: rays.Frame, *, groups: Sequence[int]) -> dict[int | str, float]:
+    """Seconds of a frame for each number of groups, and of what they are made of: the "backbone" on all cameras, and
+    one "move" of a map.
+    """
+    images, pillars = bev_network.batch([frame])
+    cameras = {count: CameraTurns(network, pieces, groups=count) for count in groups}
+    grid = torch.zeros(1, bev_network.CONTEXT, rays.GRID_CELLS, rays.GRID_CELLS)
+    ways: dict[int | str, Callable[[], object]] = {
+        count: partial(turns.answer, images, pillars, frame.ego) for count, turns in cameras.items()
+    }
+    ways["backbone"] = partial(pieces.backbone, images)
+    ways["move"] = partial(moved_map, grid, frame.ego, frame.ego)
+    return faster_network.in_turns(ways, rounds=15, warmup=max(groups) + 1)
 
 
 def frames_before(seeds: Sequence[int], *, groups: int) -> list[list[rays.Frame]]:
