@@ -18,7 +18,8 @@ from threeloops.figures import look
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_percent, fmt_seconds, ms
 
-HEIGHT = 300
+HEIGHT = 260
+ROOM = 0.05  # of score above and below: a difference of noise shall look like one
 
 
 def price_of_speed(
@@ -27,9 +28,8 @@ def price_of_speed(
     score: str,
     title: str,
     caption: str,
-    deadline_s: float | None = None,
 ) -> Figure:
-    """Way -> (seconds of a frame, score from 0 to 1). deadline_s: a dashed line down.
+    """Way -> (seconds of a frame, score from 0 to 1).
 
     Raises:   ValueError if there is no way
     """
@@ -48,9 +48,9 @@ def price_of_speed(
         }
         for place, (name, (seconds, share)) in enumerate(ways.items(), 1)
     ]
-    longest = max([seconds for seconds, _ in ways.values()] + ([deadline_s] if deadline_s else []))
+    longest = max(seconds for seconds, _ in ways.values())
     low, high = min(share for _, share in ways.values()), max(share for _, share in ways.values())
-    room = max(0.01, 0.15 * (high - low))
+    room = max(ROOM, 0.15 * (high - low))
     x: dict[str, Any] = {
         "field": "ms",
         "type": "quantitative",
@@ -62,7 +62,7 @@ def price_of_speed(
         "type": "quantitative",
         "title": score,
         "scale": {"domain": [max(0.0, low - room), min(1.0, high + room)], "nice": False},
-        "axis": {"format": ".0%" if high - low > 0.05 else ".1%", "tickCount": 6},
+        "axis": {"format": ".0%", "tickCount": 6},
     }
     names = [str(point["way"]) for point in points]
     legend = {"columns": 2, "labelLimit": 290, "symbolSize": 0, "symbolStrokeWidth": 0, "labelOffset": -12}
@@ -85,14 +85,6 @@ def price_of_speed(
             "encoding": {"x": x, "y": y, "text": {"field": "number"}},
         },
     ]
-    if deadline_s is not None:
-        layers.append(
-            {
-                "data": {"values": [{"ms": deadline_s / ms}]},
-                "mark": {"type": "rule", "color": look.ORANGE, "strokeDash": [6, 4], "strokeWidth": 2, "aria": False},
-                "encoding": {"x": {"field": "ms", "type": "quantitative"}},
-            }
-        )
     told = "; ".join(f"{name} {fmt_seconds(seconds)}, {fmt_percent(share)}" for name, (seconds, share) in ways.items())
     return Figure(
         title=title,
