@@ -147,16 +147,19 @@ def norms(module: nn.Module) -> int:
 def in_turns(ways: Mapping[Name, Callable[[], object]], *, rounds: int, warmup: int = 2) -> dict[Name, float]:
     """The least seconds of each way, all ways in every round: what else runs on the machine meets all of them alike,
     and can only add to a time.
+
+    Processor time: with one thread it is the time on the clock of a machine that does nothing else, and waiting for
+    others does not count.
     """
     checks.count(rounds=rounds)
     checks.count(at_least=0, warmup=warmup)
     samples: dict[Name, list[float]] = {name: [] for name in ways}
     for turn in range(warmup + rounds):
         for name, way in ways.items():
-            start = time.perf_counter()
+            start = time.process_time()
             way()
             if turn >= warmup:
-                samples[name].append(time.perf_counter() - start)
+                samples[name].append(time.process_time() - start)
     return {name: min(seconds) for name, seconds in samples.items()}
 
 
