@@ -1,8 +1,7 @@
 """Drills on a vehicle's deadline: metres, milliseconds and tails."""
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.latency_budget import chain, stages_flops, vehicle
-from threeloops.drills.latency_budget import chain, encoders, savings, vehicle
+from threeloops.drills.latency_budget import chain, encoders, savings, stages_flops, vehicle
 
 DRILLS: tuple[Drill, ...] = (
     *vehicle.DRILLS,
