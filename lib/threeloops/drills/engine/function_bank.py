@@ -5,6 +5,7 @@ from threeloops.drills.amdahl import functions as amdahl
 from threeloops.drills.attention_io import functions as attention_io
 from threeloops.drills.batching import functions as batching
 from threeloops.drills.capacity import functions as capacity
+from threeloops.drills.coding import functions as coding
 from threeloops.drills.compression import functions as compression
 from threeloops.drills.deadlines import functions as deadlines
 from threeloops.drills.decode_speed import functions as decode_speed
@@ -31,6 +32,7 @@ FUNCTIONS: dict[str, FunctionDrill] = {
         attention_io,
         batching,
         capacity,
+        coding,
         compression,
         deadlines,
         decode_speed,
