@@ -20,7 +20,18 @@ from threeloops.drills.engine.calls import called
 from threeloops.drills.engine.drill import seeded
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import judge_function
-from threeloops.sheets import coding, figures, formulas, interview, layout, numbers, sheet
+from threeloops.sheets import (
+    coding,
+    figures,
+    formulas,
+    interview,
+    layout,
+    numbers,
+    reading,
+    references,
+    sheet,
+    techniques,
+)
 from threeloops.sheets.stated import stated
 
 LIB = Path(cli.__file__).parent
@@ -170,7 +181,7 @@ def test_every_figure_is_worked_out_or_is_a_given() -> None:
 
 NAMES = re.compile(
     r"[BT]F(16|32)|FP(16|32)|INT[48]|[HA]100|ZeRO-3|Llama [23] \d+B|PCIe 5 x16|arXiv:[\d.]+|\(?p [-+] 1\)?|\(m \+ p -"
-    r" 1\)|4th ed., 2022|52\(4\), 2009|, 20\d\d"
+    r" 1\)|4th ed., 2022|52\(4\), 2009|, 20\d\d|stage3\.py|/v1/"
 )
 QUOTED = (
     "reported: 2–4× over tuned servers at equal latency (the paper), up to 24× over plain Transformers (the blog)",
@@ -181,14 +192,13 @@ def typed_figures(words: str) -> list[str]:
     return re.findall(r"\d[\d,.]*", NAMES.sub("", re.sub(r"\{\w+\}", "", words)))
 
 
+FORMULA = 2  # the column of a number's formula: its figures are the formula's own
+
+
 def test_no_figure_is_typed_into_the_interview_sheet() -> None:
-    for table in (
-        interview.TECHNIQUES,
-        interview.TRAINING_FIRST,
-        interview.SERVING_FIRST,
-        interview.MEMORISED,
-        interview.READING,
-    ):
+    memorised = tuple((*row[:FORMULA], *row[FORMULA + 1 :]) for row in interview.MEMORISED)
+    shelves = ((reading.BOOK,), reading.PAPERS, reading.REPOSITORIES)
+    for table in (techniques.TECHNIQUES, interview.TRAINING_FIRST, interview.SERVING_FIRST, memorised, *shelves):
         for cell in (cell for row in table for cell in row if cell not in QUOTED):
             assert not typed_figures(cell), cell
 
@@ -199,10 +209,10 @@ def test_a_typed_figure_would_be_found() -> None:
 
 
 def test_thirteen_of_each_and_every_figure_is_used() -> None:
-    assert len(interview.TECHNIQUES) == len(interview.MEMORISED) == 13
+    assert len(techniques.TECHNIQUES) == len(interview.MEMORISED) == 13
     words = " ".join(
         cell
-        for table in (interview.TECHNIQUES, interview.TRAINING_FIRST, interview.SERVING_FIRST, interview.MEMORISED)
+        for table in (techniques.TECHNIQUES, interview.TRAINING_FIRST, interview.SERVING_FIRST, interview.MEMORISED)
         for row in table
         for cell in row
     )
@@ -210,10 +220,62 @@ def test_thirteen_of_each_and_every_figure_is_used() -> None:
 
 
 def test_a_factor_names_its_baseline() -> None:
-    for row in interview.TECHNIQUES:
+    for row in techniques.TECHNIQUES:
         for cell in row:
             if "smaller" in cell and "{" in cell:
                 assert "than" in cell
+
+
+def test_each_technique_says_what_worked_it_out_and_the_map_holds_the_same_figures() -> None:
+    assert len(techniques.FROM) == len(techniques.TECHNIQUES)
+    for row in techniques.table().rows:
+        assert re.fullmatch(r"\w+\.\w+(, \w+\.\w+)*", row[-1])
+    tokens = sum(0.8**k for k in range(6))
+    kept, kept_full = EXPECTED["kept"], EXPECTED["kept_full"]
+    expected = {
+        "BF16": (2, 2),
+        "recomputing": (3 / 4, kept / kept_full),
+        "ZeRO-3, 8 GPUs": (2 / 3, 8),
+        "tensor parallel, 8 GPUs": (8, 8),
+        "pipeline, 4 stages": (4 * 16 / 19, 4),
+        "INT8": (2, 2),
+        "INT4": (16 / 4.125, 16 / 4.125),
+        "shared KV heads": (4, 4),
+        "speculation": (tokens / 1.25, 1 / 1.05),
+    }
+    assert techniques.factors().keys() == expected.keys()
+    for name, pair in techniques.factors().items():
+        assert pair == pytest.approx(expected[name], rel=0.01)
+
+
+def test_one_book_five_papers_five_repositories() -> None:
+    assert [len(reading.PAPERS), len(reading.REPOSITORIES), len(reading.shelf().rows)] == [5, 5, 11]
+    assert all(len(row[-1].split()) >= 6 for row in reading.shelf().rows)
+
+
+# --- the list of sources ------------------------------------------------------------------------
+
+
+def test_every_paper_that_the_library_names_stands_in_the_list_and_no_other() -> None:
+    """Numbers found by a plain search of the files, not by reading their syntax."""
+    written = {
+        number
+        for path in LIB.rglob("*.py")
+        if path.parent.name != "sheets"
+        for number in re.findall(r"arXiv:\d{4}\.\d{4,5}", path.read_text())
+    }
+    listed = set(re.findall(r"arXiv:\d{4}\.\d{4,5}", " ".join(row[1] for row in references.papers().rows)))
+    assert listed <= written
+    assert len(listed) > 0.9 * len(written), written - listed
+
+
+def test_a_source_has_a_year_stands_once_and_says_where_it_is_used() -> None:
+    for table in (references.papers(), references.manuals()):
+        for row in table.rows:
+            assert re.search(r"(19|20)\d\d", " ".join(row))
+            assert row[-1]
+    assert len({row[1].rpartition(" ")[2] for row in references.papers().rows}) == len(references.papers().rows)
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", row[-1]) for row in references.pages_read().rows)
 
 
 # --- the pages of numbers -----------------------------------------------------------------------
@@ -417,17 +479,29 @@ def test_ten_points_each_and_half_an_hour_in_all() -> None:
     assert sum(one.minutes for one in coding.drills()) == 30
 
 
-@pytest.mark.parametrize(
-    ("key", "name"), [("ring-small-message", "ring_all_reduce_s"), ("kv-sliding-window", "read_bytes")]
-)
-def test_the_solution_of_a_function_drill_is_right_on_fresh_draws(key: str, name: str) -> None:
-    asked, function = FUNCTIONS[key], solution(key)[name]
+GRADED = [
+    ("training-memory", "training_bytes", "coding-sharded-bill"),
+    ("checkpointed-stack", "peak_bytes", "coding-segments-peak"),
+    ("checkpointed-stack", "step_flops", "coding-step-flops"),
+    ("all-reduce", "all_reduce_s", "coding-bucketed-all-reduce"),
+    ("decode-step", "decode_step_s", "coding-decode-step"),
+]
+
+
+@pytest.mark.parametrize(("key", "name", "drill"), GRADED)
+def test_a_printed_solution_is_right_on_fresh_draws_of_the_graded_set(key: str, name: str, drill: str) -> None:
+    asked, function = FUNCTIONS[drill], solution(key)[name]
     draws = asked.draws("sheet", "test")
     assert judge_function(asked, draws, [called(function, asked.arguments(p)) for p in draws]).right
     assert not judge_function(
         asked, draws, [called(lambda **numbers: 1.05 * function(**numbers), asked.arguments(p)) for p in draws]
     ).right
     assert f"{name}({', '.join(asked.takes)})" in next(one.prompt for one in coding.drills() if one.key == key)
+
+
+def test_every_thing_to_write_is_graded_and_every_graded_function_is_printed() -> None:
+    assert [(one.key, graded) for one in coding.drills() for graded in one.graded] == [(k, d) for k, _, d in GRADED]
+    assert {key for key in FUNCTIONS if key.startswith("coding-")} == {drill for *_, drill in GRADED}
 
 
 def test_the_memory_of_a_training_run_is_what_the_library_adds_up() -> None:
@@ -461,7 +535,7 @@ def test_the_memory_of_a_training_run_is_what_the_library_adds_up() -> None:
         dropout=True,
         recompute="selective",
     )
-    written = solution("training-memory")["training_bytes"](count, model.num_layers, model.hidden, 2048, 4)
+    written = solution("training-memory")["training_bytes"](count, model.num_layers, model.hidden, 2048, 4, 1)
     assert written == pytest.approx(states.total_bytes + model.num_layers * kept.total_bytes, rel=1e-9)
 
 

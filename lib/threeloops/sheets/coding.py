@@ -1,7 +1,7 @@
 """Four things to write by hand: what is asked, how long it takes, what it is marked by, and one solution.
 
-Two of them are function drills, so their draws, limit case and usual mistakes come from there; `solution` is code
-that a test runs.
+The graded set `coding` tries the same functions on hidden draws; two prompts are function drills whole, so their
+draws, limit case and usual mistakes come from there. `solution` is code that a test runs.
 """
 
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ class CodingDrill:
     prompt: str
     rubric: tuple[tuple[int, str], ...]
     solution: str
+    graded: tuple[str, ...]  # the functions of the graded set in which the same thing is tried on hidden draws
 
 
 def memory_prompt() -> str:
@@ -34,21 +35,22 @@ def memory_prompt() -> str:
     model = catalogue.model(MEMORY_MODEL)
     count, name = model_parameters(model).total, catalogue.model_entry(MEMORY_MODEL).name
     return (
-        "Write training_bytes(parameters, layers, hidden, sequence, batch): bytes on one GPU while it trains with Adam"
-        " in mixed precision, weights and gradients in 16 bits, master weights and both moments in 32. Layers are a"
-        " plain transformer's (GELU, four times as wide inside, dropout) and run the attention core again in the"
-        f" backward pass. Leave out embedding and head activations.\nThen, without running it, for a model like {name}:"
+        "Write training_bytes(parameters, layers, hidden, sequence, batch, gpus): bytes on one of `gpus` GPUs that"
+        " shard all states and train on `batch` sequences each, with Adam in mixed precision: weights and gradients in"
+        " 16 bits, master weights and both moments in 32. Layers are a plain transformer's (GELU, four times as wide"
+        " inside, dropout) and run the attention core again in the backward pass. Leave out embedding and head"
+        f" activations.\nThen, without running it, for a model like {name}:"
         f" {count:,} parameters, {model.num_layers} layers, hidden {model.hidden:,}, sequence {SEQUENCE:,}, batch"
-        f" {BATCH}. Does it fit on 80 GB? Which terms does sharding over four GPUs divide?"
+        f" {BATCH}. Does it fit on 80 GB? And on each of four such GPUs?"
     )
 
 
 MEMORY_SOLUTION = """
-def training_bytes(parameters, layers, hidden, sequence, batch):
+def training_bytes(parameters, layers, hidden, sequence, batch, gpus):
     weights, gradients, master, moments = 2, 2, 4, 8  # bytes per parameter
     states = parameters * (weights + gradients + master + moments)
     kept = 34 * sequence * batch * hidden  # per layer, attention core run again: Korthikanti et al., 2022, section 4
-    return states + layers * kept
+    return states / gpus + layers * kept  # each GPU has a batch of its own: sharding does not divide it
 """.strip()
 
 CHECKPOINT_SOLUTION = '''
@@ -74,16 +76,35 @@ class CheckpointedStack(torch.nn.Module):
         return x
 '''.strip()  # noqa: E501
 
-RING_SOLUTION = """
-def ring_all_reduce_s(ranks, size, alpha, rate):
+NUMBERS_SOLUTION = """
+
+
+def peak_bytes(layers, every, block_bytes, input_bytes):
+    peak, inputs = 0, 0
+    for start in range(0, layers, every):
+        inputs += input_bytes
+        peak = max(peak, inputs + min(every, layers - start) * block_bytes - input_bytes)
+    return peak
+
+
+def step_flops(layers, every, forward_flops):
+    last = layers % every or every  # torch's checkpoint_sequential leaves the last segment alone
+    return forward_flops * (3 * layers + layers - last)
+""".rstrip()
+
+REDUCE_SOLUTION = """
+def all_reduce_s(parameters, bytes_per_gradient, ranks, bucket_bytes, alpha, rate):
+    size = parameters * bytes_per_gradient
+    rings = -(-size // bucket_bytes)  # rounded up
     steps = 2 * (ranks - 1)  # once around to add up, once around to hand out
-    return steps * (alpha + size / ranks / rate)
+    return rings * steps * alpha + steps * size / ranks / rate
 """.strip()
 
-CACHE_SOLUTION = """
-def read_bytes(windowed_layers, full_layers, window, query_heads, kv_heads, head_dim, bytes_per_element, tokens):
-    slots = full_layers * tokens + windowed_layers * min(window, tokens)
-    return slots * 2 * kv_heads * head_dim * bytes_per_element
+DECODE_SOLUTION = """
+def decode_step_s(weights, batch, windowed, full, window, kv_heads, head_dim, tokens, bandwidth):
+    slots = full * tokens + windowed * min(window, tokens)
+    cache = slots * 2 * kv_heads * head_dim * 2  # keys and values, two bytes each
+    return (weights + batch * cache) / bandwidth
 """.strip()
 
 
@@ -136,6 +157,7 @@ def drills() -> tuple[CodingDrill, ...]:
                 (2, "sharding divides states by four; activations only if each GPU also gets a quarter of the batch"),
             ),
             solution=MEMORY_SOLUTION,
+            graded=("coding-sharded-bill",),
         ),
         CodingDrill(
             key="checkpointed-stack",
@@ -144,7 +166,10 @@ def drills() -> tuple[CodingDrill, ...]:
             prompt=(
                 "Write CheckpointedStack(blocks, every) in PyTorch. Between forward and backward it keeps the inputs of"
                 " one block in `every`, and nothing that happens inside blocks; gradients equal those of the plain"
-                " stack. Does a larger `every` keep more or less between the passes? And at the peak?"
+                " stack. Does a larger `every` keep more or less between the passes? And at the peak? Then write"
+                " peak_bytes(layers, every, block_bytes, input_bytes), the most activations at one moment of the"
+                " backward pass, and step_flops(layers, every, forward_flops) of a step that leaves the last segment"
+                " alone."
             ),
             rubric=(
                 (3, "gradients equal those of the plain stack"),
@@ -164,27 +189,29 @@ def drills() -> tuple[CodingDrill, ...]:
                     ),
                 ),
             ),
-            solution=CHECKPOINT_SOLUTION,
+            solution=CHECKPOINT_SOLUTION + NUMBERS_SOLUTION,
+            graded=("coding-segments-peak", "coding-step-flops"),
         ),
         CodingDrill(
-            key="ring-small-message",
-            title="Time of a ring all-reduce",
+            key="all-reduce",
+            title="Time of an all-reduce in buckets",
             minutes=5,
-            prompt=_asked("ring-small-message", "ring_all_reduce_s"),
+            prompt=_asked("coding-bucketed-all-reduce", "all_reduce_s"),
             rubric=_rubric(
-                "ring-small-message", "said whether latency or bandwidth binds, and at what size that changes"
+                "coding-bucketed-all-reduce",
+                "said whether latency or bandwidth binds, and which bucket would change it",
             ),
-            solution=RING_SOLUTION,
+            solution=REDUCE_SOLUTION,
+            graded=("coding-bucketed-all-reduce",),
         ),
         CodingDrill(
-            key="kv-sliding-window",
-            title="What a decode step reads of its cache",
+            key="decode-step",
+            title="Time of a decode step",
             minutes=5,
-            prompt=_asked("kv-sliding-window", "read_bytes"),
-            rubric=_rubric(
-                "kv-sliding-window", "said from what length on the few full layers cost more than all the others"
-            ),
-            solution=CACHE_SOLUTION,
+            prompt=_asked("coding-decode-step", "decode_step_s"),
+            rubric=_rubric("coding-decode-step", "said which of weights, windows and whole contexts is read most"),
+            solution=DECODE_SOLUTION,
+            graded=("coding-decode-step",),
         ),
     )
 
@@ -195,7 +222,7 @@ def pages(*, answers: bool) -> tuple[Page, ...]:
     minutes = units.counted(sum(one.minutes for one in asked), "minute")
     intro = (
         f"{minutes} in all, on paper or in an empty editor, speaking as you go. Ten points each; `threeloops sheet"
-        " coding --answers` says what for."
+        " coding --answers` says what for, and the graded set `coding` tries the functions on hidden draws."
     )
     questions = Table(
         title="",

@@ -39,6 +39,12 @@ def values() -> dict[str, str]:
     return {**_machines(), **_memory(), **_attention(), **_training(), **_serving(), **_shares(), **_givens()}
 
 
+def filled(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    """Words with their figures put in."""
+    known = values()
+    return tuple(tuple(cell.format(**known) for cell in row) for row in rows)
+
+
 def _bytes(value: float, base: int) -> str:
     return units.fmt_bytes(value, base=base)
 
@@ -155,26 +161,26 @@ def _attention() -> dict[str, str]:
     }
 
 
+def _kept(recompute: str) -> int:
+    """Activations of one layer of the older model."""
+    model = catalogue.model(OLD)
+    return per_layer(
+        model.groups[0][0],
+        hidden=model.hidden,
+        sequence=TOKENS,
+        micro_batch=1,
+        bytes_per_element=2,
+        kernels="fused",
+        dropout=False,
+        recompute=recompute,
+    ).total_bytes
+
+
 def _training() -> dict[str, str]:
     model = catalogue.model(OLD)
-    layer = model.groups[0][0]
     work = model_flops.training_flops(model, batch=1, sequence=TOKENS, causal="half", recompute="full")
     again = (work.model + work.recomputed) / work.model
-    kept = {
-        recompute: (
-            per_layer(
-                layer,
-                hidden=model.hidden,
-                sequence=TOKENS,
-                micro_batch=1,
-                bytes_per_element=2,
-                kernels="fused",
-                dropout=False,
-                recompute=recompute,
-            ).total_bytes
-        )
-        for recompute in ("none", "full")
-    }
+    kept = {recompute: _kept(recompute) for recompute in ("none", "full")}
     chain = [fusion.Operation("one", ("in",)), fusion.Operation("two", ("one",)), fusion.Operation("three", ("two",))]
     sizes = dict.fromkeys(("in", "one", "two", "three"), 1.0)
     saved = fusion.separate_bytes(chain, sizes=sizes) / fusion.fused_bytes(chain, sizes=sizes, needed=("three",))
@@ -230,3 +236,20 @@ def _serving() -> dict[str, str]:
 def _shares() -> dict[str, str]:
     """The most that removing a share of the time can win."""
     return {f"{name}_at_most": _times(scaling.amdahl_limit(accelerated_share=share)) for name, share in SHARES.items()}
+
+
+def factors() -> dict[str, tuple[float, float]]:
+    """Technique -> (times faster, times less memory), from the figures above; see techniques.factors."""
+    known = {name: float(told.rstrip("×")) for name, told in values().items() if told.endswith("×")}
+    busy = MICRO_BATCHES / (STAGES - 1 + MICRO_BATCHES)
+    return {
+        "BF16": (known["bf16_speed"], bytes_per_element("fp32") / BF16),
+        "recomputing": (known["again_speed"], _kept("none") / _kept("full")),
+        f"ZeRO-3, {GPUS} GPUs": (1 / known["sharding_traffic"], float(GPUS)),
+        f"tensor parallel, {GPUS} GPUs": (float(GPUS), float(GPUS)),
+        f"pipeline, {STAGES} stages": (STAGES * busy, float(STAGES)),
+        "INT8": (known["int8_speed"], known["int8_smaller"]),
+        "INT4": (known["int4_smaller"], known["int4_smaller"]),
+        "shared KV heads": (known["kv_shared"], known["kv_shared"]),
+        "speculation": (known["drafting"], 1 / (1 + DRAFT_COST)),
+    }

@@ -1,7 +1,7 @@
 """Sheets by name: as text, or as HTML to print.
 
 >>> print(names().splitlines()[0])
-threeloops sheet inner      numbers and formulas of the inner loop
+threeloops sheet inner       numbers and formulas of the inner loop
 """
 
 from threeloops import checks
@@ -13,8 +13,9 @@ SHEETS = {
     "training": "numbers and formulas of the training loop",
     "product": "numbers and formulas of the product loop",
     "driving": "numbers and formulas of driving",
-    "interview": "techniques, priorities, thirteen numbers, reading",
+    "interview": "techniques, thirteen numbers, priorities, symptoms, reading",
     "coding": "four things to write by hand, against the clock; --answers shows how they are marked",
+    "references": "every source of the book, made from what its library cites",
 }
 
 
@@ -40,6 +41,10 @@ def pages(name: str, *, answers: bool) -> tuple[Page, ...]:
         from threeloops.sheets import interview
 
         return interview.pages()
+    if name == "references":
+        from threeloops.sheets import references
+
+        return references.pages()
     from threeloops.sheets import formulas, numbers
 
     return numbers.page(name), formulas.page(name)

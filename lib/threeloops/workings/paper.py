@@ -35,7 +35,7 @@ def add_paper(commands: Any) -> None:
         "sheet", help="what to know by heart, on a page: numbers and formulas of a loop, and the interview sheet"
     )
     sheet.add_argument(
-        "name", nargs="?", help="inner, training, product, driving, interview or coding; none lists them"
+        "name", nargs="?", help="inner, training, product, driving, interview, coding or references; none lists them"
     )
     sheet.add_argument("--html", metavar="FILE", help="write it to print, one page each")
     sheet.add_argument("--answers", action="store_true", help="coding: the solutions and what they are marked by")

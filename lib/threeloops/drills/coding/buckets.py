@@ -156,7 +156,7 @@ def _small_buckets(rng: random.Random) -> Draw:
 
 
 def _buckets(p: Draw) -> int:
-    return math.ceil(_size(p) / p.bucket_bytes)
+    return int(math.ceil(_size(p) / p.bucket_bytes))
 
 
 def _latency_s(p: Draw) -> float:
@@ -171,7 +171,8 @@ def _bucketed_s(p: Draw) -> float:
     """All full buckets, and what is left for the last one."""
     full, rest = divmod(_size(p), p.bucket_bytes)
     ring = {"ranks": p.ranks, "alpha_s": p.alpha, "rate": p.rate}
-    return full * _ring_s(size_bytes=p.bucket_bytes, **ring) + (_ring_s(size_bytes=rest, **ring) if rest else 0)
+    last_s = _ring_s(size_bytes=rest, **ring) if rest else 0.0
+    return float(full * _ring_s(size_bytes=p.bucket_bytes, **ring) + last_s)
 
 
 def _count_buckets(p: Draw) -> float:

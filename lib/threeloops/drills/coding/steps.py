@@ -64,7 +64,7 @@ def _small_saved(rng: random.Random) -> Draw:
 
 def _saved(p: Draw) -> float:
     layers = p.full + p.windowed
-    return layers * p.tokens * _slot(p) / _cache(p)
+    return float(layers * p.tokens * _slot(p) / _cache(p))
 
 
 def _count_saved(p: Draw) -> float:

@@ -1,0 +1,115 @@
+"""What to read, and what for: one book, five papers, five repositories; some pages; and where two topics are taught
+that this chapter only names.
+"""
+
+from threeloops.sheets.layout import Table
+
+# What, which, what to read it for.
+BOOK = (
+    "Programming Massively Parallel Processors",
+    "Hwu, Kirk and El Hajj, 4th ed., 2022",
+    "how a GPU executes warps and why a matmul is cut into tiles; the chapters on memory and on reductions first",
+)
+PAPERS = (
+    (
+        "Roofline",
+        "Williams, Waterman and Patterson, Communications of the ACM 52(4), 2009",
+        "the one picture to draw in every interview: bytes, FLOP, and which of the two binds",
+    ),
+    (
+        "FlashAttention",
+        "Dao et al., 2022, arXiv:2205.14135",
+        "counting bytes instead of FLOP, and a proof that no exact attention moves asymptotically less",
+    ),
+    (
+        "ZeRO",
+        "Rajbhandari et al., 2020, arXiv:1910.02054",
+        "where a training run's memory goes, and what each stage of sharding costs in traffic",
+    ),
+    (
+        "Megatron-LM, second paper",
+        "Narayanan et al., 2021, arXiv:2104.04473",
+        "pipelines, and how the three ways to split a model go together; tensor parallelism alone is Shoeybi et al.,"
+        " 2019, arXiv:1909.08053",
+    ),
+    (
+        "PagedAttention",
+        "Kwon et al., 2023, arXiv:2309.06180",
+        "a cache as an operating system sees it: blocks, tables, copies on write",
+    ),
+)
+REPOSITORIES = (
+    (
+        "pytorch/pytorch",
+        "torch/utils/checkpoint.py",
+        "what a checkpointed call really keeps, and why it can stop recomputing early",
+    ),
+    (
+        "Dao-AILab/flash-attention",
+        "csrc/flash_attn/src/flash_fwd_kernel.h",
+        "a tiled kernel: the loop over key blocks and the running maximum",
+    ),
+    (
+        "vllm-project/vllm",
+        "vllm/v1/core/sched/scheduler.py",
+        "one scheduler step: who gets tokens, who is preempted, when a block is freed",
+    ),
+    (
+        "deepspeedai/DeepSpeed",
+        "deepspeed/runtime/zero/stage3.py",
+        "when a sharded parameter is gathered, and when it is let go",
+    ),
+    (
+        "NVIDIA/TensorRT",
+        "samples/trtexec",
+        "building an engine and timing it: warm-up, percentiles, what is inside the timed region",
+    ),
+)
+PAGES = (
+    (
+        "Tuning PyTorch",
+        "Performance Tuning Guide, docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+        "a list to check a slow training script against, from the loader to the optimiser",
+    ),
+    (
+        "The H100, block by block",
+        "NVIDIA Hopper Architecture In-Depth, developer blog, 2022 (the whitepaper's text in short)",
+        "units per SM, and the printed rates that count sparsity",
+    ),
+    (
+        "GPU basics",
+        "NVIDIA, Matrix Multiplication Background User's Guide, DU-09799-001, 2023",
+        "arithmetic intensity, tiles and waves, in ten pages",
+    ),
+    (
+        "Tokenizers",
+        "Hugging Face LLM Course, chapter 6, Byte-Pair Encoding tokenization",
+        "what a token is before you count any",
+    ),
+    (
+        "TPU and GPU",
+        "Austin et al., How to Scale Your Model: How to Think About TPUs, How to Think About GPUs",
+        "the same sums for a systolic array and for SMs, side by side",
+    ),
+)
+POINTERS = (
+    ("Transformers", "chapter 1, part F1", "attention, heads, layers, and what a token costs"),
+    ("Attention as a kernel", "chapter 1, part 6", "why the scores never need to exist, and bytes counted"),
+    ("Distributed training", "chapter 2", "data, tensor, pipeline, expert parallelism; ZeRO and FSDP; networks"),
+)
+
+
+def shelf() -> Table:
+    """One book, five papers, five repositories."""
+    rows = (BOOK, *PAPERS, *REPOSITORIES)
+    return Table(title="Reading", head=("what", "which", "read it for"), rows=rows)
+
+
+def pages_of_others() -> Table:
+    """Pages that lists of this field link to."""
+    return Table(title="Five pages", head=("what", "which", "read it for"), rows=PAGES)
+
+
+def pointers() -> Table:
+    """Topics that a last chapter points back to, and where this book teaches them."""
+    return Table(title="Where it is taught", head=("topic", "where", "what you find there"), rows=POINTERS)
