@@ -1,8 +1,8 @@
 """Symptom tree: which of three things is wrong, what to look at first, and where each answer leads.
 
 >>> drawn = symptom_tree()
->>> drawn.body["width"], drawn.alt.split(".")[0]
-(640, 'Three questions before any number')
+>>> drawn.body["width"], drawn.alt.split(":")[0]
+(640, 'out of memory')
 """
 
 from threeloops.figures.boxes import Arrow, Box, boxes
@@ -59,7 +59,7 @@ def symptom_tree() -> Figure:
         for answer, remedy in answers:
             plan.append(Box(x=x, y=top, width=COLUMN, height=LEAF, text=f"{answer}:\n{remedy}", kind="frame"))
             top += LEAF + 6
-    alt = f"{TITLE}. " + " ".join(
+    alt = " ".join(
         f"{told}: look at {_flat(look)}; " + "; ".join(f"{answer}: {_flat(remedy)}" for answer, remedy in answers) + "."
         for told, look, answers in BRANCHES
     )

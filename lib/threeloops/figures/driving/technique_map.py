@@ -2,7 +2,7 @@
 
 >>> drawn = technique_map({"INT8": (2.0, 2.0), "recomputing": (0.75, 16.0)}, title="Two", caption="Computed.")
 >>> print(drawn.alt)
-Two. INT8: 2 times as fast, 2 times less memory. recomputing: 0.75 times as fast, 16 times less memory.
+INT8: 2 times as fast, 2 times less memory. recomputing: 0.75 times as fast, 16 times less memory.
 """
 
 import math
@@ -36,7 +36,7 @@ def technique_map(factors: Mapping[str, tuple[float, float]], *, title: str, cap
     return Figure(
         title=title,
         caption=caption,
-        alt=f"{title}. " + " ".join(f"{_words(name, *pair)}." for name, pair in factors.items()),
+        alt=" ".join(f"{_words(name, *pair)}." for name, pair in factors.items()),
         body={"width": WIDTH, "height": HEIGHT, "layer": [*_axes(), _points(points), *_names(names)]},
     )
 
