@@ -13,7 +13,7 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Drill
 from threeloops.room import question
 from threeloops.room.idea import Idea as Idea  # for everybody who asks here what an idea is
-from threeloops.room.kinds import bands, choices, flash_numbers, scenarios, spots, tables, traces
+from threeloops.room.kinds import bands, choices, flash_numbers, open_cases, scenarios, spots, tables, traces
 from threeloops.room.kinds.band_draws import INTERVIEW
 from threeloops.room.kinds.chains import CHAINS, chain
 from threeloops.room.question import Question
@@ -60,6 +60,7 @@ IDEAS: dict[str, Idea] = {
         *scenarios.IDEAS,
         *flash_numbers.IDEAS,
         *tables.IDEAS,
+        *open_cases.IDEAS,
     )
 }
 TOPICS = sorted({idea.topic for idea in IDEAS.values()})

@@ -26,6 +26,7 @@ MODES = {
 TIMED = ("sprint", "mock")
 SPRINT_QUESTIONS = 10
 MOCK_S = 1800.0
+LONGEST_S = 240.0  # a question with a longer target is asked by name, not between others
 SITTING_QUESTIONS = 20  # most that weak and today ask at once
 
 
@@ -46,6 +47,8 @@ def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.dat
     """The sitting's questions, in order. Empty only for weak and today, when there is nothing."""
     checks.one_of(MODES, mode=mode)
     ideas = chosen(wish.topic, difficulty=wish.difficulty)
+    if mode in TIMED and wish.topic is None:
+        ideas = [idea for idea in ideas if idea.target_s <= LONGEST_S]
     rng = seeded(seed, mode)
     if mode == "today":
         picked = _due(ideas, history, now)[: wish.length or SITTING_QUESTIONS]

@@ -113,7 +113,7 @@ def _draw_bill(rng: random.Random) -> Draw:
 BILL = Drill(
     key="coding-training-bill",
     **SECTION,
-    title="Memory of a training run",
+    title="The bill of a training run",
     unit="B",
     capacity=True,
     target_s=120,

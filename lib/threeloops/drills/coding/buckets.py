@@ -156,7 +156,8 @@ def _small_buckets(rng: random.Random) -> Draw:
 
 
 def _buckets(p: Draw) -> int:
-    return int(math.ceil(_size(p) / p.bucket_bytes))
+    full: int = math.ceil(_size(p) / p.bucket_bytes)
+    return full
 
 
 def _latency_s(p: Draw) -> float:

@@ -7,6 +7,7 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw
 from threeloops.drills.engine.functions import FunctionDrill
 from threeloops.drills.engine.limit_cases import changed, with_numbers
+from threeloops.units import TB
 
 
 def _one_segment(key: str) -> Callable[[random.Random], Draw]:
@@ -41,7 +42,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
     FunctionDrill(
         drill=DRILLS["coding-bucketed-all-reduce"],
         takes=("parameters", "bytes_per_gradient", "ranks", "bucket_bytes", "alpha", "rate"),
-        limit=with_numbers("coding-bucketed-all-reduce", bucket_bytes=10**12),
+        limit=with_numbers("coding-bucketed-all-reduce", bucket_bytes=round(TB)),
         limit_case="a bucket larger than all gradients",
     ),
     FunctionDrill(

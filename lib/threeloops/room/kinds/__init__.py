@@ -1,10 +1,12 @@
 """Kinds of question: presentations of a drill, and what is asked beside drills.
 
 choices     a drill as a choice among computed answers, or as a mistake of a colleague to name
-bands       a drill with the numbers that interviewers ask (band_draws, band_training), judged as mental arithmetic is
+bands       a drill with the numbers that interviewers ask (band_draws, and band_training, band_serving,
+            band_driving), judged as mental arithmetic is
 spots       a worked answer with one wrong line
 chains      follow-ups on one thing, with a decision at the end
 table       several figures about one thing, cell by cell (tables)
+open_cases  a design with its figures, and a rubric to mark oneself by (open_case)
 traces      a timeline with an illness: which loop, which cause, which fix
 scenarios   a symptom: which loop, cause, first look, fix (scenario_table)
 flash       numbers to have by heart, from the catalogue and the formulas (flash_numbers)

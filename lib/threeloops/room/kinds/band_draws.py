@@ -16,6 +16,7 @@ from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.drills.roofline.intensity import dense
 from threeloops.models.architecture import Attention
 from threeloops.models.parameters import model_parameters
+from threeloops.room.kinds.band_driving import DRIVING
 from threeloops.room.kinds.band_serving import SERVING
 from threeloops.room.kinds.band_training import TRAINING
 from threeloops.units import GB, MB, TB, MHz, ms, us
@@ -287,23 +288,6 @@ def _graph() -> tuple[Draw, ...]:
     )
 
 
-def _stopping() -> tuple[Draw, ...]:
-    return tuple(
-        drawn(kmh=kmh, reaction_ms=500, braking=braking) for kmh, braking in product((50, 100, 130), (5.0, 8.0))
-    )
-
-
-def _cameras() -> tuple[Draw, ...]:
-    return tuple(
-        drawn(cameras=cameras, width=1920, height=1080, bits=bits, rate=30)
-        for cameras, bits in product((6, 8), (12, 16))
-    )
-
-
-def _late() -> tuple[Draw, ...]:
-    return tuple(drawn(parts=parts, late_percent=1) for parts in (8, 10, 20, 100))
-
-
 def _carbon() -> tuple[Draw, ...]:
     return tuple(
         drawn(gpus=gpus, days=days, power_w=700, overhead=1.2, kg_per_kwh=grid)
@@ -325,7 +309,7 @@ def _bucket() -> tuple[Draw, ...]:
     )
 
 
-# By drill. The last five are asked for their order of magnitude only.
+# By drill. The last five that stand here are asked for their order of magnitude only.
 INTERVIEW: dict[str, Draws] = {
     "ring-bytes-per-rank": _ring_bytes,
     "ring-time": _ring_time,
@@ -352,9 +336,6 @@ INTERVIEW: dict[str, Draws] = {
     "amdahl-needed-factor": _needed_factor,
     "overheads-loader-workers": _workers,
     "format-block-bytes": _blocks,
-    "latency-stopping-distance": _stopping,
-    "latency-camera-bandwidth": _cameras,
-    "latency-any-late": _late,
     "gpu-bytes-in-flight": _in_flight,
     "roofline-launch-bound": _launch,
     "overheads-graph-replay": _graph,
@@ -362,6 +343,7 @@ INTERVIEW: dict[str, Draws] = {
     "foundations-carbon": _carbon,
     **TRAINING,
     **SERVING,
+    **DRIVING,
 }
 MAGNITUDE = (
     "gpu-bytes-in-flight",

@@ -301,14 +301,14 @@ DERIVED = (
         key="fact-metres-per-picture",
         words="Metres that a car at 130 km/h covers from picture to picture of a camera with 30 a second?",
         loop="driving",
-        section="Latency budget",
+        section="A car that must answer in time",
         number=_metres_per_picture,
     ),
 )
 FLASHES = (
     *(_part_flash(key, fact, "inner", "The GPU") for key, fact in INNER),
     *(_part_flash(key, fact, "training", "Nodes and networks") for key, fact in TRAINING),
-    *(_part_flash(key, fact, "driving", "Latency budget") for key, fact in DRIVING),
+    *(_part_flash(key, fact, "driving", "Silicon in the car") for key, fact in DRIVING),
     *DERIVED,
 )
 

@@ -93,7 +93,7 @@ SCENARIOS = (
             " bits"
         ),
         source="Micikevicius et al., 2018, arXiv:1710.03740, section 3.2",
-        akin=("outlier-channels",),
+        akin=("outlier-channels", "calibrated-on-daylight"),
     ),
     Scenario(
         key="cache-never-freed",
@@ -150,7 +150,7 @@ SCENARIOS = (
         look="compare the compute time of each rank, then nvidia-smi -q -d PERFORMANCE on the slowest",
         fix="take that machine out of the job and mend its cooling or its clocks",
         source="Jiang et al., MegaScale, NSDI 2024, arXiv:2402.15627 (stragglers)",
-        akin=("no-speed-up-across-nodes", "slow-when-warm", "slow-loader"),
+        akin=("no-speed-up-across-nodes", "slow-when-warm", "slow-loader", "a-neighbour-on-the-bus"),
     ),
     Scenario(
         key="long-prompts-stall-others",
@@ -198,7 +198,7 @@ SCENARIOS = (
         look="the times of slow requests, folded by the period, beside the host's own jobs and its garbage collector",
         fix="allocate once, move the collector and periodic jobs out of the way, record the step as a graph",
         source="Dean and Barroso, The Tail at Scale, Comm. ACM 56(2), 2013, doi:10.1145/2408776.2408794",
-        akin=("bursts-at-the-door",),
+        akin=("bursts-at-the-door", "a-neighbour-on-the-bus"),
     ),
     Scenario(
         key="bursts-at-the-door",
@@ -212,7 +212,7 @@ SCENARIOS = (
         look="arrivals per tenth of a second beside the slow requests",
         fix="several replicas behind one queue, limits per client, retries with jitter",
         source="Kingman, 1961, doi:10.1017/S0305004100036094 (what uneven arrivals cost)",
-        akin=("pauses-by-the-clock", "queue-at-the-door", "long-prompts-stall-others"),
+        akin=("pauses-by-the-clock", "queue-at-the-door", "long-prompts-stall-others", "a-neighbour-on-the-bus"),
     ),
     Scenario(
         key="prefixes-in-a-circle",
@@ -240,12 +240,12 @@ SCENARIOS = (
         look="the largest absolute activation of each channel, layer by layer",
         fix="a scale per channel or per token, or 16 bits for those few channels",
         source="Dettmers et al., LLM.int8(), 2022, arXiv:2208.07339",
-        akin=("nan-in-fp16",),
+        akin=("nan-in-fp16", "calibrated-on-daylight"),
     ),
     Scenario(
         key="frames-pile-up",
         loop="driving",
-        section="Latency budget",
+        section="Tails and schedules",
         symptom=(
             "A camera gives 30 pictures a second, the detector manages 25. Each answer is right, and older than the one"
             " before: after a minute by seconds."
@@ -254,12 +254,12 @@ SCENARIOS = (
         look="at every stage, the age of the picture in hand: now minus its time of exposure",
         fix="a queue of one that keeps the newest picture, and a stage that keeps up",
         source="Kopetz, Real-Time Systems, 2nd ed., 2011, chapter 5 (how old an observation is when it is used)",
-        akin=("queue-at-the-door", "late-in-dense-traffic"),
+        akin=("queue-at-the-door", "late-in-dense-traffic", "old-though-in-time"),
     ),
     Scenario(
         key="late-in-dense-traffic",
         loop="driving",
-        section="Latency budget",
+        section="Tails and schedules",
         symptom=(
             "A pipeline takes 24 ms of its 33 ms on average. One picture in a hundred is late, nearly always where the"
             " street is full."
@@ -271,12 +271,12 @@ SCENARIOS = (
             "Dean and Barroso, The Tail at Scale, Communications of the ACM 56(2), 2013, doi:10.1145/2408776.2408794;"
             " Kopetz, 2011, chapter 10 (worst case)"
         ),
-        akin=("frames-pile-up",),
+        akin=("frames-pile-up", "a-neighbour-on-the-bus"),
     ),
     Scenario(
         key="slow-when-warm",
         loop="driving",
-        section="Latency budget",
+        section="Silicon in the car",
         symptom=(
             "On the bench a network meets its deadline. In the car it does so for ten minutes, and from then on misses"
             " every one, whatever it sees."
@@ -285,6 +285,62 @@ SCENARIOS = (
         look="tegrastats over a long drive: clocks and temperatures beside the latency",
         fix="plan with the rates of a power mode that the cooling can hold for good",
         source="NVIDIA Jetson Linux Developer Guide, Platform Power and Performance, 2025",
-        akin=("one-slow-rank",),
+        akin=("one-slow-rank", "a-neighbour-on-the-bus"),
+    ),
+    Scenario(
+        key="old-though-in-time",
+        loop="driving",
+        section="Tails and schedules",
+        symptom=(
+            "Every stage of a car meets its own deadline, yet the planner brakes for where cars were a quarter of a"
+            " second ago. The stages run on clocks of their own."
+        ),
+        cause="each stage waits for its next period before it reads what the one before it has written",
+        look="the capture time that travels with each value, read where the command leaves the computer",
+        fix="start each stage when the one before it ends, or run the readers more often",
+        source="Davare et al., Design Automation Conference, 2007, doi:10.1145/1278480.1278553",
+        akin=("frames-pile-up", "clocks-apart"),
+    ),
+    Scenario(
+        key="a-neighbour-on-the-bus",
+        loop="driving",
+        section="Tails and schedules",
+        symptom=(
+            "Alone on its chip a network is never late. Since a recorder writes all cameras to disk, one frame in two"
+            " hundred is, in empty streets and in full ones."
+        ),
+        cause="another process takes memory bandwidth while the network needs it",
+        look="latency of the network with the neighbour off and on, beside the memory traffic of both",
+        fix="a limit on the neighbour's bandwidth, and a budget that was measured with every neighbour running",
+        source="Linux kernel documentation, arm64 MPAM (memory partitioning and monitoring), 2026",
+        akin=("late-in-dense-traffic", "slow-when-warm", "one-slow-rank", "pauses-by-the-clock", "bursts-at-the-door"),
+    ),
+    Scenario(
+        key="calibrated-on-daylight",
+        loop="driving",
+        section="Making it fast",
+        symptom=(
+            "In 8 bits a detector is twice as fast and loses half a point on the test set. At dusk it misses"
+            " pedestrians that the 16-bit network sees."
+        ),
+        cause="ranges of activations were taken from daylight, and what lies beyond them at dusk is cut off",
+        look="accuracy condition by condition, and the share of activations at the end of their range",
+        fix="calibrate on every condition, keep the few sensitive layers in 16 bits, or train with rounding",
+        source="Nagel et al., A White Paper on Neural Network Quantization, 2021, arXiv:2106.08295",
+        akin=("outlier-channels", "nan-in-fp16"),
+    ),
+    Scenario(
+        key="clocks-apart",
+        loop="driving",
+        section="The data coming in",
+        symptom=(
+            "Boxes from a camera and points from a LiDAR lie on each other while the car stands. In a"
+            " bend they part, the more the faster it turns and the further away they are."
+        ),
+        cause="the time stamps of the two sensors are wrong by a constant, in which the car goes on turning",
+        look="the distance between box and points against turn rate times range: its slope is the error in time",
+        fix="one clock for all sensors, stamps at mid-exposure, and every point moved to one moment",
+        source="MathWorks documentation, undistortEgoMotion, R2023a (points moved to one moment by the car's motion)",
+        akin=("old-though-in-time",),
     ),
 )
