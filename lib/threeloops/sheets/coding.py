@@ -216,6 +216,12 @@ def drills() -> tuple[CodingDrill, ...]:
     )
 
 
+def marks() -> Table:
+    """What the points of all four are for."""
+    rows = tuple((one.title, f"{points}", told) for one in drills() for points, told in one.rubric)
+    return Table(title="What the points are for", head=("write", "points", "for"), rows=rows)
+
+
 def pages(*, answers: bool) -> tuple[Page, ...]:
     """The questions on one page; with answers, marks and solutions on the next ones."""
     asked = drills()
