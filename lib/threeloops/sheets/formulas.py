@@ -7,7 +7,13 @@ from typing import Any
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import seeded
-from threeloops.driving import latency_budget, sensor_data
+from threeloops.driving import (
+    data_age,
+    latency_budget,
+    response_time,
+    sensor_data,
+    tail_samples,
+)
 from threeloops.inner_loop import attention_io, block_formats, gemm_tiles, latency_hiding, launches, scaling
 from threeloops.models import model_flops, utilisation
 from threeloops.operations import roofline
@@ -61,22 +67,31 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
         speculative.speedup,
     ),
     "driving": (
-        latency_budget.distance_m,
         latency_budget.stopping_distance_m,
         latency_budget.highest_speed_m_per_s,
         sensor_data.camera_bytes_per_s,
-        latency_budget.pipeline_latency_s,
         latency_budget.pipeline_frames_per_s,
         latency_budget.oldest_picture_s,
         latency_budget.speedup_needed,
         latency_budget.any_late_share,
+        sensor_data.stamp_error_m,
+        data_age.worst_reaction_s,
+        response_time.response_time,
+        tail_samples.frames_to_see,
     ),
 }
 WORKED = {
     "inner": ("roofline-gemm-intensity", "gpu-waves", "attention-kept-statistics", "amdahl-one-part"),
     "training": ("memory-zero-1", "ring-time", "two-level-all-reduce"),
     "product": ("kv-bytes-per-token", "kv-paged-blocks", "kv-scales", "kv-largest-batch"),
-    "driving": ("latency-stopping-distance", "latency-camera-bandwidth", "latency-oldest-picture", "latency-any-late"),
+    "driving": (
+        "latency-stopping-distance",
+        "latency-oldest-picture",
+        "latency-any-late",
+        "sensor-time-stamp",
+        "deadlines-chain",
+        "deadlines-response",
+    ),
 }
 INTRO = (
     "Say each aloud with its assumption: the assumption is what an interviewer asks about next. Base units inside:"
