@@ -15,6 +15,7 @@ KEYS = catalogue.convnet_keys()
 # The published size, a multiple of it that is not square, a camera's 3:2, and an odd one.
 SIZES = {
     "resnet-50": [(224, 224), (448, 672), (512, 768), (225, 301)],
+    "resnet-34": [(224, 224), (768, 1280), (225, 301)],
     "efficientnet-b4": [(380, 380), (760, 1140), (512, 768), (381, 299)],
 }
 
@@ -74,7 +75,7 @@ def test_layers_equal_the_real_layers(key):
     assert ours == sorted(real)
 
 
-@pytest.mark.parametrize(("key", "side"), [("resnet-50", 224), ("efficientnet-b4", 380)])
+@pytest.mark.parametrize(("key", "side"), [("resnet-50", 224), ("resnet-34", 224), ("efficientnet-b4", 380)])
 def test_published_figures(key, side):
     net, facts = catalogue.convnet(key, height=side, width=side), catalogue.convnet_entry(key).published
     # torchvision prints parameters to the unit and multiply-adds as "GFLOPS" with two decimals.
@@ -143,7 +144,7 @@ TINY = {
     ("changes", "size", "message"),
     [
         ({"model_type": "vgg"}, (32, 32), r"^model_type='vgg' is not known. Known: resnet, efficientnet"),
-        ({"layer_type": "basic"}, (32, 32), r"^tiny: layer_type='basic' is not known"),
+        ({"layer_type": "wide"}, (32, 32), r"^tiny: layer_type='wide' is not known"),
         ({"depths": ...}, (32, 32), r"^tiny: 'depths' is missing; a resnet config needs it"),
         (
             {"downsample_in_bottleneck": True},

@@ -92,7 +92,7 @@ def read_overlay(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"catalogue {str(path)!r} is not TOML: {error}") from error
 
 
-TABLES = ("sources", "parts", "models", "convnets", "compute_capabilities", "layouts")
+TABLES = ("sources", "parts", "models", "convnets", "compute_capabilities", "layouts", "frame_rates")
 
 
 def _known_tables(content: dict[str, Any], name: str) -> dict[str, Any]:

@@ -31,6 +31,8 @@ UNITS = {
     "gpcs": "GPC",
     "matrix_units_per_sm": "unit",
     "matrix_fmas_per_cycle_fp16": "FMA",
+    "matrix_fmas_per_cycle_int8": "FMA",
+    "advertised_ops_per_s": "OP/s",
     "boost_clock_hz": "Hz",
     "base_clock_hz": "Hz",
     "all_core_boost_clock_hz": "Hz",

@@ -127,7 +127,7 @@ def convnet_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
     """The key of every convolutional network in the catalogue.
 
     >>> convnet_keys()
-    ('resnet-50', 'efficientnet-b4')
+    ('resnet-50', 'resnet-34', 'efficientnet-b4')
     """
     return tuple(_rows("convnets", overlay))
 

@@ -81,8 +81,9 @@ _RESNET_FIELDS = ("num_channels", "embedding_size", "hidden_sizes", "depths", "l
 
 
 def _resnet(config: Mapping[str, Any], features: _Features) -> Iterator[Conv | Linear]:
-    """Bottleneck ResNet "v1.5": the stride sits in the 3x3 convolution."""
-    checks.one_of(("bottleneck",), layer_type=config["layer_type"])
+    """ResNet, with basic blocks or with the bottlenecks of "v1.5", whose stride sits in the 3x3 convolution."""
+    checks.one_of(_RESNET_BLOCKS, layer_type=config["layer_type"])
+    block_of = _RESNET_BLOCKS[config["layer_type"]]
     _same_length(config, "hidden_sizes", "depths")
     conv, features = features.convolved("stem", config["embedding_size"], kernel=7, stride=2)
     yield conv
@@ -91,7 +92,7 @@ def _resnet(config: Mapping[str, Any], features: _Features) -> Iterator[Conv | L
     for stage, (channels, depth) in enumerate(zip(config["hidden_sizes"], config["depths"], strict=True), start=1):
         for block in range(depth):
             stride = 2 if stage > 1 and block == 0 else 1
-            layers, features = _bottleneck(f"stage{stage}.{block}", features, channels, stride)
+            layers, features = block_of(f"stage{stage}.{block}", features, channels, stride)
             yield from layers
     yield Linear(name="classifier", in_features=features.channels, out_features=config["num_labels"])
 
@@ -110,6 +111,19 @@ def _bottleneck(name: str, features: _Features, channels: int, stride: int) -> t
         layers.append(conv)
     return layers, features
 
+
+def _basic(name: str, features: _Features, channels: int, stride: int) -> tuple[list[Conv], _Features]:
+    """Two 3x3, the stride in the first; a 1x1 shortcut where the shape changes."""
+    layers = []
+    if features.channels != channels or stride != 1:
+        layers.append(features.convolved(f"{name}.shortcut", channels, kernel=1, stride=stride)[0])
+    for part, step in (("first", stride), ("second", 1)):
+        conv, features = features.convolved(f"{name}.{part}", channels, kernel=3, stride=step)
+        layers.append(conv)
+    return layers, features
+
+
+_RESNET_BLOCKS = {"bottleneck": _bottleneck, "basic": _basic}
 
 _EFFICIENTNET_FIELDS = (
     *(

@@ -1,0 +1,73 @@
+"""A brochure's total taken apart: what of it is dense, what needs sparse weights, and which engine does it.
+
+>>> from threeloops.facts import hardware
+>>> pieces = taken_apart(hardware.part("jetson-agx-orin-64gb"), dtype="int8", power_mode="maxn")
+>>> [f"{piece.engine} {piece.dense_ops_per_s / 1e12:g} + {piece.sparse_extra_ops_per_s / 1e12:g}" for piece in pieces]
+['gpu 85 + 85', 'dla 52.5 + 52.5']
+"""
+
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.facts.hardware import Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One engine's part of a total."""
+
+    engine: str
+    dense_ops_per_s: float
+    sparse_extra_ops_per_s: float  # counted on top when half of the weights are pruned to zero; 0 where none is claimed
+
+
+def taken_apart(part: Part, *, dtype: str, power_mode: str) -> tuple[Piece, ...]:
+    """The pieces of a part's total in one number format and one power mode, engine by engine.
+
+    Formula:  total = sum over engines of dense + (sparse - dense)
+    Raises:   ValueError where no engine of the part lists that format in that mode
+    Source:   the part's own facts
+    """
+    pieces = []
+    for engine, modes in part.engines.items():
+        if power_mode in modes and dtype in modes[power_mode].peaks:
+            rates = modes[power_mode]
+            dense = rates.peaks[dtype].value
+            sparse = rates.sparse_peaks[dtype].value if dtype in rates.sparse_peaks else dense
+            pieces.append(Piece(engine=engine, dense_ops_per_s=dense, sparse_extra_ops_per_s=sparse - dense))
+    if not pieces:
+        raise ValueError(
+            f"{part.key} lists no {dtype} in power mode {power_mode!r}; take a format and mode that it has"
+        )
+    return tuple(pieces)
+
+
+def total_ops_per_s(pieces: tuple[Piece, ...]) -> float:
+    """The brochure's number again: every engine, with sparsity where it is claimed."""
+    checks.count(pieces=len(pieces))
+    return sum(piece.dense_ops_per_s + piece.sparse_extra_ops_per_s for piece in pieces)
+
+
+def share_of_peak(*, frames_per_s: float, ops_per_frame: float, peak_ops_per_s: float) -> float:
+    """How much of a peak rate a measured frame rate is.
+
+    Formula:  frames per second * operations per frame / peak
+    Assumes:  a multiply-add is two operations, in the frame and in the peak
+
+    >>> round(share_of_peak(frames_per_s=285, ops_per_frame=143.8e9, peak_ops_per_s=52.5e12), 2)
+    0.78
+    """
+    checks.positive(frames_per_s=frames_per_s, ops_per_frame=ops_per_frame, peak_ops_per_s=peak_ops_per_s)
+    return frames_per_s * ops_per_frame / peak_ops_per_s
+
+
+def energy_per_frame_j(*, power_w: float, frames_per_s: float) -> float:
+    """Joules that one frame costs while the part runs at that power.
+
+    Formula:  power / frames per second
+
+    >>> energy_per_frame_j(power_w=30, frames_per_s=250)
+    0.12
+    """
+    checks.positive(power_w=power_w, frames_per_s=frames_per_s)
+    return power_w / frames_per_s

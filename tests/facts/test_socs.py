@@ -1,0 +1,78 @@
+"""Systems on a chip: what belongs to one entry fits together, and no measurement beats the peak that it ran on."""
+
+import pytest
+
+from threeloops.driving import brochure
+from threeloops.facts import frame_rates, hardware
+from threeloops.inner_loop import peak_rates
+from threeloops.models import catalogue
+
+SOCS = {part.key: part for part in map(hardware.part, hardware.part_keys()) if part.family == "socs"}
+WIDEST = {"jetson-thor": "fp4", "drive-thor": "fp4"}  # which format the brochure's total is in; else int8
+every = pytest.mark.parametrize
+
+
+def top_mode(key: str) -> str:
+    return next(iter(next(iter(SOCS[key].engines.values()))))
+
+
+@every("key", [key for key, part in SOCS.items() if "advertised_ops_per_s" in part.facts])
+def test_the_brochures_total_is_the_sum_of_its_pieces(key: str) -> None:
+    pieces = brochure.taken_apart(SOCS[key], dtype=WIDEST.get(key, "int8"), power_mode=top_mode(key))
+    assert brochure.total_ops_per_s(pieces) == pytest.approx(SOCS[key]["advertised_ops_per_s"], rel=0.005)
+
+
+@every(("mode", "printed"), [("maxn", 275e12), ("50w", 200e12), ("30w", 131e12), ("15w", 54e12)])
+def test_orins_power_modes_add_up_to_nvidias_totals(mode: str, printed: float) -> None:
+    pieces = brochure.taken_apart(SOCS["jetson-agx-orin-64gb"], dtype="int8", power_mode=mode)
+    assert brochure.total_ops_per_s(pieces) == pytest.approx(printed, rel=0.006)
+
+
+@every("key", [key for key, part in SOCS.items() if "matrix_fmas_per_cycle_int8" in part.facts])
+def test_the_int8_peak_is_units_times_multiply_adds_times_clock(key: str) -> None:
+    part = SOCS[key]
+    engine, modes = next(iter(part.engines.items()))
+    assert part.peak_flops_per_s("int8", engine=engine, power_mode=next(iter(modes))) == pytest.approx(
+        peak_rates.matrix_flops_per_s(
+            sms=int(part["sms"]),
+            units_per_sm=int(part["matrix_units_per_sm"]),
+            fmas_per_cycle=int(part["matrix_fmas_per_cycle_int8"]),
+            clock_hz=part["boost_clock_hz"],
+        ),
+        rel=0.005,
+    )
+
+
+@every("key", [key for key, part in SOCS.items() if len(next(iter(part.engines.values()))) > 1])
+def test_less_power_never_gives_more(key: str) -> None:
+    for modes in SOCS[key].engines.values():
+        int8 = [rate.peaks["int8"].value for rate in modes.values()]
+        assert int8 == sorted(int8, reverse=True)
+
+
+@every("key", frame_rates.frame_rate_keys())
+def test_no_frame_rate_beats_the_peak_it_ran_on(key: str) -> None:
+    found = frame_rates.frame_rate(key)
+    net = catalogue.convnet(found.convnet, height=found.height, width=found.width)
+    part = SOCS[found.part]
+    for mode, frames in found.frames_per_s.items():
+        where = {"engine": found.engine, "power_mode": top_mode(found.part) if mode == "not_stated" else mode}
+        of = part.sparse_peak_flops_per_s if "sparse" in key else part.peak_flops_per_s
+        share = brochure.share_of_peak(
+            frames_per_s=frames.value, ops_per_frame=found.images * net.flops, peak_ops_per_s=of(found.dtype, **where)
+        )
+        assert 0.02 < share < 0.9
+
+
+def test_sparse_weights_beat_the_dense_peak_and_are_far_from_twice_as_fast() -> None:
+    """So the halved figure is what dense weights can reach at most, and the doubled one is not what pruning gives."""
+    dense, sparse = (frame_rates.frame_rate(f"orin-dla-resnet-34{kind}").frames_per_s for kind in ("", "-sparse"))
+    for mode in dense:
+        assert 1.3 < sparse[mode].value / dense[mode].value < 1.5
+
+
+def test_an_unknown_frame_rate_and_an_unlisted_format_are_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean 'orin-dla-resnet-34'"):
+        frame_rates.frame_rate("orin-dla-resnet34")
+    with pytest.raises(ValueError, match="lists no fp4 in power mode 'maxn'"):
+        brochure.taken_apart(SOCS["jetson-agx-orin-64gb"], dtype="fp4", power_mode="maxn")
