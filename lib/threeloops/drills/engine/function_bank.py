@@ -9,6 +9,7 @@ from threeloops.drills.coding import functions as coding
 from threeloops.drills.compression import functions as compression
 from threeloops.drills.deadlines import functions as deadlines
 from threeloops.drills.decode_speed import functions as decode_speed
+from threeloops.drills.driving_silicon import functions as driving_silicon
 from threeloops.drills.engine.functions import FunctionDrill
 from threeloops.drills.gpu_kernels import functions as gpu_kernels
 from threeloops.drills.kv_cache import functions as kv_cache
@@ -36,6 +37,7 @@ FUNCTIONS: dict[str, FunctionDrill] = {
         compression,
         deadlines,
         decode_speed,
+        driving_silicon,
         gpu_kernels,
         kv_cache,
         number_formats,

@@ -1,0 +1,423 @@
+"""Drills on totals: dense rates out of a brochure, a power mode, units times clock, memory bandwidth, and the share
+that was reached.
+"""
+
+import itertools
+import random
+from fractions import Fraction
+from typing import Any
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.driving import brochure
+from threeloops.facts import hardware
+from threeloops.inner_loop import peak_rates
+from threeloops.units import BITS_PER_BYTE, GFLOP, TFLOP, MHz
+
+SECTION: dict[str, Any] = {"family": "driving_silicon", "loop": "driving", "section": "Silicon in the car"}
+SPARSITY = "NVIDIA Jetson AGX Orin data sheet, DS-10662-001, 2024 (sparsity doubles throughput)"
+ORIN = hardware.part("jetson-agx-orin-64gb")
+PRUNED = (True, True, False, False)  # of four weights, the two that 2:4 sparsity keeps
+OPS = "Count every operation as a FLOP."
+
+# --- dense rate of the GPU -----------------------------------------------------------------------
+
+
+def _draw_dense(rng: random.Random) -> Draw:
+    total = rng.randrange(180, 320)
+    return drawn(total=total, dla=round(total * rng.randrange(360, 430) / 1000))
+
+
+def _small_dense(rng: random.Random) -> Draw:
+    return drawn(total=4 * rng.randrange(45, 80), dla=4 * rng.randrange(16, 30))
+
+
+def _count_dense(p: Draw) -> float:
+    """Go through the GPU's products in groups of four and count those whose weight is not zero."""
+    products = range(p.total - p.dla)
+    return sum(1 for place in products if PRUNED[place % 4]) * TFLOP
+
+
+DENSE = Drill(
+    key="soc-dense-gpu",
+    **SECTION,
+    title="What the GPU does with dense weights",
+    unit="FLOP/s",
+    target_s=60,
+    draw=_draw_dense,
+    small=_small_dense,
+    prompt=lambda p: (
+        f"A brochure says {p.total} INT8 TOPS for a chip: GPU and DLAs together, with 2:4 sparse weights. The DLAs have"
+        f" {p.dla} of them. Your network has dense weights and runs on the GPU alone. What is the GPU's peak for it?"
+        f" {OPS}"
+    ),
+    derive=lambda p: Derivation(
+        value=(p.total - p.dla) / 2 * TFLOP,
+        formula="(total − DLAs) / 2: sparsity counts products with pruned zeros",
+        substitution=f"({p.total} − {p.dla}) / 2 × 1e12",
+        source=SPARSITY,
+    ),
+    count=_count_dense,
+    slips=(
+        Slip(
+            key="sparse",
+            wrong=lambda p: (p.total - p.dla) * TFLOP,
+            story="That is with sparse weights. Yours are dense.",
+        ),
+        Slip(
+            key="with-dla",
+            wrong=lambda p: p.total / 2 * TFLOP,
+            story="The DLAs are still in it. Your network runs on the GPU alone.",
+        ),
+        Slip(key="brochure", wrong=lambda p: p.total * TFLOP, story="That is the brochure's number, all of it."),
+        Slip(
+            key="dla-whole",
+            wrong=lambda p: (p.total / 2 - p.dla) * TFLOP,
+            story="You halved the total and then took off the DLAs' sparse figure. Halve both or neither.",
+        ),
+        Slip(key="the-dlas", wrong=lambda p: p.dla / 2 * TFLOP, story="That is what the DLAs do. Asked is the GPU."),
+    ),
+)
+
+# --- power mode ----------------------------------------------------------------------------------
+
+
+def _sparse_tops(engine: str, mode: str) -> int:
+    return round(ORIN.sparse_peak_flops_per_s("int8", engine=engine, power_mode=mode) / TFLOP)
+
+
+MODES = {mode: (_sparse_tops("gpu", mode), _sparse_tops("dla", mode)) for mode in ORIN.engines["gpu"]}
+
+
+def _draw_mode(rng: random.Random) -> Draw:
+    mode = rng.choice(("50w", "30w", "15w"))
+    return drawn(mode=mode, gpu=MODES[mode][0], dla=MODES[mode][1], most=MODES["maxn"][0], gops=rng.randrange(60, 400))
+
+
+def _count_mode(p: Draw) -> float:
+    """Let the GPU work off the frame's operations: of each second's sparse products half are zeros and do nothing."""
+    done = Fraction(0)
+    for keeps in PRUNED:
+        done += Fraction(p.gpu, len(PRUNED)) if keeps else 0
+    return float(Fraction(p.gops) / done) * GFLOP / TFLOP
+
+
+MODE = Drill(
+    key="soc-power-mode",
+    **SECTION,
+    title="The same chip with less power",
+    unit="s",
+    target_s=90,
+    draw=_draw_mode,
+    small=_draw_mode,
+    prompt=lambda p: (
+        f"NVIDIA lists for Jetson AGX Orin 64GB in its {p.mode[:-1]} W mode {p.gpu} INT8 TOPS on the GPU and {p.dla} on"
+        f" the two DLAs, both with sparse weights; in the full-power mode the GPU has {p.most}. A network of {p.gops}"
+        f" billion operations per frame, dense INT8, runs on the GPU in the {p.mode[:-1]} W mode. What is the least"
+        " time of a frame, if only the arithmetic counts?"
+    ),
+    derive=lambda p: Derivation(
+        value=p.gops * GFLOP / (p.gpu / 2 * TFLOP),
+        formula="operations / (sparse rate of the GPU in that mode / 2)",
+        substitution=f"{p.gops} × 1e9 / ({p.gpu} / 2 × 1e12)",
+        source="NVIDIA, Deep-Learning-Accelerator-SW, README (read 2026)",
+    ),
+    count=_count_mode,
+    prerequisites=("soc-dense-gpu",),
+    slips=(
+        Slip(
+            key="sparse",
+            wrong=lambda p: p.gops * GFLOP / (p.gpu * TFLOP),
+            story="You took the rate for sparse weights. Yours are dense.",
+        ),
+        Slip(
+            key="with-dla",
+            wrong=lambda p: p.gops * GFLOP / ((p.gpu + p.dla) / 2 * TFLOP),
+            story="You let the DLAs help. The network runs on the GPU.",
+        ),
+        Slip(
+            key="full-power",
+            wrong=lambda p: p.gops * GFLOP / (p.most / 2 * TFLOP),
+            story="That is the full-power mode. In this mode the GPU's clock is lower.",
+        ),
+        Slip(
+            key="brochure",
+            wrong=lambda p: p.gops * GFLOP / ((p.gpu + p.dla) * TFLOP),
+            story="You took the whole total of that mode, DLAs and sparsity included.",
+        ),
+    ),
+)
+
+# --- units times clock ---------------------------------------------------------------------------
+
+
+def _draw_units(rng: random.Random) -> Draw:
+    return drawn(
+        sms=rng.choice((7, 9, 11, 14, 18, 22)),
+        units=rng.choice((3, 4, 5)),
+        fmas=rng.choice((256, 512)),
+        mhz=rng.randrange(900, 1700, 5),
+    )
+
+
+def _small_units(rng: random.Random) -> Draw:
+    return drawn(sms=rng.choice((3, 5)), units=rng.choice((3, 4)), fmas=rng.choice((6, 7)), mhz=rng.randrange(3, 9))
+
+
+def _count_units(p: Draw) -> float:
+    """Tick through a microsecond and count every multiplication and every addition of every unit."""
+    counted = 0
+    for _tick, _sm, _unit in itertools.product(range(p.mhz), range(p.sms), range(p.units)):
+        counted += sum(1 for _fma in range(p.fmas) for _half in ("multiply", "add"))
+    return counted * MHz
+
+
+UNITS = Drill(
+    key="soc-peak-from-units",
+    **SECTION,
+    title="A peak from its units",
+    unit="FLOP/s",
+    target_s=75,
+    draw=_draw_units,
+    small=_small_units,
+    prompt=lambda p: (
+        f"A chip's GPU has {p.sms} SMs with {p.units} tensor cores each. A tensor core does {p.fmas} INT8 multiply-adds"
+        f" per cycle with dense weights, and the clock is {p.mhz} MHz. What is the dense INT8 peak? {OPS}"
+    ),
+    derive=lambda p: Derivation(
+        value=peak_rates.matrix_flops_per_s(
+            sms=p.sms, units_per_sm=p.units, fmas_per_cycle=p.fmas, clock_hz=p.mhz * MHz
+        ),
+        formula="SMs × tensor cores per SM × multiply-adds per cycle × 2 × clock",
+        substitution=f"{p.sms} × {p.units} × {p.fmas} × 2 × {p.mhz} × 1e6",
+        source="NVIDIA Ampere Architecture In-Depth, 2020",
+    ),
+    count=_count_units,
+    slips=(
+        Slip(
+            key="fma-is-one",
+            wrong=lambda p: p.sms * p.units * p.fmas * p.mhz * MHz,
+            story="A multiply-add is two operations.",
+        ),
+        Slip(
+            key="sparse",
+            wrong=lambda p: p.sms * p.units * p.fmas * 4 * p.mhz * MHz,
+            story="You doubled for sparse weights, too. Asked is the dense peak.",
+        ),
+        Slip(
+            key="one-per-sm",
+            wrong=lambda p: p.sms * p.fmas * 2 * p.mhz * MHz,
+            story="You counted one tensor core in an SM.",
+        ),
+        Slip(
+            key="one-sm",
+            wrong=lambda p: p.units * p.fmas * 2 * p.mhz * MHz,
+            story="That is a single SM.",
+        ),
+    ),
+)
+
+# --- memory bandwidth ----------------------------------------------------------------------------
+
+
+def _draw_bus(rng: random.Random) -> Draw:
+    return drawn(bits=rng.choice((96, 128, 192, 256, 384)), mhz=rng.randrange(2100, 4400, 7))
+
+
+def _count_bus(p: Draw) -> float:
+    """Tick through a microsecond; a pin carries a bit when the clock rises and another when it falls."""
+    per_pin = sum(1 for _tick in range(p.mhz) for _edge in ("rising", "falling"))
+    return sum(per_pin for _pin in range(p.bits)) / BITS_PER_BYTE * MHz
+
+
+BUS = Drill(
+    key="soc-memory-bandwidth",
+    **SECTION,
+    title="A bandwidth from its pins",
+    unit="B/s",
+    target_s=60,
+    draw=_draw_bus,
+    small=_draw_bus,
+    prompt=lambda p: (
+        f"A module's LPDDR5 memory is {p.bits} bits wide. The data sheet gives a memory clock of {p.mhz} MHz; data move"
+        " on both edges of the clock. What is the memory bandwidth?"
+    ),
+    derive=lambda p: Derivation(
+        value=p.bits * p.mhz * MHz * 2 / BITS_PER_BYTE,
+        formula="width × clock × 2 / 8",
+        substitution=f"{p.bits} × {p.mhz} × 1e6 × 2 / 8",
+        source="NVIDIA Jetson AGX Orin data sheet, DS-10662-001, 2024 (256 bits, 3200 MHz, 204.8 GB/s)",
+    ),
+    count=_count_bus,
+    slips=(
+        Slip(
+            key="one-edge",
+            wrong=lambda p: p.bits * p.mhz * MHz / BITS_PER_BYTE,
+            story="You moved data once per cycle. They move on both edges.",
+        ),
+        Slip(
+            key="bits",
+            wrong=lambda p: p.bits * p.mhz * MHz * 2,
+            story="Those are bits per second. Asked are bytes.",
+        ),
+        Slip(
+            key="four-times",
+            wrong=lambda p: p.bits * p.mhz * MHz * 4 / BITS_PER_BYTE,
+            story="You doubled twice. A clock has two edges.",
+        ),
+        Slip(
+            key="one-channel",
+            wrong=lambda p: 32 * p.mhz * MHz * 2 / BITS_PER_BYTE,
+            story="That is one channel of 32 bits. The bus is wider.",
+        ),
+    ),
+)
+
+# --- share of the peak ---------------------------------------------------------------------------
+
+
+def _draw_share(rng: random.Random) -> Draw:
+    height, width = rng.choice(((512, 960), (544, 960), (704, 1280), (720, 1280), (768, 1280), (640, 1152)))
+    return drawn(
+        gmacs=rng.randrange(180, 420) / 100,
+        height=height,
+        width=width,
+        per_dla=rng.randrange(40, 70),
+        reached=rng.randrange(52, 88) / 100,
+        side=224,
+    )
+
+
+def _frames(p: Draw) -> float:
+    """The measured rate that the question gives, a round number."""
+    ops = 2 * p.gmacs * GFLOP * p.height * p.width / p.side**2
+    return round(p.reached * p.per_dla * TFLOP / ops, 1)
+
+
+def _count_share(p: Draw) -> float:
+    """Add up a second: every frame, its pixels in tiles of the published size, its multiplications and additions; and
+    what both DLAs could have done without zeros.
+    """
+    tiles = Fraction(p.height * p.width, p.side**2)
+    done = Fraction(0)
+    for _half in ("multiply", "add"):
+        done += Fraction(str(_frames(p))) * tiles * Fraction(str(p.gmacs))
+    could = sum(Fraction(p.per_dla, 4) for _dla in range(2) for keeps in PRUNED if keeps)
+    return float(done * GFLOP / (could * TFLOP))
+
+
+SHARE = Drill(
+    key="soc-share-of-peak",
+    **SECTION,
+    title="How much of the peak was reached",
+    unit="",
+    target_s=140,
+    draw=_draw_share,
+    small=_draw_share,
+    prompt=lambda p: (
+        f"A convolutional backbone is published with {p.gmacs:g} billion multiply-adds at {p.side} × {p.side}. On"
+        f" images of {p.width} × {p.height} two DLAs together reach {_frames(p):g} images/s with dense INT8 weights."
+        f" The data sheet gives {p.per_dla} TOPS for each DLA, sparse. Which share of the dense peak of both is that?"
+    ),
+    derive=lambda p: Derivation(
+        value=brochure.share_of_peak(
+            frames_per_s=_frames(p),
+            ops_per_frame=2 * p.gmacs * GFLOP * p.height * p.width / p.side**2,
+            peak_ops_per_s=p.per_dla * TFLOP,
+        ),
+        formula="images/s × 2 × multiply-adds × (pixels / published pixels) / (2 DLAs × sparse rate / 2)",
+        substitution=(
+            f"{_frames(p)} × 2 × {p.gmacs} × 1e9 × ({p.height} × {p.width} / {p.side}²) / (2 × {p.per_dla} / 2 × 1e12)"
+        ),
+        source="NVIDIA, Deep-Learning-Accelerator-SW, README (read 2026)",
+    ),
+    count=_count_share,
+    slips=(
+        Slip(
+            key="half",
+            wrong=lambda p: _share(p) / 2,
+            story="Half: either a multiply-add counts as two operations, or the peak is still the sparse one.",
+        ),
+        Slip(
+            key="not-scaled",
+            wrong=lambda p: _share(p) * p.side**2 / (p.height * p.width),
+            story="You took the multiply-adds of the published size. They grow with the pixels.",
+        ),
+        Slip(
+            key="by-the-side",
+            wrong=lambda p: _share(p) * p.side / p.width,
+            story="You scaled one side only. Pixels grow with both.",
+        ),
+        Slip(
+            key="both-halves",
+            wrong=lambda p: _share(p) / 4,
+            story="Twice half: a multiply-add is two operations, and the peak was the sparse one.",
+        ),
+        Slip(
+            key="one-dla",
+            wrong=lambda p: 2 * _share(p),
+            story="You divided by one DLA. Two of them made these images.",
+        ),
+    ),
+)
+
+
+def _share(p: Draw) -> float:
+    return SHARE.derive(p).value
+
+
+# --- energy --------------------------------------------------------------------------------------
+
+
+def _draw_energy(rng: random.Random) -> Draw:
+    high, low = rng.choice(((60, 30), (60, 25), (45, 20), (50, 20), (40, 18)))
+    fast = rng.randrange(180, 320)
+    return drawn(high=high, low=low, fast=fast, slow=round(fast * rng.randrange(770, 900) / 1000))
+
+
+def _count_energy(p: Draw) -> float:
+    """Burn a kilojoule in each mode and compare how many frames come of it."""
+    frames = [Fraction(1, watts) * rate for watts, rate in ((p.low, p.slow), (p.high, p.fast))]
+    return float(frames[0] / frames[1])
+
+
+ENERGY = Drill(
+    key="soc-energy-of-a-frame",
+    **SECTION,
+    title="What a frame costs in joules",
+    unit="",
+    target_s=75,
+    draw=_draw_energy,
+    small=_draw_energy,
+    prompt=lambda p: (
+        f"In a mode of {p.high} W a module makes {p.fast} frames/s, in a mode of {p.low} W {p.slow}. Take the mode's"
+        " power as what it draws. How many times the energy does a frame cost in the first mode, over the second?"
+    ),
+    derive=lambda p: Derivation(
+        value=brochure.energy_per_frame_j(power_w=p.high, frames_per_s=p.fast)
+        / brochure.energy_per_frame_j(power_w=p.low, frames_per_s=p.slow),
+        formula="(power / frames/s) in the first mode / (power / frames/s) in the second",
+        substitution=f"({p.high} / {p.fast}) / ({p.low} / {p.slow})",
+        source="NVIDIA, Deep-Learning-Accelerator-SW, README (read 2026)",
+    ),
+    count=_count_energy,
+    slips=(
+        Slip(
+            key="power-only",
+            wrong=lambda p: p.high / p.low,
+            story="That is the ratio of powers. The first mode is also faster.",
+        ),
+        Slip(
+            key="times-the-rate",
+            wrong=lambda p: (p.high * p.fast) / (p.low * p.slow),
+            story="You multiplied by the rate. A faster frame takes less energy at the same power, not more.",
+        ),
+        Slip(key="inverted", wrong=lambda p: (p.low / p.slow) / (p.high / p.fast), story="The other way round."),
+        Slip(
+            key="rate-only",
+            wrong=lambda p: p.fast / p.slow,
+            story="That is how much faster the first mode is. Where is the power?",
+        ),
+    ),
+)
+
+DRILLS = (DENSE, MODE, UNITS, BUS, SHARE, ENERGY)
