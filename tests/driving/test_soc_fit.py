@@ -23,18 +23,9 @@ stages = some.builds(
 )
 
 
-def job(stage: Stage) -> Job:
-    return Job(
-        engine=stage.engine,
-        ops=stage.ops,
-        moved_bytes=stage.moved_bytes,
-        ops_per_slice=stage.peak_ops_per_s * SLICE_S,
-    )
-
-
 def ends_s(chains: list[list[Stage]]) -> list[float]:
     ends = shared_bus.frame_slices(
-        [[job(stage) for stage in chain] for chain in chains], bus_bytes_per_slice=BUS * SLICE_S
+        [shared_bus.jobs_of(chain, slice_s=SLICE_S) for chain in chains], bus_bytes_per_slice=BUS * SLICE_S
     )
     return [end * SLICE_S for end in ends]
 
@@ -105,6 +96,16 @@ def test_layers_add_up_to_the_network() -> None:
     )
     with pytest.raises(ValueError, match="several engines or none"):
         soc_fit.together("nothing", [])
+
+
+def test_work_lands_on_the_engine_it_was_given() -> None:
+    placed = soc_fit.placed({"a": (1e9, 2e6), "b": (3e9, 4e6)}, ("dla", "gpu"), {"gpu": 5e12, "dla": 6e12})
+    assert [(s.name, s.engine, s.ops, s.moved_bytes, s.peak_ops_per_s) for s in placed] == [
+        ("a", "dla", 1e9, 2e6, 6e12),
+        ("b", "gpu", 3e9, 4e6, 5e12),
+    ]
+    with pytest.raises(ValueError, match="engine='npu' is not known"):
+        soc_fit.placed({"a": (1e9, 2e6)}, ("npu",), {"gpu": 5e12})
 
 
 def test_a_simulation_that_does_not_end_says_so() -> None:

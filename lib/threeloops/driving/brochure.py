@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.facts.hardware import Part
+from threeloops.units import GB, TFLOP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +72,25 @@ def energy_per_frame_j(*, power_w: float, frames_per_s: float) -> float:
     """
     checks.positive(power_w=power_w, frames_per_s=frames_per_s)
     return power_w / frames_per_s
+
+
+def dense_in_words(part: Part) -> str:
+    """The line of a comparison that can be trusted: dense rates by format with how they are known, memory and power;
+    a question mark where nobody prints it.
+
+    >>> from threeloops.facts import hardware
+    >>> dense_in_words(hardware.part("hailo-8"))
+    'core: int8 26 reported; ? GB/s; ? W'
+    """
+    engine, modes = next(iter(part.engines.items()))
+    peaks = next(iter(modes.values())).peaks
+    rates = ", ".join(
+        f"{dtype} {peaks[dtype].value / TFLOP:g} {peaks[dtype].kind}"
+        for dtype in ("int8", "fp8", "fp4")
+        if dtype in peaks
+    )
+    bandwidth, power = (
+        f"{part.facts[fact].value / scale:g}" if fact in part.facts else "?"
+        for fact, scale in (("memory_bytes_per_s", GB), ("tdp_w", 1))
+    )
+    return f"{engine}: {rates}; {bandwidth} GB/s; {power} W"

@@ -10,7 +10,7 @@
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from threeloops import checks
@@ -98,6 +98,24 @@ def layer_stages(
             peak_ops_per_s=peak_ops_per_s,
         )
         for layer in net.layers
+    )
+
+
+def placed(
+    work: Mapping[str, tuple[float, float]], engines: Sequence[str], peaks: Mapping[str, float]
+) -> tuple[Stage, ...]:
+    """Stages (operations, bytes) by name, each put on the engine that stands in its place of `engines`.
+
+    Raises:   ValueError for an engine without a peak, or if the lengths differ
+
+    >>> [stage.engine for stage in placed({"camera": (1e11, 4e8)}, ["dla"], {"dla": 52.5e12})]
+    ['dla']
+    """
+    for engine in engines:
+        checks.one_of(peaks, engine=engine)
+    return tuple(
+        Stage(name=name, engine=engine, ops=ops, moved_bytes=size, peak_ops_per_s=peaks[engine])
+        for engine, (name, (ops, size)) in zip(engines, work.items(), strict=True)
     )
 
 

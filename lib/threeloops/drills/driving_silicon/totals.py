@@ -137,7 +137,7 @@ MODE = Drill(
         Slip(
             key="full-power",
             wrong=lambda p: p.gops * GFLOP / (p.most / 2 * TFLOP),
-            story="That is the full-power mode. In this mode the GPU's clock is lower.",
+            story="That is the full-power mode. In this mode the GPU is slower.",
         ),
         Slip(
             key="brochure",

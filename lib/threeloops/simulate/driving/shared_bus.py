@@ -8,8 +8,10 @@ Knows no formula for how long anything takes: it hands out slices until everythi
 [20, 40, 60]
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from threeloops.driving.soc_fit import Stage
 
 NEARLY = 1e-9  # of a slice's work: less is rounding
 
@@ -22,6 +24,19 @@ class Job:
     ops: float
     moved_bytes: float
     ops_per_slice: float
+
+
+def jobs_of(stages: Iterable[Stage], *, slice_s: float) -> list[Job]:
+    """The stages of one frame, with their engines' rates per slice."""
+    return [
+        Job(
+            engine=stage.engine,
+            ops=stage.ops,
+            moved_bytes=stage.moved_bytes,
+            ops_per_slice=stage.peak_ops_per_s * slice_s,
+        )
+        for stage in stages
+    ]
 
 
 @dataclass(slots=True)
