@@ -35,7 +35,7 @@ def ends_s(chains: list[list[Stage]]) -> list[float]:
 def test_a_frame_alone_takes_the_sum_of_its_stages(chain: list[Stage]) -> None:
     """A stage ends with a slice, so each may take up to one slice more."""
     (end,) = ends_s([chain])
-    least = soc_fit.latency_s(chain, memory_bytes_per_s=BUS)
+    least = soc_fit.frame_latency_s(chain, memory_bytes_per_s=BUS)
     assert least - 1e-9 <= end <= least + len(chain) * SLICE_S
 
 
@@ -59,7 +59,7 @@ def test_engines_that_only_move_bytes_are_as_fast_as_the_bus(sizes: list[float])
     frames = 40
     end = ends_s([chain] * frames)[-1]
     least = soc_fit.period_s(chain, memory_bytes_per_s=BUS)
-    filling = soc_fit.latency_s(chain, memory_bytes_per_s=BUS)
+    filling = soc_fit.frame_latency_s(chain, memory_bytes_per_s=BUS)
     assert frames * least * (1 - 1e-9) <= end <= frames * least + filling + len(chain) * frames * SLICE_S
 
 
@@ -91,7 +91,7 @@ def test_layers_add_up_to_the_network() -> None:
     assert whole.ops == 6 * net.flops
     assert whole.moved_bytes == 2 * net.parameters + 6 * 2 * 2 * net.output_elements
     # layer by layer some wait for memory and some for arithmetic; as one stage they help each other
-    assert soc_fit.stage_s(whole, memory_bytes_per_s=BUS, sharers=1) <= soc_fit.latency_s(
+    assert soc_fit.stage_s(whole, memory_bytes_per_s=BUS, sharers=1) <= soc_fit.frame_latency_s(
         layers, memory_bytes_per_s=BUS
     )
     with pytest.raises(ValueError, match="several engines or none"):

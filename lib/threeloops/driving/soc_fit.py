@@ -3,7 +3,7 @@
 >>> backbone = Stage(name="backbone", engine="dla", ops=176e9, moved_bytes=0.4e9, peak_ops_per_s=52.5e12)
 >>> heads = Stage(name="heads", engine="gpu", ops=60e9, moved_bytes=0.3e9, peak_ops_per_s=85e12)
 >>> bus = 204.8e9
->>> round(latency_s([backbone, heads], memory_bytes_per_s=bus) * 1e3, 2)
+>>> round(frame_latency_s([backbone, heads], memory_bytes_per_s=bus) * 1e3, 2)
 4.82
 >>> round(period_s([backbone, heads], memory_bytes_per_s=bus) * 1e3, 2)  # the bus: 0.7 GB a frame
 3.42
@@ -48,7 +48,7 @@ def stage_s(stage: Stage, *, memory_bytes_per_s: float, sharers: int) -> float:
     return max(stage.ops / stage.peak_ops_per_s, stage.moved_bytes * sharers / memory_bytes_per_s)
 
 
-def latency_s(stages: Iterable[Stage], *, memory_bytes_per_s: float) -> float:
+def frame_latency_s(stages: Iterable[Stage], *, memory_bytes_per_s: float) -> float:
     """The least time of one frame that has the chip to itself: its stages one after the other.
 
     Formula:  sum of stage times

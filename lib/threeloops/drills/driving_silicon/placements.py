@@ -26,7 +26,7 @@ PIPELINING = (
 
 def _draw_ridge(rng: random.Random) -> Draw:
     gpu = rng.randrange(90, 240, 2)
-    return drawn(gpu=gpu, dla=2 * round(gpu * rng.randrange(200, 420) / 1000), bandwidth=rng.randrange(90, 280))
+    return drawn(gpu=gpu, dla=2 * round(gpu * rng.uniform(0.2, 0.42)), bandwidth=rng.randrange(90, 280))
 
 
 def _count_ridge(p: Draw) -> float:
@@ -274,7 +274,7 @@ def _draw_shared(rng: random.Random) -> Draw:
     return drawn(
         bandwidth=bandwidth,
         gpu_mb=gpu,
-        dla_mb=round(gpu * rng.randrange(450, 590) / 1000),
+        dla_mb=round(gpu * rng.uniform(0.45, 0.59)),
         gpu_ms=round(carrying_ms * rng.randrange(104, 109) / 100, 2),
         dla_ms=round(carrying_ms * rng.randrange(71, 79) / 100, 2),
     )
@@ -367,8 +367,8 @@ def _shared_period_s(p: Draw) -> float:
 
 def _draw_tokens(rng: random.Random) -> Draw:
     billions, bits = rng.randrange(20, 90) / 10, rng.choice((4, 8))
-    weights_mb = billions * 1e9 * bits / BITS_PER_BYTE / MB
-    cache_mb = round(weights_mb * rng.randrange(80, 300) / 1000)
+    weights_mb = billions * GB * bits / BITS_PER_BYTE / MB
+    cache_mb = round(weights_mb * rng.uniform(0.08, 0.3))
     return drawn(bandwidth=rng.randrange(200, 280), billions=billions, bits=bits, cache_mb=cache_mb)
 
 
@@ -376,9 +376,9 @@ def _count_tokens(p: Draw) -> float:
     """Read the weights of one token billion by billion, and its cache, and see how often that fits into a second."""
     read = Fraction(0)
     for _tenth in range(round(10 * p.billions)):
-        read += Fraction(p.bits, BITS_PER_BYTE) * 10**8
-    read += p.cache_mb * 10**6
-    return float(p.bandwidth * 10**9 / read)
+        read += Fraction(p.bits, BITS_PER_BYTE) * GB / 10
+    read += p.cache_mb * MB
+    return float(p.bandwidth * GB / read)
 
 
 TOKENS = Drill(
@@ -395,7 +395,7 @@ TOKENS = Drill(
         " can it make at most?"
     ),
     derive=lambda p: Derivation(
-        value=p.bandwidth * GB / (p.billions * 1e9 * p.bits / BITS_PER_BYTE + p.cache_mb * MB),
+        value=p.bandwidth * GB / (p.billions * GB * p.bits / BITS_PER_BYTE + p.cache_mb * MB),
         formula="bandwidth / (weights + KV cache): every token reads both once",
         substitution=f"{p.bandwidth} × 1e9 / ({p.billions} × 1e9 × {p.bits} / 8 + {p.cache_mb} × 1e6)",
         source="Pope et al., 2022, arXiv:2211.05102, section 2",
@@ -404,17 +404,17 @@ TOKENS = Drill(
     slips=(
         Slip(
             key="byte-per-weight",
-            wrong=lambda p: p.bandwidth * GB / (2 * p.billions * 1e9 + p.cache_mb * MB),
+            wrong=lambda p: p.bandwidth * GB / (2 * p.billions * GB + p.cache_mb * MB),
             story="You read two bytes per weight, as in FP16. These weights are narrower.",
         ),
         Slip(
             key="no-cache",
-            wrong=lambda p: p.bandwidth * GB / (p.billions * 1e9 * p.bits / BITS_PER_BYTE),
+            wrong=lambda p: p.bandwidth * GB / (p.billions * GB * p.bits / BITS_PER_BYTE),
             story="You left out the KV cache. Every token reads it, too.",
         ),
         Slip(
             key="bits-as-bytes",
-            wrong=lambda p: p.bandwidth * GB / (p.billions * 1e9 * p.bits + p.cache_mb * MB),
+            wrong=lambda p: p.bandwidth * GB / (p.billions * GB * p.bits + p.cache_mb * MB),
             story="You took bits for bytes.",
         ),
         Slip(

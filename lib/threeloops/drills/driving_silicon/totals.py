@@ -2,6 +2,7 @@
 that was reached.
 """
 
+import functools
 import itertools
 import random
 from fractions import Fraction
@@ -15,7 +16,6 @@ from threeloops.units import BITS_PER_BYTE, GFLOP, TFLOP, MHz
 
 SECTION: dict[str, Any] = {"family": "driving_silicon", "loop": "driving", "section": "Silicon in the car"}
 SPARSITY = "NVIDIA Jetson AGX Orin data sheet, DS-10662-001, 2024 (sparsity doubles throughput)"
-ORIN = hardware.part("jetson-agx-orin-64gb")
 PRUNED = (True, True, False, False)  # of four weights, the two that 2:4 sparsity keeps
 OPS = "Count every operation as a FLOP."
 
@@ -24,7 +24,7 @@ OPS = "Count every operation as a FLOP."
 
 def _draw_dense(rng: random.Random) -> Draw:
     total = rng.randrange(180, 320)
-    return drawn(total=total, dla=round(total * rng.randrange(360, 430) / 1000))
+    return drawn(total=total, dla=round(total * rng.uniform(0.36, 0.43)))
 
 
 def _small_dense(rng: random.Random) -> Draw:
@@ -81,16 +81,23 @@ DENSE = Drill(
 # --- power mode ----------------------------------------------------------------------------------
 
 
-def _sparse_tops(engine: str, mode: str) -> int:
-    return round(ORIN.sparse_peak_flops_per_s("int8", engine=engine, power_mode=mode) / TFLOP)
-
-
-MODES = {mode: (_sparse_tops("gpu", mode), _sparse_tops("dla", mode)) for mode in ORIN.engines["gpu"]}
+@functools.cache
+def _modes() -> dict[str, tuple[int, int]]:
+    """Sparse INT8 TOPS of GPU and DLAs, by power mode."""
+    orin = hardware.part("jetson-agx-orin-64gb")
+    return {
+        mode: (
+            round(orin.sparse_peak_flops_per_s("int8", engine="gpu", power_mode=mode) / TFLOP),
+            round(orin.sparse_peak_flops_per_s("int8", engine="dla", power_mode=mode) / TFLOP),
+        )
+        for mode in orin.engines["gpu"]
+    }
 
 
 def _draw_mode(rng: random.Random) -> Draw:
     mode = rng.choice(("50w", "30w", "15w"))
-    return drawn(mode=mode, gpu=MODES[mode][0], dla=MODES[mode][1], most=MODES["maxn"][0], gops=rng.randrange(60, 400))
+    gpu, dla = _modes()[mode]
+    return drawn(mode=mode, gpu=gpu, dla=dla, most=_modes()["maxn"][0], gops=rng.randrange(60, 400))
 
 
 def _count_mode(p: Draw) -> float:
@@ -289,8 +296,9 @@ def _draw_share(rng: random.Random) -> Draw:
 
 def _frames(p: Draw) -> float:
     """The measured rate that the question gives, a round number."""
-    ops = 2 * p.gmacs * GFLOP * p.height * p.width / p.side**2
-    return round(p.reached * p.per_dla * TFLOP / ops, 1)
+    ops: float = 2 * p.gmacs * GFLOP * p.height * p.width / p.side**2
+    rate: float = round(p.reached * p.per_dla * TFLOP / ops, 1)
+    return rate
 
 
 def _count_share(p: Draw) -> float:
@@ -371,7 +379,7 @@ def _share(p: Draw) -> float:
 def _draw_energy(rng: random.Random) -> Draw:
     high, low = rng.choice(((60, 30), (60, 25), (45, 20), (50, 20), (40, 18)))
     fast = rng.randrange(180, 320)
-    return drawn(high=high, low=low, fast=fast, slow=round(fast * rng.randrange(770, 900) / 1000))
+    return drawn(high=high, low=low, fast=fast, slow=round(fast * rng.uniform(0.77, 0.9)))
 
 
 def _count_energy(p: Draw) -> float:

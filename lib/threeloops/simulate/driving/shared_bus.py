@@ -10,8 +10,7 @@ Knows no formula for how long anything takes: it hands out slices until everythi
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-from threeloops.driving.soc_fit import Stage
+from typing import Protocol
 
 NEARLY = 1e-9  # of a slice's work: less is rounding
 
@@ -26,7 +25,20 @@ class Job:
     ops_per_slice: float
 
 
-def jobs_of(stages: Iterable[Stage], *, slice_s: float) -> list[Job]:
+class Placed(Protocol):
+    """A stage on its engine, whoever describes it."""
+
+    @property
+    def engine(self) -> str: ...
+    @property
+    def ops(self) -> float: ...
+    @property
+    def moved_bytes(self) -> float: ...
+    @property
+    def peak_ops_per_s(self) -> float: ...
+
+
+def jobs_of(stages: Iterable[Placed], *, slice_s: float) -> list[Job]:
     """The stages of one frame, with their engines' rates per slice."""
     return [
         Job(
