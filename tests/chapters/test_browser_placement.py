@@ -1,0 +1,39 @@
+"""The placement explorer in a real browser, turned by keyboard."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.chapters.conftest import Door, Sight
+from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def page(look: Callable[[Door], Sight], folder: Door) -> Any:
+    """A notebook with the explorer, run."""
+    return explorers(look, folder, "driving.placement")
+
+
+def test_chip_engine_and_bytes_are_turned_by_keyboard(page: Any) -> None:
+    cell = explorer(page, 0)
+    wait(page, cell, SAYS, "the memory sets the pace")
+    below = depth(cell)
+    sliders = cell.locator("[role=slider]")
+    sliders.nth(0).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    wait(page, cell, SAYS, "AGX Orin 64GB, 30 W, camera stage on the GPU")
+    tab_to(page, sliders.nth(1))
+    page.keyboard.press("End")
+    wait(page, cell, SHOWS, "DLAs")
+    tab_to(page, sliders.nth(2))
+    page.keyboard.press("ArrowRight")
+    wait(page, cell, SAYS, "50 % of its bytes in memory")
+    expect(cell.locator("tbody tr")).to_have_count(7)
+    assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
+    names = [sliders.nth(number).get_attribute("aria-label") for number in range(3)]
+    assert names == ["chip", "camera stage", "in memory"]
