@@ -13,6 +13,7 @@ from threeloops.drills.driving_silicon import functions as driving_silicon
 from threeloops.drills.engine.functions import FunctionDrill
 from threeloops.drills.gpu_kernels import functions as gpu_kernels
 from threeloops.drills.kv_cache import functions as kv_cache
+from threeloops.drills.latency_budget import functions as latency_budget
 from threeloops.drills.number_formats import functions as number_formats
 from threeloops.drills.parallel_layout import functions as parallel_layout
 from threeloops.drills.pipeline import functions as pipeline
@@ -40,6 +41,7 @@ FUNCTIONS: dict[str, FunctionDrill] = {
         driving_silicon,
         gpu_kernels,
         kv_cache,
+        latency_budget,
         number_formats,
         parallel_layout,
         pipeline,

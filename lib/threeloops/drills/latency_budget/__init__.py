@@ -2,6 +2,10 @@
 
 from threeloops.drills.engine.drill import Drill
 from threeloops.drills.latency_budget import chain, encoders, savings, stages_flops, vehicle
+"""Drills on a vehicle's deadline: metres, milliseconds, ages, cameras and tails."""
+
+from threeloops.drills.engine.drill import Drill
+from threeloops.drills.latency_budget import age, chain, closing, vehicle
 
 DRILLS: tuple[Drill, ...] = (
     *vehicle.DRILLS,
@@ -9,4 +13,6 @@ DRILLS: tuple[Drill, ...] = (
     *stages_flops.DRILLS,
     *savings.DRILLS,
     *encoders.DRILLS,
+    *age.DRILLS,
+    *closing.DRILLS,
 )

@@ -12,7 +12,7 @@ from threeloops.driving import latency_budget
 from threeloops.simulate.driving import vehicle
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "Latency budget"}
+SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "A car that must answer in time"}
 PIPELINING = (
     "Hennessy and Patterson, Computer Architecture, 6th ed., 2017, appendix C.1 (throughput of a pipeline is set by its"
     " slowest stage)"

@@ -10,7 +10,7 @@ from threeloops.units import hour, km, mile, ms
 
 KMH, MPH = km / hour, mile / hour  # in metres per second
 AASHTO = "AASHTO, A Policy on Geometric Design of Highways and Streets, 7th ed., 2018, section 3.2.2"
-SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "Latency budget"}
+SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "A car that must answer in time"}
 
 # --- metres per frame ----------------------------------------------------------------------------
 

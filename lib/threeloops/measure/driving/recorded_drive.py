@@ -96,7 +96,13 @@ def _busy() -> None:
 def _stamp() -> dict[str, str]:
     return {
         "hardware": f"{_processor()}, one thread",
-        "software": f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, Python {platform.python_version()}",
+        "software": ", ".join(
+            (
+                f"torch {torch.__version__}",
+                f"onnxruntime {onnxruntime.__version__}",
+                f"Python {platform.python_version()}",
+            )
+        ),
         "measured": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
     }
 
@@ -123,7 +129,11 @@ def main() -> None:
         "shared int8": int8,
     }
     kept = drive(ways, rays.frames(SEED, WARM + KEPT, 1 / RATE_HZ))
-    lines = json.dumps(kept, separators=(",", ":")).replace('{"ego"', '\n{"ego"').replace('"milliseconds"', '\n"milliseconds"')
+    lines = (
+        json.dumps(kept, separators=(",", ":"))
+        .replace('{"ego"', '\n{"ego"')
+        .replace('"milliseconds"', '\n"milliseconds"')
+    )
     Path(sys.argv[1]).write_text(lines + "\n", encoding="utf-8")
 
 

@@ -3,7 +3,7 @@ and tested without a browser.
 
 >>> shown = view(START)
 >>> shown.summary.split(":")[0]
-'At 1.00 s the newest answer is 133 ms old'
+'At 1.00 s the newest answer is 100 ms old'
 """
 
 import math

@@ -1,0 +1,343 @@
+"""Drills on the age of an answer: how old its picture is, on average, after lost frames, behind a busy chain and behind
+a queue.
+"""
+
+import itertools
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.driving import information_age
+from threeloops.simulate.driving import picture_age
+from threeloops.units import ms
+
+SECTION: dict[str, Any] = {
+    "family": "latency_budget",
+    "loop": "driving",
+    "section": "A car that must answer in time",
+}
+AGES = "Yates and others, Age of Information: An Introduction and Survey, 2020, arXiv:2007.08564"
+APART = 1.05
+
+
+def told_apart(
+    rng: random.Random, make: Callable[[random.Random], Draw], values: Callable[[Draw], tuple[float, ...]]
+) -> Draw:
+    """A draw whose answer and mistakes are all different enough to be told apart."""
+    while True:
+        p = make(rng)
+        results = [abs(value) for value in values(p)]
+        if all(max(one, two) > APART * min(one, two) for one, two in itertools.combinations(results, 2)):
+            return p
+
+
+# --- the mean ------------------------------------------------------------------------------------
+
+
+def _make_mean(rng: random.Random) -> Draw:
+    return drawn(rate=rng.choice((10, 12, 15, 20, 24, 25)), latency_ms=rng.randrange(55, 175))
+
+
+def _mean(p: Draw) -> float:
+    return information_age.mean_age_s(latency_s=p.latency_ms * ms, period_s=1 / p.rate)
+
+
+def _mean_slips(p: Draw) -> tuple[float, ...]:
+    latency, period = p.latency_ms * ms, 1 / p.rate
+    return latency, latency + period, latency / 2 + period, period / 2
+
+
+def _draw_mean(rng: random.Random) -> Draw:
+    return told_apart(rng, _make_mean, lambda p: (_mean(p), *_mean_slips(p)))
+
+
+def _count_mean(p: Draw) -> float:
+    """Ask many times in ten periods how old the newest answer's picture is."""
+    latency, period = Fraction(p.latency_ms, 1000), Fraction(1, p.rate)
+    answers = picture_age.regular(latency=latency, period=period, frames=12)
+    return float(picture_age.mean_age(answers, begin=latency, end=latency + 10 * period, step=period / 20))
+
+
+MEAN = Drill(
+    key="latency-mean-age",
+    **SECTION,
+    title="How old is what the planner sees?",
+    unit="s",
+    target_s=75,
+    draw=_draw_mean,
+    small=_draw_mean,
+    prompt=lambda p: (
+        f"A camera gives {p.rate} frames per second. The chain is pipelined: every frame becomes a list of boxes, each"
+        f" {p.latency_ms} ms after its exposure. A planner reads the newest list at moments that have nothing to do"
+        " with the camera's. How old is the picture behind that list, on average?"
+    ),
+    derive=lambda p: Derivation(
+        value=_mean(p),
+        formula="latency + period / 2: the age falls to the latency with every new list and grows until the next",
+        substitution=f"{p.latency_ms} / 1000 + 1 / (2 × {p.rate})",
+        source=AGES,
+    ),
+    count=_count_mean,
+    slips=(
+        Slip(
+            key="latency-only",
+            wrong=lambda p: _mean_slips(p)[0],
+            story="That is the age at the moment when a list arrives. It is then used until the next one comes.",
+        ),
+        Slip(
+            key="largest",
+            wrong=lambda p: _mean_slips(p)[1],
+            story="That is the oldest that a list ever is, just before the next. The mean is asked for.",
+        ),
+        Slip(
+            key="halved-latency",
+            wrong=lambda p: _mean_slips(p)[2],
+            story="You halved the latency. Every list has all of it; what is met at a random moment is the period.",
+        ),
+        Slip(
+            key="waiting-only",
+            wrong=lambda p: _mean_slips(p)[3],
+            story="That is how long the list has been lying there. Its picture was old already when it came.",
+        ),
+    ),
+)
+
+# --- after lost frames ---------------------------------------------------------------------------
+
+
+def _make_lost(rng: random.Random) -> Draw:
+    return drawn(
+        rate=rng.choice((15, 20, 24, 25, 30)), latency_ms=rng.randrange(45, 140), lost=rng.choice((1, 2, 3, 4))
+    )
+
+
+def _lost(p: Draw) -> float:
+    return information_age.largest_age_s(latency_s=p.latency_ms * ms, period_s=1 / p.rate, lost_in_a_row=p.lost)
+
+
+def _lost_slips(p: Draw) -> tuple[float, ...]:
+    latency, period = p.latency_ms * ms, 1 / p.rate
+    return (
+        latency + period,
+        latency + p.lost * period,
+        (p.lost + 1) * period,
+        latency + (p.lost + 1) * period / 2,
+        (p.lost + 1) * (latency + period),
+    )
+
+
+def _draw_lost(rng: random.Random) -> Draw:
+    """With a single lost frame two of the mistakes would be the same number."""
+    return told_apart(rng, lambda rng: drawn(**vars(_make_lost(rng)) | {"lost": rng.choice((2, 3, 4))}),
+                      lambda p: (_lost(p), *_lost_slips(p)))  # fmt: skip
+
+
+def _count_lost(p: Draw) -> float:
+    latency, period = Fraction(p.latency_ms, 1000), Fraction(1, p.rate)
+    gone = range(3, 3 + p.lost)
+    answers = picture_age.regular(latency=latency, period=period, frames=12, lost=gone)
+    return float(max(picture_age.age_before_each(answers)))
+
+
+LOST = Drill(
+    key="latency-age-after-drop",
+    **SECTION,
+    title="Some frames without an answer",
+    unit="s",
+    target_s=90,
+    draw=_draw_lost,
+    small=_draw_lost,
+    prompt=lambda p: (
+        f"A camera gives {p.rate} frames per second, and an answer comes {p.latency_ms} ms after each exposure. Now"
+        f" {p.lost} frames in a row get no answer at all; the next one does. How old is the picture that is still in"
+        " use, just before that answer arrives?"
+    ),
+    derive=lambda p: Derivation(
+        value=_lost(p),
+        formula="latency + (lost frames + 1) × period",
+        substitution=f"{p.latency_ms} / 1000 + ({p.lost} + 1) / {p.rate}",
+        source=AGES,
+    ),
+    count=_count_lost,
+    prerequisites=("latency-mean-age",),
+    slips=(
+        Slip(
+            key="nothing-lost",
+            wrong=lambda p: _lost_slips(p)[0],
+            story="That is the largest age where every frame gets its answer.",
+        ),
+        Slip(
+            key="one-period-short",
+            wrong=lambda p: _lost_slips(p)[1],
+            story="Count the gaps between the two pictures that got an answer: one more than frames were lost.",
+        ),
+        Slip(
+            key="no-latency",
+            wrong=lambda p: _lost_slips(p)[2],
+            story="That is how far apart the two pictures are. The second one's answer still takes its time.",
+        ),
+        Slip(
+            key="mean-of-the-gap",
+            wrong=lambda p: _lost_slips(p)[3],
+            story="You halved the gap. Just before the answer arrives, all of it has passed.",
+        ),
+        Slip(
+            key="latency-each-time",
+            wrong=lambda p: _lost_slips(p)[4],
+            story="You paid the latency once for every lost frame. They were lost, not worked on one after the other.",
+        ),
+    ),
+)
+
+# --- one at a time -------------------------------------------------------------------------------
+
+
+def _make_busy(rng: random.Random) -> Draw:
+    rate, periods = rng.randrange(20, 61), rng.choice((1, 2, 3)) + rng.uniform(0.2, 0.8)
+    return drawn(rate=rate, busy_ms=round(periods / (rate * ms)))
+
+
+def _busy(p: Draw) -> float:
+    return 1 / information_age.answered_every_s(busy_s=p.busy_ms * ms, period_s=1 / p.rate)
+
+
+def _busy_slips(p: Draw) -> tuple[float, ...]:
+    busy = p.busy_ms * ms
+    return 1 / busy, p.rate, p.rate / max(1, math.floor(busy * p.rate + 1e-9)), 1 / (busy + 1 / p.rate)
+
+
+def _draw_busy(rng: random.Random) -> Draw:
+    """From two periods on: with fewer, rounding down gives what the camera gives."""
+
+    def make(rng: random.Random) -> Draw:
+        while True:
+            p = _make_busy(rng)
+            if p.busy_ms * ms * p.rate > 2.1 and 0.1 < p.busy_ms * ms * p.rate % 1 < 0.9:
+                return p
+
+    return told_apart(rng, make, lambda p: (_busy(p), *_busy_slips(p)))
+
+
+def _count_busy(p: Draw) -> float:
+    answers = picture_age.one_at_a_time(busy=Fraction(p.busy_ms, 1000), period=Fraction(1, p.rate), frames=200)
+    return float((len(answers) - 1) / (answers[-1][1] - answers[0][1]))
+
+
+BUSY = Drill(
+    key="latency-busy-rate",
+    **SECTION,
+    title="A chain that takes one frame at a time",
+    unit="",
+    target_s=100,
+    draw=_draw_busy,
+    small=_draw_busy,
+    prompt=lambda p: (
+        f"A camera gives {p.rate} frames per second. One processor works on one frame at a time, {p.busy_ms} ms from"
+        " beginning to end; a frame that arrives while it is busy is dropped, and it begins only with a frame that just"
+        " arrives. How many frames per second get an answer?"
+    ),
+    derive=lambda p: Derivation(
+        value=_busy(p),
+        formula="1 / (ceil(busy / period) × period): the next frame is waited for",
+        substitution=f"{p.rate} / ceil({p.busy_ms} / 1000 × {p.rate})",
+        source=f"the camera's period, counted in wholes; {AGES}",
+    ),
+    count=_count_busy,
+    slips=(
+        Slip(
+            key="one-over-latency",
+            wrong=lambda p: _busy_slips(p)[0],
+            story="You let it begin anew at once. When it is done, no fresh frame is there; it waits for the next.",
+        ),
+        Slip(
+            key="camera",
+            wrong=lambda p: _busy_slips(p)[1],
+            story="That is what the camera gives. Frames that find the processor busy are dropped.",
+        ),
+        Slip(
+            key="rounded-down",
+            wrong=lambda p: _busy_slips(p)[2],
+            story="You rounded down: that frame arrives while the processor is still busy.",
+        ),
+        Slip(
+            key="whole-period-more",
+            wrong=lambda p: _busy_slips(p)[3],
+            story="You let it wait a whole period after every frame. It waits only until the next frame comes.",
+        ),
+    ),
+)
+
+# --- a queue -------------------------------------------------------------------------------------
+
+
+def _make_queue(rng: random.Random) -> Draw:
+    rate = rng.choice((20, 24, 25, 30, 40))
+    return drawn(rate=rate, busy_ms=round(rng.uniform(1.15, 1.6) / (rate * ms)), frame=rng.randrange(8, 20))
+
+
+def _queue(p: Draw) -> float:
+    return information_age.queued_latency_s(busy_s=p.busy_ms * ms, period_s=1 / p.rate, frame=p.frame)
+
+
+def _queue_slips(p: Draw) -> tuple[float, ...]:
+    busy, period = p.busy_ms * ms, 1 / p.rate
+    return busy, p.frame * busy, (p.frame - 1) * (busy - period), busy + (p.frame - 1) * period
+
+
+def _draw_queue(rng: random.Random) -> Draw:
+    return told_apart(rng, _make_queue, lambda p: (_queue(p), *_queue_slips(p)))
+
+
+def _count_queue(p: Draw) -> float:
+    answers = picture_age.queued(busy=Fraction(p.busy_ms, 1000), period=Fraction(1, p.rate), frames=p.frame)
+    return float(answers[-1][1] - answers[-1][0])
+
+
+QUEUE = Drill(
+    key="latency-queued-age",
+    **SECTION,
+    title="No frame is lost",
+    unit="s",
+    target_s=100,
+    draw=_draw_queue,
+    small=_draw_queue,
+    prompt=lambda p: (
+        f"A camera gives {p.rate} frames per second, and a processor takes {p.busy_ms} ms for each. No frame is"
+        " dropped: they wait in a queue, which is empty when the first one comes. How long after its exposure is frame"
+        f" {p.frame} answered?"
+    ),
+    derive=lambda p: Derivation(
+        value=_queue(p),
+        formula="busy + (n − 1) × (busy − period): each frame adds what the processor is too slow by",
+        substitution=f"{p.busy_ms} / 1000 + ({p.frame} − 1) × ({p.busy_ms} / 1000 − 1 / {p.rate})",
+        source=f"an answer every busy period, a frame every camera period; {AGES}",
+    ),
+    count=_count_queue,
+    slips=(
+        Slip(
+            key="no-queue",
+            wrong=lambda p: _queue_slips(p)[0],
+            story="That is the first frame's. Every later one finds the queue a little longer.",
+        ),
+        Slip(
+            key="all-at-once",
+            wrong=lambda p: _queue_slips(p)[1],
+            story="You measured from the first frame's exposure. This frame was exposed later.",
+        ),
+        Slip(
+            key="waiting-only",
+            wrong=lambda p: _queue_slips(p)[2],
+            story="That is how long it waits. Then it is worked on, too.",
+        ),
+        Slip(
+            key="periods-for-lateness",
+            wrong=lambda p: _queue_slips(p)[3],
+            story="You added a period for each frame before it. Add what the processor is too slow by.",
+        ),
+    ),
+)
+
+DRILLS = (MEAN, LOST, BUSY, QUEUE)

@@ -1,0 +1,327 @@
+"""Drills on closing in: metres of age, what a cut-in rule leaves for computing, a brake light seen too late."""
+
+import random
+from typing import Any
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.latency_budget.age import told_apart
+from threeloops.drills.latency_budget.vehicle import AASHTO
+from threeloops.driving import closing, latency_budget
+from threeloops.facts import road_rules
+from threeloops.simulate.driving import closing as moved
+from threeloops.simulate.driving import vehicle
+from threeloops.units import hour, km, ms
+
+KMH = km / hour  # in metres per second
+SECTION: dict[str, Any] = {
+    "family": "latency_budget",
+    "loop": "driving",
+    "section": "A car that must answer in time",
+}
+
+# --- metres of age -------------------------------------------------------------------------------
+
+
+def _make_oncoming(rng: random.Random) -> Draw:
+    return drawn(own=rng.randrange(50, 101, 5), other=rng.randrange(40, 91, 5), age_ms=rng.randrange(60, 240))
+
+
+def _oncoming_slips(p: Draw) -> tuple[float, ...]:
+    seconds = p.age_ms * ms
+    return (
+        p.own * KMH * seconds,
+        abs(p.own - p.other) * KMH * seconds,
+        (p.own + p.other) * seconds,
+        (p.own + p.other) / 2 * KMH * seconds,
+    )
+
+
+def _oncoming(p: Draw) -> float:
+    return latency_budget.distance_m(speed_m_per_s=(p.own + p.other) * KMH, seconds=p.age_ms * ms)
+
+
+def _draw_oncoming(rng: random.Random) -> Draw:
+    def make(rng: random.Random) -> Draw:
+        while (p := _make_oncoming(rng)).own == p.other:
+            pass
+        return p
+
+    return told_apart(rng, make, lambda p: (_oncoming(p), *_oncoming_slips(p)))
+
+
+def _count_oncoming(p: Draw) -> float:
+    """Move both cars, millisecond by millisecond, and see how much nearer they have come."""
+    here, there = 0.0, 0.0
+    for _ in range(p.age_ms):
+        here, there = here + p.own * KMH * ms, there - p.other * KMH * ms
+    return here - there
+
+
+ONCOMING = Drill(
+    key="latency-oncoming-metres",
+    **SECTION,
+    title="How far off is the oncoming car?",
+    unit="m",
+    target_s=75,
+    draw=_draw_oncoming,
+    small=_draw_oncoming,
+    prompt=lambda p: (
+        f"A car drives at {p.own} km/h towards another that comes at {p.other} km/h. The newest box of the other car"
+        f" was seen {p.age_ms} ms ago, and nobody has moved it on since. By how many metres is the distance between the"
+        " two shorter than the box says?"
+    ),
+    derive=lambda p: Derivation(
+        value=_oncoming(p),
+        formula="(own speed + the other's) × age",
+        substitution=f"({p.own} + {p.other}) / 3.6 × {p.age_ms} / 1000",
+        source="distance at constant speed; km/h in m/s: BIPM, The International System of Units, 9th ed., 2019",
+    ),
+    count=_count_oncoming,
+    slips=(
+        Slip(
+            key="own-only",
+            wrong=lambda p: _oncoming_slips(p)[0],
+            story="You moved only your own car. The other one comes towards you meanwhile.",
+        ),
+        Slip(
+            key="difference",
+            wrong=lambda p: _oncoming_slips(p)[1],
+            story="You subtracted the speeds: that is for a car that drives your way.",
+        ),
+        Slip(key="kmh-as-m-per-s", wrong=lambda p: _oncoming_slips(p)[2], story="You put km/h where m/s belong."),
+        Slip(
+            key="mean-speed",
+            wrong=lambda p: _oncoming_slips(p)[3],
+            story="You took the mean of the two speeds. The gap closes at their sum.",
+        ),
+    ),
+)
+
+# --- what the cut-in rule leaves -----------------------------------------------------------------
+
+
+def _make_cut_in(rng: random.Random) -> Draw:
+    kmh = rng.choice(sorted(road_rules.CUT_IN_TTC_S))
+    return drawn(kmh=kmh, ttc=road_rules.CUT_IN_TTC_S[kmh], braking=rng.randrange(58, 96) / 10)
+
+
+def _cut_in(p: Draw) -> float:
+    return closing.reaction_left_s(
+        time_to_collision_s=p.ttc, closing_m_per_s=p.kmh * KMH, deceleration_m_per_s2=p.braking
+    )
+
+
+def _cut_in_slips(p: Draw) -> tuple[float, ...]:
+    speed = p.kmh * KMH
+    return p.ttc, speed / (2 * p.braking), speed / p.braking, p.ttc + speed / (2 * p.braking)
+
+
+def _draw_cut_in(rng: random.Random) -> Draw:
+    return told_apart(rng, _make_cut_in, lambda p: (_cut_in(p), *_cut_in_slips(p)))
+
+
+def _count_cut_in(p: Draw) -> float:
+    """Try reaction times, halving the interval, until the two just do not touch."""
+    soon, late = 0.0, float(p.ttc)
+    for _ in range(60):
+        middle = (soon + late) / 2
+        touched = moved.speed_at_obstacle(
+            speed_m_per_s=p.kmh * KMH,
+            gap_m=p.ttc * p.kmh * KMH,
+            reaction_s=middle,
+            deceleration_m_per_s2=p.braking,
+            steps=20,
+        )
+        soon, late = (soon, middle) if touched > 0 else (middle, late)
+    return soon
+
+
+CUT_IN = Drill(
+    key="latency-cut-in-budget",
+    **SECTION,
+    title="What a rule leaves for the chain",
+    unit="s",
+    target_s=120,
+    draw=_draw_cut_in,
+    small=_draw_cut_in,
+    prompt=lambda p: (
+        "A car cuts in ahead and keeps its speed. By the cut-in rule of Regulation (EU) 2022/1426, as the Kraftfahrt-"
+        f"Bundesamt prints it, at a closing speed of {p.kmh} km/h no collision may happen if the time to collision was"
+        f" {p.ttc} s or more. Your car slows by {p.braking} m/s² once its brakes bite. At exactly that time to"
+        " collision, how long may sensing, deciding and the brakes' build-up take together?"
+    ),
+    derive=lambda p: Derivation(
+        value=_cut_in(p),
+        formula="time to collision − closing speed / (2 × deceleration)",
+        substitution=f"{p.ttc} − {p.kmh} / 3.6 / (2 × {p.braking})",
+        source=f"{road_rules.CUT_IN} (opened 2026)",
+    ),
+    count=_count_cut_in,
+    slips=(
+        Slip(
+            key="no-braking",
+            wrong=lambda p: _cut_in_slips(p)[0],
+            story="That is when they touch if nobody brakes. Braking takes its part of it.",
+        ),
+        Slip(
+            key="braking-only",
+            wrong=lambda p: _cut_in_slips(p)[1],
+            story="That is what braking takes of the time to collision. What is left of it is asked for.",
+        ),
+        Slip(
+            key="time-to-slow",
+            wrong=lambda p: _cut_in_slips(p)[2],
+            story="That is how long the brakes must work until both are equally fast.",
+        ),
+        Slip(
+            key="added",
+            wrong=lambda p: _cut_in_slips(p)[3],
+            story="You added what braking needs. It comes out of the time to collision.",
+        ),
+    ),
+)
+
+# --- later by some milliseconds ------------------------------------------------------------------
+
+
+def _make_impact(rng: random.Random) -> Draw:
+    return drawn(
+        kmh=rng.randrange(40, 101, 5), later_ms=rng.randrange(40, 220), braking=rng.choice((5.0, 6.0, 7.0, 8.0))
+    )
+
+
+REACTION_S = 0.5  # of the old software; it cancels
+
+
+def _impact(p: Draw) -> float:
+    car = {"speed_m_per_s": p.kmh * KMH, "deceleration_m_per_s2": p.braking}
+    gap = latency_budget.stopping_distance_m(**car, reaction_s=REACTION_S)
+    return closing.impact_speed_m_per_s(**car, gap_m=gap, reaction_s=REACTION_S + p.later_ms * ms) / KMH
+
+
+def _impact_slips(p: Draw) -> tuple[float, ...]:
+    speed, later = p.kmh * KMH, p.later_ms * ms
+    return (
+        p.braking * later / KMH,
+        (p.braking * speed * later) ** 0.5 / KMH,
+        (2 * p.braking * speed * later) ** 0.5,
+        speed * later / KMH,
+    )
+
+
+def _draw_impact(rng: random.Random) -> Draw:
+    def make(rng: random.Random) -> Draw:
+        while 1.1 * _impact(p := _make_impact(rng)) > p.kmh:  # so late that the brakes hardly bite
+            pass
+        return p
+
+    return told_apart(rng, make, lambda p: (_impact(p), *_impact_slips(p)))
+
+
+def _count_impact(p: Draw) -> float:
+    car = {"speed_m_per_s": p.kmh * KMH, "deceleration_m_per_s2": p.braking}
+    gap = vehicle.metres_to_standstill(**car, reaction_s=REACTION_S)
+    return moved.speed_at_obstacle(**car, gap_m=gap, reaction_s=REACTION_S + p.later_ms * ms) / KMH
+
+
+IMPACT = Drill(
+    key="latency-impact-speed",
+    **SECTION,
+    title="A tenth of a second later",
+    unit="",
+    target_s=150,
+    draw=_draw_impact,
+    small=_draw_impact,
+    prompt=lambda p: (
+        f"At {p.kmh} km/h a car, slowing by {p.braking} m/s², comes to stand just in front of an obstacle. With new"
+        f" software the same car brakes {p.later_ms} ms later, just as hard. How fast is it, in km/h, when it hits?"
+    ),
+    derive=lambda p: Derivation(
+        value=_impact(p),
+        formula="√(2 × deceleration × speed × delay): the braking distance that the delay has used up, as speed",
+        substitution=f"3.6 × (2 × {p.braking} × {p.kmh} / 3.6 × {p.later_ms} / 1000)**0.5",
+        source=f"uniform deceleration, v² = 2 a s, as in {AASHTO}",
+    ),
+    count=_count_impact,
+    prerequisites=("latency-stopping-distance",),
+    slips=(
+        Slip(
+            key="linear",
+            wrong=lambda p: _impact_slips(p)[0],
+            story=(
+                "That is how much faster it is at the same moment. At the same place it is faster by much more: it"
+                " has had less road to brake on."
+            ),
+        ),
+        Slip(
+            key="no-two",
+            wrong=lambda p: _impact_slips(p)[1],
+            story="The two is missing: v² = 2 a s.",
+        ),
+        Slip(key="m-per-s", wrong=lambda p: _impact_slips(p)[2], story="That is in metres per second."),
+        Slip(
+            key="metres",
+            wrong=lambda p: _impact_slips(p)[3],
+            story="You turned the metres that were driven too far into a speed as if they took a second.",
+        ),
+    ),
+)
+
+# --- a prediction that does not know of the brakes -----------------------------------------------
+
+
+def _draw_ahead(rng: random.Random) -> Draw:
+    return drawn(
+        kmh=rng.randrange(60, 131, 5), braking=rng.choice((4.0, 5.0, 6.0, 7.0)), age_ms=rng.randrange(120, 400)
+    )
+
+
+def _ahead(p: Draw) -> float:
+    return closing.missed_by_prediction_m(acceleration_m_per_s2=-p.braking, age_s=p.age_ms * ms)
+
+
+AHEAD = Drill(
+    key="latency-braking-ahead",
+    **SECTION,
+    title="The tracker does not see the brake light",
+    unit="m",
+    target_s=90,
+    draw=_draw_ahead,
+    small=_draw_ahead,
+    prompt=lambda p: (
+        f"The car ahead drives at {p.kmh} km/h. At the moment of a picture it begins to slow by {p.braking} m/s². Its"
+        f" box is used {p.age_ms} ms later, moved on by the tracker at the speed that the car had in the picture. How"
+        " far is the box from the car?"
+    ),
+    derive=lambda p: Derivation(
+        value=_ahead(p),
+        formula="deceleration × age² / 2",
+        substitution=f"{p.braking} × ({p.age_ms} / 1000)² / 2",
+        source=f"uniform deceleration, s = a t² / 2, as in {AASHTO}",
+    ),
+    count=lambda p: moved.apart_after(acceleration_m_per_s2=-p.braking, age_s=p.age_ms * ms, speed_m_per_s=p.kmh * KMH),
+    slips=(
+        Slip(
+            key="not-predicted",
+            wrong=lambda p: p.kmh * KMH * p.age_ms * ms,
+            story="That is the box that nobody has moved on. The tracker did move this one.",
+        ),
+        Slip(
+            key="no-half",
+            wrong=lambda p: p.braking * (p.age_ms * ms) ** 2,
+            story="You let the car be as slow from the beginning as it is at the end. Halve it.",
+        ),
+        Slip(
+            key="speed-lost",
+            wrong=lambda p: p.braking * p.age_ms * ms,
+            story="That is how much slower the car has become, in metres per second.",
+        ),
+        Slip(
+            key="half-the-speed-lost",
+            wrong=lambda p: p.braking * p.age_ms * ms / 2,
+            story="That is by how much it is slower on average. For how long?",
+        ),
+    ),
+)
+
+DRILLS = (ONCOMING, CUT_IN, IMPACT, AHEAD)

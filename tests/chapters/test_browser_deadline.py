@@ -1,0 +1,67 @@
+"""The deadline explorer in a real browser: turned by keyboard, and played."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.chapters.conftest import Door, Sight
+from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
+
+from threeloops.widgets.driving.deadline_view import START, view
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def page(look: Callable[[Door], Sight], folder: Door) -> Any:
+    """A notebook with the explorer, run."""
+    return explorers(look, folder, "driving.deadline")
+
+
+def test_the_repairs_are_switched_by_keyboard(page: Any) -> None:
+    cell = explorer(page, 0)
+    wait(page, cell, SAYS, "At 1.00 s the newest answer is")
+    wait(page, cell, SHOWS, "a frame, late")
+    below = depth(cell)
+    cell.get_by_label("backbones", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    wait(page, cell, SHOWS, "a frame, in time")
+    state = replace(START, shared=True)
+    for label, switch in (("convolutions", "int8"), ("boxes", "predicted")):
+        tab_to(page, cell.get_by_label(label, exact=True))
+        page.keyboard.press("ArrowDown")
+        state = replace(state, **{switch: True})
+        wait(page, cell, SAYS, view(state).summary)
+    expect(cell.locator("tbody tr")).to_have_count(5)
+    expect(cell.locator("table")).to_be_visible()
+    assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
+
+
+def test_it_steps_plays_and_stops(page: Any) -> None:
+    cell = explorer(page, 0)
+    moment = cell.locator("[role=slider]").nth(1)
+    moment.focus()
+    page.keyboard.press("Home")
+    wait(page, cell, SAYS, "no answer is ready yet")
+    play = cell.locator(".widget-play button").first
+    play.focus()
+    page.keyboard.press("Enter")
+    wait(page, cell, SAYS, "At 0.07 s")
+    play.focus()
+    page.keyboard.press("Enter")
+    expect(cell.get_by_role("status")).to_contain_text(re.compile(r"At \d\.\d\d s"))
+
+
+def test_its_boxes_bars_and_sliders_have_words(page: Any) -> None:
+    cell = explorer(page, 0)
+    names = [cell.locator("[role=slider]").nth(number).get_attribute("aria-label") for number in range(2)]
+    assert names == ["times slower", "moment"]
+    cell.locator("[role=slider]").nth(1).focus()
+    page.keyboard.press("End")
+    wait(page, cell, SAYS, "At 1.97 s")
+    expect(cell.locator("[aria-label*='m from the nearest car']").first).to_be_attached()
+    expect(cell.locator("[aria-label^='heads: ']")).to_have_count(1)
