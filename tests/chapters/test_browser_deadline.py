@@ -10,7 +10,6 @@ from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
-
 from threeloops.widgets.driving.deadline_view import START, view
 
 pytestmark = pytest.mark.timeout(300)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import onnxruntime
 import torch
@@ -30,21 +31,21 @@ SEED, RATE_HZ, WARM, KEPT = 910_006, 30, 20, 60
 NEIGHBOURS, TASKS, SURE = 1, 3, 0.4  # a box with a lower score is not shown
 
 
-def drive(ways: dict[str, Pieces], seen: list[rays.Frame]) -> dict[str, Any]:
-    """One drive, as it is kept."""
+def drive(ways: dict[str, Pieces], seen: list[rays.Frame], *, warm: int = WARM) -> dict[str, Any]:
+    """One drive, as it is kept: without its first frames, in which the tracker learns velocities."""
     frames = [_frame(frame, result) for frame, result in zip(seen, _run(ways["shared fp32"], seen), strict=True)]
-    quiet = {name: _seconds(way, seen, time.process_time) for name, way in ways.items()}
+    quiet = {name: _seconds(way, seen, time.process_time)[warm:] for name, way in ways.items()}
     others = [multiprocessing.Process(target=_busy, daemon=True) for _ in range(NEIGHBOURS)]
     for other in others:
         other.start()
-    crowded = {name: _seconds(way, seen, time.perf_counter) for name, way in ways.items()}
+    crowded = {name: _seconds(way, seen, time.perf_counter)[warm:] for name, way in ways.items()}
     for other in others:
         other.terminate()
     return {
         "stamp": _stamp(),
         "rate_hz": RATE_HZ,
         "stages": pipeline.STAGES,
-        "frames": frames[WARM:],
+        "frames": frames[warm:],
         "milliseconds": {"quiet": quiet, "crowded": crowded},
     }
 
@@ -56,11 +57,8 @@ def _run(way: Pieces, seen: list[rays.Frame]) -> list[pipeline.Result]:
 
 def _seconds(way: Pieces, seen: list[rays.Frame], clock: Callable[[], float]) -> list[list[float]]:
     """Milliseconds of every stage of every frame, by this clock."""
-    usual, pipeline.time = pipeline.time, SimpleNamespace(perf_counter=clock)  # type: ignore[assignment]
-    try:
-        return [[round(s / ms, 2) for s in result.seconds.values()] for result in _run(way, seen)[WARM:]]
-    finally:
-        pipeline.time = usual
+    with mock.patch.object(pipeline, "time", SimpleNamespace(perf_counter=clock)):
+        return [[round(s / ms, 2) for s in result.seconds.values()] for result in _run(way, seen)]
 
 
 def _frame(frame: rays.Frame, result: pipeline.Result) -> dict[str, Any]:
