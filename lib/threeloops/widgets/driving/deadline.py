@@ -39,7 +39,7 @@ class Explorer(Shown):
         self.int8 = choice("convolutions", "FP32", "INT8", state.int8)
         self.predicted = choice("boxes", "as seen", "moved on by the tracker", state.predicted)
         self.queue = choice("busy chain", "drops the frame", "queues the frame", state.queue)
-        self.crowded = choice("processor", "quiet", "with a neighbour process", state.crowded)
+        self.crowded = choice("processor", "quiet", "two neighbour processes", state.crowded)
         self.slower = ipywidgets.SelectionSlider(
             description="times slower", options=[(f"{one:g}", one) for one in SLOWER], value=state.slower, **look
         )

@@ -3,7 +3,7 @@ at a moment, how old they are, and how far off.
 
 >>> shown = replayed(Chain(way="shared fp32", clock="quiet", slower=1.0, queue=False), predicted=False, moment=120)
 >>> shown.frame, len(shown.true) >= shown.found
-(28, True)
+(29, True)
 """
 
 import functools
