@@ -54,7 +54,7 @@ def test_the_time_that_is_needed_is_that_of_the_least_gap(speed: float, reaction
     needed = closing.time_to_collision_needed_s(
         closing_m_per_s=speed, reaction_s=reaction, deceleration_m_per_s2=braking
     )
-    assert closing.time_to_collision_s(gap_m=least, closing_m_per_s=speed) == pytest.approx(needed, rel=1e-6)
+    assert least / speed == pytest.approx(needed, rel=1e-6)
     left = closing.reaction_left_s(time_to_collision_s=needed, closing_m_per_s=speed, deceleration_m_per_s2=braking)
     assert left == pytest.approx(reaction, abs=1e-9)
 
@@ -73,7 +73,10 @@ def test_a_box_that_keeps_its_speed_misses_a_car_that_does_not(acceleration: flo
             lambda: closing.reaction_left_s(time_to_collision_s=0.5, closing_m_per_s=20, deceleration_m_per_s2=6),
             "too short",
         ),
-        (lambda: closing.time_to_collision_s(gap_m=10, closing_m_per_s=0), "closing_m_per_s=0"),
+        (
+            lambda: closing.impact_speed_m_per_s(speed_m_per_s=10, gap_m=-1, reaction_s=1, deceleration_m_per_s2=6),
+            "gap_m=-1",
+        ),
     ],
 )
 def test_nonsense_is_refused(call: object, told: str) -> None:

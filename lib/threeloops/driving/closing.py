@@ -10,19 +10,6 @@ import math
 from threeloops import checks
 
 
-def time_to_collision_s(*, gap_m: float, closing_m_per_s: float) -> float:
-    """Seconds until contact if nobody does anything.
-
-    Formula:  gap / closing speed
-    Assumes:  closing speed: own speed minus that of the car ahead; plus, for one that comes towards us
-
-    >>> time_to_collision_s(gap_m=30, closing_m_per_s=12)
-    2.5
-    """
-    checks.positive(gap_m=gap_m, closing_m_per_s=closing_m_per_s)
-    return gap_m / closing_m_per_s
-
-
 def time_to_collision_needed_s(*, closing_m_per_s: float, reaction_s: float, deceleration_m_per_s2: float) -> float:
     """The least time to collision from which braking still avoids contact with a car that keeps its speed.
 

@@ -71,8 +71,9 @@ def view(state: State) -> View:
     figure = Figure(
         title=f"{fmt_seconds(total)} a frame, {kept}; {fmt_percent(all_of_it.found_share)} of cars within half a metre",
         caption=(
-            "Above: the chain's stages, median of the drive, against the camera's period (red). Below: seen from the"
-            " vehicle, which drives to the right; grey are the cars, outlined what the newest answer believes."
+            "Above: the chain's stages, median of the drive; red is the camera's period, the thin line the slowest"
+            " frame. Below: seen from the vehicle, which drives to the right; grey are the cars, outlined what the"
+            " newest answer believes."
             f" Recorded {recorded_drive.drive().stamp['measured']} on {recorded_drive.drive().stamp['hardware']}."
         ),
         alt=told,
