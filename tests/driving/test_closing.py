@@ -55,7 +55,7 @@ def test_the_time_that_is_needed_is_that_of_the_least_gap(speed: float, reaction
         closing_m_per_s=speed, reaction_s=reaction, deceleration_m_per_s2=braking
     )
     assert least / speed == pytest.approx(needed, rel=1e-6)
-    left = closing.reaction_left_s(time_to_collision_s=needed, closing_m_per_s=speed, deceleration_m_per_s2=braking)
+    left = closing.before_braking_s(time_to_collision_s=needed, closing_m_per_s=speed, deceleration_m_per_s2=braking)
     assert left == pytest.approx(reaction, abs=1e-9)
 
 
@@ -70,7 +70,7 @@ def test_a_box_that_keeps_its_speed_misses_a_car_that_does_not(acceleration: flo
     ("call", "told"),
     [
         (
-            lambda: closing.reaction_left_s(time_to_collision_s=0.5, closing_m_per_s=20, deceleration_m_per_s2=6),
+            lambda: closing.before_braking_s(time_to_collision_s=0.5, closing_m_per_s=20, deceleration_m_per_s2=6),
             "too short",
         ),
         (

@@ -27,13 +27,13 @@ def time_to_collision_needed_s(*, closing_m_per_s: float, reaction_s: float, dec
     return reaction_s + closing_m_per_s / (2 * deceleration_m_per_s2)
 
 
-def reaction_left_s(*, time_to_collision_s: float, closing_m_per_s: float, deceleration_m_per_s2: float) -> float:
+def before_braking_s(*, time_to_collision_s: float, closing_m_per_s: float, deceleration_m_per_s2: float) -> float:
     """What a time to collision leaves for everything before the brakes bite.
 
     Formula:  time to collision - closing speed / (2 * deceleration)
     Raises:   ValueError if even brakes that bite at once come too late
 
-    >>> reaction_left_s(time_to_collision_s=1.5, closing_m_per_s=12, deceleration_m_per_s2=6)
+    >>> before_braking_s(time_to_collision_s=1.5, closing_m_per_s=12, deceleration_m_per_s2=6)
     0.5
     """
     needed = time_to_collision_needed_s(

@@ -1,18 +1,14 @@
-"""Drills on a vehicle's deadline: metres, milliseconds and tails."""
+"""Drills on a vehicle's deadline: metres, milliseconds, ages, what a chain computes and what a repair saves."""
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.latency_budget import chain, encoders, savings, stages_flops, vehicle
-"""Drills on a vehicle's deadline: metres, milliseconds, ages, cameras and tails."""
-
-from threeloops.drills.engine.drill import Drill
-from threeloops.drills.latency_budget import age, chain, closing, vehicle
+from threeloops.drills.latency_budget import age, chain, closing, encoders, savings, stages_flops, vehicle
 
 DRILLS: tuple[Drill, ...] = (
     *vehicle.DRILLS,
     *chain.DRILLS,
+    *age.DRILLS,
+    *closing.DRILLS,
     *stages_flops.DRILLS,
     *savings.DRILLS,
     *encoders.DRILLS,
-    *age.DRILLS,
-    *closing.DRILLS,
 )

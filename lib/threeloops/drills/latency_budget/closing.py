@@ -106,7 +106,7 @@ def _make_cut_in(rng: random.Random) -> Draw:
 
 
 def _cut_in(p: Draw) -> float:
-    return closing.reaction_left_s(
+    return closing.before_braking_s(
         time_to_collision_s=p.ttc, closing_m_per_s=p.kmh * KMH, deceleration_m_per_s2=p.braking
     )
 
