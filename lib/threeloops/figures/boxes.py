@@ -31,6 +31,7 @@ KINDS = {
     "control": (look.GREEN, look.PAPER, look.PAPER),
     "frame": (look.PAPER, look.GREY, look.INK),
     "off": (look.PAPER, look.RULE, look.GREY),
+    "bare": (look.PAPER, look.PAPER, look.INK),
 }
 LINE = 16  # pixels from one line of a box's text to the next
 

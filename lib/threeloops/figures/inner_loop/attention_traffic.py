@@ -128,6 +128,9 @@ def _level(name: str, moved_bytes: float, dash: Sequence[int], *, align: str) ->
 
 def _alt(counted: Sequence[Counted], levels: Sequence[tuple[str, float]]) -> str:
     lines = ", ".join(f"{name} {fmt_bytes(moved, base=10)}" for name, moved in levels)
-    return f"Bytes moved against the size of the fast memory; level lines: {lines}. " + " ".join(
+    first, last = counted[0], counted[-1]
+    ends = " to ".join(fmt_bytes(point.moved_bytes, base=10) for point in (first, last))
+    sizes = " to ".join(fmt_bytes(point.fast_bytes, base=2) for point in (first, last))
+    return f"From {sizes} of fast memory, bytes moved go from {ends}; level lines: {lines}. " + " ".join(
         f"{point.sentence}." for point in counted
     )

@@ -1,20 +1,22 @@
 """Who works when: groups of warps on the matrix unit and the exponential unit, as bars on a clock.
 
->>> bars = [
-...     Bar(row="alone: matrix", group="A", start=0, end=2),
-...     Bar(row="alone: exponential", group="A", start=2, end=3),
-... ]
->>> figure = unit_turns(bars, title="One group leaves units idle", caption="Cycles of one multiprocessor.")
->>> print(figure.alt)
-Bars on a clock, in cycles. alone: matrix: A 0 to 2. alone: exponential: A 2 to 3.
+>>> turns = [Turn(group=0, unit="matrix", start=0, end=2), Turn(group=0, unit="exponential", start=2, end=3)]
+>>> played = bars({"alone": turns}, names={"matrix": "tensor cores", "exponential": "exponentials"})
+>>> figure = unit_turns(played, title="One group leaves units idle", caption="Cycles of one multiprocessor.")
+>>> for row in figure.alt.split(". ")[1:]:
+...     print(row)
+alone: tensor cores: busy 2 of the first 2: A 0 to 2
+alone: exponentials: busy 1 of the first 3: A 2 to 3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
+from threeloops.simulate.inner_loop.unit_turns import Turn
 
 ROW_HEIGHT = 34  # pixels
 
@@ -32,6 +34,17 @@ class Bar:
         checks.non_negative(start=self.start)
         if not self.end > self.start:
             raise ValueError(f"end={self.end!r} of {self.row!r} must lie behind start={self.start!r}")
+
+
+def bars(runs: Mapping[str, Sequence[Turn]], *, names: Mapping[str, str]) -> list[Bar]:
+    """A bar per turn, ordered by run and, within it, by unit in the order of `names`; groups become letters."""
+    return [
+        Bar(row=f"{run}: {name}", group=ascii_uppercase[turn.group], start=turn.start, end=turn.end)
+        for run, turns in runs.items()
+        for unit, name in names.items()
+        for turn in turns
+        if turn.unit == unit
+    ]
 
 
 def unit_turns(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
@@ -72,8 +85,7 @@ def unit_turns(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
     return Figure(
         title=title,
         caption=caption,
-        alt="Bars on a clock, in cycles. "
-        + " ".join(f"{row}: {', '.join(_words(bar) for bar in bars if bar.row == row)}." for row in rows),
+        alt="Bars on a clock, in cycles. " + " ".join(_row([bar for bar in bars if bar.row == row]) for row in rows),
         body={
             "width": look.PLOT_WIDTH - 110,
             "height": ROW_HEIGHT * len(rows),
@@ -97,6 +109,12 @@ def unit_turns(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
             ],
         },
     )
+
+
+def _row(bars: Sequence[Bar]) -> str:
+    """How long a row is busy, then bar by bar."""
+    busy, last = sum(bar.end - bar.start for bar in bars), max(bar.end for bar in bars)
+    return f"{bars[0].row}: busy {busy:,g} of the first {last:,g}: {', '.join(_words(bar) for bar in bars)}."
 
 
 def _words(bar: Bar) -> str:
