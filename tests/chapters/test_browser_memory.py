@@ -43,9 +43,5 @@ def test_memory_is_turned_by_keyboard_and_says_so(page: Any) -> None:
 
 def test_columns_have_words(page: Any) -> None:
     cell = explorer(page, 0)
-    assert (
-        cell.locator("[role=graphics-document]")
-        .get_attribute("aria-label")
-        .startswith("67 moments from forward, layer 1 to update")
-    )
+    assert cell.locator("[role=graphics-document]").get_attribute("aria-label").startswith("Most: ")
     expect(cell.locator("[aria-label^='backward, layer 32: kept for backward']")).to_have_count(1)

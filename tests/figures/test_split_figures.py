@@ -7,7 +7,15 @@ import pytest
 
 from threeloops.figures import overlap_rows, still
 from threeloops.figures.boxes import KINDS
-from threeloops.figures.training_loop import overlap_step, shard_stages, split_block, split_passes, split_shares
+from threeloops.figures.training_loop import (
+    memory_timeline,
+    overlap_step,
+    recomputed_passes,
+    shard_stages,
+    split_block,
+    split_passes,
+    split_shares,
+)
 from threeloops.simulate.training_loop import overlapped_step
 
 SHARES = {kind for _, _, kind, _ in shard_stages.SHARES}
@@ -109,3 +117,38 @@ def test_a_step_is_drawn_as_it_was_played():
     ]
     with pytest.raises(ValueError, match="spans is empty"):
         overlap_rows.overlap_rows([], title="A finding", caption="What to see.")
+
+
+def test_recomputing_is_drawn_as_longer_and_lower():
+    sizes = {"num_layers": 3, "block_bytes": 34, "input_bytes": 2}
+    figure = recomputed_passes.recomputed_passes(**sizes, title="A finding", caption="What to see.")
+    drawn = [box for box in figure.body["layer"][0]["data"]["values"] if box["kind"] != "off"]
+    second = recomputed_passes.PASS + recomputed_passes.BARS + recomputed_passes.GAP
+    rows = [[box for box in drawn if (box["y"] >= second) is below] for below in (False, True)]
+    work = [[box for box in row if box["kind"] != "memory"] for row in rows]
+    kept = [[box for box in row if box["kind"] == "memory"] for row in rows]
+    widths = [max(box["x2"] for box in row) - min(box["x"] for box in row) for row in work]
+    assert widths[1] / widths[0] == pytest.approx(4 / 3, rel=0.01)
+    assert sum(box["kind"] == "control" for box in work[1]) == 3  # each layer once more
+    most = [max(box["y2"] - box["y"] for box in row) for row in kept]
+    assert most[1] / most[0] == pytest.approx((3 * 2 + 34 - 2) / (3 * 34))
+    assert "F1, F2, F3, F3, B3, F2, B2, F1, B1" in figure.alt
+    assert "F3" in still.svg(figure.spec)
+
+
+def test_a_letter_stands_in_the_part_that_it_names():
+    parts = {"a": [5, 5], "thin": [0.1, 0], "b": [0, 9]}
+    figure = memory_timeline.memory_timeline(
+        parts, moments=["up, one", "down, two"], base=10, title="A finding", caption="What to see."
+    )
+    columns, letters = (layer["data"]["values"] for layer in figure.body["layer"])
+    assert {column["part"] for column in columns} == {"A a", "thin", "B b"}
+    for row in letters:
+        under = [
+            column
+            for column in columns
+            if column["from"] < row["at"] < column["to"] and column["low"] < row["height"] < column["high"]
+        ]
+        assert [column["part"][0] for column in under] == [row["letter"]]
+    drawn = still.svg(figure.spec)
+    assert all(phase in drawn for phase in (">up<", ">down<"))

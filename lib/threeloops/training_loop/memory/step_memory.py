@@ -19,6 +19,8 @@
 >>> step = step_memory(setup, micro_batch=1, sequence=8192, every=1, host="nothing")
 >>> step.peak.name, round(step.peak.total_bytes / 1e9, 1)
 ('backward, loss', 75.1)
+>>> round(step.waiting_bytes / 2**30, 2)  # the layers' inputs, and what head and loss keep
+6.04
 
 Source: Korthikanti et al., 2022, arXiv:2205.05198, section 4 (activations); Ren et al., 2021, arXiv:2101.06840
         (optimiser state in host memory)
@@ -66,6 +68,17 @@ class StepMemory:
     def peak(self) -> Moment:
         """The first moment of those with most bytes."""
         return max(self.moments, key=lambda moment: moment.total_bytes)
+
+    @property
+    def by_part(self) -> dict[str, list[float]]:
+        """Part -> its bytes at every moment: the columns of a picture."""
+        return {part: [moment.bytes_by_part[place] for moment in self.moments] for place, part in enumerate(PARTS)}
+
+    @property
+    def waiting_bytes(self) -> float:
+        """What waits for the backward pass when the loss is there: what the layers, the head and the loss keep."""
+        (loss,) = (moment for moment in self.moments if moment.name == "forward, loss")
+        return sum(loss.bytes_by_part[PARTS.index(part)] for part in ("kept for backward", "head and loss"))
 
 
 def step_memory(training: Training, *, micro_batch: int, sequence: int, every: int, host: str) -> StepMemory:

@@ -92,7 +92,7 @@ def view(state: State) -> View:
     step, capacity = film(state), hardware.part(PART).capacity_bytes()
     peak, rest = step.peak, step.moments[-1]
     figure = memory_timeline(
-        {part: [moment.bytes_by_part[place] for moment in step.moments] for place, part in enumerate(PARTS)},
+        step.by_part,
         moments=[moment.name for moment in step.moments],
         base=2,
         title=f"{_in_words(state)}: {_fit(peak.total_bytes, capacity)}",
