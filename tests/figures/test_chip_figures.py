@@ -7,7 +7,15 @@ import pytest
 
 from threeloops.facts import hardware
 from threeloops.figures import boxes, still
-from threeloops.figures.inner_loop import chip_layout, fp8_datapath, issue_shares, memory_levels, ridge_history
+from threeloops.figures.inner_loop import (
+    chip_layout,
+    fp8_datapath,
+    issue_shares,
+    memory_levels,
+    ridge_history,
+    warp_rows,
+)
+from threeloops.simulate.inner_loop import warp_juggler
 
 WORDS = {"title": "A finding", "caption": "What to see."}
 H100 = (18, 18, 16, 16, 16, 16, 16, 16)
@@ -18,14 +26,14 @@ UNITS = chip_layout.Units(
     matrix_units=4,
     special_units=16,
     load_store_units=32,
-    registers="256 KB",
+    registers_per_partition="64 KB",
     shared="256 KB",
 )
 CURVE = issue_shares.Curve(name="one load", predicted=((1, 0.1), (10, 1.0)), counted=((1, 0.1), (4, 0.4)))
 
 
 def chip(groups=H100, sites=6):
-    return chip_layout.chip(groups, sms_per_column=2, stacks=5, sites=sites, l2="50 MB", stack="16 GB", **WORDS)
+    return chip_layout.chip(groups, sms_per_column=2, stacks=5, sites=sites, l2="25 MB", stack="16 GB", **WORDS)
 
 
 def levels():
@@ -43,6 +51,17 @@ def entries():
     ]
 
 
+def played(warps, loads):
+    return warp_juggler.play(
+        warps=warps, turns=5, loads=loads, instructions=3 * loads, latency_cycles=18, policy="greedy"
+    )
+
+
+def turns(start=21, cycles=42):
+    plays = {"alone": played(1, 1), "three warps, two loads": played(3, 2)}
+    return warp_rows.warp_rows(plays, start=start, cycles=cycles, **WORDS)
+
+
 FIGURES = {
     "chip": chip,
     "multiprocessor": lambda: chip_layout.multiprocessor(UNITS, **WORDS),
@@ -50,6 +69,7 @@ FIGURES = {
     "levels": lambda: memory_levels.memory_levels(levels(), **WORDS),
     "ridge": lambda: ridge_history.ridge_history(entries(), **WORDS),
     "shares": lambda: issue_shares.issue_shares([CURVE], **WORDS),
+    "turns": turns,
 }
 
 
@@ -68,7 +88,7 @@ def test_every_multiprocessor_is_drawn_and_those_switched_off_are_empty():
     small = [row for row in rectangles if row["x2"] - row["x"] < 20]
     assert sum(row["kind"] == "compute" for row in small) == sum(H100) == hardware.part("h100-sxm5")["sms"]
     assert sum(row["kind"] == "off" for row in small) == 144 - 132
-    assert "132 of 144 in use" in chip().alt
+    assert chip().alt.startswith("132 of 144 multiprocessors are in use")
 
 
 @pytest.mark.parametrize("make", [chip, FIGURES["multiprocessor"], FIGURES["fp8"]])
@@ -99,6 +119,27 @@ def test_counted_shares_are_points_and_in_the_words():
     assert "one load: counted 1 warp 10.0 %, 4 warps 40.0 %." in figure.alt
 
 
+def test_a_curve_is_counted_where_it_is_predicted():
+    kind = {"loads": 4, "instructions": 36, "latency_cycles": 700}
+    curve = issue_shares.curve_of("four loads", kind, predict_for=range(1, 17), count_for=(1, 8, 16))
+    predicted = dict(curve.predicted)
+    assert len(predicted) == 16
+    assert all(share == pytest.approx(predicted[warps]) for warps, share in curve.counted)
+
+
+def test_every_cycle_of_a_warp_is_drawn_as_it_was_played():
+    for view, play in zip(turns().body["vconcat"], (played(1, 1), played(3, 2)), strict=True):
+        bars = view["data"]["values"]
+        drawn = {
+            cycle for bar in bars if bar["state"] == "issues" for cycle in range(int(bar["start"]), int(bar["end"]))
+        }
+        assert drawn == {cycle for cycle in play.issue_cycles if 21 <= cycle < 63}
+        assert all(21 <= bar["start"] < bar["end"] <= 63 for bar in bars)
+        waits = [bar for bar in bars if bar["state"] != "issues" and bar["start"] > 21 and bar["end"] < 63]
+        assert {bar["end"] - bar["start"] for bar in waits} == {18 - 1}  # the load's own cycle is an issue
+    assert turns().alt.startswith("alone: the scheduler issues in 19.0 %")
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="must be even"):
         chip(sites=5)
@@ -110,5 +151,7 @@ def test_refusals():
         ridge_history.ridge_history(entries()[::-1], **WORDS)
     with pytest.raises(ValueError, match="1 or 2 can be drawn"):
         memory_levels.memory_levels([], **WORDS)
+    with pytest.raises(ValueError, match="must last for 1021 cycles"):
+        turns(cycles=1000)
     with pytest.raises(ValueError, match="share=1.5"):
         issue_shares.Curve(name="x", predicted=(), counted=((1, 1.5),))

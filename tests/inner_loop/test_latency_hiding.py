@@ -67,6 +67,7 @@ def test_what_is_in_flight_is_rate_times_latency(warps: int, policy: str) -> Non
 def test_every_warp_does_all_its_work() -> None:
     played = warp_juggler.play(warps=5, turns=3, loads=2, instructions=4, latency_cycles=30, policy="fair")
     assert played.issued == 5 * 3 * (2 + 4)
+    assert [played.issuers.count(warp) for warp in range(5)] == [3 * (2 + 4)] * 5
     assert len(played.requests) == 5 * 3 * 2
     assert played.issued + played.stalls == played.cycles
 

@@ -10,8 +10,8 @@
 ...     title="A small GPU",
 ...     caption="A sketch.",
 ... )
->>> print(figure.alt.split(". ")[1])
-4 groups hold 4, 4, 3 and 4 multiprocessors, 15 of 16 in use
+>>> print(figure.alt.split(". ")[0])
+15 of 16 multiprocessors are in use, in 4 groups of 4, 4, 3 and 4
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def chip(
     middle = BAR + GAP + row + GAP
     half = (WIDTH - 2 * left - GAP) / 2
     plan += [
-        Box(x=left + side * (half + GAP), y=middle, width=half, height=54, kind="memory", text=f"half of the L2 ({l2})")
+        Box(x=left + side * (half + GAP), y=middle, width=half, height=54, kind="memory", text=f"half of the L2: {l2}")
         for side in (0, 1)
     ]
     stack_height = (height - (sites // 2 - 1) * GAP) / (sites // 2)
@@ -126,15 +126,17 @@ def _group(x: float, y: float, width: float, height: float, text: str, sms: int,
 def _alt(sms_per_group: Sequence[int], places: int, stacks: int, sites: int, l2: str, stack: str) -> str:
     held = f"{', '.join(str(sms) for sms in sms_per_group[:-1])} and {sms_per_group[-1]}"
     return (
-        f"Plan of a chip. {len(sms_per_group)} groups hold {held} multiprocessors, {sum(sms_per_group)} of"
-        f" {places * len(sms_per_group)} in use. Between the groups lies the L2, {l2}. Beside the chip:"
+        f"{sum(sms_per_group)} of {places * len(sms_per_group)} multiprocessors are in use, in {len(sms_per_group)}"
+        f" groups of {held}. Between the groups lies the L2, in two halves of {l2}. Beside the chip:"
         f" {counted(stacks, 'stack')} of {stack}, {counted(sites - stacks, 'site')} unused."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """What one multiprocessor holds; each of its four partitions has a quarter."""
+    """What one multiprocessor holds; each of its four partitions has a quarter. Registers are given for one partition,
+    as the picture names them.
+    """
 
     fp32_lanes: int
     int32_lanes: int
@@ -142,7 +144,7 @@ class Units:
     matrix_units: int
     special_units: int
     load_store_units: int
-    registers: str
+    registers_per_partition: str
     shared: str
 
     def __post_init__(self) -> None:
@@ -155,7 +157,7 @@ def multiprocessor(units: Units, *, title: str, caption: str) -> Figure:
     width = (WIDTH - 3 * GAP) / PARTITIONS
     quarter = [
         ("control", 40, "warp scheduler\n1 issue per cycle"),
-        ("memory", 40, f"registers\na quarter of {units.registers}"),
+        ("memory", 40, f"registers\n{units.registers_per_partition}"),
         ("compute", 24, f"{units.fp32_lanes // PARTITIONS} FP32 lanes"),
         ("compute", 24, f"{units.int32_lanes // PARTITIONS} INT32 lanes"),
         ("compute", 24, f"{units.fp64_lanes // PARTITIONS} FP64 lanes"),
@@ -183,7 +185,7 @@ def multiprocessor(units: Units, *, title: str, caption: str) -> Figure:
     )
     listed = ", ".join(text.replace("\n", ", ") for _, _, text in quarter)
     alt = (
-        f"Plan of a multiprocessor. Each of {PARTITIONS} partitions has: {listed}. All share: shared memory and L1"
-        f" cache, {units.shared} together."
+        f"{PARTITIONS} equal partitions, each with a scheduler, registers and lanes of its own, share one memory. Each"
+        f" has: {listed}. All share: shared memory and L1 cache, {units.shared} together."
     )
     return boxes(plan, title=title, caption=caption, alt=alt)

@@ -1,7 +1,7 @@
-"""Datapath of a tensor core in 8 bits: narrow numbers in, exact products, a wide sum.
+"""Datapath of a tensor core in 8 bits: narrow numbers in, exact products, a sum of about 14 bits, FP32 registers.
 
 >>> figure = fp8_datapath(title="Narrow in, wide out", caption="To no scale.")
->>> figure.alt.startswith("Two tiles of 8-bit numbers")
+>>> figure.alt.startswith("The sum is the narrow place")
 True
 
 Source: NVIDIA Hopper Architecture In-Depth, 2022 (FP8 products, FP32 or FP16 accumulators); DeepSeek-V3 Technical
@@ -28,8 +28,9 @@ _ARROWS = (
     Arrow(x=480, y=146, to_x=560, to_y=99),
 )
 _ALT = (
-    "Two tiles of 8-bit numbers enter a multiplier, whose products are exact. They are added up along k with about 14"
-    " bits, and the partial sums go to FP32 registers, where the scales of the two tiles are multiplied in."
+    "The sum is the narrow place. Two tiles of 8-bit numbers enter a multiplier, whose products are exact. They are"
+    " added up along k with about 14 bits, and the partial sums go to FP32 registers, where the scales of the two tiles"
+    " are multiplied in."
 )
 
 

@@ -2,16 +2,21 @@
 
 >>> curve = Curve(name="1 load, 9 instructions", predicted=((1, 0.02), (41, 1.0)), counted=((1, 0.02), (8, 0.2)))
 >>> print(issue_shares([curve], title="Many warps hide a wait", caption="One scheduler.").alt)
-Share of cycles with an issue, over resident warps. 1 load, 9 instructions: counted 1 warp 2.00 %, 8 warps 20.0 %.
+Cycles with an issue grow with the resident warps. 1 load, 9 instructions: counted 1 warp 2.00 %, 8 warps 20.0 %.
+>>> kind = {"loads": 4, "instructions": 36, "latency_cycles": 700}
+>>> curve_of("4 loads at once", kind, predict_for=range(1, 17), count_for=(8, 16)).sentence
+'4 loads at once: counted 8 warps 43.3 %, 16 warps 86.6 %'
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
+from threeloops.inner_loop import latency_hiding
+from threeloops.simulate.inner_loop import warp_juggler
 from threeloops.units import counted, fmt_percent
 
 
@@ -37,6 +42,19 @@ class Curve:
         )
 
 
+def curve_of(name: str, kind: Mapping[str, int], *, predict_for: Iterable[int], count_for: Iterable[int]) -> Curve:
+    """One kind of warp, by the formula and by the greedy simulator, after its first four turns. `kind` has `loads`,
+    `instructions` and `latency_cycles`.
+    """
+    turn = latency_hiding.Turn(**kind)
+    plays = {warps: warp_juggler.play(warps=warps, turns=8, policy="greedy", **kind) for warps in count_for}
+    return Curve(
+        name=name,
+        predicted=tuple((warps, latency_hiding.issue_share(turn, warps=warps)) for warps in predict_for),
+        counted=tuple((warps, played.issue_share(skip_turns=4)) for warps, played in plays.items()),
+    )
+
+
 def issue_shares(curves: Sequence[Curve], *, title: str, caption: str) -> Figure:
     """Lines are predicted, points are counted.
 
@@ -49,7 +67,7 @@ def issue_shares(curves: Sequence[Curve], *, title: str, caption: str) -> Figure
     return Figure(
         title=title,
         caption=caption,
-        alt="Share of cycles with an issue, over resident warps. "
+        alt="Cycles with an issue grow with the resident warps. "
         + " ".join(f"{curve.sentence}." for curve in curves if curve.counted),
         body={
             "width": look.PLOT_WIDTH,

@@ -1,8 +1,9 @@
 """Memory levels: how much each level of a memory holds, and how fast all of it together delivers.
 
->>> level = Level(chip="A100", name="L2", size_bytes=40 * 2**20, bytes_per_s=7.2e12, latency_cycles=210)
->>> print(memory_levels([level], title="Larger is slower", caption="Peaks.").alt)
-Size of each level against its bandwidth. A100: L2 40.0 MiB at 7.20 TB/s, 210 cycles.
+>>> near = Level(chip="A100", name="L2", size_bytes=40 * 2**20, bytes_per_s=7.2e12, latency_cycles=210)
+>>> far = Level(chip="A100", name="HBM", size_bytes=80 * 2**30, bytes_per_s=2e12, latency_cycles=None)
+>>> print(memory_levels([near, far], title="Larger is slower", caption="Peaks.").alt)
+A100: bandwidth falls 3.6 times from L2 to HBM: L2 40.0 MiB at 7.20 TB/s, 210 cycles; HBM 80.0 GiB at 2.00 TB/s.
 """
 
 from collections.abc import Sequence
@@ -86,8 +87,7 @@ def memory_levels(levels: Sequence[Level], *, title: str, caption: str) -> Figur
     return Figure(
         title=title,
         caption=caption,
-        alt="Size of each level against its bandwidth. "
-        + " ".join(f"{chip}: {'; '.join(one.sentence for one in levels if one.chip == chip)}." for chip in chips),
+        alt=" ".join(_told([level for level in levels if level.chip == chip]) for chip in chips),
         body={
             "width": look.PLOT_WIDTH,
             "height": look.PLOT_HEIGHT,
@@ -121,6 +121,15 @@ def memory_levels(levels: Sequence[Level], *, title: str, caption: str) -> Figur
                 ),
             ],
         },
+    )
+
+
+def _told(levels: Sequence[Level]) -> str:
+    """One chip's levels in words, the fall from the first to the last before all others."""
+    fall = levels[0].bytes_per_s / levels[-1].bytes_per_s
+    return (
+        f"{levels[0].chip}: bandwidth falls {fall:.3g} times from {levels[0].name} to {levels[-1].name}:"
+        f" {'; '.join(level.sentence for level in levels)}."
     )
 
 

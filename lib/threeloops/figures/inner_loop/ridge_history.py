@@ -2,7 +2,7 @@
 
 >>> entries = [Entry(part="A100", year=2020, ridge_point=153.0), Entry(part="H100", year=2022, ridge_point=295.3)]
 >>> print(ridge_history(entries, title="It rose", caption="16-bit matrix peaks over bandwidth.").alt)
-Ridge points by part. A100 (2020): 153 FLOP/B. H100 (2022): 295 FLOP/B.
+Highest ridge point: H100 (2022), lowest: A100 (2020). A100 (2020): 153 FLOP/B. H100 (2022): 295 FLOP/B.
 """
 
 from collections.abc import Sequence
@@ -46,6 +46,7 @@ def ridge_history(entries: Sequence[Entry], *, title: str, caption: str) -> Figu
         {"name": e.name, "ridge": e.ridge_point, "label": f"{e.ridge_point:.0f}", "words": e.sentence} for e in entries
     ]
     names = [entry.name for entry in entries]
+    by_ridge = sorted(entries, key=lambda entry: entry.ridge_point)
     two_lines = "[split(datum.value, ' (')[0], '(' + split(datum.value, ' (')[1]]"
     x = {
         "field": "name",
@@ -63,7 +64,8 @@ def ridge_history(entries: Sequence[Entry], *, title: str, caption: str) -> Figu
     return Figure(
         title=title,
         caption=caption,
-        alt="Ridge points by part. " + " ".join(f"{entry.sentence}." for entry in entries),
+        alt=f"Highest ridge point: {by_ridge[-1].name}, lowest: {by_ridge[0].name}. "
+        + " ".join(f"{entry.sentence}." for entry in entries),
         body={
             "width": look.PLOT_WIDTH,
             "height": 260,

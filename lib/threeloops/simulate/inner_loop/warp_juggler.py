@@ -25,6 +25,7 @@ POLICIES = ("greedy", "fair")
 
 @dataclass(slots=True)
 class _Warp:
+    number: int
     turns_left: int
     to_load: int
     to_issue: int
@@ -39,6 +40,7 @@ class Played:
 
     cycles: int
     issue_cycles: tuple[int, ...]  # in which something was issued, ascending
+    issuers: tuple[int, ...]  # of every such cycle: whose instruction it was, warps counted from 0
     # of every load: the cycle it was issued in, and the first in which its value was there
     requests: tuple[tuple[int, int], ...]
     turn_starts: tuple[int, ...]  # cycles in which the first warp began a turn
@@ -93,10 +95,11 @@ def play(
     checks.count(warps=warps, turns=turns, loads=loads, latency_cycles=latency_cycles)
     checks.count(at_least=0, instructions=instructions, cycles_per_request=cycles_per_request)
     checks.one_of(POLICIES, policy=policy)
-    queue = [_Warp(turns_left=turns, to_load=loads, to_issue=instructions) for _ in range(warps)]
+    queue = [_Warp(number=number, turns_left=turns, to_load=loads, to_issue=instructions) for number in range(warps)]
     first = queue[0]
     cycle, opens = 0, 0
     issue_cycles: list[int] = []
+    issuers: list[int] = []
     requests: list[tuple[int, int]] = []
     last = first
     while queue:
@@ -109,6 +112,7 @@ def play(
                 requests.append((cycle, accepted + latency_cycles))
             _issue(warp, cycle, loads, instructions, back=requests[-1][1] if warp.to_load else 0)
             issue_cycles.append(cycle)
+            issuers.append(warp.number)
             last = warp
             if policy == "fair" or not warp.turns_left:
                 queue.remove(warp)
@@ -116,7 +120,11 @@ def play(
                 queue.append(warp)
         cycle += 1
     return Played(
-        cycles=cycle, issue_cycles=tuple(issue_cycles), requests=tuple(requests), turn_starts=tuple(first.turn_starts)
+        cycles=cycle,
+        issue_cycles=tuple(issue_cycles),
+        issuers=tuple(issuers),
+        requests=tuple(requests),
+        turn_starts=tuple(first.turn_starts),
     )
 
 
