@@ -31,6 +31,8 @@ SECONDS = {
     "test_together.py": 10,
     "test_small_language_model.py": 12,
     "test_measure_driving.py": 12,
+    "test_measure_streaming.py": 12,
+    "test_faster_perception.py": 12,
 }
 # Files whose tests have nothing in common that is made once: every one goes to whichever worker is free. All others
 # stay together, file by file.
