@@ -9,6 +9,7 @@ from threeloops.figures import still
 from threeloops.figures.driving.answer_ages import answer_ages
 from threeloops.figures.driving.sensor_chain import SENSORS, STAGES, sensor_chain
 from threeloops.simulate.driving import picture_age
+from threeloops.units import fmt_seconds
 
 MS = Fraction(1, 1000)
 
@@ -24,6 +25,16 @@ def test_a_tooth_falls_to_the_latency_and_grows_to_the_largest_age() -> None:
     largest = information_age.largest_age_s(latency_s=0.045, period_s=0.030, lost_in_a_row=0)
     assert max(ages) == pytest.approx(largest * 1000)
     assert "6 answers" in figure.alt
+
+
+def test_the_mean_over_whole_periods_is_the_formulas() -> None:
+    answers = [
+        (float(exposed), float(ready))
+        for exposed, ready in picture_age.regular(latency=45 * MS, period=30 * MS, frames=8)
+    ]
+    figure = answer_ages({"a way": answers}, until_s=0.045 + 5 * 0.030, title="Ages", caption="Computed.")
+    told = information_age.mean_age_s(latency_s=0.045, period_s=0.030)
+    assert f"mean {fmt_seconds(told)}" in figure.alt
 
 
 def test_a_way_without_answers_is_refused() -> None:

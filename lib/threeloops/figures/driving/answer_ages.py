@@ -41,7 +41,7 @@ def answer_ages(ways: Mapping[str, Answers], *, until_s: float, title: str, capt
     return Figure(
         title=title,
         caption=caption,
-        alt=f"Age of the newest answer over {until_s:g} s. {' '.join(told)}",
+        alt=f"Age of the newest answer over {until_s:.3g} s. {' '.join(told)}",
         body={"width": look.PLOT_WIDTH - 20, "height": HEIGHT, "layer": [_lines(rows, list(ways), until_s)]},
     )
 
