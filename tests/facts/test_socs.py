@@ -28,6 +28,15 @@ def test_orins_power_modes_add_up_to_nvidias_totals(mode: str, printed: float) -
     assert brochure.total_ops_per_s(pieces) == pytest.approx(printed, rel=0.006)
 
 
+@every("key", [key for key, part in SOCS.items() if "capped_memory_bytes_per_s" in part.facts])
+def test_a_capped_memory_is_as_much_slower_as_its_clock(key: str) -> None:
+    part = SOCS[key]
+    clock_hz = float(part.facts["capped_memory_bytes_per_s"].printed.split()[-1])
+    slower = clock_hz / (part["memory_bits_per_s_per_pin"] / 2)  # two transfers per clock
+    assert part["capped_memory_bytes_per_s"] == pytest.approx(part["memory_bytes_per_s"] * slower)
+    assert slower < 1
+
+
 @every("key", [key for key, part in SOCS.items() if "matrix_fmas_per_cycle_int8" in part.facts])
 def test_the_int8_peak_is_units_times_multiply_adds_times_clock(key: str) -> None:
     part = SOCS[key]

@@ -15,6 +15,7 @@ from threeloops.widgets.driving.placement_view import (
     State,
     bars,
     engine_of,
+    memory_bytes_per_s,
     stages_of,
     view,
 )
@@ -27,7 +28,14 @@ SLICE_S = 20e-6
 
 
 def bandwidth(state: State) -> float:
-    return hardware.part(CHIPS[state.chip][0])["memory_bytes_per_s"]
+    clock_hz = 2133e6 if CHIPS[state.chip][1] == "15w" else 3200e6  # NVIDIA's power modes of Orin
+    full = hardware.part(CHIPS[state.chip][0])["memory_bytes_per_s"]
+    return full * clock_hz / 3200e6
+
+
+def test_only_the_smallest_mode_lowers_the_memorys_rate() -> None:
+    for state in STATES:
+        assert memory_bytes_per_s(state) == pytest.approx(bandwidth(state))
 
 
 def test_every_state_can_be_shown_and_its_longest_bar_is_the_period() -> None:

@@ -24,6 +24,7 @@ UNITS = {
     "memory_bytes": "B",
     "usable_bytes": "B",
     "memory_bytes_per_s": "B/s",
+    "capped_memory_bytes_per_s": "B/s",
     "memory_bus_bits": "bit",
     "memory_bits_per_s_per_pin": "bit/s",
     "sms": "SM",

@@ -30,6 +30,7 @@ CHIPS = {
     "DRIVE Orin": ("drive-orin", "default", 0),
     "Thor T5000": ("jetson-thor", "maxn", 130),
 }
+SLOW_MEMORY = ("AGX Orin 64GB, 15 W",)  # the mode that lowers the memory's clock, too
 CAMERA_ON = ("gpu", "dla")
 IN_MEMORY = (1.0, 0.5, 0.25)
 LONGEST_S = 14 * ms  # of the axis; one mode with few watts goes beyond
@@ -63,6 +64,12 @@ def engine_of(state: State) -> str:
     return state.camera if state.camera in hardware.part(CHIPS[state.chip][0]).engines else "gpu"
 
 
+def memory_bytes_per_s(state: State) -> float:
+    """The memory's rate in this power mode."""
+    fact = "capped_memory_bytes_per_s" if state.chip in SLOW_MEMORY else "memory_bytes_per_s"
+    return float(hardware.part(CHIPS[state.chip][0])[fact])
+
+
 def stages_of(state: State) -> tuple[soc_fit.Stage, ...]:
     """The pipeline on this chip."""
     key, mode, _ = CHIPS[state.chip]
@@ -82,7 +89,7 @@ def stages_of(state: State) -> tuple[soc_fit.Stage, ...]:
 
 def bars(state: State) -> dict[str, dict[str, float]]:
     """Seconds of a frame on every engine and on the memory, by stage: the longest bar is the period."""
-    bandwidth = hardware.part(CHIPS[state.chip][0])["memory_bytes_per_s"]
+    bandwidth = memory_bytes_per_s(state)
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for stage in stages_of(state):
         found[stage.engine][stage.name] = soc_fit.stage_s(stage, memory_bytes_per_s=bandwidth, sharers=1)
@@ -93,7 +100,7 @@ def bars(state: State) -> dict[str, dict[str, float]]:
 
 def _bounds(state: State) -> tuple[float, float, str]:
     """(latency, period, which bar is the longest)"""
-    bandwidth = hardware.part(CHIPS[state.chip][0])["memory_bytes_per_s"]
+    bandwidth = memory_bytes_per_s(state)
     stages, rows = stages_of(state), bars(state)
     pace = max(rows, key=lambda row: sum(rows[row].values()))
     return (
