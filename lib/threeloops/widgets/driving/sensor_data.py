@@ -13,7 +13,7 @@ from threeloops.widgets.driving.sensor_data_view import BITS, MOST_CAMERAS, RATE
 from threeloops.widgets.live_text import LiveText
 from threeloops.widgets.shown import Shown
 
-START = State(cameras=8, size="3840 × 2160", bits=12, rate=30)
+START = State(cameras=2, size="3840 × 2160", bits=12, rate=30)
 
 # Heights are fixed, so that nothing below the figure moves while a control is turned.
 FIGURE_HEIGHT, SUMMARY_HEIGHT = "310px", "64px"
