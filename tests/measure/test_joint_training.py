@@ -18,6 +18,11 @@ def test_each_step_of_training_makes_a_better_plan() -> None:
     assert costs[1] > 1.08 * costs[2]
 
 
+def test_as_many_steps_for_the_planner_alone_do_not_make_the_joint_plan() -> None:
+    control, both = joint.trained_in_turn(times=2), joint.trained_jointly()
+    assert joint.cost(control.perception, control.planner) > 1.08 * joint.cost(both.perception, both.planner)
+
+
 def test_the_better_perception_makes_the_worse_plan() -> None:
     apart, both = joint.trained_apart(), joint.trained_jointly()
     assert joint.error_m(apart.perception) < 0.9 * joint.error_m(both.perception)
