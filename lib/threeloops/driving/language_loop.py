@@ -6,10 +6,10 @@
 ...     prompt_tokens=1080,
 ...     memory_bytes_per_s=273e9,
 ...     peak_flops_per_s=517e12,
-...     utilisation=0.4,
+...     utilisation=0.19,
 ... )
 >>> f"{thor.first_token_s * 1e3:.1f} ms, then {thor.step_s * 1e3:.2f} ms a token", thor.tokens_in(0.1)
-('20.9 ms, then 7.33 ms a token', 11)
+('44.0 ms, then 7.33 ms a token', 8)
 """
 
 from dataclasses import dataclass
