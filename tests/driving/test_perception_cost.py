@@ -47,6 +47,35 @@ def test_a_convolutions_work_grows_with_the_area(height: int, width: int, times:
     assert told == large
 
 
+@given(
+    height=st.integers(1, 8), width=st.integers(1, 8), times=st.integers(1, 3), cameras=st.integers(1, 4),
+    heads=st.integers(0, 500),
+)  # fmt: skip
+def test_larger_pictures_leave_the_heads_on_their_grid_alone(
+    height: int, width: int, times: int, cameras: int, heads: int
+) -> None:
+    small, large = (
+        perception_frames.flops_of_a_convolution(height=side * height, width=side * width, kernel=1, channels=3)
+        for side in (1, times)
+    )
+    counted = perception_frames.flops_of_a_frame(
+        cameras=cameras, tasks=1, shared=True, image_flops=large, head_flops=[heads]
+    )
+    image = perception_cost.flops_at(flops=small, pixels=height * width, new_pixels=times**2 * height * width)
+    assert counted == perception_cost.perception_flops(
+        cameras=cameras, encoders=1, image_flops=image, heads_flops=heads
+    )
+
+
+def test_the_slides_frame_at_two_megapixels() -> None:
+    image = perception_cost.flops_at(flops=8.4e9, pixels=380 * 380, new_pixels=1920 * 1080)
+    apart, shared = (
+        perception_cost.perception_flops(cameras=6, encoders=n, image_flops=image, heads_flops=4.5e9) for n in (3, 1)
+    )
+    assert (round(apart / 1e9), round(shared / 1e9)) == (2176, 728)
+    assert perception_cost.saved_share(before=[apart], after=[shared]) == pytest.approx(0.665, abs=5e-4)
+
+
 @pytest.mark.parametrize("key", catalogue.convnet_keys())
 def test_real_networks_follow_the_area_within_a_few_percent(key: str) -> None:
     small, large = (catalogue.convnet(key, height=h, width=w) for h, w in ((380, 380), (1080, 1920)))

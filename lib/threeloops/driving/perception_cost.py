@@ -36,7 +36,8 @@ def perception_flops(*, cameras: int, encoders: int, image_flops: float, heads_f
 
     Formula:  encoders * cameras * FLOPs of an image + FLOPs of all heads
     Assumes:  encoders=1 is one encoder that all tasks share, encoders=tasks one of its own for each; heads read the
-              fused features once a frame, not once a camera
+              fused features once a frame, not once a camera, so that larger pictures leave heads_flops as they are
+              where these work on a bird's-eye grid
     Source:   Caruana, Multitask Learning, 1997, doi:10.1023/A:1007379606734 (one trunk, several heads)
 
     >>> perception_flops(cameras=2, encoders=3, image_flops=10, heads_flops=6)
@@ -112,12 +113,11 @@ def oldest_view_frames(*, cameras: int, reused: int) -> int:
 
 
 def attention_samples(*, queries: int, layers: int, heads: int, levels: int, points: int) -> int:
-    """Places in the cameras' features that deformable attention reads for one bird's-eye map, for each camera that a
-    query falls into.
+    """Places in the cameras' features that deformable attention reads for one bird's-eye map.
 
     Formula:  queries * layers * heads * levels * points
-    Assumes:  every query is seen by one camera; each place is between pixels, so that four of them are fetched and
-              mixed
+    Assumes:  every query is seen by one camera; attention to the last map is not counted; each place is between pixels,
+              so that four of them are fetched and mixed
     Source:   Li et al., BEVFormer, 2022, arXiv:2203.17270, section 3.3; Zhu et al., Deformable DETR, 2020,
               arXiv:2010.04159
 

@@ -1,7 +1,7 @@
 """Drills on a vehicle's deadline: metres, milliseconds, ages, what a chain computes and what a repair saves."""
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.latency_budget import age, chain, closing, encoders, savings, stages_flops, vehicle
+from threeloops.drills.latency_budget import age, chain, closing, encoders, resolution, savings, stages_flops, vehicle
 
 DRILLS: tuple[Drill, ...] = (
     *vehicle.DRILLS,
@@ -10,5 +10,6 @@ DRILLS: tuple[Drill, ...] = (
     *closing.DRILLS,
     *stages_flops.DRILLS,
     *savings.DRILLS,
+    *resolution.DRILLS,
     *encoders.DRILLS,
 )

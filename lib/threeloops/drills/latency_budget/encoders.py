@@ -1,4 +1,4 @@
-"""Drills on what the cameras cost: a larger picture, cameras that take turns, and how old the oldest view is then."""
+"""Drills on cameras that take turns, and how old the oldest view is then."""
 
 import random
 from fractions import Fraction
@@ -9,78 +9,9 @@ from threeloops.drills.engine.separated import separated
 from threeloops.drills.latency_budget.savings import AMDAHL, SECTION, told
 from threeloops.driving import latency_budget, perception_cost
 from threeloops.simulate.driving import perception_frames
-from threeloops.units import GFLOP, hour, km, ms
+from threeloops.units import hour, km, ms
 
 KMH = km / hour  # in metres per second
-
-# --- another resolution --------------------------------------------------------------------------
-
-SIZES = ((1920, 1080), (1280, 720), (1600, 900), (1920, 1280), (1344, 768))
-
-
-def _any_pixels(rng: random.Random) -> Draw:
-    width, height = rng.choice(SIZES)
-    return drawn(width=width, height=height, side=rng.choice((224, 288, 380)), gmac=rng.randrange(12, 90) / 10)
-
-
-def _small_pixels(rng: random.Random) -> Draw:
-    """One 1 × 1 kernel over a whole number of squares."""
-    side = rng.choice((2, 3))
-    across, down = rng.choice(((3, 2), (4, 3)))
-    return drawn(width=side * across, height=side * down, side=side, gmac=side * side * 5 / GFLOP)
-
-
-def _pixels(p: Draw) -> float:
-    return perception_cost.flops_at(flops=2 * p.gmac * GFLOP, pixels=p.side**2, new_pixels=p.width * p.height)
-
-
-PIXELS: Drill = Drill(
-    key="latency-other-resolution",
-    **SECTION,
-    title="The same network on a camera's picture",
-    unit="FLOP",
-    target_s=90,
-    draw=lambda rng: separated(rng, _any_pixels, lambda p: told(PIXELS, p)),
-    small=_small_pixels,
-    prompt=lambda p: (
-        f"A paper gives a convolutional encoder {p.gmac:g} billion multiply-adds on a picture of {p.side} × {p.side}."
-        f" Your camera delivers {p.width} × {p.height}, and nothing is scaled down. How many FLOPs does one picture"
-        " cost, at 2 FLOPs per multiply-add and with work in proportion to the pixels?"
-    ),
-    derive=lambda p: Derivation(
-        value=_pixels(p),
-        formula="2 × multiply-adds × new pixels / old pixels",
-        substitution=f"2 × {p.gmac:g} × 1000000000 × {p.width} × {p.height} / ({p.side} × {p.side})",
-        source="Dumoulin and Visin, 2016, arXiv:1603.07285 (a convolution's work is per output position)",
-    ),
-    count=lambda p: float(
-        perception_frames.flops_of_a_convolution(
-            height=p.height, width=p.width, kernel=1, channels=round(p.gmac * GFLOP / p.side**2)
-        )
-    ),
-    slips=(
-        Slip(
-            key="macs",
-            wrong=lambda p: _pixels(p) / 2,
-            story="Those are multiply-adds. Each is two FLOPs; papers on vision often print the former as FLOPs.",
-        ),
-        Slip(
-            key="same-size",
-            wrong=lambda p: 2 * p.gmac * GFLOP,
-            story="That is the paper's picture. A larger one has more positions to slide over.",
-        ),
-        Slip(
-            key="one-side",
-            wrong=lambda p: 2 * p.gmac * GFLOP * p.width / p.side,
-            story="You scaled by the width alone. Work grows with the area.",
-        ),
-        Slip(
-            key="squared-twice",
-            wrong=lambda p: 2 * p.gmac * GFLOP * (p.width * p.height / p.side**2) ** 2,
-            story="You squared the ratio of the areas. That would be attention from every position to every other.",
-        ),
-    ),
-)
 
 # --- cameras that take turns ---------------------------------------------------------------------
 
@@ -236,4 +167,4 @@ OLD: Drill = Drill(
     ),
 )
 
-DRILLS = (PIXELS, TURNS, OLD)
+DRILLS = (TURNS, OLD)
