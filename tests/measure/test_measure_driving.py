@@ -3,6 +3,7 @@ scores against cases by hand, the network's shapes against torch's count.
 """
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,25 @@ def test_flops_by_shapes_are_those_that_torch_counts(network: bev_network.BirdsE
     for stage in ("backbone", "heads"):
         assert predicted[stage].flops == counted[stage]
     assert counted["lift"] == 0
+
+
+def test_a_stages_seconds_are_the_median_of_the_frames_least_on_a_drive_that_goes_on(
+    network: bev_network.BirdsEye, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first round is busy and its frames take longer; of the frames the first two do not count."""
+    drive, chain = rays.frames(3, 5, period_s=0.1), pipeline.Pipeline(network)
+    tracks_before: list[int] = []
+    took = iter([*range(900, 905), 100, 100, 1, 5, 3])
+    real = chain.run
+
+    def run(frame: rays.Frame, **_clock: object) -> pipeline.Result:
+        tracks_before.append(0 if chain.last is None else 1)
+        return replace(real(frame), seconds=dict.fromkeys(pipeline.STAGES, float(next(took))))
+
+    monkeypatch.setattr(chain, "run", run)
+    told = stage_costs.stage_seconds({"only": chain}, drive, rounds=2)
+    assert told == {"only": dict.fromkeys(pipeline.STAGES, 3.0)}
+    assert tracks_before == [0, 1, 1, 1, 1] * 2
 
 
 def test_boxes_survive_the_grid() -> None:

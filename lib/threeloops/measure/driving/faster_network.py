@@ -160,13 +160,3 @@ def in_turns(ways: Mapping[Name, Callable[[], object]], *, rounds: int, warmup: 
             if turn >= warmup:
                 samples[name].append(time.process_time() - start)
     return {name: min(seconds) for name, seconds in samples.items()}
-
-
-def stage_seconds(chains: Mapping[str, Pipeline], seen: Sequence[rays.Frame]) -> dict[str, dict[str, float]]:
-    """The least seconds of each stage of each chain, all chains on every frame."""
-    runs: dict[str, list[dict[str, float]]] = {name: [] for name in chains}
-    for frame in seen:
-        for name, chain in chains.items():
-            chain.reset()  # every frame is of another scene
-            runs[name].append(chain.run(frame).seconds)
-    return {name: {stage: min(run[stage] for run in every) for stage in every[0]} for name, every in runs.items()}

@@ -16,6 +16,7 @@ of any moment in the same frame.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,18 +80,18 @@ class Pipeline:
         self.odometry = Pose(x_m=0.0, y_m=0.0, yaw_rad=0.0)
 
     @torch.no_grad()
-    def run(self, frame: Frame) -> Result:
+    def run(self, frame: Frame, *, clock: Callable[[], float] = time.perf_counter) -> Result:
         """All stages, in order, each timed by itself."""
-        clock = _Clock()
-        images, pillars = clock.stage("preprocess", self.preprocess, frame)
-        features = clock.stage("backbone", self.network.backbone, images)
-        grid = clock.stage("lift", self.lift, features)
-        found, road = clock.stage("heads", self.heads, grid, pillars)
-        tracks = clock.stage("track", self.track, found, frame)
-        predicted = clock.stage("predict", self.predict, tracks)
-        plan = clock.stage("plan", self.plan, predicted, road, frame.ego.speed_m_per_s)
+        timed = _Timed(clock)
+        images, pillars = timed.stage("preprocess", self.preprocess, frame)
+        features = timed.stage("backbone", self.network.backbone, images)
+        grid = timed.stage("lift", self.lift, features)
+        found, road = timed.stage("heads", self.heads, grid, pillars)
+        tracks = timed.stage("track", self.track, found, frame)
+        predicted = timed.stage("predict", self.predict, tracks)
+        plan = timed.stage("plan", self.plan, predicted, road, frame.ego.speed_m_per_s)
         return Result(
-            t_s=frame.t_s, found=found, road=road, tracks=tracks, predicted=predicted, plan=plan, seconds=clock.seconds
+            t_s=frame.t_s, found=found, road=road, tracks=tracks, predicted=predicted, plan=plan, seconds=timed.seconds
         )
 
     def preprocess(self, frame: Frame) -> tuple[Tensor, Tensor]:
@@ -123,14 +124,15 @@ def moved(so_far: Pose, last: Pose | None, now: Pose, sign: int) -> Pose:
     return Pose(x_m=float(x), y_m=float(y), yaw_rad=so_far.yaw_rad + sign * (now.yaw_rad - last.yaw_rad))
 
 
-class _Clock:
+class _Timed:
     """Runs a stage and keeps its seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
         self.seconds: dict[str, float] = {}
 
     def stage(self, name: str, does: Any, *given: Any) -> Any:
-        started = time.perf_counter()
+        started = self.clock()
         done = does(*given)
-        self.seconds[name] = time.perf_counter() - started
+        self.seconds[name] = self.clock() - started
         return done

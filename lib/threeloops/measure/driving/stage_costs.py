@@ -6,7 +6,8 @@
 """
 
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -82,9 +83,32 @@ def stage_flops(network: BirdsEye, frame: rays.Frame) -> dict[str, int]:
     }
 
 
-def stage_seconds(chain: Pipeline, frames: Sequence[rays.Frame], *, warmup: int = 2) -> dict[str, float]:
-    """Median seconds of each stage over the frames; the first ones are run and not counted."""
-    checks.count(at_least=warmup + 1, frames=len(frames))
-    chain.reset()
-    seen = [chain.run(frame).seconds for frame in frames][warmup:]
-    return {stage: statistics.median(seconds[stage] for seconds in seen) for stage in STAGES}
+def stage_seconds(
+    chains: Mapping[str, Pipeline], drive: Sequence[rays.Frame], *, rounds: int = 5, warmup: int = 2
+) -> dict[str, dict[str, float]]:
+    """Processor seconds of each stage of each chain, on one drive: a frame's least over the rounds, the median of the
+    frames.
+
+    Every round drives from the start, so that the tracker has tracks to work on; the first frames, in which it begins
+    them, are run and not counted. All chains see a frame before the next one comes: what else runs on the machine meets
+    all of them alike.
+    """
+    checks.count(rounds=rounds)
+    checks.count(at_least=warmup + 1, frames=len(drive))
+    told: dict[str, list[list[dict[str, float]]]] = {name: [] for name in chains}  # by chain, round and frame
+    for _round in range(rounds):
+        for name, chain in chains.items():
+            chain.reset()
+            told[name].append([])
+        for frame in drive:
+            for name, chain in chains.items():
+                told[name][-1].append(chain.run(frame, clock=time.process_time).seconds)
+    return {
+        name: {
+            stage: statistics.median(
+                min(once[stage] for once in same) for same in list(zip(*every, strict=True))[warmup:]
+            )
+            for stage in STAGES
+        }
+        for name, every in told.items()
+    }
