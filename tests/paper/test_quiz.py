@@ -69,7 +69,8 @@ def made(
 
 
 def one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip()
+    """Without line breaks, those after a hyphen included."""
+    return re.sub(r"(?<=\w-)\s+(?=\w)", "", re.sub(r"\s+", " ", text)).strip()
 
 
 # --- reading what is printed --------------------------------------------------------------------
@@ -85,7 +86,7 @@ class Read:
 
 
 def read_text(sheet: str) -> list[Read]:
-    blocks = re.split(r"\n(?=\d+\. )", sheet)[1:]
+    blocks = re.split(r"\n\n(?=\d+\. )", sheet)[1:]
     identities = [re.search(r"\[([\w.-]+) · seed ([\w.-]+)\]", block) for block in blocks]
     assert all(identities)
     return [Read(found[1], found[2], one_line(block)) for block, found in zip(blocks, identities, strict=True) if found]

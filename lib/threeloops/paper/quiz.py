@@ -79,15 +79,20 @@ def picked(quiz: Quiz) -> list[Idea]:
 
     Raises:   ValueError if the topics have fewer ideas than questions were asked for
     """
-    found = {idea.key: idea for topic in quiz.topics or (None,) for idea in chosen(topic) if idea.key in DRILLS}
-    if quiz.bare:
-        found = {key: idea for key, idea in found.items() if _typable(variants(quiz, key))}
+    topics = [
+        [idea for idea in chosen(topic) if idea.key in DRILLS and (not quiz.bare or _typable(variants(quiz, idea.key)))]
+        for topic in quiz.topics or (None,)
+    ]
+    found = {idea.key for ideas in topics for idea in ideas}
     if len(found) < quiz.questions:
         raise ValueError(
             f"questions={quiz.questions} is more than the {len(found)} that {', '.join(quiz.topics) or 'the book'} can"
             " ask this way"
         )
-    return plan.spread(list(found.values()), seeded("quiz", quiz.seed), quiz.questions)
+    rng = seeded("quiz", quiz.seed)
+    rows = [plan.spread(ideas, rng, len(ideas)) for ideas in topics]
+    in_turn = {idea.key: idea for row in itertools.zip_longest(*rows) for idea in row if idea}
+    return list(in_turn.values())[: quiz.questions]
 
 
 def variants(quiz: Quiz, idea: str) -> list[Asked]:
