@@ -9,6 +9,7 @@ it steers.
 from dataclasses import dataclass
 
 from threeloops import checks
+from threeloops.driving import data_age
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +38,10 @@ class SlowFast:
     def oldest_s(self) -> float:
         """The greatest age of the slow loop's picture behind a command in force.
 
-        Formula:  slow latency + slow period + fast latency + fast period
+        Formula:  slow latency + slow period + fast latency + fast period, the chain of two stages of data_age
         """
-        return self.slow_latency_s + self.slow_period_s + self.fast_latency_s + self.fast_period_s
+        slow, fast = (self.slow_period_s, self.slow_latency_s), (self.fast_period_s, self.fast_latency_s)
+        return data_age.worst_reaction_s([slow, fast])
 
     @property
     def mean_age_s(self) -> float:
