@@ -1,5 +1,6 @@
 """Shares of a speed-up, held against every order of the repairs, and the story's own numbers against what it says."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -65,6 +66,31 @@ def test_each_stage_is_repaired_by_itself() -> None:
     backbone = [repair for repair in three_stories.CAR_REPAIRS if repair.stage == "backbone"]
     alone = [three_stories.car_latency_s(()) - three_stories.car_latency_s([repair]) for repair in backbone]
     assert three_stories.car_latency_s(()) - three_stories.car_latency_s(backbone) < sum(alone) - 1e-4
+
+
+def test_an_answer_of_the_car_is_as_old_as_a_clock_says() -> None:
+    """One frame at a time, a tick of 10 us: the newest answer's age, asked at every tick of a long drive."""
+    for made in ((), three_stories.CAR_REPAIRS):
+        busy, period = round(three_stories.car_latency_s(made) * 1e5), 1e5 / three_stories.FRAMES_PER_S
+        taken, free, answers = 0, 0.0, []
+        for frame in range(400):
+            if frame * period >= free:
+                taken, free = frame, frame * period + busy
+                answers.append((free, taken * period))
+        ages = [
+            now - picture
+            for (ready, picture), (until, _) in itertools.pairwise(answers)
+            for now in range(math.ceil(ready), math.ceil(until))
+        ]
+        mean, largest = three_stories.car_ages_s(made)
+        assert [sum(ages) / len(ages), max(ages)] == pytest.approx([mean * 1e5, largest * 1e5], abs=2)
+
+
+def test_the_chain_is_one_stage_and_the_others() -> None:
+    for stage in three_stories.CAR_STAGES_S:
+        assert sum(three_stories.car_split_s(stage)) == pytest.approx(three_stories.car_latency_s(()))
+    with pytest.raises(ValueError, match="stage"):
+        three_stories.car_split_s("lidar")
 
 
 def test_the_loops_share_what_the_car_saves() -> None:

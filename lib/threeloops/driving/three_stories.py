@@ -9,6 +9,8 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from threeloops import checks
+from threeloops.driving import information_age
 from threeloops.units import ms
 
 
@@ -30,6 +32,7 @@ TRAINING_REPAIRS = (
     Repair(name="fewer and shorter restarts", loop="training", factor=1.36),
 )
 
+FRAMES_PER_S = 30.0  # of the car's camera
 CAR_STAGES_S = {
     "prepare": 4 * ms,
     "backbone": 20 * ms,
@@ -53,6 +56,8 @@ SERVICE_REPAIRS = (
     Repair(name="continuous batching", loop="product", factor=2.4),
     Repair(name="a shared prompt read once", loop="product", factor=1.25),
 )
+
+STORIES = {"training run": TRAINING_REPAIRS, "car": CAR_REPAIRS, "service": SERVICE_REPAIRS}
 
 
 def by_loop(repairs: Iterable[Repair]) -> dict[str, float]:
@@ -88,6 +93,29 @@ def car_stages_s(made: Collection[Repair]) -> dict[str, float]:
 def car_latency_s(made: Collection[Repair]) -> float:
     """The whole chain, stage after stage."""
     return math.fsum(car_stages_s(made).values())
+
+
+def car_split_s(stage: str) -> tuple[float, float]:
+    """Before any repair: this stage, and all the others together.
+
+    Raises:   ValueError for a stage that the chain does not have
+
+    >>> tuple(round(seconds * 1e3, 1) for seconds in car_split_s("backbone"))
+    (20.0, 22.0)
+    """
+    checks.one_of(tuple(CAR_STAGES_S), stage=stage)
+    return CAR_STAGES_S[stage], math.fsum(seconds for name, seconds in CAR_STAGES_S.items() if name != stage)
+
+
+def car_ages_s(made: Collection[Repair]) -> tuple[float, float]:
+    """Mean and largest age of the newest answer with these repairs made.
+
+    Assumes:  one frame at a time; pictures that come in the meantime are dropped
+    """
+    latency = car_latency_s(made)
+    every = information_age.answered_every_s(busy_s=latency, period_s=1 / FRAMES_PER_S)
+    mean = information_age.mean_age_s(latency_s=latency, period_s=every)
+    return mean, information_age.largest_age_s(latency_s=latency, period_s=every, lost_in_a_row=0)
 
 
 def car_saved_s(loops: Collection[str]) -> float:
