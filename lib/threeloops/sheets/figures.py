@@ -245,7 +245,7 @@ def factors() -> dict[str, tuple[float, float]]:
     return {
         "BF16": (known["bf16_speed"], bytes_per_element("fp32") / BF16),
         "recomputing": (known["again_speed"], _kept("none") / _kept("full")),
-        f"ZeRO-3, {GPUS} GPUs": (1 / known["sharding_traffic"], float(GPUS)),
+        f"ZeRO-3, {GPUS} GPUs": (1.0, float(GPUS)),
         f"tensor parallel, {GPUS} GPUs": (float(GPUS), float(GPUS)),
         f"pipeline, {STAGES} stages": (STAGES * busy, float(STAGES)),
         "INT8": (known["int8_speed"], known["int8_smaller"]),

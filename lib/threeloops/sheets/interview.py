@@ -162,9 +162,14 @@ def serving_first() -> Table:
     return Table(title="Serving too slow or too dear: in this order", head=("do", "because", "with"), rows=rows)
 
 
-def debugging() -> Table:
-    """Eight systems that are ill: what is seen, and what to say in which order."""
-    rows = tuple((ill.symptom, ill.loop, ill.cause, ill.look, ill.fix) for ill in SCENARIOS[:ILL])
+def debugging(*, more: bool) -> Table:
+    """Eight systems that are ill: what is seen, and what to say in which order; with more, also what else to try or to
+    suspect (the printed page has no room for it).
+    """
+    rows = tuple(
+        (ill.symptom, ill.loop, ill.cause, ill.look, f"{ill.fix}; {ill.also}" if more and ill.also else ill.fix)
+        for ill in SCENARIOS[:ILL]
+    )
     return Table(
         title="Eight systems that are ill", head=("what is seen", "loop", "cause", "look first", "then"), rows=rows
     )
@@ -182,6 +187,6 @@ def pages() -> tuple[Page, ...]:
         Page(
             title="Interview sheet: symptoms and reading",
             intro="Cover all but the first column. Which loop, which cause, which single measurement, then what?",
-            tables=(debugging(), reading.shelf()),
+            tables=(debugging(more=False), reading.shelf()),
         ),
     )

@@ -73,22 +73,24 @@ PAGES = (
     ),
     (
         "The H100, block by block",
-        "NVIDIA Hopper Architecture In-Depth, developer blog, 2022 (the whitepaper's text in short)",
+        "NVIDIA Hopper Architecture In-Depth, 2022, developer.nvidia.com/blog/nvidia-hopper-architecture-in-depth (the"
+        " whitepaper's text in short)",
         "units per SM, and the printed rates that count sparsity",
     ),
     (
         "GPU basics",
-        "NVIDIA, Matrix Multiplication Background User's Guide, DU-09799-001, 2023",
+        "Matrix Multiplication Background User's Guide, DU-09799-001, 2023, docs.nvidia.com/deeplearning/performance/"
+        "dl-performance-matrix-multiplication",
         "arithmetic intensity, tiles and waves, in ten pages",
     ),
     (
         "Tokenizers",
-        "Hugging Face LLM Course, chapter 6, Byte-Pair Encoding tokenization",
+        "Byte-Pair Encoding tokenization, Hugging Face LLM Course, huggingface.co/learn/llm-course/chapter6/5",
         "what a token is before you count any",
     ),
     (
         "TPU and GPU",
-        "Austin et al., How to Scale Your Model: How to Think About TPUs, How to Think About GPUs",
+        "Austin et al., How to Scale Your Model, 2025, jax-ml.github.io/scaling-book/tpus and /gpus",
         "the same sums for a systolic array and for SMs, side by side",
     ),
 )

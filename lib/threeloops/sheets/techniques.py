@@ -160,6 +160,6 @@ def factors() -> dict[str, tuple[float, float]]:
     """Technique -> (times faster, times less memory of what it shrinks), where both are worked out; each at its best.
 
     Faster is on paper: where arithmetic binds (BF16, INT8), where what is read binds (INT4, shared KV heads), where
-    links cost nothing (tensor parallelism). Memory is that of what the technique shrinks, not of everything.
+    links cost nothing (ZeRO-3, tensor parallelism). Memory is that of what the technique shrinks, not of everything.
     """
     return figures.factors()

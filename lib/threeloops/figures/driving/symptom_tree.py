@@ -8,7 +8,7 @@
 from threeloops.figures.boxes import Arrow, Box, boxes
 from threeloops.figures.figure import Figure
 
-TITLE = "Three questions before any number"
+TITLE = "Three symptoms, and what to measure first"
 CAPTION = "Green: what you are told. Blue: the first measurement. White: what its answer means, and what to try."
 # Told, first look, (answer, what to try).
 BRANCHES = (

@@ -20,6 +20,7 @@ class Scenario:
     fix: str
     source: str
     akin: tuple[str, ...] = ()
+    also: str = ""  # what else to try or to suspect: in the chapter's table, never in a question
 
 
 SCENARIOS = (
@@ -50,6 +51,7 @@ SCENARIOS = (
         fix="run layers again in the backward pass instead of keeping them, or cut the batch into micro-batches",
         source="Korthikanti et al., 2022, arXiv:2205.05198; PyTorch documentation, torch.utils.checkpoint, 2025",
         akin=("no-speed-up-across-nodes",),
+        also="then shorten the sequence; sharding (FSDP) helps states alone",
     ),
     Scenario(
         key="no-speed-up-across-nodes",
@@ -64,6 +66,7 @@ SCENARIOS = (
         fix="send gradients in buckets during the backward pass, and add up several micro-batches before each exchange",
         source="Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704; NVIDIA nccl-tests, doc/PERFORMANCE.md",
         akin=("one-slow-rank", "activations-out-of-memory"),
+        also="last, compressed gradients, or local SGD (weights averaged now and then)",
     ),
     Scenario(
         key="loss-jumps-every-epoch",
@@ -77,6 +80,7 @@ SCENARIOS = (
         look="print the ids of the samples in the first batches of two passes, beside each other",
         fix="give the sampler a new seed for each pass (set_epoch), and shuffle across files",
         source="PyTorch documentation, torch.utils.data.distributed.DistributedSampler, 2025 (set_epoch)",
+        also="else a loader that restarts, or a shuffle buffer too small",
     ),
     Scenario(
         key="nan-in-fp16",
@@ -93,6 +97,7 @@ SCENARIOS = (
             " bits"
         ),
         source="Micikevicius et al., 2018, arXiv:1710.03740, section 3.2",
+        also="in BF16 too? learning rate, or a bad sample; anomaly mode names the operation",
         akin=("outlier-channels", "calibrated-on-daylight"),
     ),
     Scenario(
