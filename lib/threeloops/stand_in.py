@@ -40,6 +40,8 @@ def recorded_cells() -> dict[str, RecordedCell]:
     found = {}
     for path in sorted(book_root().glob("chapters/*.ipynb")):
         notebook = json.loads(path.read_text(encoding="utf-8"))
+        if STAMP not in notebook["metadata"]:
+            continue  # a chapter that is being written and was not run yet: there is nothing to show
         for cell in notebook["cells"]:
             if TAG in cell["metadata"].get("tags", ()):
                 found["".join(cell["source"]).strip()] = RecordedCell(
