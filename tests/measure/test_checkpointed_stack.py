@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from threeloops.measure.driving.checkpointed_stack import BLOCK_BYTES, FP32_BYTES, INPUT_BYTES, tried
+from threeloops.measure.driving.checkpointed_stack import FP32_BYTES, INPUT_BYTES, tried
 from threeloops.sheets import coding
 from threeloops.simulate.training_loop.recomputed_step import even_stretches, play
+
+BLOCK_BYTES = 9 * INPUT_BYTES  # a block keeps its input, and before and after the GELU four times that
 
 LOSS_BYTES = FP32_BYTES
 

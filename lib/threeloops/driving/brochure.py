@@ -43,12 +43,6 @@ def taken_apart(part: Part, *, dtype: str, power_mode: str) -> tuple[Piece, ...]
     return tuple(pieces)
 
 
-def total_ops_per_s(pieces: tuple[Piece, ...]) -> float:
-    """The brochure's number again: every engine, with sparsity where it is claimed."""
-    checks.count(pieces=len(pieces))
-    return sum(piece.dense_ops_per_s + piece.sparse_extra_ops_per_s for piece in pieces)
-
-
 def share_of_peak(*, frames_per_s: float, ops_per_frame: float, peak_ops_per_s: float) -> float:
     """How much of a peak rate a measured frame rate is.
 

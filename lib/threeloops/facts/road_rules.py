@@ -5,7 +5,7 @@ and read on 22 November 2026.
 (570, (1.6, 26.7))
 """
 
-STOPPING_SIGHT = "Highway Engineering Handbook (Brockenbrough), table 2.2: AASHTO's stopping sight distance"
+# Highway Engineering Handbook (Brockenbrough), table 2.2: AASHTO's stopping sight distance
 STOPPING_SIGHT_REACTION_S, STOPPING_SIGHT_FEET_PER_S2 = 2.5, 11.2  # what the table says that it was computed with
 # Design speed in miles per hour -> feet, rounded up to the next five. The page that was read ends in the middle of
 # the column.
@@ -16,7 +16,7 @@ STOPPING_SIGHT_FEET = {
     56: 510, 57: 525, 58: 540, 59: 555, 60: 570, 61: 585, 62: 600, 63: 615, 64: 630, 65: 645,
 }  # fmt: skip
 
-FOLLOWING = "UN Regulation No. 157 (automated lane keeping), paragraph 5.2.3.3, cars: minimum time gaps"
+# UN Regulation No. 157 (automated lane keeping), paragraph 5.2.3.3, cars: minimum time gaps
 # km/h -> (minimum time gap in seconds, minimum following distance in metres)
 TIME_GAPS = {
     7.2: (1.0, 2.0), 10: (1.1, 3.1), 20: (1.2, 6.7), 30: (1.3, 10.8), 40: (1.4, 15.6), 50: (1.5, 20.8), 60: (1.6, 26.7),

@@ -32,8 +32,9 @@ class Busy:
         checks.positive(lasts_s=self.end_s - self.start_s)
 
 
-def overlap_rows(spans: Sequence[Busy], *, title: str, caption: str) -> Figure:
-    """A row a resource, in the order in which they first occur.
+def overlap_rows(spans: Sequence[Busy], *, title: str, caption: str, unit: str = "s") -> Figure:
+    """A row a resource, in the order in which they first occur. unit: what the words call a unit of time, where it
+    stands for something else.
 
     Raises:   ValueError without spans
     """
@@ -59,7 +60,7 @@ def overlap_rows(spans: Sequence[Busy], *, title: str, caption: str) -> Figure:
         )
     told = (
         f"{row}: "
-        + ", ".join(f"{span.text} from {span.start_s:g} to {span.end_s:g} s" for span in spans if span.row == row)
+        + ", ".join(f"{span.text} from {span.start_s:g} to {span.end_s:g} {unit}" for span in spans if span.row == row)
         for row in rows
     )
     return boxes(plan, title=title, caption=caption, alt=". ".join(told).replace("\n", " ") + ".")

@@ -56,4 +56,4 @@ def gathers_beside_work(*, title: str, caption: str) -> Figure:
         for row, parts, breaks in (("network", NETWORK, "\n"), ("computing", COMPUTE, " "))
         for text, at, lasts in parts
     ]
-    return overlap_rows(spans, title=title, caption=caption)
+    return overlap_rows(spans, title=title, caption=caption, unit="gathers")

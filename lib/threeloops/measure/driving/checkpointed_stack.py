@@ -24,7 +24,6 @@ from threeloops.measure.training_loop import alive_bytes
 WIDTH, ROWS = 24, 50
 FP32_BYTES = 4
 INPUT_BYTES = ROWS * WIDTH * FP32_BYTES
-BLOCK_BYTES = 9 * INPUT_BYTES  # its input, and before and after the GELU four times that
 
 Build = Callable[[Sequence[torch.nn.Module], int], torch.nn.Module]
 
