@@ -79,21 +79,21 @@ def find_place(word: str, root: Path) -> Place:
 
 
 def taught(section: str, loop: str, root: Path) -> tuple[str, str]:
-    """Where a section of the book stands: in words, and as a link from the book's root (empty while that chapter is
-    not written).
+    """Where a section of the book stands: in words, and as a link from the book's root. A section is named by a part's
+    title: one of the loop's own chapter, or else of another (the law of three loops is asked in every loop).
+
+    Raises:   ValueError for a title that no part has
 
     >>> taught("Roofline", "inner", book_root())[0]
     'chapter 1, part 2, Roofline; `python3 book.py 1.2` opens it'
     """
-    chapter, title = CHAPTERS[loop]
-    for place in places(root):
-        if place.chapter == chapter and place.title == section:
-            link = f"{place.notebook}#{quote(place.heading.replace(' ', '-'))}"
-            return (
-                (
-                    f"chapter {chapter}, part {place.number}, {place.title}; `python3 book.py {chapter}.{place.number}`"
-                    " opens it"
-                ),
-                link,
-            )
-    return f"chapter {chapter}, {title}, section {section}: not in this edition yet", ""
+    chapter, _ = CHAPTERS[loop]
+    titled = [place for place in places(root) if place.title == section]
+    if not titled:
+        raise ValueError(f"no part of the book is called {section!r}; a section is a part's title, to the letter")
+    place = next((place for place in titled if place.chapter == chapter), titled[0])
+    words = (
+        f"chapter {place.chapter}, part {place.number}, {place.title}; `python3 book.py"
+        f" {place.chapter}.{place.number}` opens it"
+    )
+    return words, f"{place.notebook}#{quote(place.heading.replace(' ', '-'))}"

@@ -3,8 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 from tests.each import each
 
+from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room.ideas import IDEAS, LOOPS, TOPICS, pose
 
@@ -48,3 +50,15 @@ def test_another_process_asks_the_same() -> None:
         [sys.executable, "-X", "utf8", "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
     )
     assert ended.stdout.rstrip("\n") == here
+
+
+def test_every_idea_is_taught_in_a_part_that_the_chapters_have() -> None:
+    """A title that no part has is a question whose answer sends the reader nowhere."""
+    root = contents.book_root()
+    for section, loop in sorted({(idea.section, idea.loop) for idea in IDEAS.values()}):
+        assert contents.taught(section, loop, root)[1].startswith("chapters/")
+
+
+def test_a_title_that_no_part_has_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="no part of the book is called 'All-reduce'"):
+        contents.taught("All-reduce", "training", contents.book_root())

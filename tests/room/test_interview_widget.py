@@ -345,18 +345,6 @@ def test_the_link_leads_from_the_readers_copy_to_a_part_that_is_there(file: Path
     assert room.screen.taught == "chapter 1, part 2, Roofline"
 
 
-def test_a_chapter_that_is_not_written_is_named_without_a_link(file: Path) -> None:
-    unwritten = [
-        key for key, drill in DRILLS.items() if not contents.taught(drill.section, drill.loop, contents.book_root())[1]
-    ]
-    if not unwritten:
-        pytest.skip("every section is written")
-    room = held(file, keys=unwritten[:1])
-    do(room, "give up")
-    assert room.screen.link == ""
-    assert "not in this edition yet" in room.screen.taught
-
-
 # --- the page of progress -----------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from threeloops.units import GB, fmt_percent, fmt_seconds, fmt_si, ms, us
 SOURCE_DDP = (
     "Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704, section 3.2 (averaged gradients, buckets, overlap)"
 )
-SECTION = "Buckets and overlap"
+SECTION = "Data parallelism and all-reduce"
 
 # --- the smallest bucket that is not all latency -------------------------------------------------
 
@@ -247,7 +247,7 @@ SUM = Drill(
     family="all_reduce",
     title="Summed where it should have been averaged",
     loop="training",
-    section="Data-parallel steps",
+    section="Data parallelism and all-reduce",
     unit="",
     target_s=75,
     draw=_draw_sum,

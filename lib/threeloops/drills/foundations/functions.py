@@ -9,7 +9,7 @@ from itertools import pairwise
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.foundations import dense_networks, lines, similarity
 
-SECTION = "Foundations"
+SECTION = "Foundations: networks"
 SOURCE_LINEAR = "Strang, Introduction to Linear Algebra, 5th ed., 2016, chapter 8 (linear maps compose by multiplying)"
 SOURCE_ORDER = (
     "Cormen, Leiserson, Rivest, Stein, Introduction to Algorithms, 3rd ed., 2009, section 15.2 (matrix chains)"

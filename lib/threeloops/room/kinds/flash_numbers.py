@@ -273,7 +273,7 @@ DERIVED = (
         key="fact-flops-per-parameter",
         words="FLOPs per parameter and token of a training step, nothing recomputed?",
         loop="training",
-        section="Training FLOPs",
+        section="Why many GPUs",
         number=_training_flops,
     ),
     Flash(
@@ -307,7 +307,7 @@ DERIVED = (
 )
 FLASHES = (
     *(_part_flash(key, fact, "inner", "The GPU") for key, fact in INNER),
-    *(_part_flash(key, fact, "training", "Nodes and networks") for key, fact in TRAINING),
+    *(_part_flash(key, fact, "training", "Network and cluster") for key, fact in TRAINING),
     *(_part_flash(key, fact, "driving", "Silicon in the car") for key, fact in DRIVING),
     *DERIVED,
 )

@@ -56,7 +56,7 @@ SCENARIOS = (
     Scenario(
         key="no-speed-up-across-nodes",
         loop="training",
-        section="All-reduce",
+        section="Data parallelism and all-reduce",
         symptom=(
             "From 8 to 64 GPUs, one node to eight, a step of the same total batch gets no faster. Every rank shows the"
             " same timeline."
@@ -71,7 +71,7 @@ SCENARIOS = (
     Scenario(
         key="loss-jumps-every-epoch",
         loop="training",
-        section="Data",
+        section="The optimisation stack",
         symptom=(
             "The loss jumps every thousand steps and recovers over the next hundred. A thousand steps are exactly one"
             " pass over the data."
@@ -146,7 +146,7 @@ SCENARIOS = (
     Scenario(
         key="one-slow-rank",
         loop="training",
-        section="Straggling ranks",
+        section="Failure as routine",
         symptom=(
             "On 64 GPUs all ranks but one spend a fifth of the step inside the all-reduce. The one that does not is"
             " always the same machine."

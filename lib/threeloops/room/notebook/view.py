@@ -141,8 +141,8 @@ def answered(session: Session, said: str, *, given: str = "") -> Screen:
         hint_cost="",
         given=given,
         working=blocks(question.working),
-        taught=words.partition(";")[0] if link else words,
-        link=UP_FROM_COPY + link if link else "",
+        taught=words.partition(";")[0],
+        link=UP_FROM_COPY + link,
     )
 
 
