@@ -287,7 +287,11 @@ def main(words):
         return 0
     if verb == "test":
         return test(python, words[1:])
-    return run(python, "-m", "threeloops.cli", *(words if verb != "open" else ["open", *words]), cwd=None)
+    command = [str(python), "-m", "threeloops.cli", *(words if verb != "open" else ["open", *words])]
+    if os.name == "nt":
+        return run(*command, cwd=None)
+    sys.stdout.flush()
+    os.execv(command[0], command)  # in place of this process: Ctrl-C and other signals reach the one that works
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from threeloops.room import progress
-from threeloops.room.history import Ask, Attempt, History
+from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
+from threeloops.room.kept import Ask, Attempt
 from threeloops.room.notebook import interview
 
 

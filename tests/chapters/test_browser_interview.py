@@ -14,7 +14,8 @@ from playwright.sync_api import expect
 from tests.chapters.conftest import Door, Sight
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
-from threeloops.room.history import Ask, History
+from threeloops.room.history import History
+from threeloops.room.kept import Ask
 from threeloops.room.question import Question, draw_of
 from threeloops.room.session import Session
 

@@ -15,7 +15,8 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import seeded
 from threeloops.room import ideas, plan
 from threeloops.room.examples import EXAMPLES
-from threeloops.room.history import Ask, History
+from threeloops.room.history import History
+from threeloops.room.kept import Ask
 from threeloops.room.kinds.bands import BAND
 from threeloops.room.kinds.chains import CHAINS
 from threeloops.room.kinds.chains.chain import PREFIX, Chain, asked, column, numbers

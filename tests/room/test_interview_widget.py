@@ -12,7 +12,8 @@ from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
 from threeloops.room.clock import QuestionClock
-from threeloops.room.history import Ask, Attempt, History
+from threeloops.room.history import History
+from threeloops.room.kept import Ask, Attempt
 from threeloops.room.notebook import interview, progress_page, view
 from threeloops.room.plan import MODES
 from threeloops.room.question import Question, draw_of
@@ -259,7 +260,7 @@ def test_what_was_left_here_goes_on_there_and_back(file: Path) -> None:
     do(room, "answer", written=typed(standing(room)))
     do(room, "stop")
     assert room.screen.unfinished.startswith("sprint, question 2 of 4, begun ")
-    assert "threeloops drill --continue" in room.screen.said
+    assert "book.py drill --continue" in room.screen.said
     there = Session(History(file), str(History(file).unfinished()))
     assert there.question is not None
     assert there.answer(typed(there.question)).verdict.right
@@ -377,7 +378,7 @@ def test_the_page_says_what_the_terminal_says_and_names_the_slips_by_their_sente
     assert "83.3 %" in page.html
     assert page.html.count('scope="col"') == len(progress_page.COLUMNS)
     assert any(slip.story in line and line.startswith("1 time, ") for line in progress_page.slip_lines(page.report))
-    assert "due now" in page.html
+    assert "due today" in page.html
     assert "5 of 6" in page.text
 
 

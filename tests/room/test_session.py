@@ -10,7 +10,8 @@ from fsrs import Rating
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas, plan, progress, schedule
 from threeloops.room.clock import GAP_S, QuestionClock
-from threeloops.room.history import Ask, Attempt, History
+from threeloops.room.history import History
+from threeloops.room.kept import Ask, Attempt
 from threeloops.room.plan import SPRINT_QUESTIONS, Wish
 from threeloops.room.question import draw_of, number, size
 from threeloops.room.session import Session

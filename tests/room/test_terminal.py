@@ -268,6 +268,33 @@ def test_what_reads_answers_is_loaded_while_somebody_at_a_terminal_thinks(
     terminal._read_ahead.cache_clear()
 
 
+SPEAKING = """import itertools, sys
+from threeloops import cli
+from threeloops.room.clock import QuestionClock
+turns = itertools.count(1)
+QuestionClock.spoken = lambda self, before_s: "" if next(turns) % 4 else "the clock speaks"
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
+def test_the_clock_leaves_the_typed_line_alone_and_the_line_can_be_edited(tmp_path: Path) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    file = tmp_path / "history.sqlite3"
+    words = ["-c", SPEAKING, "drill", KEY, "--mode", "sprint", "--seed", SEED, "--history", str(file)]
+    sitting = pexpect.spawn(sys.executable, words, encoding="utf-8", timeout=60, dimensions=(50, 120))
+    sitting.expect("the clock speaks")
+    sitting.send("gave up")
+    sitting.expect("gave up")  # on the screen
+    sitting.expect("the clock speaks")
+    sitting.expect("gave up")  # still, below what the clock said
+    sitting.send("\x1b[D" * 4 + "\b\b" + "iv")  # left past "e up", two letters away, two in
+    sitting.expect("the clock speaks")
+    sitting.send("\r")
+    sitting.expect(pexpect.EOF)
+    assert [one.status for one in History(file).attempts()] == ["given-up"]
+
+
 def test_the_lines_are_plain() -> None:
     printed = drill("show", "show", "quit")
     assert "\x1b" not in printed

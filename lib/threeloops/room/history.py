@@ -12,63 +12,17 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from threeloops.room import schedule
+from threeloops.room.kept import RATED, Ask, Attempt, SessionRecord
 from threeloops.room.trouble import plainly
 
 FORMAT = 1
 TABLES = Path(__file__).with_name("history.sql").read_text(encoding="utf-8")
 NOWHERE = ":memory:"  # SQLite's name for a history that ends with the process
 WAIT_S = 10.0  # for another window that is writing
-STATUSES = ("right", "wrong", "given-up", "skipped", "interrupted")
-RATED = ("right", "wrong", "given-up")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One question, judged: by its first readable answer."""
-
-    session: str
-    position: int
-    idea: str
-    topic: str
-    kind: str
-    seed: str
-    written: str
-    status: str
-    slips: str  # keys of the slips that were named, comma between
-    seconds: float
-    target_s: float
-    extra: float  # 1.5 where half as much time again was given
-    hints: int
-    at_s: float  # Unix time
-
-    def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise ValueError(f"status={self.status!r} is not known; an attempt is one of: {', '.join(STATUSES)}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """A question to come: which idea, in which kind, with which seed."""
-
-    idea: str
-    kind: str
-    seed: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRecord:
-    """A session as it is kept: whichever door opens it finds the same questions at the same place."""
-
-    id: str
-    mode: str
-    options: dict[str, object]
-    plan: tuple[Ask, ...]
-    started_s: float
-    ended_s: float | None
 
 
 class HistoryError(ValueError):
@@ -80,7 +34,7 @@ class History:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        # written with the next answer, when the disk has room again
+        # what the disk did not take: written with the next answer, or by `write_waiting`
         self._waiting: list[tuple[Attempt, Sequence[Ask] | None]] = []
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,20 +83,24 @@ class History:
         row = self._row("select id, mode, options, plan, started_s, ended_s from sessions where id = ?", name)
         if row is None:
             raise HistoryError(f"{self.path} knows no session {name!r}")
-        return SessionRecord(
-            id=row[0], mode=row[1], options=json.loads(row[2]), plan=_plan(row[3]), started_s=row[4], ended_s=row[5]
-        )
+        try:
+            kept = SessionRecord(
+                id=row[0], mode=row[1], options=json.loads(row[2]), plan=_plan(row[3]), started_s=row[4], ended_s=row[5]
+            )
+        except (ValueError, TypeError) as error:
+            raise HistoryError(f"{self.path}: the sitting {name} is damaged; begin another") from error
+        changed = [plan for attempt, plan in self._waiting if attempt.session == name and plan is not None]
+        return replace(kept, plan=tuple(changed[-1])) if changed else kept
 
     def unfinished(self) -> str | None:
         """The last session that was begun and not ended."""
         row = self._row("select id from sessions where ended_s is null order by started_s desc limit 1")
         return str(row[0]) if row else None
 
-    def position(self, session: str) -> int:
-        """The first question of a session that has no attempt yet."""
-        taken = {row[0] for row in self._rows("select position from attempts where session = ?", session)}
-        taken |= {attempt.position for attempt, _ in self._waiting if attempt.session == session}
-        return next(place for place in range(len(taken) + 1) if place not in taken)
+    def answered(self, session: str) -> set[int]:
+        """The places of a session that have an attempt."""
+        taken = {int(str(row[0])) for row in self._rows("select position from attempts where session = ?", session)}
+        return taken | {attempt.position for attempt, _ in self._waiting if attempt.session == session}
 
     def score(self, session: str) -> tuple[int, int]:
         """(right, answered) of a session so far, in whichever door."""
@@ -167,6 +125,18 @@ class History:
         Raises: HistoryError if the disk does not take it; the attempt is then written together with the next one
         """
         self._waiting.append((attempt, plan))
+        return self.write_waiting()
+
+    @property
+    def waiting(self) -> list[Attempt]:
+        """Attempts that the disk has not taken yet."""
+        return [attempt for attempt, _ in self._waiting]
+
+    def write_waiting(self) -> bool:
+        """Write what waits; whether the last of it was new.
+
+        Raises: HistoryError if the disk still does not take it
+        """
         kept = False
         with self._writing():
             for one, its_plan in self._waiting:
@@ -184,21 +154,25 @@ class History:
         ).rowcount
         if new and attempt.status in RATED:
             card = self._row("select card from cards where idea = ?", attempt.idea)
-            self._file.execute(
-                "insert or replace into cards values (?, ?)",
-                [attempt.idea, _reviewed(card[0] if card else None, attempt)],
-            )
+            before = card[0] if card and schedule.readable(card[0]) else None
+            self._file.execute("insert or replace into cards values (?, ?)", [attempt.idea, _reviewed(before, attempt)])
         return bool(new)
 
     def attempts(self) -> list[Attempt]:
         """Every attempt, oldest first."""
         names = [field.name for field in fields(Attempt)]
-        query = f"select {', '.join(names)} from attempts order by at_s, session, position"
-        return [Attempt(**dict(zip(names, row, strict=True))) for row in self._rows(query)]  # type: ignore[arg-type]
+        rows = self._rows(f"select {', '.join(names)} from attempts order by at_s, session, position")
+        try:
+            return [Attempt(**dict(zip(names, row, strict=True))) for row in rows]  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise HistoryError(f"{self.path} is damaged ({error}); move it aside to begin anew") from error
 
     def cards(self) -> dict[str, str]:
-        """Idea -> its FSRS card (JSON)."""
-        return dict(self._rows("select idea, card from cards"))  # type: ignore[arg-type]
+        """Idea -> its FSRS card (JSON). A damaged card is worked out again from the attempts."""
+        cards: dict[str, str] = dict(self._rows("select idea, card from cards"))  # type: ignore[arg-type]
+        if all(map(schedule.readable, cards.values())):
+            return cards
+        return self._replayed()
 
     # --- settings, moving house, starting over ---------------------------------------------------
 
@@ -217,7 +191,10 @@ class History:
     def interview(self) -> dt.date | None:
         """The day of the interview, while it lies ahead."""
         written = self.setting("interview")
-        date = dt.date.fromisoformat(written) if written else None
+        try:
+            date = dt.date.fromisoformat(written) if written else None
+        except ValueError as error:
+            raise HistoryError(f"{self.path} holds no date for the interview: {error}; set it again") from error
         return date if date and date >= dt.date.today() else None
 
     def add(self, attempts: Sequence[Attempt]) -> int:
@@ -241,11 +218,16 @@ class History:
             self._file.execute("delete from cards where idea = ?", [idea])
             return gone
 
-    def _replay(self) -> None:
+    def _replayed(self) -> dict[str, str]:
+        """Every card, worked out from the attempts alone."""
         cards: dict[str, str] = {}
         for attempt in self.attempts():
             if attempt.status in RATED:
                 cards[attempt.idea] = _reviewed(cards.get(attempt.idea), attempt)
+        return cards
+
+    def _replay(self) -> None:
+        cards = self._replayed()
         self._file.execute("delete from cards")
         self._file.executemany("insert into cards values (?, ?)", cards.items())
 
@@ -286,7 +268,7 @@ def _plan_text(plan: Sequence[Ask]) -> str:
 
 
 def _plan(text: str) -> tuple[Ask, ...]:
-    return tuple(Ask(idea=idea, kind=kind, seed=seed) for idea, kind, seed in json.loads(text))
+    return tuple(Ask(idea=str(idea), kind=str(kind), seed=str(seed)) for idea, kind, seed in json.loads(text))
 
 
 def _reviewed(card: str | None, attempt: Attempt) -> str:

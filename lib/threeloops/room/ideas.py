@@ -13,6 +13,7 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Drill
 from threeloops.room import question
 from threeloops.room.idea import Idea as Idea  # for everybody who asks here what an idea is
+from threeloops.room.kept import Ask
 from threeloops.room.kinds import bands, choices, flash_numbers, open_cases, scenarios, spots, tables, traces
 from threeloops.room.kinds.band_draws import INTERVIEW
 from threeloops.room.kinds.chains import CHAINS, chain
@@ -65,6 +66,11 @@ IDEAS: dict[str, Idea] = {
 }
 TOPICS = sorted({idea.topic for idea in IDEAS.values()})
 LOOPS = ("inner", "training", "product", "driving")
+
+
+def known(ask: Ask) -> bool:
+    """Whether this edition has that question: an older sitting may hold one that has gone."""
+    return ask.idea in IDEAS and ask.kind in IDEAS[ask.idea].ask
 
 
 def pose(key: str, kind: str, seed: str) -> Question:

@@ -1,12 +1,17 @@
 """Attempts on the move: written as JSON or CSV, and read back by whoever has the file."""
 
+import contextlib
 import csv
 import json
-from collections.abc import Mapping
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from threeloops.room.history import Attempt, History
+from threeloops import units
+from threeloops.room.history import History, HistoryError
+from threeloops.room.kept import Attempt
 
 NUMBERS = {"position": int, "hints": int, "seconds": float, "target_s": float, "extra": float, "at_s": float}
 NAMES = [field.name for field in fields(Attempt)]
@@ -14,7 +19,43 @@ NAMES = [field.name for field in fields(Attempt)]
 
 def export(history: History, path: Path) -> int:
     """Write every attempt to a .json or .csv file; how many."""
-    rows = [asdict(attempt) for attempt in history.attempts()]
+    return _write(history.attempts(), path)
+
+
+def rescue(history: History) -> str:
+    """Write what the history has not taken yet: into it, or else into a side file that can be imported later. What
+    happened, in a sentence; empty when nothing waited.
+    """
+    if not history.waiting:
+        return ""
+    try:
+        history.write_waiting()
+        return f"Everything is kept now in {history.path}."
+    except HistoryError as error:
+        for folder in (history.path.parent, Path.home(), Path(tempfile.gettempdir())):
+            with contextlib.suppress(OSError):
+                return f"{error}. {_set_aside(history.waiting, folder)}"
+        return (
+            f"{error}. {units.counted(len(history.waiting), 'answer')} could be kept nowhere: no folder takes a file."
+        )
+
+
+def _set_aside(attempts: Sequence[Attempt], folder: Path) -> str:
+    path = folder / f"three-loops-answers-{uuid.uuid4().hex[:8]}.json"
+    try:
+        _write(attempts, path)
+        read(path)  # a full disk can leave half a file without a word
+    except (OSError, ValueError) as error:
+        path.unlink(missing_ok=True)
+        raise OSError(str(error)) from error
+    return (
+        f"{units.counted(len(attempts), 'answer')} set aside in {path}; `python3 book.py history import {path}` takes"
+        " them in."
+    )
+
+
+def _write(attempts: Sequence[Attempt], path: Path) -> int:
+    rows = [asdict(attempt) for attempt in attempts]
     if _kind(path) == "json":
         path.write_text(
             json.dumps({"threeloops_attempts": 1, "attempts": rows}, indent=1, ensure_ascii=False) + "\n",
@@ -39,7 +80,7 @@ def read(path: Path) -> list[Attempt]:
             rows = json.load(file)["attempts"] if kind == "json" else list(csv.DictReader(file))
     except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError):
         raise ValueError(
-            f"{path} holds no attempts; only a file that `threeloops history export` wrote can be imported"
+            f"{path} holds no attempts; only a file that `python3 book.py history export FILE` wrote can be imported"
         ) from None
     return [_attempt(row, f"{path}, attempt {number}") for number, row in enumerate(rows, 1)]
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from threeloops import checks
 from threeloops.drills.engine.drill import seeded
 from threeloops.room import schedule
-from threeloops.room.history import Ask, History
+from threeloops.room.history import History
 from threeloops.room.ideas import Idea, chosen
+from threeloops.room.kept import Ask
 from threeloops.room.kinds.chains import CHAINS
 from threeloops.room.kinds.chains.chain import PREFIX, Chain
 
 MODES = {
-    "warm-up": "one topic, no clock; a question stays until it is right",
+    "warm-up": "no clock; a question stays until it is right",
     "sprint": "ten questions, each against its own target time; the first sprint is your placement",
     "mock": "thirty minutes of mixed topics with follow-ups, as in an interview",
     "weak": "what you got wrong, most frequent slips first",
@@ -135,11 +136,12 @@ def _filling(ideas: Sequence[Idea], seconds: float | None, length: int | None) -
 
 
 def _due(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Idea]:
-    """What is due, longest overdue first."""
+    """What is due by the end of today, longest overdue first."""
     cards, interview = history.cards(), history.interview
     dates = {idea.key: schedule.due(cards[idea.key], interview=interview) for idea in ideas if idea.key in cards}
     return sorted(
-        (idea for idea in ideas if idea.key in dates and dates[idea.key] <= now), key=lambda idea: dates[idea.key]
+        (idea for idea in ideas if idea.key in dates and dates[idea.key] <= schedule.day_end(now)),
+        key=lambda idea: dates[idea.key],
     )
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from threeloops import units
 from threeloops.room import schedule
-from threeloops.room.history import Attempt, History
+from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
+from threeloops.room.kept import Attempt
 
 RECENT = 10  # latest answers per topic that readiness looks at
 READY_SHARE = 0.8  # of them right and in time
@@ -64,8 +65,8 @@ def progress(history: History, *, now: dt.datetime) -> Progress:
     return Progress(
         topics=tuple(_topic(topic, by_topic[topic]) for topic in sorted(by_topic)),
         slips=tuple((idea, slip, times) for (idea, slip), times in slips.most_common(10)),
-        due_now=sum(date <= now for date in dates),
-        due_week=sum(date <= now + dt.timedelta(days=7) for date in dates),
+        due_now=sum(date <= schedule.day_end(now) for date in dates),
+        due_week=sum(date <= schedule.day_end(now) + dt.timedelta(days=7) for date in dates),
         interview=history.interview,
         extra_time=any(attempt.extra > 1 for attempt in attempts),
     )
@@ -97,7 +98,7 @@ def _topic(topic: str, attempts: Sequence[Attempt]) -> TopicReport:
 def in_words(report: Progress) -> str:
     """The report as plain lines."""
     if not report.topics:
-        return "Nothing answered yet. `threeloops drill --mode sprint` asks ten questions and is your placement."
+        return "Nothing answered yet. `python3 book.py drill --mode sprint` asks ten questions and is your placement."
     lines = [f"{'topic':<18} {'right':>9} {'pace':>6} {'ideas':>8}  readiness"]
     for topic in report.topics:
         pace = f"{topic.pace:.2f}×" if topic.pace is not None else "–"
@@ -118,8 +119,8 @@ def in_words(report: Progress) -> str:
     lines += [
         "",
         (
-            f"{units.counted(report.due_now, 'idea')} due now, {report.due_week} within a week. `threeloops drill"
-            " --mode today` asks them."
+            f"{units.counted(report.due_now, 'idea')} due today, {report.due_week} within a week. `python3 book.py"
+            " drill --mode today` asks them."
         ),
     ]
     if report.interview:

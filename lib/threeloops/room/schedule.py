@@ -59,6 +59,30 @@ def review(card: str | None, rated: "Rating", *, at: dt.datetime) -> str:
     return str(after.to_json())
 
 
+def readable(card: object) -> bool:
+    """Whether a card can be read: a file can be damaged.
+
+    >>> readable("{}"), readable("not JSON")
+    (False, False)
+    """
+    from fsrs import Card
+
+    try:
+        read = Card.from_json(card)  # type: ignore[arg-type]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+    return read.due.tzinfo is not None and (read.stability or 0) >= 0
+
+
+def day_end(now: dt.datetime) -> dt.datetime:
+    """The last moment of today where the reader sits: what is due at nine in the evening is due all day.
+
+    >>> day_end(dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)).astimezone().time().isoformat()
+    '23:59:59.999999'
+    """
+    return dt.datetime.combine(now.astimezone().date(), dt.time.max).astimezone()
+
+
 def due(card: str, *, interview: dt.date | None) -> dt.datetime:
     """When the idea is due: FSRS's date, or the last day before the mixed mocks if that comes first. Never after the
     interview.

@@ -2,6 +2,7 @@
 the widget only show it.
 """
 
+import contextlib
 import datetime as dt
 import functools
 import secrets
@@ -13,7 +14,8 @@ from threeloops import contents
 from threeloops.drills.engine.judge import Verdict
 from threeloops.room import ideas, plan, schedule
 from threeloops.room.clock import QuestionClock
-from threeloops.room.history import Ask, Attempt, History, HistoryError
+from threeloops.room.history import History, HistoryError
+from threeloops.room.kept import Ask, Attempt
 from threeloops.room.plan import Wish
 from threeloops.room.question import HINT_COSTS, Question
 
@@ -57,7 +59,7 @@ class Session:
         self.extra = float(str(record.options.get("extra", 1.0)))
         self._monotonic, self._wall = monotonic, wall
         self._started_s = record.started_s
-        self.position = history.position(name)
+        self.position = self._next_place()
         self.right, self.asked = history.score(name)
         self._put()
 
@@ -86,11 +88,15 @@ class Session:
         self._settled: Attempt | None = None
         self.question: Question | None = None
         if self.position >= len(self.plan) or self.time_is_up:
-            self.history.end(self.name)
+            with contextlib.suppress(HistoryError):  # it ends all the same; the file hears of it another time
+                self.history.end(self.name)
             return
         ask = self.plan[self.position]
         self.question = ideas.pose(ask.idea, ask.kind, ask.seed)
-        shown_s = self.history.shown(self.name, self.position)
+        try:
+            shown_s = self.history.shown(self.name, self.position)
+        except HistoryError:  # said when an answer cannot be written; nobody need stop before that
+            shown_s = self._wall()
         self.clock = QuestionClock(
             target_s=self.question.target_s,
             extra=self.extra,
@@ -98,6 +104,12 @@ class Session:
             monotonic=self._monotonic,
             wall=self._wall,
         )
+
+    def _next_place(self) -> int:
+        """The first question without an attempt that this edition has; the plan's length when there is none."""
+        answered = self.history.answered(self.name)
+        places = (place for place, ask in enumerate(self.plan) if place not in answered and ideas.known(ask))
+        return next(places, len(self.plan))
 
     @property
     def timed(self) -> bool:
@@ -178,8 +190,8 @@ class Session:
         """The next question, or None when the sitting is over."""
         if self._settled is None and self.question is not None:
             raise ValueError("this question stands unanswered; answer it, give it up or skip it")
-        self.position = self.history.position(self.name)
         self.plan = list(self.history.session(self.name).plan)  # another window may have sent an idea back into it
+        self.position = self._next_place()
         self._put()
         return self.question
 
@@ -213,7 +225,7 @@ class Session:
         try:
             return self.history.record(self._settled, self._with_repeat(status))
         except HistoryError as error:  # the answer waits in memory and is written with the next one
-            self.trouble = str(error)
+            self.trouble = f"{error}. Your answer is not lost: it is written with the next one, or when you stop."
             return True
 
     def _with_repeat(self, status: str) -> list[Ask] | None:

@@ -1,14 +1,16 @@
 """The light door: plain lines that also work through ssh, a pipe and a screen reader."""
 
+import contextlib
 import datetime as dt
 import functools
+import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 
 from threeloops import units
 from threeloops.drills.engine import answers
+from threeloops.room import moving
 from threeloops.room.history import History, HistoryError
 from threeloops.room.plan import MODES, Wish
 from threeloops.room.session import Reply, Session
@@ -34,25 +36,40 @@ CHECKLIST = (
 def practise(history: History, mode: str, wish: Wish, *, extra: float, seed: str | None) -> None:
     """Hold sittings until the reader stops; a warm-up begins again with other numbers, the other modes end."""
     sitting = Session.begin(history, mode, wish, extra=extra, seed=seed)
-    _welcome(sitting)
-    while _hold(sitting) and sitting.mode == "warm-up":
-        print("\nAgain, with other numbers.")
-        sitting = Session.begin(history, mode, wish, extra=extra)
+    _welcome(sitting, wish.topic)
+    with _kept(history):
+        while _hold(sitting) and sitting.mode == "warm-up":
+            print("\nAgain, with other numbers.")
+            sitting = Session.begin(history, mode, wish, extra=extra)
 
 
 def resume(history: History) -> None:
     """Go on with the sitting that was left last, in whichever door it was begun."""
     name = history.unfinished()
     if name is None:
-        raise ValueError("no sitting was left unfinished; `threeloops drill` begins one")
+        raise ValueError("no sitting was left unfinished; `python3 book.py drill` begins one")
     sitting = Session(history, name)
-    _welcome(sitting)
-    _hold(sitting)
+    _welcome(sitting, "as before")
+    with _kept(history):
+        _hold(sitting)
 
 
-def _welcome(sitting: Session) -> None:
+def _welcome(sitting: Session, topic: str | None) -> None:
     left = len(sitting.plan) - sitting.position
-    print(f"{sitting.mode}: {MODES[sitting.mode]}. {units.counted(left, 'question')}, fresh numbers. {HELP}")
+    print(
+        f"{sitting.mode} ({topic or 'all topics'}): {MODES[sitting.mode]}. {units.counted(left, 'question')}, fresh"
+        f" numbers. {HELP}"
+    )
+
+
+@contextlib.contextmanager
+def _kept(history: History) -> Iterator[None]:
+    """However the sitting ends, what the disk refused is written now or set aside."""
+    try:
+        yield
+    finally:
+        if said := moving.rescue(history):
+            print(said)
 
 
 def _hold(sitting: Session) -> bool:
@@ -60,7 +77,8 @@ def _hold(sitting: Session) -> bool:
     while sitting.question is not None:
         if not _ask(sitting):
             print(
-                _score(sitting) + (" `threeloops drill --continue` goes on from here." if sitting.history.kept else "")
+                _score(sitting)
+                + (" `python3 book.py drill --continue` goes on from here." if sitting.history.kept else "")
             )
             return False
         sitting.next()
@@ -84,8 +102,8 @@ def _ask(sitting: Session) -> bool:
     with _spoken_clock(sitting):
         while True:
             try:
-                written = input("> ").strip()
-            except EOFError:
+                written = _line()("> ").strip()
+            except (EOFError, KeyboardInterrupt):  # both mean: enough for today
                 print()
                 return False
             word = written.lower()
@@ -97,12 +115,19 @@ def _ask(sitting: Session) -> bool:
                 _hint(sitting)
             elif word in SKIP:
                 sitting.skip()
-                return True
+                return _trouble_told(sitting)
             elif word in SHOW:
                 print(sitting.give_up())
-                return True
+                return _trouble_told(sitting)
             elif _told(sitting.answer(written)):
                 return True
+
+
+def _trouble_told(sitting: Session) -> bool:
+    """Say what kept an answer from being written; the question is over all the same."""
+    if sitting.trouble:
+        print(sitting.trouble)
+    return True
 
 
 def _told(reply: Reply) -> bool:
@@ -119,11 +144,28 @@ def _hint(sitting: Session) -> None:
     if cost:
         print(f"{cost} Take it? (yes, or anything else for no)")
         try:
-            if input("> ").strip().lower() not in ("yes", "y"):
+            if _line()("> ").strip().lower() not in ("yes", "y"):
                 return
-        except EOFError:
+        except (EOFError, KeyboardInterrupt):
             return
     print(sitting.hint())
+
+
+def _somebody() -> bool:
+    """Whether a person sits at a terminal, and no pipe."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+@functools.cache
+def _line() -> Callable[[str], str]:
+    """What reads a line: one that can be edited where somebody sits at a terminal, the plain one elsewhere."""
+    if not _somebody():
+        return input
+    # imported after the first question stands on the screen: it takes a while to load
+    from prompt_toolkit import PromptSession
+
+    os.environ.setdefault("PROMPT_TOOLKIT_NO_CPR", "1")  # it would ask the terminal where the cursor is, and complain
+    return PromptSession[str]().prompt
 
 
 @functools.cache
@@ -136,14 +178,16 @@ def _read_ahead() -> None:
         threading.Thread(target=answers.get_ready).start()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _spoken_clock(sitting: Session) -> Iterator[None]:
-    """Let the clock speak at 60, 30 and 10 seconds and at the end; only where somebody sits at a terminal, never into
-    a pipe.
+    """Let the clock speak at 60, 30 and 10 seconds and at the end, above the line that is being typed; only where
+    somebody sits at a terminal, never into a pipe.
     """
-    if not sitting.timed or not sys.stdin.isatty():
+    if not sitting.timed or not _somebody():
         yield
         return
+    from prompt_toolkit.patch_stdout import patch_stdout
+
     over = threading.Event()
 
     def speak() -> None:
@@ -152,13 +196,14 @@ def _spoken_clock(sitting: Session) -> Iterator[None]:
             said = sitting.clock.spoken(before)
             before = sitting.clock.left_s
             if said:
-                print(f"\n({said})\n> ", end="", flush=True)
+                print(f"({said})", flush=True)
 
-    threading.Thread(target=speak, daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
+    with patch_stdout():  # what another thread prints goes above the prompt and leaves the typed line alone
+        threading.Thread(target=speak, daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
 
 
 def interview_date(history: History, written: str) -> str:

@@ -1,5 +1,5 @@
 """Interview room: questions against a clock in a notebook. The sitting, the judging and the history are those of
-`threeloops drill`; this only shows them.
+`python3 book.py drill`; this only shows them.
 
 In a notebook:
 
@@ -18,6 +18,7 @@ import anywidget
 import traitlets
 
 from threeloops.drills.engine import answers
+from threeloops.room import moving
 from threeloops.room.history import NOWHERE, History, HistoryError
 from threeloops.room.notebook import progress_page, view
 from threeloops.room.plan import Wish
@@ -133,10 +134,11 @@ class Room:
 
     def _stop(self, wish: Mapping[str, Any]) -> view.Screen:
         said = (
-            f"{view.score(self._held)} You can go on with this sitting here, or in a terminal with `threeloops drill"
-            " --continue`."
+            f"{view.score(self._held)} You can go on with this sitting here, or in a terminal with `python3 book.py"
+            " drill --continue`."
         )
         self.session = None
+        said += f" {rescued}" if (rescued := moving.rescue(self.history)) else ""
         return view.start(self.history, said if self.history.kept else said.partition(" You")[0])
 
     # --- what stands -----------------------------------------------------------------------------

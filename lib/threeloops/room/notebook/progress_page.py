@@ -3,7 +3,7 @@ sentences.
 
 >>> from threeloops.room.history import NOWHERE
 >>> print(page(History(NOWHERE)).text)
-Nothing answered yet. `threeloops drill --mode sprint` asks ten questions and is your placement.
+Nothing answered yet. `python3 book.py drill --mode sprint` asks ten questions and is your placement.
 """
 
 import datetime as dt
@@ -104,7 +104,7 @@ def _sentences(report: Progress) -> list[str]:
             f" fewer answers, the same share of them; with fewer than {FEWEST}, nothing is said."
         ),
         (
-            f"{units.counted(report.due_now, 'question')} due now, {report.due_week} within a week: the mode “today”"
+            f"{units.counted(report.due_now, 'question')} due today, {report.due_week} within a week: the mode “today”"
             " asks them."
         ),
     ]

@@ -102,7 +102,7 @@ def unfinished(history: History) -> str:
         return ""
     record = history.session(name)
     begun = dt.datetime.fromtimestamp(record.started_s).strftime("%Y-%m-%d %H:%M")
-    return f"{record.mode}, question {history.position(name) + 1} of {len(record.plan)}, begun {begun}"
+    return f"{record.mode}, question {len(history.answered(name)) + 1} of {len(record.plan)}, begun {begun}"
 
 
 def asking(session: Session, said: str = "") -> Screen:

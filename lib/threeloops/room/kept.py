@@ -1,0 +1,61 @@
+"""What a history keeps: attempts, questions to come, sessions."""
+
+from dataclasses import dataclass
+
+STATUSES = ("right", "wrong", "given-up", "skipped", "interrupted")
+RATED = ("right", "wrong", "given-up")
+WORDS = ("session", "idea", "topic", "kind", "seed", "written", "slips")
+FIGURES = ("position", "seconds", "target_s", "extra", "hints", "at_s")
+LATEST_S = 4e9  # Unix time in the year 2096: what lies beyond is damage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One question, judged: by its first readable answer."""
+
+    session: str
+    position: int
+    idea: str
+    topic: str
+    kind: str
+    seed: str
+    written: str
+    status: str
+    slips: str  # keys of the slips that were named, comma between
+    seconds: float
+    target_s: float
+    extra: float  # 1.5 where half as much time again was given
+    hints: int
+    at_s: float  # Unix time
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status={self.status!r} is not known; an attempt is one of: {', '.join(STATUSES)}")
+        for name in WORDS:
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name}={getattr(self, name)!r} is no text")
+        for name in FIGURES:
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < LATEST_S:
+                raise ValueError(f"{name}={value!r} is no number of an attempt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question to come: which idea, in which kind, with which seed."""
+
+    idea: str
+    kind: str
+    seed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session as it is kept: whichever door opens it finds the same questions at the same place."""
+
+    id: str
+    mode: str
+    options: dict[str, object]
+    plan: tuple[Ask, ...]
+    started_s: float
+    ended_s: float | None
