@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from threeloops.drills.engine.answers import EXAMPLES, UnreadableError, parse
+from threeloops.drills.engine.spelling import nouns
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,24 @@ from threeloops.drills.engine.answers import EXAMPLES, UnreadableError, parse
         (numpy.float32(0.5), "", 0.5),
         (".5 s", "s", 0.5),
         ("-3 s", "s", -3),
+        ("$10,803", "dollar", 10803),
+        ("10.8k dollars", "dollar", 10.8e3),
+        ("989 TFLOPS", "FLOP/s", 989e12),
+        ("8.4 TFLOPs", "FLOP", 8.4e12),
+        ("8.4 TFLOPS", "FLOP", 8.4e12),
+        ("~24.5 GB", "B", 24.5e9),
+        ("= 24.5 GB", "B", 24.5e9),
+        ("about 3 ms", "s", 3e-3),
+        ("2*36*4", "", 288),
+        ("2 x 36 x 4 GB", "B", 288e9),
+        ("(3 + 4) * 2 s", "s", 14),
+        ("2^13", "", 8192),
+        ("2**13 B", "B", 8192),
+        ("1.5e3*2 B", "B", 3000),
+        ("10.8k", "", 10.8e3),
+        ("10.8 k tokens", "token", 10.8e3),
+        ("30.3 billion tokens", "token", 30.3e9),
+        ("1.2M tokens/s", "token/s", 1.2e6),
     ],
 )
 def test_answers_are_read_into_base_units(written: object, like: str, value: float) -> None:
@@ -70,7 +89,9 @@ def test_answers_are_read_into_base_units(written: object, like: str, value: flo
         ("3 s", "B", "does not measure what was asked"),
         ("400 Gb/s", "B/s", "bits or bytes"),
         ("400 Gbps", "B/s", "bits or bytes"),
-        ("989 TFLOPS", "FLOP/s", "a count or a rate"),
+        ("24-25 GB", "B", "is not a number with a unit"),
+        ("72 GPUs", "", "is not a unit that this book knows"),
+        ("8.4 TFLOPS", "s", "does not measure what was asked"),
         ("nan GB", "B", "is not a number with a unit"),
         ("inf s", "s", "is not a number with a unit"),
         ("1e999 s", "s", "finite"),
@@ -90,6 +111,27 @@ def test_everything_else_is_asked_again_in_one_sentence(written: object, like: s
     with pytest.raises(UnreadableError, match=told) as refusal:
         parse(written, like=like)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "like", "value"),
+    [
+        ("72 GPUs", "", 72),
+        ("1 GPU", "", 1),
+        ("stage 3", "", 3),
+        ("128 KiB/token", "B", 131072),
+        ("0.3 GB per GPU", "B", 0.3e9),
+        ("288 tokens", "", 288),
+    ],
+)
+def test_words_of_the_question_may_stand_with_the_number(written: str, like: str, value: float) -> None:
+    words = nouns("Which ZeRO stage fits on 72 GPUs, and how many bytes is a token?")
+    assert parse(written, like=like, nouns=words).value == pytest.approx(value, rel=1e-12)
+
+
+@given(some.lists(some.integers(1, 999), min_size=2, max_size=5), some.sampled_from(["*", " × ", " x ", "·"]))
+def test_a_product_is_worked_out(factors: list[int], sign: str) -> None:
+    assert parse(sign.join(map(str, factors)) + " B", like="B").value == math.prod(factors)
 
 
 def test_a_number_too_long_to_print_is_refused_too() -> None:

@@ -101,6 +101,14 @@ def test_the_digits_have_to_be_right_for_the_other_unit() -> None:
     assert verdict("6.55 GiB", alone).status == "off"
 
 
+@pytest.mark.parametrize(("written", "told"), [("12 GiB", "twice too large"), ("3 GiB", "Exactly half")])
+def test_a_plain_factor_of_two_is_named_when_nothing_better_is(written: str, told: str) -> None:
+    said = verdict(written, toy())
+    assert said.slips == ("factor-two",)
+    assert told in said.message
+    assert verdict(written, toy(slip("better", 2 if "12" in written else 0.5))).slips == ("better",)
+
+
 def test_two_slips_at_once_are_named_as_perhaps_both() -> None:
     both = verdict("9 GiB")  # 6 × 1/2 × 3
     assert both.status == "pair"

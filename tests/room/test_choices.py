@@ -67,7 +67,9 @@ def test_what_is_no_pair_of_letters_is_asked_again(written: str) -> None:
     assert choice(DRILLS["kv-paged-blocks"], "1").judge(written).status == "unreadable"
 
 
-@pytest.mark.parametrize("written", ["{0} {1}", "{0}{1}", "{0}, {1}", " {0}/{1} ", "{0}-{1}"])
+@pytest.mark.parametrize(
+    "written", ["{0} {1}", "{0}{1}", "{0}, {1}", " {0}/{1} ", "{0}-{1}", "{0}) {1})", "({0}) ({1})", "{0}: {1}."]
+)
 def test_letters_are_read_however_they_are_set(written: str) -> None:
     drill = DRILLS["kv-paged-blocks"]
     right, culprit = key_of(drill, "1")

@@ -52,7 +52,7 @@ class Column:
 def read(written: str, sizes: Sequence[int]) -> list[str] | Verdict:
     """The letters of an answer, one per list of so many options; or why it is none."""
     letters = [letter.upper() for letter in re.findall(r"[A-Za-z]", written)]
-    strange = re.search(r"[^A-Za-z\s,.;/&-]", written)
+    strange = re.search(r"[^A-Za-z\s,.;:/&()-]", written)
     if (
         len(letters) != len(sizes)
         or strange

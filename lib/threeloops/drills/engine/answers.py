@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from threeloops.drills.engine import spelling
+
 DEFINITIONS = """
 yotta- = 1e24
 exa- = 1e18 = E-
@@ -115,8 +117,9 @@ def _factor(unit: str, like: str) -> float:
     """What one `unit` is in the unit `like`."""
     if re.search(r"(?<![A-Za-z])[kKMGTP]?i?b(ps)?(?![A-Za-z])", unit):
         raise UnreadableError(f"{unit!r} could mean bits or bytes; write bit or B (Gbit/s, GB/s)")
-    if re.search(r"FLOPS", unit):
-        raise UnreadableError(f"{unit!r} could mean a count or a rate; write FLOP or FLOP/s")
+    unit_asked = unit
+    if "FLOPS" in unit:  # a count or a rate: the question knows which
+        unit = re.sub(r"FLOPS(/s)?", "FLOP/s" if like == "FLOP/s" else r"FLOP\1", unit)
     spelled = (
         re.sub(r"\b([A-Za-zµμ]+)ps\b", r"\1/s", unit)
         .replace("·", "*")
@@ -134,11 +137,11 @@ def _factor(unit: str, like: str) -> float:
         )
     except pint.DimensionalityError:
         raise UnreadableError(
-            f"{unit!r} does not measure what was asked; give it like {EXAMPLES.get(like, like)}"
+            f"{unit_asked!r} does not measure what was asked; give it like {EXAMPLES.get(like, like)}"
         ) from None
     except Exception:
         raise UnreadableError(
-            f"{unit!r} is not a unit that this book knows; give it like {EXAMPLES.get(like, like)}"
+            f"{unit_asked!r} is not a unit that this book knows; give it like {EXAMPLES.get(like, like)}"
         ) from None
 
 
@@ -150,8 +153,9 @@ def _printable(number: Real) -> bool:
         return False
 
 
-def parse(written: object, *, like: str) -> Answer:
-    """The answer in the base unit `like` ("B", "s", "FLOP/B", …; "" for a plain share or count).
+def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset()) -> Answer:
+    """The answer in the base unit `like` ("B", "s", "FLOP/B", …; "" for a plain share or count). `nouns` are words of
+    the question that may follow the number ("72 GPUs"), see `spelling`.
 
     Assumes:  a comma groups thousands; a point marks decimals
     Raises:   UnreadableError, in one sentence, for what is not a number with a fitting unit
@@ -177,7 +181,7 @@ def parse(written: object, *, like: str) -> Answer:
         raise UnreadableError(
             f"an answer of {len(text)} characters is too long to be one number; write it like {example}"
         )
-    match = _NUMBER.match(_DOLLARS.sub(r"\1 \2dollar", text))
+    match = _NUMBER.match(spelling.plain(_DOLLARS.sub(r"\1 \2dollar", text), like=like, nouns=nouns))
     if not text or not match or not match[1] or not _UNIT.match(match[2]):
         near = re.match(r"^\s*[+-]?\d+,\d+\b", text)
         hint = "write a decimal point, not a comma" if near else f"write it like {example}"

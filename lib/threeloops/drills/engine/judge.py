@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from threeloops import units
+from threeloops.drills.engine import spelling
 from threeloops.drills.engine.answers import Answer, UnreadableError, parse
 from threeloops.drills.engine.drill import Draw, Drill
 
@@ -39,7 +40,7 @@ def close(value: float, target: float, tolerance: float) -> bool:
 def judge(drill: Drill, p: Draw, written: object) -> Verdict:
     """Judge one answer: never raises at a learner, never prints the answer."""
     try:
-        answer = parse(written, like=drill.unit)
+        answer = parse(written, like=drill.unit, nouns=spelling.nouns(drill.ask(p)))
     except UnreadableError as refusal:
         return Verdict(status="unreadable", message=str(refusal)[:1].upper() + str(refusal)[1:] + ".")
     target = drill.derive(p).value
@@ -49,6 +50,7 @@ def judge(drill: Drill, p: Draw, written: object) -> Verdict:
         _named_slip(drill, p, answer)
         or _unit_slip(answer, target, drill)
         or _pair(drill, p, answer, target)
+        or _twofold(answer.value, target, drill)
         or _how_far(answer.value, target)
     )
 
@@ -109,6 +111,17 @@ def _pair(drill: Drill, p: Draw, answer: Answer, target: float) -> Verdict | Non
         return None
     one, two = pairs[0]
     return Verdict(status="pair", message=f"Perhaps both: {one.story} And: {two.story}", slips=(one.key, two.key))
+
+
+def _twofold(value: float, target: float, drill: Drill) -> Verdict | None:
+    """A plain factor of two, which half of all wrong answers are: said where nothing better fits."""
+    if target and close(value, 2 * target, drill.tolerance):
+        told = "Exactly twice too large: is something counted twice, such as both directions or both copies?"
+    elif target and close(value, target / 2, drill.tolerance):
+        told = "Exactly half: is something counted once that is there twice, such as a multiply and its add?"
+    else:
+        return None
+    return Verdict(status="unit", slips=("factor-two",), message=told)
 
 
 def _how_far(value: float, target: float) -> Verdict:

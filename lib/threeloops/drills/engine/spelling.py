@@ -1,0 +1,111 @@
+"""What people write for a number and its unit, brought to the one form that `answers` reads.
+
+A right answer may not fail by its spelling: "~24.5 GB", "2*36*4", "10.8k", "30.3 billion tokens", "72 GPUs", "stage 3"
+and "128 KiB/token" are answers as much as "24.5 GB" is. Nouns are taken only from the question's own words, so that a
+unit which does not fit is still refused.
+
+>>> plain("~2*36*4 GPUs", like="", nouns=nouns("How many GPUs hold it?"))
+'288.0 '
+>>> plain("30.3 billion tokens", like="token")
+'30300000000.0 tokens'
+"""
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable
+
+_ABOUT = re.compile(r"^\s*(?:~|≈|=|about\b|approximately\b|roughly\b|approx\.|ca\.)\s*", re.IGNORECASE)
+_FIGURES = re.compile(r"^[\d.,\s+\-*/^×·()]*(?:[eE][+-]?\d[\d.,\s+\-*/^×·()]*)*")
+_NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
+_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_SUFFIXES = {"k": 1e3, "K": 1e3, "M": 1e6}
+_SUFFIXED = ("", "token", "token/s", "dollar")  # elsewhere a prefix belongs to a unit
+_OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+def nouns(question: str) -> frozenset[str]:
+    """The words of a question that may stand behind a number, in the singular.
+
+    >>> sorted(nouns("How many SMs?"))
+    ['how', 'many', 'sm']
+    """
+    return frozenset(map(_singular, re.findall(r"[A-Za-z]{2,}", question)))
+
+
+def plain(written: str, *, like: str, nouns: frozenset[str] = frozenset()) -> str:
+    """The answer as a number and a unit; unchanged where nothing is to be done."""
+    text = _ABOUT.sub("", written)
+    named = re.match(r"^\s*([A-Za-z]{2,})\s+(?=[\d.])", text)
+    if named and _singular(named[1]) in nouns:  # stage 3
+        text = text[named.end() :]
+    text = _reckoned(text)
+    match = _NUMBER.match(text)
+    if not match or not match[1].strip("+-"):
+        return text
+    number, unit = match[1], _without_nouns(match[2], like, nouns)
+    scale, unit = _scaled(unit, like)
+    unit = _without_nouns(unit, like, nouns)
+    if scale != 1:
+        number = repr(float(number.replace(",", "")) * scale)
+    return f"{number} {unit}" if scale != 1 or unit != match[2] else text
+
+
+def _singular(noun: str) -> str:
+    return noun.lower().removesuffix("s")
+
+
+def _reckoned(text: str) -> str:
+    """A product or a power in front of the unit, worked out: "2^13" is 8192."""
+    spelled = re.sub(r"(?<=\d)\s*x\s*(?=\d)", "*", text)
+    figures = _FIGURES.match(spelled)
+    sum_ = figures[0].rstrip("*/^×·+- ") if figures else ""
+    signs = re.findall(r"[\d)]\s*([*/^×·+-]+)\s*(?=[(\d.-])", re.sub(r"[eE][+-]?\d+", "", sum_))
+    if not signs or set(signs) == {"-"}:  # "24-25 GB" is a range, and no answer
+        return text
+    python = re.sub(r"(?<=\d),(?=\d{3})", "", sum_).replace("^", "**").replace("×", "*").replace("·", "*")
+    try:
+        value = _value(ast.parse(python.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError):
+        return text
+    return f"{value!r} {spelled[len(sum_) :].strip()}" if math.isfinite(value) else text
+
+
+def _value(node: ast.AST) -> float:
+    """The value of a sum of plain numbers, in floats alone: no power can grow beyond what a float keeps."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return float(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        value = _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+        if isinstance(value, float):  # a root of a negative number is none
+            return value
+    raise ValueError("only + - * / and powers of numbers are reckoned")
+
+
+def _scaled(unit: str, like: str) -> tuple[float, str]:
+    """The scale that a word or a suffix in front of the unit gives, and the unit without it."""
+    words = re.match(r"^([A-Za-z]+)\b\s*(.*)$", unit)
+    if words and words[1].lower() in _SCALES:
+        return _SCALES[words[1].lower()], words[2]
+    if words and like in _SUFFIXED and words[1] in _SUFFIXES:
+        return _SUFFIXES[words[1]], words[2]
+    return 1.0, unit
+
+
+def _without_nouns(unit: str, like: str, nouns: frozenset[str]) -> str:
+    """The unit without what is counted: "GPUs" where a plain number was asked, "/layer" where bytes were."""
+    per = re.match(r"^(.*?)\s*(?:/|\bper\b)\s*([A-Za-z]{2,})$", unit)
+    if per and "/" not in like and _singular(per[2]) in nouns:
+        return _without_nouns(per[1], like, nouns)
+    words = re.findall(r"[A-Za-z]+", unit)
+    counted = like == "" and words and re.fullmatch(r"[A-Za-z\s-]+", unit)
+    return "" if counted and all(_singular(word) in nouns for word in words) else unit
