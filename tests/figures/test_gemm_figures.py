@@ -6,9 +6,10 @@ import re
 import pytest
 
 from threeloops.figures import still
-from threeloops.figures.inner_loop import fragment_map, quantised_share, tile_hierarchy, tile_ladder
+from threeloops.figures.inner_loop import fragment_map, quantised_share, tile_hierarchy, tile_ladder, unit_turns
 from threeloops.inner_loop import gemm_tiles
 from threeloops.simulate.inner_loop import tensor_core
+from threeloops.simulate.inner_loop.unit_turns import pipeline
 
 SAID = {"title": "A finding", "caption": "What to see."}
 RUNGS = [
@@ -69,6 +70,28 @@ def test_a_number_stands_on_the_side_of_its_point_that_has_no_stroke():
         }
         # a stroke is where a point still has to go, or has come from
         assert sides == {"short of the ridge point": "right", "beyond it": "left"}
+
+
+def test_a_pipeline_is_drawn_stage_by_stage_and_the_consumers_are_said_first():
+    turns = pipeline(stages=2, steps=3, load_cycles=300, matrix_cycles=100).turns
+    figure = unit_turns.unit_turns(unit_turns.stage_bars(turns, stages=2), **SAID)
+    labels = re.findall(r'aria-label="([^"]* \d+ [\d,]+ to [\d,]+)"', still.svg(figure.spec))
+    assert sorted(labels) == sorted(
+        [f"loads {step} {start} to {start + 300}" for step, start in ((0, 0), (1, 0), (2, 400))]
+        + 2 * [f"multiplies {step} {start} to {start + 100}" for step, start in ((0, 300), (1, 400), (2, 700))]
+        + ["waits for an empty stage 2 0 to 400"]
+    )
+    assert figure.alt.startswith(
+        "consumers: multiplies 3 times, 300 cycles from 300; ends at 800. stage 1: loads 1 time,"
+    )
+    assert "waits for an empty stage" in still.svg(figure.spec)
+
+
+def test_a_map_of_memory_does_not_speak_of_lanes():
+    figure = fragment_map.fragment_map({"rows": [[0, 1], [1, 0]]}, marked=1, said="column {} lies at", **SAID)
+    assert figure.alt == (
+        "rows, 2 by 2: column 1 lies at row 0, columns 1 and row 1, columns 0. Row by row: rows: 0 1; 1 0."
+    )
 
 
 def test_cuts_say_how_many_pieces_there_are():

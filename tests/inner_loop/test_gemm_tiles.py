@@ -2,6 +2,8 @@
 counted.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from threeloops.simulate.inner_loop import (
     tensor_core,
     toy_kernels,
     two_of_four,
+    unit_turns,
 )
 
 RNG = np.random.default_rng(5)
@@ -321,3 +324,22 @@ REFUSED = [
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(("load_cycles", "matrix_cycles"), [(700.0, 1024.0), (3000.0, 1024.0), (500.0, 90.0)])
+def test_a_pipeline_of_stages_is_as_busy_as_littles_law_says(load_cycles, matrix_cycles):
+    for stages in range(1, 8):
+        sizes = {"stages": stages, "load_cycles": load_cycles, "matrix_cycles": matrix_cycles}
+        played = unit_turns.pipeline(steps=4000, **sizes)
+        assert played.matrix_busy == pytest.approx(gemm_tiles.pipeline_busy(**sizes), rel=0.01), stages
+
+
+def test_no_stage_is_filled_before_it_is_empty_and_steps_are_multiplied_in_order():
+    turns = unit_turns.pipeline(stages=3, steps=20, load_cycles=50, matrix_cycles=7).turns
+    loads, products = ([turn for turn in turns if turn.unit == unit] for unit in ("load", "matrix"))
+    for load, product in zip(loads, products, strict=True):
+        assert load.end <= product.start
+    for product, load in zip(products, loads[3:], strict=False):
+        assert product.end <= load.start
+    for before, after in itertools.pairwise(products):
+        assert before.end <= after.start

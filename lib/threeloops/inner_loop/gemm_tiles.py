@@ -129,6 +129,25 @@ def pipeline_bytes(*, tile_m: int, tile_n: int, tile_k: int, stages: int, bytes_
     return stages * (tile_m + tile_n) * tile_k * bytes_per_element
 
 
+def pipeline_busy(*, stages: int, load_cycles: float, matrix_cycles: float) -> float:
+    """Share of the time in which consumer warps multiply, while a producer warp keeps `stages` steps under way.
+
+    Formula:  min(1, stages * matrix_cycles / (load_cycles + matrix_cycles))
+    Units:    load_cycles from the request for a step's tiles until they are in shared memory; matrix_cycles that
+              multiplying them takes
+    Assumes:  a long inner dimension (the first load, for which everybody waits, is not counted); a load takes as long
+              however many are under way; a place is asked for again as soon as it is empty
+    Source:   Little, Operations Research 9, 1961, doi:10.1287/opre.9.3.383: of `stages` steps each spends load +
+              matrix cycles in its place
+
+    >>> [pipeline_busy(stages=stages, load_cycles=2800, matrix_cycles=1024) for stages in (2, 4)]
+    [0.5355648535564853, 1.0]
+    """
+    checks.count(stages=stages)
+    checks.positive(load_cycles=load_cycles, matrix_cycles=matrix_cycles)
+    return min(1.0, stages * matrix_cycles / (load_cycles + matrix_cycles))
+
+
 def accumulator_registers(*, tile_m: int, tile_n: int, threads: int) -> int:
     """32-bit registers per thread that hold the sums of a block's tile.
 

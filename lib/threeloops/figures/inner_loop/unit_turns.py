@@ -7,18 +7,25 @@
 ...     print(row)
 alone: tensor cores: busy 2 of the first 2: A 0 to 2
 alone: exponentials: busy 1 of the first 3: A 2 to 3.
+
+>>> loads = [Turn(group=0, unit="load", start=0, end=2), Turn(group=0, unit="matrix", start=2, end=3)]
+>>> [(bar.row, bar.group, bar.word) for bar in stage_bars(loads, stages=1)]
+[('stage 0', 'loads', '0'), ('stage 0', 'multiplies', '0'), ('consumers', 'multiplies', '0')]
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from string import ascii_uppercase
 
 from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
 from threeloops.simulate.inner_loop.unit_turns import Turn
+from threeloops.units import counted
 
 ROW_HEIGHT = 34  # pixels
+PIPELINE = ("multiplies", "waits for an empty stage", "loads")  # groups of a pipeline, in the order of their colours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,7 @@ class Bar:
     group: str
     start: float
     end: float
+    word: str = ""  # stands in the bar; without it the group does, and there is no legend
 
     def __post_init__(self) -> None:
         checks.non_negative(start=self.start)
@@ -47,15 +55,39 @@ def bars(runs: Mapping[str, Sequence[Turn]], *, names: Mapping[str, str]) -> lis
     ]
 
 
+def stage_bars(turns: Sequence[Turn], *, stages: int) -> list[Bar]:
+    """What a pipeline's producer warp waits for, what happens in each stage of shared memory, and what its consumer
+    warps multiply, as bars with the number of the step.
+    """
+    loads, products = ([turn for turn in turns if turn.unit == unit] for unit in ("load", "matrix"))
+    producer = [
+        Bar(row="producer", group="waits for an empty stage", start=before.start, end=turn.start, word=str(turn.group))
+        for before, turn in pairwise(loads)
+        if turn.start > before.start
+    ]
+    places = [
+        Bar(row=f"stage {turn.group % stages}", group=group, start=turn.start, end=turn.end, word=str(turn.group))
+        for group, done in (("loads", loads), ("multiplies", products))
+        for turn in done
+    ]
+    return [
+        *producer,
+        *sorted(places, key=lambda bar: (bar.row, bar.start)),
+        *(Bar(row="consumers", group="multiplies", start=t.start, end=t.end, word=str(t.group)) for t in products),
+    ]
+
+
 def unit_turns(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
     """One row per unit and schedule, from top to bottom in the order of the bars; groups by colour and by letter."""
     if not bars:
         raise ValueError("bars is empty; a chart needs at least one Bar")
-    rows, groups = list(dict.fromkeys(bar.row for bar in bars)), list(dict.fromkeys(bar.group for bar in bars))
+    rows, seen = list(dict.fromkeys(bar.row for bar in bars)), list(dict.fromkeys(bar.group for bar in bars))
+    groups = [group for group in PIPELINE if group in seen] or seen
     values = [
         {
             "row": b.row,
             "group": b.group,
+            "word": b.word or b.group,
             "start": b.start,
             "end": b.end,
             "middle": (b.start + b.end) / 2,
@@ -79,13 +111,13 @@ def unit_turns(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
     colour = {
         "field": "group",
         "type": "nominal",
-        "legend": None,
+        "legend": {} if any(bar.word for bar in bars) else None,
         "scale": {"domain": groups, "range": list(look.SERIES_COLOURS[: len(groups)])},
     }
     return Figure(
         title=title,
         caption=caption,
-        alt="Bars on a clock, in cycles. " + " ".join(_row([bar for bar in bars if bar.row == row]) for row in rows),
+        alt=_alt(bars, rows),
         body={
             "width": look.PLOT_WIDTH - 110,
             "height": ROW_HEIGHT * len(rows),
@@ -104,11 +136,29 @@ def unit_turns(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
                 },
                 {
                     "mark": {"type": "text", "color": look.PAPER, "fontWeight": "bold", "aria": False},
-                    "encoding": {"x": {"field": "middle", "type": "quantitative"}, "text": {"field": "group"}},
+                    "encoding": {"x": {"field": "middle", "type": "quantitative"}, "text": {"field": "word"}},
                 },
             ],
         },
     )
+
+
+def _alt(bars: Sequence[Bar], rows: Sequence[str]) -> str:
+    """Row by row; of a pipeline the last row, which everything else serves, comes first, and steps are counted."""
+    if not bars[0].word:
+        return "Bars on a clock, in cycles. " + " ".join(_row([b for b in bars if b.row == row]) for row in rows)
+    return " ".join(_summary([bar for bar in bars if bar.row == row]) for row in reversed(rows))
+
+
+def _summary(bars: Sequence[Bar]) -> str:
+    """What a pipeline's row does, how often, and for how many cycles up to its last one."""
+    did = []
+    for group in dict.fromkeys(bar.group for bar in bars):
+        own = [bar for bar in bars if bar.group == group]
+        did.append(
+            f"{group} {counted(len(own), 'time')}, {sum(b.end - b.start for b in own):,g} cycles from {own[0].start:,g}"
+        )
+    return f"{bars[0].row}: {'; '.join(did)}; ends at {max(bar.end for bar in bars):,g}."
 
 
 def _row(bars: Sequence[Bar]) -> str:
@@ -118,4 +168,5 @@ def _row(bars: Sequence[Bar]) -> str:
 
 
 def _words(bar: Bar) -> str:
-    return f"{bar.group} {bar.start:,g} to {bar.end:,g}"
+    step = f" {bar.word}" if bar.word else ""
+    return f"{bar.group}{step} {bar.start:,g} to {bar.end:,g}"
