@@ -90,7 +90,7 @@ def test_a_pipeline_is_drawn_stage_by_stage_and_the_consumers_are_said_first():
 def test_a_map_of_memory_does_not_speak_of_lanes():
     figure = fragment_map.fragment_map({"rows": [[0, 1], [1, 0]]}, marked=1, said="column {} lies at", **SAID)
     assert figure.alt == (
-        "rows, 2 by 2: column 1 lies at row 0, columns 1 and row 1, columns 0. Row by row: rows: 0 1; 1 0."
+        "rows, 2 by 2: column 1 lies at row 0, column 1 and row 1, column 0. Row by row: rows: 0 1; 1 0."
     )
 
 

@@ -40,7 +40,11 @@ def _words(name: str, holders: Holders, marked: int, said: str) -> str:
         row: [str(column) for column, lane in enumerate(lanes) if lane == marked] for row, lanes in enumerate(holders)
     }
     where = (
-        " and ".join(f"row {row}, columns {', '.join(columns)}" for row, columns in held.items() if columns)
+        " and ".join(
+            f"row {row}, column{'s' * (len(columns) > 1)} {', '.join(columns)}"
+            for row, columns in held.items()
+            if columns
+        )
         or "nothing"
     )
     return f"{name}, {len(holders)} by {len(holders[0])}: {said.format(marked)} {where}."
