@@ -58,7 +58,7 @@ def _experts(layer: Layer) -> tuple[torch.Tensor, torch.Tensor]:
     return up, torch.randn(layer.num_experts, layer.wide, layer.hidden, generator=generator) / layer.wide**0.5
 
 
-class _Rank:
+class ExpertRank:
     """One rank: its experts, its tokens, and the way there and back."""
 
     def __init__(self, layer: Layer) -> None:
@@ -99,7 +99,7 @@ class _Rank:
 
 def prepared_exchange(layer: Layer, backward: bool) -> Step:
     """On a rank: a step that runs the layer forward, or forward and backward (for wire.step_traffic)."""
-    rank = _Rank(layer)
+    rank = ExpertRank(layer)
 
     def step() -> None:
         output = rank.forward()
@@ -110,7 +110,7 @@ def prepared_exchange(layer: Layer, backward: bool) -> Step:
 
 
 def _on_a_rank(layer: Layer) -> tuple[int, int, torch.Tensor, list[torch.Tensor]]:
-    rank = _Rank(layer)
+    rank = ExpertRank(layer)
     output = rank.forward()
     gradients = torch.autograd.grad(output.square().sum(), [rank.tokens, rank.up, rank.down])
     return len(rank.numbers), rank.sent_bytes(), output.detach(), list(gradients)
