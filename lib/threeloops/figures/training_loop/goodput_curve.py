@@ -8,7 +8,7 @@ recommends.
 ...     caption="A run.",
 ... )
 >>> print(figure.alt)
-Goodput against the work between two saves. 30 s saves: from 50.0 % at 60.0 s over 80.0 % at 10.0 min to 60.0 % at 100 min. Marks: Young at 10.0 min, 80.0 %.
+Best goodput: 30 s saves 80.0 % at 10.0 min. Marks: Young at 10.0 min, 80.0 %. The curves against the work between two saves: 30 s saves from 50.0 % at 60.0 s to 60.0 % at 100 min.
 """  # noqa: E501
 
 from collections.abc import Mapping, Sequence
@@ -93,12 +93,12 @@ def goodput_curve(
 
 
 def _alt(curves: Mapping[str, Sequence[tuple[float, float]]], marks: Mapping[str, tuple[float, float]]) -> str:
-    said = []
-    for name, points in curves.items():
-        first, best, last = points[0], max(points, key=lambda point: point[1]), points[-1]
-        said.append(f"{name}: from {_at(first)} over {_at(best)} to {_at(last)}.")
+    """The best of every curve first, then what is marked, then where the curves begin and end."""
+    best = ", ".join(f"{name} {_at(max(points, key=lambda point: point[1]))}" for name, points in curves.items())
     named = "; ".join(f"{name} at {fmt_seconds(at)}, {fmt_percent(share)}" for name, (at, share) in marks.items())
-    return f"Goodput against the work between two saves. {' '.join(said)}" + (f" Marks: {named}." if marks else "")
+    ends = "; ".join(f"{name} from {_at(points[0])} to {_at(points[-1])}" for name, points in curves.items())
+    marked = f" Marks: {named}." if marks else ""
+    return f"Best goodput: {best}.{marked} The curves against the work between two saves: {ends}."
 
 
 def _at(point: tuple[float, float]) -> str:
