@@ -1,8 +1,8 @@
 """Layout step: the time of one training step under a layout, term by term.
 
-Matrix products run at the rate that a GPU's best product reaches, everything else at the speed of memory; both are
-divided by tp and cp. What tensor, context and expert groups send is waited for; what replicas send runs beside the
-computing; the pipeline adds its bubble.
+Matrix products run at the rate that a GPU's best product reaches (or at what their shapes allow of it), everything
+else at the speed of memory; both are divided by tp and cp. What tensor, context and expert groups send is waited for;
+what replicas send runs beside the computing; the pipeline adds its bubble.
 
 Source: Narayanan et al., 2021, arXiv:2104.04473, sections 2 and 3 (what a layout costs); the modules that count each
         part
@@ -19,7 +19,7 @@ from threeloops.models.transformer import layer_ops, total
 from threeloops.training_loop.memory.activation_kernels import KERNELS, Kernels
 from threeloops.training_loop.memory.fit import stage_states
 from threeloops.training_loop.memory.rank_states import ModelStates
-from threeloops.training_loop.parallelism import layouts, pipelines
+from threeloops.training_loop.parallelism import layouts, pipelines, product_rates
 from threeloops.training_loop.parallelism.group_traffic import GroupTraffic, group_traffic
 from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
 from threeloops.training_loop.parallelism.step_time import StepTime
@@ -103,7 +103,8 @@ def layout_step(layout: Layout, *, job: Job, cluster: Cluster) -> LayoutStep:
               may give any number
     """
     m = layouts.micro_batches(layout, job=job)
-    once = pass_times(job=job, cluster=cluster, tp=layout.tp, cp=layout.cp)
+    rates = shape_rates(layout, job=job) if cluster.rates_by_shape else (1.0, 1.0)
+    once = pass_times(job=job, cluster=cluster, tp=layout.tp, cp=layout.cp, rates=rates)
     forward_s, again_s = _stage_passes(layout, job, once)
     sent = group_traffic(layout, job=job, cluster=cluster, num_layers=stage_layers(layout, job=job))
     exposed_s = sent.tensor_s + sent.context_s + (0 if layout.schedule == "dualpipe" else sent.expert_s)
@@ -150,18 +151,20 @@ def stage_layers(layout: Layout, *, job: Job) -> int:
 
 
 @lru_cache(maxsize=4096)
-def pass_times(*, job: Job, cluster: Cluster, tp: int, cp: int) -> PassTimes:
+def pass_times(*, job: Job, cluster: Cluster, tp: int, cp: int, rates: tuple[float, float]) -> PassTimes:
     """Forward time of one sequence, by layer and head, on one of tp * cp ranks.
 
     Formula:  matrix FLOPs / (tp * cp) / achieved rate + bytes of everything else / memory rate
+    Units:    rates are the shares of the cluster's rates that products of layers and of attention's core reach
     Assumes:  tp and cp divide all products; norms, sums and residuals are divided by tp only with sequence
-              parallelism
+              parallelism; a product is as fast in all passes
     """
     kernels = job.kernels if isinstance(job.kernels, Kernels) else KERNELS[job.kernels]
     fused = kernels.attention == "flash"
     flops = forward_flops(job.model, batch=1, sequence=job.sequence, causal=job.causal, logits="all")
     num_layers, ranks = job.model.num_layers, tp * cp
-    core_s = flops.attention / num_layers / ranks / cluster.attention_flops_per_s
+    layers_rate, core_rate = rates
+    core_s = flops.attention / num_layers / ranks / cluster.attention_flops_per_s / core_rate
     vector_bytes, softmax_bytes = 0.0, 0.0
     for layer, count in job.model.groups:
         vector, softmax = _vector_bytes(layer, job, tp, cp, fused)
@@ -169,13 +172,35 @@ def pass_times(*, job: Job, cluster: Cluster, tp: int, cp: int) -> PassTimes:
         softmax_bytes += softmax * count / num_layers
     core_s += softmax_bytes / cluster.memory_bytes_per_s
     return PassTimes(
-        layer_s=flops.projections / num_layers / ranks / cluster.gemm_flops_per_s
+        layer_s=flops.projections / num_layers / ranks / cluster.gemm_flops_per_s / layers_rate
         + vector_bytes / cluster.memory_bytes_per_s
         + core_s,
         core_s=core_s,
         # heads stay in the wider format where layers go narrower
         head_s=flops.head / ranks / cluster.attention_flops_per_s,
     )
+
+
+@lru_cache(maxsize=4096)
+def shape_rates(layout: Layout, *, job: Job) -> tuple[float, float]:
+    """Shares of the best product's rate that the products of the layers reach by their shapes, and those of
+    attention's core.
+
+    Assumes:  fused attention is no product, and keeps its rate
+    """
+    rows = layout.micro_batch * job.sequence / layout.cp
+    products = [
+        one
+        for layer, count in job.model.groups
+        for one in product_rates.layer_products(layer, hidden=job.model.hidden, rows=rows, tp=layout.tp, ep=layout.ep)
+        * count
+    ]
+    kernels = job.kernels if isinstance(job.kernels, Kernels) else KERNELS[job.kernels]
+    attention, core = job.model.groups[0][0].attention, 1.0
+    if kernels.attention != "flash" and isinstance(attention, Attention):
+        sequences = layout.micro_batch / layout.cp
+        core = product_rates.scores_rate(attention, sequences=sequences, sequence=job.sequence, tp=layout.tp)
+    return product_rates.training_rate(products), core
 
 
 def _vector_bytes(layer: Layer, job: Job, tp: int, cp: int, fused: bool) -> tuple[float, float]:

@@ -74,6 +74,7 @@ class Cluster:
     slow_bytes_per_s_one_way: float  # of one GPU, out of its domain
     link_efficiency: float  # share of a link's rate that collectives reach
     alpha_s: float  # latency of one step of a collective
+    rates_by_shape: bool = False  # products reach these rates as far as their shapes allow (product_rates)
 
     def __post_init__(self) -> None:
         checks.count(num_gpus=self.num_gpus, domain_gpus=self.domain_gpus)
