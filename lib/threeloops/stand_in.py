@@ -22,7 +22,7 @@ TAG, STAMP = "torch", "threeloops"
 # Named, so that nothing of torch is imported to recognise them.
 _NO_PROCESSES = ("RankError", "PermissionError", "BlockingIOError")
 _NO_SUCH_SYSTEM = ("UnsupportedSystem",)
-_NO_COMPILER = ("InvalidCxxCompiler", "CppCompileError", "InductorError", "BackendCompilerFailed")
+_NO_COMPILER = ("MissingCompiler", "InvalidCxxCompiler", "CppCompileError", "InductorError", "BackendCompilerFailed")
 _STARTED = "__threeloops_stands_in__"  # the name under which the wrapped cell finds this module's watcher
 
 

@@ -1,6 +1,4 @@
-"""What torch.compile makes of functions: graphs, cuts, recompilations; and, where there is a C++ compiler,
-kernels.
-"""
+"""What torch.compile makes of functions: cuts, recompilations; and, where there is a C++ compiler, kernels."""
 
 import os
 
@@ -8,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from threeloops import stand_in
 from threeloops.inner_loop import padding
 from threeloops.measure.inner_loop import compiling
 
@@ -32,12 +31,9 @@ def branches(x):
 
 @pytest.mark.parametrize(("function", "graphs"), [(scaled, 1), (reads_a_value, 2), (branches, 2)])
 def test_cuts_are_counted(function, graphs):
-    found = compiling.graphs(function, X)
-    assert (found.graphs, len(found.reasons)) == (graphs, graphs - 1)
-
-
-def test_the_reason_names_what_was_met():
-    assert "item()" in compiling.graphs(reads_a_value, X).reasons[0]
+    with compiling.alone():
+        found = torch._dynamo.explain(function)(X)
+    assert (found.graph_count, found.graph_break_count) == (graphs, graphs - 1)
 
 
 def calls(lengths):
@@ -81,15 +77,17 @@ def test_equal_layers_are_one_program_by_region_and_one_long_graph_as_a_whole():
 
 def test_counting_leaves_nothing_behind(capfd):
     compiling.compilations(scaled, calls(range(3, 12)), dynamic=False, limit=2)
-    compiling.graphs(reads_a_value, X)
+    with compiling.alone():
+        torch._dynamo.explain(reads_a_value)(X)
     assert capfd.readouterr().err == ""
 
 
 def test_a_missing_compiler_is_told_in_a_sentence(monkeypatch):
     monkeypatch.setattr(compiling.shutil, "which", lambda name: None)
     assert "apt install g++" in compiling.missing_compiler()
-    with pytest.raises(ValueError, match="no C"):
+    with pytest.raises(ValueError, match="no C") as missing:
         compiling.generated_kernels(scaled, X)
+    assert "no working compiler" in stand_in.reason(missing.value, after_another=False)
 
 
 @pytest.fixture

@@ -1,31 +1,11 @@
-"""What the host spends: dispatch as a slope, loaders on threads and processes, batches made in advance."""
+"""What feeds the device: loaders on threads and processes, batches made in advance."""
 
 import threading
 import time
 
 import pytest
 
-from threeloops.measure import timing
-from threeloops.measure.inner_loop import dispatch, loaders
-
-
-def test_the_slope_is_the_cost_of_one_call(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
-
-    def work():
-        clock[0] += 0.002
-
-    slope = dispatch.per_call(work, counts=(1, 3, 6), repeats=3)
-    assert slope.per_call_s == pytest.approx(0.002)
-    assert slope.fixed_s == pytest.approx(0)
-    assert slope.fastest_s == pytest.approx((0.002, 0.006, 0.012))
-
-
-@pytest.mark.parametrize("counts", [(5,), (5, 5)])
-def test_a_line_needs_two_points(counts):
-    with pytest.raises(ValueError, match="two different"):
-        dispatch.per_call(lambda: None, counts=counts)
+from threeloops.measure.inner_loop import loaders
 
 
 def test_jobs_give_the_same_result_wherever_they_run():

@@ -1,59 +1,37 @@
-"""Launch timeline: what the host issued and what the device ran, one pair of rows per run.
+"""Launch timeline: what the CPU launched and what the GPU ran, one pair of rows per run.
 
->>> spans = [Span(run="small", where="host", start_s=0, end_s=2), Span(run="small", where="device", start_s=2, end_s=3)]
->>> print(launch_timeline(spans, title="The device waits", caption="One kernel.", unit_s=1, unit="time").alt)
-small: 1 kernel, done after 3 time; the device runs 33.3 % of it.
+>>> runs = {"one kernel": launch_queue.play([1.0], issue_s=2.0, queue=8)}
+>>> print(launch_timeline(runs, title="The GPU waits", caption="One kernel.", unit_s=1, unit="s").alt)
+one kernel: the GPU runs kernels 33.3 % of the time, 1 kernel in 3 s.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
+from threeloops.simulate.inner_loop import launch_queue
 from threeloops.units import counted, fmt_percent
 
 ROW = 30  # pixels
-KINDS = {"host": "host issues a kernel", "device": "device runs it"}
+WHO = {"host": "CPU", "device": "GPU"}
+KINDS = {"host": "CPU launches", "device": "GPU runs a kernel"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """One piece of work in one of the runs that are compared."""
-
-    run: str
-    where: str  # host or device
-    start_s: float
-    end_s: float
-
-    def __post_init__(self) -> None:
-        checks.one_of(KINDS, where=self.where)
-        checks.non_negative(start_s=self.start_s)
-        checks.positive(length_s=self.end_s - self.start_s)
-
-
-def launch_timeline(spans: Sequence[Span], *, title: str, caption: str, unit_s: float, unit: str) -> Figure:
+def launch_timeline(
+    runs: Mapping[str, launch_queue.PlayedLaunches], *, title: str, caption: str, unit_s: float, unit: str
+) -> Figure:
     """Two rows per run on one axis of time; `unit_s` seconds make one `unit` of it."""
-    if not spans:
-        raise ValueError("spans is empty; a timeline needs at least one piece of work")
+    if not runs:
+        raise ValueError("runs is empty; a timeline needs at least one")
     checks.positive(unit_s=unit_s)
-    values = [
-        {
-            "row": f"{span.run}: {span.where}",
-            "start": span.start_s / unit_s,
-            "end": span.end_s / unit_s,
-            "kind": KINDS[span.where],
-            "words": f"{span.run}, {span.where}, from {span.start_s / unit_s:.3g} to {span.end_s / unit_s:.3g} {unit}",
-        }
-        for span in spans
-    ]
-    runs = list(dict.fromkeys(span.run for span in spans))
-    rows = [f"{run}: {where}" for run in runs for where in KINDS]
+    values = [_bar(run, span, unit_s, unit) for run, played in runs.items() for span in played.spans]
+    rows = [f"{run}: {who}" for run in runs for who in WHO.values()]
     return Figure(
         title=title,
         caption=caption,
-        alt=" ".join(_words(run, [span for span in spans if span.run == run], unit_s, unit) for run in runs),
+        alt=" ".join(_words(run, played, unit_s, unit) for run, played in runs.items()),
         body={
             "width": look.PLOT_WIDTH - 60,
             "height": ROW * len(rows),
@@ -62,6 +40,17 @@ def launch_timeline(spans: Sequence[Span], *, title: str, caption: str, unit_s: 
             "encoding": _encoding(rows, unit),
         },
     )
+
+
+def _bar(run: str, span: launch_queue.Span, unit_s: float, unit: str) -> dict[str, Any]:
+    start, end, who = span.start_s / unit_s, span.end_s / unit_s, WHO[span.where]
+    return {
+        "row": f"{run}: {who}",
+        "start": start,
+        "end": end,
+        "kind": KINDS[span.where],
+        "words": f"{run}, {who}, from {start:.3g} to {end:.3g} {unit}",
+    }
 
 
 def _encoding(rows: list[str], unit: str) -> dict[str, Any]:
@@ -79,11 +68,10 @@ def _encoding(rows: list[str], unit: str) -> dict[str, Any]:
     }
 
 
-def _words(run: str, spans: list[Span], unit_s: float, unit: str) -> str:
-    device = [span for span in spans if span.where == "device"]
-    end = max(span.end_s for span in spans)
-    busy = sum(span.end_s - span.start_s for span in device)
+def _words(run: str, played: launch_queue.PlayedLaunches, unit_s: float, unit: str) -> str:
+    kernels = sum(span.where == "device" for span in played.spans)
+    busy = 1 - played.device_idle_s / played.finished_s
     return (
-        f"{run}: {counted(len(device), 'kernel')}, done after {end / unit_s:.4g} {unit}; the device runs"
-        f" {fmt_percent(busy / end)} of it."
+        f"{run}: the GPU runs kernels {fmt_percent(busy)} of the time,"
+        f" {counted(kernels, 'kernel')} in {played.finished_s / unit_s:.4g} {unit}."
     )

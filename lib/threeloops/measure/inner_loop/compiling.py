@@ -1,12 +1,10 @@
-"""Compiling: how many graphs torch.compile makes of a function, why it cuts, how often it starts again, and which
-kernels come out.
+"""Compiling: how often torch.compile starts again, how much it is given to compile, and which kernels come out.
 
-Graphs, cuts and recompilations are counted with a backend that runs what it is given, which needs no C++ compiler.
+Recompilations and operations are counted with a backend that runs what it is given, which needs no C++ compiler.
 Kernels do need one.
 
->>> found = graphs(lambda x: (x * 2).relu(), torch.ones(3))
->>> found.graphs, found.operations, found.reasons
-(1, 2, ())
+>>> compilations(lambda x: (x * 2).relu(), [(torch.ones(3),), (torch.ones(4),)], dynamic=False)
+[1, 2]
 """
 
 import contextlib
@@ -15,7 +13,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,29 +20,6 @@ import torch._dynamo
 from torch import Tensor
 
 from threeloops import checks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Graphs:
-    """What tracing made of one call of a function."""
-
-    graphs: int
-    operations: int  # in all graphs together
-    reasons: tuple[str, ...]  # one per cut, its first line
-
-
-def graphs(function: Callable[..., Any], *arguments: Any) -> Graphs:
-    """How many graphs one call falls into, and the reason for each cut.
-
-    Assumes:  only the path that these arguments take is seen
-    Source:   PyTorch documentation, torch._dynamo.explain, 2.13
-    """
-    with _alone():
-        found = torch._dynamo.explain(function)(*arguments)
-    reasons = tuple(cut.reason.splitlines()[0] for cut in found.break_reasons)
-    return Graphs(
-        graphs=found.graph_count, operations=sum(_operations(graph) for graph in found.graphs), reasons=reasons
-    )
 
 
 def _operations(module: torch.fx.GraphModule) -> int:
@@ -71,7 +45,7 @@ def compilations(
         compiled += 1
         return module.forward
 
-    with _alone(), torch._dynamo.config.patch(recompile_limit=limit):
+    with alone(), torch._dynamo.config.patch(recompile_limit=limit):
         traced = torch.compile(function, backend=backend, dynamic=dynamic)
         for arguments in calls:
             traced(*arguments)
@@ -89,9 +63,13 @@ def traced_operations(function: Callable[..., Any], *arguments: Any) -> list[int
         sizes.append(_operations(module))
         return module.forward
 
-    with _alone():
+    with alone():
         torch.compile(function, backend=backend)(*arguments)
     return sizes
+
+
+class MissingCompiler(ValueError):
+    """This machine has no C++ compiler, so no code can be generated."""
 
 
 def missing_compiler() -> str:
@@ -105,13 +83,13 @@ def missing_compiler() -> str:
 def generated_kernels(function: Callable[..., Any], *arguments: Any) -> list[str]:
     """Names of the kernels that the generated program calls, in order: library calls and fused ones.
 
-    Raises:   ValueError if there is no C++ compiler
+    Raises:   MissingCompiler, a ValueError
     """
     if missing_compiler():
-        raise ValueError(f"generated_kernels needs a compiler: {missing_compiler()}")
+        raise MissingCompiler(f"generated_kernels needs a compiler: {missing_compiler()}")
     from torch._inductor.utils import run_and_get_code
 
-    with _alone():
+    with alone():
         _, programs = run_and_get_code(torch.compile(function), *arguments)
     (program,) = programs
     body = program[program.index("def call(") :]
@@ -119,8 +97,13 @@ def generated_kernels(function: Callable[..., Any], *arguments: Any) -> list[str
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Nothing compiled before or after, and no warnings: what they would say is what is counted here."""
+def alone() -> Iterator[None]:
+    """Nothing compiled before or after, and no warnings: what they would say is what is counted here.
+
+    >>> with alone():
+    ...     torch._dynamo.explain(lambda x: (x * 2).relu())(torch.ones(3)).graph_count
+    1
+    """
     before = logging.root.manager.disable
     torch._dynamo.reset()
     logging.disable(logging.WARNING)
