@@ -10,6 +10,7 @@
     python3 book.py quiz TOPIC      a printable quiz with its key, in as many versions as a class needs
     python3 book.py grade PATH      grade your drill set (my/drills/kv_cache), or a class's folder or zip
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
+    python3 book.py site            the whole book as a folder of pages, build/site; --serve shows it
     python3 book.py setup           only install
     python3 book.py test            install and run the tests: a quarter of an hour on two cores; other words go to
                                     pytest
@@ -37,9 +38,9 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 MARK = VENV / "three-loops.json"  # written last: a set-up that was interrupted has none
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # Linux builds of torch without 2.7 GB of CUDA libraries
-LEVELS = ("drill", "book", "test")  # each contains the one before
+LEVELS = ("drill", "book", "site", "test")  # each contains the one before
 LIGHT = ("drill", "progress", "history", "sheet", "quiz")  # what the small packages are enough for
-DISK_BYTES = {"drill": 3e8, "book": 2.5e9, "test": 2.5e9}
+DISK_BYTES = {"drill": 3e8, "book": 2.5e9, "site": 3e9, "test": 3e9}
 CUDA_DISK_BYTES = 8e9
 MOST_WORKERS = 4  # each loads torch, and some measure time: more would get into each other's way
 # program that a test needs -> Debian package
@@ -122,7 +123,7 @@ def install(level):
     """The pinned packages of a level. uv where it can be had, because it is ten times faster; pip where not. True
     when it worked.
     """
-    extras = {"drill": "", "book": "[book]", "test": "[book,test]"}[level]
+    extras = {"drill": "", "book": "[book]", "site": "[book,site]", "test": "[book,site,test]"}[level]
     print("Installing packages ...", flush=True)
     quiet = ("-qq", "--disable-pip-version-check", "--retries", "1")
     packages = ("-c", "requirements.lock", "-e", "." + extras)
@@ -274,13 +275,18 @@ def main(words):
     check_python()
     with_torch = "--no-torch" not in words
     words = [word for word in words if word != "--no-torch"]
-    verb = words[0] if words and words[0] in ("setup", "test", *LIGHT, "grade", "reset", "-h", "--help") else "open"
+    verb = (
+        words[0]
+        if words and words[0] in ("setup", "test", *LIGHT, "grade", "reset", "site", "-h", "--help")
+        else "open"
+    )
     if verb in ("-h", "--help"):
         print(__doc__.strip())
         return 0
     python = here()
     if python is None:
-        set_up("test" if verb == "test" else "drill" if verb in LIGHT else "book", with_torch)
+        level = verb if verb in LEVELS else "drill" if verb in LIGHT else "book"
+        set_up(level, with_torch and verb != "site")
         python = PYTHON
     if verb == "setup":
         print(f"Ready. `{'py' if os.name == 'nt' else 'python3'} book.py` opens the book.")

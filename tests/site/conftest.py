@@ -1,0 +1,105 @@
+"""The pages, built once for all tests of them, and served to the one browser."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chapters.conftest import chromium as chromium
+from threeloops.site import build, serve
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a test asks of a page."""
+
+    path: Path
+    ids: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)  # where a click leads
+    loads: list[str] = field(default_factory=list)  # what the browser fetches by itself
+    pictures: list[dict[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.source = self.path.read_text(encoding="utf-8")
+        self.feed(self.source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = {name: value or "" for name, value in attrs}
+        self.ids |= {told[name] for name in ("id", "name") if name in told}
+        if tag == "a" and "href" in told:
+            self.links.append(told["href"])
+        elif tag == "link" and told.get("rel") not in ("index", "search", "next", "prev", "canonical"):
+            self.loads.append(told["href"])
+        elif "src" in told:
+            self.loads.append(told["src"])
+        if tag == "img":
+            self.pictures.append(told)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, built as `book.py site` does."""
+    return build.build(ROOT, tmp_path_factory.mktemp("pages") / "site").parent
+
+
+@pytest.fixture(scope="session")
+def pages(folder: Path) -> dict[str, Page]:
+    """Every page by its address."""
+    return {
+        path.relative_to(folder).as_posix(): Page(path)
+        for path in sorted(folder.rglob("*.html"))
+        if "_static" not in path.parts
+    }
+
+
+@pytest.fixture(scope="session")
+def home(folder: Path) -> Iterator[str]:
+    """The address of the pages."""
+    with serve.server(folder) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield serve.address(running)
+        running.shutdown()
+
+
+@dataclass
+class Visit:
+    """A page in the browser, with all that it asked for and complained about."""
+
+    page: Any
+    asked: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def visit(chromium: Any, home: str) -> Iterator[Any]:
+    """Open a page as somebody with this screen and this colour scheme does. In the end: nothing was asked of anybody
+    else, and nothing went wrong.
+    """
+    visits, contexts = [], []
+
+    def go(path: str, *, width: int = 1280, scheme: str = "light", **more: Any) -> Visit:
+        contexts.append(
+            chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, base_url=home, **more)
+        )
+        seen = Visit(page=contexts[-1].new_page())
+        contexts[-1].on("request", lambda request: seen.asked.append(request.url))
+        seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
+        seen.page.on("console", lambda message: seen.errors.append(message.text) if message.type == "error" else None)
+        seen.page.goto(path)
+        visits.append(seen)
+        return seen
+
+    yield go
+    for context in contexts:
+        context.close()
+    for seen in visits:
+        assert seen.asked
+        assert not [address for address in seen.asked if not address.startswith((home, "data:", "blob:" + home))]
+        assert not seen.errors
