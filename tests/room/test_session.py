@@ -304,12 +304,6 @@ def test_nothing_is_scheduled_past_the_interview() -> None:
     assert schedule.due(card, interview=None).date() > interview  # which is what would have happened without it
 
 
-def test_the_last_two_days_are_mixed_mocks(history: History) -> None:
-    tomorrow = dt.date.today() + dt.timedelta(days=1)
-    history.set("interview", tomorrow.isoformat())
-    assert Session.begin(history, "today", Wish()).mode == "mock"
-
-
 # --- modes --------------------------------------------------------------------------------------
 
 

@@ -10,24 +10,24 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.drills.engine.drill import seeded
-from threeloops.room import schedule
+from threeloops.room import preparation, schedule
 from threeloops.room.history import History
-from threeloops.room.ideas import Idea, chosen
+from threeloops.room.idea import LONGEST_S
+from threeloops.room.ideas import IDEAS, Idea, chosen
 from threeloops.room.kept import Ask
 from threeloops.room.kinds.chains import CHAINS
 from threeloops.room.kinds.chains.chain import PREFIX, Chain
 
 MODES = {
     "warm-up": "no clock; a question stays until it is right",
-    "sprint": "ten questions, each against its own target time; the first sprint is your placement",
+    "sprint": "each question against its own target time; your first sprint is the placement that a plan begins with",
     "mock": "thirty minutes of mixed topics with follow-ups, as in an interview",
     "weak": "what you got wrong, most frequent slips first",
-    "today": "what is due",
+    "today": "what is due, and with an interview date what is new",
 }
 TIMED = ("sprint", "mock")
 SPRINT_QUESTIONS = 10
 MOCK_S = 1800.0
-LONGEST_S = 240.0  # a question with a longer target is asked by name, not between others
 SITTING_QUESTIONS = 20  # most that weak and today ask at once
 
 
@@ -52,7 +52,7 @@ def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.dat
         ideas = [idea for idea in ideas if idea.target_s <= LONGEST_S]
     rng = seeded(seed, mode)
     if mode == "today":
-        picked = _due(ideas, history, now)[: wish.length or SITTING_QUESTIONS]
+        picked = _today(ideas, history, now)[: wish.length]
     elif mode == "weak":
         picked = _weak(ideas, history)[: wish.length or SITTING_QUESTIONS]
     elif mode == "sprint":
@@ -133,6 +133,14 @@ def _filling(ideas: Sequence[Idea], seconds: float | None, length: int | None) -
             picked.append(idea)
             taken_s += idea.target_s
     return picked
+
+
+def _today(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Idea]:
+    """What is due; towards an interview, what the plan has for this day."""
+    if history.interview is None:
+        return _due(ideas, history, now)[:SITTING_QUESTIONS]
+    day = preparation.days(history, today=now.astimezone().date())[0]
+    return [IDEAS[key] for key in (*day.repeats, *day.new) if IDEAS[key] in ideas]
 
 
 def _due(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Idea]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threeloops import units
-from threeloops.room import schedule
+from threeloops.room import preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
 from threeloops.room.kept import Attempt
@@ -50,6 +50,7 @@ class Progress:
     due_now: int
     due_week: int
     interview: dt.date | None
+    plan: str  # day by day to the interview
     extra_time: bool  # whether any of the answers had it
 
 
@@ -68,6 +69,9 @@ def progress(history: History, *, now: dt.datetime) -> Progress:
         due_now=sum(date <= schedule.day_end(now) for date in dates),
         due_week=sum(date <= schedule.day_end(now) + dt.timedelta(days=7) for date in dates),
         interview=history.interview,
+        plan=preparation.in_words(
+            preparation.days(history, today=now.astimezone().date()), preparation.wishes(history)
+        ),
         extra_time=any(attempt.extra > 1 for attempt in attempts),
     )
 
@@ -124,10 +128,7 @@ def in_words(report: Progress) -> str:
         ),
     ]
     if report.interview:
-        lines.append(
-            f"Interview on {report.interview.isoformat()}: nothing is scheduled past it, and the last"
-            f" {schedule.LAST_DAYS} days are mixed mocks."
-        )
+        lines += ["", report.plan]
     if report.extra_time:
         lines.append("Some answers were given with extra time; it is part of the time allowed above.")
     return "\n".join(lines)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # loaded when an answer is rated or a date is asked for: not 
 LADDER = (3, 8)
 # shares of the target time above which a right answer counts as hard won, and below which as easy
 SLOW, QUICK = 1.0, 0.5
-LAST_DAYS = 2  # before the interview: mixed mocks in place of repeats
+LAST_DAYS = 2  # before the interview: nothing new, only what was wrong and the numbers to know
 
 
 @functools.cache
@@ -84,7 +84,7 @@ def day_end(now: dt.datetime) -> dt.datetime:
 
 
 def due(card: str, *, interview: dt.date | None) -> dt.datetime:
-    """When the idea is due: FSRS's date, or the last day before the mixed mocks if that comes first. Never after the
+    """When the idea is due: FSRS's date, or the last day before the last days if that comes first. Never after the
     interview.
 
     >>> from fsrs import Rating
@@ -98,9 +98,9 @@ def due(card: str, *, interview: dt.date | None) -> dt.datetime:
     read = Card.from_json(card)
     if interview is None:
         return read.due
-    mocks = dt.datetime.combine(interview - dt.timedelta(days=LAST_DAYS), dt.time(), dt.UTC)
-    tomorrow = (read.last_review or mocks) + dt.timedelta(days=1)
-    return min(read.due, max(mocks - dt.timedelta(days=1), min(tomorrow, mocks + dt.timedelta(days=LAST_DAYS))))
+    last_days = dt.datetime.combine(interview - dt.timedelta(days=LAST_DAYS), dt.time(), dt.UTC)
+    tomorrow = (read.last_review or last_days) + dt.timedelta(days=1)
+    return min(read.due, max(last_days - dt.timedelta(days=1), min(tomorrow, last_days + dt.timedelta(days=LAST_DAYS))))
 
 
 def remembered(card: str, *, at: dt.datetime) -> float:
@@ -111,5 +111,5 @@ def remembered(card: str, *, at: dt.datetime) -> float:
 
 
 def is_last_days(today: dt.date, interview: dt.date | None) -> bool:
-    """Whether the interview is so near that only mixed mocks make sense."""
+    """Whether the interview is so near that nothing new makes sense."""
     return interview is not None and dt.timedelta() <= interview - today <= dt.timedelta(days=LAST_DAYS)

@@ -72,8 +72,6 @@ class Session:
         Raises: ValueError in words for the reader, when there is nothing to ask
         """
         now = dt.datetime.now(dt.UTC)
-        if mode == "today" and schedule.is_last_days(dt.date.today(), history.interview):
-            mode = "mock"  # repeats no longer pay; mixed questions against the clock do
         asks = plan.questions(mode, wish, history, seed=seed or secrets.token_hex(3), now=now)
         if not asks:
             nothing = {"today": "nothing is due today", "weak": "nothing of this is among your mistakes"}[mode]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from threeloops import units
 from threeloops.drills.engine import answers
-from threeloops.room import moving
+from threeloops.room import moving, preparation
 from threeloops.room.history import History, HistoryError
 from threeloops.room.plan import MODES, Wish
 from threeloops.room.session import Reply, Session
@@ -206,19 +206,33 @@ def _spoken_clock(sitting: Session) -> Iterator[None]:
             over.set()
 
 
-def interview_date(history: History, written: str) -> str:
-    """Set or clear ("none") the day of the interview; what follows from it."""
-    if written == "none":
-        history.set("interview", None)
+def prepare(history: History, *, interview: str | None, minutes: float | None, track: str | None) -> str:
+    """Keep what was said of the interview (a day, or "none"; minutes a day; a track); the plan that follows from it."""
+    if interview is not None and interview != "none":
+        _future(interview)
+    kept = preparation.wishes(history)
+    preparation.Wishes(
+        date=kept.date,
+        minutes=kept.minutes if minutes is None else minutes,
+        track=kept.track if track is None else track,
+    )
+    for name, value in (("interview", interview), ("minutes", minutes), ("track", track)):
+        if value is not None:
+            history.set(name, None if value == "none" else str(value))
+    wished = preparation.wishes(history)
+    if wished.date is None:
         return "No interview date. Repeats are spread by memory alone."
+    return preparation.in_words(preparation.days(history, today=dt.date.today()), wished)
+
+
+def _future(written: str) -> None:
+    """Refuse what is no day to come."""
     try:
         date = dt.date.fromisoformat(written)
     except ValueError:
         raise ValueError(f"{written!r} is not a date; write it like 2026-11-26, or none") from None
     if date < dt.date.today():
         raise ValueError(f"{date.isoformat()} has passed; give the day of an interview to come, or none")
-    history.set("interview", date.isoformat())
-    return f"Interview on {date.isoformat()}: nothing is scheduled past it, and the last two days are mixed mocks."
 
 
 def opened(path: str) -> History:

@@ -14,12 +14,14 @@ def add_room(commands: Any) -> None:
     drill.add_argument(
         "topic", nargs="?", help="a topic (kv_cache, …), a loop (inner, training, product) or a drill's key"
     )
-    drill.add_argument("--mode", default="warm-up", help="warm-up, sprint, mock, weak or today")
+    drill.add_argument("--mode", help="warm-up, sprint, mock, weak or today")
     drill.add_argument("--seed", help="the same numbers again")
     drill.add_argument("--length", type=int, metavar="N", help="how many questions")
     drill.add_argument("--difficulty", type=int, metavar="1|2|3")
     drill.add_argument("--extra", choices=EXTRA, default="1", help="extra time: 1.25, 1.5 or 2 times the target")
     drill.add_argument("--interview", metavar="DATE", help="the day of your interview, like 2026-11-26, or none")
+    drill.add_argument("--minutes", type=float, metavar="N", help="minutes a day until the interview (default 30)")
+    drill.add_argument("--track", help="what the interview is for: training, serving, kernels, driving or everything")
     drill.add_argument(
         "--continue", dest="resumed", action="store_true", help="go on with the sitting that was left last"
     )
@@ -61,13 +63,15 @@ def _drill(given: argparse.Namespace) -> None:
     from threeloops.room.plan import Wish
 
     history = terminal.opened(_path(given))
-    if given.interview:
-        print(terminal.interview_date(history, given.interview))
+    planned = (given.interview, given.minutes, given.track) != (None, None, None)
+    if planned:
+        print(terminal.prepare(history, interview=given.interview, minutes=given.minutes, track=given.track))
     if given.resumed:
         terminal.resume(history)
         return
     wish = Wish(topic=given.topic, difficulty=given.difficulty, length=given.length)
-    terminal.practise(history, given.mode, wish, extra=float(given.extra), seed=given.seed)
+    mode = given.mode or ("today" if planned and history.interview else "warm-up")
+    terminal.practise(history, mode, wish, extra=float(given.extra), seed=given.seed)
 
 
 def _progress(given: argparse.Namespace) -> None:

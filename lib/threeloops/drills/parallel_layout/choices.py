@@ -254,13 +254,6 @@ def _count_crossing(p: Draw) -> float:
 
 def _cluster(p: Draw) -> Cluster:
     """The draw's nodes; what computes is of no interest here."""
-    rates = {
-        "peak_flops_per_s": 1.0,
-        "gemm_flops_per_s": 1.0,
-        "attention_flops_per_s": 1.0,
-        "memory_bytes_per_s": 1.0,
-        "usable_bytes": 1.0,
-    }
     return Cluster(
         num_gpus=p.per_node * p.nodes,
         domain_gpus=p.per_node,
@@ -268,7 +261,11 @@ def _cluster(p: Draw) -> Cluster:
         slow_bytes_per_s_one_way=p.card,
         link_efficiency=1.0,
         alpha_s=0.0,
-        **rates,
+        peak_flops_per_s=1.0,
+        gemm_flops_per_s=1.0,
+        attention_flops_per_s=1.0,
+        memory_bytes_per_s=1.0,
+        usable_bytes=1.0,
     )
 
 

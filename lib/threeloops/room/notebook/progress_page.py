@@ -13,7 +13,6 @@ from typing import Any
 
 from threeloops import units
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.room import schedule
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
 from threeloops.room.progress import FEWEST, READY_SHARE, RECENT, Progress, TopicReport, in_words, progress
@@ -109,8 +108,7 @@ def _sentences(report: Progress) -> list[str]:
         ),
     ]
     if report.interview:
-        day, last = report.interview.isoformat(), schedule.LAST_DAYS
-        found.append(f"Interview on {day}: nothing is scheduled past it, and the last {last} days are mixed mocks.")
+        found += report.plan.splitlines()
     if report.extra_time:
         found.append("Some answers were given with extra time; it is part of the target here.")
     return found

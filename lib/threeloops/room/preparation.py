@@ -1,0 +1,171 @@
+"""What each day until an interview holds: repeats as memory has them, then ideas not met yet, the most asked first and
+never before what they build on; on the last two days only what was wrong, and the numbers to know.
+"""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from threeloops import checks, units
+from threeloops.room import schedule
+from threeloops.room.history import History
+from threeloops.room.idea import LONGEST_S, Idea
+from threeloops.room.ideas import IDEAS
+from threeloops.room.kept import RATED, Attempt
+from threeloops.room.kinds.band_draws import INTERVIEW
+from threeloops.room.kinds.chains import CHAINS
+
+# What the interview is for -> the loops that it asks about, its own first.
+TRACKS = {
+    "everything": ("inner", "training", "product", "driving"),
+    "kernels": ("inner",),
+    "training": ("training", "inner"),
+    "serving": ("product", "inner"),
+    "driving": ("driving", "product", "inner"),
+}
+READING = 2.0  # times the target: a question is answered once and its working read
+NUMBERS = "numbers"  # the topic of the numbers to know by heart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the reader said of the interview."""
+
+    date: dt.date | None
+    minutes: float
+    track: str
+
+    def __post_init__(self) -> None:
+        checks.positive(minutes=self.minutes)
+        checks.one_of(TRACKS, track=self.track)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """One day's questions, in order."""
+
+    date: dt.date
+    repeats: tuple[str, ...]
+    new: tuple[str, ...]
+    last: bool = False  # one of the last days: nothing new
+
+
+def wishes(history: History) -> Wishes:
+    """What was said before, or half an hour a day on everything."""
+    return Wishes(
+        date=history.interview,
+        minutes=float(history.setting("minutes") or 30),
+        track=history.setting("track") or "everything",
+    )
+
+
+def days(history: History, *, today: dt.date) -> list[Day]:
+    """Every day from today to the day before the interview; today alone when there is no date."""
+    wished = wishes(history)
+    attempts = history.attempts()
+    waiting = list(_unseen(wished.track, attempts))
+    due = _due(history, wished)
+    until = wished.date or today + dt.timedelta(days=1)
+    planned = []
+    for place in range(max((until - today).days, 1)):
+        date = today + dt.timedelta(days=place)
+        if schedule.is_last_days(date, wished.date):
+            planned.append(Day(date=date, repeats=tuple(_last(wished, attempts)), new=(), last=True))
+            continue
+        repeats = [key for key, day in due if day == date or (day < date and place == 0)]
+        left_s = wished.minutes * units.minute - sum(IDEAS[key].target_s * READING for key in repeats)
+        new = _fitting(waiting, left_s)
+        del waiting[: len(new)]
+        planned.append(Day(date=date, repeats=tuple(repeats), new=tuple(new)))
+    return planned
+
+
+def in_words(planned: Sequence[Day], wished: Wishes) -> str:
+    """The plan, a line a day."""
+    if wished.date is None:
+        return "No interview date; `python3 book.py drill --interview 2026-11-26 --minutes 30` plans towards one."
+    head = f"Interview on {wished.date.isoformat()}, {wished.minutes:g} minutes a day, track {wished.track}:"
+    return "\n".join([head, *(f"  {day.date:%a %d %b}  {_told(day)}" for day in planned)])
+
+
+def _told(day: Day) -> str:
+    if day.last:
+        return f"only what was wrong, and the numbers to know: {units.counted(len(day.repeats), 'question')}"
+    if not day.repeats and not day.new:
+        return "what comes back by then, and a mock interview"
+    topics = Counter(IDEAS[key].topic for key in day.new)
+    listed = ", ".join(f"{topic} {number}" for topic, number in topics.most_common())
+    repeats = f"{units.counted(len(day.repeats), 'repeat')}, " if day.repeats else ""
+    return f"{repeats}{len(day.new)} new: {listed}" if day.new else repeats.removesuffix(", ")
+
+
+def _due(history: History, wished: Wishes) -> list[tuple[str, dt.date]]:
+    """(idea, day on which it is due) of the track, longest overdue first."""
+    dates = {
+        key: schedule.due(card, interview=wished.date)
+        for key, card in history.cards().items()
+        if key in IDEAS and IDEAS[key].loop in TRACKS[wished.track]
+    }
+    return [(key, dates[key].astimezone().date()) for key in sorted(dates, key=lambda key: dates[key])]
+
+
+def _unseen(track: str, attempts: Sequence[Attempt]) -> Iterator[str]:
+    """Ideas that no answer was given to, by importance; what an idea builds on comes before it."""
+    seen = {attempt.idea for attempt in attempts if attempt.status in RATED}
+    known = _shares(attempts)
+    loops = TRACKS[track]
+    ideas = [idea for idea in IDEAS.values() if idea.loop in loops and idea.target_s <= LONGEST_S]
+    place = {idea.key: place for place, idea in enumerate(ideas)}
+
+    def rank(idea: Idea) -> tuple[float, ...]:
+        return (loops.index(idea.loop), -_asked(idea), known.get(idea.topic, 0.5), idea.difficulty, place[idea.key])
+
+    given = set(seen)
+
+    def with_needed(key: str) -> Iterator[str]:
+        if key in place and key not in given:
+            given.add(key)
+            for needed in IDEAS[key].prerequisites:
+                yield from with_needed(needed)
+            yield key
+
+    for idea in sorted(ideas, key=rank):
+        yield from with_needed(idea.key)
+
+
+def _asked(idea: Idea) -> int:
+    """How often interviewers ask it: 2 in their own words and numbers, 1 as a follow-up."""
+    if idea.key in INTERVIEW:
+        return 2
+    return int(any(idea.key == key for chain in CHAINS.values() for key, _ in chain.kinds))
+
+
+def _shares(attempts: Sequence[Attempt]) -> dict[str, float]:
+    """Topic -> share of right answers. The first sprint fills it: what was wrong there comes first."""
+    rated = [attempt for attempt in attempts if attempt.status in RATED]
+    return {
+        topic: sum(one.status == "right" for one in rated if one.topic == topic)
+        / sum(one.topic == topic for one in rated)
+        for topic in {attempt.topic for attempt in rated}
+    }
+
+
+def _last(wished: Wishes, attempts: Sequence[Attempt]) -> list[str]:
+    """What was wrong last time, then the numbers to know, as far as the minutes go."""
+    latest = {attempt.idea: attempt.status for attempt in attempts if attempt.status in RATED}
+    loops = TRACKS[wished.track]
+    wrong = [key for key, status in latest.items() if status != "right" and key in IDEAS and IDEAS[key].loop in loops]
+    numbers = [idea.key for idea in IDEAS.values() if idea.topic == NUMBERS and idea.loop in loops]
+    return _fitting([*wrong, *(key for key in numbers if key not in wrong)], wished.minutes * units.minute)
+
+
+def _fitting(keys: Sequence[str], seconds: float) -> list[str]:
+    """The first of these ideas that fit into the time."""
+    fitting, taken_s = [], 0.0
+    for key in keys:
+        taken_s += IDEAS[key].target_s * READING
+        if taken_s > seconds:
+            break
+        fitting.append(key)
+    return fitting

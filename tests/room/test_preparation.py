@@ -1,0 +1,124 @@
+"""The plan to an interview: new ideas in order, repeats when they are due, the last days for what was wrong."""
+
+import datetime as dt
+import time
+from pathlib import Path
+
+import pytest
+from tests.room.test_history import attempt
+from tests.room.test_terminal import drill, refused
+
+from threeloops.room import plan, preparation, schedule
+from threeloops.room.history import History
+from threeloops.room.ideas import IDEAS
+from threeloops.room.kinds.band_draws import INTERVIEW
+from threeloops.room.plan import Wish
+
+TODAY = dt.date.today()
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "history.sqlite3")
+
+
+def planned(
+    history: History, *, ahead: int = 9, minutes: float = 30, track: str = "everything"
+) -> list[preparation.Day]:
+    history.set("interview", (TODAY + dt.timedelta(days=ahead)).isoformat())
+    history.set("minutes", str(minutes))
+    history.set("track", track)
+    return preparation.days(history, today=TODAY)
+
+
+def test_every_day_to_the_interview_is_planned_and_fits_its_minutes(history: History) -> None:
+    days = planned(history)
+    assert [day.date for day in days] == [TODAY + dt.timedelta(days=place) for place in range(9)]
+    for day in days:
+        asked_s = sum(IDEAS[key].target_s for key in (*day.repeats, *day.new))
+        assert asked_s * preparation.READING <= 30 * 60
+        assert day.last == schedule.is_last_days(day.date, history.interview)
+
+
+def test_no_idea_is_new_twice_and_none_comes_before_what_it_builds_on(history: History) -> None:
+    new = [key for day in planned(history, ahead=60, minutes=60) for key in day.new]
+    assert len(set(new)) == len(new) > 200
+    for place, key in enumerate(new):
+        assert not set(IDEAS[key].prerequisites) & set(new[place:])
+
+
+def test_what_interviewers_ask_comes_before_what_they_do_not(history: History) -> None:
+    new = [
+        key for day in planned(history, ahead=40, track="training") for key in day.new if IDEAS[key].loop == "training"
+    ]
+    asked = [place for place, key in enumerate(new) if key in INTERVIEW]
+    builds = {needed for key in INTERVIEW for needed in IDEAS[key].prerequisites}
+    others = [place for place, key in enumerate(new) if key not in INTERVIEW and key not in builds]
+    assert max(asked) < min(others) + len(builds)
+
+
+@pytest.mark.parametrize("track", preparation.TRACKS)
+def test_a_track_asks_its_own_loops_first_and_no_others(history: History, track: str) -> None:
+    loops = [IDEAS[key].loop for day in planned(history, track=track) for key in day.new]
+    assert loops[0] == preparation.TRACKS[track][0]
+    assert set(loops) <= set(preparation.TRACKS[track])
+
+
+def test_the_placement_decides_which_topic_comes_first(history: History) -> None:
+    topics = {"roofline": "right", "gpu_kernels": "wrong"}
+    for place, (topic, status) in enumerate(topics.items()):
+        idea = next(idea for idea in IDEAS.values() if idea.topic == topic)
+        history.record(attempt(place, idea=idea.key, topic=topic, status=status, at_s=time.time()))
+    unasked = [
+        IDEAS[key].topic
+        for day in planned(history, ahead=90, track="kernels")
+        for key in day.new
+        if IDEAS[key].topic in topics and key not in INTERVIEW
+    ]
+    assert unasked.index("gpu_kernels") < unasked.index("roofline")
+
+
+def test_the_last_days_hold_what_was_wrong_and_the_numbers_and_nothing_new(history: History) -> None:
+    history.record(attempt(0, status="wrong", at_s=time.time()))
+    history.record(attempt(1, idea="ring-time", topic="all_reduce", status="right", at_s=time.time()))
+    (day, *_) = planned(history, ahead=2)
+    assert day.last
+    assert day.repeats[0] == "kv-paged-blocks"
+    assert "ring-time" not in day.repeats
+    assert {IDEAS[key].topic for key in day.repeats[1:]} == {preparation.NUMBERS}
+    assert day.new == ()
+
+
+def test_a_repeat_stands_on_the_day_on_which_it_is_due(history: History) -> None:
+    history.record(attempt(0, status="wrong", at_s=time.time()))
+    (card,) = history.cards().values()
+    days = planned(history)
+    due = schedule.due(card, interview=history.interview).astimezone().date()
+    assert [day.date for day in days if "kv-paged-blocks" in day.repeats and not day.last] == [due]
+
+
+def test_today_asks_what_the_plan_says_for_today(history: History) -> None:
+    (day, *_) = planned(history)
+    asks = plan.questions("today", Wish(), history, seed="s", now=dt.datetime.now(dt.UTC))
+    assert [ask.idea for ask in asks] == [*day.repeats, *day.new]
+
+
+def test_the_terminal_prints_the_plan_and_begins_with_today(tmp_path: Path) -> None:
+    flags = ("--interview", (TODAY + dt.timedelta(days=5)).isoformat(), "--minutes", "20", "--track", "serving")
+    printed = drill("quit", topic=None, flags=flags, history=tmp_path / "h.sqlite3")
+    assert "20 minutes a day, track serving" in printed
+    assert printed.count(" new: ") == 3
+    assert printed.count("only what was wrong") == 2
+    assert "today (all topics)" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--minutes", "-5"), "minutes=-5.0 must be greater"),
+        (("--minutes", "half"), "invalid float value"),
+        (("--track", "sales"), "is not known"),
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_one_sentence(words: tuple[str, ...], told: str) -> None:
+    assert told in refused("drill", *words)
