@@ -106,6 +106,16 @@ def test_lines_of_ranges_have_their_corners_where_the_formats_have_theirs() -> N
         format_ranges.format_ranges([formats.FP16] * 6, title="A finding", caption="What to see.")
 
 
+def test_fields_are_as_wide_as_their_bits() -> None:
+    figure = format_ranges.bit_fields([formats.FP32, formats.E2M1], title="A finding", caption="What to see.")
+    drawn = [box for box in figure.body["layer"][0]["data"]["values"] if box["kind"] != "bare"]
+    assert [(box["x2"] - box["x"]) / format_ranges.BIT for box in drawn] == [1, 8, 23, 1, 2, 1]
+    assert "mantissa 23" in still.svg(figure.spec)
+    assert figure.alt.endswith("E2M1: 1, 2 and 1.")
+    with pytest.raises(ValueError, match="forms is empty"):
+        format_ranges.bit_fields([], title="A finding", caption="What to see.")
+
+
 # --- the explorer ---
 
 

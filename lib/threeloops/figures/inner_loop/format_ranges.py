@@ -1,4 +1,4 @@
-"""Format ranges: how far a format reaches, and how fine it is there.
+"""Format ranges: how far a format reaches, how fine it is there, and how its bits are shared out.
 
 >>> figure = format_ranges([number_formats.FP16], title="Fine, and soon over", caption="FP16.")
 >>> print(figure.alt)
@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.boxes import Box, boxes
 from threeloops.figures.figure import Figure
 from threeloops.inner_loop import number_formats
 from threeloops.inner_loop.number_formats import Format
 
+NAME, BIT, ROW, GAP = 60, 16, 30, 10  # pixels: of a format's name, of a bit, of a row, and between two
 POWER = "replace(format(datum.value, '.0e'), '+', '')"  # 1e-40, 1e0, 1e10
 
 
@@ -60,6 +62,34 @@ def format_ranges(forms: Sequence[Format], *, title: str, caption: str) -> Figur
             ],
         },
     )
+
+
+def bit_fields(forms: Sequence[Format], *, title: str, caption: str) -> Figure:
+    """A row a format: its sign, exponent and mantissa bits, drawn to scale.
+
+    Raises:   ValueError if no format is given
+
+    >>> bit_fields([number_formats.BF16], title="Seven digits", caption="BF16.").alt
+    'Sign, exponent and mantissa bits. BF16: 1, 8 and 7.'
+    """
+    if not forms:
+        raise ValueError("forms is empty; give at least one format, like [number_formats.BF16]")
+    plan = []
+    for row, form in enumerate(forms):
+        left, top = float(NAME), float(row * (ROW + GAP))
+        plan.append(Box(x=0, y=top, width=NAME, height=ROW, kind="bare", text=form.name))
+        fields = (
+            ("control", 1, ""),
+            ("memory", form.exponent_bits, "exponent "),
+            ("compute", form.mantissa_bits, "mantissa "),
+        )
+        for kind, bits, word in fields:
+            width = float(bits * BIT)
+            text = f"{word}{bits}" if width > 80 else str(bits)
+            plan.append(Box(x=left, y=top, width=width, height=ROW, kind=kind, text=text))
+            left += width + 2
+    told = " ".join(f"{form.name}: 1, {form.exponent_bits} and {form.mantissa_bits}." for form in forms)
+    return boxes(plan, title=title, caption=caption, alt=f"Sign, exponent and mantissa bits. {told}")
 
 
 def _relative(forms: Sequence[Format]) -> dict[str, Any]:
