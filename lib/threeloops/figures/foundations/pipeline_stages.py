@@ -6,12 +6,13 @@
 Instructions over cycles, 1 stage each (fetch). one after another: 2 instructions, the last one done in cycle 4.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
+from threeloops.simulate.foundations import instruction_pipeline
 from threeloops.units import counted
 
 ROW, COLUMN = 24, 30  # pixels of one instruction, of one cycle
@@ -30,6 +31,27 @@ class Step:
 
     def __post_init__(self) -> None:
         checks.count(at_least=0, instruction=self.instruction, cycle=self.cycle)
+
+
+def machines(widths: Mapping[str, int], *, instructions: int, stages: Sequence[str]) -> list[Step]:
+    """The same instructions, which do not need each other, on a machine that does one after another and on pipelines
+    of these widths.
+
+    >>> max(step.cycle for step in machines({"pipelined": 1}, instructions=4, stages=["fetch", "execute"]))
+    7
+    """
+    deep = len(stages)
+    steps = [
+        Step(panel="one after another", instruction=i, stage=stage, cycle=deep * i + place)
+        for i in range(instructions)
+        for place, stage in enumerate(stages)
+    ]
+    for name, width in widths.items():
+        steps += [
+            Step(panel=name, instruction=place.instruction, stage=stages[place.stage], cycle=place.cycle)
+            for place in instruction_pipeline.flow(instructions=instructions, stages=deep, width=width)
+        ]
+    return steps
 
 
 def pipeline_stages(steps: Sequence[Step], *, stages: Sequence[str], title: str, caption: str) -> Figure:
