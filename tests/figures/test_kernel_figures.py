@@ -6,10 +6,14 @@ import re
 import pytest
 
 from threeloops.figures import still
-from threeloops.figures.inner_loop import banks, block_timeline
+from threeloops.figures.inner_loop import asked_words, block_timeline
+from threeloops.inner_loop import coalescing
 from threeloops.simulate.inner_loop import block_scheduler
 
 TWO = {"32 words per row": 32, "33 words per row": 33}
+
+
+SAID = {"title": "A finding", "caption": "What to see."}
 
 
 def rows(figure):
@@ -17,15 +21,22 @@ def rows(figure):
 
 
 def test_every_lane_of_every_layout_is_drawn_at_its_bank():
-    drawn = rows(banks.banks(TWO, column=5, title="A finding", caption="What to see."))
-    assert len(drawn) == 64
-    assert {row["bank"] for row in drawn if row["layout"] == "32 words per row"} == {5}
-    assert sorted(row["bank"] for row in drawn if row["layout"] == "33 words per row") == list(range(32))
-    labels = re.findall(
-        r'aria-label="([^"]*turns to bank[^"]*)"',
-        still.svg(banks.banks(TWO, column=5, title="A finding", caption="What to see.").spec),
-    )
-    assert sorted(labels) == sorted(row["words"] for row in drawn)
+    figure = asked_words.banks(TWO, column=5, **SAID)
+    at_32, at_33 = ([cell["x"] for cell in panel["data"]["values"]] for panel in figure.spec["hconcat"])
+    assert at_32 == [5] * 32
+    assert sorted(at_33) == list(range(32))
+    labels = re.findall(r'aria-label="lane (\d+), bank (\d+)"', still.svg(figure.spec))
+    assert sorted(labels) == sorted((str(lane), str(bank)) for at in (at_32, at_33) for lane, bank in enumerate(at))
+
+
+def test_sectors_are_those_that_the_machine_fetches():
+    for name, stride in (("side by side", 1), ("every third", 3), ("down a column", 64)):
+        figure = asked_words.sectors({name: range(0, 32 * stride, stride)}, **SAID)
+        sectors = coalescing.sectors_per_request(stride_elements=stride, bytes_per_element=4)
+        cells = figure.spec["hconcat"][0]["data"]["values"]
+        assert sum(cell["kind"] == "fetched with it" for cell in cells) == sectors
+        assert all(cell["x2"] - cell["x"] == 8 for cell in cells if cell["kind"] == "fetched with it")
+        assert f"32 words in {sectors} sectors" in figure.alt
 
 
 @pytest.mark.parametrize(
@@ -37,7 +48,7 @@ def test_every_lane_of_every_layout_is_drawn_at_its_bank():
     ],
 )
 def test_the_words_count_the_turns(pitch, words):
-    assert words in banks.banks({"a": pitch}, column=0, title="A finding", caption="What to see.").alt
+    assert words in asked_words.banks({"a": pitch}, column=0, **SAID).alt
 
 
 def timeline(num_sms, durations_s):
@@ -63,7 +74,7 @@ def test_blocks_beside_idle_places_are_told_apart():
 
 def test_figures_are_plain_data_and_small():
     for figure in (
-        banks.banks(TWO, column=1, title="A finding", caption="What to see."),
+        asked_words.banks(TWO, column=1, **SAID),
         timeline(4, [1.0, 2.0, 0.5, 1.0, 1.0]),
     ):
         json.dumps(figure.spec)
@@ -72,9 +83,11 @@ def test_figures_are_plain_data_and_small():
 
 def test_refusals():
     with pytest.raises(ValueError, match="pitches is empty"):
-        banks.banks({}, column=0, title="A finding", caption="What to see.")
+        asked_words.banks({}, column=0, **SAID)
     with pytest.raises(ValueError, match=r"pitches\['a'\]=0 must be a whole number of at least 1"):
-        banks.banks({"a": 0}, column=0, title="A finding", caption="What to see.")
+        asked_words.banks({"a": 0}, column=0, **SAID)
+    with pytest.raises(ValueError, match="requests is empty"):
+        asked_words.sectors({"nothing": []}, **SAID)
     with pytest.raises(ValueError, match="bars is empty"):
         block_timeline.block_timeline([], title="A finding", caption="What to see.")
     with pytest.raises(ValueError, match="length_s=0.0 must be greater than 0"):
