@@ -261,10 +261,10 @@ UNITS = Drill(
     draw=_draw_units,
     small=_draw_units,
     prompt=lambda p: (
-        f"In one clock cycle, a multiprocessor does {p.flops:,} FLOPs on its matrix units and {p.exponentials}"
+        f"In one clock cycle, a multiprocessor does {p.flops:,} FLOPs on its tensor cores and {p.exponentials}"
         f" exponentials on another unit. A single group of warps computes attention on it in tiles of {p.rows} queries"
         f" by {p.columns} keys, {p.head_dim} wide: scores, exponentials, output, each after the other. All else is"
-        " free. What share of the matrix units' peak does it reach?"
+        " free. What share of the tensor cores' peak does it reach?"
     ),
     derive=_derive_units,
     count=_count_units,

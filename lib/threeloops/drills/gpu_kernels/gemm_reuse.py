@@ -239,7 +239,7 @@ SPARSE = Drill(
     small=_small_sparse,
     prompt=lambda p: (
         f"A matrix of {p.rows:,} by {p.columns:,} weights in {8 * p.bytes_per_element} bits is pruned to 2:4 sparsity"
-        " and stored for the matrix units: the weights that were kept, and for each of them where among its four"
+        " and stored for the tensor cores: the weights that were kept, and for each of them where among its four"
         " neighbours it stood. How many bytes is that?"
     ),
     derive=_derive_sparse,
