@@ -1,4 +1,4 @@
-"""The pictures of experts, of a causal ring and of rails: what is drawn is what was counted."""
+"""The pictures of experts, of a causal ring, of rails and of autocast: what is drawn is what was counted."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from threeloops.figures import look, overlap_rows, still
-from threeloops.figures.training_loop import expert_routes, rail_map, ring_waits
+from threeloops.figures.training_loop import autocast_lanes, expert_routes, rail_map, ring_waits
 from threeloops.simulate.training_loop import context_ring, expert_routing, traffic
 
 CHOICES = expert_routing.router(num_experts=6, top_k=2, skew=1.0, seed=3).choices(np.random.default_rng(0), tokens=9)
@@ -72,3 +72,19 @@ def test_only_the_ring_by_node_uses_cables_to_a_spine():
     assert "wired by rail" in still.svg(figure.spec)
     with pytest.raises(ValueError, match="place=4 must lie below gpus_per_node=4"):
         rail_map.rail_map(nodes=3, gpus_per_node=4, place=4, title="a", caption="b")
+
+
+def test_an_operation_stands_in_the_lane_of_what_it_writes():
+    seen = [("rsqrt", "float32"), ("mm", "bfloat16"), ("silu", "bfloat16"), ("mm", "bfloat16"), ("add", "float32")]
+    figure = autocast_lanes.autocast_lanes(seen, title="A finding", caption="What to see.")
+    drawn = [box for box in figure.body["layer"][0]["data"]["values"] if box["kind"] != "off"]
+    assert [(box["kind"], round((box["x2"] - box["x"] + 2) * 5 / overlap_rows.WIDTH)) for box in drawn] == [
+        ("memory", 1),
+        ("compute", 3),
+        ("memory", 1),
+    ]
+    assert len({box["y"] for box in drawn}) == 2
+    assert figure.alt.startswith("3 of 5 operations write bfloat16")
+    assert "SiLU" in still.svg(figure.spec)
+    with pytest.raises(ValueError, match="spans is empty"):
+        autocast_lanes.autocast_lanes([], title="A finding", caption="What to see.")
