@@ -51,7 +51,11 @@ def test_a_range_too_narrow_for_its_name_is_named_behind_its_end() -> None:
     trace = Trace(
         intervals=tuple(Interval(row="ranges", name=name, start_s=a, end_s=b) for name, (a, b) in lengths.items())
     )
-    layers = timeline.timeline(trace, title="t", caption="c", rows=("ranges",), labelled=("ranges",)).body["layer"]
+    figure = timeline.timeline(trace, title="t", caption="c", rows=("ranges",), labelled=("ranges",))
+    longest = [bar for bar in trace.of("ranges") if bar.length_s > (trace.end_s - trace.start_s) / 10]
+    assert figure.alt.startswith(f"ranges: {longest[0].name} ")
+    assert all(bar.name in figure.alt for bar in longest)
+    layers = figure.body["layer"]
     inside, behind = (
         [row["name"] for row in layer["data"]["values"]] for layer in layers if layer["mark"]["type"] == "text"
     )
@@ -62,16 +66,16 @@ def test_memory_has_room_to_rise_in_a_panel() -> None:
     readings = tuple(
         Reading(counter=name, at_s=at, value=value)
         for at, value in ((0.0, 0.5), (1.0, 1.0))
-        for name in ("tensor units", "allocated")
+        for name in ("tensor cores", "allocated")
     )
     trace = Trace(intervals=(Interval(row="GPU", name="product", start_s=0, end_s=1),), readings=readings)
     (view,) = timeline.panel({"A": trace}, title="t", caption="c").body["concat"]
     (areas,) = (layer["data"]["values"] for layer in view["layer"] if layer["mark"]["type"] == "area")
     rises = {
         name: float.__sub__(*(row["top"] for row in areas if row["counter"] == name))
-        for name in ("tensor units", "allocated")
+        for name in ("tensor cores", "allocated")
     }
-    assert rises["allocated"] == pytest.approx(timeline.TALL * rises["tensor units"])
+    assert rises["allocated"] == pytest.approx(timeline.TALL * rises["tensor cores"])
     assert view["height"] == timeline.SMALL_BAND * (2 + timeline.TALL)
 
 
@@ -82,7 +86,7 @@ def test_a_panel_names_its_traces_and_unknown_rows_are_refused() -> None:
     assert "B: From 0 to" in figure.alt
     assert still.size(figure.png())[0] <= 640
     with pytest.raises(
-        ValueError, match="row='GPUs' is not known. Known: loader, CPU, copies, GPU, network, step, tensor units"
+        ValueError, match="row='GPUs' is not known. Known: loader, CPU, copies, GPU, network, step, tensor cores"
     ):
         timeline.timeline(trace, title="A finding", caption="What to see.", rows=("GPUs",))
     with pytest.raises(ValueError, match="at least one"):

@@ -20,7 +20,7 @@ LOADER, HOST, COMPUTE, COPY, COMMUNICATION, STEP = "loader", "CPU", "GPU", "copi
 # Names in the row of the CPU for when it waits; whatever else stands there is work.
 BATCH_WAIT, SYNC, QUEUE_FULL = "wait for batch", "sync", "queue full"
 # Counters: shares of what the part could do, and bytes.
-TENSOR_UNITS, MEMORY_BUS, ALLOCATED, RESERVED = "tensor units", "memory bus", "allocated", "reserved"
+TENSOR_CORES, MEMORY_BUS, ALLOCATED, RESERVED = "tensor cores", "memory bus", "allocated", "reserved"
 
 Span = tuple[float, float]
 

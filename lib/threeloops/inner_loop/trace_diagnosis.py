@@ -16,7 +16,7 @@ from threeloops.units import MB, fmt_bytes, fmt_percent
 
 BUSY = 0.8  # share of the time below which the device's idle time is the first thing to look at
 BUS_FULL = 0.8  # of what the memory could move: practically all that kernels reach
-UNITS_WAITING = 0.4  # tensor units below this, beside a full bus
+UNITS_WAITING = 0.4  # tensor cores below this, beside a full bus
 LEAK_BYTES_PER_STEP = 1 * MB  # a hundred thousand steps of this fill a card
 
 BY_CAUSE = {
@@ -58,7 +58,7 @@ def findings(read: Gauges) -> tuple[Finding, ...]:
 
     Formula:  a leak if a step's lowest allocation grows by more than 1 MB a step; if the device is idle for more than
               a fifth of the time, whatever most of the idle time was spent on; else memory-bound if the bus is at
-              least 0.8 full and the tensor units are below 0.4
+              least 0.8 full and the tensor cores are below 0.4
     Assumes:  thresholds are conventions: what they must do is to send the reader to the right row of the timeline
     Source:   NVIDIA, DCGM user guide, profiling metrics (SM activity of at least 0.8 is necessary, but not
               sufficient, for effective use of a GPU)
@@ -84,10 +84,10 @@ def findings(read: Gauges) -> tuple[Finding, ...]:
         )
     elif (
         read.memory_bus is not None
-        and read.tensor_units is not None
+        and read.tensor_cores is not None
         and read.memory_bus >= BUS_FULL
-        and read.tensor_units < UNITS_WAITING
+        and read.tensor_cores < UNITS_WAITING
     ):
-        because = f"memory bus {fmt_percent(read.memory_bus)}, tensor units {fmt_percent(read.tensor_units)}"
+        because = f"memory bus {fmt_percent(read.memory_bus)}, tensor cores {fmt_percent(read.tensor_cores)}"
         found.append(Finding(illness="memory-bound", share=read.memory_bus, because=because))
     return tuple(found)

@@ -25,7 +25,7 @@ from threeloops.inner_loop.trace import (
     QUEUE_FULL,
     STEP,
     SYNC,
-    TENSOR_UNITS,
+    TENSOR_CORES,
     Span,
     Trace,
     covered,
@@ -48,7 +48,7 @@ class Gauges:
     unexplained: float
     num_syncs: int
     median_kernel_s: float
-    tensor_units: float | None  # mean reading over all of the time; None if the trace has no such counter
+    tensor_cores: float | None  # mean reading over all of the time; None if the trace has no such counter
     memory_bus: float | None
     growth_bytes_per_step: float | None  # of the lowest allocation within a step; None without steps or readings
 
@@ -100,7 +100,7 @@ def gauges(trace: Trace) -> Gauges:
         unexplained=seconds["other"] / span,
         num_syncs=len(trace.of(HOST, name=SYNC)),
         median_kernel_s=sorted(kernel.length_s for kernel in kernels)[len(kernels) // 2],
-        tensor_units=_mean(trace, TENSOR_UNITS),
+        tensor_cores=_mean(trace, TENSOR_CORES),
         memory_bus=_mean(trace, MEMORY_BUS),
         growth_bytes_per_step=_growth(trace),
     )

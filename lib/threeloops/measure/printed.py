@@ -14,6 +14,18 @@ def show(what: str, timing: Timing) -> None:
     )
 
 
+def table(text: str) -> None:
+    """A tool's own table of measured values, line by line, without its rules.
+
+    >>> table("Name   Calls\\n----  ------\\nmm         3")
+    measured  Name   Calls
+    measured  mm         3
+    """
+    for line in text.splitlines():
+        if line.strip("- "):
+            print(f"measured  {line.rstrip()}")
+
+
 def compare(what: str, timing: Timing, predicted_s: float) -> None:
     """A measured time against a predicted one; the predicted one rests on measured roofs, so it is masked as well."""
     print(

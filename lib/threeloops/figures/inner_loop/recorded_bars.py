@@ -1,14 +1,10 @@
-"""Predicted beside recorded: a pair of bars for every case, or the words "not yet recorded" where the second bar
-would stand.
+"""Predicted beside recorded: a pair of bars for every case.
 
->>> pairs = [
-...     Pair(name="copy", predicted_s=0.010, recorded_s=0.012),
-...     Pair(name="product in FP8", predicted_s=0.001, recorded_s=None),
-... ]
+>>> pairs = [Pair(name="copy", predicted_s=0.010, recorded_s=0.012)]
 >>> figure = recorded_bars(pairs, title="A finding", caption="What to see.")
 >>> print(figure.alt)
-Predicted and recorded times. copy: predicted 10.0 ms, recorded 12.0 ms, 1.20 times. product in FP8: predicted 1.00 ms, not yet recorded.
-"""  # noqa: E501
+Recorded over predicted: from 1.20 to 1.20 times. copy: predicted 10.0 ms, recorded 12.0 ms, 1.20 times.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,7 +13,6 @@ from textwrap import wrap
 from typing import Any
 
 from threeloops import checks
-from threeloops.facts.recorded import NOT_YET
 from threeloops.figures import look
 from threeloops.figures.figure import CAPTION_LINE, TITLE_LINE, Figure
 from threeloops.inner_loop.prediction_error import Row
@@ -33,23 +28,19 @@ class Pair:
 
     name: str
     predicted_s: float
-    recorded_s: float | None  # None: nobody recorded it
-    missing: str = NOT_YET  # what stands there instead
+    recorded_s: float
 
     def __post_init__(self) -> None:
-        checks.positive(predicted_s=self.predicted_s)
-        if self.recorded_s is not None:
-            checks.positive(recorded_s=self.recorded_s)
+        checks.positive(predicted_s=self.predicted_s, recorded_s=self.recorded_s)
 
     @property
-    def recorded_words(self) -> str:
-        if self.recorded_s is None:
-            return self.missing
-        return f"recorded {fmt_seconds(self.recorded_s)}, {self.recorded_s / self.predicted_s:.2f} times"
+    def ratio(self) -> float:
+        return self.recorded_s / self.predicted_s
 
     @property
     def sentence(self) -> str:
-        return f"{self.name}: predicted {fmt_seconds(self.predicted_s)}, {self.recorded_words}"
+        times = f"predicted {fmt_seconds(self.predicted_s)}, recorded {fmt_seconds(self.recorded_s)}"
+        return f"{self.name}: {times}, {self.ratio:.2f} times"
 
 
 def pairs(rows: Iterable[Row]) -> list[Pair]:
@@ -67,12 +58,12 @@ def recorded_bars(pairs: Sequence[Pair], *, title: str, caption: str) -> Figure:
     names = [pair.name for pair in pairs]
     if len(set(names)) < len(names):
         raise ValueError("two pairs have the same name; their bars would cover each other")
-    seconds = [time for pair in pairs for time in (pair.predicted_s, pair.recorded_s) if time is not None]
+    seconds = [time for pair in pairs for time in (pair.predicted_s, pair.recorded_s)]
     low, high = 10 ** math.floor(math.log10(min(seconds)) - 0.2), 10 ** math.ceil(math.log10(max(seconds)) + 0.3)
     return Figure(
         title=title,
         caption=caption,
-        alt="Predicted and recorded times. " + " ".join(f"{pair.sentence}." for pair in pairs),
+        alt=f"Recorded over predicted: {_ratios(pairs)}. " + " ".join(f"{pair.sentence}." for pair in pairs),
         body={
             # From the left edge of the labels, which are long here, and not of the plot.
             "title": {"text": wrap(title, TITLE_LINE), "subtitle": wrap(caption, CAPTION_LINE), "frame": "bounds"},
@@ -85,6 +76,11 @@ def recorded_bars(pairs: Sequence[Pair], *, title: str, caption: str) -> Figure:
     )
 
 
+def _ratios(pairs: Sequence[Pair]) -> str:
+    ratios = [pair.ratio for pair in pairs]
+    return f"from {min(ratios):.2f} to {max(ratios):.2f} times"
+
+
 def _rows(pair: Pair, low: float) -> list[dict[str, Any]]:
     predicted = {
         "name": pair.name,
@@ -94,14 +90,13 @@ def _rows(pair: Pair, low: float) -> list[dict[str, Any]]:
         "words": pair.sentence,
         "label": "",
     }
-    ratio = "" if pair.recorded_s is None else f"{pair.recorded_s / pair.predicted_s:.2f}×"
     recorded = {
         "name": pair.name,
         "series": SERIES[1],
         "from": low,
-        "to": pair.recorded_s or low,
+        "to": pair.recorded_s,
         "words": pair.sentence,
-        "label": ratio or pair.missing,
+        "label": f"{pair.ratio:.2f}×",
     }
     return [predicted, recorded]
 
@@ -146,7 +141,7 @@ def _bars() -> dict[str, Any]:
 
 
 def _words() -> dict[str, Any]:
-    """The ratio behind the recorded bar, or why there is none."""
+    """The ratio behind the recorded bar."""
     return {
         "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 5, "fontSize": look.TEXT - 1},
         "encoding": {"x": {"field": "to", "type": "quantitative"}, "text": {"field": "label"}},

@@ -12,7 +12,7 @@ waits is a thin bar.
 ...     )
 ... )
 >>> print(timeline(trace, title="A wait", caption="One kernel.", rows=("CPU", "GPU")).alt)
-From 0 to 2 ms. CPU: at work 0 % of the time, waiting 100 %. GPU: at work 50.0 % of the time.
+From 0 to 2 ms. GPU: at work 50.0 % of the time. CPU: at work 0 % of the time, waiting 100 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
 from threeloops.inner_loop.trace import BATCH_WAIT, QUEUE_FULL, SYNC, Interval, Trace, covered
-from threeloops.units import fmt_bytes, fmt_percent, ms
+from threeloops.units import fmt_bytes, fmt_percent, fmt_seconds, ms
 
 ROWS = ("loader", "CPU", "copies", "GPU", "network")
-COUNTERS = ("tensor units", "memory bus", "allocated")
+COUNTERS = ("tensor cores", "memory bus", "allocated")
 MEMORY = ("allocated", "reserved")  # counters whose rise over many steps is the news
 BAND, SMALL_BAND = 26, 13  # pixels
 TALL = 3  # small bands that such a counter takes
@@ -34,7 +34,7 @@ LETTER = 8  # pixels, with room to spare
 
 # Kind of bar: its colour and the share of its band that it fills.
 KINDS = {
-    "product": (look.BLUE, 0.86),
+    "matmul": (look.BLUE, 0.86),
     "at work": (look.GREEN, 0.62),
     "network, copy": (look.PINK, 0.62),
     "waiting": (look.ORANGE, 0.24),
@@ -57,7 +57,8 @@ def timeline(
     for name in (*rows, *counters):
         checks.one_of(dict.fromkeys([*ROWS, *trace.rows, *trace.counters]), row=name)
     body = _view(trace, rows, counters, band=BAND, width=look.PLOT_WIDTH - LABELS, labelled=labelled)
-    return Figure(title=title, caption=caption, alt=words(trace, rows, counters), body=body)
+    said = [*(_longest(trace, row) for row in labelled), words(trace, rows, counters)]
+    return Figure(title=title, caption=caption, alt=" ".join(said), body=body)
 
 
 def panel(
@@ -86,12 +87,12 @@ def panel(
 
 
 def words(trace: Trace, rows: Sequence[str], counters: Sequence[str]) -> str:
-    """A trace for those who cannot see it: how much of the time each row works and waits, and between what each
-    counter moves.
+    """A trace for those who cannot see it: how much of the time the GPU works, then how much each other row works and
+    waits, and between what each counter moves.
     """
     span = trace.end_s - trace.start_s
     said = [f"From 0 to {span / ms:.3g} ms."]
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row != "GPU"):
         intervals = trace.of(row)
         if intervals:
             shares = {
@@ -108,6 +109,13 @@ def words(trace: Trace, rows: Sequence[str], counters: Sequence[str]) -> str:
             )
             said.append(f"{counter}: between {low} and {high}.")
     return " ".join(said)
+
+
+def _longest(trace: Trace, row: str) -> str:
+    """The bars that fill a row, by name and in order: those of more than a tenth of the time."""
+    least_s = (trace.end_s - trace.start_s) / 10
+    shown = [f"{bar.name} {fmt_seconds(bar.length_s)}" for bar in trace.of(row) if bar.length_s > least_s]
+    return f"{row}: {', '.join(shown)}."
 
 
 def _view(
@@ -217,7 +225,7 @@ def kind(interval: Interval) -> str:
         return "waiting"
     if interval.row in ("network", "copies"):
         return "network, copy"
-    return "product" if interval.name == "product" else "at work"
+    return "matmul" if interval.name == "product" else "at work"
 
 
 def _bars(trace: Trace, row: str, place: int, width: int) -> list[dict[str, Any]]:

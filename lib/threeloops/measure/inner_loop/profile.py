@@ -1,102 +1,34 @@
-"""A profile as data: which operations ran, how often, how long each took by itself, and where on the clock.
-
-torch.profiler records while a function runs; what it recorded comes back as plain numbers and as a trace of named
-intervals.
+"""What torch.profiler recorded, as shares of the time and as a trace of named intervals; and what recording costs.
 
 >>> import torch
->>> shown = profiled(lambda: torch.ones(300, 300) @ torch.ones(300, 300), active=2)
->>> mm = shown.op("aten::mm")
->>> mm.calls, mm.self_s <= mm.total_s
-(2, True)
+>>> with quiet(), torch.profiler.profile(activities=[ProfilerActivity.CPU]) as recorder:
+...     product = torch.ones(300, 300) @ torch.ones(300, 300)
+>>> share(recorder, "aten::mm", "aten::ones", "aten::fill_") <= 1
+True
+>>> [matmul.name for matmul in trace(recorder).of("depth 0", name="aten::matmul")]
+['aten::matmul']
 """
 
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from torch.profiler import ProfilerAction, ProfilerActivity, profile, schedule
+from torch.profiler import ProfilerActivity, profile
 
 from threeloops import checks
 from threeloops.inner_loop.trace import Interval, Trace
 from threeloops.units import us
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Op:
-    """All calls of one operation."""
+def share(recorder: profile, *words: str) -> float:
+    """Share of all recorded time that was spent in operations whose name contains one of the words, by themselves:
+    each second counted once, for whoever was innermost.
 
-    name: str
-    calls: int
-    self_s: float  # in this operation and not in those that it calls
-    total_s: float  # those that it calls included
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What was recorded over a number of steps."""
-
-    ops: tuple[Op, ...]  # by their own time, longest first
-    trace: Trace  # ranges named with record_function in a row of their own, operations by depth
-    steps: int
-
-    @property
-    def self_s(self) -> float:
-        """Seconds of all operations: each second counted once, for whoever was innermost."""
-        return sum(op.self_s for op in self.ops)
-
-    def op(self, name: str) -> Op:
-        """The operation of that name; an unknown one is refused with the nearest."""
-        checks.one_of([op.name for op in self.ops], op=name)
-        return next(op for op in self.ops if op.name == name)
-
-    def share(self, *words: str) -> float:
-        """Share of all time spent in operations whose name contains one of the words."""
-        return sum(op.self_s for op in self.ops if any(word in op.name for word in words)) / self.self_s
-
-
-def profiled(step: Callable[[], object], *, active: int, wait: int = 0, warmup: int = 1) -> Profile:
-    """Run `step` wait + warmup + active times and record the last `active`.
-
-    Assumes:  a CPU; the profiler's own cost is part of what it shows (see overhead_s)
-    Raises:   ValueError for a count that is none
-    Source:   PyTorch documentation, torch.profiler (schedule, key_averages)
+    Source:   PyTorch documentation, torch.profiler, key_averages
     """
-    checks.count(active=active)
-    checks.count(at_least=0, wait=wait, warmup=warmup)
-    # The recorder writes two lines about probes to the process's error stream; a notebook would show them in red.
-    with (
-        quiet(),
-        profile(
-            activities=[ProfilerActivity.CPU], schedule=schedule(wait=wait, warmup=warmup, active=active, repeat=1)
-        ) as recorder,
-    ):
-        for _ in range(wait + warmup + active):
-            step()
-            recorder.step()
     rows = [row for row in recorder.key_averages() if not row.key.startswith("ProfilerStep")]
-    ops = (
-        Op(name=row.key, calls=row.count, self_s=row.self_cpu_time_total * us, total_s=row.cpu_time_total * us)
-        for row in rows
-    )
-    return Profile(ops=tuple(sorted(ops, key=lambda op: -op.self_s)), trace=_trace(recorder), steps=active)
-
-
-def phases(*, wait: int, warmup: int, active: int, skip_first: int = 0, steps: int) -> tuple[str, ...]:
-    """What a schedule does at each of the first `steps` steps: "idle", "warming up" or "recording", as torch itself
-    decides.
-
-    >>> phases(wait=1, warmup=1, active=2, steps=6)
-    ('idle', 'warming up', 'recording', 'recording', 'idle', 'warming up')
-    """
-    said = {
-        ProfilerAction.NONE: "idle",
-        ProfilerAction.WARMUP: "warming up",
-        ProfilerAction.RECORD: "recording",
-        ProfilerAction.RECORD_AND_SAVE: "recording",
-    }
-    decide = schedule(wait=wait, warmup=warmup, active=active, skip_first=skip_first)
-    return tuple(said[decide(step)] for step in range(steps))
+    named = [row for row in rows if any(word in row.key for word in words)]
+    return float(sum(row.self_cpu_time_total for row in named) / sum(row.self_cpu_time_total for row in rows))
 
 
 def overhead_s(step: Callable[[], object], *, repeats: int = 15) -> tuple[float, float]:
@@ -132,7 +64,7 @@ class quiet:
         os.close(self._kept)
 
 
-def _trace(recorder: profile) -> Trace:
+def trace(recorder: profile) -> Trace:
     """Intervals from the recorder's events: rows "ranges", "inner ranges" and "depth 0", "depth 1", …; the clock
     starts at the first.
     """

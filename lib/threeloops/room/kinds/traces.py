@@ -90,7 +90,7 @@ def picture(window: Trace) -> str:
             (
                 f"Over {len(steps)} steps: GPU busy {fmt_percent(read.busy)} of the time, kernels of"
                 f" {fmt_seconds(read.median_kernel_s)} (median), {read.num_syncs} times waited for the GPU. Memory bus"
-                f" {fmt_percent(read.memory_bus or 0)}, tensor units {fmt_percent(read.tensor_units or 0)}."
+                f" {fmt_percent(read.memory_bus or 0)}, tensor cores {fmt_percent(read.tensor_cores or 0)}."
             ),
             f"Least memory allocated in each step: {', '.join(f'{low / GB:.2f}' for low in lows)} GB.",
         )

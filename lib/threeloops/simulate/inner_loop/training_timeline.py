@@ -54,7 +54,7 @@ class Job:
     overlap: bool = True  # a bucket leaves as soon as its gradients are there
     graph: bool = False  # all kernels of a step asked for at once
     fused: bool = False  # the vector kernels of a layer made one, which takes as long as one
-    product_bus: float = 0.35  # share of the memory bus that a product uses; its share of the tensor units follows
+    product_bus: float = 0.35  # share of the memory bus that a product uses; its share of the tensor cores follows
     product_units: float = 0.75
     vector_bus: float = 0.9
     state_bytes: float = 6e9
@@ -240,12 +240,12 @@ def _reduce(clock: _Clock, ready: float) -> float:
 def _readings(clock: _Clock, end: float) -> list[Reading]:
     """What a sampler would have written down: shares as the mean over each period, memory as it stood at its end."""
     period = end / READINGS
-    shares = {names.TENSOR_UNITS: [0.0] * READINGS, names.MEMORY_BUS: [0.0] * READINGS}
+    shares = {names.TENSOR_CORES: [0.0] * READINGS, names.MEMORY_BUS: [0.0] * READINGS}
     for start, stop, bus, units in clock.running:
         for n in range(int(start / period), min(int(stop / period), READINGS - 1) + 1):
             inside = max(0.0, min(stop, (n + 1) * period) - max(start, n * period)) / period
             shares[names.MEMORY_BUS][n] += inside * bus
-            shares[names.TENSOR_UNITS][n] += inside * units
+            shares[names.TENSOR_CORES][n] += inside * units
     found = [
         Reading(counter=counter, at_s=(n + 0.5) * period, value=value)
         for counter, values in shares.items()

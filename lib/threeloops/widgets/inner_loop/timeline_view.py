@@ -3,7 +3,7 @@ computed and tested without a browser.
 
 >>> shown = view(State(workers=8, reads="never", kernels="compiled", gradients="during backward"))
 >>> print(shown.figure.title)
-The device computes for 86.8 % of the time
+The GPU computes for 86.8 % of the time
 """
 
 from dataclasses import dataclass
@@ -126,7 +126,7 @@ def view(state: State) -> View:
     )
     figure = timeline.timeline(
         window,
-        title=f"The device computes for {fmt_percent(read.busy)} of the time",
+        title=f"The GPU computes for {fmt_percent(read.busy)} of the time",
         caption=f"Two steps: {state.words}.",
     )
     return View(
