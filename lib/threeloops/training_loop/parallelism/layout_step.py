@@ -94,11 +94,11 @@ def layout_step(layout: Layout, *, job: Job, cluster: Cluster) -> LayoutStep:
     Formula:  m micro-batches * (3 forward passes + what is recomputed) on the slowest stage; + exposed exchanges; +
               bubble; + what sticks out of the data-parallel exchange; + optimiser
     Assumes:  a backward pass costs two forward passes, half of it for the weights; the slowest stage has the most
-              layers, or is the last, with the head; products of any size reach the cluster's rates; every expert gets
-              its share of tokens. Only DualPipe hides expert exchanges, only 1F1B leaves hops uncovered. Gradients
-              travel behind the backward pass of the last micro-batch, ZeRO-1's weights behind the first forward pass,
-              stages 2 and 3 behind all passes; bucket latencies are neglected. The optimiser reads and writes each of
-              its bytes once
+              layers, or is the last, with the head; products of any size reach the cluster's rates, unless these
+              go by shape; every expert gets its share of tokens. Only DualPipe hides expert exchanges, only 1F1B leaves
+              hops uncovered. Gradients travel behind the backward pass of the last micro-batch, ZeRO-1's weights behind
+              the first forward pass, stages 2 and 3 behind all passes; bucket latencies are neglected. The optimiser
+              reads and writes each of its bytes once
     Raises:   ValueError for a batch that the layout does not divide; a layout that refusal() refuses in another way
               may give any number
     """
