@@ -111,13 +111,13 @@ def widget(page: Any, index: int, last: int) -> None:
     for place in (last, index):
         page.locator(numbered(place)).scroll_into_view_if_needed()
         page.wait_for_timeout(1500)
-    cell.locator("[role=slider]").first.focus()
-    before = cell.locator("[role=graphics-document]").text_content()
+    cell.locator("input[type=range]").first.focus()
+    before = cell.locator("[role=graphics-document]").get_attribute("aria-label")
     start = time.perf_counter()
     page.keyboard.press("ArrowRight")
     try:
         page.wait_for_function(
-            "([cell, before]) => { const now = cell.querySelector('[role=graphics-document]')?.textContent; return now"
+            "([cell, before]) => { const now = cell.querySelector('[role=graphics-document]')?.ariaLabel; return now"
             " && now !== before; }",
             arg=[cell.element_handle(), before],
             timeout=10_000,

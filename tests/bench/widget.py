@@ -32,7 +32,7 @@ def shown(batch): return roofline_view.view(replace(state, batch=batch))
 """
 END = "\nredraw(8)\nslider.observe(lambda change: redraw(change['new']), 'value')\nW.VBox([slider, output])"
 CANDIDATES = {
-    "explorer (Vega-Lite, JupyterLab's Vega)": (
+    "explorer (Vega-Lite, rows alone are sent)": (
         "ipywidgets",
         "from threeloops.widgets.inner_loop import roofline\nroofline.explorer()",
     ),
@@ -85,34 +85,42 @@ def redraw(batch):
         + END,
     ),
 }
-PRESSES = """
-async ({batches, gap, wait}) => {
-  const rest = ms => new Promise(done => setTimeout(done, ms));
+# Watches the page: when a key goes down, and when the frame after the one with a new drawing of that batch is there.
+WATCH = """
+() => {
   const frame = () => new Promise(done => requestAnimationFrame(done));
-  const handle = document.querySelector('[role=slider]');
   const area = document.querySelector('.jp-OutputArea');
-  const drawn = () => [...document.querySelectorAll('[role=graphics-document]')].map(figure => figure.textContent).join(' ').match(/batch ([\\d,]+),/)?.[1];
-  handle.focus();
-  const times = [], seen = new Set(), heights = new Set();
-  let watching = true, last = 0;
-  const watch = async () => { while (watching) { const now = drawn(); if (now && now !== [...seen].at(-1)) { seen.delete(now); seen.add(now); last++; }
-                                                heights.add(area.offsetHeight); await frame(); } };
-  watch();
-  for (const [key, batch] of batches) {
-    const start = performance.now();
-    handle.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
-    if (wait) {
-      while (drawn() !== batch.toLocaleString('en')) { if (performance.now() - start > 5000) throw Error('never drawn: ' + batch); await frame(); }
+  const figures = () => [...document.querySelectorAll('[role=graphics-document]')];
+  // what is drawn, in words: the drawing's own, which change after its marks have
+  const drawn = () => figures().map(figure => figure.getAttribute('aria-label') ?? figure.textContent).join(' ');
+  const batch = () => (area.textContent.match(/batch ([\\d,]+),/) ?? [])[1];
+  let pressed = 0;
+  document.addEventListener('keydown', () => { pressed = performance.now(); }, true);
+  window.once = async wanted => {
+    const before = drawn();
+    pressed = 0;
+    const asked = performance.now();
+    while (!pressed || batch() !== wanted || drawn() === before) {
+      if (performance.now() - asked > 10000) throw Error('never drawn: ' + wanted);
       await frame();
-      times.push(performance.now() - start);
     }
-    await rest(gap);
-  }
-  await rest(1500);
-  watching = false;
-  return {times, redraws: last, heights: [...heights]};
+    await frame();
+    return performance.now() - pressed;
+  };
+  window.held = {redraws: 0, heights: []};
+  const heights = new Set();
+  window.watch = async () => {
+    let last = drawn();
+    for (;;) {
+      const now = drawn();
+      if (now && now !== last) { last = now; window.held.redraws++; }
+      heights.add(area.offsetHeight);
+      window.held.heights = [...heights];
+      await frame();
+    }
+  };
 }
-"""  # noqa: E501
+"""
 
 
 def presses(count: int) -> list[tuple[str, int]]:
@@ -142,19 +150,31 @@ def measured(browser: Any, address: str, count: int) -> str:
     page.keyboard.press("Control+Enter")
     try:
         page.wait_for_function(
-            "() => [...document.querySelectorAll('[role=graphics-document]')].some(e => e.textContent.includes('batch"
-            " 8,'))",
+            "() => document.querySelector('[role=graphics-document]')"
+            " && document.querySelector('.jp-OutputArea').textContent.includes('batch 8,')",
             timeout=60_000,
         )
     except Exception:
         return f"never drawn: {page.inner_text('.jp-OutputArea')[-300:]!r}"
     first_s = time.perf_counter() - start
-    single = page.evaluate(PRESSES, {"batches": presses(count), "gap": 60, "wait": True})
+    page.locator("input[aria-valuetext='8'], [role=slider]").first.focus()
+    page.evaluate(WATCH)
+    times = []
+    for key, batch in presses(count):
+        page.evaluate(f"window.waiting = window.once('{batch:,}'); undefined")
+        page.keyboard.press(key)
+        times.append(page.evaluate("window.waiting"))
+        page.wait_for_timeout(60)
     page.wait_for_timeout(1000)
-    held = page.evaluate(PRESSES, {"batches": presses(min(count, 50)), "gap": 40, "wait": False})
+    page.evaluate("window.watch(); undefined")
+    for key, _ in presses(min(count, 50)):
+        page.keyboard.press(key)
+        page.wait_for_timeout(40)
+    page.wait_for_timeout(1500)
+    held = page.evaluate("window.held")
     page.close()
-    times = sorted(single["times"][min(5, count // 2) :])
-    jump = max(single["heights"]) - min(single["heights"])
+    times = sorted(times[min(5, count // 2) :])
+    jump = max(held["heights"]) - min(held["heights"])
     drawn = f"{held['redraws']:8} of {min(count, 50)}"
     return (
         f"{statistics.median(times):7.0f} {times[int(0.95 * len(times))]:7.0f} {drawn} {first_s:9.1f} {jump:9}"

@@ -12,8 +12,9 @@ from tests.chapters.conftest import Door, Sight
 expect.set_options(timeout=20_000)  # what a page shows follows its kernel after a while: ask until it does
 
 CELL = ".jp-Notebook .jp-Cell"
+NAME = "control => control.labels[0].textContent"  # what a screen reader calls it
 SAYS = "([cell, words]) => cell.querySelector('[role=status]')?.textContent.includes(words)"
-SHOWS = "([cell, words]) => cell.querySelector('[role=graphics-document]')?.textContent.includes(words)"
+SHOWS = "([cell, words]) => cell.querySelector('figure')?.textContent.includes(words)"
 
 
 def explorers(look: Callable[[Door], Sight], folder: Door, *modules: str) -> Any:
@@ -62,8 +63,8 @@ def wait(page: Any, cell: Any, condition: str, words: str) -> None:
 
 
 def tab_to(page: Any, control: Any) -> None:
-    """Go on with Tab until a control has the focus; a slider may bring its readout as a stop of its own."""
-    for _ in range(3):
+    """Go on with Tab until a control has the focus; one that plays brings its buttons as stops."""
+    for _ in range(5):
         page.keyboard.press("Tab")
         if control.evaluate("element => element === document.activeElement"):
             return

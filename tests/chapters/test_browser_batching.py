@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
-from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
+from tests.chapters.explorers import NAME, SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -23,7 +23,7 @@ def test_a_reader_steps_and_changes_the_rate_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
     wait(page, cell, SAYS, "Step 30 of 60")
     below = depth(cell)
-    rate, step = cell.locator("[role=slider]").nth(0), cell.locator("[role=slider]").nth(1)
+    rate, step = cell.locator("input[type=range]").nth(0), cell.locator("input[type=range]").nth(1)
     step.focus()
     page.keyboard.press("Home")
     wait(page, cell, SAYS, "Step 0 of 60")
@@ -42,11 +42,11 @@ def test_a_reader_steps_and_changes_the_rate_by_keyboard(page: Any) -> None:
 
 def test_it_plays_and_stops(page: Any) -> None:
     cell = explorer(page, 0)
-    step = cell.locator("[role=slider]").nth(1)
+    step = cell.locator("input[type=range]").nth(1)
     step.focus()
     page.keyboard.press("Home")
     wait(page, cell, SAYS, "Step 0 of 60")
-    play = cell.locator(".widget-play button").first
+    play = cell.locator(".tl-play button").nth(1)
     play.focus()
     page.keyboard.press("Enter")
     wait(page, cell, SAYS, "Step 3 of 60")
@@ -57,9 +57,9 @@ def test_it_plays_and_stops(page: Any) -> None:
 
 def test_its_dots_and_sliders_have_words(page: Any) -> None:
     cell = explorer(page, 0)
-    names = [cell.locator("[role=slider]").nth(number).get_attribute("aria-label") for number in range(2)]
+    names = [cell.locator("input[type=range]").nth(number).evaluate(NAME) for number in range(2)]
     assert names == ["requests a step", "step"]
-    step = cell.locator("[role=slider]").nth(1)
+    step = cell.locator("input[type=range]").nth(1)
     step.focus()
     page.keyboard.press("End")
     wait(page, cell, SAYS, "Step 60 of 60")

@@ -22,7 +22,7 @@ def test_the_capacity_explorer_works_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
     wait(page, cell, SAYS, "5 GPUs: the rate decides")
     below = depth(cell)
-    sliders = cell.locator("[role=slider]")
+    sliders = cell.locator("input[type=range]")
     sliders.nth(0).focus()
     page.keyboard.press("ArrowRight")
     wait(page, cell, SAYS, "9 GPUs: the rate decides")

@@ -22,7 +22,7 @@ def test_memory_is_turned_by_keyboard_and_says_so(page: Any) -> None:
     cell = explorer(page, 0)
     wait(page, cell, SAYS, "22.3 GiB too many")
     below = depth(cell)
-    cell.locator("[role=slider]").first.focus()
+    cell.locator("input[type=range]").first.focus()
     tab_to(page, cell.get_by_label("recomputed", exact=True))
     page.keyboard.press("ArrowDown")
     wait(page, cell, SAYS, "runs twice")

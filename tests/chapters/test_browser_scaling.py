@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
-from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
+from tests.chapters.explorers import NAME, SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -22,7 +22,7 @@ def test_the_scaling_explorer_works_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
     wait(page, cell, SAYS, "1,024 GPUs: a step takes")
     below = depth(cell)
-    sliders = cell.locator("[role=slider]")
+    sliders = cell.locator("input[type=range]")
     sliders.nth(0).focus()
     page.keyboard.press("ArrowLeft")
     wait(page, cell, SAYS, "512 GPUs: a step takes")
@@ -49,8 +49,8 @@ def test_the_scaling_explorer_works_by_keyboard(page: Any) -> None:
 
 def test_a_smaller_batch_takes_gpus_away(page: Any) -> None:
     cell = explorer(page, 0)
-    gpus = cell.locator("[role=slider]").nth(0)
-    assert gpus.get_attribute("aria-label") == "GPUs"
+    gpus = cell.locator("input[type=range]").nth(0)
+    assert gpus.evaluate(NAME) == "GPUs"
     gpus.focus()
     page.keyboard.press("End")
     wait(page, cell, SAYS, "256 GPUs:")  # 2^18 tokens have no more sequences

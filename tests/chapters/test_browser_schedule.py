@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
-from tests.chapters.explorers import SAYS, depth, explorer, explorers, tab_to, wait
+from tests.chapters.explorers import NAME, SAYS, depth, explorer, explorers, tab_to, wait
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -22,7 +22,7 @@ def test_a_reader_makes_somebody_late_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
     wait(page, cell, SAYS, "Nobody is late")
     below = depth(cell)
-    perception, cost = cell.locator("[role=slider]").nth(0), cell.locator("[role=slider]").nth(1)
+    perception, cost = cell.locator("input[type=range]").nth(0), cell.locator("input[type=range]").nth(1)
     perception.focus()
     page.keyboard.press("ArrowRight")
     wait(page, cell, SAYS, "Late: map")
@@ -37,6 +37,6 @@ def test_a_reader_makes_somebody_late_by_keyboard(page: Any) -> None:
 
 def test_its_bars_and_controls_have_words(page: Any) -> None:
     cell = explorer(page, 0)
-    names = [cell.locator("[role=slider]").nth(number).get_attribute("aria-label") for number in range(2)]
+    names = [cell.locator("input[type=range]").nth(number).evaluate(NAME) for number in range(2)]
     assert names == ["perception, ms", "map, ms"]
     expect(cell.locator("[aria-label*='control runs']").first).to_be_attached()

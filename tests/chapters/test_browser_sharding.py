@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
-from tests.chapters.explorers import SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
+from tests.chapters.explorers import NAME, SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -36,7 +36,7 @@ def test_it_works_by_keyboard_and_nothing_jumps(cell: Any) -> None:
     tab_to(cell.page, cell.get_by_label("model", exact=True))
     cell.page.keyboard.press("ArrowDown")
     wait(cell.page, cell, SHOWS, "Llama 2 13B")
-    tab_to(cell.page, cell.locator("[role=slider]").first)
+    tab_to(cell.page, cell.locator("input[type=range]").first)
     cell.page.keyboard.press("ArrowRight")
     wait(cell.page, cell, SAYS, "8,192 tokens")
     tab_to(cell.page, cell.get_by_label("activations", exact=True))
@@ -51,7 +51,7 @@ def test_it_works_by_keyboard_and_nothing_jumps(cell: Any) -> None:
 
 
 def test_pieces_and_controls_have_words(cell: Any) -> None:
-    assert cell.locator("[role=slider]").first.get_attribute("aria-label") == "sequence"
+    assert cell.locator("input[type=range]").first.evaluate(NAME) == "sequence"
     assert "GPU 1: weights" in cell.locator("[role=graphics-document]").get_attribute("aria-label")
     assert cell.locator("[aria-label^='GPU 4: ']").count() >= 4
     expect(cell.locator("tbody tr")).to_have_count(4)

@@ -49,13 +49,13 @@ def test_the_remedy_is_for_the_largest_piece_of_the_work() -> None:
 
 def test_turning_a_control_changes_what_is_shown() -> None:
     made = capacity_plan.explorer()
-    before = made.summary.text
-    made.itl.value = 6
+    before = made.view.summary
+    made.turn(itl_ms=6)
     assert made.state.itl_ms == 6
-    assert made.summary.text != before
-    assert made.summary.text == view(made.state).summary
-    assert "ITL decides" in made.summary.text
-    assert made.table.value.count("<tr>") == 3
+    assert made.view.summary != before
+    assert made.view.summary == view(made.state).summary
+    assert "ITL decides" in made.view.summary
+    assert made.view.table.count("<tr>") == 3
     data, about = made._repr_mimebundle_()
     assert "GPUs: the ITL decides" in data["text/plain"]
     assert about["image/png"]["alt"]

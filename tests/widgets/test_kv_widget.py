@@ -1,13 +1,10 @@
 """The KV explorer and its figure, from state to text: no browser needed."""
 
-import base64
 import re
 
 import pytest
 
 from threeloops.facts import hardware
-from threeloops.figures import still
-from threeloops.figures.figure import MIME
 from threeloops.models import catalogue
 from threeloops.widgets.product_loop import kv as widget
 from threeloops.widgets.product_loop.kv_view import CARDS, FORMATS, MODELS, SHARE, TOKENS, State, possible_tp, view
@@ -66,31 +63,16 @@ def test_impossible_states_are_refused(change: dict[str, object], message: str) 
 
 def test_a_turned_control_changes_state_figure_and_words() -> None:
     explorer = widget.explorer()
-    before = explorer.figure.outputs
-    explorer.kept_in.value = "fp8"
-    assert "17.2 GB of cache" in explorer.summary.text
-    assert explorer.figure.outputs != before
-    assert explorer.figure.outputs[0]["data"][MIME]["description"] == explorer.view.figure.alt
-    assert explorer.table.value == explorer.view.table
+    before = explorer.panel.shown
+    explorer.turn(kept_in="fp8")
+    assert "17.2 GB of cache" in explorer.view.summary
+    assert explorer.panel.shown != before
 
 
 def test_another_model_takes_a_number_of_gpus_that_it_can_have() -> None:
     explorer = widget.explorer(State(**FINE | {"tp": 8}))
-    explorer.model.value = "qwen2.5-7b"
-    assert (explorer.state.tp, explorer.tp.value) == (4, 4)
-    explorer.model.value = "deepseek-v3"
-    explorer.tp.value = 8
+    explorer.turn(model="qwen2.5-7b")
+    assert explorer.state.tp == 4
+    explorer.turn(model="deepseek-v3")
+    explorer.turn(tp=8)
     assert explorer.state.tp == 8
-
-
-def test_every_place_gets_something_to_show() -> None:
-    explorer = widget.explorer()
-    data, metadata = explorer._repr_mimebundle_()
-    assert base64.b64decode(data["image/png"]).startswith(still.SIGNATURE)
-    assert data["text/plain"] == explorer.view.text
-    assert metadata["image/png"]["alt"] == explorer.view.figure.alt
-
-
-def test_the_figure_fits_the_height_that_is_kept_for_it() -> None:
-    kept = int(widget.FIGURE_HEIGHT.removesuffix("px"))
-    assert still.size(view(State(**FINE | {"requests": 512})).figure.png())[1] <= kept

@@ -66,13 +66,13 @@ def test_a_chip_without_dlas_says_so_and_uses_its_gpu() -> None:
 
 def test_a_control_changes_the_words() -> None:
     shown = widget.explorer()
-    before = shown.summary.text
-    shown.camera.value = "dla"
+    before = shown.view.summary
+    shown.turn(camera="dla")
     assert shown.state.camera == "dla"
-    assert shown.summary.text != before
-    shown.chip.value = "AGX Orin 64GB, 30 W"
-    shown.in_memory.value = 0.5
-    assert "the DLAs set the pace" in shown.summary.text
+    assert shown.view.summary != before
+    shown.turn(chip="AGX Orin 64GB, 30 W")
+    shown.turn(in_memory=0.5)
+    assert "the DLAs set the pace" in shown.view.summary
     assert "AGX Orin 64GB, 30 W" in shown._repr_mimebundle_()[0]["text/plain"]
 
 

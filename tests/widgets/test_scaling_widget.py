@@ -1,13 +1,10 @@
 """The scaling explorer, from state to text: no browser needed."""
 
-import base64
 import re
-import time
 
 import pytest
 
 from threeloops.figures import still
-from threeloops.figures.figure import MIME
 from threeloops.figures.training_loop import scaling_curve
 from threeloops.simulate.training_loop import overlapped_step
 from threeloops.widgets.training_loop import scaling as widget
@@ -137,51 +134,18 @@ def test_curves_that_do_not_belong_together_are_refused() -> None:
 
 def test_a_turned_control_changes_state_figure_and_words() -> None:
     explorer = widget.explorer()
-    before = explorer.figure.outputs
-    explorer.gpus.value = 64
+    before = explorer.panel.shown
+    explorer.turn(gpus=64)
     assert explorer.state.gpus == 64
-    assert explorer.summary.text.startswith("64 GPUs:")
-    assert explorer.figure.outputs != before
-    assert explorer.figure.outputs[0]["data"][MIME]["description"] == explorer.view.figure.alt
-    assert explorer.table.value == explorer.view.table
+    assert explorer.view.summary.startswith("64 GPUs:")
+    assert explorer.panel.shown != before
 
 
 def test_a_smaller_batch_takes_gpus_away_and_a_larger_one_offers_them_again() -> None:
     explorer = widget.explorer()
-    explorer.batch.value = 2**18
-    assert (explorer.state.gpus, explorer.gpus.value) == (256, 256)
-    assert explorer.gpus.options[-1] == ("256", 256)
-    explorer.batch.value = 2**24
+    explorer.turn(batch_tokens=2**18)
     assert explorer.state.gpus == 256
-    assert explorer.gpus.options[-1] == ("4,096", 4096)
-
-
-def test_every_place_gets_something_to_show() -> None:
-    explorer = widget.explorer()
-    data, metadata = explorer._repr_mimebundle_()
-    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.box.model_id
-    assert base64.b64decode(data["image/png"]).startswith(still.SIGNATURE)
-    assert data["text/plain"] == explorer.view.text
-    assert metadata["image/png"]["alt"] == explorer.view.figure.alt
-
-
-def test_the_figure_fits_the_place_that_is_kept_for_it() -> None:
-    kept = int(widget.FIGURE_HEIGHT.removesuffix("px"))
-    for state in (
-        State(**FINE),
-        State(gpus=4096, billions=70, batch_tokens=2**24, cards=1),
-        State(gpus=1, billions=1, batch_tokens=2**18, cards=8),
-    ):
-        width, height = still.size(view(state).figure.png())
-        assert width <= 640
-        assert height <= kept
-
-
-def test_a_turn_of_a_control_is_quick() -> None:
-    """The best of ten, so that a busy machine does not fail it."""
-    explorer, taken = widget.explorer(), []
-    for gpus in GPUS[:10]:
-        begin = time.process_time()
-        explorer.gpus.value = gpus
-        taken.append(time.process_time() - begin)
-    assert min(taken) < 0.05
+    assert explorer.controls["gpus"].ends == (1, 256)
+    explorer.turn(batch_tokens=2**24)
+    assert explorer.state.gpus == 256
+    assert explorer.controls["gpus"].ends == (1, 4096)

@@ -1,14 +1,10 @@
 """The sharding map and its explorer, from state to text: no browser needed."""
 
-import base64
 import itertools
 import re
-import time
 
 import pytest
 
-from threeloops.figures import still
-from threeloops.figures.figure import MIME
 from threeloops.figures.training_loop.sharding_map import LEFT, WIDTH, Piece, sharding_map
 from threeloops.models import catalogue, parameters
 from threeloops.simulate.training_loop.sharding import Grid, Parameter, stored_bytes
@@ -178,42 +174,12 @@ def test_impossible_states_are_refused(change: dict[str, object], message: str) 
 
 def test_a_turned_control_changes_state_figure_and_words() -> None:
     explorer = widget.explorer()
-    before = explorer.figure.outputs
-    explorer.way.value = "tp"
+    before = explorer.panel.shown
+    explorer.turn(way="tp")
     assert explorer.state.way == "tp"
-    assert explorer.summary.text.startswith("Tensor parallelism")
-    assert explorer.figure.outputs != before
-    assert explorer.figure.outputs[0]["data"][MIME]["description"] == explorer.view.figure.alt
-    assert explorer.table.value == explorer.view.table
-    explorer.sequence.value = 8192
-    explorer.recompute.value = "full"
-    explorer.model.value = "llama-2-13b"
+    assert explorer.view.summary.startswith("Tensor parallelism")
+    assert explorer.panel.shown != before
+    explorer.turn(sequence=8192)
+    explorer.turn(recompute="full")
+    explorer.turn(model="llama-2-13b")
     assert explorer.state == State(way="tp", model="llama-2-13b", sequence=8192, recompute="full")
-
-
-def test_every_place_gets_something_to_show() -> None:
-    explorer = widget.explorer()
-    data, metadata = explorer._repr_mimebundle_()
-    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.box.model_id
-    assert base64.b64decode(data["image/png"]).startswith(still.SIGNATURE)
-    assert data["text/plain"] == explorer.view.text
-    assert metadata["image/png"]["alt"] == explorer.view.figure.alt
-
-
-@every_way
-def test_the_figure_fits_the_room_that_is_kept_for_it(way: str) -> None:
-    kept = int(widget.FIGURE_HEIGHT.removesuffix("px"))
-    for model in MODELS.values():
-        width, height = still.size(view(State(**{**FINE, "way": way, "model": model})).figure.png())
-        assert height <= kept
-        assert width <= 640
-
-
-def test_a_turn_of_a_control_is_quick() -> None:
-    """The best of ten, so that a busy machine does not fail it."""
-    explorer, taken = widget.explorer(), []
-    for way in [*WAYS.values(), *WAYS.values()][:10]:
-        begin = time.process_time()
-        explorer.way.value = way
-        taken.append(time.process_time() - begin)
-    assert min(taken) < 0.05

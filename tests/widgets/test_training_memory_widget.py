@@ -1,13 +1,10 @@
 """Memory timeline figure and the training memory explorer, from state to text: no browser needed."""
 
-import base64
 import re
-import time
 
 import pytest
 
 from threeloops.figures import still
-from threeloops.figures.figure import MIME
 from threeloops.figures.training_loop.memory_timeline import memory_timeline
 from threeloops.training_loop.memory.fit import rank_memory
 from threeloops.widgets.training_loop import memory as widget
@@ -110,50 +107,15 @@ def test_impossible_states_are_refused(change: dict[str, object], message: str) 
 
 def test_a_turned_control_changes_state_figure_and_words() -> None:
     explorer = widget.explorer()
-    before = explorer.figure.outputs
-    assert "22.3 GiB too many" in explorer.summary.text
-    explorer.recompute.value = "every layer"
+    before = explorer.panel.shown
+    assert "22.3 GiB too many" in explorer.view.summary
+    explorer.turn(recompute="every layer")
     assert explorer.state.recompute == "every layer"
-    assert "it fits with 9.69 GiB to spare" in explorer.summary.text
-    assert explorer.figure.outputs != before
-    assert explorer.figure.outputs[0]["data"][MIME]["description"] == explorer.view.figure.alt
-    explorer.micro_batch.value = 2
-    explorer.zero_stage.value = 3
-    explorer.host.value = "optimiser"
+    assert "it fits with 9.69 GiB to spare" in explorer.view.summary
+    assert explorer.panel.shown != before
+    explorer.turn(micro_batch=2)
+    explorer.turn(zero_stage=3)
+    explorer.turn(host="optimiser")
     assert explorer.state == State(
         micro_batch=2, recompute="every layer", zero_stage=3, host="optimiser", cross_entropy="plain"
     )
-    assert explorer.table.value == explorer.view.table
-
-
-def test_every_place_gets_something_to_show() -> None:
-    explorer = widget.explorer()
-    data, metadata = explorer._repr_mimebundle_()
-    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.box.model_id
-    assert base64.b64decode(data["image/png"]).startswith(still.SIGNATURE)
-    assert data["text/plain"] == explorer.view.text
-    assert metadata["image/png"]["alt"] == explorer.view.figure.alt
-
-
-def test_the_figure_fits_the_height_that_is_kept_for_it_and_the_page() -> None:
-    kept = int(widget.FIGURE_HEIGHT.removesuffix("px"))
-    for stage, host in ((0, "nothing"), (3, "nothing"), (3, "optimiser")):
-        width, height = still.size(
-            view(
-                State(
-                    micro_batch=8, recompute="segments of 4 layers", zero_stage=stage, host=host, cross_entropy="plain"
-                )
-            ).figure.png()
-        )
-        assert height <= kept
-        assert width <= 640
-
-
-def test_a_turn_of_a_control_is_quick() -> None:
-    """The best of ten, so that a busy machine does not fail it."""
-    explorer, taken = widget.explorer(), []
-    for place in range(10):
-        begin = time.process_time()
-        explorer.micro_batch.value = (2, 3)[place % 2]
-        taken.append(time.process_time() - begin)
-    assert min(taken) < 0.05

@@ -1,20 +1,19 @@
 """Figure: a drawing with its title, its caption and its words for those who cannot see it."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
 from threeloops.figures import look, still
 
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 MIME = "application/vnd.vegalite.v5+json"
 # As SVG, so that a screen reader finds the description and every mark's words; no menu; colours of the figure, not of
 # the page.
 EMBED = {"embed_options": {"renderer": "svg", "actions": False, "theme": None}}
 TITLE_LINE, CAPTION_LINE = 66, 92  # letters that fit on one line
-# One transparent pixel: see Figure.live.
-NO_PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +29,7 @@ class Figure:
     def spec(self) -> dict[str, Any]:
         """The whole Vega-Lite specification."""
         return {
-            "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+            "$schema": SCHEMA,
             "description": self.alt,
             "title": {"text": wrap(self.title, TITLE_LINE), "subtitle": wrap(self.caption, CAPTION_LINE)},
             "config": look.config(),
@@ -47,14 +46,12 @@ class Figure:
         width, height = still.size(made)
         return base64.b64encode(made).decode(), {"width": width, "height": height, "alt": self.alt}
 
-    def live(self) -> dict[str, Any]:
-        """Output of a widget that is redrawn while a slider moves: without the picture, which takes longer than the
-        drawing.
-
-        JupyterLab makes a picture of every Vega drawing that comes without one, by drawing it a second time; one
-        empty pixel spares it that.
-        """
-        return {"data": {MIME: self.spec, "image/png": NO_PICTURE, "text/plain": self.alt}, "metadata": {MIME: EMBED}}
+    def parted(self) -> "Parted":
+        """The same without title and caption, which are left to the page, and with names where values stood."""
+        parts = Parted(chart={}, rows={}, signals={})
+        about = {"$schema": SCHEMA, "config": {**look.config(), "background": "transparent"}}
+        parts.chart.update(about, **_named(self.body, parts))
+        return parts
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
@@ -67,3 +64,52 @@ class Figure:
             MIME: EMBED,
             "image/png": about,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parted:
+    """A drawing in parts: as long as `chart` stays, it takes new rows and signals without being built anew."""
+
+    chart: dict[str, Any]  # names in place of rows, of the ends of axes and of what the titles of its views say
+    rows: dict[str, list[Any]]
+    signals: dict[str, Any]
+
+
+def _named(node: Any, parts: Parted) -> Any:
+    if isinstance(node, Mapping):
+        return {key: _PARTS.get(key, _named)(value, parts) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return [_named(one, parts) for one in node]
+    return node
+
+
+def _data(data: Mapping[str, Any], parts: Parted) -> dict[str, str]:
+    name = f"rows{len(parts.rows)}"
+    parts.rows[name] = list(data["values"])
+    return {"name": name}
+
+
+def _scale(scale: Any, parts: Parted) -> Any:
+    """Ends of an axis as signals. Layers share a scale only where both name the same."""
+    ends = scale.get("domain") if isinstance(scale, Mapping) and "range" not in scale else None
+    if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(isinstance(end, int | float) for end in ends):
+        return scale
+    rest = {key: value for key, value in scale.items() if key != "domain"}
+    low, high = (_signal("end", end, parts) for end in ends)
+    return {**rest, "domainMin": low, "domainMax": high}
+
+
+def _title(title: Any, parts: Parted) -> Any:
+    said = title.get("text") if isinstance(title, Mapping) else None
+    return {**title, "text": _signal("title", said, parts)} if isinstance(said, str) else title
+
+
+def _signal(kind: str, value: Any, parts: Parted) -> dict[str, str]:
+    """The signal of this kind that has the value; a new one where none has."""
+    known = (name for name, other in parts.signals.items() if name.startswith(kind) and other == value)
+    name = next(known, f"{kind}{len(parts.signals)}")
+    parts.signals[name] = value
+    return {"expr": name}
+
+
+_PARTS: Mapping[str, Callable[[Any, Parted], Any]] = {"data": _data, "scale": _scale, "title": _title}

@@ -4,13 +4,12 @@ The renderer is Vega itself, run by vl-convert without a browser, with fonts of 
 the same picture on every machine.
 """
 
+import functools
 import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-import vl_convert
 
 # JupyterLab 4 ships Vega-Lite 5.6; this is the nearest that vl-convert has.
 VEGA_LITE = "5.8"
@@ -20,12 +19,24 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 def png(spec: Mapping[str, Any]) -> bytes:
     """The picture, in as few bytes as PNG allows."""
+    import vl_convert  # 100 MB that a page which draws for itself does without
+
     return repacked(vl_convert.vegalite_to_png(json.dumps(spec), vl_version=VEGA_LITE, scale=SCALE))
 
 
 def svg(spec: Mapping[str, Any]) -> str:
     """The drawing as text: what the tests read."""
+    import vl_convert
+
     return vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=VEGA_LITE)
+
+
+@functools.cache
+def library() -> str:
+    """The same renderer as a JavaScript module, for a page: its default export is vegaEmbed."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("export default vegaEmbed;", vl_version=VEGA_LITE))
 
 
 def size(picture: bytes) -> tuple[int, int]:

@@ -124,27 +124,38 @@ class View:
         return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
+def pace(gpus: int) -> str:
+    """The stage that the others wait for."""
+    now = step(gpus)
+    return "loader" if now.loader_s > now.busy_s else "training"
+
+
+def notes(gpus: int) -> dict[str, str]:
+    """The second line of every stage: its loop, or how long it takes for a batch."""
+    now, said = step(gpus), {key: stage.loop for key, stage in STAGES.items()}
+    said["loader"], said["training"] = f"{fmt_seconds(now.loader_s)} a batch", f"{fmt_seconds(now.busy_s)} a batch"
+    said[pace(gpus)] = said[pace(gpus)].replace(" a batch", ", the pace")
+    return said
+
+
 def view(state: State) -> View:
     """What to show for a state."""
     now, alone = step(state.gpus), step(1)
-    speedup = alone.total_s / now.total_s
-    pace = "loader" if now.loader_s > now.busy_s else "training"
-    notes = {key: stage.loop for key, stage in STAGES.items()}
-    notes["loader"], notes["training"] = f"{fmt_seconds(now.loader_s)} a batch", f"{fmt_seconds(now.busy_s)} a batch"
-    notes[pace] = notes[pace].replace(" a batch", ", the pace")
+    speedup, said = alone.total_s / now.total_s, notes(state.gpus)
     seconds = {"loader, beside the rest": now.loader_s, **now.device_s}
     title = f"{_gpus(state.gpus)}: a step takes {fmt_seconds(now.total_s)}"
-    numbers = f"{title}, and {WAITS[pace]} sets the pace. A step uses {state.gpus * now.total_s:,.0f} GPU-seconds."
+    used = f"A step uses {state.gpus * now.total_s:,.0f} GPU-seconds."
+    numbers = f"{title}, and {WAITS[pace(state.gpus)]} sets the pace. {used}"
     if state.gpus > 1:
         share = efficiency(speedup=speedup, num_processors=state.gpus)
         title += f", {speedup:.3g} times as fast as on one"
         numbers += f" It is {speedup:.3g} times as fast as on one GPU, an efficiency of {fmt_percent(share)}."
     return View(
-        figure=_picture(state, notes, title, numbers),
+        figure=_picture(state, said, title, numbers),
         about=STAGES[state.stage].sentence,
         numbers=numbers,
         rows=tuple(Row(name=name, seconds=value, share=value / now.total_s) for name, value in seconds.items()),
-        notes=notes,
+        notes=said,
     )
 
 

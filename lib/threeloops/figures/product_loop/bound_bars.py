@@ -15,6 +15,7 @@ from threeloops.figures import look
 from threeloops.figures.figure import Figure
 
 ROW = 24  # pixels a bar
+THOUSAND = 1000  # from here on without a digit after the point, for which there is no room
 
 
 def bound_bars(rows: Mapping[str, Mapping[str, float]], *, what: str, title: str, caption: str) -> Figure:
@@ -32,7 +33,8 @@ def bound_bars(rows: Mapping[str, Mapping[str, float]], *, what: str, title: str
             "load": load,
             "bound": bound,
             "value": value,
-            "number": f"{value:.1f}" + (" ← decides" if value == max(bounds.values()) else ""),
+            "number": (f"{value:.1f}" if value < THOUSAND else f"{value:,.0f}")
+            + (" ← decides" if value == max(bounds.values()) else ""),
             "words": f"{load}, {bound}: {value:.1f} {what}",
         }
         for load, bounds in rows.items()

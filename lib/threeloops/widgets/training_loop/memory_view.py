@@ -95,7 +95,7 @@ def view(state: State) -> View:
         step.by_part,
         moments=[moment.name for moment in step.moments],
         base=2,
-        title=f"{_in_words(state)}: {_fit(peak.total_bytes, capacity)}",
+        title=f"{_in_words(state)}: {_room(peak.total_bytes, capacity)}",
         caption=(
             f"Llama 3 8B on {GPUS} H100s, {state.micro_batch} x {SEQUENCE:,} tokens each, recipe {RECIPE}, fused"
             f" kernels, {LOSS[state.cross_entropy]}. Not counted: workspaces, communication buffers, fragments."
@@ -117,11 +117,14 @@ def _in_words(state: State) -> str:
     return f"Micro-batch {state.micro_batch}, ZeRO stage {state.zero_stage}, {again}"
 
 
-def _fit(peak_bytes: float, capacity_bytes: float) -> str:
+def _room(peak_bytes: float, capacity_bytes: float) -> str:
     spare = capacity_bytes - peak_bytes
-    return (
-        f"it fits with {fmt_bytes(spare, base=2)} to spare" if spare >= 0 else f"{fmt_bytes(-spare, base=2)} too many"
-    )
+    return f"{fmt_bytes(abs(spare), base=2)} {'to spare' if spare >= 0 else 'too many'}"
+
+
+def _fit(peak_bytes: float, capacity_bytes: float) -> str:
+    room = _room(peak_bytes, capacity_bytes)
+    return f"it fits with {room}" if peak_bytes <= capacity_bytes else room
 
 
 def _host(state: State, step: StepMemory) -> str:

@@ -108,6 +108,12 @@ const plugin = {
 
 window._JUPYTERLAB = window._JUPYTERLAB || {};
 window._JUPYTERLAB.threeloops = {
-  init: () => undefined,
+  // What JupyterLab shares with its extensions. Explorers draw with its Vega: without this they would ask Python for one.
+  init: (shared) => {
+    window.threeloopsVega ??= () => {
+      const [found] = Object.values(shared?.["vega-embed"] ?? {});
+      return found && Promise.resolve(found.get()).then((module) => module().default);
+    };
+  },
   get: async () => () => ({ __esModule: true, default: plugin }),
 };

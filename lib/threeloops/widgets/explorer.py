@@ -1,0 +1,113 @@
+"""Explorer: controls, a figure, a sentence that is spoken and a table, live where a kernel runs, as a picture where
+none does, in words in a terminal.
+
+    Explorer(state, view=view, controls=controls)
+
+The page draws the controls and tells where they stand; Python answers with what there is to show. `view` and
+`controls` are functions of the state alone, and are tested without a browser.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from threeloops import checks
+from threeloops.figures.figure import Figure
+from threeloops.widgets.controls import Control
+from threeloops.widgets.panel import Panel
+
+
+class Viewed(Protocol):
+    """What there is to show."""
+
+    @property
+    def figure(self) -> Figure: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+
+
+State = TypeVar("State")
+
+
+def as_they_stand(state: State, at: dict[str, Any]) -> State:
+    """The state with every control where it stands."""
+    return replace(state, **at)  # type: ignore[type-var]
+
+
+class Explorer(Generic[State]):
+    """`state` is where the controls stand, `view` what they show; as the last line of a cell, it shows itself."""
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        view: Callable[[State], Viewed],
+        controls: Callable[[State], Sequence[Control]],
+        settled: Callable[[State, dict[str, Any]], State] = as_they_stand,
+        still: State | None = None,
+        drawn: bool = True,
+    ) -> None:
+        """`settled` makes a state of the last one and of where the controls stand now, where not all of them go
+        together. `still` is what the picture shows, where it is not the state at which the controls begin; an explorer
+        that is not `drawn` shows its figure only in that picture.
+        """
+        self._viewed, self._controls, self._settled, self._drawn = view, controls, settled, drawn
+        self._still = still
+        self.panel = Panel()
+        self._put(state, answers=0)
+        self.panel.observe(self._turned, "turned")
+
+    @property
+    def controls(self) -> dict[str, Control]:
+        """The controls by name, as they are at this state."""
+        return {control.name: control for control in self._controls(self.state)}
+
+    def turn(self, **at: Any) -> None:
+        """Turn controls to values, as the page does by hand."""
+        known = self.controls
+        for name in at:
+            checks.one_of(known, control=name)
+        told = {name: control.place(at[name]) for name, control in known.items() if name in at}
+        self.panel.turned = {"serial": self.panel.answered + 1, "standing": told}
+
+    def _turned(self, change: Any) -> None:
+        """The page has turned controls. A setting that cannot be shown says so, and leaves the last one."""
+        told, known = change["new"], self.controls
+        at = {name: control.at(control.place(getattr(self.state, name))) for name, control in known.items()}
+        at |= {name: known[name].at(place) for name, place in told["standing"].items() if name in known}
+        try:
+            self._put(self._settled(self.state, at), answers=told["serial"])
+        except ValueError as error:
+            self._put(self.state, answers=told["serial"], instead=f"This cannot be shown: {error}.")
+
+    def _put(self, state: State, *, answers: int, instead: str = "") -> None:
+        """Show a state, in one message."""
+        self.state, self.view = state, self._viewed(state)
+        figure, controls = self.view.figure, self._controls(state)
+        parts = figure.parted() if self._drawn else None
+        self.panel.put(
+            parts,
+            {
+                "answers": answers,
+                "controls": [control.told() for control in controls],
+                "standing": {control.name: control.place(getattr(state, control.name)) for control in controls},
+                "title": figure.title if self._drawn else "",
+                "caption": figure.caption if self._drawn else "",
+                "alt": figure.alt,
+                "said": instead or self.view.summary,
+                "table": self.view.table,
+            },
+        )
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The widget for a page with a kernel; the picture for one without; the words for a terminal."""
+        shown = self.view if self._still is None else self._viewed(self._still)
+        picture, about = shown.figure.picture()
+        widget, _ = self.panel._repr_mimebundle_() or ({}, {})
+        return {**widget, "image/png": picture, "text/plain": shown.text}, {"image/png": about}

@@ -1,0 +1,348 @@
+// The part of an explorer that lives in the page: controls, title, chart, sentence, table.
+//
+// It knows its model by get, set, on, save_changes and send alone, and the state is JSON:
+//   in   chart   a Vega-Lite specification whose data have names and no rows, or ""
+//   in   shown   {answers, controls: [{name, label, kind, options, …}], standing: {name: place}, title, caption, alt, said, table,
+//               rows: {name: JSON}, signals: {name: value}}
+//   out  turned  {serial, standing: {name: place}}: every answer says in `answers` which turn it answers
+// A page with a Vega of its own lends it: globalThis.threeloopsVega() promises vegaEmbed. Any other asks once, {wants: "vega"}.
+
+const LOST_MS = 5000; // after so long without an answer another question may be asked
+const SPEEDS = [0.5, 1, 2, 4];
+const CALM_MS = 1000; // the shortest step for whoever asked their system for less motion
+
+export default { render };
+
+function render({ model, el }) {
+  const page = scaffold(el);
+  const chart = drawing(page.chart, () => vega(model), () => page.hold());
+  let standing = {}, serial = 0, answered = 0, unsent = false, asked_ms = 0;
+
+  const ask = () => {
+    if (!unsent || (answered < serial && performance.now() - asked_ms < LOST_MS)) return;
+    unsent = false;
+    asked_ms = performance.now();
+    serial = Math.max(serial, answered) + 1;
+    model.set("turned", { serial, standing });
+    model.save_changes();
+  };
+  const turn = (name, place) => {
+    standing = { ...standing, [name]: place };
+    unsent = true;
+    ask();
+  };
+  const desk = controls(page.controls, turn, () => !unsent && answered >= serial);
+
+  const show = () => {
+    const shown = JSON.parse(model.get("shown"));
+    answered = shown.answers;
+    if (!unsent && answered >= serial) standing = shown.standing; // else the reader is further already
+    desk.show(shown.controls, standing);
+    words(page, shown);
+    chart.show(model.get("chart"), shown);
+    ask();
+  };
+  model.on("change:shown", show);
+  show();
+  const wide = new ResizeObserver(() => page.loose());
+  wide.observe(el);
+  return () => {
+    model.off?.("change:shown", show);
+    wide.disconnect();
+    desk.end();
+    chart.end();
+  };
+}
+
+function make(tag, attributes = {}, ...inside) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...inside);
+  return node;
+}
+
+function scaffold(el) {
+  const page = {
+    controls: make("div", { class: "tl-controls", role: "group", "aria-label": "controls" }),
+    title: make("p", { class: "tl-title" }),
+    caption: make("p", { class: "tl-caption" }),
+    chart: make("div", { class: "tl-chart" }),
+    said: make("p", { class: "tl-said", role: "status", "aria-live": "polite" }),
+    table: make("div", { class: "tl-table" }),
+  };
+  const figure = make("figure", { class: "tl-figure" }, page.title, page.caption, page.chart);
+  el.append(make("div", { class: "tl-explorer" }, page.controls, figure, page.said, page.table));
+  const held = [page.title, page.caption, page.chart, page.said];
+  let width = 0;
+  // What once took three lines keeps them, so that nothing below it moves; another width begins anew.
+  page.hold = () => held.forEach((node) => (node.style.minHeight = `${node.offsetHeight}px`));
+  page.loose = () => {
+    if (el.offsetWidth === width) return;
+    width = el.offsetWidth;
+    held.forEach((node) => (node.style.minHeight = ""));
+  };
+  return page;
+}
+
+function words(page, shown) {
+  for (const place of ["title", "caption", "said"]) {
+    if (page[place].textContent !== shown[place]) page[place].textContent = shown[place];
+    page[place].hidden = !shown[place];
+  }
+  if (page.table.written !== shown.table) page.table.innerHTML = page.table.written = shown.table;
+  page.hold();
+}
+
+// --- the chart ---
+
+// Draws one state after the other; of those that come while it draws, only the last.
+function drawing(place, library, drew) {
+  let drawn = "", rows = {}, result, next, busy = false;
+
+  const draw = async ({ chart, rows: data, signals, alt }) => {
+    if (chart !== drawn) {
+      const embed = await library();
+      const datasets = Object.fromEntries(Object.entries(data).map(([name, text]) => [name, JSON.parse(text)]));
+      const params = Object.entries(signals).map(([name, value]) => ({ name, value }));
+      const fresh = make("div");
+      const old = result;
+      result = await embed(fresh, { ...JSON.parse(chart), datasets, params }, { renderer: "svg", actions: false, theme: null });
+      place.replaceChildren(fresh);
+      old?.finalize();
+      drawn = chart;
+    } else {
+      for (const [name, value] of Object.entries(signals)) result.view.signal(name, value);
+      for (const [name, text] of Object.entries(data)) if (rows[name] !== text) result.view.data(name, JSON.parse(text));
+      await result.view.runAsync();
+    }
+    rows = data;
+    result.view.description(alt);
+    const mark = place.querySelector("[role=graphics-document]");
+    if (mark && mark.getAttribute("aria-label") !== alt) mark.setAttribute("aria-label", alt);
+  };
+  const work = async () => {
+    if (busy) return;
+    busy = true;
+    while (next) {
+      const now = next;
+      next = undefined;
+      try {
+        await draw(now);
+        drew();
+      } catch (error) {
+        drawn = "";
+        place.replaceChildren(make("p", {}, `The figure cannot be drawn: ${error.message}`));
+      }
+    }
+    busy = false;
+  };
+  return {
+    show: (chart, shown) => {
+      if (!chart) return;
+      next = { ...shown, chart };
+      work();
+    },
+    end: () => result?.finalize(),
+  };
+}
+
+let asked;
+function vega(model) {
+  asked ??= globalThis.threeloopsVega?.() ?? new Promise((resolve) => {
+    const take = async (message) => {
+      if (!message.vega) return;
+      const address = URL.createObjectURL(new Blob([message.vega], { type: "text/javascript" }));
+      resolve((await import(address)).default);
+      URL.revokeObjectURL(address);
+    };
+    model.on("msg:custom", take);
+    model.send({ wants: "vega" });
+  });
+  globalThis.threeloopsVega ??= () => asked;
+  return asked;
+}
+
+// --- the controls ---
+
+function controls(place, turn, settled) {
+  const made = new Map();
+  return {
+    show: (told, standing) => {
+      for (const control of told) {
+        let one = made.get(control.name);
+        if (!one) {
+          one = KINDS[control.kind](control, (at) => turn(control.name, at), settled);
+          made.set(control.name, one);
+          place.append(one.node);
+        }
+        one.show(control, standing[control.name]);
+      }
+    },
+    end: () => made.forEach((one) => one.end?.()),
+  };
+}
+
+let count = 0;
+// JupyterLab would take arrow keys and letters from a control: "down" goes to the next cell, "a" inserts one.
+const own = (attributes) => ({ ...attributes, "data-lm-suppress-shortcuts": "true" });
+const changed = (node, options) => {
+  const text = JSON.stringify(options);
+  if (node.options_ === text) return false;
+  node.options_ = text;
+  return true;
+};
+
+function slider(control, turn, settled) {
+  const id = `tl-${count++}`;
+  const input = make("input", own({ id, type: "range", min: 0, step: 1 }));
+  const readout = make("span", { class: "tl-readout", "aria-hidden": "true" });
+  const node = make("div", { class: "tl-control" }, make("label", { for: id }, control.label), input, readout);
+  let options = control.options, player;
+  const say = () => {
+    readout.textContent = options[input.value];
+    input.setAttribute("aria-valuetext", options[input.value]);
+  };
+  const go = (place) => {
+    input.value = place;
+    say();
+    turn(Number(input.value));
+  };
+  input.addEventListener("input", () => go(input.value));
+  if (control.plays) {
+    player = playing(control, () => Number(input.value), () => options.length - 1, go, settled);
+    node.classList.add("tl-plays");
+    node.append(player.node);
+  }
+  return {
+    node,
+    show: (now, at) => {
+      options = now.options;
+      if (changed(node, options)) {
+        input.max = options.length - 1;
+        readout.style.minWidth = `${Math.max(...options.map((word) => word.length))}ch`;
+      }
+      if (Number(input.value) !== at) input.value = at;
+      say();
+      player?.show();
+    },
+    end: () => player?.end(),
+  };
+}
+
+// Back, play, on, and how fast. The next step waits until the last one is drawn.
+function playing(control, at, last, go, settled) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const back = make("button", own({ type: "button", "aria-label": "one step back" }), "◀");
+  const play = make("button", own({ type: "button" }));
+  const on = make("button", own({ type: "button", "aria-label": "one step on" }), "▶");
+  const speed = make("select", own({ "aria-label": "speed" }));
+  for (const times of SPEEDS) speed.append(make("option", { value: times }, `${times} ×`));
+  speed.value = 1;
+  let timer;
+  const show = () => {
+    const name = timer ? "pause" : at() === last() ? "play again" : "play";
+    play.textContent = timer ? "pause" : "play";
+    play.setAttribute("aria-label", name);
+    back.disabled = at() === 0;
+    on.disabled = at() === last();
+  };
+  const stop = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    show();
+  };
+  const wait = () => {
+    const step_ms = control.plays / Number(speed.value);
+    timer = setTimeout(tick, calm.matches ? Math.max(CALM_MS, step_ms) : step_ms);
+  };
+  const tick = () => {
+    if (!play.isConnected || at() >= last()) return stop();
+    if (settled()) go(at() + 1);
+    wait();
+    show();
+  };
+  play.addEventListener("click", () => {
+    if (timer) return stop();
+    if (at() === last()) go(0);
+    wait();
+    show();
+  });
+  const step = (way) => () => {
+    stop();
+    go(Math.min(last(), Math.max(0, at() + way)));
+    show();
+  };
+  back.addEventListener("click", step(-1));
+  on.addEventListener("click", step(1));
+  const node = make("div", { class: "tl-play", role: "group", "aria-label": `${control.label}: play` }, back, play, on, speed);
+  return { node, show, end: stop };
+}
+
+function menu(control, turn) {
+  const id = `tl-${count++}`;
+  const select = make("select", own({ id }));
+  select.addEventListener("change", () => turn(select.selectedIndex));
+  return {
+    node: make("div", { class: "tl-control" }, make("label", { for: id }, control.label), select),
+    show: (now, at) => {
+      if (changed(select, now.options)) select.replaceChildren(...now.options.map((word) => make("option", {}, word)));
+      if (select.selectedIndex !== at) select.selectedIndex = at;
+    },
+  };
+}
+
+function several(control, turn) {
+  const node = make("fieldset", { class: "tl-several" }, make("legend", {}, control.label));
+  const boxes = control.options.map((word) => {
+    const box = make("input", own({ type: "checkbox" }));
+    node.append(make("label", {}, box, word));
+    return box;
+  });
+  node.addEventListener("change", () => turn(boxes.flatMap((box, place) => (box.checked ? [place] : []))));
+  return { node, show: (now, at) => boxes.forEach((box, place) => (box.checked = at.includes(place))) };
+}
+
+// Boxes in a row, one of them chosen: a radio group, where a click or the arrow keys choose.
+function tiles(control, turn) {
+  const node = make("div", own({ class: "tl-tiles", role: "radiogroup", "aria-label": control.label }));
+  const boxes = control.options.map((word, place) => {
+    const box = make("button", { type: "button", role: "radio" }, make("b", {}, word), make("span"));
+    box.addEventListener("click", () => choose(place));
+    return box;
+  });
+  node.append(...boxes);
+  let chosen = 0;
+  const mark = (at) => {
+    chosen = at;
+    boxes.forEach((box, place) => {
+      box.setAttribute("aria-checked", String(place === at));
+      box.tabIndex = place === at ? 0 : -1;
+    });
+  };
+  const choose = (place) => {
+    mark(place);
+    boxes[place].focus();
+    turn(place);
+  };
+  node.addEventListener("keydown", (event) => {
+    const way = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const ends = { Home: 0, End: boxes.length - 1 };
+    if (way === undefined && !(event.key in ends)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    choose(way === undefined ? ends[event.key] : (chosen + way + boxes.length) % boxes.length);
+  });
+  return {
+    node,
+    show: (now, at) => {
+      boxes.forEach((box, place) => {
+        box.lastChild.textContent = now.notes[place] ?? "";
+        box.style.flexGrow = now.shares[place] ?? 1;
+        box.classList.toggle("tl-marked", place === now.marked);
+      });
+      mark(at);
+    },
+  };
+}
+
+const KINDS = { slider, menu, several, tiles };
