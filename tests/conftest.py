@@ -35,6 +35,7 @@ SECONDS = {
     "test_faster_perception.py": 12,
     "test_pages.py": 45,
     "test_site_browser.py": 15,
+    "test_site_cards.py": 20,
 }
 # Files whose tests have nothing in common that is made once: every one goes to whichever worker is free. All others
 # stay together, file by file.

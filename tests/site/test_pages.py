@@ -13,12 +13,13 @@ import pytest
 from tests.site.conftest import ROOT, Page
 from threeloops.contents import places
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
+from threeloops.room.question import draw_of
 from threeloops.sheets.sheet import SHEETS
 from threeloops.site import build, cells, drill_sets, links, mathematics, npm, parts, words
+from threeloops.site.answering import SEED
 
 pytestmark = [
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
 ]
 MOST_PAGE, MOST_FOLDER = 1e6, 40e6  # bytes
@@ -30,9 +31,8 @@ def test_every_part_every_set_and_every_sheet_has_a_page(pages: dict[str, Page])
     assert len(parts_shown) == len(places(ROOT))
     sets = {f"drills/{path.stem}.html" for path in ROOT.glob("drills/*/*.ipynb")}
     sheets = {f"sheets/{name}.html" for name in SHEETS}
-    beside = {
-        f"{name}.html" for name in ("index", "terms", "errata", "teaching", "changelog", "accessibility", "search")
-    }
+    named = "index terms errata teaching changelog accessibility practise search"
+    beside = {f"{name}.html" for name in named.split()}
     assert sets | sheets | beside <= set(pages)
 
 
@@ -75,7 +75,7 @@ def test_a_drill_set_gives_no_answer_away(pages: dict[str, Page]) -> None:
         source = html.unescape(pages[f"drills/{path.stem}.html"].source)
         for key in re.findall(r'data-drill="([^"]+)"', source):
             drill = DRILLS[key]
-            derivation = drill.derive(posed(drill, course=HOME_COURSE, student=HOME_STUDENT))
+            derivation = drill.derive(draw_of(drill, SEED))
             assert derivation.substitution not in source
             assert derivation.formula not in source
             asked += 1
@@ -85,7 +85,7 @@ def test_a_drill_set_gives_no_answer_away(pages: dict[str, Page]) -> None:
 def test_a_quick_check_has_its_working_folded(pages: dict[str, Page]) -> None:
     drill = DRILLS["amdahl-one-part"]
     source = html.unescape(pages["1_inner_loop/1_three_loops.html"].source)
-    assert drill.derive(posed(drill, course=HOME_COURSE, student=HOME_STUDENT)).substitution in source
+    assert drill.derive(draw_of(drill, SEED)).substitution in source
     assert "<details><summary>The working</summary>" in source
 
 

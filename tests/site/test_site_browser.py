@@ -7,7 +7,7 @@ import pytest
 from tests.site.conftest import Visit
 
 pytestmark = [
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
 ]
 PART = "1_inner_loop/2_roofline.html"
@@ -38,7 +38,9 @@ def test_dark_is_chosen_and_kept(visit: Callable[..., Visit]) -> None:
     assert visit(PART, scheme="dark").page.evaluate(theme) == "dark"
 
 
-@pytest.mark.parametrize("path", [PART, "drills/kv_cache.html", "terms.html", "sheets/interview.html", "index.html"])
+@pytest.mark.parametrize(
+    "path", [PART, "drills/kv_cache.html", "terms.html", "practise.html", "sheets/interview.html", "index.html"]
+)
 def test_on_a_phone_nothing_is_wider_than_the_screen(visit: Callable[..., Visit], path: str) -> None:
     page = visit(path, width=320).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 320

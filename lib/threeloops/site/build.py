@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from threeloops.sheets.sheet import SHEETS
-from threeloops.site import chapters, drill_sets, mathematics, npm, papers, words
+from threeloops.site import chapters, drill_sets, mathematics, npm, papers, wasm, words
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
 
@@ -31,13 +31,14 @@ SETTINGS: dict[str, Any] = {
     "html_context": {"default_mode": "auto"},
     "html_favicon": str(STATIC / "loops.svg"),
     "html_css_files": ["katex/katex.min.css", "site.css"],
+    "html_js_files": [("cards.js", {"defer": "defer"})],
     "html_copy_source": False,
     "html_show_sourcelink": False,
     "html_show_sphinx": False,
     "html_domain_indices": False,
     "html_use_index": False,
     # no list beside a page that stands alone
-    "html_sidebars": {name: [] for name in ("index", "terms", "accessibility", *papers.PAPERS)},
+    "html_sidebars": {name: [] for name in ("index", "practise", "terms", "accessibility", *papers.PAPERS)},
     "smartquotes": False,
     "copybutton_exclude": ".linenos, .gp, .go",
     "html_theme_options": {
@@ -66,13 +67,15 @@ def build(root: Path, into: Path) -> Path:
     """
     if into.exists() and any(into.iterdir()) and not (into / MARK).is_file():
         raise SiteError(f"{into} holds something that is no build of these pages; name an empty folder, or a new one")
-    npm.kept("katex")
+    for name in npm.PINS:
+        npm.kept(name)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         write_sources(root, work / "pages")
         mathematics.copy_style(work / "static" / "katex")
         shutil.copytree(STATIC, work / "static", dirs_exist_ok=True)
         _run_sphinx(work)
+        wasm.bundle(work / "made" / "_static" / "python", work)
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(work / "made", into)
     return into / "index.html"
@@ -91,6 +94,7 @@ def write_sources(root: Path, sources: Path) -> None:
         "index": papers.index(openings),
         "drills/index": papers.drills_index(root),
         "sheets/index": papers.sheets_index(),
+        "practise": papers.practise(),
         "terms": words.page(pages),
         "accessibility": papers.STATEMENT.read_text(encoding="utf-8"),
         **{f"sheets/{name}": papers.sheet_page(name) for name in SHEETS},

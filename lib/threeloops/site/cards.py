@@ -1,23 +1,19 @@
-"""A drill as a card on a page: the question with the reader's own numbers at home, as it is read without a script; and
-its working, folded, where the book shows it.
+"""A drill as a card on a page: the question as it is read without a script, with the numbers of one seed; and its
+working, folded, where the book shows it. A script (static/cards.js) makes it one that can be answered.
 """
 
 import html
+import itertools
 
-from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
+from threeloops.drills.engine.bank import DRILLS, FAMILIES
+from threeloops.site.answering import SEED, put
 
 
 def quick_check(key: str) -> str:
     """A question between the paragraphs of a part, its working folded."""
-    drill = DRILLS[key]
-    p = posed(drill, course=HOME_COURSE, student=HOME_STUDENT)
-    working = html.escape(drill.working(p))
-    return _card(
-        key,
-        f"<details><summary>The working</summary><pre>{working}</pre></details>",
-        said=f"Quick check: {drill.title}",
-    )
+    working = html.escape(put(key, SEED).working)
+    folded = f'<details><summary>The working</summary><pre tabindex="0">{working}</pre></details>'
+    return _card(key, folded, said=f"Quick check: {DRILLS[key].title}")
 
 
 def graded(key: str) -> str:
@@ -26,11 +22,31 @@ def graded(key: str) -> str:
 
 
 def _card(key: str, below: str, *, said: str) -> str:
-    drill = DRILLS[key]
-    question = drill.ask(posed(drill, course=HOME_COURSE, student=HOME_STUDENT))
-    paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in question.splitlines() if line.strip())
     return (
         f'<section class="drill" data-drill="{key}" aria-label="{html.escape(said)}">'
         f'<p class="drill-title">{html.escape(said)}</p>'
-        f'<div class="drill-question">{paragraphs}</div>{below}</section>'
+        f'<div class="drill-question">{_paragraphs(put(key, SEED).text)}</div>{below}</section>'
+    )
+
+
+def _paragraphs(text: str) -> str:
+    return "".join(f"<p>{html.escape(line)}</p>" for line in text.splitlines() if line.strip())
+
+
+def any_drill() -> str:
+    """A list of every drill, and a card for the one that is chosen; hidden until a script can fill it."""
+    groups = "".join(
+        f'<optgroup label="{html.escape(family.replace("_", " "))}">'
+        + "".join(f'<option value="{drill.key}">{html.escape(drill.title)}</option>' for drill in drills)
+        + "</optgroup>"
+        for family, drills in FAMILIES.items()
+    )
+    first = next(itertools.chain.from_iterable(FAMILIES.values()))
+    return (
+        '<p><label for="drill-choice">Drill </label>'
+        f'<select id="drill-choice">{groups}</select></p>'
+        f'<section class="drill" id="practise" data-drill="{first.key}" aria-label="{html.escape(first.title)}" hidden>'
+        f'<p class="drill-title" data-named>{html.escape(first.title)}</p>'
+        f'<div class="drill-question">{_paragraphs(put(first.key, SEED).text)}</div>'
+        '<p><a id="drill-address" href="?">The address of this very question</a></p></section>'
     )

@@ -6,14 +6,13 @@ import json
 import re
 from pathlib import Path
 
-from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT
 from threeloops.site import cards, cells
 from threeloops.site.links import page_label
 from threeloops.site.parts import Cell, text
 
 HOW = (
-    f"The numbers on this page are those of the id `{HOME_STUDENT}` in the course `{HOME_COURSE}`. The set itself is a"
-    " notebook, with numbers of your own, functions that are tried on cases that nobody has seen, and a grade:"
+    "Answer the questions here, as often as you like and with other numbers each time. The set itself is a notebook,"
+    " with numbers of your own, functions that are tried on cases that nobody has seen, and a grade:"
     "\n\n```text\npython3 book.py drills/{name}\n```"
 )
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from threeloops.sheets import layout, sheet
-from threeloops.site import drill_sets
+from threeloops.site import cards, drill_sets
 
 STATEMENT = Path(__file__).with_name("accessibility.md")
 # Papers of the repository that are pages, too: name on the page -> file.
@@ -23,11 +23,12 @@ Every number in this book is known in at least two of three independent ways: **
 Where to begin:
 
 - **Reading:** each part opens with a question that a practitioner asks, and with the shortest way to its idea. A part stands alone; a line says where one may stop.
-- **Practising:** [the drill sets](#page-drills-index), two hours each.
+- **Practising:** [any drill, with fresh numbers](#page-practise), or [the drill sets](#page-drills-index), two hours each.
 - **An interview on Thursday:** [the interview sheet](#page-sheets-interview), then the drill sets that it names.
 - **Teaching:** [how to run a class with it](#page-teaching), and what a grade proves.
 
-These pages need no server and ask nobody for anything. What moves and what measures runs in JupyterLab, on your own machine; each part says the command.
+These pages ask nobody for anything: questions are judged in your browser, and nothing leaves it. What moves and what measures runs in JupyterLab, on your own machine; each part says
+the command.
 """  # noqa: E501
 
 
@@ -35,6 +36,7 @@ def index(chapters: list[tuple[str, str]]) -> str:
     """The opening page: the way in, and every page of the book in order. Chapters come as (title, page)."""
     beside = [
         ("Drills", "drills/index"),
+        ("Practise", "practise"),
         ("Sheets", "sheets/index"),
         ("Terms", "terms"),
         ("Teaching", "teaching"),
@@ -49,6 +51,16 @@ def index(chapters: list[tuple[str, str]]) -> str:
         + "\n"
         + _toctree(beside, caption="Beside the chapters", depth=1)
     )
+
+
+def practise() -> str:
+    """The page that asks any drill."""
+    words = (
+        "Choose a drill. Its numbers are fresh each time; a wrong answer is told which mistake it looks like, never the"
+        " answer. The first answer takes a moment longer: Python comes to your browser then, about ten megabytes, and"
+        " everything after that happens on your own machine."
+    )
+    return f"(page-practise)=\n# Practise\n\n{words}\n\n```{{raw}} html\n{cards.any_drill()}\n```\n"
 
 
 def drills_index(root: Path) -> str:

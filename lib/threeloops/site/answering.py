@@ -1,0 +1,64 @@
+"""What a card on a page asks of Python: put a question, judge an answer, hint, show the working. It runs in the
+reader's browser; words go in and JSON comes out.
+
+>>> import json
+>>> json.loads(pose("kv-bytes-per-token", "home"))["title"]
+'What one token leaves behind'
+>>> json.loads(judged("kv-bytes-per-token", "home", "12 apples"))["status"]
+'unreadable'
+"""
+
+import json
+
+from threeloops.drills.engine import answers, bank
+from threeloops.room import question
+from threeloops.room.question import HINT_COSTS, Question
+
+# The seed of the questions that stand on the pages before anything is run.
+SEED = "home"
+
+
+def put(key: str, seed: str) -> Question:
+    """The question of a drill under a seed: the same as in the interview room.
+
+    >>> put("kv-bytes-per-token", "home").seed
+    'home'
+    """
+    return question.number(bank.drill(key), seed)
+
+
+def pose(key: str, seed: str) -> str:
+    """The question as it is read."""
+    asked = put(key, seed)
+    return json.dumps({"title": asked.title, "text": asked.text, "topic": asked.topic, "target_s": asked.target_s})
+
+
+def judged(key: str, seed: str, written: str) -> str:
+    """What an answer is worth; when it is right, with the working."""
+    asked = put(key, seed)
+    verdict = asked.judge(written)
+    return json.dumps(
+        {
+            "status": verdict.status,
+            "message": verdict.message,
+            "slips": verdict.slips,
+            "working": asked.working if verdict.right else "",
+        }
+    )
+
+
+def hint(key: str, seed: str, number: int) -> str:
+    """A hint, the first being number 0, and what the next one will cost; empty after the last."""
+    following = HINT_COSTS[number + 1] if number + 1 < len(HINT_COSTS) else ""
+    return json.dumps({"text": put(key, seed).hints[number], "next_cost": following})
+
+
+def working(key: str, seed: str) -> str:
+    """How the answer comes about."""
+    return json.dumps({"text": put(key, seed).working})
+
+
+def ready() -> str:
+    """Load what reads units, while the reader still reads the question; what the first hint will cost."""
+    answers.get_ready()
+    return json.dumps({"cost": HINT_COSTS[0]})

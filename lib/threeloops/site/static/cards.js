@@ -1,0 +1,216 @@
+// A question on a page becomes one that can be answered. Python comes with the first answer or hint that is asked
+// for, and stays until the page is left.
+(() => {
+  'use strict';
+  const STATIC = new URL('.', document.currentScript.src);
+  const AS_WRITTEN = 'home'; // the seed of the questions that stand on the pages
+  const SLOW_MS = 400; // a wait that has to be explained
+  const megabytes = count => (count / 1e6).toFixed(1);
+
+  // --- Python ------------------------------------------------------------------------------------
+
+  let worker = null;
+  let last = 0;
+  const waiting = new Map();
+  const listeners = new Set(); // told how much has come
+
+  function python() {
+    if (worker) return worker;
+    if (location.protocol === 'file:') {
+      throw new Error('A browser runs nothing from a file. In the folder of these pages, run `python3 -m http.server`, and open http://localhost:8000.');
+    }
+    worker = new Worker(new URL('worker.js', STATIC), {type: 'module'});
+    worker.onmessage = ({data}) => {
+      if ('bytes' in data) {
+        for (const listener of listeners) listener(data);
+        return;
+      }
+      const {resolve, reject} = waiting.get(data.id);
+      waiting.delete(data.id);
+      if ('error' in data) reject(new Error(data.error));
+      else resolve(data.value);
+    };
+    worker.onerror = event => {
+      for (const {reject} of waiting.values()) reject(new Error(event.message || 'Python could not be started here.'));
+      waiting.clear();
+      worker = null;
+    };
+    return worker;
+  }
+
+  function call(name, ...words) {
+    return new Promise((resolve, reject) => {
+      const to = python();
+      last += 1;
+      waiting.set(last, {resolve, reject});
+      to.postMessage({id: last, call: name, words});
+    });
+  }
+
+  // --- one card ----------------------------------------------------------------------------------
+
+  function made(tag, properties = {}, ...children) {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  }
+
+  class Card {
+    constructor(section) {
+      this.section = section;
+      this.key = section.dataset.drill;
+      this.seed = section.dataset.seed || AS_WRITTEN;
+      this.question = section.querySelector('.drill-question');
+      this.folded = section.querySelector('details');
+      const name = `answer-${++Card.count}`;
+      this.answer = made('input', {id: name, type: 'text', autocomplete: 'off', spellcheck: false});
+      this.said = made('div', {className: 'drill-said'});
+      this.said.setAttribute('role', 'status');
+      this.working = made('pre', {tabIndex: 0, hidden: true});
+      this.working.setAttribute('aria-label', 'Working');
+      this.hintButton = made('button', {type: 'button', textContent: 'Hint'});
+      this.workingButton = made('button', {type: 'button', textContent: 'Show the working'});
+      this.nextButton = made('button', {type: 'button', textContent: 'Other numbers'});
+      const form = made('form', {className: 'drill-form'},
+        made('label', {htmlFor: name, textContent: 'Your answer, with its unit '}), this.answer,
+        made('button', {type: 'submit', className: 'drill-main', textContent: 'Check'}),
+        this.hintButton, this.workingButton, this.nextButton);
+      form.addEventListener('submit', event => { event.preventDefault(); this.check(); });
+      this.hintButton.addEventListener('click', () => this.hint());
+      this.workingButton.addEventListener('click', () => this.giveUp());
+      this.nextButton.addEventListener('click', () => this.next());
+      // while the answer is being typed, Python comes
+      this.answer.addEventListener('focus', () => this.doing(() => call('ready')), {once: true});
+      this.question.after(form, this.said, this.working);
+      if (this.folded) this.section.append(this.folded);
+      this.begin();
+    }
+
+    begin() {
+      this.hints = 0;
+      this.cost = '';
+      this.hintButton.hidden = false;
+      this.workingButton.hidden = Boolean(this.folded);
+      this.working.hidden = true;
+      this.said.textContent = '';
+      this.answer.value = '';
+    }
+
+    say(message, kind = '') {
+      this.said.className = `drill-said ${kind}`;
+      this.said.textContent = message;
+    }
+
+    // One thing at a time; what takes long says how long.
+    async doing(what) {
+      let came = '';
+      const listener = ({bytes, of}) => {
+        came = bytes < of ? `: ${megabytes(bytes)} of ${megabytes(of)} MB` : '';
+        if (slow) this.say(`Fetching Python${came} …`);
+      };
+      let slow = false;
+      const timer = setTimeout(() => { slow = true; if (!this.said.textContent) this.say(`Starting Python${came} …`); }, SLOW_MS);
+      listeners.add(listener);
+      try {
+        const value = await what();
+        if (slow && /^(Fetching|Starting) Python/.test(this.said.textContent)) this.say('');
+        return value;
+      } catch (error) {
+        this.say(error.message, 'drill-wrong');
+        return null;
+      } finally {
+        clearTimeout(timer);
+        listeners.delete(listener);
+      }
+    }
+
+    async check() {
+      const written = this.answer.value;
+      const verdict = await this.doing(() => call('judged', this.key, this.seed, written));
+      if (!verdict) return;
+      const right = verdict.status === 'right';
+      this.say(verdict.message, right ? 'drill-right' : 'drill-wrong');
+      if (right) this.show(verdict.working);
+      this.section.dispatchEvent(new CustomEvent('drill:judged', {bubbles: true, detail: {card: this, verdict, written}}));
+    }
+
+    // What a hint costs is said before it is taken.
+    async hint() {
+      if (!this.cost) {
+        this.cost = 'A right answer after one hint counts as slow.';
+        this.say(`${this.cost} Press Hint again to take it.`);
+        return;
+      }
+      const given = await this.doing(() => call('hint', this.key, this.seed, this.hints));
+      if (!given) return;
+      this.hints += 1;
+      this.cost = given.next_cost;
+      this.say(given.text + (given.next_cost ? ` (The next one: ${given.next_cost})` : ''));
+      this.hintButton.hidden = !given.next_cost;
+    }
+
+    async giveUp() {
+      const told = await this.doing(() => call('working', this.key, this.seed));
+      if (!told) return;
+      this.show(told.text);
+      this.section.dispatchEvent(new CustomEvent('drill:given-up', {bubbles: true, detail: {card: this}}));
+    }
+
+    show(working) {
+      this.working.textContent = working;
+      this.working.hidden = false;
+      this.workingButton.hidden = true;
+      this.hintButton.hidden = true;
+    }
+
+    next() {
+      const fresh = crypto.getRandomValues(new Uint32Array(1))[0].toString(36);
+      return this.put(this.key, fresh);
+    }
+
+    // Ask another question in this card.
+    async put(key, seed) {
+      const asked = await this.doing(() => call('pose', key, seed));
+      if (!asked) return;
+      Object.assign(this, {key, seed});
+      this.question.replaceChildren(...asked.text.split('\n').filter(Boolean).map(line => made('p', {textContent: line})));
+      const title = this.section.querySelector('.drill-title');
+      if (title.dataset.named !== undefined) title.textContent = asked.title;
+      this.section.setAttribute('aria-label', title.textContent);
+      this.folded?.remove();
+      this.folded = null;
+      this.begin();
+      this.say('A new question stands above.');
+      this.answer.focus();
+      this.section.dispatchEvent(new CustomEvent('drill:put', {bubbles: true, detail: {card: this}}));
+    }
+  }
+  Card.count = 0;
+
+  // --- the page that asks any drill: practise.html?drill=KEY&seed=WORD --------------------------------
+
+  function practise(section) {
+    const chosen = document.getElementById('drill-choice');
+    const address = document.getElementById('drill-address');
+    const asked = new URLSearchParams(location.search);
+    const known = new Set([...chosen.options].map(option => option.value));
+    section.hidden = false;
+    const card = new Card(section);
+    section.addEventListener('drill:put', () => {
+      chosen.value = card.key;
+      const here = `?drill=${encodeURIComponent(card.key)}&seed=${encodeURIComponent(card.seed)}`;
+      history.replaceState(null, '', here);
+      address.href = here;
+    });
+    chosen.addEventListener('change', () => { card.key = chosen.value; card.next(); });
+    const key = asked.get('drill');
+    if (key && !known.has(key)) card.say(`No drill is called ${key}; choose one above.`, 'drill-wrong');
+    else if (key) card.put(key, asked.get('seed') || AS_WRITTEN);
+  }
+
+  for (const section of document.querySelectorAll('.drill')) {
+    if (section.id === 'practise') practise(section);
+    else new Card(section);
+  }
+  window.threeloops = {call};
+})();

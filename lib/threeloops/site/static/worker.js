@@ -1,0 +1,60 @@
+// Python, beside the page: it is fetched when the first question comes, and answers one call after another.
+// Messages in: {id, call, words}. Messages out: {bytes, of} while it is fetched, {id, value} or {id, error} for a call.
+
+const FOLDER = new URL('python/', self.location.href);
+const ownFetch = self.fetch.bind(self);
+let came = 0;
+let all = 0;
+
+// What is fetched is counted, so that the page can say how much has come.
+function counted(response) {
+  const count = new TransformStream({
+    transform(chunk, controller) {
+      came += chunk.byteLength;
+      self.postMessage({bytes: came, of: all});
+      controller.enqueue(chunk);
+    },
+  });
+  return response.body.pipeThrough(count);
+}
+
+async function bytes(name) {
+  const response = await ownFetch(new URL(name, FOLDER));
+  if (!response.ok) throw new Error(`${name} is missing from the folder of pages`);
+  return counted(response);
+}
+
+// The interpreter asks for its program by name; it lies there packed.
+self.fetch = async address => {
+  const name = new URL(address.url ?? address, FOLDER).pathname.split('/').pop();
+  if (name !== 'pyodide.asm.wasm') return new Response(await bytes(name));
+  const unpacked = (await bytes(name + '.gz')).pipeThrough(new DecompressionStream('gzip'));
+  return new Response(unpacked, {headers: {'Content-Type': 'application/wasm'}});
+};
+
+async function begin() {
+  const about = await (await ownFetch(new URL('about.json', FOLDER))).json();
+  all = about.bytes;
+  const book = bytes('book.zip').then(stream => new Response(stream).arrayBuffer());
+  const {loadPyodide} = await import(new URL('pyodide.mjs', FOLDER));
+  const python = await loadPyodide({
+    indexURL: FOLDER.href,
+    packageBaseUrl: FOLDER.href,
+    stdLibURL: new URL('standard.zip', FOLDER).href,
+    lockFileContents: about.lock,
+  });
+  python.unpackArchive(await book, 'zip', {extractDir: '/book'});
+  python.runPython("import sys; sys.path.insert(0, '/book')");
+  return python.pyimport('threeloops.site.answering');
+}
+
+let answering = null;
+
+self.onmessage = async ({data: {id, call, words}}) => {
+  try {
+    answering ??= begin();
+    self.postMessage({id, value: JSON.parse((await answering)[call](...words))});
+  } catch (error) {
+    self.postMessage({id, error: String(error.message ?? error)});
+  }
+};

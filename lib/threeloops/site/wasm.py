@@ -1,0 +1,133 @@
+"""Python for the pages: CPython in WebAssembly (Pyodide), with the same library that the book runs, compiled for it.
+
+Everything lies inside the folder of pages, and nothing of it is fetched before a reader answers a question.
+"""
+
+import ast
+import gzip
+import importlib.util
+import json
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+from threeloops.site import npm
+
+LIBRARY = Path(__file__).resolve().parents[1]
+ENTRY = "threeloops.site.answering"
+# What reads units and what spreads repeats, with what they need themselves.
+FROM_ELSEWHERE = ("fsrs", "flexcache", "flexparser", "pint", "platformdirs", "typing_extensions")
+# Of the standard library: what talks to networks, terminals and other processes, which the page has not.
+LEFT_OUT = (
+    *("_pyrepl", "imaplib.py", "multiprocessing", "pdb.py", "pydoc.py", "pydoc_data", "unittest", "wsgiref"),
+    *("xml", "xmlrpc", "doctest.py", "ftplib.py", "poplib.py", "smtplib.py", "tarfile.py", "turtle.py"),
+)
+DATA = (".toml",)
+
+
+class CompileError(ValueError):
+    """The library could not be compiled for the pages."""
+
+
+def needed(entry: str) -> set[str]:
+    """Every module of the book that another one imports, at its top or inside a function, with their packages.
+
+    >>> found = needed("threeloops.room.question")
+    >>> "threeloops.drills.engine.judge" in found, any("measure" in name for name in found)
+    (True, False)
+    """
+    found: set[str] = set()
+    waiting = [entry]
+    while waiting:
+        name = waiting.pop()
+        path = _path(name)
+        if name in found or path is None:
+            continue
+        found.add(name)
+        waiting += [name.rpartition(".")[0], *_imported(path)]
+    return found
+
+
+def _path(name: str) -> Path | None:
+    """The file of a module of the book."""
+    if name.partition(".")[0] != "threeloops":
+        return None
+    below = LIBRARY.joinpath(*name.split(".")[1:])
+    return next((path for path in (below.with_suffix(".py"), below / "__init__.py") if path.is_file()), None)
+
+
+def _imported(path: Path) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    return names
+
+
+def bundle(into: Path, work: Path) -> None:
+    """Write everything that runs Python in a page: the interpreter, its standard library, the book's."""
+    pyodide = npm.kept("pyodide")
+    code = work / "code"
+    _gather(code / "book", code / "standard", pyodide)
+    done = subprocess.run(
+        [*npm.node(), str(Path(__file__).with_name("compile.mjs")), str(pyodide), str(code)],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise CompileError(f"the library could not be compiled for the pages: {(done.stderr or done.stdout)[-500:]}")
+    into.mkdir(parents=True)
+    _pack(code / "book", into / "book.zip")
+    _pack(code / "standard", into / "standard.zip")
+    for name in ("pyodide.mjs", "pyodide.asm.mjs"):
+        shutil.copy(pyodide / name, into)
+    # packed here and unpacked by the page: not every host packs what it sends
+    wasm = (pyodide / "pyodide.asm.wasm").read_bytes()
+    (into / "pyodide.asm.wasm.gz").write_bytes(gzip.compress(wasm, 9, mtime=0))
+    lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
+    told = {
+        "lock": {"info": lock["info"], "packages": {}},
+        "bytes": sum(path.stat().st_size for path in into.iterdir()),
+    }
+    (into / "about.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+def _gather(book: Path, standard: Path, pyodide: Path) -> None:
+    """Lay out what is to be compiled."""
+    for name in sorted(needed(ENTRY)):
+        path = _path(name)
+        assert path is not None
+        copy = book / path.relative_to(LIBRARY.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    for path in LIBRARY.rglob("*"):
+        if path.suffix in DATA and (book / path.parent.relative_to(LIBRARY.parent).parent).is_dir():
+            copy = book / path.relative_to(LIBRARY.parent)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+    for name in FROM_ELSEWHERE:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise CompileError(f"{name} is not installed here; `python3 book.py site` installs it")
+        source = Path(spec.origin)
+        if source.name == "__init__.py":
+            shutil.copytree(
+                source.parent, book / name, ignore=shutil.ignore_patterns("__pycache__", "testsuite", "*.txt")
+            )
+        else:
+            shutil.copy(source, book)
+    with zipfile.ZipFile(pyodide / "python_stdlib.zip") as archive:
+        archive.extractall(standard, [name for name in archive.namelist() if name.split("/")[0] not in LEFT_OUT])
+
+
+def _pack(folder: Path, archive: Path) -> None:
+    """The compiled files of a folder, and its data, as an archive that is the same whenever it is made."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".pyc", *DATA):
+                entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                made.writestr(entry, path.read_bytes())

@@ -1,0 +1,117 @@
+"""Questions answered in the page: Python comes on the first touch and not before, and says what it says at home."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import seeds
+from tests.site.conftest import Visit
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.room.question import draw_of
+from threeloops.site import answering
+from threeloops.site.answering import SEED
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
+]
+SET, KEY, NEXT = "drills/kv_cache.html", "kv-bytes-per-token", "kv-whole-requests"
+START_MS = 120_000  # for Python to come, on a machine that is busy with other tests
+ROTATION = 10  # seeds that are tried in turn, one at every commit
+ALL = """async calls => {
+  const said = [];
+  for (const [name, ...words] of calls) said.push(await threeloops.call(name, ...words));
+  return said;
+}"""
+
+
+def answers(key: str, seed: str) -> list[str]:
+    """The right answer of a question, and what each slip would have written."""
+    drill = DRILLS[key]
+    p = draw_of(drill, seed)
+    values = [drill.derive(p).value, *(slip.wrong(p) for slip in drill.slips)]
+    return [f"{value!r} {drill.unit}".strip() for value in values]
+
+
+def said(card: Any, start: str) -> None:
+    """Wait until a card says something that begins so."""
+    card.locator(".drill-said", has_text=start).wait_for(timeout=START_MS)
+
+
+def test_wrong_then_right(visit: Callable[..., Visit]) -> None:
+    seen = visit(SET)
+    card = seen.page.locator(f".drill[data-drill={KEY}]")
+    assert not [address for address in seen.asked if "python/" in address], "nothing of Python before the first touch"
+    right, *wrong = answers(KEY, SEED)
+    card.get_by_role("textbox").fill(wrong[0])
+    card.get_by_role("button", name="Check").click()
+    said(card, json.loads(answering.judged(KEY, SEED, wrong[0]))["message"])
+    assert not card.locator("pre").is_visible()
+    card.get_by_role("textbox").fill(right)
+    card.get_by_role("textbox").press("Enter")
+    said(card, "Right.")
+    assert card.locator("pre").inner_text() == answering.put(KEY, SEED).working
+    a_hint_says_its_cost_first_and_other_numbers_are_other(seen.page.locator(f".drill[data-drill={NEXT}]"))
+
+
+def a_hint_says_its_cost_first_and_other_numbers_are_other(card: Any) -> None:
+    before = card.locator(".drill-question").inner_text()
+    card.get_by_role("button", name="Hint").click()
+    said(card, "A right answer after one hint counts as slow.")
+    card.get_by_role("button", name="Hint").click()
+    said(card, answering.put(NEXT, SEED).hints[0])
+    card.get_by_role("button", name="Other numbers").click()
+    said(card, "A new question stands above.")
+    assert card.locator(".drill-question").inner_text() != before
+    card.get_by_role("button", name="Show the working").click()
+    card.locator("pre").wait_for()
+
+
+def test_an_address_asks_that_very_question_and_every_verdict_is_that_of_python(visit: Callable[..., Visit]) -> None:
+    page = visit(f"practise.html?drill={KEY}&seed=thursday").page
+    said(page, "A new question")
+    asked = answering.put(KEY, "thursday")
+    shown = page.locator(".drill-question").inner_text().split()
+    assert shown == asked.text.split()
+    assert page.locator(".drill-title").inner_text() == asked.title
+    page.get_by_label("Drill", exact=True).select_option("amdahl-one-part")
+    page.wait_for_url("**/practise.html?drill=amdahl-one-part&seed=*")
+    every_drill_is_judged_in_the_page_as_in_python(page)
+
+
+def every_drill_is_judged_in_the_page_as_in_python(page: Any) -> None:
+    share = int(os.environ.get(seeds.SHARE, "0"))
+    tried = range(ROTATION) if seeds.mode() == "thorough" else [share]
+    for seed in (f"page-{number}" for number in tried):
+        calls = [
+            call
+            for key in DRILLS
+            for call in (
+                ("pose", key, seed),
+                ("working", key, seed),
+                *(("judged", key, seed, written) for written in answers(key, seed)),
+            )
+        ]
+        there = page.evaluate(ALL, calls)
+        here = [json.loads(getattr(answering, name)(*words)) for name, *words in calls]
+        differ = [(call, one, other) for call, one, other in zip(calls, there, here, strict=True) if one != other]
+        assert not differ
+        assert sum(one["status"] == "right" for one in here if "status" in one) >= len(DRILLS)
+
+
+def test_an_unknown_drill_ends_in_a_sentence(visit: Callable[..., Visit]) -> None:
+    said(visit("practise.html?drill=nonsense").page, "No drill is called nonsense")
+
+
+def test_opened_as_a_file_the_page_says_what_would_help(chromium: Any, folder: Path) -> None:
+    page = chromium.new_page()
+    page.goto((folder / SET).as_uri())
+    card = page.locator(".drill").first
+    card.get_by_role("textbox").fill("138 kB")
+    card.get_by_role("button", name="Check").click()
+    said(card, "A browser runs nothing from a file.")
+    page.close()
