@@ -297,7 +297,7 @@ def main(words):
     if os.name == "nt":
         return run(*command, cwd=None)
     sys.stdout.flush()
-    os.execv(command[0], command)  # in place of this process: Ctrl-C and other signals reach the one that works
+    return os.execv(command[0], command)  # in place of this process: signals reach the one that works
 
 
 if __name__ == "__main__":

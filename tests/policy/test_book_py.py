@@ -45,6 +45,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
         return SimpleNamespace(returncode=0, stdout=json.dumps({"install": module.torch_plan}), stderr="")
 
     monkeypatch.setattr(module, "run", pretend)
+    monkeypatch.setattr(module.os, "execv", lambda _program, words: pretend(*words))
     monkeypatch.setattr(module.subprocess, "run", pretend_quietly)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=1e12))
     monkeypatch.setattr(module.time, "sleep", lambda seconds: module.ran.append(f"sleep {seconds}"))

@@ -1,10 +1,12 @@
 """Everything that can be asked: enough of it, and each way of asking it keeps to the same promises."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 from tests.each import each
+from tests.seeds import seeds
 
 from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
@@ -33,6 +35,20 @@ def test_each_way_of_asking_says_what_it_is_and_is_the_same_twice(key: str) -> N
         assert len(one.hints) == 3
         assert one.judge("").status == "unreadable"
         assert "Answer" in one.text
+
+
+WRITTEN = re.compile(r"(?<![\w.:/])\d[\d,]*\.?\d*(?:e[+-]?\d+)?(?![\w])")
+
+
+@every_idea
+def test_numbers_are_written_as_people_write_them(key: str) -> None:
+    """No bare exponent, and no decimal number of more than four digits."""
+    for kind in IDEAS[key].ask:
+        for seed in seeds(8):
+            for number in WRITTEN.findall(pose(key, kind, str(seed)).text):
+                digits = number.rstrip(".,").replace(",", "").replace(".", "").lstrip("0")
+                assert "e" not in number, (kind, seed, number)
+                assert "." not in number.rstrip(".,") or len(digits) <= 4, (kind, seed, number)
 
 
 def test_another_process_asks_the_same() -> None:

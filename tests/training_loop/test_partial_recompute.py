@@ -6,7 +6,7 @@ import pytest
 
 from threeloops.models import catalogue
 from threeloops.training_loop.parallelism import published_layouts
-from threeloops.training_loop.parallelism.partial_recompute import DEEPSEEK_V3, Again, kept_share, time_share
+from threeloops.training_loop.parallelism.partial_recompute import DEEPSEEK_V3, Again, kept_activation_share, time_share
 
 MODEL = catalogue.model("deepseek-v3")
 ROW = published_layouts.published("deepseek-v3")
@@ -14,17 +14,17 @@ RUN = {"sequence": 4096, "causal": "half", "cluster": ROW.cluster}
 
 
 def test_all_that_is_listed_counts():
-    time, kept = time_share(MODEL, DEEPSEEK_V3, **RUN), kept_share(MODEL, DEEPSEEK_V3, sequence=4096)
+    time, kept = time_share(MODEL, DEEPSEEK_V3, **RUN), kept_activation_share(MODEL, DEEPSEEK_V3, sequence=4096)
     for name in set(DEEPSEEK_V3.operations):
         less = replace(DEEPSEEK_V3, operations=tuple(one for one in DEEPSEEK_V3.operations if one != name))
         assert time_share(MODEL, less, **RUN) < time, name
     for name in set(DEEPSEEK_V3.tensors):
         less = replace(DEEPSEEK_V3, tensors=tuple(one for one in DEEPSEEK_V3.tensors if one != name))
-        assert kept_share(MODEL, less, sequence=4096) > kept, name
+        assert kept_activation_share(MODEL, less, sequence=4096) > kept, name
 
 
 def test_nothing_dropped_keeps_all():
-    assert kept_share(MODEL, Again(operations=(), tensors=()), sequence=4096) == 1
+    assert kept_activation_share(MODEL, Again(operations=(), tensors=()), sequence=4096) == 1
 
 
 def test_the_up_projections_have_the_share_that_their_weights_have():

@@ -11,14 +11,14 @@ from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, fmt_si, us
 
 
 def _timed(ranks: int, alpha: float, rate: float, few: float, many: float) -> tuple[float, ...]:
-    """What a stopwatch with five digits shows for a ring at both sizes."""
+    """What a stopwatch with four digits shows for a ring at both sizes."""
     times = (
         collectives.collective_time(
             op="all_reduce", algorithm="ring", size_bytes=size, ranks=ranks, alpha_s=alpha, bytes_per_s_one_way=rate
         ).total_s
         for size in (few, many)
     )
-    return tuple(float(f"{seconds:.4e}") for seconds in times)
+    return tuple(float(f"{seconds:.3e}") for seconds in times)
 
 
 def _draw_alpha(rng: random.Random) -> Draw:
@@ -65,8 +65,8 @@ ALPHA = Drill(
     draw=_draw_alpha,
     small=_small_alpha,
     prompt=lambda p: (
-        f"A ring all-reduce among {p.ranks} GPUs takes {engineering(p.first)} s for {fmt_bytes(p.few, base=10)} and"
-        f" {engineering(p.second)} s for {fmt_bytes(p.many, base=10)}. Every step costs the same latency, whatever it"
+        f"A ring all-reduce among {p.ranks} GPUs takes {p.first / us:g} µs for {fmt_bytes(p.few, base=10)} and"
+        f" {p.second / us:g} µs for {fmt_bytes(p.many, base=10)}. Every step costs the same latency, whatever it"
         " carries, and then its bytes at a steady rate. How large is the latency of one step?"
     ),
     derive=lambda p: Derivation(

@@ -9,7 +9,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import decoding
-from threeloops.units import GB
+from threeloops.units import GB, fmt_bytes
 
 SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
 POPE = "Pope et al., 2022, arXiv:2211.05102, section 2 (prefill and decode)"
@@ -73,8 +73,8 @@ RATE = Drill(
     small=_small_rate,
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters in 16 bits decodes for {p.batch} requests at once, each"
-        f" with a KV cache of {p.per_request / GB:g} GB. Memory delivers {p.bandwidth / TB:g} TB/s, and reading takes"
-        " longer than arithmetic. How many tokens does the GPU make in a second, all requests together?"
+        f" with a KV cache of {fmt_bytes(p.per_request, base=10)}. Memory delivers {p.bandwidth / TB:g} TB/s, and"
+        " reading takes longer than arithmetic. How many tokens does the GPU make in a second, all requests together?"
     ),
     derive=_derive_rate,
     count=_count_rate,

@@ -9,7 +9,7 @@ from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.models.sublayers import experts_touched
 from threeloops.product_loop import decode_floor, serving
 from threeloops.simulate.product_loop import decode_clock
-from threeloops.units import GB, MB, TFLOP
+from threeloops.units import GB, MB, TFLOP, fmt_bytes
 
 MICRO = 1e-6
 
@@ -454,9 +454,9 @@ BITS = Drill(
     small=_small_bits,
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters in 16 bits decodes for {p.batch} requests, each with a KV"
-        f" cache of {p.per_request / GB:g} GB. Its weights are put into 4 bits, with a scale of 2 bytes for every"
-        f" {p.group}; the caches stay as they are. Reading sets the pace before and after. How many times as fast does"
-        " it decode?"
+        f" cache of {fmt_bytes(p.per_request, base=10)}. Its weights are put into 4 bits, with a scale of 2 bytes for"
+        f" every {p.group}; the caches stay as they are. Reading sets the pace before and after. How many times as fast"
+        " does it decode?"
     ),
     derive=_derive_bits,
     count=_count_bits,

@@ -10,7 +10,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import decoding
-from threeloops.units import GB, MB, TFLOP, ms
+from threeloops.units import GB, MB, TFLOP, fmt_bytes, ms
 
 SECTION: dict[str, Any] = {"family": "decode_speed", "loop": "product", "section": "Prefill and decode"}
 POPE = "Pope et al., 2022, arXiv:2211.05102, section 2 (prefill and decode)"
@@ -157,8 +157,8 @@ DECODE = Drill(
     small=_small_decode,
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters, kept in 16 bits, decodes for {p.batch} requests at once;"
-        f" each has a KV cache of {p.per_request / GB:g} GB. Memory delivers {p.bandwidth / TB:g} TB/s, and arithmetic"
-        " takes less time than reading. How long does one step take at least?"
+        f" each has a KV cache of {fmt_bytes(p.per_request, base=10)}. Memory delivers {p.bandwidth / TB:g} TB/s,"
+        " and arithmetic takes less time than reading. How long does one step take at least?"
     ),
     derive=_derive_decode,
     count=_count_decode,

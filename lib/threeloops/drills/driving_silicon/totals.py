@@ -297,8 +297,7 @@ def _draw_share(rng: random.Random) -> Draw:
 def _frames(p: Draw) -> float:
     """The measured rate that the question gives, a round number."""
     ops: float = 2 * p.gmacs * GFLOP * p.height * p.width / p.side**2
-    rate: float = round(p.reached * p.per_dla * TFLOP / ops, 1)
-    return rate
+    return float(f"{p.reached * p.per_dla * TFLOP / ops:.4g}")
 
 
 def _count_share(p: Draw) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 
 from threeloops import units
 from threeloops.drills.engine.answers import EXAMPLES
+from threeloops.drills.engine.phrasing import people
 
 # The numbers of one draw, by name. Drills read them as p.layers, p.kv_heads: the formulas stay readable.
 Draw = Any
@@ -83,6 +84,8 @@ class Drill:
 
     def shown(self, value: float) -> str:
         """A value of this drill's unit as a person would write it; bytes in both bases."""
+        if self.unit == "" and value and not 1e-4 <= abs(value) < 1e15:  # a bare exponent otherwise
+            return people(value)
         return units.fmt(value, self.unit, binary=self.capacity)
 
 

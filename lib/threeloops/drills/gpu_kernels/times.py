@@ -109,8 +109,8 @@ def _copy_s(p: Draw, matrices: float = 3, bytes_per_element: int = 4) -> float:
 
 
 def _clock_s(p: Draw) -> float:
-    """What the clock shows, to the microsecond: the copies, and a kernel that takes a drawn share of their time."""
-    return float(round((1 + p.share) * _copy_s(p) / us) * us)
+    """What the clock shows, with four digits: the copies, and a kernel that takes a drawn share of their time."""
+    return float(f"{(1 + p.share) * _copy_s(p):.3e}")
 
 
 def _derive_clock(p: Draw) -> Derivation:
@@ -144,7 +144,7 @@ CLOCK = Drill(
     small=_small_clock,
     prompt=lambda p: (
         f"Somebody times a product of two fp32 matrices of {p.size:,} by {p.size:,} on a GPU, from before the operands"
-        f" are copied to the card until the result is back: {_clock_s(p) / ms:.3f} ms. The copies run one after another"
+        f" are copied to the card until the result is back: {_clock_s(p) / ms:.4g} ms. The copies run one after another"
         f" at {p.bus} GB/s, and nothing overlaps. How long did the kernel take?"
     ),
     derive=_derive_clock,

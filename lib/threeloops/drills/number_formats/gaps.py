@@ -4,6 +4,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.phrasing import people
 from threeloops.drills.number_formats.ends import SOURCE_IEEE, SOURCE_TIES, form, patterns, positive
 from threeloops.inner_loop import number_formats
 from threeloops.simulate.inner_loop import bit_patterns
@@ -138,8 +139,8 @@ STUCK = Drill(
     small=_small_stuck,
     prompt=lambda p: (
         f"Weights are kept in {NAMES.get(p.mantissa_bits, 'a format')}, with {p.mantissa_bits} mantissa bits and"
-        f" rounding to nearest, and there is no master copy. Every step adds {p.update:g} to each of them. From which"
-        " power of two on do weights never move?"
+        f" rounding to nearest, and there is no master copy. Every step adds {people(p.update)} to each of them. From"
+        " which power of two on do weights never move?"
     ),
     derive=_derive_stuck,
     count=_count_stuck,

@@ -31,8 +31,8 @@ def _small_coins(rng: random.Random) -> Draw:
 
 
 def update(p: Draw) -> float:
-    """The update of a draw: a share of the gap."""
-    return float(p.share * 2.0 ** (p.power - p.mantissa_bits))
+    """The update of a draw: a share of the gap, in four digits."""
+    return float(f"{p.share * 2.0 ** (p.power - p.mantissa_bits):.4g}")
 
 
 def _derive_coins(p: Draw) -> Derivation:
@@ -68,7 +68,7 @@ COINS = Drill(
     prompt=lambda p: (
         f"A layer has {p.weights:,} weights, all between {2**p.power} and {2 ** (p.power + 1)}, kept in"
         f" {NAMES.get(p.mantissa_bits, 'a format')} ({p.mantissa_bits} mantissa bits) with stochastic rounding. A step"
-        f" adds {update(p):.6g} to each. How many of them move, on average?"
+        f" adds {update(p):g} to each. How many of them move, on average?"
     ),
     derive=_derive_coins,
     count=_count_coins,

@@ -104,7 +104,7 @@ WORKERS = Drill(
 # --- what an allocator reserves ------------------------------------------------------------------
 
 # Sizes between 1 and 10 MiB of which a segment of 20 MiB holds a few and leaves a good part of itself unused.
-SIZES = (2.5625, 2.6875, 2.9375, 3.0625, 4.3125, 4.5625, 5.1875, 5.4375, 5.9375, 6.1875, 7.0625, 7.4375, 8.1875, 8.6875)
+SIZES = (2.625, 2.875, 4.25, 4.375, 4.625, 5.125, 5.375, 5.875, 6.125, 7.125, 7.375, 8.125, 8.625)
 
 
 def _draw_reserved(rng: random.Random) -> Draw:

@@ -126,8 +126,9 @@ def _draw_overhead(rng: random.Random) -> Draw:
     """Times of one operation are drawn in tenths of a microsecond."""
     bare, more, ops = rng.randrange(26, 40), rng.randrange(26, 44), rng.randrange(4200, 7600, 100)
     loop = round(ops * rng.uniform(0.4, 0.5) / 100) * 100
-    step_us = round(ops * more / 10 / rng.uniform(0.22, 0.3))
-    return drawn(ops=ops, loop=loop, bare_us=loop * bare // 10, watched_us=loop * (bare + more) // 10, step_us=step_us)
+    step_us = ops * more / 10 / rng.uniform(0.22, 0.3)
+    times = {"bare_us": loop * bare / 10, "watched_us": loop * (bare + more) / 10, "step_us": step_us}
+    return drawn(ops=ops, loop=loop, **{name: int(float(f"{value:.4g}")) for name, value in times.items()})
 
 
 def _small_overhead(rng: random.Random) -> Draw:

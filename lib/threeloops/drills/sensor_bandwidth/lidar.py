@@ -232,7 +232,7 @@ TURN = Drill(
     draw=until_told_apart(_draw_turn, _turn, _TURN_SLIPS),
     small=_draw_turn,
     prompt=lambda p: (
-        f"Velodyne's VLS-128 sends {_vls()['packets_per_s']:,} data packets of {_vls()['packet_bytes']:,.0f} bytes a"
+        f"Velodyne's VLS-128 sends {_vls()['packets_per_s']:,.0f} data packets of {_vls()['packet_bytes']:,.0f} bytes a"
         f" second with one return a pulse, {_vls()['beams']:.0f} × {_vls()['firings_per_packet']:.0f} points in each,"
         f" and twice as many packets with two. With two returns and {p.rpm} turns a minute, how many bytes are one"
         " turn?"

@@ -6,10 +6,9 @@ import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.phrasing import tera
 from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.parallelism import step_time
-from threeloops.units import GB, TB
+from threeloops.units import GB, TB, fmt_si
 
 SOURCE_SIX = (
     "Kaplan et al., 2020, arXiv:2001.08361, section 2.1; Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1"
@@ -68,7 +67,8 @@ DAYS = Drill(
     small=_small_days,
     prompt=lambda p: (
         f"A dense model of {p.parameters / GB:g} billion parameters is to be trained on {p.tokens / TB:g} trillion"
-        f" tokens with {p.gpus} {p.part}s in bf16 ({tera(p.peak)} FLOP/s dense, {tera(p.sparse)} with 2:4 sparsity)."
+        f" tokens with {p.gpus} {p.part}s in bf16 ({fmt_si(p.peak, 'FLOP/s')} dense, twice that with 2:4"
+        " sparsity)."
         f" Past runs reached an MFU of {p.percent} %, all pauses included. By the rule of 6 FLOPs per parameter and"
         " token, how long will it take?"
     ),

@@ -6,10 +6,10 @@ import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.phrasing import giga, tera
+from threeloops.drills.engine.phrasing import billions
 from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.updates import optimisers
-from threeloops.units import GB
+from threeloops.units import GB, fmt_si
 
 SECTION = "The optimisation stack"
 SOURCE_FUSED = (
@@ -91,7 +91,7 @@ FUSED = Drill(
         f"An Adam-like update runs as kernels over all {p.parameters / GB:g} billion parameters of a model: {p.ones}"
         f" kernels read one tensor and write one, {p.twos} read two and write one, {p.threes} read three and write one."
         " A fused kernel reads weight, gradient and moments once and writes all but the gradient. Everything is fp32,"
-        f" and the {p.part} moves {tera(p.bandwidth)} B/s. How much time does fusing save per update?"
+        f" and the {p.part} moves {fmt_si(p.bandwidth, 'B/s')}. How much time does fusing save per update?"
     ),
     derive=_derive_fused,
     count=_count_fused,
@@ -312,8 +312,8 @@ NARROW = Drill(
     small=_small_narrow,
     prompt=lambda p: (
         f"Adam's two moments of a model with {p.parameters / GB:g} billion parameters are kept in 8 bits, one fp32"
-        f" scale per block of {p.block} values. The {giga(p.wide)} parameters of the embeddings keep both moments in"
-        " fp32. How much memory do the moments take?"
+        f" scale per block of {p.block} values. The {billions(p.wide)} parameters of the embeddings keep both moments"
+        " in fp32. How much memory do the moments take?"
     ),
     derive=_derive_narrow,
     count=_count_narrow,

@@ -92,14 +92,14 @@ def _seconds(op: Op, cluster: Cluster) -> float:
     return op.count * op.work.flops / rate
 
 
-def kept_share(model: Model, again: Again, *, sequence: int) -> float:
+def kept_activation_share(model: Model, again: Again, *, sequence: int) -> float:
     """The share of the layers' activations, in bytes, that is still kept.
 
     Formula:  1 - bytes of the chosen tensors / bytes of all that the layers keep without recomputation
     Assumes:  fused kernels, no dropout, every tensor in the same format
 
     >>> from threeloops.models import catalogue
-    >>> round(kept_share(catalogue.model("deepseek-v3"), DEEPSEEK_V3, sequence=4096), 2)
+    >>> round(kept_activation_share(catalogue.model("deepseek-v3"), DEEPSEEK_V3, sequence=4096), 2)
     0.64
     """
     left, whole = 0, 0

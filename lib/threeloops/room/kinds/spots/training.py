@@ -5,6 +5,7 @@ import random
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.phrasing import people
 from threeloops.models import model_flops
 from threeloops.room.kinds.spots.spot import Line, Misstep, Worked
 from threeloops.units import BITS_PER_BYTE, GB, day, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, hour
@@ -240,7 +241,7 @@ DAYS = Worked(
         Line(
             name="flops",
             value=lambda v: 6 * v.parameters * v.tokens,
-            text=lambda v: f"FLOPs: 6 × parameters × tokens = {v.flops:.3g}",
+            text=lambda v: f"FLOPs: 6 × parameters × tokens = {people(v.flops)}",
         ),
         Line(
             name="one",
@@ -255,7 +256,7 @@ DAYS = Worked(
         Line(
             name="seconds",
             value=lambda v: v.flops / v.all,
-            text=lambda v: f"Seconds: {v.flops:.3g} / {v.all:.3g} = {v.seconds:,.0f}",
+            text=lambda v: f"Seconds: {people(v.flops)} / {people(v.all)} = {v.seconds:,.0f}",
         ),
         Line(
             name="days",
@@ -268,7 +269,7 @@ DAYS = Worked(
             key="forward-only",
             line="flops",
             value=lambda v: 2 * v.parameters * v.tokens,
-            text=lambda v: f"FLOPs: 2 × parameters × tokens = {v.flops:.3g}",
+            text=lambda v: f"FLOPs: 2 × parameters × tokens = {people(v.flops)}",
             story="That is the forward pass. The backward pass computes two gradients and takes twice as much again.",
         ),
         Misstep(
