@@ -36,6 +36,7 @@ SECONDS = {
     "test_pages.py": 45,
     "test_site_browser.py": 15,
     "test_site_cards.py": 20,
+    "test_site_memory.py": 20,
 }
 # Files whose tests have nothing in common that is made once: every one goes to whichever worker is free. All others
 # stay together, file by file.

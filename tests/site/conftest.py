@@ -21,6 +21,7 @@ class Page(HTMLParser):
 
     path: Path
     ids: set[str] = field(default_factory=set)
+    twice: set[str] = field(default_factory=set)  # names that stand for two things
     links: list[str] = field(default_factory=list)  # where a click leads
     loads: list[str] = field(default_factory=list)  # what the browser fetches by itself
     pictures: list[dict[str, str]] = field(default_factory=list)
@@ -32,7 +33,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         told = {name: value or "" for name, value in attrs}
-        self.ids |= {told[name] for name in ("id", "name") if name in told}
+        self.twice |= {told["id"]} & self.ids if "id" in told else set()
+        self.ids |= {told["id"]} if "id" in told else set()
         if tag == "a" and "href" in told:
             self.links.append(told["href"])
         elif tag == "link" and told.get("rel") not in ("index", "search", "next", "prev", "canonical"):

@@ -48,6 +48,7 @@ def test_every_link_arrives(pages: dict[str, Page], folder: Path) -> None:
             if not there or (anchor and target in pages and anchor not in pages[target].ids):
                 lost.append(f"{name}: {link}")
     assert not lost
+    assert not {name: page.twice for name, page in pages.items() if page.twice}
 
 
 def test_nothing_is_fetched_from_elsewhere(pages: dict[str, Page], folder: Path) -> None:

@@ -5,6 +5,7 @@ parts, links    a chapter cut into pages; where its links lead
 cells, cards    what a cell becomes; a question as a card
 chapters, drill_sets, words, papers     the pages: parts, drill sets, terms, everything else
 mathematics     formulas, set while the pages are built
-answering, wasm what runs in the reader's browser: questions put and judged by the book's own Python
+answering, remembering, wasm      what runs in the reader's browser: questions put, judged and
+                remembered by the book's own Python
 build, serve    all of it, into one folder; and shown
 """

@@ -9,6 +9,7 @@ from threeloops.sheets import layout, sheet
 from threeloops.site import cards, drill_sets
 
 STATEMENT = Path(__file__).with_name("accessibility.md")
+MEMORY = STATEMENT.with_name("memory.md")
 # Papers of the repository that are pages, too: name on the page -> file.
 PAPERS = {"errata": "ERRATA.md", "teaching": "TEACHING.md", "changelog": "CHANGELOG.md"}
 OPENING = """(page-index)=
@@ -37,6 +38,7 @@ def index(chapters: list[tuple[str, str]]) -> str:
     beside = [
         ("Drills", "drills/index"),
         ("Practise", "practise"),
+        ("Memory", "memory"),
         ("Sheets", "sheets/index"),
         ("Terms", "terms"),
         ("Teaching", "teaching"),
@@ -61,6 +63,11 @@ def practise() -> str:
         " everything after that happens on your own machine."
     )
     return f"(page-practise)=\n# Practise\n\n{words}\n\n```{{raw}} html\n{cards.any_drill()}\n```\n"
+
+
+def memory() -> str:
+    """The page on which the reader's own attempts are seen, taken along, brought in and deleted."""
+    return f"(page-memory)=\n{MEMORY.read_text(encoding='utf-8')}"
 
 
 def drills_index(root: Path) -> str:

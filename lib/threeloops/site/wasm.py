@@ -15,7 +15,7 @@ from pathlib import Path
 from threeloops.site import npm
 
 LIBRARY = Path(__file__).resolve().parents[1]
-ENTRY = "threeloops.site.answering"
+ENTRIES = ("threeloops.site.answering", "threeloops.site.remembering")
 # What reads units and what spreads repeats, with what they need themselves.
 FROM_ELSEWHERE = ("fsrs", "flexcache", "flexparser", "pint", "platformdirs", "typing_extensions")
 # Of the standard library: what talks to networks, terminals and other processes, which the page has not.
@@ -23,22 +23,22 @@ LEFT_OUT = (
     *("_pyrepl", "imaplib.py", "multiprocessing", "pdb.py", "pydoc.py", "pydoc_data", "unittest", "wsgiref"),
     *("xml", "xmlrpc", "doctest.py", "ftplib.py", "poplib.py", "smtplib.py", "tarfile.py", "turtle.py"),
 )
-DATA = (".toml",)
+DATA = (".sql", ".toml")
 
 
 class CompileError(ValueError):
     """The library could not be compiled for the pages."""
 
 
-def needed(entry: str) -> set[str]:
-    """Every module of the book that another one imports, at its top or inside a function, with their packages.
+def needed(*entries: str) -> set[str]:
+    """Some modules of the book and every one that they import, at the top or inside a function, with its packages.
 
     >>> found = needed("threeloops.room.question")
     >>> "threeloops.drills.engine.judge" in found, any("measure" in name for name in found)
     (True, False)
     """
     found: set[str] = set()
-    waiting = [entry]
+    waiting = [*entries]
     while waiting:
         name = waiting.pop()
         path = _path(name)
@@ -88,16 +88,14 @@ def bundle(into: Path, work: Path) -> None:
     wasm = (pyodide / "pyodide.asm.wasm").read_bytes()
     (into / "pyodide.asm.wasm.gz").write_bytes(gzip.compress(wasm, 9, mtime=0))
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
-    told = {
-        "lock": {"info": lock["info"], "packages": {}},
-        "bytes": sum(path.stat().st_size for path in into.iterdir()),
-    }
+    counted = sum((into / name).stat().st_size for name in ("book.zip", "standard.zip", "pyodide.asm.wasm.gz"))
+    told = {"lock": {"info": lock["info"], "packages": {}}, "bytes": counted}
     (into / "about.json").write_text(json.dumps(told), encoding="utf-8")
 
 
 def _gather(book: Path, standard: Path, pyodide: Path) -> None:
     """Lay out what is to be compiled."""
-    for name in sorted(needed(ENTRY)):
+    for name in sorted(needed(*ENTRIES)):
         path = _path(name)
         assert path is not None
         copy = book / path.relative_to(LIBRARY.parent)

@@ -4,6 +4,8 @@
   'use strict';
   const STATIC = new URL('.', document.currentScript.src);
   const AS_WRITTEN = 'home'; // the seed of the questions that stand on the pages
+  const memory = window.threeloops;
+  const SITTING = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('');
   const SLOW_MS = 400; // a wait that has to be explained
   const megabytes = count => (count / 1e6).toFixed(1);
 
@@ -80,7 +82,10 @@
       this.workingButton.addEventListener('click', () => this.giveUp());
       this.nextButton.addEventListener('click', () => this.next());
       // while the answer is being typed, Python comes
-      this.answer.addEventListener('focus', () => this.doing(() => call('ready')), {once: true});
+      this.answer.addEventListener('focus', () => {
+        this.since = performance.now();
+        this.doing(() => call('ready'));
+      }, {once: true});
       this.question.after(form, this.said, this.working);
       if (this.folded) this.section.append(this.folded);
       this.begin();
@@ -88,6 +93,8 @@
 
     begin() {
       this.hints = 0;
+      this.settled = false;
+      this.since = performance.now();
       this.cost = '';
       this.hintButton.hidden = false;
       this.workingButton.hidden = Boolean(this.folded);
@@ -131,7 +138,7 @@
       const right = verdict.status === 'right';
       this.say(verdict.message, right ? 'drill-right' : 'drill-wrong');
       if (right) this.show(verdict.working);
-      this.section.dispatchEvent(new CustomEvent('drill:judged', {bubbles: true, detail: {card: this, verdict, written}}));
+      if (verdict.status !== 'unreadable') this.settle(right ? 'right' : 'wrong', written, verdict.slips);
     }
 
     // What a hint costs is said before it is taken.
@@ -153,7 +160,22 @@
       const told = await this.doing(() => call('working', this.key, this.seed));
       if (!told) return;
       this.show(told.text);
-      this.section.dispatchEvent(new CustomEvent('drill:given-up', {bubbles: true, detail: {card: this}}));
+      this.settle('given-up', '', []);
+    }
+
+    // The first readable answer is what counts, as in the interview room.
+    async settle(status, written, slips) {
+      if (this.settled) return;
+      this.settled = true;
+      const seconds = (performance.now() - this.since) / 1000;
+      const position = Card.asked++;
+      try {
+        const attempt = await call('remembering.attempt', this.key, this.seed, written, status, slips.join(','),
+          seconds, this.hints, SITTING, position, Date.now() / 1000);
+        await memory.add([attempt]);
+      } catch (error) {
+        this.section.append(made('p', {textContent: `This answer is not remembered: ${error.message}`}));
+      }
     }
 
     show(working) {
@@ -182,10 +204,11 @@
       this.begin();
       this.say('A new question stands above.');
       this.answer.focus();
-      this.section.dispatchEvent(new CustomEvent('drill:put', {bubbles: true, detail: {card: this}}));
+      this.section.dispatchEvent(new CustomEvent('drill:put'));
     }
   }
   Card.count = 0;
+  Card.asked = 0;
 
   // --- the page that asks any drill: practise.html?drill=KEY&seed=WORD --------------------------------
 
@@ -205,12 +228,13 @@
     chosen.addEventListener('change', () => { card.key = chosen.value; card.next(); });
     const key = asked.get('drill');
     if (key && !known.has(key)) card.say(`No drill is called ${key}; choose one above.`, 'drill-wrong');
-    else if (key) card.put(key, asked.get('seed') || AS_WRITTEN);
+    else if (key && asked.get('seed')) card.put(key, asked.get('seed'));
+    else if (key) { card.key = key; card.next(); }
   }
 
   for (const section of document.querySelectorAll('.drill')) {
-    if (section.id === 'practise') practise(section);
+    if (section.id === 'any-drill') practise(section);
     else new Card(section);
   }
-  window.threeloops = {call};
+  Object.assign(memory, {call, made});
 })();

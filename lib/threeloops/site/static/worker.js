@@ -45,16 +45,21 @@ async function begin() {
   });
   python.unpackArchive(await book, 'zip', {extractDir: '/book'});
   python.runPython("import sys; sys.path.insert(0, '/book')");
-  return python.pyimport('threeloops.site.answering');
+  return python;
 }
 
-let answering = null;
+let python = null;
 
+// A call is a function of answering, or of another module: "remembering.report".
 self.onmessage = async ({data: {id, call, words}}) => {
   try {
-    answering ??= begin();
-    self.postMessage({id, value: JSON.parse((await answering)[call](...words))});
+    python ??= begin();
+    const [name, module = 'answering'] = call.split('.').reverse();
+    const library = (await python).pyimport(`threeloops.site.${module}`);
+    self.postMessage({id, value: JSON.parse(library[name](...words))});
   } catch (error) {
-    self.postMessage({id, error: String(error.message ?? error)});
+    // of a traceback, the sentence at its end
+    const sentence = String(error.message ?? error).trim().split('\n').at(-1).replace(/^[\w.]*Error: /, '');
+    self.postMessage({id, error: sentence});
   }
 };

@@ -1,0 +1,119 @@
+"""What the pages remember: attempts of the same form as the interview room's, so that one goes on at the other. The
+browser keeps them; what follows from them is worked out by the room's own history, in memory.
+
+Words go in and JSON comes out, as in answering.
+"""
+
+import datetime as dt
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.room import moving, progress, schedule
+from threeloops.room.clock import GAP_S
+from threeloops.room.history import NOWHERE, History
+from threeloops.room.ideas import IDEAS
+from threeloops.room.kept import Attempt
+
+MOST_WRITTEN = 500  # characters of an answer that are kept
+
+
+def attempt(
+    key: str,
+    seed: str,
+    written: str,
+    status: str,
+    slips: str,
+    seconds: float,
+    hints: int,
+    session: str,
+    position: int,
+    at_s: float,
+) -> str:
+    """One question of a page, judged, in the form in which it is kept.
+
+    >>> kept = json.loads(attempt("kv-latent", "home", "1 GB", "right", "", 20, 0, "a", 0, 1e9))
+    >>> kept["topic"], kept["kind"], kept["status"]
+    ('kv_cache', 'number', 'right')
+    """
+    drill = DRILLS[key]
+    away = seconds > drill.target_s + GAP_S  # nobody sat there
+    return json.dumps(
+        asdict(
+            Attempt(
+                session=session,
+                position=int(position),
+                idea=key,
+                topic=drill.family,
+                kind="number",
+                seed=seed,
+                written=written[:MOST_WRITTEN],
+                status="interrupted" if away else status,
+                slips=slips if status == "wrong" and not away else "",
+                seconds=round(float(seconds), 2),
+                target_s=float(drill.target_s),
+                extra=1.0,
+                hints=int(hints),
+                at_s=float(at_s),
+            )
+        )
+    )
+
+
+def report(attempts: str) -> str:
+    """How the reader is doing by topic, and what is due when.
+
+    >>> json.loads(report("[]"))
+    {'topics': [], 'due': []}
+    """
+    history = _history(attempts)
+    now = dt.datetime.now(dt.UTC)
+    topics = [
+        {"topic": topic.topic, "right": topic.right, "answered": topic.answered, "readiness": topic.readiness}
+        for topic in progress.progress(history, now=now).topics
+    ]
+    due = [
+        {
+            "idea": idea,
+            "title": IDEAS[idea].title if idea in IDEAS else idea,
+            "date": schedule.due(card, interview=None).date().isoformat(),
+            "now": schedule.due(card, interview=None) <= schedule.day_end(now),
+            "here": idea in DRILLS,  # other kinds of question are asked at the desk alone
+        }
+        for idea, card in history.cards().items()
+    ]
+    return json.dumps({"topics": topics, "due": sorted(due, key=lambda one: (one["date"], one["title"]))})
+
+
+def exported(attempts: str) -> str:
+    """The attempts as the room writes them, to go on at the desk.
+
+    >>> taken_in("mine.json", json.loads(exported("[]")))
+    '[]'
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "attempts.json"
+        moving.export(_history(attempts), path)
+        return json.dumps(path.read_text(encoding="utf-8"))
+
+
+def taken_in(name: str, content: str) -> str:
+    """The attempts in a file that the pages or the room have written.
+
+    Raises:   ValueError, naming the file and the row, for any other
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(name).name
+        try:
+            path.write_text(content, encoding="utf-8", newline="")
+            return json.dumps([asdict(one) for one in moving.read(path)])
+        except ValueError as error:
+            raise ValueError(str(error).replace(f"{folder}/", "")) from None
+
+
+def _history(attempts: str) -> History:
+    history = History(NOWHERE)
+    history.add([Attempt(**one) for one in json.loads(attempts)])
+    return history
