@@ -155,6 +155,21 @@ def _held_answers_wait_for_the_teacher(course: Course) -> None:
     assert sum(asked(SET)[grade_id].points for grade_id in held) + alike("emy", "emmy") == 8
 
 
+def test_two_people_of_one_name_have_a_grade_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both are asked with the numbers of the name, which is what their own copies drew from."""
+    full = filled(SET, student="John Smith", course=COURSE)
+    half = filled(SET, student="John Smith", course=COURSE, wrong={"a-batch": "batch_cache = '1 GB'"})
+    for notebook, number in ((full, 101), (half, 202)):
+        write(notebook, tmp_path / "class", f"John Smith_{number}_assignsubmission_file_", SET)
+    code, out, _ = grade(tmp_path / "class", "--course", COURSE, "--into", tmp_path / "work", capsys=capsys)
+    assert code == 0
+    points: dict[str, float] = {}
+    for row in rows(tmp_path / "work" / f"grades-{SET}.csv"):
+        points[row["student"]] = points.get(row["student"], 0) + float(row["points"])
+    assert points == {"john-smith~101": maximum(SET), "john-smith~202": maximum(SET) - 1}
+    assert "2 people are called john-smith" in out
+
+
 def test_what_cannot_be_graded_ends_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = grade(tmp_path / "nowhere", capsys=capsys)
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -438,8 +438,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     (folder / "class" / "absent").mkdir()
     os.symlink(folder / "class" / "aaa-before", folder / "class" / "linked")
     before = digest(folder / "class")
-    _, submissions = handed_in(folder / "class", course.sets())
-    assert _grade_class(SET, submissions, course, trust_students=False) == 0
+    assert _grade_class(handed_in(folder / "class", course.sets()), course, trust_students=False) == 0
     with (course.work / f"grades-{SET}.csv").open() as file:
         rows: dict[str, list[dict[str, str]]] = {}
         for row in csv.DictReader(file):

@@ -18,7 +18,7 @@ from hypothesis import strategies as some
 from submissions import Notebook, asked, filled, released, right_number, set_source, signed
 
 from threeloops.classroom import sandbox
-from threeloops.classroom.intake import handed_in, lone_notebook, student_of
+from threeloops.classroom.intake import Person, handed_in, lone_notebook, person
 from threeloops.classroom.judging import Examiner, judged, number_verdict
 from threeloops.classroom.kernel import DiedError, Kernel, NoStartError
 from threeloops.classroom.questions import mark, questions, source
@@ -348,9 +348,9 @@ def test_uploads_of_learning_platforms_are_read(tmp_path: Path) -> None:
             "noether/": b"",
         },
     )
-    name, found = handed_in(path, SETS)
-    assert name == "kv_cache"
-    assert {one.student: one.content for one in found} == {
+    found = handed_in(path, SETS)
+    assert found.name == "kv_cache"
+    assert {one.student: one.content for one in found.submissions} == {
         "ada-lovelace": b"1",
         "hoppergrace": b"2",
         "curie": b"3",
@@ -369,9 +369,11 @@ def test_a_zip_that_climbs_or_swells_stays_where_it_is(tmp_path: Path) -> None:
         archive.writestr(link, "/etc/passwd")
     (tmp_path / "z.zip").write_bytes(bomb.getvalue())
     before = set(tmp_path.rglob("*"))
-    _, found = handed_in(tmp_path / "z.zip", SETS)
-    assert {one.student for one in found} == {"tmp", "etc", "swollen"}
-    (swollen,) = [one for one in found if one.student == "swollen"]
+    found = handed_in(tmp_path / "z.zip", SETS)
+    (swollen,) = found.submissions
+    assert swollen.student == "swollen"
+    assert [line for line in found.left_out if "leads out" in line] == list(found.left_out)
+    assert len(found.left_out) == 2
     assert len(swollen.content or b"") == 20_000_001
     assert set(tmp_path.rglob("*")) == before
 
@@ -381,7 +383,7 @@ def test_a_damaged_member_hurts_nobody_else(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[200:260] = b"\0" * 60
     path.write_bytes(content)
-    found = {one.student: one.content for one in handed_in(path, SETS)[1]}
+    found = {one.student: one.content for one in handed_in(path, SETS).submissions}
     assert (found["ada"], found["grace"]) == (b"", RELEASE)
 
 
@@ -393,8 +395,8 @@ def test_folders_files_links_and_a_class_list(tmp_path: Path) -> None:
     os.symlink("/etc/passwd", tmp_path / "spy_1_2_kv_cache.ipynb")
     (tmp_path / "mole").mkdir()
     os.symlink("/etc/passwd", tmp_path / "mole" / "kv_cache.ipynb")
-    _, found = handed_in(tmp_path, SETS, roster=["Ada", "Emmy"])
-    assert {one.student: one.content for one in found} == {
+    found = handed_in(tmp_path, SETS, roster=["Ada", "Emmy"])
+    assert {one.student: one.content for one in found.submissions} == {
         "ada": b"1",
         "curie": b"2",
         "emmy": None,
@@ -406,11 +408,45 @@ def test_folders_files_links_and_a_class_list(tmp_path: Path) -> None:
 def test_two_notebooks_of_one_student_are_said(tmp_path: Path) -> None:
     path = zipped(
         tmp_path / "z.zip",
-        {"Ada_1_assignsubmission_file_/kv_cache.ipynb": b"1", "ada_2_assignsubmission_file_/kv_cache.ipynb": b"2"},
+        {"Ada_1_assignsubmission_file_/kv_cache.ipynb": b"1", "Ada_1_assignsubmission_file_/z/kv_cache.ipynb": b"2"},
     )
-    (one,) = handed_in(path, SETS)[1]
-    assert one.content == b"2"
+    (one,) = handed_in(path, SETS).submissions
+    assert (one.student, one.content) == ("ada", b"2")
     assert "two notebooks" in one.problem
+
+
+def test_people_of_one_name_are_kept_apart(tmp_path: Path) -> None:
+    """By the platform's own number, or by the folder's name to the letter; nobody overwrites anybody."""
+    members = {
+        "John Smith_101_assignsubmission_file_/kv_cache.ipynb": b"1",
+        "John Smith_202_assignsubmission_file_/kv_cache.ipynb": b"2",
+        "Ada_9_assignsubmission_file__77_assignsubmission_file_/kv_cache.ipynb": b"3",
+        "Ada_9_assignsubmission_file_/kv_cache.ipynb": b"4",
+        "Grace/kv_cache.ipynb": b"5",
+        "grace./kv_cache.ipynb": b"6",
+        "curie_5_6_kv_cache.ipynb": b"7",
+        "curie_8_9_kv_cache.ipynb": b"8",
+        "../emmy/kv_cache.ipynb": b"no",
+        "emmy/kv_cache.ipynb": b"9",
+        "\N{GRINNING FACE}/kv_cache.ipynb": b"10",
+        "!!!/kv_cache.ipynb": b"11",
+    }
+    found = handed_in(zipped(tmp_path / "z.zip", members), SETS, roster=["Grace", "GRACE", "Zoë", "zoë!"])
+    assert sorted(one.content for one in found.submissions if one.content) == sorted(
+        content for content in members.values() if content != b"no"
+    )
+    ids = {one.content: one.student for one in found.submissions}
+    assert (ids[b"1"], ids[b"2"], ids[b"4"], ids[b"9"]) == ("john-smith~101", "john-smith~202", "ada", "emmy")
+    assert ids[b"3"].startswith("ada-9-assign")
+    assert {ids[content].partition("~")[0] for content in (b"5", b"6", b"7", b"8", b"10", b"11")} == {
+        "grace",
+        "curie",
+        "",
+    }
+    assert len({one.student for one in found.submissions}) == 13, "eleven who handed in, and both who are called Zoë"
+    assert all("people are called grace" in one.problem for one in found.submissions if "grace" in one.student)
+    assert any("no letter" in one.problem for one in found.submissions)
+    assert found.left_out == ("'../emmy/kv_cache.ipynb' leads out of the zip",)
 
 
 @pytest.mark.parametrize(
@@ -432,8 +468,8 @@ def test_what_cannot_be_graded_is_refused_in_one_sentence(tmp_path: Path, member
 
 
 def test_a_students_name_is_read_from_what_platforms_make_of_it() -> None:
-    assert student_of("a_b_c/kv_cache.ipynb") == "a_b_c"
-    assert student_of("kv_cache.ipynb") == "kv_cache"
+    assert person("a_b_c/kv_cache.ipynb") == Person("a_b_c", "a_b_c")
+    assert person("kv_cache.ipynb").name == "kv_cache"
 
 
 def test_the_id_cell_is_the_students_own() -> None:

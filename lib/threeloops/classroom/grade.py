@@ -13,7 +13,7 @@ from pathlib import Path
 
 from threeloops.classroom import sandbox
 from threeloops.classroom.course import Course, StageError
-from threeloops.classroom.intake import Submission, handed_in, lone_notebook
+from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.questions import source
 from threeloops.classroom.report import Result, lines, result, slip_counts, table, write_grades, write_slips
 from threeloops.classroom.transplant import UnparsableError, parsed, transplanted
@@ -40,8 +40,7 @@ def grade(
         name, notebook = lone
         return _grade_reader(name, notebook, root=root, work=work or root / "my" / "graded", code=code, browser=browser)
     course = Course(root=root, work=work or root / "build", code=plain_id(code) or HOME_COURSE)
-    name, submissions = handed_in(path, course.sets(), _listed(roster))
-    return _grade_class(name, submissions, course, trust_students=trust_students)
+    return _grade_class(handed_in(path, course.sets(), _listed(roster)), course, trust_students=trust_students)
 
 
 def _listed(roster: Path | None) -> list[str]:
@@ -124,7 +123,8 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
     return 0 if graded.answers else 1
 
 
-def _grade_class(name: str, submissions: list[Submission], course: Course, *, trust_students: bool) -> int:
+def _grade_class(handed: HandedIn, course: Course, *, trust_students: bool) -> int:
+    name, submissions = handed.name, handed.submissions
     if sandbox.problem():
         if sys.platform == "linux" and not trust_students:
             raise ValueError(
@@ -147,6 +147,8 @@ def _grade_class(name: str, submissions: list[Submission], course: Course, *, tr
     write_grades(grades, results)
     write_slips(slips, results)
     print(table(results, written_maximum=WRITTEN_MAXIMUM))
+    for sentence in handed.left_out:
+        print(f"Left out: {sentence}")
     for (question, slip), students in slip_counts(results).most_common(5):
         print(f"{students} x {question}: {slip}")
     print(

@@ -2,45 +2,75 @@
 notebooks are read, one by one.
 """
 
+import hashlib
 import re
 import stat
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from threeloops.classroom.transplant import LARGEST_FILE_BYTES
 from threeloops.drills.engine.posed import plain_id
 
-# How learning platforms name uploads: Moodle's folders, Canvas's files.
-MOODLE = re.compile(r"^(?P<student>.+?)_\d+_assignsubmission_\w+$")
-CANVAS = re.compile(r"^(?P<student>[^_]+)_(?:LATE_)?\d+_\d+_.+$")
+# How learning platforms name uploads: Moodle's folders, Canvas's files. A name may hold anything, so the last number
+# that fits is the platform's.
+MOODLE = re.compile(r"^(?P<name>.+)_(?P<number>\d+)_assignsubmission_\w+$")
+CANVAS = re.compile(r"^(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_.+$")
 MOST_FILES = 10_000
+MARK = 12  # characters of a hash: nobody makes a name that has another's
+APART = "~"  # between a name and what tells its bearers apart; no plain id holds one
+
+
+class Person(NamedTuple):
+    """Who handed something in: never one person with anybody else, whatever they are called."""
+
+    name: str
+    own: str  # the platform's number, or the folder's name to the letter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """One student's file, or the lack of one."""
 
-    student: str  # as graded: a plain id
+    student: str  # as graded: a plain id, with `~` and a number or a mark where others have the same
     folder: str  # as handed in
     content: bytes | None  # None: nothing was handed in
     problem: str = ""
 
 
-def student_of(label: str) -> str:
-    """The student's name in what a folder or an uploaded file is called.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedIn:
+    """A class's folder or zip, as it is graded."""
 
-    >>> (
-    ...     student_of("Ada Lovelace_123456_assignsubmission_file"),
-    ...     student_of("lovelaceada_LATE_77_88_kv_cache.ipynb"),
-    ...     student_of("ada/kv_cache.ipynb"),
-    ... )
-    ('Ada Lovelace', 'lovelaceada', 'ada')
+    name: str  # of the drill set
+    submissions: list[Submission]  # one per student
+    left_out: tuple[str, ...] = ()  # a sentence each
+
+
+def whose_numbers(student: str) -> str:
+    """The id that a student's numbers are drawn from: that of the name, which is all that the student's own copy
+    knows.
+
+    >>> whose_numbers("john-smith~101"), whose_numbers("Ada.Lovelace")
+    ('john-smith', 'ada-lovelace')
+    """
+    return plain_id(student.partition(APART)[0])
+
+
+def person(label: str) -> Person:
+    """The student in what a folder or an uploaded file is called.
+
+    >>> person("Ada Lovelace_123456_assignsubmission_file_/kv_cache.ipynb")
+    Person(name='Ada Lovelace', own='123456')
+    >>> person("lovelaceada_LATE_77_88_kv_cache.ipynb"), person("ada/kv_cache.ipynb")
+    (Person(name='lovelaceada', own='77'), Person(name='ada', own='ada'))
     """
     top, _, rest = label.partition("/")
     match = MOODLE.match(top) or (None if rest else CANVAS.match(top))
-    return match["student"] if match else top.removesuffix(".ipynb")
+    return Person(match["name"], match["number"]) if match else Person(top.removesuffix(".ipynb"), top)
 
 
 def lone_notebook(path: Path, sets: Sequence[str]) -> tuple[str, Path] | None:
@@ -56,8 +86,8 @@ def lone_notebook(path: Path, sets: Sequence[str]) -> tuple[str, Path] | None:
     return named[0] if len(named) == 1 else None
 
 
-def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = ()) -> tuple[str, list[Submission]]:
-    """(drill set, one submission per student) of a class's folder or zip.
+def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = ()) -> HandedIn:
+    """What a class's folder or zip holds, with whoever on the class list handed in nothing.
 
     Raises:   ValueError when there is nothing to grade, or notebooks of several sets
     """
@@ -65,38 +95,53 @@ def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = ()) -> tu
         raise ValueError(f"{path} is neither a notebook, a folder nor a zip of notebooks")
     if not path.exists():
         raise ValueError(f"{path} does not exist; give a notebook, a folder of submissions or a zip of uploads")
-    labels = dict(_in_zip(path) if path.is_file() else _in_folder(path))
-    found = {name for label in labels for name in sets if _is_of(label, name)}
+    left_out: list[str] = []
+    labels = sorted(_in_zip(path, left_out) if path.is_file() else _in_folder(path))
+    found = {name for label, _ in labels for name in sets if _is_of(label, name)}
     if len(found) != 1:
         there = f"notebooks of several sets ({', '.join(sorted(found))})" if found else "no notebook of a drill set"
         raise ValueError(f"{path} holds {there}; one run grades one of: {', '.join(sets)}")
     (name,) = found
-    students: dict[str, Submission] = {}
-    for label, content in sorted(labels.items()):
-        folder = student_of(label)
-        student = plain_id(folder)
-        if student and _is_of(label, name):
-            students[student] = _merged(
-                students.get(student), Submission(student=student, folder=folder, content=content or b"")
-            )
-        elif student and student not in students:
-            students[student] = Submission(student=student, folder=folder, content=None)
+    people: dict[Person, list[tuple[str, bytes]]] = {}
+    for label, content in labels:
+        files = people.setdefault(person(label), [])
+        if _is_of(label, name):
+            files.append((label, content or b""))
+    present = {plain_id(one.name) for one in people}
     for listed in roster:
-        if plain_id(listed):
-            students.setdefault(plain_id(listed), Submission(student=plain_id(listed), folder=listed, content=None))
-    return name, [students[student] for student in sorted(students)]
+        if plain_id(listed) not in present:
+            people.setdefault(Person(listed, listed), [])
+    return HandedIn(name=name, submissions=_submissions(people), left_out=tuple(left_out))
 
 
-def _merged(before: Submission | None, new: Submission) -> Submission:
-    """Two notebooks under one name: say so, and take the last by name."""
-    if before is None or before.content is None:
-        return new
-    return Submission(
-        student=new.student,
-        folder=new.folder,
-        content=new.content,
-        problem="two notebooks under this name; the last one counts",
-    )
+def _submissions(people: dict[Person, list[tuple[str, bytes]]]) -> list[Submission]:
+    """One submission per person, each under an id of its own."""
+    bearers = Counter(plain_id(one.name) for one in people)
+    submissions = []
+    for one, files in people.items():
+        student, problems = plain_id(one.name), []
+        if not student:
+            problems.append(f"{one.name!r} holds no letter and no digit to tell whose it is")
+        elif bearers[student] > 1:
+            problems.append(f"{bearers[student]} people are called {student}; this one is {one.name!r}, {one.own}")
+        if problems:
+            student += APART + _apart(one.own)
+        if len(files) > 1:
+            problems.append(f"two notebooks or more under this name; {files[-1][0]!r} counts")
+        submissions.append(
+            Submission(
+                student=student,
+                folder=one.name,
+                content=files[-1][1] if files else None,
+                problem="; ".join(problems),
+            )
+        )
+    return sorted(submissions, key=lambda one: one.student)
+
+
+def _apart(own: str) -> str:
+    """What tells a person from others of the same name, as part of an id."""
+    return own if own.isdecimal() and own.isascii() else hashlib.sha256(own.encode(errors="replace")).hexdigest()[:MARK]
 
 
 def _is_of(label: str, name: str) -> bool:
@@ -137,13 +182,16 @@ def _limited(file: Path) -> bytes:
         return b""
 
 
-def _in_zip(path: Path) -> Iterator[tuple[str, bytes | None]]:
-    """The same for a zip. A member's path is a label here and is never written to, so that ../ leads nowhere."""
+def _in_zip(path: Path, left_out: list[str]) -> Iterator[tuple[str, bytes | None]]:
+    """The same for a zip. A member's path is a label here and is never written to; one that leads out of the zip is
+    left out, because it would pass for somebody else's.
+    """
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist()[:MOST_FILES]:
-            parts = [
-                part for part in PurePosixPath(member.filename.replace("\\", "/")).parts if part not in ("/", "..", ".")
-            ]
+            parts = PurePosixPath(member.filename.replace("\\", "/")).parts
+            if {"/", "//", ".."} & set(parts):
+                left_out.append(f"{member.filename!r} leads out of the zip")
+                continue
             if not parts or parts[0].startswith((".", "__MACOSX")) or stat.S_ISLNK(member.external_attr >> 16):
                 continue
             if member.is_dir():

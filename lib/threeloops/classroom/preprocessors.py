@@ -12,6 +12,7 @@ from traitlets import Bool, Float, Unicode, default
 
 from threeloops.classroom import sandbox
 from threeloops.classroom.course import grading_key
+from threeloops.classroom.intake import whose_numbers
 from threeloops.classroom.judging import Examiner, Outcome, judged
 from threeloops.classroom.questions import own_mark, question
 from threeloops.classroom.sandbox import Limits
@@ -83,7 +84,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
 
     def preprocess(self, notebook: NotebookNode, resources: Resources) -> Pair:
         limits = Limits(cell_s=self.cell_s, call_s=self.call_s, total_s=self.total_s)
-        names = {"student": plain_id(resources["nbgrader"]["student"]), "course": plain_id(self.course)}
+        names = {"student": whose_numbers(resources["nbgrader"]["student"]), "course": plain_id(self.course)}
         examiner = Examiner(**names, key=grading_key(Path(self.key_folder)), limits=limits, sandboxed=self.sandboxed)
         if not self.sandboxed:
             self.log.warning(
