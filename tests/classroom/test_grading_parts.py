@@ -19,7 +19,7 @@ from submissions import Notebook, asked, filled, released, right_number, set_sou
 
 from threeloops.classroom import sandbox
 from threeloops.classroom.intake import Person, handed_in, lone_notebook, person
-from threeloops.classroom.judging import Examiner, judged, number_verdict
+from threeloops.classroom.judging import Examiner, judged, number_verdict, self_mark
 from threeloops.classroom.kernel import DiedError, Kernel, NoStartError
 from threeloops.classroom.questions import mark, questions, source
 from threeloops.classroom.sandbox import Limits
@@ -184,6 +184,32 @@ def test_the_same_id_typed_otherwise_is_no_mistake() -> None:
     outcome = as_handed_in(notebook, "ada-lovelace")
     assert outcome.notes == []  # type: ignore[attr-defined]
     assert all(verdict.right for verdict in outcome.verdicts.values())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("code", "marked"),
+    [
+        ("print('\\ud83d'); self_marked = 2", 2.0),
+        ("self_marked = '2'", None),
+        ("self_marked = float('nan')", None),
+        ("self_marked = type('\\ud83d', (), {})()", None),
+    ],
+)
+def test_half_a_character_or_an_odd_self_mark_costs_nothing(code: str, marked: float | None) -> None:
+    """A program that was cut in the middle of an emoji prints half of it; no file and no database can hold that."""
+    notebook = filled(SET, student="ada")
+    set_source(notebook, "doubling-gpus-mark", code)
+    outcome = as_handed_in(notebook, "ada")
+    assert all(verdict.right for verdict in outcome.verdicts.values())  # type: ignore[attr-defined]
+    assert outcome.self_marked == marked  # type: ignore[attr-defined]
+    "".join(outcome.printed.values()).encode()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("text", ["", "two", "1_0", [2], {}, None])
+def test_a_self_mark_that_is_no_number_is_none(text: object) -> None:
+    assert self_mark({"kind": "number", "text": text}) is None
+    assert self_mark({"kind": "number"}) is None
+    assert self_mark({"kind": "number", "text": "2.0"}) == 2
 
 
 # --- the student's side -------------------------------------------------------------------------

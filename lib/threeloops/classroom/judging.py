@@ -212,13 +212,27 @@ def _returned(reply: dict[str, Any], limit_s: float) -> Returned:
     return Returned(problem=f"returned {'text' if kind == 'text' else 'something else'}, not a number")
 
 
+def self_mark(value: dict[str, Any]) -> float | None:
+    """What a student gave their own explanation, if that is a number of points; anything else is none.
+
+    >>> self_mark({"kind": "number", "text": "2.0"}), self_mark({"kind": "number", "text": ["two"]})
+    (2.0, None)
+    """
+    text = value.get("text")
+    if value.get("kind") != "number" or not isinstance(text, str) or "_" in text:
+        return None
+    try:
+        points = float(text)
+    except ValueError:
+        return None
+    return points if 0 <= points <= 100 else None
+
+
 def _identity(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: dict[str, dict[str, Any]]) -> None:
     """Compare who the notebook says it is of with who handed it in. What is right for the one it names is held,
     neither wrong nor paid.
     """
-    marked = values.get("self_marked", {})
-    if marked.get("kind") == "number" and 0 <= float(marked["text"]) <= 100:
-        outcome.self_marked = float(marked["text"])
+    outcome.self_marked = self_mark(values.get("self_marked", {}))
     student, course = (plain_id(values.get(name, {}).get("text")) for name in ("student", "course"))
     differs = [
         f"{name} {said!r}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from threeloops.classroom import sandbox
+from threeloops.classroom.questions import whole_characters
 from threeloops.classroom.sandbox import Limits
 
 LONGEST_REPLY = 200_000  # bytes; a longer one is no honest reply
@@ -99,7 +100,7 @@ class Kernel:
             raise DiedError from None
         if not isinstance(reply, dict):
             raise DiedError
-        return reply
+        return {name: whole_characters(value) if isinstance(value, str) else value for name, value in reply.items()}
 
     def _line(self, *, until: float) -> bytes:
         """The next line, with an eye on the memory that is taken meanwhile."""

@@ -29,7 +29,16 @@ def source(cell: Cell) -> str:
     """A cell's source, however the file stores it."""
     text = cell.get("source", "")
     whole = text if isinstance(text, str) else "".join(line for line in text if isinstance(line, str))
-    return whole.encode("utf-8", "replace").decode()  # half characters that no file could hold become question marks
+    return whole_characters(whole)
+
+
+def whole_characters(text: str) -> str:
+    """The text with a question mark for each half character, which no file could hold.
+
+    >>> whole_characters("cut " + chr(0xD83D))
+    'cut ?'
+    """
+    return text.encode("utf-8", "replace").decode()
 
 
 def mark(cell: Cell, name: str) -> Any:
