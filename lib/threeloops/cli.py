@@ -30,7 +30,7 @@ FLAGS |= {
     name: "--" + name.replace("_", "-")
     for name in ("expert_tp", "micro_batch", "micro_batches", "sequence", "tokens", "batch", "ranks", "dtype")
 }
-FLAGS |= {"origin": "--ceilings"} | {
+FLAGS |= {"origin": "--ceilings", "drill_set": "--set"} | {
     name: "--" + name
     for name in (
         "device",
@@ -128,6 +128,7 @@ def _grade(given: argparse.Namespace) -> int:
         work=Path(given.into).resolve() if given.into else None,
         browser=not given.no_browser,
         trust_students=given.no_sandbox,
+        drill_set=given.set,
     )
 
 
@@ -185,6 +186,9 @@ def parser() -> argparse.ArgumentParser:
     grade = commands.add_parser("grade", help="grade your own notebook, or a class's, through nbgrader")
     grade.add_argument("path", help="my/drills/kv_cache, or a folder with one folder per student, or a zip of uploads")
     grade.add_argument("--course", metavar="CODE", help="the course code that the students were given (default home)")
+    grade.add_argument(
+        "--set", metavar="NAME", help="which drill set, where several were handed in (default: the one most did)"
+    )
     grade.add_argument(
         "--roster",
         metavar="FILE",

@@ -441,6 +441,25 @@ def test_two_notebooks_of_one_student_are_said(tmp_path: Path) -> None:
     assert "two notebooks" in one.problem
 
 
+def test_a_notebook_of_another_set_stops_nobody(tmp_path: Path) -> None:
+    members = {
+        "ada/kv_cache.ipynb": b"1",
+        "ada/all_reduce.ipynb": b"2",
+        "grace/kv_cache.ipynb": b"3",
+        "emmy/all_reduce.ipynb": b"4",
+        "curie/kv_cache.ipynb": b"5",
+    }
+    path = zipped(tmp_path / "z.zip", members)
+    found = handed_in(path, SETS)
+    assert found.name == "kv_cache"
+    assert [one.content for one in found.submissions] == [b"1", b"5", None, b"3"]
+    assert found.left_out == ("all_reduce, handed in by 2; --set all_reduce grades that",)
+    asked_for = handed_in(path, SETS, drill_set="all_reduce")
+    assert [one.content for one in asked_for.submissions] == [b"2", None, b"4", None]
+    with pytest.raises(ValueError, match="drill_set"):
+        handed_in(path, SETS, drill_set="nothing")
+
+
 def test_people_of_one_name_are_kept_apart(tmp_path: Path) -> None:
     """By the platform's own number, or by the folder's name to the letter; nobody overwrites anybody."""
     members = {
@@ -479,7 +498,7 @@ def test_people_of_one_name_are_kept_apart(tmp_path: Path) -> None:
     ("members", "told"),
     [
         ({"ada/essay.ipynb": b"1"}, "no notebook of a drill set"),
-        ({"a/kv_cache.ipynb": b"1", "a/all_reduce.ipynb": b"1"}, "several sets"),
+        ({"a/kv_cache.ipynb": b"1", "a/all_reduce.ipynb": b"1"}, "--set all_reduce says which"),
     ],
 )
 def test_what_cannot_be_graded_is_refused_in_one_sentence(tmp_path: Path, members: dict[str, bytes], told: str) -> None:

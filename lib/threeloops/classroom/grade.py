@@ -31,6 +31,7 @@ def grade(
     work: Path | None,
     browser: bool,
     trust_students: bool,
+    drill_set: str | None = None,
 ) -> int:
     """Grade what is at the path; 0 when everything there could be looked at."""
     if importlib.util.find_spec("nbgrader") is None:
@@ -40,7 +41,8 @@ def grade(
         name, notebook = lone
         return _grade_reader(name, notebook, root=root, work=work or root / "my" / "graded", code=code, browser=browser)
     course = Course(root=root, work=work or root / "build", code=plain_id(code) or HOME_COURSE)
-    return _grade_class(handed_in(path, course.sets(), _listed(roster)), course, trust_students=trust_students)
+    handed = handed_in(path, course.sets(), _listed(roster), drill_set=drill_set)
+    return _grade_class(handed, course, trust_students=trust_students)
 
 
 def _listed(roster: Path | None) -> list[str]:

@@ -9,9 +9,11 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from threeloops import checks
 from threeloops.classroom.transplant import LARGEST_FILE_BYTES
 from threeloops.drills.engine.posed import plain_id
 
@@ -86,22 +88,25 @@ def lone_notebook(path: Path, sets: Sequence[str]) -> tuple[str, Path] | None:
     return named[0] if len(named) == 1 else None
 
 
-def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = ()) -> HandedIn:
-    """What a class's folder or zip holds, with whoever on the class list handed in nothing.
+def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = (), *, drill_set: str | None = None) -> HandedIn:
+    """What a class's folder or zip holds of one set, with whoever on the class list handed in nothing. Which set:
+    the one asked for, otherwise the one that most have handed in.
 
-    Raises:   ValueError when there is nothing to grade, or notebooks of several sets
+    Raises:   ValueError when there is nothing to grade, or as much of one set as of another
     """
+    if drill_set is not None:
+        checks.one_of(sets, drill_set=drill_set)
     if path.is_file() and not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is neither a notebook, a folder nor a zip of notebooks")
     if not path.exists():
         raise ValueError(f"{path} does not exist; give a notebook, a folder of submissions or a zip of uploads")
     left_out: list[str] = []
-    labels = sorted(_in_zip(path, left_out) if path.is_file() else _in_folder(path))
-    found = {name for label, _ in labels for name in sets if _is_of(label, name)}
-    if len(found) != 1:
-        there = f"notebooks of several sets ({', '.join(sorted(found))})" if found else "no notebook of a drill set"
-        raise ValueError(f"{path} holds {there}; one run grades one of: {', '.join(sets)}")
-    (name,) = found
+    labels = sorted(_in_zip(path, left_out) if path.is_file() else _in_folder(path), key=itemgetter(0))
+    of_sets = {name: {person(label) for label, _ in labels if _is_of(label, name)} for name in sets}
+    name = drill_set or _usual({one: len(people) for one, people in of_sets.items() if people}, path, sets)
+    for other, people_of_it in of_sets.items():
+        if people_of_it and other != name:
+            left_out.append(f"{other}, handed in by {len(people_of_it)}; --set {other} grades that")
     people: dict[Person, list[tuple[str, bytes]]] = {}
     for label, content in labels:
         files = people.setdefault(person(label), [])
@@ -112,6 +117,18 @@ def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = ()) -> Ha
         if plain_id(listed) not in present:
             people.setdefault(Person(listed, listed), [])
     return HandedIn(name=name, submissions=_submissions(people), left_out=tuple(left_out))
+
+
+def _usual(holders: dict[str, int], path: Path, sets: Sequence[str]) -> str:
+    """The set that most people have handed in."""
+    if not holders:
+        raise ValueError(f"{path} holds no notebook of a drill set; one run grades one of: {', '.join(sets)}")
+    most = [name for name, people in holders.items() if people == max(holders.values())]
+    if len(most) > 1:
+        raise ValueError(
+            f"{path} holds as many notebooks of {' as of '.join(sorted(most))}; --set {most[0]} says which to grade"
+        )
+    return most[0]
 
 
 def _submissions(people: dict[Person, list[tuple[str, bytes]]]) -> list[Submission]:
