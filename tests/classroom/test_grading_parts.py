@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -492,6 +493,31 @@ def test_people_of_one_name_are_kept_apart(tmp_path: Path) -> None:
     assert all("people are called grace" in one.problem for one in found.submissions if "grace" in one.student)
     assert any("no letter" in one.problem for one in found.submissions)
     assert found.left_out == ("'../emmy/kv_cache.ipynb' leads out of the zip",)
+
+
+def test_what_is_handed_in_is_read_one_file_at_a_time(tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"s{number}").mkdir()
+        with (tmp_path / f"s{number}" / "kv_cache.ipynb").open("wb") as file:
+            file.truncate(20_000_000)  # a file with a hole: large to whoever reads it
+    tracemalloc.start()
+    try:
+        found = handed_in(tmp_path, SETS)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+        assert [len(one.content or b"") for one in found.submissions] == [20_000_000] * 12
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_small_file_that_would_fill_the_memory_is_refused_unread() -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(UnparsableError, match="lists and objects"):
+            parsed(b'{"nbformat": 4, "cells": [' + b"[]," * 1_500_000 + b"0]}")
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

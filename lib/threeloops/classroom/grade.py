@@ -57,10 +57,10 @@ def _listed(roster: Path | None) -> list[str]:
 def one(course: Course, name: str, submission: Submission) -> Result:
     """Grade one submission; whatever it is, this ends in a status."""
     notes = (submission.problem,) if submission.problem else ()
-    if submission.content is None:
+    if submission.read is None:
         return Result(student=submission.student, status="missing", notes=("no notebook was handed in",))
     try:
-        notebook = transplanted(parsed(course.release(name).read_bytes()), parsed(submission.content))
+        notebook = transplanted(parsed(course.release(name).read_bytes()), parsed(submission.read()))
         course.autograde(name, submission.student, notebook)
         return result(course, name, submission.student, notes)
     except UnparsableError as refusal:
@@ -113,7 +113,7 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
             f"Without a sandbox: {sandbox.problem()}. Your code runs as your own program, as it does in the notebook."
         )
     graded = _with_feedback(
-        course, name, one(course, name, Submission(student=student, folder=path.parent.name, content=content))
+        course, name, one(course, name, Submission(student=student, folder=path.parent.name, read=lambda: content))
     )
     print(table([graded], written_maximum=WRITTEN_MAXIMUM))
     if graded.answers:

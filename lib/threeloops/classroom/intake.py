@@ -3,12 +3,14 @@ notebooks are read, one by one.
 """
 
 import hashlib
+import itertools
 import re
 import stat
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -26,6 +28,9 @@ MARK = 12  # characters of a hash: nobody makes a name that has another's
 APART = "~"  # between a name and what tells its bearers apart; no plain id holds one
 
 
+Reader = Callable[[], bytes]  # of one file's bytes, one more than allowed at most
+
+
 class Person(NamedTuple):
     """Who handed something in: never one person with anybody else, whatever they are called."""
 
@@ -39,8 +44,13 @@ class Submission:
 
     student: str  # as graded: a plain id, with `~` and a number or a mark where others have the same
     folder: str  # as handed in
-    content: bytes | None  # None: nothing was handed in
+    read: Reader | None  # None: nothing was handed in
     problem: str = ""
+
+    @property
+    def content(self) -> bytes | None:
+        """The file's bytes, read now and kept nowhere: a class does not fit into memory."""
+        return self.read() if self.read else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,17 +111,17 @@ def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = (), *, dr
     if not path.exists():
         raise ValueError(f"{path} does not exist; give a notebook, a folder of submissions or a zip of uploads")
     left_out: list[str] = []
-    labels = sorted(_in_zip(path, left_out) if path.is_file() else _in_folder(path), key=itemgetter(0))
+    labels = sorted(_in_zip(path, left_out) if path.is_file() else _in_folder(path, left_out), key=itemgetter(0))
     of_sets = {name: {person(label) for label, _ in labels if _is_of(label, name)} for name in sets}
     name = drill_set or _usual({one: len(people) for one, people in of_sets.items() if people}, path, sets)
     for other, people_of_it in of_sets.items():
         if people_of_it and other != name:
             left_out.append(f"{other}, handed in by {len(people_of_it)}; --set {other} grades that")
-    people: dict[Person, list[tuple[str, bytes]]] = {}
-    for label, content in labels:
+    people: dict[Person, list[tuple[str, Reader]]] = {}
+    for label, read in labels:
         files = people.setdefault(person(label), [])
-        if _is_of(label, name):
-            files.append((label, content or b""))
+        if read and _is_of(label, name):
+            files.append((label, read))
     present = {plain_id(one.name) for one in people}
     for listed in roster:
         if plain_id(listed) not in present:
@@ -131,7 +141,7 @@ def _usual(holders: dict[str, int], path: Path, sets: Sequence[str]) -> str:
     return most[0]
 
 
-def _submissions(people: dict[Person, list[tuple[str, bytes]]]) -> list[Submission]:
+def _submissions(people: dict[Person, list[tuple[str, Reader]]]) -> list[Submission]:
     """One submission per person, each under an id of its own."""
     bearers = Counter(plain_id(one.name) for one in people)
     submissions = []
@@ -149,7 +159,7 @@ def _submissions(people: dict[Person, list[tuple[str, bytes]]]) -> list[Submissi
             Submission(
                 student=student,
                 folder=one.name,
-                content=files[-1][1] if files else None,
+                read=files[-1][1] if files else None,
                 problem="; ".join(problems),
             )
         )
@@ -169,29 +179,27 @@ def _is_of(label: str, name: str) -> bool:
     )
 
 
-def _in_folder(path: Path) -> Iterator[tuple[str, bytes | None]]:
-    """(path below the folder, content) of every notebook; a student's folder without one has content None. Links are
+def _in_folder(path: Path, left_out: list[str]) -> Iterator[tuple[str, Reader | None]]:
+    """(path below the folder, its reader) of every notebook; a student's folder without one has no reader. Links are
     not followed.
     """
     for entry in sorted(path.iterdir()):
         if entry.is_symlink() or entry.name.startswith("."):
             continue
-        files = (
-            [entry]
-            if entry.is_file()
-            else [file for file in sorted(entry.rglob("*.ipynb")) if file.is_file() and not file.is_symlink()]
-        )
+        found = [entry] if entry.is_file() else list(itertools.islice(entry.rglob("*.ipynb"), MOST_FILES))
+        if len(found) == MOST_FILES:
+            left_out.append(f"what {entry.name!r} holds beyond {MOST_FILES:,} notebooks")
+        files = [file for file in sorted(found) if file.is_file() and not file.is_symlink()]
         if entry.is_dir() and not files:
             yield f"{entry.name}/", None
-        for file in files[:MOST_FILES]:
+        for file in files:
             if file.suffix == ".ipynb" and not any(
                 parent.is_symlink() for parent in file.parents if parent.is_relative_to(path) and parent != path
             ):
-                yield file.relative_to(path).as_posix(), _limited(file)
+                yield file.relative_to(path).as_posix(), partial(_from_file, file)
 
 
-def _limited(file: Path) -> bytes:
-    """A file's bytes, one more than allowed at most."""
+def _from_file(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
             return stream.read(LARGEST_FILE_BYTES + 1)
@@ -199,12 +207,12 @@ def _limited(file: Path) -> bytes:
         return b""
 
 
-def _in_zip(path: Path, left_out: list[str]) -> Iterator[tuple[str, bytes | None]]:
+def _in_zip(path: Path, left_out: list[str]) -> Iterator[tuple[str, Reader | None]]:
     """The same for a zip. A member's path is a label here and is never written to; one that leads out of the zip is
     left out, because it would pass for somebody else's.
     """
     with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist()[:MOST_FILES]:
+        for number, member in enumerate(archive.infolist()):
             parts = PurePosixPath(member.filename.replace("\\", "/")).parts
             if {"/", "//", ".."} & set(parts):
                 left_out.append(f"{member.filename!r} leads out of the zip")
@@ -214,8 +222,13 @@ def _in_zip(path: Path, left_out: list[str]) -> Iterator[tuple[str, bytes | None
             if member.is_dir():
                 yield parts[0] + "/", None
             elif parts[-1].endswith(".ipynb"):
-                try:
-                    with archive.open(member) as stream:
-                        yield "/".join(parts), stream.read(LARGEST_FILE_BYTES + 1)
-                except Exception:  # damaged or encrypted, each way with an error of its own: judged as an empty file
-                    yield "/".join(parts), b""
+                yield "/".join(parts), partial(_from_zip, path, number)
+
+
+def _from_zip(path: Path, number: int) -> bytes:
+    """One member, by its number: two may have the same name."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(archive.infolist()[number]) as stream:
+            return stream.read(LARGEST_FILE_BYTES + 1)
+    except Exception:  # damaged or encrypted, each way with an error of its own: judged as an empty file
+        return b""

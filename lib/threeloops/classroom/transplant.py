@@ -16,6 +16,8 @@ from threeloops.classroom.questions import Notebook, mark, own_mark, source
 LARGEST_FILE_BYTES = 20_000_000
 LONGEST_CELL = 100_000  # characters
 MOST_ADDED_CELLS = 200
+MOST_CELLS = 5_000
+MOST_BRACKETS = 1_000_000  # each object takes some hundred bytes once it is read, however few it takes in the file
 
 
 class UnparsableError(ValueError):
@@ -30,6 +32,10 @@ def parsed(content: bytes) -> Notebook:
     if len(content) > LARGEST_FILE_BYTES:
         raise UnparsableError(
             f"the file is larger than {LARGEST_FILE_BYTES:,} bytes; clear the outputs and hand it in again"
+        )
+    if content.count(b"{") + content.count(b"[") > MOST_BRACKETS:
+        raise UnparsableError(
+            f"the file holds more than {MOST_BRACKETS:,} lists and objects; clear the outputs and hand it in again"
         )
     try:
         notebook = json.loads(content)
