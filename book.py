@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Three Loops on your machine, by one command.
 
-    python3 book.py                 set up if needed, then open the book in JupyterLab
+    python3 book.py                 set up if needed, then open the book's start page in JupyterLab
     python3 book.py 2 | roofline    open at a part, by number (1.2: chapter 1, part 2) or by a word of its title
     python3 book.py drills/kv_cache open a graded drill set
+    python3 book.py chapters/1_inner_loop           open a whole chapter in one notebook; long ones are slow
     python3 book.py drill           questions in the terminal; installs only the small packages
     python3 book.py progress        how you are doing: by topic, by slip, what is due
     python3 book.py sheet interview one page of numbers or formulas, to print or read
@@ -17,7 +18,8 @@
     python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; a good two minutes
     python3 book.py test --thorough all seeds of every drill; half an hour
 
-Options: --no-browser (print the address, open nothing), --no-torch (leave out the one large package).
+Options: --no-browser (print the address, open nothing), --no-torch (leave out the one large package), --teach (show
+nbgrader's menus and buttons).
 On Windows write `py book.py`. Nothing is installed outside this folder.
 """
 
@@ -95,6 +97,34 @@ def run(*command, cwd=ROOT):
         sys.exit(130)
 
 
+def hand_over(*command):
+    """Exit code of a command that answers Ctrl-C itself, and takes a moment to close."""
+    process = subprocess.Popen([str(word) for word in command])
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def quietly(*command):
+    """Exit code of a command that says nothing unless it fails: what pip and uv warn of (root, caches, links) stops
+    nobody.
+    """
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        cwd=str(ROOT),
+        check=False,
+    )
+    if done.returncode:
+        print(done.stdout[-2000:], file=sys.stderr)
+    return done.returncode
+
+
 def beside(*command):
     """Begin a command beside the next ones; what is returned waits for its end, shows its output and gives its exit
     code.
@@ -129,7 +159,7 @@ def install(level):
     packages = ("-c", "requirements.lock", "-e", "." + extras)
     get_uv = [str(PYTHON), "-m", "pip", "install", *quiet, "-c", "requirements.lock", "uv"]
     fast = subprocess.run(get_uv, capture_output=True, cwd=str(ROOT), check=False).returncode == 0
-    if fast and run(PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON, *packages) == 0:
+    if fast and quietly(PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON, *packages) == 0:
         return True
     slow = subprocess.run(
         [str(PYTHON), "-m", "pip", "install", *quiet, *packages],
@@ -191,7 +221,7 @@ def install_torch():
         print("Ctrl-C within 10 seconds stops; `book.py --no-torch` opens the book without it.", flush=True)
         time.sleep(10)
     print("Installing torch ...", flush=True)
-    return run(*command) == 0
+    return quietly(*command) == 0
 
 
 def set_up(level, with_torch):
@@ -295,7 +325,7 @@ def main(words):
         return test(python, words[1:])
     command = [str(python), "-m", "threeloops.cli", *(words if verb != "open" else ["open", *words])]
     if os.name == "nt":
-        return run(*command, cwd=None)
+        return hand_over(*command) if verb == "open" else run(*command, cwd=None)
     sys.stdout.flush()
     return os.execv(command[0], command)  # in place of this process: signals reach the one that works
 

@@ -46,7 +46,7 @@ MEASURED = "test_measure_"  # real torch, often on several ranks: left out by --
 BY_SET = ("test_grading_canaries.py", "test_release.py")
 # Whatever looks into the one JupyterLab through the one Chromium; two of each would take twice the memory, and the
 # time to start them.
-BROWSER, BROWSERS_S = ("tests/chapters/test_browser", "tests/chapters/test_links"), 150
+BROWSER, BROWSERS_S = ("tests/chapters/test_browser", "tests/chapters/test_links"), 210
 # The pages, which are built once.
 PAGES = "tests/site/"
 # What times a clock on the wall, or counts what the kernel has sent, would see the other's work as its own.

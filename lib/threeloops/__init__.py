@@ -23,5 +23,7 @@ room            rehearse: the interview room, in a terminal and in a notebook; i
 sheets, paper   print: what to know by heart; quizzes with a key
 classroom       grade: many, safely
 workings, cli   the `threeloops` command: calculations with their working shown
-desk, contents, doctor, stand_in        the reader's copies, the table of contents, this machine, recorded outputs
+contents        the table of contents, read from the chapters
+desk            the reader's notebooks, one a part, and the JupyterLab that opens them; its extension is in lab
+doctor, stand_in        this machine, recorded outputs
 """

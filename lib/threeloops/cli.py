@@ -101,15 +101,17 @@ def _record(given: argparse.Namespace) -> None:
 
 
 def _open(given: argparse.Namespace) -> int:
-    from threeloops import contents, desk
+    from threeloops import contents
+    from threeloops.desk import opening
 
-    return desk.open_book(given.part, browser=not given.no_browser, root=contents.book_root())
+    return opening.open_book(given.part, browser=not given.no_browser, root=contents.book_root(), teach=given.teach)
 
 
 def _reset(given: argparse.Namespace) -> None:
-    from threeloops import contents, desk
+    from threeloops import contents
+    from threeloops.desk import copies
 
-    copy, aside = desk.reset(given.part, contents.book_root())
+    copy, aside = copies.reset(given.part, contents.book_root())
     print(
         f"{copy} is fresh."
         + (f" The old one is kept as {aside}." if aside else " There was nothing of yours in it to keep.")
@@ -170,7 +172,12 @@ def parser() -> argparse.ArgumentParser:
         )
     )
     opener = commands.add_parser("open", help="open the reader's copy of the book in JupyterLab")
-    opener.add_argument("part", nargs="?", help="number (2, 1.2) or a word of a part's title")
+    opener.add_argument(
+        "part",
+        nargs="?",
+        help="number (2, 1.2) or a word of a part's title, drills/SET, chapters/CHAPTER; without it the start page",
+    )
+    opener.add_argument("--teach", action="store_true", help="with nbgrader's menus and buttons")
     opener.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
     opener.set_defaults(run=_open)
     reset = commands.add_parser("reset", help="start a part's notebook afresh; the old one is kept aside")

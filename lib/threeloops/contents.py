@@ -5,8 +5,7 @@ taught.
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import quote
+from pathlib import Path, PurePosixPath
 
 CHAPTERS = {
     "inner": ("1", "The inner loop"),
@@ -25,9 +24,20 @@ class Place:
     chapter: str  # "1"
     number: str  # "2"; empty for an unnumbered part
     title: str
+    minutes: int  # 0 where the heading does not say
     heading: str  # the heading's whole text, without ##
-    # id of the cell that holds the heading: what JupyterLab can go to, even before it has drawn the headings
-    cell: str
+    cell: str  # id of the cell that holds the heading
+
+    @property
+    def name(self) -> str:
+        """What the part is called in one line: "2 Roofline"."""
+        return f"{self.number} {self.title}".strip()
+
+    @property
+    def copy(self) -> str:
+        """The reader's notebook of this part, below my/: "chapters/1_inner_loop/2_roofline.ipynb"."""
+        slug = re.sub(r"[^a-z0-9]+", "_", self.title.lower()).strip("_")
+        return f"{PurePosixPath(self.notebook).with_suffix('')}/{f'{self.number}_{slug}'.strip('_')}.ipynb"
 
 
 def book_root() -> Path:
@@ -54,6 +64,7 @@ def places(root: Path) -> list[Place]:
                     chapter=path.name.split("_")[0],
                     number=match["number"] or "",
                     title=match["title"],
+                    minutes=int(match["minutes"] or 0),
                     heading=match[0].removeprefix("## "),
                     cell=cell["id"],
                 )
@@ -79,8 +90,8 @@ def find_place(word: str, root: Path) -> Place:
 
 
 def taught(section: str, loop: str, root: Path) -> tuple[str, str]:
-    """Where a section of the book stands: in words, and as a link from the book's root. A section is named by a part's
-    title: one of the loop's own chapter, or else of another (the law of three loops is asked in every loop).
+    """Where a section of the book stands: in words, and the reader's notebook of it, below my/. A section is named by a
+    part's title: one of the loop's own chapter, or else of another (the law of three loops is asked in every loop).
 
     Raises:   ValueError for a title that no part has
 
@@ -96,4 +107,4 @@ def taught(section: str, loop: str, root: Path) -> tuple[str, str]:
         f"chapter {place.chapter}, part {place.number}, {place.title}; `python3 book.py"
         f" {place.chapter}.{place.number}` opens it"
     )
-    return words, f"{place.notebook}#{quote(place.heading.replace(' ', '-'))}"
+    return words, place.copy

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.contents import book_root
+from threeloops.drills.engine.ask_first import ask_first
 
 # of a marked cell; of the notebook that says where it was run (tests/chapters/execute.py writes it)
 TAG, STAMP = "torch", "threeloops"
@@ -124,8 +125,8 @@ class Watcher(ast.NodeTransformer):
 
 
 def watch() -> None:
-    """From here on, marked cells that cannot run show their recorded run. Does nothing outside a notebook, and
-    nothing twice.
+    """From here on, marked cells that cannot run show their recorded run, and cells that compare a prediction wait for
+    it. Does nothing outside a notebook, and nothing twice.
 
     >>> watch()
     """
@@ -137,6 +138,7 @@ def watch() -> None:
     shell.user_ns_hidden[_STARTED] = watcher
     shell.events.register("pre_run_cell", watcher.cell_starts)
     shell.ast_transformers.append(watcher)
+    ask_first()
 
 
 def _shell() -> Any:

@@ -1,8 +1,8 @@
-"""How a chapter behaves in JupyterLab, in a real browser: python tests/bench/jupyterlab.py
-[chapters/1_inner_loop.ipynb]
+"""How a part behaves in JupyterLab, in a real browser: python tests/bench/jupyterlab.py [PART]
 
-Opening the reader's copy (aim 3 s), a jump in the contents (0.5 s), a key typed in the last part's first code cell
-(50 ms), and whether a widget that was scrolled out of sight and back still answers. Prints; fails on no time.
+The start page (nothing cached), the click on a part until its text can be read (aim 4 s), a jump in the contents
+(0.3 s), a key typed in the last code cell (40 ms), and whether a widget that was scrolled out of sight and back still
+answers. PART is a number or a word of a title, as for `book.py`; without it, roofline. Prints; fails on no time.
 `--smoke` is the smallest run.
 """
 
@@ -22,12 +22,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.chapters.conftest import ROOT, chromium_path, running
 from tests.chapters.test_browser import numbered
-from threeloops import desk
+from threeloops import contents
+from threeloops.desk import copies
+from threeloops.desk.jupyter import lab_command
 from threeloops.units import fmt_seconds, ms
 
 OPENINGS, KEYS, WIDGET = 3, 40, "_widget.explorer("
 IDLE = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
-SHOWN = """title => { const box = [...document.querySelectorAll('.jp-Notebook h1, .jp-Notebook h2')]
+SHOWN = """title => { const box = [...document.querySelectorAll('.jp-Notebook h1, .jp-Notebook h2, .jp-Notebook h3')]
   .find(found => found.textContent.includes(title))?.getBoundingClientRect(); return box && box.top >= 0 && box.bottom < window.innerHeight; }"""  # noqa: E501
 # Presses an entry of the contents and waits, frame by frame, until its heading is in sight.
 JUMP = """
@@ -37,7 +39,7 @@ async heading => {
   entry.dispatchEvent(new MouseEvent('mousedown', {bubbles: true, cancelable: true}));
   while (!(SHOWN)(heading)) {
     if (performance.now() - start > 5000) {
-      const found = [...document.querySelectorAll('.jp-Notebook h2')].find(one => one.textContent.includes(heading));
+      const found = [...document.querySelectorAll('.jp-Notebook h2, .jp-Notebook h3')].find(one => one.textContent.includes(heading));
       return {missed: found ? `is at ${Math.round(found.getBoundingClientRect().top)} px` : 'is not drawn'};
     }
     await new Promise(done => requestAnimationFrame(done));
@@ -67,13 +69,18 @@ def said(what: str, seconds: Sequence[float], aim: str) -> None:
     )
 
 
-def opened(browser: Any, address: str, title: str) -> tuple[Any, float]:
-    """A page in a browser that has cached nothing, and how long it took until the chapter's title could be read."""
+def opened(browser: Any, address: str, copy: str, heading: str) -> tuple[Any, float, float]:
+    """A page in a browser that has cached nothing: how long until the start page could be read, and from the click on
+    a part until its heading could.
+    """
     page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
     start = time.perf_counter()
     page.goto(address)
-    page.wait_for_function(SHOWN, arg=title, timeout=60_000, polling="raf")
-    return page, time.perf_counter() - start
+    page.locator(".threeloops-start h1").wait_for(timeout=60_000)
+    clicked = time.perf_counter()
+    page.locator(f'.threeloops-start th a[href="{copy}"]').click()
+    page.wait_for_function(SHOWN, arg=heading, timeout=60_000, polling="raf")
+    return page, clicked - start, time.perf_counter() - clicked
 
 
 def jumps(page: Any, headings: list[str]) -> None:
@@ -87,7 +94,7 @@ def jumps(page: Any, headings: list[str]) -> None:
             else:
                 print(f"jump in the contents, {which} time round: not in sight after 5 s: {heading} {jump['missed']}")
         if arrived:
-            said(f"jump in the contents, {which} time round", arrived, "0.5 s")
+            said(f"jump in the contents, {which} time round", arrived, "0.3 s")
 
 
 def keys(page: Any, index: int, count: int) -> None:
@@ -98,7 +105,7 @@ def keys(page: Any, index: int, count: int) -> None:
     for letter in ("abcdefghij" * count)[:count]:
         page.keyboard.press(letter)
         page.wait_for_timeout(80)
-    said("a key typed in the last part", [taken * ms for taken in page.evaluate("window.keyTimes")], "50 ms")
+    said("a key typed in the last code cell", [taken * ms for taken in page.evaluate("window.keyTimes")], "40 ms")
 
 
 def widget(page: Any, index: int, last: int) -> None:
@@ -130,44 +137,48 @@ def widget(page: Any, index: int, last: int) -> None:
 
 def main(words: list[str]) -> None:
     smoke = "--smoke" in words
-    chapter = next((word for word in words if word != "--smoke"), "chapters/1_inner_loop.ipynb")
+    place = contents.find_place(next((word for word in words if word != "--smoke"), "roofline"), ROOT)
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         root = Path(folder) / "root"
-        shutil.copytree(ROOT / "chapters", root / "chapters")
-        copy = desk.all_copies(root)[chapter]
+        for name in ("chapters", "drills"):
+            shutil.copytree(ROOT / name, root / name)
+        copy = copies.all_copies(root)[copies.part_key(place)]
         cells = json.loads(copy.read_text(encoding="utf-8"))["cells"]
         sources = ["".join(cell["source"]) for cell in cells]
-        headings = [match[1] for source in sources if (match := re.match(r"## (.*)", source))]
-        starts = [index for index, source in enumerate(sources) if source.startswith("## ")]
+        headings = [match[1] for source in sources if (match := re.match(r"#{2,3} (.*)", source))]
         code = [index for index, cell in enumerate(cells) if cell["cell_type"] == "code"]
+        typed = [index for index in code if "card" not in cells[index]["metadata"].get("threeloops", {})]
         print(
-            f"{chapter}: {len(cells)} cells, {len(headings)} parts, {copy.stat().st_size / 1e6:.1f} MB without outputs",
+            f"{place.name}: {len(cells)} cells, {len(headings)} headings, {copy.stat().st_size / 1e3:.0f} kB",
             flush=True,
         )
         driver = stack.enter_context(sync_playwright())
         browser = driver.chromium.launch(
             executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
-        with running(desk.lab_command(copy, None, browser=False, root=root), root, Path(folder) / "jupyter") as door:
-            title = sources[0].splitlines()[0].lstrip("# ")
-            times = []
+        history = {"THREELOOPS_HISTORY": str(Path(folder) / "history.sqlite3")}
+        command = lab_command(None, browser=False, root=root)
+        with running(command, root, Path(folder) / "jupyter", **history) as door:
+            starts, clicks = [], []
             for _ in range(openings := 1 if smoke else OPENINGS):
-                page, taken = opened(browser, door.page, title)
-                times.append(taken)
-                if len(times) < openings:
+                page, start, click = opened(browser, door.page, place.copy, headings[0])
+                starts.append(start)
+                clicks.append(click)
+                if len(starts) < openings:
                     page.context.close()
-            said("the copy opens, nothing cached", times, "3 s")
+            said("the start page, nothing cached", starts, "4 s")
+            said("from the click to a part's text", clicks, "4 s")
             page.wait_for_selector(IDLE, timeout=60_000)
             page.wait_for_timeout(3000)  # JupyterLab still moves the focus for a moment
             jumps(page, [headings[0], headings[-1]] if smoke else headings)
-            keys(page, next(index for index in code if index > starts[-1]), 3 if smoke else KEYS)
+            keys(page, typed[-1], 3 if smoke else KEYS)
             explorer = next((index for index in code if WIDGET in sources[index]), None)
             if explorer is None:
-                print("no widget in this chapter")
+                print("no widget in this part")
             else:
-                widget(page, explorer, starts[-1])
+                widget(page, explorer, len(cells) - 1)
         browser.close()
 
 

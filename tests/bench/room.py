@@ -210,7 +210,7 @@ def notebook(folder: Path, size: Size) -> None:
     from playwright.sync_api import sync_playwright
 
     from tests.chapters.conftest import ROOT, chromium_path, running
-    from tests.chapters.test_browser_interview import CELL, run
+    from tests.chapters.test_browser_interview import CELL, ROOM, run
 
     root = folder / "book"
     (root / "drills").mkdir(parents=True)
@@ -219,8 +219,8 @@ def notebook(folder: Path, size: Size) -> None:
     os.environ["THREELOOPS_HISTORY"] = str(folder / "notebook.sqlite3")
     History(folder / "notebook.sqlite3").begin("sprint", {"extra": 1.0}, plan(size))
     code = (
-        "from pathlib import Path; from threeloops import desk; desk.open_book('drills/interview', browser=False,"
-        f" root=Path({str(root)!r}))"
+        "from pathlib import Path; from threeloops.desk import opening;"
+        f" opening.open_book('drills/interview', browser=False, root=Path({str(root)!r}))"
     )
     with running([sys.executable, "-c", code], root, folder / "jupyter") as door, sync_playwright() as driver:
         browser = driver.chromium.launch(
@@ -230,7 +230,7 @@ def notebook(folder: Path, size: Size) -> None:
         page.goto(door.page)
         page.wait_for_selector(CELL, timeout=60_000)
         page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
-        run(page, 2)
+        run(page, ROOM)
         page.locator(".interview-room").get_by_role("button", name="continue", exact=True).click()
         page.get_by_role("heading", name="Question 1 of").wait_for()
         samples = page.evaluate(PRESSES, size.questions - 1)

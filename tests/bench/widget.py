@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.chapters.conftest import chromium_path, running
-from threeloops import desk
+from threeloops.desk.jupyter import lab_command
 from threeloops.widgets.inner_loop.roofline import BATCHES
 
 START = """
@@ -216,7 +216,7 @@ def main(words: list[str]) -> None:
         )
         print(f"{'':42} median     p95   held key   first s  jump px  outside")
         for index, name in enumerate(chosen):
-            command = desk.lab_command(root / f"{index}.ipynb", None, browser=False, root=root)
+            command = lab_command(root / f"{index}.ipynb", browser=False, root=root)
             with running(command, root, Path(folder) / f"jupyter-{index}") as door:
                 print(f"{name:42} {measured(browser, door.page, 4 if smoke else 60)}", flush=True)
         browser.close()

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 
-from threeloops import desk
+from threeloops.desk import opening
 
 ROOT = Path(__file__).parents[2]
 START_S = 90
@@ -56,8 +56,12 @@ class Door:
 
     def end_kernels(self) -> None:
         """Shut down what runs in this folder."""
+        self.end_kernel("")
+
+    def end_kernel(self, path: str) -> None:
+        """Shut down what runs in one notebook of this folder."""
         for session in json.loads(self._ask("sessions")):
-            if session["path"].startswith(self.folder):
+            if session["path"].startswith(self.folder + path):
                 self._ask(f"sessions/{session['id']}", method="DELETE")
 
     def _ask(self, what: str, method: str = "GET") -> bytes:
@@ -126,7 +130,7 @@ def _opening_page(server: Any, runtime: Path, log: Path) -> str:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         pages = list(runtime.glob("jpserver-*-open.html"))
-        if pages and "is running at" in log.read_text():
+        if pages and re.search("The book is open|is running at", log.read_text()):
             return pages[0].as_uri()
         assert server.poll() is None, f"JupyterLab ended:\n{log.read_text()}"
         time.sleep(0.2)
@@ -150,7 +154,7 @@ def lab(chromium: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     root, personal = tmp_path_factory.mktemp("book"), tmp_path_factory.mktemp("jupyter")
     shutil.copytree(ROOT / "chapters", root / "chapters")
     code = (
-        f"from pathlib import Path; from threeloops import desk; desk.open_book({PART!r}, browser=False,"
+        f"from pathlib import Path; from threeloops.desk import opening; opening.open_book({PART!r}, browser=False,"
         f" root=Path({str(root)!r}))"
     )
     with running(
@@ -165,9 +169,8 @@ def folder(lab: Door, request: pytest.FixtureRequest) -> Iterator[Door]:
     name = request.module.__name__.rpartition(".")[2]
     root = lab.root / name
     root.mkdir()
-    door = Door(
-        root=root, page="", server=lab.server, token=lab.token, folder=f"{name}/", config={"threeloopsCell": ""}
-    )
+    config = {"threeloopsCopies": f"{name}/my/"}
+    door = Door(root=root, page="", server=lab.server, token=lab.token, folder=f"{name}/", config=config)
     yield door
     door.end_kernels()
 
@@ -183,12 +186,10 @@ def open_at(folder: Door) -> Callable[[str], Door]:
             shutil.copytree(ROOT / name, folder.root / name)
         told: list[list[str]] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(desk.subprocess, "call", lambda command: told.append(command) or 0)
-            desk.open_book(word, browser=False, root=folder.root)
+            patch.setattr(opening, "serve", lambda command, root: told.append(command) or 0)
+            opening.open_book(word, browser=False, root=folder.root)
         options = dict(option.partition("=")[::2] for option in told[0] if "=" in option)
-        config = json.loads(Path(options["--config"]).read_text())["ServerApp"]["tornado_settings"]["page_config_data"]
-        notebook = options["--LabApp.default_url"].removeprefix("/lab/tree/")
-        return replace(folder, page=folder.address(notebook), config=config or folder.config)
+        return replace(folder, page=folder.address(unquote(options["--LabApp.default_url"].removeprefix("/lab/tree/"))))
 
     return door
 

@@ -22,6 +22,7 @@ from threeloops.room.session import Session
 CELL = ".jp-Notebook .jp-Cell"
 SAID = "(words) => document.querySelector('.interview-room .said').textContent.includes(words)"
 TICKED = "([timer, before]) => timer.textContent !== before"
+ROOM = 3  # place of the room's cell, after the way back, the title and how it works
 HAS_FOCUS = "element => element === document.activeElement"
 
 pytestmark = pytest.mark.timeout(600)
@@ -56,7 +57,7 @@ def page(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Any:
     page = look(open_at("drills/interview")).page
     page.wait_for_selector(CELL, timeout=60_000)
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
-    run(page, 2)
+    run(page, ROOM)
     return page
 
 
@@ -228,7 +229,7 @@ def test_the_clock_is_seen_every_second_and_heard_at_its_marks(page: Any, file: 
 
 def test_the_clock_goes_on_while_a_cell_runs_and_the_answer_is_judged_by_it(page: Any, file: Path) -> None:
     timer = room(page).get_by_role("timer", name="clock")
-    progress = page.locator(CELL).nth(4)
+    progress = page.locator(CELL).nth(ROOM + 2)
     progress.locator(".cm-content").click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text("import time; time.sleep(9)")
@@ -298,4 +299,4 @@ def test_the_link_leads_to_the_part(page: Any) -> None:
                    return box && box.top >= 0 && box.bottom < window.innerHeight; }""",  # noqa: E501
         timeout=60_000,
     )
-    assert "/my/chapters/1_inner_loop.ipynb" in page.url
+    assert "/my/chapters/1_inner_loop/2_roofline.ipynb" in page.url

@@ -339,10 +339,8 @@ def test_the_link_leads_from_the_readers_copy_to_a_part_that_is_there(file: Path
     key = next(key for key in DRILLS if (DRILLS[key].loop, DRILLS[key].section) == ("inner", "Roofline"))
     room = held(file, keys=[key])
     do(room, "give up")
-    path, _, fragment = room.screen.link.partition("#")
-    assert (Path("my/drills") / path).as_posix() == "my/drills/../chapters/1_inner_loop.ipynb"
-    assert (contents.book_root() / "drills" / path).resolve().is_file()
-    assert fragment.startswith("2-Roofline")
+    assert room.screen.link == "../chapters/1_inner_loop/2_roofline.ipynb"
+    assert room.screen.link.removeprefix("../") in {place.copy for place in contents.places(contents.book_root())}
     assert room.screen.taught == "chapter 1, part 2, Roofline"
 
 

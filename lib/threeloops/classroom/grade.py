@@ -15,7 +15,16 @@ from threeloops.classroom import sandbox
 from threeloops.classroom.course import Course, StageError
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.questions import source
-from threeloops.classroom.report import Result, lines, result, slip_counts, table, write_grades, write_slips
+from threeloops.classroom.report import (
+    Result,
+    keep_mark,
+    lines,
+    result,
+    slip_counts,
+    table,
+    write_grades,
+    write_slips,
+)
 from threeloops.classroom.transplant import UnparsableError, parsed, transplanted
 from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id
 
@@ -117,6 +126,7 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
     )
     print(table([graded], written_maximum=WRITTEN_MAXIMUM))
     if graded.answers:
+        keep_mark(name, graded, work)
         print(lines(graded))
         page = course.folder("feedback", graded.student, name) / f"{name}.html"
         print(f"Feedback, with the working of what you answered: {page}")

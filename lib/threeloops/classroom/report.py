@@ -1,6 +1,7 @@
 """What the grader tells: a table, a line per question for a lone reader, and for a class two CSV files."""
 
 import csv
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any
 from threeloops.classroom.course import Course
 from threeloops.classroom.questions import questions
 from threeloops.drills.engine.bank import DRILLS
+
+MARKS = "marks.json"  # a lone reader's last mark of every set, in the folder of their grades
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,3 +155,14 @@ def write_slips(path: Path, results: Sequence[Result]) -> None:
         rows.writerow(("question", "slip", "students", "told"))
         for (grade_id, slip), students in slip_counts(results).most_common():
             rows.writerow((grade_id, slip, students, stories.get((drills[grade_id], slip), "")))
+
+
+def keep_mark(name: str, one: Result, folder: Path) -> None:
+    """Remember a reader's mark of a drill set: the start page shows it."""
+    path = folder / MARKS
+    try:
+        marks = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        marks = {}
+    marks[name] = {"points": one.points, "maximum": one.maximum}
+    path.write_text(json.dumps(marks, indent=1) + "\n", encoding="utf-8")

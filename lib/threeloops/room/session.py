@@ -28,7 +28,7 @@ def _places(section: str, loop: str) -> tuple[str, str]:
 
 
 def place_taught(question: Question) -> tuple[str, str]:
-    """Where the book teaches a question: in words, and as a link from the book's root."""
+    """Where the book teaches a question: in words, and as the reader's notebook of that part, below my/."""
     return _places(question.section, question.loop)
 
 

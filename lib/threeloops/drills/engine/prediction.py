@@ -4,10 +4,14 @@
 No prediction yet: write one down before you read on. It comes out at 1.34 TFLOP/s.
 >>> compare("300 GFLOP/s", 1.34e12, "FLOP/s")
 You said 300 GFLOP/s; it comes out at 1.34 TFLOP/s, 4.5 times that.
+>>> compare("skip", 1.34e12, "FLOP/s")
+Skipped: it comes out at 1.34 TFLOP/s.
 """
 
 from threeloops.drills.engine.answers import UnreadableError, parse
 from threeloops.units import fmt
+
+SKIP = "skip"  # what a card writes for whoever would rather not guess
 
 
 def compare(prediction: object, value: float, unit: str) -> None:
@@ -17,6 +21,9 @@ def compare(prediction: object, value: float, unit: str) -> None:
     outcome = f"it comes out at {fmt(value, unit)}"
     if prediction is ... or prediction is None:
         print(f"No prediction yet: write one down before you read on. I{outcome[1:]}.")
+        return
+    if isinstance(prediction, str) and prediction.strip().lower() == SKIP:
+        print(f"Skipped: {outcome}.")
         return
     try:
         said = parse(prediction, like=unit).value

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 
 from threeloops import checks
+from threeloops.drills.engine.ask_first import ask_first
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.calls import called, signature_problem
 from threeloops.drills.engine.function_bank import FUNCTIONS
@@ -30,6 +31,7 @@ def begin(*, student: object = HOME_STUDENT, course: object = HOME_COURSE) -> No
     """Say whose numbers the questions of this notebook are asked with."""
     _whose["student"], _whose["course"] = plain_id(student) or HOME_STUDENT, plain_id(course) or HOME_COURSE
     print(f"Numbers for {_whose['student']}, course {_whose['course']}.")
+    ask_first()
 
 
 def ask(key: str) -> None:

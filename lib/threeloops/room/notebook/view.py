@@ -26,7 +26,7 @@ LOOP_NAMES = {
 }
 MODE_NAMES = {mode: {"weak": "weak spots"}.get(mode, mode) for mode in MODES}
 WIDE = 90  # letters: longer lines are sentences and may be broken, shorter ones may stand in columns
-UP_FROM_COPY = "../"  # the reader's copy lies in my/drills/, beside my/chapters/
+UP_FROM_COPY = "../"  # the room lies in my/drills/, the parts below my/chapters/
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,66 @@
+"""Cards: which cells wait for a number, and what stands before and after it in their source.
+
+The cell stays what it is, plain code; its copy is marked so that the book's JupyterLab can show an input in its place
+(lab/threeloops/static/cards.js).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from threeloops.desk.parts import Cell, source
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
+
+LOADS = re.compile(r"^stand_in\.watch\(\)|^sheet\.begin\(", re.MULTILINE)
+OPEN = re.compile(
+    r"(?P<before>(?:#[^\n]*\n)*(?P<name>\w+) = (?:\(\n    )?)\.\.\.(?P<after>(?:\n\))?(?:  #[^\n]*)?(?:\n#[^\n]*)*)"
+)
+CHECK = re.compile(
+    r'(?P<before>(?s:.*)^sheet\.check\(\s*"(?P<key>[\w-]+)",\s*)\.\.\.(?P<after>\s*\)(?:  #[^\n]*)?)', re.MULTILINE
+)
+
+
+def carded(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells of a copy; those that wait for a number are marked, with what has to be run before and after them."""
+    needs = _needs(cells)
+    found = []
+    for index, cell in enumerate(cells):
+        about = _about(cell, cells[index + 1 :]) if cell["cell_type"] == "code" else None
+        if about:
+            about["needs"] = needs
+            own = cell["metadata"].get("threeloops", {})
+            cell = cell | {"metadata": cell["metadata"] | {"threeloops": own | {"card": about}}}
+        found.append(cell)
+    return found
+
+
+def _needs(cells: Sequence[Cell]) -> list[str]:
+    """Ids of the code cells up to the one that loads what the others use."""
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    load = next((index for index, cell in enumerate(code) if LOADS.search(source(cell))), -1)
+    return [cell["id"] for cell in code[: load + 1]]
+
+
+def _about(cell: Cell, following: Sequence[Cell]) -> dict[str, Any] | None:
+    text = source(cell)
+    check = CHECK.fullmatch(text)
+    if check and check["key"] in DRILLS:
+        drill = DRILLS[check["key"]]
+        asked = drill.ask(posed(drill, course=HOME_COURSE, student=HOME_STUDENT))
+        return {"kind": "check", "before": check["before"], "after": check["after"], "question": asked}
+    found = OPEN.fullmatch(text)
+    if not found:
+        return None
+    ends = {"before": found["before"], "after": found["after"]}
+    judge = next((other for other in following if other["cell_type"] == "code"), None)
+    if judge and re.search(rf'^sheet\.check\("[\w-]+", {found["name"]}\)', source(judge), re.MULTILINE):
+        return {"kind": "answer", **ends, "then": [judge["id"]]}
+    if not found["name"].startswith("prediction"):
+        return None
+    return {"kind": "prediction", **ends, "hint": _hint(text)}
+
+
+def _hint(text: str) -> str:
+    """What the cell's comments say about the number."""
+    return " ".join(words.strip() for words in re.findall(r"#([^\n]*)", text)).strip()

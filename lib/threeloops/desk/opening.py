@@ -1,0 +1,88 @@
+"""Opening: from a word to an open book, one line that says where it is and how to come back, and a clean end."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from threeloops.desk import copies
+from threeloops.desk.jupyter import lab_command
+from threeloops.desk.start_page import written_page
+from threeloops.drills.engine.ask_first import READER
+
+START_S = 120  # a cold disk may need a minute for JupyterLab
+
+
+def open_book(word: str | None, *, browser: bool, root: Path, teach: bool = False) -> int:
+    """Open the start page, or the reader's copy of a part, a drill set ("drills/kv_cache") or a whole chapter
+    ("chapters/1_inner_loop"); ends when the server does.
+    """
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ValueError("JupyterLab is not installed here; `python3 book.py` installs it and opens the book")
+    if not copies.chapters(root):
+        raise ValueError("chapters/ holds no notebook; fetch the book's repository again")
+    key = copies.find_notebook(word, root)[0] if word else None
+    made = copies.all_copies(root)
+    written_page(root)
+    copy = None
+    if key is not None:
+        copy = made[key] if key in made else copies.whole_copy(root / key, root)
+    return serve(lab_command(copy, browser=browser, root=root, teach=teach), root)
+
+
+def serve(command: list[str], root: Path) -> int:
+    """Run the server with its log in a file until it ends or Ctrl-C ends it."""
+    log = root / "my" / "lab" / "server.log"
+    began_s = time.time()
+    with log.open("w", encoding="utf-8") as stream:
+        server = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            cwd=root,
+            env=os.environ | {READER: "1"},
+        )
+        try:
+            address = _address(server, root, began_s)
+            if not address:
+                print(f"JupyterLab did not start; its log says why: {log}", file=sys.stderr)
+                return server.wait() or 1
+            print(
+                f"The book is open: {address}\nCtrl-C here closes it, `book.py` opens it again; your work is in my/,"
+                f" the server's log in {log.relative_to(root)}.",
+                flush=True,
+            )
+            return server.wait()
+        except KeyboardInterrupt:  # the server has had it too, and closes its kernels
+            return _closed(server)
+
+
+def _closed(server: "subprocess.Popen[bytes]") -> int:
+    try:
+        server.wait(15)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        server.terminate()
+        server.wait()
+    print("\nClosed.")
+    return 0
+
+
+def _address(server: "subprocess.Popen[bytes]", root: Path, began_s: float) -> str:
+    """Where the server that has just been started can be reached, token and all; empty if it ended or never was."""
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    while server.poll() is None and time.time() < began_s + START_S:
+        for path in Path(jupyter_runtime_dir()).glob("jpserver-*.json"):
+            try:
+                about = json.loads(path.read_text(encoding="utf-8"))
+                ours = path.stat().st_mtime >= began_s - 2 and Path(about["root_dir"]).samefile(root)
+            except (OSError, ValueError, KeyError):  # one that is being written, or has just gone
+                continue
+            if ours:
+                return f"{about['url']}lab?token={about['token']}"
+        time.sleep(0.1)
+    return ""

@@ -1,0 +1,180 @@
+"""The start page: every part with its minutes and what is done, every drill set with its mark, the interview room
+with what is due, and the place where the reader was. One click from it to anything.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from threeloops import contents, desk
+from threeloops.contents import Place
+from threeloops.desk import begun, copies, parts
+from threeloops.desk.begun import Begun
+
+ROOM = "drills/interview.ipynb"
+HOUR_MIN = 60
+STYLE = Path(__file__).parents[1] / "lab" / "threeloops" / "static" / "desk.css"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A line of the page: a notebook of the reader's, below my/."""
+
+    title: str
+    copy: str
+    begun: Begun
+    minutes: int = 0
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chapter:
+    """A chapter: each part with the drill sets that it prepares for."""
+
+    number: str
+    title: str
+    parts: Sequence[tuple[Entry, Sequence[Entry]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What the start page says."""
+
+    chapters: Sequence[Chapter]
+    room: str
+    last: Entry | None
+
+    @property
+    def html(self) -> str:
+        """The page's content: its links lead to notebooks below my/."""
+        return (
+            '<main class="threeloops-start"><h1>Three Loops</h1>'
+            "<p>Predict how fast machine learning can run, count it, measure it. Each part opens with a question and"
+            " stands alone; its first 15 to 25 minutes are the short way. Shift+Enter runs a cell and goes on.</p>"
+            + self._continued()
+            + f'<p><a href="{ROOM}">The interview room</a>: {escape(self.room)}</p>'
+            + "".join(_chapter(chapter) for chapter in self.chapters)
+            + "</main>"
+        )
+
+    def _continued(self) -> str:
+        if self.last is None:
+            first = self.chapters[0].parts[0][0] if self.chapters and self.chapters[0].parts else None
+            return f'<p class="go">{_link(first, f"Begin with {first.title}")}</p>' if first else ""
+        words = f" <span>{escape(self.last.begun.words)}</span>" if self.last.begun.words else ""
+        return f'<p class="go">{_link(self.last, f"Continue: {self.last.title}")}{words}</p>'
+
+
+def start_page(root: Path) -> Page:
+    """The page as things stand now."""
+    places = contents.places(root)
+    sets = _sets(root)
+    senders = _senders(root, sets)
+    chapters = []
+    for number in dict.fromkeys(place.chapter for place in places):
+        its = [place for place in places if place.chapter == number]
+        rows = [(_part(place, root), [sets[name] for name in senders.get(place.cell, ())]) for place in its]
+        title = dict(contents.CHAPTERS.values()).get(number, "")
+        chapters.append(Chapter(number=number, title=title, parts=rows))
+    return Page(chapters=chapters, room=begun.room_words(desk.history_path()), last=_last(root, chapters))
+
+
+def written_page(root: Path) -> Path:
+    """Write the page into my/, for whoever opens the notebooks without the book's JupyterLab."""
+    path = root / "my" / parts.START
+    style = STYLE.read_text(encoding="utf-8")
+    path.write_text(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>Three Loops</title><style>{style}</style>"
+        f'<body class="threeloops-page">{start_page(root).html}</body></html>\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def _part(place: Place, root: Path) -> Entry:
+    done = begun.begun(root / "my" / place.copy)
+    return Entry(title=place.name, copy=place.copy, begun=done, minutes=place.minutes)
+
+
+def _sets(root: Path) -> dict[str, Entry]:
+    """Name of every drill set that has a folder -> its entry."""
+    marks = begun.marks(root)
+    found = {}
+    for path in copies.drill_notebooks(root):
+        if path.parent.name == path.stem:
+            copy = copies.copy_of_set(path.relative_to(root).as_posix(), root)
+            found[path.stem] = Entry(
+                title=path.stem.replace("_", " "),
+                copy=copy,
+                begun=begun.begun(root / "my" / copy),
+                mark=marks.get(path.stem, ""),
+            )
+    return found
+
+
+def _senders(root: Path, sets: Iterable[str]) -> dict[str, list[str]]:
+    """Cell of a part's card -> the drill sets that the part is the first to name."""
+    found: dict[str, list[str]] = {}
+    left = set(sets)
+    for part in sorted(parts.parts(root), key=lambda part: part.place.chapter):
+        text = "\n".join(parts.source(cell) for cell in part.cells[:4] if cell["cell_type"] == "markdown")
+        named = [name for name in re.findall(r"drills/(\w+)/", text) if name in left]
+        found[part.place.cell] = list(dict.fromkeys(named))
+        left -= set(named)
+    return found
+
+
+def _last(root: Path, chapters: Sequence[Chapter]) -> Entry | None:
+    path = begun.last_place(root)
+    entries = [entry for chapter in chapters for part, sets in chapter.parts for entry in (part, *sets)]
+    room = Entry(title="The interview room", copy=ROOM, begun=Begun())
+    return next((entry for entry in (*entries, room) if path and entry.copy == path), None)
+
+
+# --- as HTML -------------------------------------------------------------------------------------
+
+
+def _link(entry: Entry, words: str) -> str:
+    return f'<a href="{quote(entry.copy)}">{escape(words)}</a>'
+
+
+def _chapter(chapter: Chapter) -> str:
+    rows = "".join(_row(part, sets) for part, sets in chapter.parts)
+    minutes = sum(part.minutes for part, _ in chapter.parts)
+    done = sum(part.begun.done for part, _ in chapter.parts)
+    about = f"{len(chapter.parts)} parts, {minutes / HOUR_MIN:.1f} hours" + (f", {done} done" if done else "")
+    heads = (
+        '<th scope="col">part</th><th scope="col" class="number">minutes</th><th scope="col">so far</th>'
+        '<th scope="col">drill sets</th>'
+    )
+    name = f"{chapter.number} {chapter.title}".strip()
+    return (
+        f"<section><h2>{escape(name)} <small>{about}</small></h2>"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></section>"
+    )
+
+
+def _row(part: Entry, sets: Sequence[Entry]) -> str:
+    so_far = f'<strong class="done">done</strong> {escape(part.begun.words)}' if part.begun.done else part.begun.words
+    drills = "<br>".join(_drill(entry) for entry in sets)
+    return (
+        f'<tr><th scope="row">{_link(part, part.title)}</th><td class="number">{part.minutes or ""}</td>'
+        f"<td>{so_far}</td><td>{drills}</td></tr>"
+    )
+
+
+def _drill(entry: Entry) -> str:
+    said = entry.mark and f"{entry.mark} points"
+    if not said and entry.begun.right:
+        said = f"{entry.begun.right} of {entry.begun.checks} right"
+    return _link(entry, entry.title) + (f" <span>{escape(said)}</span>" if said else "")
+
+
+def as_json(root: Path) -> str:
+    """What the server sends to the page in JupyterLab."""
+    return json.dumps({"html": start_page(root).html})

@@ -1,0 +1,154 @@
+// Cards: where a cell waits for a number, an input stands in place of its code. What is answered is written into the cell's source, between what
+// desk/carded.py says stands before and after it, and the cell is run: so the notebook stays plain code, and needs no card to be read or to work.
+const LITERAL = /^(?:\.\.\.|"(?:[^"\\\n]|\\.)*")$/;
+const VERDICT = /^sheet\.check/m;
+const WORDS = {
+  prediction: { label: "Your prediction", button: "predict", noted: "Noted. The cells below compare it." },
+  check: { label: "Your answer", button: "check", noted: "" },
+  answer: { label: "Your answer", button: "check", noted: "" },
+};
+let count = 0;
+
+// JupyterLab would take letters, arrows and Enter from a control without this attribute.
+const make = (tag, { words, ...attributes } = {}, ...children) => {
+  const element = document.createElement(tag);
+  if (words !== undefined) element.textContent = words;
+  if (tag === "input" || tag === "button") element.setAttribute("data-lm-suppress-shortcuts", "true");
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+};
+
+export const cards = (app, actions) => {
+  const known = new WeakMap(); // cell -> its card
+  const attended = new WeakSet();
+  const ranIn = new WeakMap(); // cell -> id of the kernel that ran it last
+  const kernelOf = (panel) => panel.sessionContext.session?.kernel?.id;
+  actions.executed.connect((_, { notebook, cell }) => ranIn.set(cell, kernelOf(notebook.parent)));
+
+  const attend = async (panel) => {
+    if (!panel?.content?.widgets || !panel.sessionContext || attended.has(panel)) return;
+    attended.add(panel);
+    await panel.context.ready;
+    await panel.revealed;
+    const scan = () => {
+      for (const cell of panel.content.widgets) {
+        if (VERDICT.test(cell.model.sharedModel.getSource())) cell.node.classList.add("threeloops-verdict");
+        const about = cell.model.getMetadata("threeloops")?.card;
+        if (about && !known.has(cell)) known.set(cell, card(panel, cell, about, { actions, ranIn, kernelOf }));
+      }
+    };
+    panel.content.model.cells.changed.connect(() => setTimeout(scan));
+    scan();
+  };
+  app.shell.layoutModified.connect(() => [...app.shell.widgets("main")].forEach(attend));
+  app.shell.currentChanged.connect(() => attend(app.shell.currentWidget));
+  [...app.shell.widgets("main")].forEach(attend);
+
+  // Enter goes into the code of a cell; where a card stands in its place, it goes into the card.
+  window.addEventListener("keydown", (event) => {
+    const panel = app.shell.currentWidget;
+    const input = event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey && !event.metaKey && known.get(panel?.content?.activeCell)?.input;
+    if (!input || panel.content.mode !== "command" || !panel.node.contains(document.activeElement)) return;
+    if (document.activeElement.matches("input, textarea, select, button, a, [role=slider]") || !input.offsetParent) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    input.focus();
+    input.select();
+  }, true);
+};
+
+const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
+  const words = WORDS[about.kind];
+  const id = `threeloops-card-${(count += 1)}`;
+  const question = make("p", { class: "question", id: `${id}-question`, words: about.question ?? "" });
+  const hint = make("span", { class: "hint", id: `${id}-hint`, words: about.hint ?? "" });
+  const input = make("input", { type: "text", id, autocomplete: "off", spellcheck: "false", "aria-describedby": `${id}-question ${id}-hint` });
+  const submit = make("button", { class: "main", words: words.button });
+  const skip = make("button", { type: "button", words: "skip" });
+  const code = make("button", { type: "button", class: "code", words: "code", "aria-pressed": "false", title: "Show the cell's code" });
+  const said = make("p", { class: "said", role: "status" });
+  const form = make("form", {}, make("label", { for: id, words: words.label }), input, submit, ...(about.kind === "prediction" ? [skip] : []), code, hint);
+  const root = make("section", { class: "threeloops-card", "aria-label": words.label }, question, form, said);
+
+  const written = () => {
+    const source = cell.model.sharedModel.getSource();
+    const { before, after } = about;
+    const middle = source.slice(before.length, source.length - after.length);
+    return source.startsWith(before) && source.endsWith(after) && LITERAL.test(middle) ? middle : null;
+  };
+  const show = () => {
+    const literal = written();
+    const coded = code.getAttribute("aria-pressed") === "true" || literal === null;
+    cell.node.classList.toggle("threeloops-carded", !coded);
+    root.hidden = literal === null; // the reader's own code stands there: it is what counts
+    question.hidden = !about.question || Boolean(cell.model.outputs?.length);
+    if (literal === null) return;
+    const value = literal === "..." ? "" : JSON.parse(literal);
+    if (document.activeElement !== input) input.value = value === "skip" ? "" : value;
+    if (words.noted) said.textContent = value === "skip" ? "Skipped. The cells below say what it comes out at." : value && words.noted;
+  };
+  const runs = async (names) => {
+    const cells = panel.content.widgets.filter(({ model }) => names.includes(model.id));
+    await panel.sessionContext.ready;
+    const needed = panel.content.widgets.filter((other) => about.needs?.includes(other.model.id) && ranIn.get(other) !== kernelOf(panel));
+    await actions.runCells(panel.content, [...needed, ...cells], panel.sessionContext);
+  };
+  const write = (value) => cell.model.sharedModel.setSource(about.before + JSON.stringify(value) + about.after);
+  const onward = () => {
+    const { content } = panel;
+    content.deselectAll();
+    content.activeCellIndex = Math.min(content.widgets.indexOf(cell) + 1, content.widgets.length - 1);
+    content.mode = "command";
+    content.node.focus();
+    content.scrollToItem(content.activeCellIndex, "smart", 0.05).catch(() => undefined);
+  };
+  const answer = async (value) => {
+    if (written() === null) return;
+    write(value);
+    if (about.kind === "prediction") {
+      show();
+      const ran = runs([cell.model.id]);
+      onward();
+      return ran;
+    }
+    said.textContent = "Checking …";
+    await runs([cell.model.id, ...(about.then ?? [])]);
+    said.textContent = "";
+    show();
+  };
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const value = input.value.trim().replace(/^["']|["']$/g, "");
+    if (value) answer(value);
+    else said.textContent = about.kind === "prediction" ? "Write a number here, or skip." : "Write your answer here, a number with its unit where it has one.";
+  });
+  skip.addEventListener("click", () => answer("skip"));
+  code.addEventListener("click", () => {
+    code.setAttribute("aria-pressed", String(code.getAttribute("aria-pressed") !== "true"));
+    show();
+  });
+  root.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    if (event.key === "Escape") {
+      event.preventDefault();
+      panel.content.mode = "command";
+      panel.content.node.focus();
+    } else if (event.key === "Enter" && event.target === input) {
+      event.preventDefault(); // inside a notebook the browser does not submit by itself; a key that is held down says something once
+      if (event.repeat) return;
+      if (event.shiftKey && !input.value.trim()) runs([cell.model.id]).then(onward);
+      else form.requestSubmit();
+    }
+  });
+  cell.model.sharedModel.changed.connect(show);
+  cell.model.outputs?.changed.connect(show);
+  const place = async () => {
+    await cell.ready;
+    cell.node.append(root);
+    show();
+  };
+  place();
+  return { input };
+};

@@ -1,0 +1,289 @@
+"""The reader's desk in a real browser: the start page, part to part and back, cards by keyboard, Shift+Enter through
+whole parts, a narrow window.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.chapters.conftest import Door, Sight
+from threeloops import contents
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
+
+pytestmark = pytest.mark.timeout(600)
+expect.set_options(timeout=30_000)
+
+CELL = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell"
+TAB = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current .lm-TabBar-tabLabel"
+IDLE = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-ExecutionIndicator[data-status='idle']"
+# The active cell, by its place, and whether something of it can be seen.
+ACTIVE = """() => {
+  const cell = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell.jp-mod-active');
+  if (!cell) return {index: -1, seen: false};
+  const box = cell.getBoundingClientRect(), around = cell.closest('.jp-WindowedPanel-outer, .jp-Notebook').getBoundingClientRect();
+  return {index: Number(cell.dataset.windowedListIndex), seen: box.bottom > around.top + 2 && box.top < around.bottom - 2};
+}"""  # noqa: E501
+CUT_OFF = """selector => {
+  const width = document.documentElement.clientWidth;
+  return [...document.querySelectorAll(selector)].filter(one => one.offsetParent)
+    .filter(one => { const box = one.getBoundingClientRect(); return box.right > width + 1 || box.left < -1; }).map(one => one.outerHTML.slice(0, 200));
+}"""  # noqa: E501
+OVERLAPPING = """selector => {
+  const boxes = [...document.querySelectorAll(selector)].filter(one => one.offsetParent).map(one => [one, one.getBoundingClientRect()]);
+  return boxes.flatMap(([one, a], n) => boxes.slice(n + 1)
+    .filter(([other, b]) => a.right > b.left + 1 && b.right > a.left + 1 && a.bottom > b.top + 1 && b.bottom > a.top + 1)
+    .map(([other]) => `${one.textContent} / ${other.textContent}`));
+}"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def page(lab: Door, look: Callable[[Door], Sight]) -> Any:
+    """The start page, as `book.py` opens it."""
+    workspace = replace(lab, page=f"{lab.server}lab/workspaces/start?token={lab.token}")
+    page = look(workspace).page
+    page.locator(".threeloops-start h1").wait_for(timeout=60_000)
+    return page
+
+
+def arrive(page: Any, path: str) -> None:
+    """Wait until a notebook is before the reader and its kernel is there."""
+    expect(page.locator(TAB)).to_have_text(path.rpartition("/")[2])
+    page.locator(CELL).first.wait_for(timeout=60_000)
+    page.wait_for_selector(IDLE, timeout=60_000)
+
+
+def to_start(page: Any) -> None:
+    page.locator(CELL).get_by_role("link", name="Start", exact=True).first.click()
+    page.locator(".threeloops-start h1").wait_for(timeout=30_000)
+
+
+def test_the_start_page_has_every_part_and_every_drill_set(page: Any, lab: Door) -> None:
+    places = contents.places(lab.root)
+    links = page.locator(".threeloops-start a").evaluate_all("links => links.map(one => one.getAttribute('href'))")
+    assert [link for link in links if link in {place.copy for place in places}][-len(places) :] == [
+        place.copy for place in places
+    ]
+    assert "drills/interview.ipynb" in links
+    expect(page.locator(".threeloops-start")).to_contain_text("A sprint asks ten questions")
+    assert all((lab.root / "my" / link).is_file() for link in links if not link.startswith("drills/"))
+
+
+def test_nothing_of_a_teachers_tools_is_in_the_way(page: Any) -> None:
+    menus = page.locator(".lm-MenuBar-item").all_text_contents()
+    assert {"File", "Run", "Help"} <= set(menus)
+    assert not [menu for menu in menus if "nbgrader" in menu.lower()]
+
+
+def test_one_click_opens_a_part_which_leads_on_and_back_to_the_start(page: Any) -> None:
+    page.locator(".threeloops-start").get_by_role("link", name="1 Three loops", exact=True).click()
+    arrive(page, "my/chapters/1_inner_loop/1_three_loops.ipynb")
+    assert page.get_by_role("button", name="Validate").count() == 0
+    page.locator(CELL).get_by_role("link", name="2 Roofline", exact=True).first.click()
+    arrive(page, "1_inner_loop/2_roofline.ipynb")
+    page.locator(CELL).get_by_role("link", name="1 Three loops", exact=True).first.click()
+    arrive(page, "1_three_loops.ipynb")
+    to_start(page)
+    expect(page.locator(".threeloops-start .go a")).to_have_text("Continue: 1 Three loops")
+    page.locator(".threeloops-start .go a").click()
+    arrive(page, "1_three_loops.ipynb")
+
+
+def test_opening_a_part_changes_nothing_that_would_have_to_be_saved(page: Any) -> None:
+    expect(page.locator(TAB)).to_have_text("1_three_loops.ipynb")
+    page.wait_for_timeout(1000)
+    assert page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty").count() == 0
+
+
+# --- cards ---
+
+
+def cell(page: Any, path: Path, name: str) -> Any:
+    ids = [one["id"] for one in json.loads(path.read_text())["cells"]]
+    return page.locator(f'{CELL}[data-windowed-list-index="{ids.index(name)}"]')
+
+
+def run(page: Any, chosen: Any) -> None:
+    chosen.scroll_into_view_if_needed()
+    chosen.locator(".cm-content").click()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(IDLE, timeout=60_000)
+    expect(chosen.locator(".jp-InputPrompt").first).to_have_text(re.compile(r"\[\d+\]:"))
+
+
+def notebook_source(page: Any, path: Path, name: str) -> str:
+    """A cell as it is saved."""
+    page.keyboard.press("Control+s")
+    for _ in range(60):
+        (found,) = ["".join(one["source"]) for one in json.loads(path.read_text())["cells"] if one["id"] == name]
+        if not found.startswith("prediction = ..."):
+            return found
+        page.wait_for_timeout(250)
+    raise AssertionError("what the card took is not in the notebook")
+
+
+@pytest.fixture(scope="module")
+def part(lab: Door) -> Path:
+    return lab.root / "my/chapters/1_inner_loop/1_three_loops.ipynb"
+
+
+def test_an_unanswered_prediction_gives_nothing_away(page: Any, part: Path) -> None:
+    run(page, cell(page, part, "loops-load"))
+    guess = cell(page, part, "loops-amdahl-prediction")
+    assert not guess.locator(".jp-InputArea-editor").is_visible(), "the card stands in the place of the code"
+    guess.scroll_into_view_if_needed()
+    guess.locator(".threeloops-card label").click()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Enter")  # unanswered
+    result = cell(page, part, "loops-amdahl-run")
+    run(page, result)
+    expect(result.locator(".jp-OutputArea-output")).to_contain_text("First your prediction")
+    expect(result.locator(".jp-OutputArea-output")).not_to_contain_text("1.67")
+
+
+def test_a_prediction_is_given_by_keyboard_and_compared(page: Any, part: Path) -> None:
+    guess = cell(page, part, "loops-amdahl-prediction")
+    guess.get_by_role("textbox", name="Your prediction").focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Enter")
+    expect(guess.get_by_role("textbox", name="Your prediction")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(guess.get_by_role("status")).to_have_text("Write a number here, or skip.")
+    page.keyboard.insert_text("1.5")
+    page.keyboard.press("Enter")
+    expect(guess.get_by_role("status")).to_contain_text("Noted.")
+    page.wait_for_function(
+        f"before => ({ACTIVE})().index > before", arg=int(guess.get_attribute("data-windowed-list-index"))
+    )
+    assert notebook_source(page, part, "loops-amdahl-prediction").startswith('prediction = "1.5"  # a plain number')
+    result = cell(page, part, "loops-amdahl-run")
+    run(page, result)
+    expect(result.locator(".jp-OutputArea-output")).to_contain_text("You said 1.5; it comes out at 1.667.")
+
+
+def test_a_prediction_may_be_skipped(page: Any, part: Path) -> None:
+    guess = cell(page, part, "loops-stack-prediction")
+    guess.scroll_into_view_if_needed()
+    guess.get_by_role("button", name="skip", exact=True).click()
+    expect(guess.get_by_role("status")).to_contain_text("Skipped.")
+    result = cell(page, part, "loops-stack-run")
+    run(page, result)
+    expect(result.locator(".jp-OutputArea-output")).to_contain_text("Skipped: it comes out at 607 ms.")
+
+
+def test_a_quick_check_asks_before_it_is_run_names_the_slip_and_says_right(page: Any, part: Path) -> None:
+    drill = DRILLS["amdahl-one-part"]
+    p = posed(drill, course=HOME_COURSE, student=HOME_STUDENT)
+    check = cell(page, part, "loops-check-one")
+    check.scroll_into_view_if_needed()
+    expect(check.locator(".threeloops-card .question")).to_contain_text(drill.prompt(p)[:60])
+    box = check.get_by_role("textbox", name="Your answer")
+    for value, words in ((drill.slips[0].wrong(p), drill.slips[0].story[:50]), (drill.derive(p).value, "Right.")):
+        box.fill(f"{value!r} {drill.unit}".strip())
+        box.press("Enter")
+        expect(check.locator(".jp-OutputArea-output").last).to_contain_text(words)
+        expect(box).to_be_focused()
+    assert check.locator(".threeloops-card .question").is_hidden(), "the output has it"
+
+
+def test_code_of_ones_own_in_a_cards_place_counts(page: Any, part: Path) -> None:
+    guess = cell(page, part, "loops-amdahl-prediction")
+    guess.get_by_role("button", name="code", exact=True).click()
+    guess.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("prediction = 3 / 2")
+    expect(guess.locator(".threeloops-card")).to_be_hidden()
+    assert guess.locator(".jp-InputArea-editor").is_visible()
+    page.keyboard.press("Control+z")  # the card is back
+    expect(guess.locator(".threeloops-card")).to_be_visible()
+
+
+def test_what_is_done_is_on_the_start_page(page: Any) -> None:
+    to_start(page)
+    row = page.locator(".threeloops-start tr").filter(has_text="1 Three loops")
+    expect(row).to_contain_text(re.compile(r"\d+ of \d+ cells run, 1 of \d checks right"))
+
+
+# --- a drill set ---
+
+
+def test_a_drill_set_is_answered_in_its_cards_and_a_check_before_its_answer_says_so(
+    open_at: Callable[[str], Door], look: Callable[[Door], Sight]
+) -> None:
+    door = open_at("drills/kv_cache")
+    page = look(door).page
+    page.locator(".threeloops-card").first.wait_for(timeout=60_000)
+    page.wait_for_selector(IDLE, timeout=60_000)
+    path = door.root / "my/drills/kv_cache/kv_cache.ipynb"
+    for name in ("who", "begin"):
+        run(page, cell(page, path, name))
+    check = cell(page, path, "one-token")
+    run(page, check)
+    expect(check.locator(".jp-OutputArea-output")).to_contain_text("needs `one_token`, which is made in a cell above")
+    drill = DRILLS["kv-bytes-per-token"]
+    value = drill.derive(posed(drill, course=HOME_COURSE, student=HOME_STUDENT)).value
+    box = cell(page, path, "one-token-answer").get_by_role("textbox", name="Your answer")
+    box.fill(f"{value!r} B")
+    box.press("Enter")
+    expect(check.locator(".jp-OutputArea-output")).to_have_text(re.compile(r"Right\."))
+    page.locator(CELL).get_by_role("link", name="3 KV cache", exact=True).first.click()
+    arrive(page, "3_product_loop/3_kv_cache.ipynb")
+
+
+# --- a narrow window ---
+
+
+@pytest.mark.parametrize("width", [1024, 640, 400])
+def test_in_a_narrow_window_nothing_is_cut_off_or_overlaps(page: Any, width: int) -> None:
+    """A window of 1280 pixels at 200 % is one of 640."""
+    page.set_viewport_size({"width": width, "height": 700})
+    try:
+        page.wait_for_timeout(500)
+        assert not page.evaluate(CUT_OFF, ".threeloops-start :is(h1, h2, p, a, th, td)")
+        assert not page.evaluate(OVERLAPPING, ".threeloops-start a")
+        page.locator(".threeloops-start .go a").click()
+        page.locator(CELL).locator(".threeloops-card").first.wait_for()
+        assert not page.evaluate(CUT_OFF, ".threeloops-card :is(label, input, button, p, span)")
+        assert not page.evaluate(OVERLAPPING, ".threeloops-card :is(label, input, button, .hint)")
+        to_start(page)
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 1000})
+        page.wait_for_timeout(300)
+
+
+# --- Shift+Enter through whole parts ---
+
+BOOK = contents.book_root()
+LONGEST = "1_inner_loop/6_fusion_and_flashattention"
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        pytest.param(place.copy, marks=[] if LONGEST in place.copy else pytest.mark.thorough)
+        for place in contents.places(BOOK)
+    ],
+)
+def test_shift_enter_through_a_whole_part_never_loses_the_reader(
+    lab: Door, look: Callable[[Door], Sight], copy: str
+) -> None:
+    """Keys come faster than cells end: the next one is active all the same, and to be seen."""
+    number = len(json.loads((lab.root / "my" / copy).read_text())["cells"])
+    page = look(replace(lab, page=lab.address(f"my/{copy}", workspace=copy))).page
+    page.locator(CELL).nth(number - 1).wait_for(state="attached", timeout=60_000)
+    page.wait_for_selector(IDLE, timeout=60_000)
+    page.locator(CELL).first.click(position={"x": 4, "y": 12})
+    for index in range(number - 1):
+        page.keyboard.press("Shift+Enter")
+        page.wait_for_function(
+            f"after => {{ const at = ({ACTIVE})(); return at.index > after && at.seen; }}", arg=index
+        )
+    lab.end_kernel(f"my/{copy}")
+    page.context.close()
