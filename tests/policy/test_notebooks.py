@@ -2,7 +2,6 @@
 run.
 """
 
-import ast
 import importlib
 import itertools
 import json
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chapters import parts_in_figures
 
 ROOT = Path(__file__).parents[2]
 LIB = ROOT / "lib" / "threeloops"
@@ -38,17 +38,6 @@ def test_there_are_chapters() -> None:
     assert CHAPTERS
 
 
-def lines_to_read(code: str) -> int:
-    """Lines of a cell without its imports: those are a list of rooms, read at a glance."""
-    tree = ast.parse(code)
-    imports = sum(
-        (node.end_lineno or node.lineno) - node.lineno + 1
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    )
-    return code.count("\n") + 1 - imports
-
-
 # Cells of the first edition were written for a screen of 160 columns; so many are longer than 15 lines at 95.
 # Their number only falls.
 LONG_YET = {"1_inner_loop": 7, "2_training_loop": 8}
@@ -59,7 +48,7 @@ def test_code_cells_are_short(path: Path) -> None:
     long = {
         cell["id"]: source(cell).count("\n") + 1
         for cell in cells(path)
-        if cell["cell_type"] == "code" and lines_to_read(source(cell)) > 15
+        if cell["cell_type"] == "code" and parts_in_figures.lines_to_read(source(cell)) > parts_in_figures.LONGEST_CELL
     }
     allowed = LONG_YET.get(path.stem, 0)
     assert len(long) <= allowed, long
@@ -189,38 +178,38 @@ def test_the_search_for_numbers_finds_them() -> None:
     assert not QUANTITY.findall("32 heads, 8 requests, part 2, $3$")
 
 
-# Every part of these has a short way first; the parts of the others get theirs one by one, with their second edition.
-MOST_WORDS = {"3_product_loop": 30_000, "4_driving_case_study": 22_000}
-STOP = "**You can stop here.**"
-
-
-def words(markdown_cells: list[dict[str, Any]]) -> int:
-    return sum(len(source(cell).split()) for cell in markdown_cells if cell["cell_type"] == "markdown")
-
-
-def parts(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Heading of a part -> its cells."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for cell in cells(path):
-        if source(cell).startswith("## "):
-            found[source(cell).splitlines()[0]] = []
-        if found:
-            found[next(reversed(found))].append(cell)
-    return found
+MOST_WORDS = {
+    "1_inner_loop": 38_500,
+    "2_training_loop": 36_500,
+    "3_product_loop": 30_000,
+    "4_driving_case_study": 22_000,
+}
 
 
 @every_chapter
 def test_a_part_has_a_short_way_that_ends_and_pictures(path: Path) -> None:
-    assert words(cells(path)) <= MOST_WORDS.get(path.stem, words(cells(path)))
-    for heading, inside in parts(path).items():
-        stops = [index for index, cell in enumerate(inside) if STOP in source(cell)]
-        if not stops and path.stem not in MOST_WORDS:
-            continue
-        assert len(stops) == 1, f"{heading}: {len(stops)} cells say {STOP}"
-        short = words(inside[: stops[0] + 1])
-        assert short <= 1800, f"{heading}: the short way has {short} words"
-        drawn = sum("image/png" in out.get("data", {}) for cell in inside for out in cell.get("outputs", []))
+    whole = parts_in_figures.parts(path)
+    assert sum(parts_in_figures.words(inside) for inside in whole.values()) <= MOST_WORDS[path.stem]
+    for heading, inside in whole.items():
+        stops = sum(parts_in_figures.STOP in source(cell) for cell in inside)
+        assert stops == 1, f"{heading}: {stops} cells say {parts_in_figures.STOP}"
+        short = parts_in_figures.short_way(inside)
+        assert parts_in_figures.words(short) <= 1800, f"{heading}: the short way is too long"
+        drawn = parts_in_figures.pictures(inside)
         assert drawn >= 2, f"{heading}: {drawn} pictures"
-        asked = "".join(source(cell) for cell in inside[: stops[0]])
+        asked = "".join(source(cell) for cell in short[:-1])
         assert "sheet.ask(" in asked, f"{heading}: no drill on the short way"
         assert "prediction = ..." in asked, f"{heading}: nothing to predict on the short way"
+
+
+@every_chapter
+def test_a_card_promises_the_minutes_that_its_part_is_reckoned_at(path: Path) -> None:
+    for heading, inside in parts_in_figures.parts(path).items():
+        said = re.search(r"· (\d+) min", heading)
+        short = re.search(r"\*\*Short way\*\* (\d+) min, \*\*depth\*\* (\d+) min", source(inside[0]))
+        assert said, heading
+        assert short, heading
+        assert int(said[1]) == int(short[1]) + int(short[2]), heading
+        assert abs(int(said[1]) - parts_in_figures.minutes(inside)) <= 10, heading
+        assert abs(int(short[1]) - parts_in_figures.minutes(parts_in_figures.short_way(inside))) <= 5, heading
+        assert int(short[1]) <= 25, heading
