@@ -35,6 +35,7 @@ SECONDS = {
     "test_faster_perception.py": 12,
     "test_pages.py": 45,
     "test_site_browser.py": 15,
+    "test_site_axe.py": 30,
     "test_site_cards.py": 20,
     "test_site_memory.py": 20,
 }

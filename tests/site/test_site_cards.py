@@ -1,15 +1,13 @@
 """Questions answered in the page: Python comes on the first touch and not before, and says what it says at home."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import seeds
-from tests.site.conftest import Visit
+from tests.site.conftest import SHARES, Visit, todays
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room.question import draw_of
 from threeloops.site import answering
@@ -21,7 +19,6 @@ pytestmark = [
 ]
 SET, KEY, NEXT = "drills/kv_cache.html", "kv-bytes-per-token", "kv-whole-requests"
 START_MS = 120_000  # for Python to come, on a machine that is busy with other tests
-ROTATION = 10  # seeds that are tried in turn, one at every commit
 ALL = """async calls => {
   const said = [];
   for (const [name, ...words] of calls) said.push(await threeloops.call(name, ...words));
@@ -84,9 +81,7 @@ def test_an_address_asks_that_very_question_and_every_verdict_is_that_of_python(
 
 
 def every_drill_is_judged_in_the_page_as_in_python(page: Any) -> None:
-    share = int(os.environ.get(seeds.SHARE, "0"))
-    tried = range(ROTATION) if seeds.mode() == "thorough" else [share]
-    for seed in (f"page-{number}" for number in tried):
+    for seed in todays([f"page-{number}" for number in range(SHARES)]):
         calls = [
             call
             for key in DRILLS

@@ -7,5 +7,6 @@ chapters, drill_sets, words, papers     the pages: parts, drill sets, terms, eve
 mathematics     formulas, set while the pages are built
 answering, remembering, wasm      what runs in the reader's browser: questions put, judged and
                 remembered by the book's own Python
+repairs         what the theme leaves undone for those who hear a page
 build, serve    all of it, into one folder; and shown
 """

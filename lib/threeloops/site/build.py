@@ -19,7 +19,7 @@ MARK = "_static/site.css"  # what only a build of these pages holds
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
     "html_title": TITLE,
-    "extensions": ["myst_nb", "sphinx_copybutton", "threeloops.site.mathematics"],
+    "extensions": ["myst_nb", "sphinx_copybutton", "threeloops.site.mathematics", "threeloops.site.repairs"],
     "nb_execution_mode": "off",
     "nb_render_markdown_format": "myst",
     "nb_code_prompt_show": "Show the code",
@@ -67,7 +67,7 @@ def build(root: Path, into: Path) -> Path:
     """
     if into.exists() and any(into.iterdir()) and not (into / MARK).is_file():
         raise SiteError(f"{into} holds something that is no build of these pages; name an empty folder, or a new one")
-    for name in npm.PINS:
+    for name in ("katex", "pyodide"):
         npm.kept(name)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -97,7 +97,7 @@ def write_sources(root: Path, sources: Path) -> None:
         "practise": papers.practise(),
         "memory": papers.memory(),
         "terms": words.page(pages),
-        "accessibility": papers.STATEMENT.read_text(encoding="utf-8"),
+        "accessibility": papers.accessibility(),
         **{f"sheets/{name}": papers.sheet_page(name) for name in SHEETS},
         **{name: papers.paper(name, root) for name in papers.PAPERS},
     }

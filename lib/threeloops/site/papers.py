@@ -65,6 +65,11 @@ def practise() -> str:
     return f"(page-practise)=\n# Practise\n\n{words}\n\n```{{raw}} html\n{cards.any_drill()}\n```\n"
 
 
+def accessibility() -> str:
+    """What is done for everybody, what was checked, and what was not."""
+    return f"(page-accessibility)=\n{STATEMENT.read_text(encoding='utf-8')}"
+
+
 def memory() -> str:
     """The page on which the reader's own attempts are seen, taken along, brought in and deleted."""
     return f"(page-memory)=\n{MEMORY.read_text(encoding='utf-8')}"

@@ -1,0 +1,54 @@
+"""Nobody is kept out: axe-core's rules in both themes, and nothing lost on the narrowest screen."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.site.conftest import Page, Visit, todays
+from threeloops.site import npm
+
+pytestmark = [
+    pytest.mark.timeout(1500),
+    pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
+]
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+RUN = "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})"
+ALWAYS = ("practise.html", "memory.html")  # what is answered and pressed
+NARROW = 320  # pixels: 1,280 at 400 %
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    return (npm.kept("axe-core") / "axe.min.js").read_text(encoding="utf-8")
+
+
+def findings(visit: Visit, axe: str) -> list[str]:
+    """What axe has to say of a page."""
+    visit.page.evaluate(axe)
+    found = visit.page.evaluate(RUN, RULES)["violations"]
+    return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(visit: Callable[..., Visit], pages: dict[str, Page], axe: str, scheme: str) -> None:
+    seen = visit("index.html", scheme=scheme)
+    found = {}
+    for name in sorted({*todays(list(pages)), *ALWAYS}):
+        seen.page.goto(name)
+        found[name] = findings(seen, axe)
+    assert not {name: said for name, said in found.items() if said}
+
+
+def test_axe_finds_what_is_wrong(visit: Callable[..., Visit], axe: str) -> None:
+    seen = visit("index.html")
+    seen.page.evaluate("document.querySelector('article').append(document.createElement('button'))")
+    assert any(said.startswith("button-name") for said in findings(seen, axe))
+
+
+def test_on_a_narrow_screen_nothing_is_lost(visit: Callable[..., Visit], pages: dict[str, Page]) -> None:
+    page = visit("index.html", width=NARROW).page
+    wide = {}
+    for name in sorted({*todays(list(pages)), *ALWAYS}):
+        page.goto(name)
+        wide[name] = page.evaluate("document.documentElement.scrollWidth")
+    assert not {name: width for name, width in wide.items() if width > NARROW}
