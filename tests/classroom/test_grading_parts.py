@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from submissions import Notebook, asked, filled, released, right_number, set_source, signed
 
-from threeloops.classroom import sandbox
+from threeloops.classroom import sandbox, transplant
 from threeloops.classroom.intake import Person, handed_in, lone_notebook, person
 from threeloops.classroom.judging import Examiner, judged, number_verdict, self_mark
 from threeloops.classroom.kernel import DiedError, Kernel, NoStartError
@@ -70,6 +70,18 @@ def test_of_doubled_answers_the_last_one_written_counts() -> None:
     notebook["cells"] += [{**answer, "source": "one_token = '1 B'"}, {**answer, "source": "one_token = '2 B'"}, answer]
     made = transplanted(released(SET), notebook)
     assert [source(cell) for cell in made["cells"] if cell["id"] == "one-token-answer"] == ["one_token = '2 B'"]
+
+
+def test_transplanting_takes_no_longer_than_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: each cell is looked at a few times, however many cells the release has."""
+    looks = []
+    monkeypatch.setattr(transplant, "mark", lambda cell, name: looks.append(name) or mark(cell, name))
+    notebook = {"nbformat": 4, "cells": [*filled(SET, student="ada")["cells"], *[{}] * 4_000]}
+    made = transplanted(released(SET), parsed(json.dumps(notebook).encode()))
+    assert source(made["cells"][-1]) == source(released(SET)["cells"][-1])
+    assert len(looks) < 4 * len(notebook["cells"])
+    with pytest.raises(UnparsableError, match="at most 5,000"):
+        parsed(json.dumps({"nbformat": 4, "cells": [{}] * 5_001}).encode())
 
 
 FIELDS = some.sampled_from(["source", "metadata", "nbgrader", "grade_id", "id", "cell_type", "threeloops"])

@@ -45,6 +45,8 @@ def parsed(content: bytes) -> Notebook:
         ) from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise UnparsableError("the file holds no list of cells, so it is no notebook of format 4")
+    if len(notebook["cells"]) > MOST_CELLS:
+        raise UnparsableError(f"the notebook has {len(notebook['cells']):,} cells; at most {MOST_CELLS:,} are read")
     if notebook.get("nbformat") != 4:
         raise UnparsableError(
             f"the notebook's format is {str(notebook.get('nbformat'))[:20]}, not 4; open and save it in JupyterLab"
@@ -68,14 +70,24 @@ def is_answer(cell: dict[str, Any]) -> bool:
     return bool(mark(cell, "solution") or own_mark(cell, "written") or own_mark(cell, "yours"))
 
 
-def _same(released: dict[str, Any], cell: dict[str, Any]) -> bool:
-    """Is this the submitted form of that released cell? By its grade_id, or by its cell id where a tool has dropped
-    the metadata.
+class _Places:
+    """Where in the release a submitted cell belongs: by its grade_id, or by its cell id where a tool has dropped the
+    metadata. Looked up, because a submission may hold thousands of cells.
     """
-    grade_id = mark(cell, "grade_id")
-    if grade_id is not None and mark(released, "grade_id") is not None:
-        return bool(grade_id == mark(released, "grade_id"))
-    return grade_id is None and cell.get("id") is not None and cell.get("id") == released.get("id")
+
+    def __init__(self, released: list[dict[str, Any]]) -> None:
+        self._by_grade_id: dict[str, int] = {}
+        self._by_id: dict[str, int] = {}
+        for number, cell in enumerate(released):
+            if mark(cell, "grade_id") is not None:
+                self._by_grade_id.setdefault(mark(cell, "grade_id"), number)
+            self._by_id.setdefault(cell["id"], number)
+
+    def of(self, cell: dict[str, Any]) -> int | None:
+        grade_id = mark(cell, "grade_id")
+        if grade_id is None:
+            return self._by_id.get(cell["id"]) if isinstance(cell.get("id"), str) else None
+        return self._by_grade_id.get(grade_id) if isinstance(grade_id, str) else None
 
 
 def _chosen(released: dict[str, Any], candidates: list[dict[str, Any]]) -> str:
@@ -100,9 +112,9 @@ def transplanted(release: Notebook, submission: Notebook) -> dict[str, Any]:
     cells = list(_readable(submission))
     place: dict[int, list[dict[str, Any]]] = {number: [] for number in range(-1, len(result["cells"]))}
     forms: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(result["cells"]))}
-    latest = -1
+    places, latest = _Places(result["cells"]), -1
     for cell in cells:
-        number = next((n for n, released in enumerate(result["cells"]) if _same(released, cell)), None)
+        number = places.of(cell)
         if number is not None:
             forms[number].append(cell)
             latest = number
