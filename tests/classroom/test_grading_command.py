@@ -257,9 +257,14 @@ def test_a_fault_of_the_grader_is_not_put_on_the_student(
 ) -> None:
     monkeypatch.setattr(sandbox, "command", lambda *, sandboxed: [sys.executable, "-c", "pass"])
     write(filled(SET, student="ada"), tmp_path / "class", "ada", SET)
-    _, out, _ = grade(tmp_path / "class", "--into", tmp_path / "work", capsys=capsys)
-    assert "ada      not graded  -" in out
-    assert "did not start" in (tmp_path / "work" / "logs" / f"{SET}-ada.txt").read_text()
+    long = "\N{DESERET SMALL LETTER LONG I}" * 60  # 240 bytes: a file's name ends at 255
+    for folder in (long, f"{long}."):
+        write(released(SET), tmp_path / "class", folder, SET)
+    code, out, _ = grade(tmp_path / "class", "--into", tmp_path / "work", capsys=capsys)
+    assert code == 0
+    assert [row["status"] for row in rows(tmp_path / "work" / f"grades-{SET}.csv")] == ["not graded"] * 3
+    assert out.count("a fault of the grader; see ") == 3
+    assert "did not start" in (tmp_path / "work" / "logs" / "ada" / f"{SET}.txt").read_text()
 
 
 def test_the_key_is_made_once(tmp_path: Path) -> None:

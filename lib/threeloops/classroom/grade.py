@@ -75,12 +75,22 @@ def one(course: Course, name: str, submission: Submission) -> Result:
     except UnparsableError as refusal:
         return Result(student=submission.student, status="unparsable", notes=(*notes, str(refusal)))
     except Exception as error:  # one submission never stops the others
-        log = course.work / "logs" / f"{name}-{submission.student}.txt"
+        told = _logged(course, name, submission.student, error)
+        return Result(student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; {told}"))
+
+
+def _logged(course: Course, name: str, student: str, error: Exception) -> str:
+    """Keep what went wrong, in a folder per student as nbgrader's are: an id may be as long as a file's name may be.
+    Where it cannot be kept it is told.
+    """
+    log = course.folder("logs", student, name).with_suffix(".txt")
+    told = str(error) if isinstance(error, StageError) else repr(error)
+    try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(str(error) if isinstance(error, StageError) else repr(error), encoding="utf-8", errors="replace")
-        return Result(
-            student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; see {log}")
-        )
+        log.write_text(told, encoding="utf-8", errors="replace")
+    except OSError:
+        return " ".join(told.split())[-200:]
+    return f"see {log}"
 
 
 def _with_feedback(course: Course, name: str, graded: Result) -> Result:
