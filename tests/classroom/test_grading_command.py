@@ -267,7 +267,37 @@ def test_a_fault_of_the_grader_is_not_put_on_the_student(
     assert "did not start" in (tmp_path / "work" / "logs" / "ada" / f"{SET}.txt").read_text()
 
 
+def test_a_readers_run_never_writes_into_a_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One late student by folder: with the class list it is the class's, without one it is refused."""
+    write({}, tmp_path / "class", "ada", SET)
+    write(filled(SET, student="ada", course=COURSE), tmp_path / "late", "mallory", SET)
+    (tmp_path / "roster.csv").write_text("ada\nmallory\n")
+    words = ("--course", COURSE, "--into", tmp_path / "work")
+    assert grade(tmp_path / "class", *words, capsys=capsys)[0] == 0
+    code, _, err = grade(tmp_path / "late" / "mallory", *words, capsys=capsys)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "holds the grades of a class" in err
+    assert not (tmp_path / "work" / "autograded" / "ada").exists()
+    code, out, _ = grade(tmp_path / "late" / "mallory", "--roster", tmp_path / "roster.csv", *words, capsys=capsys)
+    assert code == 0
+    assert "the notebook says student 'ada'" in out
+    assert (tmp_path / "work" / "autograded" / "mallory").exists()
+
+
 def test_the_key_is_made_once(tmp_path: Path) -> None:
     assert grading_key(tmp_path) == grading_key(tmp_path)
     assert len(grading_key(tmp_path)) == 32
     assert grading_key(tmp_path) != grading_key(tmp_path / "other")
+
+
+@pytest.mark.parametrize("kept", ["", "\n", "ab12\n", "z" * 64, "0" * 63])
+def test_half_a_key_is_refused_before_anybody_is_graded(
+    kept: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(released(SET), tmp_path / "class", "ada", SET)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "grading.key").write_text(kept)
+    code, _, err = grade(tmp_path / "class", "--into", tmp_path / "work", capsys=capsys)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "is no grading key" in err
+    assert not (tmp_path / "work" / "gradebook.db").exists()

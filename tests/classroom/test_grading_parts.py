@@ -366,6 +366,19 @@ def test_one_readers_notebook_is_told_from_a_class(tmp_path: Path) -> None:
     assert lone_notebook(tmp_path, SETS) is None
 
 
+def test_a_loose_notebook_makes_no_reader_of_a_class(tmp_path: Path) -> None:
+    for path in ("kv_cache.ipynb", "ada/kv_cache.ipynb", ".ipynb_checkpoints/kv_cache.ipynb"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(path.encode())
+    assert lone_notebook(tmp_path, SETS) is None
+    found = handed_in(tmp_path, SETS)
+    assert [(one.student, one.content) for one in found.submissions] == [("ada", b"ada/kv_cache.ipynb")]
+    assert found.left_out == ("'kv_cache.ipynb', which lies in no student's folder",)
+    for place in (tmp_path / "ada", tmp_path / "ada" / "kv_cache.ipynb"):
+        (one,) = handed_in(place, SETS).submissions
+        assert (one.student, one.content) == ("ada", b"ada/kv_cache.ipynb"), "one student of a class, by the folder"
+
+
 def zipped(path: Path, members: dict[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():

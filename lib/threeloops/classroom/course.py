@@ -7,8 +7,10 @@ import hashlib
 import json
 import logging
 import os
+import re
 import secrets
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,14 +28,37 @@ class StageError(Exception):
     """A stage of nbgrader failed; the message is its log."""
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all, whatever ends this process; its owner alone reads it."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
 def grading_key(folder: Path) -> bytes:
-    """The key of the hidden draws kept in this folder; made on first use, readable by its owner alone."""
+    """The key of the hidden draws kept in this folder; made on first use, whole or not at all, readable by its owner
+    alone.
+
+    Raises:   ValueError when what is kept there is no key
+    """
     path = folder / "grading.key"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(KEY_BYTES) + "\n")
-    return bytes.fromhex(path.read_text(encoding="ascii").strip())
+        write_whole(path, secrets.token_hex(KEY_BYTES) + "\n")
+    text = path.read_bytes().strip()
+    if not re.fullmatch(rb"[0-9a-f]{%d}" % (2 * KEY_BYTES), text):
+        raise ValueError(
+            f"{path} is no grading key: {len(text)} characters, not {2 * KEY_BYTES} from 0 to f (a disk that was"
+            " full?). Put the old one back; without it, delete the file, and functions are judged on other draws"
+        )
+    return bytes.fromhex(text.decode())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +79,24 @@ class Course:
     work: Path  # build/ for a class, my/graded/ for a reader
     code: str = "home"  # the public course code
     judge: dict[str, Any] = field(default_factory=dict)  # further settings of preprocessors.Judge
+
+    def claim(self, whose: str) -> None:
+        """Make this work folder a class's or a reader's, for good: a reader's run trusts the notebook about who wrote
+        it, and would put one student's answers under another's name.
+
+        Raises:   ValueError when it is the other's already
+        """
+        mark = self.work / "graded-for.txt"
+        self.work.mkdir(parents=True, exist_ok=True, mode=0o700)
+        kept = mark.read_text(encoding="utf-8").strip() if mark.exists() else ""
+        if not kept and any(self.work.glob("grades-*.csv")):
+            kept = "class"
+        if kept and kept != whose:
+            raise ValueError(
+                f"{self.work} holds the grades of a {kept}, and this would be graded for a {whose}; choose another"
+                " --into, or for one student of a class give the --roster too"
+            )
+        write_whole(mark, whose + "\n")
 
     def sets(self) -> list[str]:
         """The drill sets that can be graded."""
@@ -110,6 +153,7 @@ class Course:
 
         checks.one_of(self.sets(), drill_set=name)
         self.work.mkdir(parents=True, exist_ok=True, mode=0o700)
+        grading_key(self.work)  # before the first student rather than at each
         stamp = hashlib.sha256(self._source(name).read_bytes() + repr(self.config.WrittenAnswers).encode()).hexdigest()
         mark = self.work / "release" / name / "made-from.txt"
         if mark.exists() and mark.read_text() == stamp and (self.work / "gradebook.db").exists():

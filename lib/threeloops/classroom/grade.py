@@ -45,8 +45,8 @@ def grade(
     """Grade what is at the path; 0 when everything there could be looked at."""
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup` installs it")
-    lone = lone_notebook(path, Course(root=root, work=root).sets())
-    if lone:
+    lone = None if roster else lone_notebook(path, Course(root=root, work=root).sets())
+    if lone:  # without a class list, one notebook is its reader's own
         name, notebook = lone
         return _grade_reader(name, notebook, root=root, work=work or root / "my" / "graded", code=code, browser=browser)
     course = Course(root=root, work=work or root / "build", code=plain_id(code) or HOME_COURSE)
@@ -126,6 +126,7 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
         code=plain_id(code) or _says(content, "course") or HOME_COURSE,
         judge={"show_working": True},
     )
+    course.claim("reader")
     course.prepare(name)
     if sandbox.problem():
         print(
@@ -154,6 +155,7 @@ def _grade_class(handed: HandedIn, course: Course, *, trust_students: bool) -> i
                 " same"
             )
         print(f"Without a sandbox: {sandbox.problem()}. Students' code runs with your rights; the judge is the same.")
+    course.claim("class")
     course.prepare(name)
     results = []
     for number, submission in enumerate(submissions, 1):

@@ -92,10 +92,17 @@ def lone_notebook(path: Path, sets: Sequence[str]) -> tuple[str, Path] | None:
     if path.is_file() and path.suffix == ".ipynb":
         name = path.name.split(".")[0]  # kv_cache.edition-….ipynb is a new edition beside the reader's own copy
         return (name, path) if name in sets else None
-    named = (
-        [(name, path / f"{name}.ipynb") for name in sets if (path / f"{name}.ipynb").is_file()] if path.is_dir() else []
-    )
+    if not path.is_dir() or any(_of_a_student(entry) for entry in path.iterdir()):
+        return None
+    named = [(name, path / f"{name}.ipynb") for name in sets if (path / f"{name}.ipynb").is_file()]
     return named[0] if len(named) == 1 else None
+
+
+def _of_a_student(entry: Path) -> bool:
+    """Does this lie there as a class's hand-ins do: a folder with a notebook, or a file that a platform has named?"""
+    if entry.name.startswith(".") or entry.is_symlink():
+        return False
+    return any(entry.rglob("*.ipynb")) if entry.is_dir() else bool(CANVAS.match(entry.name))
 
 
 def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = (), *, drill_set: str | None = None) -> HandedIn:
@@ -106,12 +113,13 @@ def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = (), *, dr
     """
     if drill_set is not None:
         checks.one_of(sets, drill_set=drill_set)
-    if path.is_file() and not zipfile.is_zipfile(path):
+    one_student = path.suffix == ".ipynb" or lone_notebook(path, sets) is not None
+    if path.is_file() and not one_student and not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is neither a notebook, a folder nor a zip of notebooks")
     if not path.exists():
         raise ValueError(f"{path} does not exist; give a notebook, a folder of submissions or a zip of uploads")
     left_out: list[str] = []
-    labels = sorted(_in_zip(path, left_out) if path.is_file() else _in_folder(path, left_out), key=itemgetter(0))
+    labels = sorted(_labelled(path, left_out, one_student=one_student), key=itemgetter(0))
     of_sets = {name: {person(label) for label, _ in labels if _is_of(label, name)} for name in sets}
     name = drill_set or _usual({one: len(people) for one, people in of_sets.items() if people}, path, sets)
     for other, people_of_it in of_sets.items():
@@ -179,6 +187,16 @@ def _is_of(label: str, name: str) -> bool:
     )
 
 
+def _labelled(path: Path, left_out: list[str], *, one_student: bool) -> Iterator[tuple[str, Reader | None]]:
+    """(label, reader) of everything there; one student's folder, or the notebook in it, is labelled as in a class's."""
+    if one_student:
+        folder = path.resolve().parent if path.is_file() else path.resolve()
+        for file in [path] if path.is_file() else sorted(path.glob("*.ipynb")):
+            yield f"{folder.name}/{file.name}", partial(_from_file, file)
+    else:
+        yield from _in_zip(path, left_out) if path.is_file() else _in_folder(path, left_out)
+
+
 def _in_folder(path: Path, left_out: list[str]) -> Iterator[tuple[str, Reader | None]]:
     """(path below the folder, its reader) of every notebook; a student's folder without one has no reader. Links are
     not followed.
@@ -193,6 +211,9 @@ def _in_folder(path: Path, left_out: list[str]) -> Iterator[tuple[str, Reader | 
         if entry.is_dir() and not files:
             yield f"{entry.name}/", None
         for file in files:
+            if file.parent == path and not CANVAS.match(file.name):
+                left_out.append(f"{file.name!r}, which lies in no student's folder")
+                continue
             if file.suffix == ".ipynb" and not any(
                 parent.is_symlink() for parent in file.parents if parent.is_relative_to(path) and parent != path
             ):
