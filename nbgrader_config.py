@@ -7,6 +7,10 @@ nbgrader autograde kv_cache                               build/submitted -> bui
 
 from pathlib import Path
 
+import nbgrader
+
+from threeloops import classroom
+
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build"
@@ -55,3 +59,19 @@ c.Autograde.autograde_preprocessors = [
 # never leaves this machine.
 c.Judge.course = "home"
 c.Judge.key_folder = str(BUILD)
+
+# Feedback: a card that says first what went wrong, and under it nbgrader's own page.
+c.GenerateFeedback.preprocessors = [
+    stages + "GetGrades",
+    "threeloops.classroom.summary.FeedbackCard",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
+c.HTMLExporter.template_name = "threeloops"
+c.HTMLExporter.template_file = "card.html.j2"
+c.HTMLExporter.extra_template_basedirs = [
+    str(Path(package).parent / place)
+    for package, place in (
+        (classroom.__file__, "templates"),
+        (nbgrader.__file__, "server_extensions/formgrader/templates"),
+    )
+]

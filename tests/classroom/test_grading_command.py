@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -49,6 +50,14 @@ def test_a_reader_grades_their_own(tmp_path: Path, capsys: pytest.CaptureFixture
     page = (tmp_path / "graded" / "feedback" / "ada" / SET / f"{SET}.html").read_text()
     assert "Right." in page
     assert page.count("Worked:") == 7
+    card, _, folded = page.partition('<details class="whole">')
+    first, *others = re.findall(r"<li.*?</li>", card.partition("<ol>")[2], re.DOTALL)
+    assert all(words in first for words in ("A batch at the end", "0 / 1", "1 GB", "Not right", "python3 book.py 3.3"))
+    assert len(others) == 9
+    assert all('class="full"' in other and "Right" in other for other in others)
+    assert "Grade cell" in folded, "nbgrader's own page, with its comments, is still there"
+    marks = json.loads((tmp_path / "graded" / "marks.json").read_text())
+    assert marks == {SET: {"points": maximum(SET) - 1, "maximum": maximum(SET)}}
     assert oct((tmp_path / "graded" / "gradebook.db").stat().st_mode)[-3:] == "600"
     assert oct((tmp_path / "graded" / "grading.key").stat().st_mode)[-3:] == "600"
 

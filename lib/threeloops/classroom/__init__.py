@@ -7,6 +7,7 @@ sandbox        how that side is started: bubblewrap on Linux, a plain process el
 kernel         the grader's end of the line to it
 judging        one notebook judged: poses, collects, compares
 preprocessors  the same as steps of `nbgrader autograde`
+summary        the card on top of a feedback page
 course         folders, keys and nbgrader's own stages
 intake         what was handed in: a notebook, a folder, a zip
 report         table, grades per question, slips per question

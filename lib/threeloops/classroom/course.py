@@ -20,6 +20,10 @@ from typing import Any
 
 from threeloops import checks
 
+# nbformat loads jsonschema, which would compile grammars for addresses in non-Latin letters for two seconds; no
+# notebook has one. Without it jsonschema does without that one format.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 STAGES = ("release", "submitted", "autograded", "feedback", "solution", "source_with_tests")
 KEY_BYTES = 32
 
