@@ -136,9 +136,9 @@ def pipeline_busy(*, stages: int, load_cycles: float, matrix_cycles: float) -> f
     Units:    load_cycles from the request for a step's tiles until they are in shared memory; matrix_cycles that
               multiplying them takes
     Assumes:  a long inner dimension (the first load, for which everybody waits, is not counted); a load takes as long
-              however many are under way; a place is asked for again as soon as it is empty
-    Source:   Little, Operations Research 9, 1961, doi:10.1287/opre.9.3.383: of `stages` steps each spends load +
-              matrix cycles in its place
+              however many are under way; a place is asked for again as soon as it is empty; each
+              of `stages` steps spends load + matrix cycles in its place
+    Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
 
     >>> [pipeline_busy(stages=stages, load_cycles=2800, matrix_cycles=1024) for stages in (2, 4)]
     [0.5355648535564853, 1.0]

@@ -15,6 +15,7 @@ SHEETS = {
     "driving": "numbers and formulas of driving",
     "interview": "techniques, thirteen numbers, priorities, symptoms, reading",
     "coding": "four things to write by hand, against the clock; --answers shows how they are marked",
+    "terms": "one thing, many names: ours, the papers' and the tools'",
     "references": "every source of the book, made from what its library cites",
 }
 
@@ -41,6 +42,10 @@ def pages(name: str, *, answers: bool) -> tuple[Page, ...]:
         from threeloops.sheets import interview
 
         return interview.pages()
+    if name == "terms":
+        from threeloops.sheets import terms
+
+        return terms.pages()
     if name == "references":
         from threeloops.sheets import references
 

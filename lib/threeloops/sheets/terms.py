@@ -5,7 +5,7 @@
 """
 
 from threeloops import checks
-from threeloops.sheets.layout import Table
+from threeloops.sheets.layout import Page, Table
 
 # Our word, what papers call it, what tools call it.
 INNER = (
@@ -52,7 +52,40 @@ INNER = (
     ("busy tensor cores", "tensor activity", "DCGM: PIPE_TENSOR_ACTIVE"),
     ("waiting for device memory", "memory stall", "Nsight Compute: Stall Long Scoreboard"),
 )
-TERMS = {"inner": INNER}
+TRAINING = (
+    ("replica, data parallelism", "data-parallel worker", "torch: DistributedDataParallel; Megatron: DP group"),
+    ("bucket", "gradient bucket", "torch: bucket_cap_mb; Megatron: --ddp-bucket-size"),
+    ("ZeRO stage 1, 2, 3", "P_os, P_os+g, P_os+g+p", "DeepSpeed: zero_optimization.stage; torch: fully_shard (3)"),
+    ("stage 1 in Megatron", "distributed optimiser", "--use-distributed-optimizer"),
+    ("sharding inside a group of replicas", "hybrid sharding, MiCS", "torch: HSDP, a mesh of two dimensions"),
+    ("all-gather, reduce-scatter", "the same", "NCCL: AllGather, ReduceScatter; torch: all_gather_into_tensor"),
+    ("tensor parallelism", "intra-layer model parallelism", "Megatron: --tensor-model-parallel-size"),
+    ("columns first, then rows", "the same", "torch: ColwiseParallel, RowwiseParallel"),
+    ("sequence parallelism", "Korthikanti: the same", "torch: SequenceParallel; Megatron: --sequence-parallel"),
+    ("context parallelism", "sequence parallelism (Ulysses, ring attention)", "Megatron: --context-parallel-size"),
+    ("zigzag", "zigzag; striped interleaves tokens", "the load balancing of context parallelism"),
+    ("stage, cut", "inter-layer model parallelism, partition", "Megatron: --pipeline-model-parallel-size"),
+    ("chunk", "virtual stage, model chunk", "torch: ScheduleInterleaved1F1B; Megatron: virtual pipeline"),
+    ("1F1B", "PipeDream-Flush", "torch: Schedule1F1B"),
+    ("D and W (input, weight gradient)", "B and W", "torch: ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble"),
+    ("bubble, share of the step", "(p - 1) / m over the ideal time", "a profiler's idle share"),
+    ("accumulation", "gradient accumulation", "torch: no_sync(); Megatron: --micro-batch-size, --global-batch-size"),
+    ("expert parallelism", "the same (GShard)", "Megatron: --expert-model-parallel-size"),
+    ("dispatch, combine", "all-to-all", "torch: all_to_all_single; DeepEP: dispatch, combine"),
+    ("capacity factor, dropped", "expert capacity, token dropping", "Megatron: --moe-expert-capacity-factor"),
+    ("recomputation: selective, full", "activation checkpointing, rematerialisation", "torch: checkpoint"),
+    ("master copy", "fp32 master weights", "Megatron: main params; torch: MixedPrecisionPolicy's shards"),
+    ("loss scale", "dynamic loss scaling", "torch: GradScaler"),
+    ("amax, history, margin", "delayed scaling", "Transformer Engine: DelayedScaling"),
+    ("alpha, bandwidth", "alpha-beta model", "NCCL: hwLat, hwBw"),
+    ("algbw, busbw", "algorithm, bus bandwidth", "nccl-tests: columns of these names"),
+    ("the switch adds", "in-network reduction, SHARP", "NCCL: NVLS, CollNet"),
+    ("rail", "rail-optimised topology", "NCCL: PXN carries to the right rail"),
+    ("taper", "oversubscription", "switch vendors: contention ratio"),
+    ("network card", "NIC, HCA", "nvidia-smi topo -m; ibv_devinfo"),
+    ("MFU, HFU", "model, hardware FLOPs utilisation", "Megatron: TFLOP/s/GPU, by FLOPs of its own"),
+)
+TERMS = {"inner": INNER, "training": TRAINING}
 
 
 def terms(loop: str) -> Table:
@@ -62,3 +95,15 @@ def terms(loop: str) -> Table:
     """
     checks.one_of(TERMS, loop=loop)
     return Table(title="One thing, many names", head=("here", "in papers", "in tools"), rows=TERMS[loop])
+
+
+def pages() -> tuple[Page, ...]:
+    """The sheet: a page a chapter."""
+    return tuple(
+        Page(
+            title=f"Names of the {loop} loop",
+            intro="What this book, papers and tools call one thing.",
+            tables=(terms(loop),),
+        )
+        for loop in TERMS
+    )
