@@ -6,11 +6,12 @@ import contextlib
 import io
 import json
 import os
+import platform
 import sys
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from threeloops.classroom.judging import Examiner, judged, number_verdict, self_
 from threeloops.classroom.kernel import DiedError, Kernel, NoStartError
 from threeloops.classroom.questions import mark, questions, source
 from threeloops.classroom.sandbox import Limits
+from threeloops.classroom.seccomp import ARCHITECTURES, REFUSED, refusals
 from threeloops.classroom.transplant import UnparsableError, disarmed, parsed, transplanted
 
 SET = "kv_cache"
@@ -288,6 +290,84 @@ def test_memory_is_counted_over_all_processes() -> None:
         kernel.run(hoarders)
     with side(Limits(total_memory_bytes=600_000_000)) as kernel:
         assert not kernel.run("hoard = b'x' * 200_000_000\nimport time; time.sleep(0.5)")["failed"]
+
+
+@walls
+@pytest.mark.parametrize("look_away", ["", "shared.madvise(mmap.MADV_DONTNEED); "])
+def test_shared_memory_is_counted(look_away: str) -> None:
+    hoarders = f"""
+import mmap, os, time
+for _ in range(3):
+    if os.fork() == 0:
+        shared = mmap.mmap(-1, 250_000_000)
+        shared[::4096] = bytes(len(range(0, 250_000_000, 4096)))
+        {look_away}time.sleep(20)
+time.sleep(8)
+"""
+    with side(Limits(total_memory_bytes=600_000_000)) as kernel, pytest.raises(DiedError):
+        kernel.run(hoarders)
+
+
+@pytest.fixture(params=["as it is", "as an ordinary user"])
+def whoever(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The sandbox that this user gets, and the one that somebody who is not root gets."""
+    if request.param == "as an ordinary user":
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    sandbox._bwrap.cache_clear()
+    yield
+    monkeypatch.undo()
+    sandbox._bwrap.cache_clear()
+
+
+@walls
+@pytest.mark.usefixtures("whoever")
+def test_all_that_can_be_written_to_has_a_size() -> None:
+    write = """
+import os
+room = {}
+for line in open('/proc/self/mounts'):
+    place = line.split()[1]
+    try:
+        path = os.path.join(place, 'mine')
+        open(path, 'w').close()
+        os.remove(path)
+        room[place] = os.statvfs(place).f_blocks * os.statvfs(place).f_frsize
+    except OSError:
+        pass
+for place in ('/run', '/dev', '/', '/usr', '/var', '/etc', '/home'):
+    try: open(place + '/mine', 'w').close(); room[place] = 10**18
+    except OSError: pass
+places, most = ' '.join(sorted(room)), max(room.values())
+import multiprocessing
+lock = str(type(multiprocessing.Lock()).__name__)
+"""
+    with side(Limits()) as kernel:
+        printed = kernel.run(write)
+        assert kernel.value("places") == {"kind": "text", "text": "/dev/shm /tmp"}, printed
+        assert float(kernel.value("most")["text"]) <= 110e6
+        assert kernel.value("lock") == {"kind": "text", "text": "Lock"}, "an honest notebook has its semaphores"
+
+
+@walls
+@pytest.mark.usefixtures("whoever")
+@pytest.mark.skipif(not refusals(), reason="the numbers of this processor's calls are in no table here")
+def test_the_kernels_own_calls_that_reach_past_the_walls_are_refused() -> None:
+    """A keyring is a user's, not a sandbox's: a word that one student's code leaves there is there for the next."""
+    numbers = {name: pair[ARCHITECTURES[platform.machine()][0]] for name, pair in REFUSED.items()}
+    call = f"""
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+let_through = []
+for name, number in {numbers!r}.items():
+    ctypes.set_errno(0)
+    libc.syscall(number, 0, 0, 0, 0, 0)
+    if ctypes.get_errno() != errno.EPERM: let_through.append(name)
+if __import__('os').access('/proc/keys', 4): let_through.append('/proc/keys')
+answer = ' '.join(let_through) + '.'
+"""
+    with side(Limits()) as kernel:
+        printed = kernel.run(call)
+        assert kernel.value("answer") == {"kind": "text", "text": "."}, printed
 
 
 @walls

@@ -4,6 +4,7 @@ questions      what a released notebook asks, read from its own graded cells
 transplant     the student's own cells, set into the released notebook
 inside         the student's side of the wall: runs code, returns values, knows no answer
 sandbox        how that side is started: bubblewrap on Linux, a plain process elsewhere
+seccomp        what the sandbox refuses of the kernel's own calls
 kernel         the grader's end of the line to it
 judging        one notebook judged: poses, collects, compares
 preprocessors  the same as steps of `nbgrader autograde`

@@ -74,7 +74,7 @@ def confine(limits: dict[str, int]) -> None:
         import resource
     except ImportError:  # Windows
         return
-    for name in ("AS", "NPROC", "FSIZE", "CORE"):
+    for name in ("AS", "NPROC", "FSIZE", "CORE", "NOFILE"):
         if name in limits:
             with contextlib.suppress(ValueError, OSError):
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limits[name], limits[name]))

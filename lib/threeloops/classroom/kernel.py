@@ -5,7 +5,6 @@ import json
 import os
 import queue
 import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -16,10 +15,11 @@ from typing import Any
 from threeloops.classroom import sandbox
 from threeloops.classroom.questions import whole_characters
 from threeloops.classroom.sandbox import Limits
+from threeloops.units import KiB
 
 LONGEST_REPLY = 200_000  # bytes; a longer one is no honest reply
 START_S, CLOSE_S = 60, 5
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")  # how shared memory without a file is listed
 LOOK_S = 0.2  # between two looks at the memory in use
 
 
@@ -43,14 +43,7 @@ class Kernel:
     ) -> None:
         self.limits, self.deadline = limits, deadline
         self._folder = tempfile.TemporaryDirectory(prefix="three-loops-", ignore_cleanup_errors=True)
-        self._process = subprocess.Popen(
-            sandbox.command(sandboxed=sandboxed),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self._folder.name,
-            start_new_session=True,
-        )
+        self._process = sandbox.start(self._folder.name, sandboxed=sandboxed)
         # A full queue leaves the pipe full, and a process that floods it waits there.
         self._lines: queue.Queue[bytes] = queue.Queue(maxsize=2)
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -145,15 +138,24 @@ class Kernel:
 
 
 def used_bytes(pid: int) -> int:
-    """Memory that a process and all its descendants hold for themselves; 0 where there is no /proc to read it
-    from.
+    """Memory that a process and all its descendants hold: what is each one's own, and what they share, once. 0 where
+    there is no /proc to read it from.
+
+    Shared memory counts by the size of what is mapped, because it stays when a process that has written it looks away.
     """
-    total, family = 0, [pid]
+    own, shared, family = 0, dict[tuple[str, str], int](), [pid]
     while family:
         member = Path("/proc") / str(family.pop())
         with contextlib.suppress(OSError, ValueError, IndexError):
-            _, resident, shared = (int(pages) for pages in (member / "statm").read_text().split()[:3])
-            total += (resident - shared) * PAGE_BYTES
+            for line in (member / "status").read_text().splitlines():
+                if line.startswith(("RssAnon:", "VmSwap:")):
+                    own += int(line.split()[1]) * KiB
             for thread in (member / "task").iterdir():
                 family += [int(child) for child in (thread / "children").read_text().split()]
-    return total
+            for line in (member / "maps").read_text(errors="replace").splitlines():
+                span, rights, offset, device, inode, *path = line.split(maxsplit=5)
+                if rights.endswith("s") and path and path[0].startswith(NAMELESS):
+                    first, last = (int(address, 16) for address in span.split("-"))
+                    file = (device, inode)
+                    shared[file] = max(shared.get(file, 0), int(offset, 16) + last - first)
+    return own + sum(shared.values())

@@ -2,14 +2,17 @@
 process elsewhere.
 """
 
+import contextlib
 import functools
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from threeloops.classroom.seccomp import refusals
 from threeloops.units import MB, GiB
 
 INSIDE = Path(__file__).with_name("inside.py")
@@ -30,12 +33,13 @@ class Limits:
     memory_bytes: int = 3 * GiB  # of address space, per process
     total_memory_bytes: int = 4 * GiB  # in use by all processes together
     file_bytes: int = 100 * MB
+    files: int = 256  # open at once, per process: each pipe and socket holds memory of the kernel's
     printed: int = 20_000  # characters per cell
 
     def as_resources(self, *, sandboxed: bool) -> dict[str, int]:
         """The limits by the names of the operating system."""
         root = hasattr(os, "geteuid") and os.geteuid() == 0
-        limits = {"AS": self.memory_bytes, "FSIZE": self.file_bytes, "CORE": 0}
+        limits = {"AS": self.memory_bytes, "FSIZE": self.file_bytes, "CORE": 0, "NOFILE": self.files}
         return limits | (
             {"NPROC": ROOT_PROCESSES if root else USER_PROCESSES, "drop_root": int(root)} if sandboxed else {}
         )
@@ -104,7 +108,11 @@ def _bwrap() -> list[str]:
         else ["--unshare-user", "--cap-drop", "ALL"]
     )
     # Empty places first: this Python may itself lie below /tmp.
-    words += ["--proc", "/proc", "--dev", "/dev", "--size", str(100 * MB), "--perms", "1777", "--tmpfs", "/tmp"]
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    for place in ("/tmp", "/dev/shm"):
+        words += ["--size", str(100 * MB), "--perms", "1777", "--tmpfs", place]
+    for listing in ("/proc/keys", "/proc/key-users"):  # the names of the grader's keys
+        words += ["--ro-bind-try", "/dev/null", listing]
     binds = _system_binds()
     return [
         *words,
@@ -114,9 +122,30 @@ def _bwrap() -> list[str]:
         "--ro-bind",
         str(INSIDE),
         "/run/inside.py",
+        # Nothing else is written to: whoever is not root owns these, and they have no size.
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
         "--chdir",
         "/tmp",
     ]
+
+
+@contextlib.contextmanager
+def _filtered(words: list[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """bubblewrap's command line with the kernel's calls that it is to refuse, and the open files to hand on."""
+    program = refusals()
+    if not program:
+        yield words, ()
+        return
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, program)
+        os.close(writing)
+        yield [words[0], "--seccomp", str(reading), *words[1:]], (reading,)
+    finally:
+        os.close(reading)
 
 
 @functools.cache
@@ -132,9 +161,8 @@ def problem() -> str:
         f" {hidden!r})))"
     )
     try:
-        probe = subprocess.run(
-            [*_bwrap(), sys.executable, "-I", "-c", look], capture_output=True, text=True, timeout=PROBE_S
-        )
+        with _filtered([*_bwrap(), sys.executable, "-I", "-c", look]) as (words, handed_on):
+            probe = subprocess.run(words, capture_output=True, text=True, timeout=PROBE_S, pass_fds=handed_on)
     except subprocess.TimeoutExpired:
         return "bubblewrap does not answer here"
     if probe.returncode:
@@ -152,6 +180,21 @@ def command(*, sandboxed: bool) -> list[str]:
         if sandboxed
         else [sys.executable, *options, str(INSIDE)]
     )
+
+
+def start(folder: str, *, sandboxed: bool) -> "subprocess.Popen[bytes]":
+    """Start the student's side, with a line to it and a line back."""
+    words = command(sandboxed=sandboxed)
+    with _filtered(words) if sandboxed else contextlib.nullcontext((words, ())) as (filtered, handed_on):
+        return subprocess.Popen(
+            filtered,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            start_new_session=True,
+            pass_fds=handed_on,
+        )
 
 
 # One thread per library: a student's notebook is small, and several are graded at once.
