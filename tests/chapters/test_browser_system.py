@@ -124,3 +124,17 @@ def test_a_page_without_a_kernel_shows_the_maps_picture(reader: Reader, cell: An
     picture.wait_for(timeout=30_000)
     assert picture.evaluate("image => image.naturalWidth") > 600
     assert picture.evaluate("image => image.offsetWidth") <= 640
+
+
+def test_a_stage_leads_to_its_part(reader: Reader, cell: Any) -> None:
+    cell.get_by_role("radio", name="serving").click()
+    says(reader, cell, "Serving (product loop)")
+    link = cell.get_by_role("link", name="Open part 3.5 Batching")
+    reader.page.evaluate(
+        """addEventListener('threeloops:open', event => {
+             window.asked = event.detail; event.preventDefault(); event.stopImmediatePropagation();
+           }, {capture: true, once: true})"""
+    )
+    link.click()
+    assert reader.page.evaluate("window.asked.path").endswith("chapters/3_product_loop/5_batching.ipynb")
+    assert reader.page.evaluate("window.asked.heading") == "5-Batching"

@@ -94,8 +94,14 @@ def test_the_page_draws_from_its_parts_what_the_still_picture_shows(name: str) -
     rows = {row: json.loads(values) for row, values in page["rows"].items()}
     drawn = still.svg({**json.loads(explorer.panel.chart), "params": params, "datasets": rows})
     whole = {key: value for key, value in figure.spec.items() if key not in ("title", "description")}
-    assert drawn == still.svg({**whole, "config": {**whole["config"], "background": "transparent"}})
+    whole["config"] = {**whole["config"], "background": "transparent"}
+    assert _uncounted(drawn) == _uncounted(still.svg(whole))
     assert '"values": [{' not in explorer.panel.chart
+
+
+def _uncounted(svg: str) -> str:
+    """Without the numbers that the renderer gives to clips, which go on from drawing to drawing."""
+    return re.sub(r"clip\d+", "clip", svg)
 
 
 def test_new_rows_and_other_ends_of_an_axis_leave_the_specification() -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from threeloops import contents
 from threeloops.simulate.inner_loop import step as player
 from threeloops.simulate.training_loop.collectives import simulated
 from threeloops.widgets import system_map, system_view
@@ -99,3 +100,10 @@ def test_a_chosen_stage_and_a_moved_slider_change_state_map_and_words() -> None:
     assert explorer.state == State(stage="serving", gpus=256)
     assert system_map.controls(explorer.state)[0].notes[1] == "400 ms, the pace"
     assert "160 times as fast" in explorer.view.summary
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_leads_to_a_part_of_the_book(stage: str) -> None:
+    (link,) = system_map.links(State(stage=stage, gpus=64))
+    parts = {(place.copy, place.name) for place in contents.places(contents.book_root())}
+    assert (link.notebook, link.heading) in parts

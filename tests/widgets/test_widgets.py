@@ -7,7 +7,8 @@ import re
 import pytest
 
 from threeloops.widgets.inner_loop import roofline, roofline_view
-from threeloops.widgets.inner_loop.roofline_view import State, precisions, view
+from threeloops.widgets.inner_loop.roofline_layer import precisions
+from threeloops.widgets.inner_loop.roofline_view import State, view
 
 FINE = {"accelerator": "h100-sxm5", "precision": "bf16", "phase": "decode", "batch": 8, "sequence": 2048}
 
@@ -192,3 +193,31 @@ def test_the_menu_of_roofs_redraws() -> None:
     explorer.turn(roofs="of every memory")
     assert explorer.state.roofs == "of every memory"
     assert "On the chip" in explorer.view.summary
+
+
+# --- what can be dragged ---
+
+
+def test_a_turned_roof_is_the_chips_own_times_what_the_slider_says() -> None:
+    # A100: 312 TFLOP/s and 2.039 TB/s; four times the one and half the other meet at 8 times the ridge point
+    shown = view(State(**{**FINE, "accelerator": "a100-sxm4-80gb"}, compute_times=4.0, memory_times=0.5))
+    assert "ridge point 1,224 FLOP/B" in shown.summary
+    assert "on an NVIDIA A100 SXM4 80GB with 4 times the FLOP/s and 0.5 times the bandwidth." in shown.figure.caption
+    own, half = rows(), {row.name: row for row in view(State(**FINE, memory_times=0.5)).rows}
+    for name in own:  # all of them wait for memory
+        assert half[name].lower_bound_s == pytest.approx(2 * own[name].lower_bound_s)
+
+
+def test_the_pointer_holds_the_roofs_where_they_are_drawn_and_every_operation_that_moves_with_the_batch() -> None:
+    explorer = roofline.explorer()
+    held = roofline.held(explorer.state)
+    assert [drag.control for drag in held[-2:]] == ["compute_times", "memory_times"]
+    for drag in held:
+        places, control = drag.places, explorer.controls[drag.control]
+        assert len(places) == len(control.values)
+        x, y = drag.hold[0]
+        now = {"x": x, "y": drag.hold[-1][1], "y/x": y / x}[drag.along]
+        assert places[control.place(getattr(explorer.state, drag.control))] == pytest.approx(now)
+    drawn = {(point["x"], point["y"]) for point in explorer.view.figure.body["layer"][-1]["data"]["values"]}
+    assert {drag.hold[0] for drag in held[:-2]} <= drawn
+    assert len(held) - 2 == 4  # the four products; attention and the vector operations stay where they are

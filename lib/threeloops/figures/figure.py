@@ -49,7 +49,8 @@ class Figure:
     def parted(self) -> "Parted":
         """The same without title and caption, which are left to the page, and with names where values stood."""
         parts = Parted(chart={}, rows={}, signals={})
-        about = {"$schema": SCHEMA, "config": {**look.config(), "background": "transparent"}}
+        fitted = {"type": "pad", "resize": True}  # new rows may bring longer labels
+        about = {"$schema": SCHEMA, "autosize": fitted, "config": {**look.config(), "background": "transparent"}}
         parts.chart.update(about, **_named(self.body, parts))
         return parts
 

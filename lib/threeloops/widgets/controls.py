@@ -29,7 +29,6 @@ class Control:
     kind: Literal["slider", "menu", "several", "tiles"]
     plays_ms: int = 0
     notes: tuple[str, ...] = ()
-    shares: tuple[float, ...] = ()  # how wide each tile is beside the others
     marked: int | None = None  # the tile that stands out, whichever is chosen
 
     def place(self, value: Any) -> Any:
@@ -66,9 +65,35 @@ class Control:
             "options": list(self.words),
             "plays": self.plays_ms,
             "notes": list(self.notes),
-            "shares": list(self.shares),
             "marked": self.marked,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drag:
+    """Something in the drawing that can be taken hold of: it turns a control, as far as the pointer goes."""
+
+    control: str
+    along: Literal["x", "y", "y/x"]  # what of the pointer's place counts, in the units of the axes
+    places: tuple[float, ...]  # where that stands for each option of the control
+    hold: tuple[tuple[float, float], ...]  # the point, or the ends of the line, that the pointer takes hold of
+
+    def told(self) -> dict[str, Any]:
+        """What the page is told."""
+        return {"control": self.control, "along": self.along, "places": list(self.places), "hold": list(self.hold)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A place of the book that belongs to what is shown."""
+
+    words: str
+    notebook: str  # from the book's root
+    heading: str
+
+    def told(self) -> dict[str, str]:
+        """What the page is told."""
+        return {"words": self.words, "notebook": self.notebook, "heading": self.heading}
 
 
 def slider(name: str, label: str, options: Options, *, plays_ms: int = 0) -> Control:

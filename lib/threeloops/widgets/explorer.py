@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from threeloops import checks
 from threeloops.figures.figure import Figure
-from threeloops.widgets.controls import Control
+from threeloops.widgets.controls import Control, Drag, Link
 from threeloops.widgets.panel import Panel
 
 
@@ -49,14 +49,18 @@ class Explorer(Generic[State]):
         controls: Callable[[State], Sequence[Control]],
         settled: Callable[[State, dict[str, Any]], State] = as_they_stand,
         still: State | None = None,
+        drags: Callable[[State], Sequence[Drag]] = lambda state: (),
+        links: Callable[[State], Sequence[Link]] = lambda state: (),
         drawn: bool = True,
     ) -> None:
         """`settled` makes a state of the last one and of where the controls stand now, where not all of them go
-        together. `still` is what the picture shows, where it is not the state at which the controls begin; an explorer
-        that is not `drawn` shows its figure only in that picture.
+        together. `still` is what the picture shows, where it is not the state at which the controls begin;
+        `drags` is what can be taken hold of in the drawing, `links` where the book
+        says more; an explorer that is not `drawn` shows its figure only in
+        that picture.
         """
         self._viewed, self._controls, self._settled, self._drawn = view, controls, settled, drawn
-        self._still = still
+        self._still, self._drags, self._links = still, drags, links
         self.panel = Panel()
         self._put(state, answers=0)
         self.panel.observe(self._turned, "turned")
@@ -95,6 +99,8 @@ class Explorer(Generic[State]):
                 "answers": answers,
                 "controls": [control.told() for control in controls],
                 "standing": {control.name: control.place(getattr(state, control.name)) for control in controls},
+                "drags": [drag.told() for drag in self._drags(state)],
+                "links": [link.told() for link in self._links(state)],
                 "title": figure.title if self._drawn else "",
                 "caption": figure.caption if self._drawn else "",
                 "alt": figure.alt,

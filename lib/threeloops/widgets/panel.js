@@ -2,7 +2,7 @@
 //
 // It knows its model by get, set, on, save_changes and send alone, and the state is JSON:
 //   in   chart   a Vega-Lite specification whose data have names and no rows, or ""
-//   in   shown   {answers, controls: [{name, label, kind, options, …}], standing: {name: place}, title, caption, alt, said, table,
+//   in   shown   {answers, controls: [{name, label, kind, options, …}], standing: {name: place}, title, caption, alt, said, table, drags: [{control, along, places, hold}], links: [{words, notebook, heading}],
 //               rows: {name: JSON}, signals: {name: value}}
 //   out  turned  {serial, standing: {name: place}}: every answer says in `answers` which turn it answers
 // A page with a Vega of its own lends it: globalThis.threeloopsVega() promises vegaEmbed. Any other asks once, {wants: "vega"}.
@@ -32,6 +32,11 @@ function render({ model, el }) {
     ask();
   };
   const desk = controls(page.controls, turn, () => !unsent && answered >= serial);
+  const hand = dragging(page.chart, chart.view, (name, place) => {
+    if (standing[name] === place) return;
+    turn(name, place);
+    desk.show(desk.told(), standing);
+  });
 
   const show = () => {
     const shown = JSON.parse(model.get("shown"));
@@ -40,6 +45,7 @@ function render({ model, el }) {
     desk.show(shown.controls, standing);
     words(page, shown);
     chart.show(model.get("chart"), shown);
+    hand.show(shown.drags);
     ask();
   };
   model.on("change:shown", show);
@@ -68,10 +74,11 @@ function scaffold(el) {
     caption: make("p", { class: "tl-caption" }),
     chart: make("div", { class: "tl-chart" }),
     said: make("p", { class: "tl-said", role: "status", "aria-live": "polite" }),
+    links: make("p", { class: "tl-links" }),
     table: make("div", { class: "tl-table" }),
   };
   const figure = make("figure", { class: "tl-figure" }, page.title, page.caption, page.chart);
-  el.append(make("div", { class: "tl-explorer" }, page.controls, figure, page.said, page.table));
+  el.append(make("div", { class: "tl-explorer" }, page.controls, figure, page.said, page.links, page.table));
   const held = [page.title, page.caption, page.chart, page.said];
   let width = 0;
   // What once took three lines keeps them, so that nothing below it moves; another width begins anew.
@@ -90,7 +97,21 @@ function words(page, shown) {
     page[place].hidden = !shown[place];
   }
   if (page.table.written !== shown.table) page.table.innerHTML = page.table.written = shown.table;
+  page.links.hidden = !shown.links.length;
+  if (changed(page.links, shown.links)) page.links.replaceChildren(...shown.links.map(link));
   page.hold();
+}
+
+// A link to a part. Whoever shows the book opens it (JupyterLab's extension beside the present notebook, a site in its own way); else it is a link.
+function link({ words, notebook, heading }) {
+  const [, tree = "", path = ""] = decodeURIComponent(location.pathname).match(/^(.*?\/tree\/)(.*)$/) ?? [];
+  const root = path.match(/^(.*?)(?:chapters|drills)\//)?.[1] ?? "";
+  const anchor = make("a", { href: encodeURI(`${tree}${root}${notebook}#${heading.replaceAll(" ", "-")}`), target: "_blank" }, words);
+  anchor.addEventListener("click", (event) => {
+    const detail = { path: `${root}${notebook}`, heading: heading.replaceAll(" ", "-") };
+    if (!window.dispatchEvent(new CustomEvent("threeloops:open", { detail, cancelable: true }))) event.preventDefault();
+  });
+  return anchor;
 }
 
 // --- the chart ---
@@ -113,7 +134,7 @@ function drawing(place, library, drew) {
     } else {
       for (const [name, value] of Object.entries(signals)) result.view.signal(name, value);
       for (const [name, text] of Object.entries(data)) if (rows[name] !== text) result.view.data(name, JSON.parse(text));
-      await result.view.runAsync();
+      await result.view.resize().runAsync();
     }
     rows = data;
     result.view.description(alt);
@@ -142,8 +163,67 @@ function drawing(place, library, drew) {
       next = { ...shown, chart };
       work();
     },
+    view: () => result?.view,
     end: () => result?.finalize(),
   };
+}
+
+// What can be taken hold of in the drawing turns a control, whose slider does the same by keyboard. The line that
+// follows the pointer is the page's own; all else waits for Python's answer.
+const REACH = 14; // pixels
+function dragging(place, view, turn) {
+  let drags = [], held, scales, line;
+  // from the pointer to the drawing's pixels, and on to the units of its axes
+  const where = (event) => {
+    const svg = place.querySelector("svg"), box = svg.getBoundingClientRect(), shrunk = box.width / svg.viewBox.baseVal.width;
+    const [left, top] = view().origin(), { left: padLeft, top: padTop } = view().padding();
+    return [(event.clientX - box.left) / shrunk - left - padLeft, (event.clientY - box.top) / shrunk - top - padTop];
+  };
+  const pixels = ([x, y]) => [view().scale("x")(x), view().scale("y")(y)];
+  const away = ([x, y], hold) => {
+    const [a, b = a] = hold.map(pixels);
+    const along = ((x - a[0]) * (b[0] - a[0]) + (y - a[1]) * (b[1] - a[1])) / (Math.hypot(b[0] - a[0], b[1] - a[1]) ** 2 || 1);
+    const part = Math.min(1, Math.max(0, along));
+    return Math.hypot(x - a[0] - part * (b[0] - a[0]), y - a[1] - part * (b[1] - a[1]));
+  };
+  // the first that is near enough: points stand before the lines on which they lie
+  const near = (event) => view() && drags.find((drag) => away(where(event), drag.hold) < REACH);
+  const draw = (at) => {
+    const [low, high] = view().scale("x").domain(), [bottom, top] = view().scale("y").domain();
+    const ends = { x: [[at, bottom], [at, top]], y: [[low, at], [high, at]], "y/x": [[Math.max(low, bottom / at), Math.max(low, bottom / at) * at], [Math.min(high, top / at), Math.min(high, top / at) * at]] };
+    line ??= document.createElementNS("http://www.w3.org/2000/svg", "path");
+    line.setAttribute("class", "tl-drag");
+    line.setAttribute("d", ends[held.along].map(pixels).map((end, number) => `${number ? "L" : "M"}${end}`).join(""));
+    place.querySelector("svg > g > g")?.append(line);
+  };
+  const follow = (event) => {
+    const [x, y] = where(event), at = { x: scales.x.invert(x), y: scales.y.invert(y) };
+    at["y/x"] = at.y / at.x;
+    const far = held.places.map((one) => Math.abs(Math.log(one / at[held.along])));
+    const option = far.indexOf(Math.min(...far));
+    draw(held.places[option]);
+    turn(held.control, option);
+  };
+  place.addEventListener("pointerdown", (event) => {
+    held = near(event);
+    if (!held) return;
+    event.preventDefault();
+    // an axis that reaches further after a turn does not pull what is held away with it
+    scales = { x: view().scale("x").copy(), y: view().scale("y").copy() };
+    place.setPointerCapture(event.pointerId);
+    follow(event);
+  });
+  place.addEventListener("pointermove", (event) => {
+    if (held) follow(event);
+    else if (drags.length) place.style.cursor = near(event) ? "grab" : "";
+  });
+  for (const end of ["pointerup", "pointercancel"]) {
+    place.addEventListener(end, () => {
+      held = undefined;
+      line?.remove();
+    });
+  }
+  return { show: (told) => (drags = told) };
 }
 
 let asked;
@@ -166,8 +246,11 @@ function vega(model) {
 
 function controls(place, turn, settled) {
   const made = new Map();
+  let last = [];
   return {
+    told: () => last,
     show: (told, standing) => {
+      last = told;
       for (const control of told) {
         let one = made.get(control.name);
         if (!one) {
@@ -182,7 +265,8 @@ function controls(place, turn, settled) {
   };
 }
 
-let count = 0;
+const LONG = 26; // letters of an option for which a menu takes a row of its own
+const unique = () => `tl-${crypto.getRandomValues(new Uint32Array(1))[0]}`; // every explorer has a module of its own
 // JupyterLab would take arrow keys and letters from a control: "down" goes to the next cell, "a" inserts one.
 const own = (attributes) => ({ ...attributes, "data-lm-suppress-shortcuts": "true" });
 const changed = (node, options) => {
@@ -193,7 +277,7 @@ const changed = (node, options) => {
 };
 
 function slider(control, turn, settled) {
-  const id = `tl-${count++}`;
+  const id = unique();
   const input = make("input", own({ id, type: "range", min: 0, step: 1 }));
   const readout = make("span", { class: "tl-readout", "aria-hidden": "true" });
   const node = make("div", { class: "tl-control" }, make("label", { for: id }, control.label), input, readout);
@@ -279,11 +363,13 @@ function playing(control, at, last, go, settled) {
 }
 
 function menu(control, turn) {
-  const id = `tl-${count++}`;
+  const id = unique();
   const select = make("select", own({ id }));
+  const node = make("div", { class: "tl-control" }, make("label", { for: id }, control.label), select);
   select.addEventListener("change", () => turn(select.selectedIndex));
+  node.classList.toggle("tl-long", control.options.some((word) => word.length > LONG));
   return {
-    node: make("div", { class: "tl-control" }, make("label", { for: id }, control.label), select),
+    node,
     show: (now, at) => {
       if (changed(select, now.options)) select.replaceChildren(...now.options.map((word) => make("option", {}, word)));
       if (select.selectedIndex !== at) select.selectedIndex = at;
@@ -337,7 +423,6 @@ function tiles(control, turn) {
     show: (now, at) => {
       boxes.forEach((box, place) => {
         box.lastChild.textContent = now.notes[place] ?? "";
-        box.style.flexGrow = now.shares[place] ?? 1;
         box.classList.toggle("tl-marked", place === now.marked);
       });
       mark(at);

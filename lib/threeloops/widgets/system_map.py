@@ -7,7 +7,8 @@ In a notebook:
     system_map.explorer()
 """
 
-from threeloops.widgets.controls import Control, slider
+from threeloops.contents import part_copy
+from threeloops.widgets.controls import Control, Link, slider
 from threeloops.widgets.explorer import Explorer
 from threeloops.widgets.system_stages import STAGES
 from threeloops.widgets.system_view import GPUS, State, notes, pace, view
@@ -30,6 +31,15 @@ def controls(state: State) -> tuple[Control, ...]:
     return stages, slider("gpus", "GPUs", sorted({*GPUS, state.gpus}))
 
 
+def links(state: State) -> list[Link]:
+    """The part in which the chosen stage begins to be taught."""
+    stage = STAGES[state.stage]
+    chapter = stage.notebook.removeprefix("chapters/")[0]
+    number, _, title = stage.part.partition(" ")
+    copy = part_copy(stage.notebook, number=number, title=title)
+    return [Link(words=f"Open part {chapter}.{stage.part}", notebook=copy, heading=stage.part)]
+
+
 def explorer(state: State = START) -> Explorer[State]:
     """The map, with its controls at a state; as the last line of a cell, it shows itself."""
-    return Explorer(state, view=view, controls=controls, drawn=False)
+    return Explorer(state, view=view, controls=controls, links=links, drawn=False)

@@ -17,6 +17,8 @@ class Stage:
     does: str
     levers: tuple[str, ...]  # what can be done there to make the whole faster or cheaper
     taught: str
+    notebook: str  # where to begin: a chapter, from the book's root,
+    part: str  # and the heading of a part, without its minutes; a test holds both to the book
 
     @property
     def sentence(self) -> str:
@@ -38,6 +40,8 @@ STAGES = {
             "write few large files in place of many small ones",
         ),
         taught="the driving case study",
+        notebook="chapters/4_driving_case_study.ipynb",
+        part="2 The data coming in",
     ),
     "loader": Stage(
         name="loader",
@@ -45,6 +49,8 @@ STAGES = {
         does="processors fetch, decode and augment the next batch while GPUs compute",
         levers=("more workers", "decode on the GPU", "copy ahead from pinned memory", "cache what is read again"),
         taught="Three loops, Overheads",
+        notebook="chapters/1_inner_loop.ipynb",
+        part="7 Overheads",
     ),
     "training": Stage(
         name="training",
@@ -58,6 +64,8 @@ STAGES = {
             "sharding in place of copies",
         ),
         taught="all parts on the inner loop, then The training loop",
+        notebook="chapters/2_training_loop.ipynb",
+        part="1 Why many GPUs",
     ),
     "checkpoint": Stage(
         name="checkpoint",
@@ -69,6 +77,8 @@ STAGES = {
             "choose the interval from the failure rate",
         ),
         taught="The training loop",
+        notebook="chapters/2_training_loop.ipynb",
+        part="10 Failure as routine",
     ),
     "compression": Stage(
         name="compression",
@@ -76,6 +86,8 @@ STAGES = {
         does="the trained model is made smaller than it was trained",
         levers=("quantise", "prune what the hardware can skip", "distil into a smaller one"),
         taught="Number formats, then The product loop",
+        notebook="chapters/3_product_loop.ipynb",
+        part="9 Compression",
     ),
     "serving": Stage(
         name="serving",
@@ -88,6 +100,8 @@ STAGES = {
             "guess several tokens and verify them at once",
         ),
         taught="The product loop",
+        notebook="chapters/3_product_loop.ipynb",
+        part="5 Batching",
     ),
     "vehicle": Stage(
         name="vehicle",
@@ -100,5 +114,7 @@ STAGES = {
             "run less often what changes slowly",
         ),
         taught="the driving case study",
+        notebook="chapters/4_driving_case_study.ipynb",
+        part="1 A car that must answer in time",
     ),
 }

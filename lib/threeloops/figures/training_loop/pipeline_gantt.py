@@ -40,12 +40,20 @@ KINDS = {
 
 
 def gantt(
-    run: Run, *, title: str, caption: str, unit_s: float = 1, unit: str = "", now_s: float | None = None
+    run: Run,
+    *,
+    title: str,
+    caption: str,
+    unit_s: float = 1,
+    unit: str = "",
+    now_s: float | None = None,
+    span_s: tuple[float, float] | None = None,
 ) -> Figure:
     """One schedule, its times in units of unit_s. With now_s, what has not begun by then is left out, and a line
-    stands at that time.
+    stands at that time; with span_s, only what lies between these two times is drawn.
     """
-    body = _view(run, span_s=run.step_s, unit_s=unit_s, unit=unit, band=BAND, seen=_seen([run]), now_s=now_s)
+    span_s = span_s or (0, run.step_s)
+    body = _view(run, span_s=span_s, unit_s=unit_s, unit=unit, band=BAND, seen=_seen([run]), now_s=now_s)
     return Figure(title=title, caption=caption, alt=words(run, unit_s=unit_s, unit=unit), body=body)
 
 
@@ -53,7 +61,7 @@ def panel(runs: Mapping[str, Run], *, title: str, caption: str, unit_s: float = 
     """Several schedules below each other, under their names and on one scale of time."""
     if not runs:
         raise ValueError("runs is empty; a panel needs at least one")
-    span_s = max(run.step_s for run in runs.values())
+    span_s = (0, max(run.step_s for run in runs.values()))
     shared: dict[str, Any] = {
         "span_s": span_s,
         "unit_s": unit_s,
@@ -89,7 +97,7 @@ def name(passes: Slot) -> str:
 def _view(
     run: Run,
     *,
-    span_s: float,
+    span_s: tuple[float, float],
     unit_s: float,
     unit: str,
     band: int,
@@ -102,10 +110,10 @@ def _view(
         (rank, slot)
         for rank, slots in enumerate(run.operations)
         for slot in slots
-        if now_s is None or slot.start_s < now_s
+        if (now_s is None or slot.start_s < now_s) and span_s[0] < slot.end_s and slot.start_s < span_s[1]
     ]
     bars = [bar for rank, slot in begun for bar in _bars(run, rank, slot, unit_s)]
-    x = {"domain": [0, span_s / unit_s], "nice": False}
+    x = {"domain": [end_s / unit_s for end_s in span_s], "nice": False}
     time_axis = {
         "title": (f"time ({unit})" if unit else "time") if last else None,
         "labels": last,
@@ -124,7 +132,9 @@ def _view(
         "scale": {"domain": [0, ranks], "reverse": True, "nice": False},
         "axis": {**axis, "grid": False, "minExtent": MARGIN - 8},
     }
-    roomy = [bar | {"label": label} for bar in bars if (label := _fitting(bar, width * unit_s / span_s, band))]
+    per_unit = width * unit_s / (span_s[1] - span_s[0])
+    inside = [bar for bar in bars if span_s[0] <= unit_s * (bar["start"] + bar["end"]) / 2 <= span_s[1]]
+    roomy = [bar | {"label": label} for bar in inside if (label := _fitting(bar, per_unit, band))]
     layers = [_rule_layer(ranks, y), _bar_layer(bars, seen, {"scale": x, "axis": time_axis}, y)]
     layers += [_label_layer(roomy, y, look.TEXT if band == BAND else look.TEXT - 2)] if roomy else []
     layers += [_now_layer(now_s / unit_s)] if now_s is not None else []
@@ -152,7 +162,7 @@ def _bar_layer(bars: list[dict[str, Any]], seen: list[str], x: dict[str, Any], y
     legend = {"title": None, "symbolStrokeColor": look.GREY, "values": seen, "columns": 2}
     return {
         "data": {"values": bars},
-        "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6},
+        "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6, "clip": True},
         "encoding": {
             "x": {"field": "start", "type": "quantitative", **x},
             "x2": {"field": "end"},

@@ -1,30 +1,21 @@
 """Roofline explorer: turn the batch, the sequence, the precision and the chip, and see which roof each operation of a
-layer lives under. One menu adds the roofs of the other precisions, or the slopes of the memories on the chip.
+layer lives under; drag an operation, the roof or its slope. One menu adds the roofs of the other precisions, or the
+slopes of the memories on the chip.
 
 In a notebook:
 
     from threeloops.widgets.inner_loop import roofline as roofline_widget
     roofline_widget.explorer()
-
-JupyterLab draws the figure with the Vega that it ships, so nothing is loaded from anywhere. Beside the widget stands
-its picture, for every place without a kernel.
 """
 
 from dataclasses import replace
 from typing import Any
 
-from threeloops.widgets.controls import Control, menu, slider
+from threeloops.widgets.controls import Control, Drag, menu, slider
 from threeloops.widgets.explorer import Explorer
-from threeloops.widgets.inner_loop.roofline_view import (
-    ACCELERATORS,
-    PHASES,
-    ROOFS,
-    State,
-    model,
-    part,
-    precisions,
-    view,
-)
+from threeloops.widgets.inner_loop.roofline_drags import drags
+from threeloops.widgets.inner_loop.roofline_layer import model, part, precisions
+from threeloops.widgets.inner_loop.roofline_view import ACCELERATORS, PHASES, ROOFS, TIMES, State, view
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
 SEQUENCES = tuple(2**power for power in range(7, 18))
@@ -36,13 +27,20 @@ def controls(state: State) -> tuple[Control, ...]:
     longest = model(state.model).max_context
     lengths = {length for length in SEQUENCES if length <= longest}
     return (
-        menu("accelerator", "accelerator", {part(key).name: key for key in ACCELERATORS}),
+        menu("accelerator", "accelerator", {part(key).name.removeprefix("NVIDIA "): key for key in ACCELERATORS}),
         menu("precision", "precision", precisions(state.accelerator)),
         menu("phase", "phase", PHASES),
         slider("batch", "batch", sorted({*BATCHES, state.batch})),
         slider("sequence", "sequence", sorted({*lengths, state.sequence})),
+        slider("compute_times", "FLOP/s", {f"× {times:.3g}": times for times in TIMES}),
+        slider("memory_times", "bandwidth", {f"× {times:.3g}": times for times in TIMES}),
         menu("roofs", "roofs", ROOFS),
     )
+
+
+def held(state: State) -> list[Drag]:
+    """What the pointer can take hold of."""
+    return drags(state, tuple(sorted({*BATCHES, state.batch})))
 
 
 def settled(state: State, at: dict[str, Any]) -> State:
@@ -54,4 +52,4 @@ def settled(state: State, at: dict[str, Any]) -> State:
 
 def explorer(state: State = START) -> Explorer[State]:
     """The explorer, with its controls at a state; as the last line of a cell, it shows itself."""
-    return Explorer(state, view=view, controls=controls, settled=settled)
+    return Explorer(state, view=view, controls=controls, settled=settled, drags=held)

@@ -9,8 +9,7 @@ All 11 operations of the layer are memory-bound
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.dtypes import bytes_per_element
@@ -18,63 +17,21 @@ from threeloops.facts import hardware
 from threeloops.figures.figure import Figure
 from threeloops.figures.inner_loop import roofline as charts
 from threeloops.inner_loop.roofline_levels import on_chip_bytes_per_s
-from threeloops.models import catalogue, parameters, transformer
+from threeloops.models import parameters, transformer
 from threeloops.models.architecture import Model
-from threeloops.models.forward_step import MATRIX, VECTOR, ForwardStep, Op
+from threeloops.models.forward_step import MATRIX, VECTOR, Op
 from threeloops.operations import roofline as formulas
 from threeloops.product_loop import kv_cache
 from threeloops.units import fmt, fmt_bytes, fmt_seconds
+from threeloops.widgets.inner_loop.roofline_layer import PRECISIONS, model, operations, part, precisions
 from threeloops.widgets.view import html_table
 
 ACCELERATORS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5", "h200-sxm", "b200-hgx", "l4", "rtx-4090")
 PHASES = ("prefill", "decode")
 ROOFS = ("of this precision", "of every precision", "of every memory")
+TIMES = tuple(2.0 ** (power / 4) for power in range(-8, 9))  # what a roof may be turned to, of the chip's own
 SHARED_BYTES_PER_CYCLE = 128  # of one SM: 32 banks of 4 bytes
 COLUMNS = ("operation", "bound", "intensity", "rate, at most", "time, at least")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Precision:
-    """How the numbers are stored, and which peak the matrix units then have."""
-
-    peak: str
-    stored: str  # activations, keys and values
-    weights: str
-
-    @property
-    def words(self) -> str:
-        return self.stored if self.stored == self.weights else f"{self.stored} with {self.weights} weights"
-
-
-PRECISIONS = {
-    "fp16": Precision(peak="fp16", stored="fp16", weights="fp16"),
-    "bf16": Precision(peak="bf16", stored="bf16", weights="bf16"),
-    "fp8": Precision(peak="fp8", stored="fp8", weights="fp8"),
-    "int8": Precision(peak="int8", stored="int8", weights="int8"),
-    # scales not counted; converted to fp16 before multiplying
-    "int4 weights": Precision(peak="fp16", stored="fp16", weights="int4"),
-}
-
-
-@lru_cache
-def part(key: str) -> hardware.Part:
-    """A part, read from the catalogue once."""
-    return hardware.part(key)
-
-
-@lru_cache
-def model(key: str) -> Model:
-    """A model, read from the catalogue once, under its full name."""
-    return replace(catalogue.model(key), name=catalogue.model_entry(key).name)
-
-
-def precisions(accelerator: str) -> tuple[str, ...]:
-    """The precisions for which this part has a peak.
-
-    >>> precisions("v100-sxm2-32gb")
-    ('fp16', 'int4 weights')
-    """
-    return tuple(name for name, precision in PRECISIONS.items() if precision.peak in part(accelerator).peaks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +46,8 @@ class State:
     model: str = "llama-3-8b"
     launch_overhead_s: float = 0.0  # 0: launches are hidden, as in a captured graph
     roofs: str = "of this precision"
+    compute_times: float = 1.0  # as many FLOP/s as the chip has
+    memory_times: float = 1.0  # as many bytes/s
 
     def __post_init__(self) -> None:
         checks.one_of(ROOFS, roofs=self.roofs)
@@ -97,6 +56,7 @@ class State:
         checks.one_of(PHASES, phase=self.phase)
         checks.count(batch=self.batch, sequence=self.sequence)
         checks.non_negative(launch_overhead_s=self.launch_overhead_s)
+        checks.positive(compute_times=self.compute_times, memory_times=self.memory_times)
         known = precisions(self.accelerator)
         if self.precision not in known:
             raise ValueError(
@@ -155,21 +115,10 @@ def view(state: State) -> View:
     """
     chip, network, precision = part(state.accelerator), model(state.model), PRECISIONS[state.precision]
     stored, weights = bytes_per_element(precision.stored), bytes_per_element(precision.weights)
-    step = ForwardStep(
-        phase=state.phase,
-        batch=state.batch,
-        sequence=state.sequence,
-        causal="exact",
-        fused_attention=True,
-        logits="last",
-        bytes_per_element=stored,
-        weight_bytes_per_element=weights,
-    )
-    ops = transformer.layer_ops(
-        network.groups[0][0], hidden=network.hidden, rotary=not network.learned_positions, step=step
-    )
-    peaks = {MATRIX: chip.peak_flops_per_s(precision.peak), VECTOR: chip.peak_flops_per_s("fp32")}
-    bandwidth = chip["memory_bytes_per_s"]
+    ops = operations(state.model, state.precision, state.phase, state.batch, state.sequence)
+    roofs = _roofs(chip, precision.peak, state.compute_times, every=state.roofs == ROOFS[1])
+    peaks = dict(zip((MATRIX, VECTOR), roofs.values(), strict=False))
+    bandwidth = chip["memory_bytes_per_s"] * state.memory_times
     rows = tuple(_row(op, peaks[op.unit], bandwidth, state.launch_overhead_s) for op in ops if op.work.flops)
     setting = (
         f"{state.phase}, batch {state.batch:,}, {state.sequence:,} tokens"
@@ -184,12 +133,11 @@ def view(state: State) -> View:
     )
     figure = charts.roofline(
         points,
-        roofs={f"{precision.peak} matrix units": peaks[MATRIX], "fp32 vector units": peaks[VECTOR]}
-        | (_formats(chip, but=precision.peak) if state.roofs == ROOFS[1] else {}),
+        roofs=roofs,
         memory_bytes_per_s=bandwidth,
         slopes=memories(state.accelerator) if state.roofs == ROOFS[2] else None,
         title=_finding(rows),
-        caption=f"One layer of {network.name}: {setting}, on an {chip.name}.",
+        caption=f"One layer of {network.name}: {setting}, on an {chip.name}{_turned(state)}.",
     )
     layer = transformer.model_time(
         ops,
@@ -200,11 +148,29 @@ def view(state: State) -> View:
     )
     ridge = formulas.ridge_point(peak_flops_per_s=peaks[MATRIX], memory_bytes_per_s=bandwidth)
     summary = (
-        f"{setting[:1].upper()}{setting[1:]}, on {chip.name}: ridge point {ridge:,.0f} FLOP/B; "
+        f"{setting[:1].upper()}{setting[1:]}, on {chip.name}{_turned(state)}: ridge point {ridge:,.0f} FLOP/B; "
         f"the layer takes at least {fmt_seconds(layer.lower_bound_s)} and is {layer.bound}-bound as a whole. "
         f"{_room(state, network, chip, stored, weights)}{_levels(state)}"
     )
     return View(figure=figure, summary=summary, rows=rows)
+
+
+def _turned(state: State) -> str:
+    """How far the roofs are from the chip's own."""
+    turned = {"the FLOP/s": state.compute_times, "the bandwidth": state.memory_times}
+    said = [f"{times:.3g} times {name}" for name, times in turned.items() if times != 1]
+    return f" with {' and '.join(said)}" if said else ""
+
+
+def _roofs(chip: hardware.Part, peak: str, times: float, *, every: bool) -> dict[str, float]:
+    """The roofs of the matrix units in one precision and of the vector units, or of every precision; two at the same
+    height are one with both names.
+    """
+    vector, formats = chip.peak_flops_per_s("fp32"), _formats(chip, but=peak) if every else {}
+    same = [name for name, rate in formats.items() if rate == vector]
+    own = {f"{peak} matrix units": chip.peak_flops_per_s(peak), ", ".join(["fp32 vector units", *same]): vector}
+    more = {name: rate for name, rate in formats.items() if name not in same}
+    return {name: rate * times for name, rate in {**own, **more}.items()}
 
 
 def _formats(chip: hardware.Part, *, but: str) -> dict[str, float]:

@@ -11,7 +11,15 @@ from typing import Any
 
 from threeloops.widgets.controls import Control, menu, slider
 from threeloops.widgets.explorer import Explorer
-from threeloops.widgets.training_loop.pipeline_view import SCHEDULES, STAGES, State, micro_batch_choices, moments, view
+from threeloops.widgets.training_loop.pipeline_view import (
+    SCHEDULES,
+    SHOWN,
+    STAGES,
+    State,
+    micro_batch_choices,
+    moments,
+    view,
+)
 
 START = State(schedule="1f1b", pp=4, micro_batches=8, step=0)
 TICK_MS = 600  # while it plays: a step, slow enough to be followed
@@ -23,6 +31,7 @@ def controls(state: State) -> tuple[Control, ...]:
         menu("schedule", "schedule", SCHEDULES),
         slider("pp", "stages", STAGES),
         slider("micro_batches", "micro-batches", micro_batch_choices(state.schedule, state.pp)),
+        menu("whole", "shown", SHOWN),
         slider("step", "step", range(_last(state) + 1), plays_ms=TICK_MS),
     )
 

@@ -27,6 +27,10 @@ SCHEDULES = {
 }
 STAGES = (2, 4, 6, 8)
 COLUMNS = ("rank", "now", "in flight", "most in flight", "idle in the step")
+# Units of time that a part of the step shows: so many that two digits fit into the bar of a forward pass. A step that
+# is hardly longer is shown whole.
+PART, WHOLE = 28, 36
+SHOWN = {"around the moment": False, "the whole step": True}
 EVEN = Work(forward_s=1, input_gradient_s=1, weight_gradient_s=1, overlapped_s=3)
 
 
@@ -46,6 +50,7 @@ class State:
     pp: int
     micro_batches: int
     step: int  # how many moments, at which anything begins or ends, have passed
+    whole: bool = False  # a long step is drawn whole, with bars too narrow for their names
 
     def __post_init__(self) -> None:
         checks.one_of(SCHEDULES.values(), schedule=self.schedule)
@@ -99,6 +104,7 @@ def view(state: State) -> View:
             f" Shown up to time {now_s:g}."
         ),
         now_s=now_s,
+        span_s=_span(done.step_s, now_s, whole=state.whole),
     )
     told = "; ".join(f"rank {rank + 1} {what}" for rank, what in enumerate(doing))
     summary = (
@@ -110,6 +116,14 @@ def view(state: State) -> View:
         (f"{rank + 1}", doing[rank], f"{alive[rank]:g}", f"{peaks[rank]:g}", idle[rank]) for rank in range(state.pp)
     )
     return View(columns=COLUMNS, figure=figure, summary=summary, rows=rows)
+
+
+def _span(step_s: float, now_s: float, *, whole: bool) -> tuple[float, float]:
+    """From when to when is drawn: where the step is long, what lies around the moment, most of it before."""
+    if whole or step_s <= WHOLE:
+        return 0, step_s
+    start_s = min(max(0.0, now_s - 0.75 * PART), step_s - PART)
+    return start_s, start_s + PART
 
 
 def _doing(done: Run, rank: int, now_s: float) -> str:
