@@ -19,9 +19,10 @@ LAST = {
     "ring": "ring all-reduce, 8 ranks",
     "room": "notebook in a browser: next to the next question",
     "serving_run": "continuous, prefill first, no limit: 2,000 requests in ",
+    "site": "folder of pages: ",
     "widget": " of 4 ",
 }
-BROWSER = ("jupyterlab", "room", "widget")
+BROWSER = ("jupyterlab", "room", "site", "widget")
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -38,14 +38,6 @@ def test_dark_is_chosen_and_kept(visit: Callable[..., Visit]) -> None:
     assert visit(PART, scheme="dark").page.evaluate(theme) == "dark"
 
 
-@pytest.mark.parametrize(
-    "path", [PART, "drills/kv_cache.html", "terms.html", "practise.html", "sheets/interview.html", "index.html"]
-)
-def test_on_a_phone_nothing_is_wider_than_the_screen(visit: Callable[..., Visit], path: str) -> None:
-    page = visit(path, width=320).page
-    assert page.evaluate("document.documentElement.scrollWidth") <= 320
-
-
 def test_without_scripts_the_page_is_there(visit: Callable[..., Visit]) -> None:
     page = visit(PART, java_script_enabled=False).page
     assert page.get_by_text("You can stop here.").is_visible()

@@ -52,6 +52,9 @@ def test_wrong_then_right(visit: Callable[..., Visit]) -> None:
     card.get_by_role("textbox").press("Enter")
     said(card, "Right.")
     assert card.locator("pre").inner_text() == answering.put(KEY, SEED).working
+    card.get_by_role("textbox").press("Tab")  # everything else is one key further: Check, then what is left
+    seen.page.keyboard.press("Tab")
+    assert seen.page.evaluate("document.activeElement.textContent") == "Other numbers"
     a_hint_says_its_cost_first_and_other_numbers_are_other(seen.page.locator(f".drill[data-drill={NEXT}]"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 HOST = "127.0.0.1"
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
+class Files(http.server.SimpleHTTPRequestHandler):
     """Files, and no line for each."""
 
     # what a browser insists on, and what not every machine's own table knows
@@ -25,7 +25,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 def server(folder: Path) -> http.server.ThreadingHTTPServer:
     """A server of this folder on a free port of this machine; not yet running."""
-    return http.server.ThreadingHTTPServer((HOST, 0), functools.partial(_Quiet, directory=str(folder)))
+    return http.server.ThreadingHTTPServer((HOST, 0), functools.partial(Files, directory=str(folder)))
 
 
 def address(running: http.server.ThreadingHTTPServer) -> str:

@@ -1,0 +1,110 @@
+"""Benchmark of the pages: python tests/bench/site.py [--smoke]. How long they take to build, how large they are, how
+soon there is text, and how long from a click to the first verdict: from this machine, on return, and over a line of
+25 Mbit/s and 40 ms.
+"""
+
+import argparse
+import contextlib
+import http.server
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+from threeloops import units
+from threeloops.site import build, papers, serve
+from threeloops.units import MB
+
+ROOT = Path(__file__).parents[2]
+LINE_BYTES_PER_S, LINE_DELAY_S = 25e6 / units.BITS_PER_BYTE, 0.040
+FIRST_TEXT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+WAIT_MS = 300_000
+
+
+def slow_server(folder: Path) -> http.server.ThreadingHTTPServer:
+    """The pages behind a line that all requests share."""
+    made = serve.server(folder)
+    lock, free_at = threading.Lock(), [0.0]
+
+    class Slow(serve.Files):
+        def copyfile(self, source: Any, outputfile: Any) -> None:
+            time.sleep(LINE_DELAY_S)
+            while chunk := source.read(16384):
+                with lock:
+                    free_at[0] = max(free_at[0], time.monotonic()) + len(chunk) / LINE_BYTES_PER_S
+                    wait = free_at[0] - time.monotonic()
+                time.sleep(max(wait, 0))
+                outputfile.write(chunk)
+
+    made.RequestHandlerClass = lambda *words: Slow(*words, directory=str(folder))
+    return made
+
+
+@contextlib.contextmanager
+def running(server: http.server.ThreadingHTTPServer) -> Iterator[str]:
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield serve.address(server)
+        server.shutdown()
+
+
+def visited(context: Any, address: str) -> tuple[float, float]:
+    """Seconds to the first text of a page, and from the first key in its card to the first verdict."""
+    page = context.new_page()
+    page.goto(address + "practise.html")
+    page.wait_for_function(FIRST_TEXT)
+    text_s = page.evaluate(FIRST_TEXT) / 1e3
+    begun = time.perf_counter()
+    page.get_by_role("textbox").fill("3")
+    page.get_by_role("button", name="Check").click()
+    page.locator(".drill-said.drill-wrong, .drill-said.drill-right").wait_for(timeout=WAIT_MS)
+    judged_s = time.perf_counter() - begun
+    page.close()
+    return text_s, judged_s
+
+
+def measured(browser: Any, server: http.server.ThreadingHTTPServer, told: str, visits: tuple[str, ...]) -> None:
+    with running(server) as address:
+        context = browser.new_context()
+        for which in visits:
+            text_s, judged_s = visited(context, address)
+            print(f"{told}, {which}: first text {text_s:.2f} s, first verdict {judged_s:.2f} s after the first key")
+        context.close()
+
+
+def one_page(root: Path, sources: Path) -> None:
+    """In place of the whole book, where only the way of it is tried."""
+    sources.mkdir()
+    (sources / "index.md").write_text("# Pages\n\n```{toctree}\npractise\n```\n", encoding="utf-8")
+    (sources / "practise.md").write_text(papers.practise(), encoding="utf-8")
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--smoke", action="store_true", help="one page in place of the book")
+    smoke = words.parse_args().smoke
+    visits = ("first visit",) if smoke else ("first visit", "on return")
+    if smoke:
+        build.write_sources = one_page
+    with tempfile.TemporaryDirectory() as work:
+        begun = time.perf_counter()
+        folder = build.build(ROOT, Path(work) / "site").parent
+        print(f"built in {time.perf_counter() - begun:.1f} s")
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            measured(browser, serve.server(folder), "from this machine", visits)
+            if not smoke:
+                measured(browser, slow_server(folder), "over 25 Mbit/s and 40 ms", visits)
+            browser.close()
+        sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+        print(f"folder of pages: {sum(sizes) / MB:.1f} MB in {len(sizes)} files")
+
+
+if __name__ == "__main__":
+    main()
