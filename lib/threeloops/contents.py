@@ -35,18 +35,9 @@ class Place:
 
     @property
     def copy(self) -> str:
-        """The reader's notebook of this part, below my/."""
-        return part_copy(self.notebook, number=self.number, title=self.title)
-
-
-def part_copy(notebook: str, *, number: str, title: str) -> str:
-    """The reader's notebook of a part, below my/.
-
-    >>> part_copy("chapters/1_inner_loop.ipynb", number="2", title="Roofline")
-    'chapters/1_inner_loop/2_roofline.ipynb'
-    """
-    slug = re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
-    return f"{PurePosixPath(notebook).with_suffix('')}/{f'{number}_{slug}'.strip('_')}.ipynb"
+        """The reader's notebook of this part, below my/: "chapters/1_inner_loop/2_roofline.ipynb"."""
+        slug = re.sub(r"[^a-z0-9]+", "_", self.title.lower()).strip("_")
+        return f"{PurePosixPath(self.notebook).with_suffix('')}/{f'{self.number}_{slug}'.strip('_')}.ipynb"
 
 
 def book_root() -> Path:

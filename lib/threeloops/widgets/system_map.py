@@ -7,7 +7,6 @@ In a notebook:
     system_map.explorer()
 """
 
-from threeloops.contents import part_copy
 from threeloops.widgets.controls import Control, Link, slider
 from threeloops.widgets.explorer import Explorer
 from threeloops.widgets.system_stages import STAGES
@@ -35,9 +34,7 @@ def links(state: State) -> list[Link]:
     """The part in which the chosen stage begins to be taught."""
     stage = STAGES[state.stage]
     chapter = stage.notebook.removeprefix("chapters/")[0]
-    number, _, title = stage.part.partition(" ")
-    copy = part_copy(stage.notebook, number=number, title=title)
-    return [Link(words=f"Open part {chapter}.{stage.part}", notebook=copy, heading=stage.part)]
+    return [Link(words=f"Open part {chapter}.{stage.part}", notebook=stage.notebook, heading=stage.part)]
 
 
 def explorer(state: State = START) -> Explorer[State]:

@@ -17,8 +17,8 @@ class Stage:
     does: str
     levers: tuple[str, ...]  # what can be done there to make the whole faster or cheaper
     taught: str
-    notebook: str  # where to begin: a chapter, from the book's root,
-    part: str  # and the heading of a part, without its minutes; a test holds both to the book
+    notebook: str  # where to begin: the reader's notebook of a part, below my/,
+    part: str  # and its heading, without minutes; a test holds both to the book
 
     @property
     def sentence(self) -> str:
@@ -40,7 +40,7 @@ STAGES = {
             "write few large files in place of many small ones",
         ),
         taught="the driving case study",
-        notebook="chapters/4_driving_case_study.ipynb",
+        notebook="chapters/4_driving_case_study/2_the_data_coming_in.ipynb",
         part="2 The data coming in",
     ),
     "loader": Stage(
@@ -49,7 +49,7 @@ STAGES = {
         does="processors fetch, decode and augment the next batch while GPUs compute",
         levers=("more workers", "decode on the GPU", "copy ahead from pinned memory", "cache what is read again"),
         taught="Three loops, Overheads",
-        notebook="chapters/1_inner_loop.ipynb",
+        notebook="chapters/1_inner_loop/7_overheads.ipynb",
         part="7 Overheads",
     ),
     "training": Stage(
@@ -64,7 +64,7 @@ STAGES = {
             "sharding in place of copies",
         ),
         taught="all parts on the inner loop, then The training loop",
-        notebook="chapters/2_training_loop.ipynb",
+        notebook="chapters/2_training_loop/1_why_many_gpus.ipynb",
         part="1 Why many GPUs",
     ),
     "checkpoint": Stage(
@@ -77,7 +77,7 @@ STAGES = {
             "choose the interval from the failure rate",
         ),
         taught="The training loop",
-        notebook="chapters/2_training_loop.ipynb",
+        notebook="chapters/2_training_loop/10_failure_as_routine.ipynb",
         part="10 Failure as routine",
     ),
     "compression": Stage(
@@ -86,7 +86,7 @@ STAGES = {
         does="the trained model is made smaller than it was trained",
         levers=("quantise", "prune what the hardware can skip", "distil into a smaller one"),
         taught="Number formats, then The product loop",
-        notebook="chapters/3_product_loop.ipynb",
+        notebook="chapters/3_product_loop/9_compression.ipynb",
         part="9 Compression",
     ),
     "serving": Stage(
@@ -100,7 +100,7 @@ STAGES = {
             "guess several tokens and verify them at once",
         ),
         taught="The product loop",
-        notebook="chapters/3_product_loop.ipynb",
+        notebook="chapters/3_product_loop/5_batching.ipynb",
         part="5 Batching",
     ),
     "vehicle": Stage(
@@ -114,7 +114,7 @@ STAGES = {
             "run less often what changes slowly",
         ),
         taught="the driving case study",
-        notebook="chapters/4_driving_case_study.ipynb",
+        notebook="chapters/4_driving_case_study/1_a_car_that_must_answer_in_time.ipynb",
         part="1 A car that must answer in time",
     ),
 }
