@@ -136,5 +136,4 @@ def test_a_stage_leads_to_its_part(reader: Reader, cell: Any) -> None:
            }, {capture: true, once: true})"""
     )
     link.click()
-    assert reader.page.evaluate("window.asked.path").endswith("chapters/3_product_loop/5_batching.ipynb")
-    assert reader.page.evaluate("window.asked.heading") == "5-Batching"
+    assert reader.page.evaluate("window.asked.path").endswith(contents.find_place("batching", reader.door.root).copy)

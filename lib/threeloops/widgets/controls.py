@@ -88,12 +88,11 @@ class Link:
     """A place of the book that belongs to what is shown."""
 
     words: str
-    notebook: str  # from the book's root
-    heading: str
+    notebook: str  # of the reader, from the folder that holds chapters/
 
     def told(self) -> dict[str, str]:
         """What the page is told."""
-        return {"words": self.words, "notebook": self.notebook, "heading": self.heading}
+        return {"words": self.words, "notebook": self.notebook}
 
 
 def slider(name: str, label: str, options: Options, *, plays_ms: int = 0) -> Control:

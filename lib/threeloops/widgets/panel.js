@@ -2,7 +2,7 @@
 //
 // It knows its model by get, set, on, save_changes and send alone, and the state is JSON:
 //   in   chart   a Vega-Lite specification whose data have names and no rows, or ""
-//   in   shown   {answers, controls: [{name, label, kind, options, …}], standing: {name: place}, title, caption, alt, said, table, drags: [{control, along, places, hold}], links: [{words, notebook, heading}],
+//   in   shown   {answers, controls: [{name, label, kind, options, …}], standing: {name: place}, title, caption, alt, said, table, drags: [{control, along, places, hold}], links: [{words, notebook}],
 //               rows: {name: JSON}, signals: {name: value}}
 //   out  turned  {serial, standing: {name: place}}: every answer says in `answers` which turn it answers
 // A page with a Vega of its own lends it: globalThis.threeloopsVega() promises vegaEmbed. Any other asks once, {wants: "vega"}.
@@ -103,12 +103,12 @@ function words(page, shown) {
 }
 
 // A link to a part. Whoever shows the book opens it (JupyterLab's extension beside the present notebook, a site in its own way); else it is a link.
-function link({ words, notebook, heading }) {
+function link({ words, notebook }) {
   const [, tree = "", path = ""] = decodeURIComponent(location.pathname).match(/^(.*?\/tree\/)(.*)$/) ?? [];
   const root = path.match(/^(.*?)(?:chapters|drills)\//)?.[1] ?? "";
-  const anchor = make("a", { href: encodeURI(`${tree}${root}${notebook}#${heading.replaceAll(" ", "-")}`), target: "_blank" }, words);
+  const anchor = make("a", { href: encodeURI(`${tree}${root}${notebook}`), target: "_blank" }, words);
   anchor.addEventListener("click", (event) => {
-    const detail = { path: `${root}${notebook}`, heading: heading.replaceAll(" ", "-") };
+    const detail = { path: `${root}${notebook}` };
     if (!window.dispatchEvent(new CustomEvent("threeloops:open", { detail, cancelable: true }))) event.preventDefault();
   });
   return anchor;

@@ -33,8 +33,7 @@ def controls(state: State) -> tuple[Control, ...]:
 def links(state: State) -> list[Link]:
     """The part in which the chosen stage begins to be taught."""
     stage = STAGES[state.stage]
-    chapter = stage.notebook.removeprefix("chapters/")[0]
-    return [Link(words=f"Open part {chapter}.{stage.part}", notebook=stage.notebook, heading=stage.part)]
+    return [Link(words=f"Open part {stage.part}", notebook=stage.copy)]
 
 
 def explorer(state: State = START) -> Explorer[State]:

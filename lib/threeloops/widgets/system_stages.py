@@ -17,8 +17,8 @@ class Stage:
     does: str
     levers: tuple[str, ...]  # what can be done there to make the whole faster or cheaper
     taught: str
-    notebook: str  # where to begin: the reader's notebook of a part, below my/,
-    part: str  # and its heading, without minutes; a test holds both to the book
+    part: str  # where to begin: "2.1 Why many GPUs",
+    copy: str  # and the reader's notebook of that part; a test holds both to the book
 
     @property
     def sentence(self) -> str:
@@ -40,8 +40,8 @@ STAGES = {
             "write few large files in place of many small ones",
         ),
         taught="the driving case study",
-        notebook="chapters/4_driving_case_study/2_the_data_coming_in.ipynb",
-        part="2 The data coming in",
+        part="4.2 The data coming in",
+        copy="chapters/4_driving_case_study/2_the_data_coming_in.ipynb",
     ),
     "loader": Stage(
         name="loader",
@@ -49,8 +49,8 @@ STAGES = {
         does="processors fetch, decode and augment the next batch while GPUs compute",
         levers=("more workers", "decode on the GPU", "copy ahead from pinned memory", "cache what is read again"),
         taught="Three loops, Overheads",
-        notebook="chapters/1_inner_loop/7_overheads.ipynb",
-        part="7 Overheads",
+        part="1.7 Overheads",
+        copy="chapters/1_inner_loop/7_overheads.ipynb",
     ),
     "training": Stage(
         name="training",
@@ -64,8 +64,8 @@ STAGES = {
             "sharding in place of copies",
         ),
         taught="all parts on the inner loop, then The training loop",
-        notebook="chapters/2_training_loop/1_why_many_gpus.ipynb",
-        part="1 Why many GPUs",
+        part="2.1 Why many GPUs",
+        copy="chapters/2_training_loop/1_why_many_gpus.ipynb",
     ),
     "checkpoint": Stage(
         name="checkpoint",
@@ -77,8 +77,8 @@ STAGES = {
             "choose the interval from the failure rate",
         ),
         taught="The training loop",
-        notebook="chapters/2_training_loop/10_failure_as_routine.ipynb",
-        part="10 Failure as routine",
+        part="2.10 Failure as routine",
+        copy="chapters/2_training_loop/10_failure_as_routine.ipynb",
     ),
     "compression": Stage(
         name="compression",
@@ -86,8 +86,8 @@ STAGES = {
         does="the trained model is made smaller than it was trained",
         levers=("quantise", "prune what the hardware can skip", "distil into a smaller one"),
         taught="Number formats, then The product loop",
-        notebook="chapters/3_product_loop/9_compression.ipynb",
-        part="9 Compression",
+        part="3.9 Compression",
+        copy="chapters/3_product_loop/9_compression.ipynb",
     ),
     "serving": Stage(
         name="serving",
@@ -100,8 +100,8 @@ STAGES = {
             "guess several tokens and verify them at once",
         ),
         taught="The product loop",
-        notebook="chapters/3_product_loop/5_batching.ipynb",
-        part="5 Batching",
+        part="3.5 Batching",
+        copy="chapters/3_product_loop/5_batching.ipynb",
     ),
     "vehicle": Stage(
         name="vehicle",
@@ -114,7 +114,7 @@ STAGES = {
             "run less often what changes slowly",
         ),
         taught="the driving case study",
-        notebook="chapters/4_driving_case_study/1_a_car_that_must_answer_in_time.ipynb",
-        part="1 A car that must answer in time",
+        part="4.1 A car that must answer in time",
+        copy="chapters/4_driving_case_study/1_a_car_that_must_answer_in_time.ipynb",
     ),
 }
