@@ -30,6 +30,7 @@ class Fact:
     url: str
     checked: datetime.date
     note: str = ""
+    opened: str = ""  # the copy that was read, where that was not the page itself
 
     def __post_init__(self) -> None:
         checks.positive(value=self.value)
@@ -63,6 +64,7 @@ def read_fact(row: Mapping[str, Any], sources: Mapping[str, Any], *, where: str)
             title=source["title"],
             url=source["url"],
             checked=source["checked"],
+            opened=source.get("opened", ""),
         )
     except KeyError as error:
         raise ValueError(f"{where}: its source lacks {error}; a source needs title, url and checked") from error

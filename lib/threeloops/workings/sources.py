@@ -52,4 +52,5 @@ def keys(*, overlay: str | Path | None) -> str:
 
 def _source(fact: Fact) -> str:
     note = f"  ({fact.note})" if fact.note else ""
-    return f"printed “{fact.printed}”  {fact.kind}  {fact.checked}  {fact.title}  {fact.url}{note}"
+    opened = f"  read in {fact.opened}" if fact.opened else ""
+    return f"printed “{fact.printed}”  {fact.kind}  {fact.checked}  {fact.title}  {fact.url}{opened}{note}"
