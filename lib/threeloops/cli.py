@@ -131,6 +131,7 @@ def _grade(given: argparse.Namespace) -> int:
         browser=not given.no_browser,
         trust_students=given.no_sandbox,
         drill_set=given.set,
+        again=given.again,
     )
 
 
@@ -207,6 +208,7 @@ def parser() -> argparse.ArgumentParser:
         help="where to keep gradebook, feedback and CSV files (default build/ for a class, my/graded/ for yourself)",
     )
     grade.add_argument("--no-browser", action="store_true", help="do not open the feedback page")
+    grade.add_argument("--again", action="store_true", help="of a class, also what was graded before and is unchanged")
     grade.add_argument(
         "--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same"
     )

@@ -12,5 +12,6 @@ summary        the card on top of a feedback page
 course         folders, keys and nbgrader's own stages
 intake         what was handed in: a notebook, a folder, a zip
 report         table, grades per question, slips per question
+kept           what stays between two runs: the lock, marks of what is graded, an earlier hand-in's page
 grade          the command `threeloops grade`
 """

@@ -11,7 +11,7 @@ import webbrowser
 from dataclasses import replace
 from pathlib import Path
 
-from threeloops.classroom import sandbox
+from threeloops.classroom import kept, sandbox
 from threeloops.classroom.course import Course, StageError
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.questions import source
@@ -28,6 +28,8 @@ from threeloops.classroom.report import (
 from threeloops.classroom.transplant import UnparsableError, parsed, transplanted
 from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id
 
+MOST_TRIES = 2
+NO_PAGE = "no feedback page"
 WRITTEN_MAXIMUM = 3  # points of the rubric of a written explanation
 
 
@@ -41,17 +43,23 @@ def grade(
     browser: bool,
     trust_students: bool,
     drill_set: str | None = None,
+    again: bool = False,
 ) -> int:
-    """Grade what is at the path; 0 when everything there could be looked at."""
+    """Grade what is at the path; 0 when everything there could be looked at. Of a class, what was graded before and
+    has not changed is graded again only when that is asked for.
+    """
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup` installs it")
     lone = None if roster else lone_notebook(path, Course(root=root, work=root).sets())
     if lone:  # without a class list, one notebook is its reader's own
         name, notebook = lone
-        return _grade_reader(name, notebook, root=root, work=work or root / "my" / "graded", code=code, browser=browser)
+        work = work or root / "my" / "graded"
+        with kept.alone_in(work):
+            return _grade_reader(name, notebook, root=root, work=work, code=code, browser=browser)
     course = Course(root=root, work=work or root / "build", code=plain_id(code) or HOME_COURSE)
     handed = handed_in(path, course.sets(), _listed(roster), drill_set=drill_set)
-    return _grade_class(handed, course, trust_students=trust_students)
+    with kept.alone_in(course.work):
+        return _grade_class(handed, course, trust_students=trust_students, again=again)
 
 
 def _listed(roster: Path | None) -> list[str]:
@@ -64,19 +72,54 @@ def _listed(roster: Path | None) -> list[str]:
 
 
 def one(course: Course, name: str, submission: Submission) -> Result:
-    """Grade one submission; whatever it is, this ends in a status."""
+    """Grade one submission; whatever it is, this ends in a status. A fault of the grader is tried a second time.
+
+    Raises:   OSError when the disk is full
+    """
     notes = (submission.problem,) if submission.problem else ()
     if submission.read is None:
-        return Result(student=submission.student, status="missing", notes=("no notebook was handed in",))
-    try:
-        notebook = transplanted(parsed(course.release(name).read_bytes()), parsed(submission.read()))
-        course.autograde(name, submission.student, notebook)
-        return result(course, name, submission.student, notes)
-    except UnparsableError as refusal:
-        return Result(student=submission.student, status="unparsable", notes=(*notes, str(refusal)))
-    except Exception as error:  # one submission never stops the others
-        told = _logged(course, name, submission.student, error)
-        return Result(student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; {told}"))
+        return Result(student=submission.student, status="missing", notes=(*notes, "no notebook was handed in"))
+    faults: list[Exception] = []
+    while len(faults) < MOST_TRIES:
+        try:
+            notebook = transplanted(parsed(course.release(name).read_bytes()), parsed(submission.read()))
+            course.autograde(name, submission.student, notebook)
+            return result(course, name, submission.student, notes)
+        except UnparsableError as refusal:
+            return Result(student=submission.student, status="unparsable", notes=(*notes, str(refusal)))
+        except Exception as error:  # one submission never stops the others
+            kept.needs_room(error, course.work)
+            faults.append(error)
+    told = _logged(course, name, submission.student, faults[-1])
+    return Result(student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; {told}"))
+
+
+def _one_of_class(course: Course, name: str, submission: Submission, *, again: bool) -> Result:
+    """The same, unless just this was graded before; and with a word where an earlier hand-in has left its mark."""
+    student = submission.student
+    if submission.read is None:
+        before = kept.earlier(course, name, student)
+        return _with_note(before, "nothing new was handed in") if before else one(course, name, submission)
+    content = submission.read()
+    seen = kept.fingerprint(course, name, content)
+    if not again and kept.is_graded(course, name, student, seen):
+        before = kept.earlier(course, name, student)
+        if before:
+            return _with_note(before, submission.problem)
+    kept.forget(course, name, student)
+    graded = _with_feedback(course, name, one(course, name, replace(submission, read=lambda: content)))
+    if graded.status == "graded" and not any(note.startswith(NO_PAGE) for note in graded.notes):
+        kept.remember(course, name, student, seen)
+    before = None if graded.answers else kept.earlier(course, name, student)
+    if before:
+        told = f"an earlier hand-in earned {before.points:g} of {before.maximum:g}; a later one was {graded.status}"
+        kept.mark_page(course, name, student, told)
+        graded = _with_note(graded, told + ", and the gradebook and the feedback page are of the earlier")
+    return graded
+
+
+def _with_note(graded: Result, note: str) -> Result:
+    return replace(graded, notes=(note, *graded.notes)) if note else graded
 
 
 def _logged(course: Course, name: str, student: str, error: Exception) -> str:
@@ -99,7 +142,7 @@ def _with_feedback(course: Course, name: str, graded: Result) -> Result:
         try:
             course.feedback(name, graded.student)
         except Exception as error:
-            return replace(graded, notes=(*graded.notes, f"no feedback page ({type(error).__name__})"))
+            return replace(graded, notes=(*graded.notes, f"{NO_PAGE} ({type(error).__name__})"))
     return graded
 
 
@@ -146,7 +189,7 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
     return 0 if graded.answers else 1
 
 
-def _grade_class(handed: HandedIn, course: Course, *, trust_students: bool) -> int:
+def _grade_class(handed: HandedIn, course: Course, *, trust_students: bool, again: bool = False) -> int:
     name, submissions = handed.name, handed.submissions
     if sandbox.problem():
         if sys.platform == "linux" and not trust_students:
@@ -157,18 +200,26 @@ def _grade_class(handed: HandedIn, course: Course, *, trust_students: bool) -> i
         print(f"Without a sandbox: {sandbox.problem()}. Students' code runs with your rights; the judge is the same.")
     course.claim("class")
     course.prepare(name)
+    grades, slips = course.work / f"grades-{name}.csv", course.work / f"slips-{name}.csv"
+    so_far = course.work / f"so-far-{name}.csv"
+    so_far.unlink(missing_ok=True)
     results = []
     for number, submission in enumerate(submissions, 1):
         start = time.monotonic()
-        results.append(_with_feedback(course, name, one(course, name, submission)))
+        results.append(_one_of_class(course, name, submission, again=again))
+        write_grades(so_far, results[-1:], more=number > 1)
         print(
             f"[{number}/{len(submissions)}] {submission.student}: {results[-1].status},"
             f" {time.monotonic() - start:.1f} s",
             file=sys.stderr,
             flush=True,
         )
-    grades, slips = course.work / f"grades-{name}.csv", course.work / f"slips-{name}.csv"
-    write_grades(grades, results)
+    for student in kept.others(course, name, {submission.student for submission in submissions}):
+        before = kept.earlier(course, name, student)
+        results += [_with_note(before, "graded earlier, and not among what was handed in now")] if before else []
+    results.sort(key=lambda graded: graded.student)
+    write_grades(so_far, results)
+    so_far.replace(grades)
     write_slips(slips, results)
     print(table(results, written_maximum=WRITTEN_MAXIMUM))
     for sentence in handed.left_out:

@@ -19,6 +19,7 @@ from threeloops.units import KiB
 
 LONGEST_REPLY = 200_000  # bytes; a longer one is no honest reply
 START_S, CLOSE_S = 60, 5
+PREFIX = "three-loops-"
 NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")  # how shared memory without a file is listed
 LOOK_S = 0.2  # between two looks at the memory in use
 
@@ -42,13 +43,14 @@ class Kernel:
         self, *, posed: Mapping[str, str], whose: Mapping[str, str], limits: Limits, sandboxed: bool, deadline: float
     ) -> None:
         self.limits, self.deadline = limits, deadline
-        self._folder = tempfile.TemporaryDirectory(prefix="three-loops-", ignore_cleanup_errors=True)
-        self._process = sandbox.start(self._folder.name, sandboxed=sandboxed)
+        # In the sandbox it has a place of its own, which goes with it however the grader ends.
+        self._folder = None if sandboxed else tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+        self._process = sandbox.start(self._folder.name if self._folder else "/", sandboxed=sandboxed)
         # A full queue leaves the pipe full, and a process that floods it waits there.
         self._lines: queue.Queue[bytes] = queue.Queue(maxsize=2)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        home = {} if sandboxed else {"HOME": self._folder.name, "IPYTHONDIR": self._folder.name}
+        home = dict.fromkeys(("HOME", "IPYTHONDIR"), self._folder.name) if self._folder else {}
         setup = {
             "posed": posed,
             "whose": whose,
@@ -134,7 +136,8 @@ class Kernel:
             for pipe in (self._process.stdin, self._process.stdout):
                 with contextlib.suppress(OSError):
                     pipe.close()  # type: ignore[union-attr]
-        self._folder.cleanup()
+        if self._folder:
+            self._folder.cleanup()
 
 
 def used_bytes(pid: int) -> int:

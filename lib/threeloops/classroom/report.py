@@ -120,11 +120,12 @@ def slip_counts(results: Sequence[Result]) -> Counter[tuple[str, str]]:
     return Counter((answer.grade_id, slip) for one in results for answer in one.answers for slip in answer.slips)
 
 
-def write_grades(path: Path, results: Sequence[Result]) -> None:
-    """One row per student and question; a student without answers has one row."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+def write_grades(path: Path, results: Sequence[Result], *, more: bool = False) -> None:
+    """One row per student and question; a student without answers has one row. More of them go below what is there."""
+    with path.open("a" if more else "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
-        rows.writerow(("student", "status", "question", "drill", "outcome", "slips", "points", "maximum", "notes"))
+        if not more:
+            rows.writerow(("student", "status", "question", "drill", "outcome", "slips", "points", "maximum", "notes"))
         for one in results:
             notes = "; ".join(one.notes)
             if not one.answers:
