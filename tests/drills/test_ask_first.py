@@ -35,7 +35,9 @@ def test_before_the_prediction_nothing_is_shown_and_everything_made(
     assert shell.user_ns["roof"] == 4
 
 
-@pytest.mark.parametrize(("written", "said"), [("'5 B'", "You said 5 B"), ("'skip'", "Skipped: it comes out at 4.00 B")])
+@pytest.mark.parametrize(
+    ("written", "said"), [("'5 B'", "You said 5 B"), ("'skip'", "Skipped: it comes out at 4.00 B")]
+)
 def test_after_it_the_cell_is_what_it_is(
     shell: Any, written: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
