@@ -142,7 +142,7 @@ def height(cell: Any) -> float:
 def test_the_widget_works_by_keyboard(part_run: Reader) -> None:
     page, cell = part_run.page, part_run.cell(part_run.code(r"\.explorer\("))
     cell.scroll_into_view_if_needed()
-    figure, spoken = cell.locator("[role=graphics-document]"), cell.get_by_role("status")
+    figure, spoken = cell.locator("figure.tl-figure"), cell.get_by_role("status")
     figure.wait_for(timeout=30_000)
     expect(spoken).to_contain_text("batch 8,")
     below = height(cell)

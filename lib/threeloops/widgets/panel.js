@@ -43,6 +43,7 @@ function render({ model, el }) {
     answered = shown.answers;
     if (!unsent && answered >= serial) standing = shown.standing; // else the reader is further already
     desk.show(shown.controls, standing);
+    el.firstChild.classList.toggle("tl-undrawn", !model.get("chart"));
     words(page, shown);
     chart.show(model.get("chart"), shown);
     hand.show(shown.drags);
