@@ -28,7 +28,7 @@ FLAGS = {
 }
 FLAGS |= {
     name: "--" + name.replace("_", "-")
-    for name in ("expert_tp", "micro_batch", "micro_batches", "sequence", "tokens", "batch", "ranks", "dtype")
+    for name in ("expert_tp", "micro_batch", "micro_batches", "sequence", "tokens", "batch", "ranks", "dtype", "users")
 }
 FLAGS |= {"origin": "--ceilings", "drill_set": "--set"} | {
     name: "--" + name
@@ -47,6 +47,8 @@ FLAGS |= {"origin": "--ceilings", "drill_set": "--set"} | {
         "schedule",
         "kernels",
         "allocator",
+        "format",
+        "cache",
     )
 }
 # For a terminal that knows no more than ASCII.

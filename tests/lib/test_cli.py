@@ -139,6 +139,8 @@ EVERY_COMMAND = [
         "memory --model llama-3-8b --recipe megatron --zero 0 --pp 2 --micro-batches 8 --schedule interleaved --chunks"
         " 2 --micro-batch 1 --sequence 64 --kernels fused --recompute none"
     ),
+    "fit --model qwen3-32b --format q4_k_m --hardware rtx-4090 --tokens 32k",
+    "fit --model gemma-3-27b --format nvfp4 --hardware rtx-5090 --tokens 8k --users 3 --cache fp8 --share 0.9",
     "roofline --model mixtral-8x7b --hardware h100-sxm5 --dtype bf16 --batch 4 --tokens 300",
     "roofline --model deepseek-v3 --hardware h200-sxm --dtype fp8 --batch 4 --tokens 300",
     "allreduce --size 1MB --ranks 6 --bandwidth 50GB/s --alpha 5us --op broadcast --algorithm pipelined-tree",

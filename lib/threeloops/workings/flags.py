@@ -1,50 +1,24 @@
-"""The flags of the four calculations, and from flags to a calculation. What a field disagrees about has no
+"""The flags of the calculations, and from flags to a calculation. What a field disagrees about has no
 default.
 """
 
 import argparse
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from threeloops import checks, dtypes
-from threeloops.facts import hardware
-from threeloops.facts.hardware import Part
-from threeloops.models import catalogue, hf_config
-from threeloops.models.architecture import Model
 from threeloops.models.forward_step import ForwardStep
 from threeloops.product_loop import kv_allocators
 from threeloops.product_loop.kv_allocators import Allocator
 from threeloops.training_loop.network.collective_algorithms import algorithms
+from threeloops.workings import fit
+from threeloops.workings.named import model_named, part_named
 from threeloops.workings.typed import quantity, whole
 from threeloops.workings.working import Working
 
 # Which flag sets which option of an allocator.
 ALLOCATOR_FLAGS = {"block_tokens": "block", "max_tokens": "reserve", "max_batched_tokens": "batched"}
-
-
-def _model(name: str, overlay: str | None) -> Model:
-    """A model by its catalogue key, or from the path of a config.json or its folder."""
-    if name.lower().endswith(".json") or "/" in name or (name and Path(name).exists()):
-        return hf_config.from_hf_config(name)
-    if name in hardware.part_keys(overlay=overlay):
-        raise ValueError(f"--model {name}: that is a part, not a model; `threeloops sources --keys` lists both")
-    return catalogue.model(name, overlay=overlay)
-
-
-def _part(flag: str, name: str, overlay: str | None) -> Part:
-    """A part by its key; a link where an accelerator is meant, or the other way round, is refused."""
-    part = hardware.part(name, overlay=overlay)
-    is_link = "bytes_per_s_one_way" in part.facts
-    if flag == "link" and not is_link:
-        raise ValueError(
-            f"--link {name}: that is no link; give one like nvlink-4, pcie-5-x16 or infiniband-ndr, or its rate with"
-            " --bandwidth"
-        )
-    if flag == "hardware" and (is_link or not (part.peaks or part.engines)):
-        raise ValueError(f"--hardware {name}: that has no arithmetic of its own; give an accelerator like h100-sxm5")
-    return part
 
 
 def _allocator(given: argparse.Namespace) -> Allocator | None:
@@ -92,9 +66,9 @@ def _kv(given: argparse.Namespace) -> Working:
     beside = None
     if given.hardware:
         beside = kv.Beside(
-            part=_part("hardware", given.hardware, given.catalog), weights_dtype=given.weights, share=given.share
+            part=part_named("hardware", given.hardware, given.catalog), weights_dtype=given.weights, share=given.share
         )
-    model = _model(given.model, given.catalog)
+    model = model_named(given.model, given.catalog)
     return kv.working(
         model,
         tokens=given.tokens,
@@ -112,7 +86,7 @@ def _allreduce(given: argparse.Namespace) -> Working:
     if bool(given.link) == bool(given.bandwidth):
         both = ", and not both" if given.link else ""
         raise ValueError(f"give the link by name (--link nvlink-4) or its one-way rate (--bandwidth 450GB/s){both}")
-    link = _part("link", given.link, given.catalog) if given.link else None
+    link = part_named("link", given.link, given.catalog) if given.link else None
     return allreduce.working(
         op=given.op,
         algorithm=given.algorithm or algorithms(given.op)[0],
@@ -130,7 +104,7 @@ def _roofline(given: argparse.Namespace) -> Working:
     if bool(given.gemm) == bool(given.model):
         raise ValueError("say what runs: --gemm M N K, or --model NAME with --phase, --batch and --tokens")
     machine = roofline.Machine(
-        part=_part("hardware", given.hardware, given.catalog),
+        part=part_named("hardware", given.hardware, given.catalog),
         engine=given.engine,
         power_mode=given.power_mode,
         launch_overhead_s=quantity(given.launch, "s") if given.launch is not None else 0.0,
@@ -149,7 +123,9 @@ def _roofline(given: argparse.Namespace) -> Working:
         latent="absorbed" if given.phase == "decode" else "expanded",
         routing="uniform",
     )
-    return roofline.model_working(_model(given.model, given.catalog), step=step, dtype=given.dtype, machine=machine)
+    return roofline.model_working(
+        model_named(given.model, given.catalog), step=step, dtype=given.dtype, machine=machine
+    )
 
 
 def _memory(given: argparse.Namespace) -> Working:
@@ -164,7 +140,7 @@ def _memory(given: argparse.Namespace) -> Working:
             " example --micro-batches 16"
         )
     training = Training(
-        model=_model(given.model, given.catalog),
+        model=model_named(given.model, given.catalog),
         recipe=given.recipe,
         zero_stage=given.zero,
         dp=given.dp,
@@ -184,14 +160,14 @@ def _memory(given: argparse.Namespace) -> Working:
         vocab_multiple=given.vocab_multiple,
         cross_entropy=given.cross_entropy,
     )
-    part = _part("hardware", given.hardware, given.catalog) if given.hardware else None
+    part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
     return memory.working(
         training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share
     )
 
 
 def add_calculations(commands: Any) -> None:
-    """kv, allreduce, roofline and memory, with their flags."""
+    """kv, fit, allreduce, roofline and memory, with their flags."""
 
     def add(name: str, what: str, run: Callable[[argparse.Namespace], Working]) -> argparse.ArgumentParser:
         command: argparse.ArgumentParser = commands.add_parser(name, help=what, description=what)
@@ -201,6 +177,7 @@ def add_calculations(commands: Any) -> None:
         return command
 
     _kv_flags(add("kv", "KV cache: what a context costs in memory", _kv))
+    fit.add_flags(add("fit", "does this model, in this format, fit on this card with this context", fit.from_flags))
     _allreduce_flags(add("allreduce", "all-reduce and the other collectives: what communication costs", _allreduce))
     _roofline_flags(add("roofline", "roofline: what binds a product or a whole forward pass", _roofline))
     _memory_flags(add("memory", "training memory: what one GPU holds at its worst moment", _memory))

@@ -43,6 +43,11 @@ def _layer_line(layer: Layer, num_layers: int, *, tokens: int, element: float, t
     )
 
 
+def cache_lines(model: Model, *, tokens: int, element: float, tp: int) -> list[Line]:
+    """What one request keeps on each rank, a line for each group of layers whose caches are alike."""
+    return [_layer_line(layer, count, tokens=tokens, element=element, tp=tp) for layer, count in _alike(model)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """What the cache has to share an accelerator with."""
@@ -61,7 +66,7 @@ def working(
     checks.count(tokens=tokens, batch=batch)
     element = dtypes.bytes_per_element(dtype)
     groups = _alike(model)
-    lines = [_layer_line(layer, count, tokens=tokens, element=element, tp=tp) for layer, count in groups]
+    lines = cache_lines(model, tokens=tokens, element=element, tp=tp)
     request = kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=element, tp=tp)
     first, next_one = (
         kv_cache.bytes_per_token(model, bytes_per_element=element, tp=tp, past_tokens=past) for past in (0, tokens)

@@ -1,0 +1,134 @@
+"""GGUF files: how many weights of a model a file keeps in which block format, by the name that it is downloaded under.
+
+A name like Q4_K_M is a recipe: most matrices in Q4_K, those that lose most (half of the value projections and of the
+matrices back down, and the head) in Q6_K, norms and biases in F32. What a weight takes on average follows from the
+model's shape, and is no property of the name.
+
+>>> from threeloops.models.catalogue import model
+>>> weights = file_weights(model("llama-3-8b"), file_type="Q4_K_M")
+>>> weights, round(mixture_bytes(weights) * 8 / sum(weights.values()), 4)  # llama.cpp prints 4.8944
+({'Q4_K': 6498025472, 'Q6_K': 1531969536, 'F32': 266240}, 4.8944)
+
+Source: llama.cpp, src/llama-quant.cpp at commit 007dbbf3 (llama_tensor_get_type_impl, tensor_type_fallback)
+"""
+
+from collections.abc import Iterator
+
+from threeloops import checks
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model, MoeMlp
+from threeloops.models.parameters import model_parameters
+from threeloops.product_loop.gguf_formats import GGUF_FORMATS, mixture_bytes
+
+# What most matrices of a file are kept in.
+FILE_TYPES = {
+    "Q4_0": "Q4_0",
+    "Q4_K_S": "Q4_K",
+    "Q4_K_M": "Q4_K",
+    "Q5_0": "Q5_0",
+    "Q5_K_S": "Q5_K",
+    "Q5_K_M": "Q5_K",
+    "Q6_K": "Q6_K",
+    "Q8_0": "Q8_0",
+}
+# Where a super-block does not divide a row.
+FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
+
+Matrix = tuple[str, int, int]  # role, weights, columns
+
+
+def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
+    """Weights by block format, in a file of this type.
+
+    Assumes:  llama.cpp's own recipe without an importance matrix and without overrides; 80 layers with shared key and
+              value heads count as its "70B", eight experts as Mixtral
+    Raises:   ValueError for an unknown type, with the known ones, and for latent attention, whose matrices a file
+              stores in another shape
+    Source:   as the module
+
+    >>> from threeloops.models.catalogue import model
+    >>> file_weights(model("llama-3-8b"), file_type="Q8_0")
+    {'Q8_0': 8029995008, 'F32': 266240}
+    """
+    checks.one_of(FILE_TYPES, file_type=file_type)
+    found: dict[str, int] = {}
+    for place, layer in enumerate(model.layers()):
+        for role, weights, columns in _matrices(layer, model):
+            form = _format(role, file_type, layer, place, model)
+            form = _that_divides(columns, form)
+            found[form] = found.get(form, 0) + weights
+    # a table that is the head, too, is kept as a head
+    for role in ("output",) if model.tied_head else ("token_embd", "output"):
+        form = FILE_TYPES[file_type] if role == "token_embd" or file_type == "Q8_0" else "Q6_K"
+        form = _that_divides(model.hidden, form)
+        found[form] = found.get(form, 0) + model.vocab * model.hidden
+    found["F32"] = model_parameters(model).total - sum(found.values())  # norms, biases, routers, positions
+    return found
+
+
+def file_bytes(model: Model, *, file_type: str) -> float:
+    """Bytes of the weights of a file of this type.
+
+    Formula:  sum over formats of weights * bits per weight / 8
+    Assumes:  as file_weights; the header (names, vocabulary: some megabytes) is not counted
+
+    >>> from threeloops.models.catalogue import model
+    >>> file_bytes(model("llama-3-8b"), file_type="Q5_K_M") / 2**30  # printed 5.33
+    5.33...
+    """
+    return mixture_bytes(file_weights(model, file_type=file_type))
+
+
+def _that_divides(columns: int, form: str) -> str:
+    """The format, or the one that llama.cpp falls back to where its block does not divide a row."""
+    return form if columns % GGUF_FORMATS[form].block == 0 else FALLBACK[form]
+
+
+def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:
+    """Every matrix of a layer that a file quantises; norms, biases and routers stay wide."""
+    attention = layer.attention
+    if not isinstance(attention, Attention):
+        raise ValueError(
+            f"{model.name} has latent attention, whose GGUF files are not counted here; give a format of another kind,"
+            " for example fp8 or nvfp4"
+        )
+    yield "attn_q", attention.query_dim * model.hidden, model.hidden
+    yield "attn_k", attention.kv_dim * model.hidden, model.hidden
+    yield "attn_v", attention.kv_dim * model.hidden, model.hidden
+    yield "attn_output", attention.query_dim * model.hidden, attention.query_dim
+    if isinstance(layer.mlp, DenseMlp):
+        yield from _feed_forward(layer.mlp, 1, model.hidden)
+        return
+    yield from _feed_forward(layer.mlp.expert, layer.mlp.num_experts, model.hidden)
+    if layer.mlp.shared:
+        yield from _feed_forward(layer.mlp.shared, 1, model.hidden)
+
+
+def _feed_forward(block: DenseMlp, copies: int, hidden: int) -> Iterator[Matrix]:
+    each = copies * block.intermediate * hidden
+    yield "ffn_up", each * (block.num_matrices - 1), hidden
+    yield "ffn_down", each, block.intermediate
+
+
+def _format(role: str, file_type: str, layer: Layer, place: int, model: Model) -> str:
+    """What the recipe keeps a layer's matrix in."""
+    base, eight = FILE_TYPES[file_type], isinstance(layer.mlp, MoeMlp) and layer.mlp.num_experts == 8
+    if eight and role in ("attn_k", "attn_v"):
+        return "Q8_0"
+    if eight and role == "attn_output" and base == "Q4_K":
+        return "Q5_K"
+    if role not in ("attn_v", "ffn_down"):
+        return base
+    if file_type.endswith("_M") and _more_bits(place, model.num_layers):
+        return "Q6_K"
+    if file_type == "Q4_K_S" and place < (4 if role == "attn_v" else model.num_layers // 8):
+        return "Q5_K"
+    grouped = isinstance(layer.attention, Attention) and layer.attention.group_size > 1
+    if role == "attn_v" and base == "Q4_K" and model.num_layers == 80 and grouped:
+        return "Q5_K"
+    return base
+
+
+def _more_bits(place: int, num_layers: int) -> bool:
+    """The first and the last eighth of the layers, and every third between them."""
+    eighth = num_layers // 8
+    return place < eighth or place >= 7 * num_layers // 8 or (place - eighth) % 3 == 2

@@ -1,0 +1,207 @@
+"""`threeloops fit`: does a model, in the format that it is downloaded in, fit on a card with its users' contexts."""
+
+import argparse
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from threeloops import checks, dtypes, units
+from threeloops.facts.hardware import Part
+from threeloops.models.architecture import Model
+from threeloops.models.parameters import model_parameters
+from threeloops.product_loop import kv_cache, kv_capacity
+from threeloops.product_loop.compression import Groups
+from threeloops.product_loop.gguf_files import FILE_TYPES, file_weights
+from threeloops.product_loop.gguf_formats import GGUF_FORMATS
+from threeloops.workings.kv import NO_LIMIT, cache_lines, capacity_words
+from threeloops.workings.named import model_named, part_named
+from threeloops.workings.typed import whole
+from threeloops.workings.working import Line, Working, plain, share_of_memory
+
+WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
+LAYERS_ONLY = ("fp8", "int8", "mxfp8", "mxfp6", "mxfp4", "nvfp4")  # tables, norms and routers stay in 16 bits
+GROUPS = Groups(element_bits=4, group=128, scale_bits=16, zero_bits=4)  # what AWQ and GPTQ checkpoints use
+FORMATS = (*WHOLE, *LAYERS_ONLY, "awq", "gptq", *(name.lower() for name in FILE_TYPES))
+WIDE = "tables, norms, routers"
+
+Weights = Mapping[str, tuple[int, float]]  # what they are -> how many, bits of each
+
+
+def weights_in(model: Model, wanted: str) -> Weights:
+    """How many weights take how many bits each when the model is stored in this format.
+
+    >>> from threeloops.models.catalogue import model
+    >>> weights_in(model("llama-3-8b"), "nvfp4")
+    {'nvfp4': (6979321856, 4.5), 'tables, norms, routers': (1050939392, 16.0)}
+    """
+    checks.one_of(FORMATS, format=wanted)
+    parameters = model_parameters(model)
+    if wanted.upper() in FILE_TYPES:
+        held = file_weights(model, file_type=wanted.upper())
+        return {name: (number, GGUF_FORMATS[name].bits_per_weight) for name, number in held.items()}
+    if wanted in WHOLE:
+        return {wanted: (parameters.total, dtypes.BITS[wanted])}
+    routers = sum(layer.router * count for layer, count in parameters.layers)
+    narrow = parameters.attention + parameters.mlp - routers
+    bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else GROUPS.bits_per_weight
+    return {wanted: (narrow, bits), WIDE: (parameters.total - narrow, dtypes.BITS["bf16"])}
+
+
+def weights_bytes_in(model: Model, wanted: str) -> float:
+    """Bytes of the model's weights in this format, scales included."""
+    return sum(number * bits for number, bits in weights_in(model, wanted).values()) / units.BITS_PER_BYTE
+
+
+def working(
+    model: Model, *, wanted: str, part: Part, tokens: int, users: int, cache_dtype: str, share: float
+) -> Working:
+    """Weights and caches beside the card's memory: what is left, or what is missing and what would fit."""
+    checks.count(tokens=tokens, users=users)
+    checks.one_of(dtypes.BITS, cache=cache_dtype)
+    element = dtypes.bytes_per_element(cache_dtype)
+    room = part.capacity_bytes() * share_of_memory(share)
+    weights = weights_bytes_in(model, wanted)
+    request = kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=element)
+    left = room - weights - users * request
+    lines = [
+        *_weight_lines(model, wanted),
+        *cache_lines(model, tokens=tokens, element=element, tp=1),
+        _bytes("all caches", "users × one user's cache", f"{users} × {plain(request)}", users * request),
+        _bytes(
+            "left",
+            "memory × share - weights - caches",
+            f"{plain(part.capacity_bytes())} × {share:g} - {plain(weights)} - {plain(users * request)}",
+            left,
+        ),
+    ]
+    longest = (
+        kv_capacity.longest_context(
+            replace(model, max_context=NO_LIMIT), batch=users, free_bytes=room - weights, bytes_per_element=element
+        )
+        if weights < room
+        else 0
+    )
+    asked = f"{model.name} in {wanted} with {units.counted(users, 'user')} of {tokens:,} tokens"
+    if left >= 0:
+        spare = units.fmt_bytes(left, base=2)
+        verdict = f"{asked} fits on {part.name}: {spare} left. Each user could have {longest:,} tokens by memory."
+    else:
+        verdict = f"{asked} does not fit on {part.name}: {units.fmt_bytes(-left, base=2)} missing. " + _instead(
+            model, users=users, longest=longest, room=room - users * request
+        )
+    if tokens > model.max_context:
+        verdict += f" {model.name} was made for {model.max_context:,} tokens at most."
+    return Working(
+        title=f"Does {model.name} fit on {part.name}?",
+        inputs={
+            "format": f"{wanted}, {8 * weights / model_parameters(model).total:.4g} bits per weight with its scales",
+            "context": f"{tokens:,} tokens for each of {units.counted(users, 'user')}, prompt and answer together",
+            "cache": f"{cache_dtype}, {element:g} bytes per element",
+            "memory": f"{capacity_words(part)}" + (f", {share:g} of it" if share != 1 else ""),
+        },
+        lines=tuple(lines),
+        conclusion=verdict,
+        assumes=_assumed(wanted, share),
+        sources=(
+            "llama.cpp, src/llama-quant.cpp and ggml/src/ggml-common.h (what a GGUF file keeps in which blocks)",
+            "OCP Microscaling Formats (MX) v1.0, 2023; NVIDIA, Introducing NVFP4, 2025 (scales of blocks)",
+            "Ainslie et al., 2023, arXiv:2305.13245 (what grouped-query attention caches)",
+        ),
+        data={"fits": left >= 0, "left_bytes": left, "weights_bytes": weights, "longest_context_by_memory": longest},
+    )
+
+
+def _bytes(name: str, formula: str, numbers: str, value: float) -> Line:
+    return Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True)
+
+
+def _weight_lines(model: Model, wanted: str) -> list[Line]:
+    """The weights, format by format, then their sum."""
+    lines = [
+        _bytes(
+            f"weights in {name}" if name != WIDE else WIDE,
+            "weights × bits / 8",
+            f"{plain(number)} × {bits:g} / 8",
+            number * bits / units.BITS_PER_BYTE,
+        )
+        for name, (number, bits) in weights_in(model, wanted).items()
+    ]
+    if len(lines) == 1:
+        return lines
+    total = sum(line.value for line in lines)
+    return [*lines, _bytes("all weights", "sum", " + ".join(plain(line.value) for line in lines), total)]
+
+
+def _instead(model: Model, *, users: int, longest: int, room: float) -> str:
+    """What would fit: a shorter context, or the widest format beside these caches."""
+    possible = []
+    if longest:
+        possible.append(f"{longest:,} tokens for each user would fit")
+    sizes = {}
+    for name in FORMATS:
+        try:
+            sizes[name] = weights_bytes_in(model, name)
+        except ValueError:  # a GGUF file of latent attention
+            continue
+    narrower = {name: size for name, size in sizes.items() if size <= room}
+    if narrower:
+        best = max(narrower, key=lambda name: narrower[name])
+        possible.append(
+            f"{best.upper()} weights ({units.fmt_bytes(narrower[best], base=2)}) would fit beside this context"
+        )
+    if not possible:
+        return "No format known here would, nor a shorter context: take a larger card, or several."
+    return "; ".join(possible) + "."
+
+
+def _assumed(wanted: str, share: float) -> tuple[str, ...]:
+    """What the figures leave out."""
+    of_the_format = (
+        "llama.cpp's recipe without an importance matrix; the file's header is not counted"
+        if wanted.upper() in FILE_TYPES
+        else "tables, norms and routers in 16 bits, everything else in the format"
+        if wanted not in WHOLE
+        else "every parameter in the format"
+    )
+    left_out = "no activations, no workspace, no display" + (": --share 0.9 leaves room for them" if share == 1 else "")
+    return (of_the_format, left_out, "caches without blocks, and nothing shared between users")
+
+
+def context(text: str) -> int:
+    """Tokens as people write a context: 8192, 8,192 or 32k, which is 32 × 1,024.
+
+    >>> context("32k"), context("8,192")
+    (32768, 8192)
+    """
+    thousands = re.fullmatch(r"(\d+)[kK]", text)
+    return int(thousands[1]) * units.KiB if thousands else whole(text)
+
+
+def add_flags(fit: argparse.ArgumentParser) -> None:
+    """The flags of `threeloops fit`."""
+    fit.add_argument("--model", required=True, help="catalogue key, or path of a config.json")
+    fit.add_argument(
+        "--format",
+        required=True,
+        help="how its weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, q4_k_m, q8_0, …",
+    )
+    fit.add_argument("--hardware", required=True, help="catalogue key of the card, like rtx-4090")
+    fit.add_argument("--tokens", type=context, required=True, help="context of each user, like 8192 or 32k")
+    fit.add_argument("--users", type=whole, default=1, help="at once, each with a context of its own (default 1)")
+    fit.add_argument("--cache", default="fp16", help="how the cache is stored (default fp16)")
+    fit.add_argument(
+        "--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)"
+    )
+
+
+def from_flags(given: argparse.Namespace) -> Working:
+    """The calculation that the flags ask for."""
+    return working(
+        model_named(given.model, given.catalog),
+        wanted=given.format.lower(),
+        part=part_named("hardware", given.hardware, given.catalog),
+        tokens=given.tokens,
+        users=given.users,
+        cache_dtype=given.cache,
+        share=given.share,
+    )

@@ -1,0 +1,31 @@
+"""Models and parts by the name that stands after a flag."""
+
+from pathlib import Path
+
+from threeloops.facts import hardware
+from threeloops.facts.hardware import Part
+from threeloops.models import catalogue, hf_config
+from threeloops.models.architecture import Model
+
+
+def model_named(name: str, overlay: str | None) -> Model:
+    """A model by its catalogue key, or from the path of a config.json or its folder."""
+    if name.lower().endswith(".json") or "/" in name or (name and Path(name).exists()):
+        return hf_config.from_hf_config(name)
+    if name in hardware.part_keys(overlay=overlay):
+        raise ValueError(f"--model {name}: that is a part, not a model; `threeloops sources --keys` lists both")
+    return catalogue.model(name, overlay=overlay)
+
+
+def part_named(flag: str, name: str, overlay: str | None) -> Part:
+    """A part by its key; a link where an accelerator is meant, or the other way round, is refused."""
+    part = hardware.part(name, overlay=overlay)
+    is_link = "bytes_per_s_one_way" in part.facts
+    if flag == "link" and not is_link:
+        raise ValueError(
+            f"--link {name}: that is no link; give one like nvlink-4, pcie-5-x16 or infiniband-ndr, or its rate with"
+            " --bandwidth"
+        )
+    if flag == "hardware" and (is_link or not (part.peaks or part.engines)):
+        raise ValueError(f"--hardware {name}: that has no arithmetic of its own; give an accelerator like h100-sxm5")
+    return part

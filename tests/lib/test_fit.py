@@ -1,0 +1,81 @@
+"""`threeloops fit`: the sums by hand, the way out of a card that is too small, and what is refused."""
+
+import json
+
+import pytest
+
+from threeloops.cli import main
+from threeloops.models.catalogue import model
+from threeloops.models.parameters import model_parameters
+from threeloops.workings.fit import FORMATS, weights_bytes_in, weights_in
+
+ASKED = "fit --model llama-3-8b --format q4_k_m --hardware rtx-4090 --tokens 32k"
+
+
+def answer(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert main([*command.split(), "--json"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def spoken(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(command.split()) == 0
+    return capsys.readouterr().out
+
+
+def test_a_chat_model_fits_a_card_for_games(capsys: pytest.CaptureFixture[str]) -> None:
+    # 24,564 MiB by the driver, 4.9129 GB of weights, 128 KiB for each of 32,768 tokens
+    found = answer(ASKED, capsys)
+    assert found["fits"] is True
+    assert found["left_bytes"] == pytest.approx(24_564 * 2**20 - 4_912_898_048 - 131_072 * 32_768)
+    assert found["longest_context_by_memory"] == (24_564 * 2**20 - 4_912_898_048) // 131_072
+
+
+def test_users_each_have_a_context(capsys: pytest.CaptureFixture[str]) -> None:
+    one, three = (answer(f"{ASKED} --users {users}", capsys) for users in (1, 3))
+    assert one["left_bytes"] - three["left_bytes"] == 2 * 131_072 * 32_768  # type: ignore[operator]
+
+
+def test_what_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[str]) -> None:
+    # 32.8 billion parameters in 8.5 bits are 34.8 GB: more than the card, whatever the context
+    said = spoken("fit --model qwen3-32b --format q8_0 --hardware rtx-4090 --tokens 4096", capsys)
+    assert "does not fit on NVIDIA GeForce RTX 4090" in said
+    assert "Q5_K_M weights" in said
+    assert "would fit beside this context" in said
+    assert "tokens for each user would fit" not in said
+    # one format narrower, the context is what is too long
+    said = spoken("fit --model qwen3-32b --format q4_k_m --hardware rtx-4090 --tokens 32k", capsys)
+    assert "22,892 tokens for each user would fit" in said
+
+
+def test_what_nothing_helps_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    said = spoken("fit --model deepseek-v3 --format fp8 --hardware rtx-4090 --tokens 32k", capsys)
+    assert "take a larger card, or several" in said
+
+
+@pytest.mark.parametrize("wanted", FORMATS)
+def test_every_format_holds_every_weight(wanted: str) -> None:
+    llama = model("llama-3-8b")
+    assert sum(number for number, _ in weights_in(llama, wanted).values()) == model_parameters(llama).total
+    assert 4 < 8 * weights_bytes_in(llama, wanted) / model_parameters(llama).total <= 32
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("--format q4_k_x", "--format 'q4_k_x' is not known; did you mean 'q4_k_s' or 'q4_k_m'"),
+        ("--format int4", "--format 'int4' is not known"),
+        ("--model deepseek-v3", "latent attention, whose GGUF files are not counted here"),
+        ("--hardware nvlink-4", "--hardware nvlink-4: that has no arithmetic of its own"),
+        ("--hardware rtx-4091", "--hardware 'rtx-4091' is not known; did you mean 'rtx-4090'"),
+        ("--cache int", "--cache 'int' is not known"),
+        ("--users 0", "--users 0"),
+        ("--share 2", "--share 2.0 is a share of the memory"),
+    ],
+)
+def test_a_wrong_word_gets_one_sentence(change: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*ASKED.split(), *change.split()]) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
