@@ -184,8 +184,9 @@ def drills() -> tuple[CodingDrill, ...]:
                 (
                     2,
                     (
-                        "larger segments keep fewer inputs, but one whole segment is alive while it is run again: about"
-                        " √n is least for n equal blocks"
+                        "segments of k blocks keep n / k inputs, but one whole segment is alive while it is run again,"
+                        " k times the b inputs' worth that a block keeps: least near k = √(n / b), and k = 1 where b"
+                        " passes n"
                     ),
                 ),
             ),
