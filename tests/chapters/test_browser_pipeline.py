@@ -62,4 +62,7 @@ def test_the_pipelines_bars_and_sliders_have_words(page: Any) -> None:
     cell = explorer(page, 0)
     names = [cell.locator("input[type=range]").nth(number).evaluate(NAME) for number in range(3)]
     assert names == ["stages", "micro-batches", "step"]
+    cell.get_by_label("shown", exact=True).select_option("the whole step")
+    cell.locator("input[type=range]").nth(2).focus()
+    page.keyboard.press("End")
     expect(cell.locator("[aria-label^='rank 1: forward']")).to_have_count(24)

@@ -90,10 +90,10 @@ def everything_handed_in(name: str, folder: Path) -> dict[str, Result]:
             student,
             name,
         )
-    found, submissions = handed_in(folder / "class", course.sets())
-    assert found == name
+    found = handed_in(folder / "class", course.sets())
+    assert found.name == name
     course.prepare(name)
-    return {submission.student: grade.one(course, name, submission) for submission in submissions}
+    return {submission.student: grade.one(course, name, submission) for submission in found.submissions}
 
 
 every_set = pytest.mark.parametrize("name", SETS)
