@@ -70,7 +70,8 @@ def _drill(given: argparse.Namespace) -> None:
         terminal.resume(history)
         return
     wish = Wish(topic=given.topic, difficulty=given.difficulty, length=given.length)
-    mode = given.mode or ("today" if planned and history.interview else "warm-up")
+    whole_plan = planned and history.interview and given.topic is None  # a topic asked for by name comes first
+    mode = given.mode or ("today" if whole_plan else "warm-up")
     terminal.practise(history, mode, wish, extra=float(given.extra), seed=given.seed)
 
 
