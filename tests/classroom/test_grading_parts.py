@@ -362,7 +362,8 @@ for name, number in {numbers!r}.items():
     ctypes.set_errno(0)
     libc.syscall(number, 0, 0, 0, 0, 0)
     if ctypes.get_errno() != errno.EPERM: let_through.append(name)
-if __import__('os').access('/proc/keys', 4): let_through.append('/proc/keys')
+try: let_through.append('/proc/keys') if open('/proc/keys').read() else None
+except OSError: pass
 answer = ' '.join(let_through) + '.'
 """
     with side(Limits()) as kernel:

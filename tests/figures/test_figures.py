@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from threeloops.facts import hardware
 from threeloops.figures import labels, look, still
-from threeloops.figures.figure import EMBED, MIME, NO_PICTURE, Figure
+from threeloops.figures.figure import EMBED, MIME, Figure
 from threeloops.figures.inner_loop import roofline
 from threeloops.figures.inner_loop.roofline_scale import Scale
 from threeloops.models import catalogue, transformer
@@ -231,13 +231,6 @@ def test_a_notebook_gets_drawing_picture_and_words() -> None:
     assert metadata["image/png"]["alt"] == figure.alt
     assert metadata[MIME] == EMBED
     assert "image/svg+xml" not in data, "JupyterLab does not show SVG of a notebook that it does not trust"
-
-
-def test_a_live_drawing_carries_no_picture_to_wait_for() -> None:
-    data = drawn(layer_points("decode", 8)).live()["data"]
-    assert data["image/png"] == NO_PICTURE
-    assert base64.b64decode(NO_PICTURE).startswith(still.SIGNATURE)
-    assert still.png(data[MIME])  # the same specification gives the still picture
 
 
 def test_the_picture_fits_a_page_and_a_commit() -> None:

@@ -32,11 +32,12 @@ SENSITIVE = (
 # The most sensitive cells of the book, and those that they need.
 CELLS = (
     "stack-load",
+    "stack-recipe-model",
     "stack-accumulate-prediction",
     "stack-accumulate-loops",
     "stack-accumulate-compare",
-    "stack-narrow-run",
     "stack-muon-count",
+    "stack-narrow-run",
 )
 THREADS = 1 if torch.get_num_threads() > 1 else 2
 STARTED = (

@@ -71,6 +71,13 @@ def a_hint_says_its_cost_first_and_other_numbers_are_other(card: Any) -> None:
     card.locator("pre").wait_for()
 
 
+def test_other_numbers_are_other_numbers() -> None:
+    """Also where the new seed would have drawn the old question: here it is the very same seed."""
+    for key in DRILLS:
+        given = json.loads(answering.other(key, SEED, SEED))
+        assert given["text"] == answering.put(key, given["seed"]).text != answering.put(key, SEED).text
+
+
 def test_an_address_asks_that_very_question_and_every_verdict_is_that_of_python(visit: Callable[..., Visit]) -> None:
     page = visit(f"practise.html?drill={KEY}&seed=thursday").page
     said(page, "A new question")

@@ -16,6 +16,9 @@ from threeloops.room.question import HINT_COSTS, Question
 
 # The seed of the questions that stand on the pages before anything is run.
 SEED = "home"
+# Seeds tried for other numbers: of the drill with the fewest draws, fifteen, so many in a row are the same once in
+# 10^23.
+TRIES = 20
 
 
 def put(key: str, seed: str) -> Question:
@@ -31,6 +34,16 @@ def pose(key: str, seed: str) -> str:
     """The question as it is read."""
     asked = put(key, seed)
     return json.dumps({"title": asked.title, "text": asked.text, "topic": asked.topic, "target_s": asked.target_s})
+
+
+def other(key: str, seed: str, fresh: str) -> str:
+    """The question under a seed of its own that begins with `fresh` and reads otherwise than the one under `seed`,
+    with that seed: some drills have few draws, and other numbers have to be other numbers.
+    """
+    before = put(key, seed).text
+    seeds = [fresh, *(f"{fresh}-{number}" for number in range(TRIES))]
+    chosen = next((word for word in seeds if put(key, word).text != before), seeds[-1])
+    return json.dumps({"seed": chosen} | json.loads(pose(key, chosen)))
 
 
 def judged(key: str, seed: str, written: str) -> str:

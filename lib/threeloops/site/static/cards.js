@@ -187,14 +187,14 @@
 
     next() {
       const fresh = crypto.getRandomValues(new Uint32Array(1))[0].toString(36);
-      return this.put(this.key, fresh);
+      return this.put(this.key, fresh, () => call('other', this.key, this.seed, fresh));
     }
 
-    // Ask another question in this card.
-    async put(key, seed) {
-      const asked = await this.doing(() => call('pose', key, seed));
+    // Ask another question in this card; where it comes under another seed than asked for, it says so.
+    async put(key, seed, posed = () => call('pose', key, seed)) {
+      const asked = await this.doing(posed);
       if (!asked) return;
-      Object.assign(this, {key, seed});
+      Object.assign(this, {key, seed: asked.seed ?? seed});
       this.question.replaceChildren(...asked.text.split('\n').filter(Boolean).map(line => made('p', {textContent: line})));
       const title = this.section.querySelector('.drill-title');
       if (title.dataset.named !== undefined) title.textContent = asked.title;
