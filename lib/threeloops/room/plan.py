@@ -145,12 +145,8 @@ def _today(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Id
 
 def _due(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Idea]:
     """What is due by the end of today, longest overdue first."""
-    cards, interview = history.cards(), history.interview
-    dates = {idea.key: schedule.due(cards[idea.key], interview=interview) for idea in ideas if idea.key in cards}
-    return sorted(
-        (idea for idea in ideas if idea.key in dates and dates[idea.key] <= schedule.day_end(now)),
-        key=lambda idea: dates[idea.key],
-    )
+    times = preparation.due_times(history, ideas)
+    return [IDEAS[key] for key, time in times.items() if time <= schedule.day_end(now)]
 
 
 def _weak(ideas: Sequence[Idea], history: History) -> list[Idea]:

@@ -4,7 +4,7 @@ never before what they build on; on the last two days only what was wrong, and t
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from threeloops import checks, units
@@ -65,7 +65,8 @@ def days(history: History, *, today: dt.date) -> list[Day]:
     wished = wishes(history)
     attempts = history.attempts()
     waiting = list(_unseen(wished.track, attempts))
-    due = _due(history, wished)
+    of_track = [idea for idea in IDEAS.values() if idea.loop in TRACKS[wished.track]]
+    due = [(key, time.astimezone().date()) for key, time in due_times(history, of_track).items()]
     until = wished.date or today + dt.timedelta(days=1)
     planned = []
     for place in range(max((until - today).days, 1)):
@@ -100,14 +101,11 @@ def _told(day: Day) -> str:
     return f"{repeats}{len(day.new)} new: {listed}" if day.new else repeats.removesuffix(", ")
 
 
-def _due(history: History, wished: Wishes) -> list[tuple[str, dt.date]]:
-    """(idea, day on which it is due) of the track, longest overdue first."""
-    dates = {
-        key: schedule.due(card, interview=wished.date)
-        for key, card in history.cards().items()
-        if key in IDEAS and IDEAS[key].loop in TRACKS[wished.track]
-    }
-    return [(key, dates[key].astimezone().date()) for key in sorted(dates, key=lambda key: dates[key])]
+def due_times(history: History, ideas: Iterable[Idea]) -> dict[str, dt.datetime]:
+    """When each of these ideas that was ever answered is due, longest overdue first."""
+    cards, interview = history.cards(), history.interview
+    times = {idea.key: schedule.due(cards[idea.key], interview=interview) for idea in ideas if idea.key in cards}
+    return dict(sorted(times.items(), key=lambda pair: pair[1]))
 
 
 def _unseen(track: str, attempts: Sequence[Attempt]) -> Iterator[str]:
