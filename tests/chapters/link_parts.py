@@ -1,7 +1,8 @@
 """Link every mention of a part to its heading: python tests/chapters/link_parts.py chapters/1_inner_loop.ipynb
 
-"part 4" in a sentence becomes [part 4](#4-The-programming-model-·-80-min), and a link that is already there gets the
-heading's present anchor. Running it twice changes nothing. Code, formulas, headings and other links are left alone.
+"part 4" in a sentence becomes [part 4](#4-The-programming-model-·-80-min), "part 2 of chapter 3" a link into the
+notebook of that chapter, and a link that is already there gets the heading's present anchor. Running it twice changes
+nothing. Code, formulas, headings and other links are left alone.
 An anchor is the heading's text with spaces as "-": what nbconvert (and so code hosts) writes into the page, and what
 lab/ goes to in JupyterLab.
 """
@@ -21,9 +22,14 @@ NUMBER = r"(?:[1-9][0-9]?|F[0-9]?)\b"
 MENTION = re.compile(
     rf"\b(?P<word>[Pp]arts?) (?P<numbers>{NUMBER}(?:(?:, and |, | and | or | to ){NUMBER})*)(?! of (?!this chapter))"
 )
+ELSEWHERE = re.compile(rf"\b[Pp]art (?P<number>{NUMBER}) of chapter (?P<chapter>\d)\b")
 LINK = re.compile(r"\[(?P<words>[^\]]*?(?P<number>[0-9]+|[A-Z][0-9]?))\]\(#(?P<anchored>[0-9]+|[A-Z][0-9]?)-[^)\s]*\)")
 HTML_LINK = re.compile(
     r'<a href="#(?P<anchored>[0-9]+|[A-Z][0-9]?)-[^"]*">(?P<words>[^<]*?(?P<number>[0-9]+|[A-Z][0-9]?))</a>'
+)
+# A link into another chapter, in markdown or in HTML: what stands before its "#" is that notebook.
+LINK_ELSEWHERE = re.compile(
+    r'(?P<before>\]\(|<a href=")(?P<chapter>\d)_\w+\.ipynb#(?P<number>[0-9]+|[A-Z][0-9]?)-[^)"\s]*(?=[)"])'
 )
 # What no mention is looked for in: fences, code, formulas, links and pictures, HTML links, tags.
 LEFT_ALONE = re.compile(
@@ -45,6 +51,21 @@ def anchors(sources: Iterable[str]) -> dict[str, str]:
     """Number of a part -> anchor of its heading."""
     lines = (line for source in sources for line in source.splitlines())
     return {match["number"]: anchor(match[0].removeprefix("## ")) for line in lines if (match := HEADING.match(line))}
+
+
+def anchors_elsewhere(path: Path) -> dict[str, str]:
+    """ "3/7" (part 7 of chapter 3) -> notebook and anchor, for every chapter that stands beside this notebook."""
+    return {
+        f"{other.name[0]}/{number}": f"{other.name}#{there}"
+        for other in sorted(path.parent.glob("[1-9]_*.ipynb"))
+        if other != path
+        for number, there in anchors(markdown(json.loads(other.read_text(encoding="utf-8")))).items()
+    }
+
+
+def markdown(notebook: dict[str, Any]) -> list[str]:
+    """The text of every cell that is prose."""
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
 
 
 def linked(source: str, known: dict[str, str]) -> str:
@@ -77,7 +98,13 @@ def _linked_line(line: str, known: dict[str, str], html: bool) -> str:
         fits = match["number"] == match["anchored"] and match["number"] in known
         return _link(match["words"], known[match["number"]], html) if fits else match[0]
 
-    line = HTML_LINK.sub(renewed, LINK.sub(renewed, line))
+    def renewed_elsewhere(match: re.Match[str]) -> str:
+        target = known.get(f"{match['chapter']}/{match['number']}")
+        if target is None:
+            return match[0]
+        return match["before"] + (target if match["before"] == "](" else quote(target, safe=string.punctuation))
+
+    line = HTML_LINK.sub(renewed, LINK.sub(renewed, LINK_ELSEWHERE.sub(renewed_elsewhere, line)))
     done, end = [], 0
     for kept in LEFT_ALONE.finditer(line):
         done += [_mentions(line[end : kept.start()], known, html), kept[0]]
@@ -96,19 +123,25 @@ def _mentions(words: str, known: dict[str, str], html: bool) -> str:
         named = f"{match['word']} {first}"
         return (_link(named, known[first], html) if first in known else named) + rest
 
-    return MENTION.sub(links, words)
+    def links_elsewhere(match: re.Match[str]) -> str:
+        key = f"{match['chapter']}/{match['number']}"
+        return _link(match[0], known[key], html) if key in known else match[0]
+
+    return ELSEWHERE.sub(links_elsewhere, MENTION.sub(links, words))
 
 
 def _link(words: str, target: str, html: bool) -> str:
+    if "#" not in target:
+        target = f"#{target}"
     # JupyterLab follows an HTML link as one inside the page only if it is written as the browser reads it: with "·"
     # as %C2%B7.
-    return f'<a href="#{quote(target, safe=string.punctuation)}">{words}</a>' if html else f"[{words}](#{target})"
+    return f'<a href="{quote(target, safe=string.punctuation)}">{words}</a>' if html else f"[{words}]({target})"
 
 
-def rewritten(notebook: dict[str, Any]) -> tuple[int, list[str]]:
+def rewritten(notebook: dict[str, Any], elsewhere: dict[str, str]) -> tuple[int, list[str]]:
     """Link a notebook in place: how many cells changed, and which mentions have no part to go to."""
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
-    known = anchors("".join(cell["source"]) for cell in cells)
+    known = anchors(markdown(notebook)) | elsewhere
     changed, lost = 0, []
     for cell in cells:
         before = "".join(cell["source"])
@@ -123,7 +156,7 @@ def rewritten(notebook: dict[str, Any]) -> tuple[int, list[str]]:
 def main(paths: list[str]) -> None:
     for path in map(Path, paths):
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        changed, lost = rewritten(notebook)
+        changed, lost = rewritten(notebook, anchors_elsewhere(path))
         if changed:
             path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         print(f"{path}: {changed} cells changed" + "".join(f"\n  no such part: {place}" for place in lost))

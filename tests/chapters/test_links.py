@@ -46,7 +46,7 @@ def notebook() -> dict[str, Any]:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    link_parts.rewritten(made)
+    link_parts.rewritten(made, elsewhere={})
     return made
 
 

@@ -1,5 +1,5 @@
-"""A sentence that names a part leads there: every "part 4" is a link, and every link inside a chapter leads to a
-heading of that chapter.
+"""A sentence that names a part leads there: every "part 4" and every "part 2 of chapter 3" is a link, and every link
+into a chapter leads to a heading of that chapter.
 """
 
 import json
@@ -59,6 +59,15 @@ def test_every_link_inside_a_chapter_leads_to_a_heading(path: Path) -> None:
 
 
 @every_chapter
+def test_every_part_of_another_chapter_is_linked_to_where_it_stands(path: Path) -> None:
+    there = set(link_parts.anchors_elsewhere(path).values())
+    for name, source in prose(path).items():
+        assert not link_parts.ELSEWHERE.findall(without_links(source)), f"{name}: run tests/chapters/link_parts.py"
+        led = {unquote(target) for target in re.findall(r'(?:\]\(|href=")(\d_\w+\.ipynb#[^)"\s]+)', source)}
+        assert led <= {unquote(target) for target in there}, f"{name}: run tests/chapters/link_parts.py"
+
+
+@every_chapter
 def test_a_part_of_another_chapter_is_not_linked_into_this_one(path: Path) -> None:
     """ "Chapter 1, part 5" would be linked to this chapter's part 5; "part 5 of chapter 1" is left alone."""
     assert not {
@@ -69,6 +78,7 @@ def test_a_part_of_another_chapter_is_not_linked_into_this_one(path: Path) -> No
 
 
 KNOWN = {"2": "2-Roofline-·-60-min", "4": "4-Kernels-·-80-min", "F": "F-Foundations-·-30-min"}
+KNOWN |= {"3/2": "3_product_loop.ipynb#2-Prefill-·-35-min"}
 TWO, FOUR, FOUNDATIONS = "#2-Roofline-·-60-min", "#4-Kernels-·-80-min", "#F-Foundations-·-30-min"
 
 
@@ -89,6 +99,15 @@ TWO, FOUR, FOUNDATIONS = "#2-Roofline-·-60-min", "#4-Kernels-·-80-min", "#F-Fo
             "<details><summary>Answers</summary>\n\nIn part 2.\n</details>",
             f"<details><summary>Answers</summary>\n\nIn [part 2]({TWO}).\n</details>",
         ),
+        (
+            "part 2, and part 2 of chapter 3",
+            f"[part 2]({TWO}), and [part 2 of chapter 3](3_product_loop.ipynb#2-Prefill-·-35-min)",
+        ),
+        ("[there](3_product_loop.ipynb#2-Old-·-75-min)", "[there](3_product_loop.ipynb#2-Prefill-·-35-min)"),
+        (
+            "<p>part 2 of chapter 3",
+            '<p><a href="3_product_loop.ipynb#2-Prefill-%C2%B7-35-min">part 2 of chapter 3</a>',
+        ),
         ("old [part 4](#4-Kernels-·-45-min), [4](#4-Old)", f"old [part 4]({FOUR}), [4]({FOUR})"),
         ('<p>old <a href="#4-Kernels-·-45-min">part 4</a>', '<p>old <a href="#4-Kernels-%C2%B7-80-min">part 4</a>'),
     ],
@@ -103,6 +122,7 @@ def test_mentions_become_links_and_stay_so(before: str, after: str) -> None:
     [
         "part 9 is not here",
         "part 2 of the training loop",
+        "part 9 of chapter 3",
         "`part 2`",
         "```\npart 2\n```",
         "```python\n# part 2\nprint('part 4')\n```",
