@@ -38,11 +38,6 @@ def test_there_are_chapters() -> None:
     assert CHAPTERS
 
 
-# Cells of the first edition were written for a screen of 160 columns; so many are longer than 15 lines at 95.
-# Their number only falls.
-LONG_YET = {"1_inner_loop": 7, "2_training_loop": 8}
-
-
 @every_chapter
 def test_code_cells_are_short(path: Path) -> None:
     long = {
@@ -50,9 +45,7 @@ def test_code_cells_are_short(path: Path) -> None:
         for cell in cells(path)
         if cell["cell_type"] == "code" and parts_in_figures.lines_to_read(source(cell)) > parts_in_figures.LONGEST_CELL
     }
-    allowed = LONG_YET.get(path.stem, 0)
-    assert len(long) <= allowed, long
-    assert len(long) == allowed, f"{allowed - len(long)} fewer than LONG_YET allows: lower the number"
+    assert not long
 
 
 @every_chapter
