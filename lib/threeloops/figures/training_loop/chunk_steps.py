@@ -8,14 +8,17 @@ An all-reduce by ring among 2 ranks, 2 pieces each. Step 1: 2 pieces arrive, 2 o
 
 from typing import Any
 
+from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
-from threeloops.simulate.training_loop.contributions import watched, whose
-from threeloops.simulate.training_loop.network import Array
+from threeloops.simulate.training_loop.contributions import watched, watched_run, whose
+from threeloops.simulate.training_loop.network import Array, Run
+from threeloops.training_loop.network.collectives import bus_factor
 from threeloops.units import counted
 
 SHADES = ("#ffffff", "#dcebf5", "#a9cfe6", "#6fb0d8", "#0072b2")  # from a rank's own numbers to the whole sum
 WIDTH, GAP, MOST = 600, 10, 4  # pixels; panels in a row
+ALONE, ROW = 264, 56  # pixels: of a panel that stands alone at most, and of one rank in it
 
 
 def chunk_steps(algorithm: str, *, ranks: int, title: str, caption: str) -> Figure:
@@ -33,6 +36,72 @@ def chunk_steps(algorithm: str, *, ranks: int, title: str, caption: str) -> Figu
         alt=f"An all-reduce by {algorithm} among {ranks} ranks, {ranks} pieces each. {said}",
         body={"concat": panels, "columns": MOST, "spacing": GAP},
     )
+
+
+def one_step(algorithm: str, *, ranks: int, step: int, title: str, caption: str) -> Figure:
+    """What the ranks hold after so many steps, and beside it what each has sent, up to what the busiest must send.
+
+    Raises:   ValueError for an algorithm that is not simulated step by step, or a step that it does not have
+    """
+    done = watched_run(algorithm, ranks=ranks)
+    checks.count(at_least=0, step=step)
+    if step > done.steps:
+        raise ValueError(f"step={step} must be at most {done.steps}, the last step of {algorithm!r} with {ranks} ranks")
+    sent = sent_vectors(done, step)
+    least = bus_factor(op="all_reduce", ranks=ranks)
+    side = min(ALONE, ROW * ranks)
+    said = _sentence(done.states, step) if step else "Before the first step."
+    told = ", ".join(f"{number:.3g}" for number in sent)
+    return Figure(
+        title=title,
+        caption=caption,
+        alt=f"An all-reduce by {algorithm} among {ranks} ranks. {said} Vectors sent by ranks 0 to {ranks - 1}: {told}.",
+        body={
+            "hconcat": [_panel(done.states, step, side), _bars(sent, least, max(sent_vectors(done, done.steps)), side)]
+        },
+    )
+
+
+def sent_vectors(done: Run, step: int) -> list[float]:
+    """What each rank has sent in so many steps, in whole vectors."""
+    sent = [0.0] * done.ranks
+    for message in done.messages:
+        if message.step < step:
+            sent[message.source] += message.num_bytes / done.outputs[0].nbytes
+    return sent
+
+
+def _bars(sent: list[float], least: float, most: float, height: int) -> dict[str, Any]:
+    axis = {"titleFontSize": look.TEXT, "labelFontSize": look.TEXT, "grid": False, "tickCount": 4}
+    scale = {"domain": [0, 1.05 * max(most, least)]}
+    rows = [{"rank": str(rank), "sent": number} for rank, number in enumerate(sent)]
+    rule = {"color": look.ORANGE, "type": "rule", "size": 2, "strokeDash": [5, 3], "aria": False}
+    return {
+        "width": ALONE - 40,
+        "height": height,
+        "title": {
+            "text": f"vectors sent; dashed: the least, {least:.3g}",
+            "fontSize": look.TEXT,
+            "anchor": "start",
+            "fontWeight": "normal",
+            "color": look.INK,
+        },
+        "layer": [
+            {
+                "data": {"values": rows},
+                "mark": {"type": "bar", "color": look.BLUE},
+                "encoding": {
+                    "y": {"field": "rank", "type": "nominal", "axis": {**axis, "title": "rank", "ticks": False}},
+                    "x": {"field": "sent", "type": "quantitative", "scale": scale, "axis": {**axis, "title": None}},
+                },
+            },
+            {
+                "data": {"values": [{"least": least}]},
+                "mark": rule,
+                "encoding": {"x": {"field": "least", "type": "quantitative", "scale": scale}},
+            },
+        ],
+    }
 
 
 def _cells(states: tuple[Array, ...], step: int) -> list[dict[str, Any]]:

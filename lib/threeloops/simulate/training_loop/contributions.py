@@ -30,12 +30,21 @@ def watched(algorithm: str, *, ranks: int) -> tuple[Array, ...]:
 
     Raises:   ValueError for an algorithm that is not watched here, and for more ranks than a number has bits
     """
+    return watched_run(algorithm, ranks=ranks).states
+
+
+def watched_run(algorithm: str, *, ranks: int) -> Run:
+    """The same with its messages; a piece is eight bytes.
+
+    >>> watched_run("ring", ranks=4).sent_bytes
+    (48, 48, 48, 48)
+    """
     checks.one_of(_RUNS, algorithm=algorithm)
     checks.count(ranks=ranks, at_least=2)
     if ranks > _MOST_RANKS:
         raise ValueError(f"ranks={ranks} must not exceed {_MOST_RANKS}: each takes a bit of one number")
     own = [np.full(ranks, 1 << rank, dtype=np.int64) for rank in range(ranks)]
-    return _RUNS[algorithm](own, watch=True).states
+    return _RUNS[algorithm](own, watch=True)
 
 
 def whose(piece: int) -> tuple[int, ...]:
