@@ -1,0 +1,141 @@
+"""Attention view: what the explorer shows for a state, as figure, sentences and table. No widget in here.
+
+>>> shown = view(State(query_block=8, key_block=8, causal=True, step=2))
+>>> print(shown.summary.partition(";")[0])
+Step 2 of 6: queries 8 to 15 meet keys 0 to 7
+"""
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from threeloops import checks
+from threeloops.figures.figure import Figure
+from threeloops.simulate.inner_loop import tiled_attention
+from threeloops.simulate.inner_loop.tiled_attention import CountedAttention, Visit
+from threeloops.units import fmt_bytes, fmt_percent
+from threeloops.widgets.inner_loop import attention_tiles
+from threeloops.widgets.inner_loop.attention_tiles import Tile, span
+from threeloops.widgets.view import View
+
+TOKENS, HEAD_DIM = 24, 8  # few enough to be seen; a real head is 64 to 256 wide and has thousands of tokens
+BLOCKS = (2, 3, 4, 6, 8, 12, 24)
+MASKS = {"none: every key": False, "causal: no later key": True}
+COLUMNS = ("query of the block", "largest score", "sum before, times", "sum so far", "of its whole sum")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where the controls stand."""
+
+    query_block: int
+    key_block: int
+    causal: bool
+    step: int  # how many meetings of two blocks have been
+
+    def __post_init__(self) -> None:
+        for name in ("query_block", "key_block"):
+            if getattr(self, name) not in BLOCKS:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(str, BLOCKS))}")
+        checks.count(at_least=0, step=self.step)
+        last = len(walk(self.query_block, self.key_block, self.causal).visits)
+        if self.step > last:
+            raise ValueError(f"step={self.step} must be at most {last}, where the last two blocks have met")
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Everything that happens in both ways."""
+
+    visits: tuple[Visit, ...]
+    fused: CountedAttention
+    unfused: CountedAttention
+
+
+@functools.lru_cache(maxsize=64)
+def walk(query_block: int, key_block: int, causal: bool) -> Walk:
+    """One head of random queries, keys and values, walked through in blocks, and with the scores written out."""
+    rng = np.random.default_rng(6)
+    q, k, v = (rng.standard_normal((1, TOKENS, HEAD_DIM)).astype(np.float32) for _ in range(3))
+    visits: list[Visit] = []
+    sides = {"query_block": query_block, "key_block": key_block}
+    fused = tiled_attention.fused_attention(q, k, v, causal=causal, watch=visits.append, **sides)
+    return Walk(tuple(visits), fused, tiled_attention.unfused_attention(q, k, v, causal=causal))
+
+
+def view(state: State) -> View:
+    """What to show for a state: which blocks have met, what each row knows by then, and what that has moved."""
+    done = walk(state.query_block, state.key_block, state.causal)
+    seen = done.visits[: state.step]
+    ended = state.step == len(done.visits)
+    moved = done.fused.moved_bytes if ended else (seen[-1].moved_bytes if seen else 0)
+    figure = _figure(state, done, moved)
+    if not seen:
+        said = "nothing has been loaded"
+    else:
+        shrunk = int((seen[-1].shrunk < 1).sum()) if seen[-1].keys.start else 0
+        higher = f"{shrunk} of {len(seen[-1].queries)} rows met a higher score and shrank what they had"
+        said = f"queries {span(seen[-1].queries)} meet keys {span(seen[-1].keys)}; {higher}"
+    summary = (
+        f"Step {state.step} of {len(done.visits)}: {said}."
+        f" {fmt_bytes(moved, base=10)} moved, {fmt_bytes(done.unfused.moved_bytes, base=10)} with all scores kept."
+    )
+    return View(columns=COLUMNS, figure=figure, summary=summary, rows=_rows(done, seen[-1]) if seen else ())
+
+
+def _figure(state: State, done: Walk, moved: int) -> Figure:
+    share = done.fused.moved_bytes / done.unfused.moved_bytes
+    scores = f"{state.query_block * state.key_block} of {TOKENS * TOKENS:,}"
+    ways = [
+        ("in blocks", float(moved), float(done.fused.moved_bytes)),
+        ("written out", float(done.unfused.moved_bytes), float(done.unfused.moved_bytes)),
+    ]
+    most = 1.02 * max(end for *_, end in ways)
+    return Figure(
+        title=f"{fmt_percent(share)} of the bytes, and {scores} scores at a time",
+        caption=(
+            f"One head, {TOKENS} tokens, {HEAD_DIM} wide, 4 bytes a number. Orange: the two blocks that meet; light"
+            " blue: met; grey: masked, never loaded."
+        ),
+        alt=(
+            f"{state.step} of {len(done.visits)} meetings of two blocks are over. Bytes moved: in blocks {moved:,} of"
+            f" {done.fused.moved_bytes:,}, with the scores written out {done.unfused.moved_bytes:,}."
+        ),
+        body={
+            "hconcat": [
+                attention_tiles.matrix(_tiles(state, done), TOKENS),
+                attention_tiles.bars(ways, most),
+            ],
+            "spacing": 30,
+        },
+    )
+
+
+def _tiles(state: State, done: Walk) -> list[Tile]:
+    places = {(visit.queries, visit.keys): place for place, visit in enumerate(done.visits, start=1)}
+    tiles = []
+    for first in range(0, TOKENS, state.query_block):
+        for key in range(0, TOKENS, state.key_block):
+            both = range(first, first + state.query_block), range(key, key + state.key_block)
+            place = places.get(both)
+            kind = "never" if place is None else "waits" if place > state.step else "done"
+            kind = "now" if place == state.step else kind
+            tiles.append(Tile(queries=both[0], keys=both[1], kind=kind))
+    return tiles
+
+
+def _rows(done: Walk, last: Visit) -> tuple[tuple[str, ...], ...]:
+    """What every row of the block knows now, beside what it will know in the end."""
+    (final,) = [visit for visit in done.visits if visit.queries == last.queries][-1:]
+    share = last.seen * np.exp(last.largest - final.largest) / final.seen
+    return tuple(
+        (
+            f"{query}",
+            f"{last.largest[row]:.2f}",
+            f"{last.shrunk[row]:.2f}" if last.keys.start else "nothing before",
+            f"{last.seen[row]:.2f}",
+            fmt_percent(float(share[row])),
+        )
+        for row, query in enumerate(last.queries)
+    )
