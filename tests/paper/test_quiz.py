@@ -210,7 +210,7 @@ def test_no_sheet_holds_an_answer_a_slip_or_a_derivation(
         printed = one_line(path.read_text(encoding="utf-8"))
         for read in sheet:
             drill, p = DRILLS[read.idea], drawn_again(read.idea, read.seed)
-            for secret in (drill.derive(p).substitution, drill.derive(p).source, *(slip.story for slip in drill.slips)):
+            for secret in (drill.derive(p).in_numbers, drill.derive(p).source, *(slip.story for slip in drill.slips)):
                 assert one_line(secret) not in printed
                 assert one_line(secret) not in page
             for shown in re.findall(

@@ -57,7 +57,7 @@ def test_no_answer_and_no_question_stands_in_it() -> None:
     for drill in DRILLS.values():
         p = posed(drill, course=HOME_COURSE, student=HOME_STUDENT)
         assert drill.title not in TEXT
-        assert drill.derive(p).substitution not in TEXT
+        assert drill.derive(p).in_numbers not in TEXT
 
 
 def test_the_committed_form_is_kept() -> None:

@@ -38,17 +38,39 @@ def test_each_way_of_asking_says_what_it_is_and_is_the_same_twice(key: str) -> N
 
 
 WRITTEN = re.compile(r"(?<![\w.:/])\d[\d,]*\.?\d*(?:e[+-]?\d+)?(?![\w])")
+QUOTED = re.compile(r"“[^”]*”|Source: .*")  # what a source prints is its own affair
+
+
+def read_by_somebody(key: str, kind: str, seed: str) -> dict[str, str]:
+    """Everything that a question shows, but for its replies."""
+    asked = pose(key, kind, seed)
+    return {
+        "text": asked.text,
+        "working": QUOTED.sub("", asked.working),
+        **{f"hint {place}": hint for place, hint in enumerate(asked.hints, 1)},
+    }
+
+
+def oddly_written(text: str) -> list[str]:
+    """Numbers in a text with a bare exponent or a power in a programmer's spelling, and decimals of more than four
+    digits.
+    """
+    odd = ["**"] if "**" in text else []
+    for number in WRITTEN.findall(text):
+        digits = number.rstrip(".,").replace(",", "").replace(".", "").lstrip("0")
+        odd += [number] if "e" in number or ("." in number.rstrip(".,") and len(digits) > 4) else []
+    return odd
 
 
 @every_idea
 def test_numbers_are_written_as_people_write_them(key: str) -> None:
-    """No bare exponent, and no decimal number of more than four digits."""
+    """In questions, hints and workings, and in what a drill says of a mistake."""
     for kind in IDEAS[key].ask:
         for seed in seeds(8):
-            for number in WRITTEN.findall(pose(key, kind, str(seed)).text):
-                digits = number.rstrip(".,").replace(",", "").replace(".", "").lstrip("0")
-                assert "e" not in number, (kind, seed, number)
-                assert "." not in number.rstrip(".,") or len(digits) <= 4, (kind, seed, number)
+            for place, text in read_by_somebody(key, kind, str(seed)).items():
+                assert not oddly_written(text), (kind, seed, place)
+    for slip in DRILLS[key].slips if key in DRILLS else ():
+        assert not oddly_written(slip.story), slip.key
 
 
 def test_another_process_asks_the_same() -> None:

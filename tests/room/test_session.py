@@ -145,7 +145,7 @@ def test_hints_say_their_price_first_and_come_closer_step_by_step(history: Histo
     assert len(set(costs)) == len(told) == 3
     assert "no fourth hint" in held.hint()
     assert derivation.formula in told[1]
-    assert derivation.substitution in told[2]
+    assert derivation.in_numbers in told[2]
     held.answer(right_answer(held))
     assert history.attempts()[0].hints == 3
 

@@ -37,7 +37,7 @@ def typed(value: float, drill: Drill = DRILL) -> str:
 
 RIGHT = typed(DRILL.derive(first_draw()).value)
 SLIP = typed(DRILL.slips[0].wrong(first_draw()))
-WORKING = DRILL.derive(first_draw()).substitution
+WORKING = DRILL.derive(first_draw()).in_numbers
 
 
 def run(

@@ -77,7 +77,7 @@ def test_a_drill_set_gives_no_answer_away(pages: dict[str, Page]) -> None:
         for key in re.findall(r'data-drill="([^"]+)"', source):
             drill = DRILLS[key]
             derivation = drill.derive(draw_of(drill, SEED))
-            assert derivation.substitution not in source
+            assert derivation.in_numbers not in source
             assert derivation.formula not in source
             asked += 1
     assert asked > 150
@@ -86,7 +86,7 @@ def test_a_drill_set_gives_no_answer_away(pages: dict[str, Page]) -> None:
 def test_a_quick_check_has_its_working_folded(pages: dict[str, Page]) -> None:
     drill = DRILLS["amdahl-one-part"]
     source = html.unescape(pages["1_inner_loop/1_three_loops.html"].source)
-    assert drill.derive(draw_of(drill, SEED)).substitution in source
+    assert drill.derive(draw_of(drill, SEED)).in_numbers in source
     assert "<details><summary>The working</summary>" in source
 
 

@@ -77,7 +77,7 @@ def hints(drill: Drill, p: Draw) -> tuple[str, str, str]:
     return (
         f"The answer is {size(derivation.value, drill)}.",
         f"The formula: {derivation.formula}",
-        f"With your numbers: {derivation.substitution}",
+        f"With your numbers: {derivation.in_numbers}",
     )
 
 
@@ -99,4 +99,4 @@ def size(value: float, drill: Drill) -> str:
 
 
 def _plain(value: float, drill: Drill) -> str:
-    return units.fmt_bytes(value, base=10) if drill.unit == "B" else units.fmt(value, drill.unit)
+    return units.fmt_bytes(value, base=10) if drill.unit == "B" else drill.shown(value)

@@ -125,5 +125,5 @@ def worked(loop: str) -> Table:
     for key in WORKED[loop]:
         drill = DRILLS[key]
         derivation = drill.derive(drill.draw(seeded("sheet", key)))
-        rows.append((drill.title, derivation.formula, f"{derivation.substitution} = {drill.shown(derivation.value)}"))
+        rows.append((drill.title, derivation.formula, f"{derivation.in_numbers} = {drill.shown(derivation.value)}"))
     return Table(title="Worked once", head=("drill", "formula", "with numbers"), rows=tuple(rows))

@@ -32,8 +32,9 @@ from threeloops.drills import (
     zero_fsdp,
 )
 from threeloops.drills.engine.drill import Drill
+from threeloops.drills.engine.held import fair
 
-FAMILIES: dict[str, tuple[Drill, ...]] = {
+_DEFINED: dict[str, tuple[Drill, ...]] = {
     "all_reduce": all_reduce.DRILLS,
     "amdahl": amdahl.DRILLS,
     "attention_io": attention_io.DRILLS,
@@ -63,6 +64,7 @@ FAMILIES: dict[str, tuple[Drill, ...]] = {
     "training_memory": training_memory.DRILLS,
     "zero_fsdp": zero_fsdp.DRILLS,
 }
+FAMILIES = {family: tuple(map(fair, drills)) for family, drills in _DEFINED.items()}
 DRILLS: dict[str, Drill] = {drill.key: drill for drills in FAMILIES.values() for drill in drills}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from threeloops import units
 from threeloops.drills.engine.answers import EXAMPLES
-from threeloops.drills.engine.phrasing import people
+from threeloops.drills.engine.phrasing import arithmetic, people
 
 # The numbers of one draw, by name. Drills read them as p.layers, p.kv_heads: the formulas stay readable.
 Draw = Any
@@ -40,8 +40,13 @@ class Derivation:
 
     value: float  # base SI
     formula: str  # in words and symbols
-    substitution: str  # the same with the numbers put in
+    substitution: str  # the same with the numbers put in, every digit of them: plain arithmetic that a test evaluates
     source: str
+
+    @property
+    def in_numbers(self) -> str:
+        """The substitution as it is shown."""
+        return arithmetic(self.substitution)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +83,7 @@ class Drill:
         """The derivation with this draw's numbers put in."""
         derivation = self.derive(p)
         return (
-            f"  {derivation.formula}\n  = {derivation.substitution}\n  = {self.shown(derivation.value)}\n  Source:"
+            f"  {derivation.formula}\n  = {derivation.in_numbers}\n  = {self.shown(derivation.value)}\n  Source:"
             f" {derivation.source}"
         )
 

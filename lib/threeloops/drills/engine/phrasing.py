@@ -4,7 +4,13 @@
 ('13.0 billion', '774 million', '989.4e12', '1.54e9')
 """
 
-from threeloops.units import GB, TFLOP, fmt_si, kB
+import math
+import re
+
+from threeloops.units import GB, PFLOP, TFLOP, fmt_si, kB
+
+_LITERAL = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(\.\d*)?(e[+-]?\d+)?(?![\w.])")
+_EXACT = PFLOP  # counts below are written out: a model has so many parameters and no other number
 
 
 def billions(number: float) -> str:
@@ -22,6 +28,36 @@ def people(number: float) -> str:
         return f"{number:,.4g}" if abs(number) < kB else f"{number:,.0f}"
     digits, power = f"{number:.3e}".split("e")
     return f"{float(digits):g} × 10^{int(power)}"
+
+
+def arithmetic(substitution: str) -> str:
+    """A substitution as people write it: four digits, thousands set apart, powers of ten in place of exponents. It
+    still says what is computed in which order.
+
+    >>> arithmetic("2 × 4096 × 11264 / 989.5e12"), arithmetic("9 × 5.98e-06 + 0.30000000000000004**2")
+    ('2 × 4,096 × 11,264 / (989.5 × 10^12)', '9 × 5.98 × 10^-6 + 0.3^2')
+    """
+    said = _LITERAL.sub(lambda found: _operand(found, substitution), substitution)
+    return said.replace("**", "^").replace("*", "×").replace(" - ", " − ")
+
+
+def _operand(found: re.Match[str], substitution: str) -> str:
+    """One number of a substitution, in brackets where the sign before or after it would tear it apart."""
+    said = _engineering(found[0].replace(",", ""), whole=not (found[1] or found[2]))
+    torn = substitution[: found.start()].rstrip()[-1:] == "/" or substitution[found.end() :][:1] in ("*", "²")
+    return f"({said})" if "×" in said and torn else said
+
+
+def _engineering(literal: str, *, whole: bool) -> str:
+    """A number with a power of ten that a prefix has (thousands, millions), where it needs one."""
+    value = float(literal)
+    if whole and value < _EXACT:
+        return f"{int(literal):,}"
+    if value == 0 or 1e-3 <= value < 1e6:
+        return f"{value:.4g}" if value < kB else f"{value:,.0f}"
+    power = 3 * math.floor(math.log10(value) / 3)
+    digits = f"{value / 10**power:.4g}"
+    return f"10^{power}" if digits == "1" else f"{digits} × 10^{power}"
 
 
 def tera(amount: float) -> str:

@@ -87,7 +87,7 @@ def _rates_for_a_p99() -> tuple[Draw, ...]:
 def _scaled_too_late() -> tuple[Draw, ...]:
     return tuple(
         drawn(before=before, arrive=arrive, after=after, late_s=late)
-        for before, arrive, after, late in ((20, 30, 40, 60), (100, 150, 200, 120), (50, 60, 90, 300))
+        for before, arrive, after, late in ((20, 30, 50, 60), (100, 150, 220, 120), (50, 60, 90, 300))
     )
 
 

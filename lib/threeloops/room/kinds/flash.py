@@ -3,6 +3,7 @@ at the moment it is asked.
 """
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -40,11 +41,15 @@ class Flash:
     section: str
     number: Callable[[], Number]
     part: str = ""  # catalogue key of the part that it is about; its name then stands before the words
+    telling: str = ""  # regular expression for what in that name would be the answer (80GB)
 
     @property
     def question(self) -> str:
-        """The words, with the name of the part as the catalogue gives it."""
-        return f"{catalogued.part(self.part).name}: {self.words}" if self.part else self.words
+        """The words, with the name of the part as the catalogue gives it, as far as it does not tell."""
+        if not self.part:
+            return self.words
+        name = catalogued.part(self.part).name
+        return f"{re.sub(self.telling, '', name) if self.telling else name}: {self.words}"
 
 
 # --- asking -------------------------------------------------------------------------------------

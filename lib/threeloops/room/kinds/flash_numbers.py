@@ -27,10 +27,14 @@ FACTS = {
     "tdp_w": "power limit",
     "link_bytes_per_s_one_way": "NVLink bandwidth in one direction, all links together",
     "bytes_per_s_one_way": "bandwidth in one direction",
-    "domain_gpus": "number of GPUs that NVLink joins",
+    "domain_gpus": "number of GPUs that NVLink joins in a rack",
     "peaks.bf16": "dense BF16 peak on tensor cores",
     "peaks.fp8": "dense FP8 peak on tensor cores",
 }
+TELLING = {
+    "memory_bytes": r" \d+GB",
+    "domain_gpus": r" NVL\d+| \(\d+ [^)]*\)",
+}  # what in a part's name would be the answer
 COUNTS = ("SM", "GPU")  # asked as plain numbers
 INNER = (
     ("h100-sxm5", "memory_bytes"),
@@ -107,6 +111,7 @@ def _part_flash(part_key: str, fact: str, loop: str, section: str) -> Flash:
         section=section,
         number=lambda: _of_part(part_key, fact),
         part=part_key,
+        telling=TELLING.get(fact, ""),
     )
 
 
@@ -190,7 +195,7 @@ def _scores() -> Number:
     )
     derived = drill.derive(drawn(**numbers))
     return Number(
-        value=derived.value, unit="B", told=f"{derived.formula} = {derived.substitution}", source=derived.source
+        value=derived.value, unit="B", told=f"{derived.formula} = {derived.in_numbers}", source=derived.source
     )
 
 

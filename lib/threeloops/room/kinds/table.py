@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from threeloops.drills.engine.drill import Draw, Drill, seeded
+from threeloops.drills.engine.held import unheld
 from threeloops.drills.engine.judge import Verdict, judge
 from threeloops.room import examples
 from threeloops.room.idea import Idea
@@ -34,7 +35,7 @@ class Cell:
 
     def worked(self, p: Draw) -> str:
         derivation = self.drill.derive(self.numbers(p))
-        return f"{derivation.formula} = {derivation.substitution}"
+        return f"{derivation.formula} = {derivation.in_numbers}"
 
     @property
     def wanted(self) -> str:
@@ -95,7 +96,13 @@ class Table:
 
 
 def draw_of(table: Table, seed: str) -> Draw:
-    return table.draw(seeded("table", seed, table.key))
+    """The table's numbers under this seed: such as do not fill a cell by themselves."""
+    return unheld(seeded("table", seed, table.key), table.draw, lambda p: _asked(table, p), of=table.key)
+
+
+def _asked(table: Table, p: Draw) -> list[tuple[Drill, Draw, str]]:
+    text = table.prompt(p)
+    return [(cell.drill, cell.numbers(p), text) for cell in table.cells if isinstance(cell, Cell)]
 
 
 def fill(table: Table, seed: str) -> Question:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, seeded
+from threeloops.drills.engine.drill import Draw, Drill, seeded
+from threeloops.drills.engine.held import unheld
 from threeloops.room.kinds.bands import asked_in_bands
 from threeloops.room.letters import Column, Option, judged, wanted
 from threeloops.room.question import Question
@@ -59,8 +60,13 @@ class Chain:
 
 
 def numbers(chain: Chain, seed: str) -> Draw:
-    """The chain's numbers: the same for all its steps."""
-    return chain.draw(seeded("chain", seed, chain.key))
+    """The chain's numbers: the same for all its steps, and no step's answer in its own words."""
+    return unheld(seeded("chain", seed, chain.key), chain.draw, lambda p: _asked(chain, p), of=chain.key)
+
+
+def _asked(chain: Chain, p: Draw) -> list[tuple[Drill, Draw, str]]:
+    drills = [(DRILLS[step.drill], step.numbers(p), step.text) for step in chain.steps]
+    return [(drill, q, text(p) if text else drill.prompt(q)) for drill, q, text in drills]
 
 
 def asked(chain: Chain, number: int, seed: str) -> Question:
