@@ -6,7 +6,7 @@ import json
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.masking_utils import sliding_window_overlay
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -45,6 +45,50 @@ DEEPSEEK = (
         "first_k_dense_replace": 2,
     }
 )
+DEEPSEEK_MOE = {name: value for name, value in DEEPSEEK.items() if name not in MLA}
+INDEXER = {"index_n_heads": 3, "index_head_dim": 11, "index_topk": 9, "n_group": 2, "topk_group": 1}
+SHARED = {
+    "num_experts": 7,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 26,
+    "shared_expert_intermediate_size": 30,
+}
+LINEAR = {
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 5,
+    "linear_value_head_dim": 7,
+    "linear_conv_kernel_dim": 4,
+}
+NEMOTRON = {
+    "hidden_size": 48,
+    "vocab_size": 131,
+    "hybrid_override_pattern": "MEM*-ME",
+    "num_hidden_layers": 7,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 3,
+    "head_dim": 20,
+    "max_position_embeddings": 96,
+    "intermediate_size": 70,
+    "mlp_hidden_act": "relu2",
+    "mamba_num_heads": 8,
+    "mamba_head_dim": 5,
+    "ssm_state_size": 11,
+    "n_groups": 2,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 26,
+    "moe_shared_expert_intermediate_size": 30,
+}
+GRANITE = {
+    "num_local_experts": 7,
+    "num_experts_per_tok": 2,
+    "shared_intermediate_size": 30,
+    "mamba_n_heads": 8,
+    "mamba_d_state": 11,
+    "mamba_n_groups": 2,
+    "layer_types": ["mamba", "attention", "mamba", "mamba", "attention"],
+}
 QWEN_MOE = GQA | {"head_dim": 20, "num_experts": 7, "num_experts_per_tok": 2, "moe_intermediate_size": 26}
 GEMMA = ROTARY | {
     "num_key_value_heads": 3,
@@ -69,6 +113,44 @@ SMALL = {
     "deepseek_v3": DEEPSEEK | {"n_group": 2, "topk_group": 1},
     "gpt_oss": GQA | {"head_dim": 20, "num_local_experts": 7, "num_experts_per_tok": 2, "sliding_window": 17},
     "phi3": GQA | {"pad_token_id": 0},
+    "gemma": GQA | {"head_dim": 20, "hidden_act": "gelu_pytorch_tanh"},
+    "glm": GQA | {"head_dim": 20, "pad_token_id": 0},
+    "glm4": GQA | {"head_dim": 20, "pad_token_id": 0},
+    "olmo": GQA,
+    "olmo2": GQA,
+    "olmo3": GQA | {"sliding_window": 17},
+    "olmoe": GQA | {"num_experts": 7, "num_experts_per_tok": 2},
+    "falcon": {name: value for name, value in ROTARY.items() if name != "intermediate_size"},
+    "cohere": GQA,
+    "cohere2": GQA | {"sliding_window": 17},
+    "phi": GQA | {"hidden_act": "gelu_new"},
+    "phimoe": GQA | {"num_local_experts": 7, "num_experts_per_tok": 2},
+    "granite": GQA,
+    "smollm3": GQA | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+    "ministral3": GQA | {"head_dim": 20},
+    "starcoder2": GQA | {"hidden_act": "gelu_pytorch_tanh"},
+    "gpt_neox": ROTARY,
+    "qwen2_moe": GQA | SHARED,
+    "qwen3_vl_text": GQA | {"head_dim": 20, "tie_word_embeddings": True},
+    "qwen3_vl_moe_text": QWEN_MOE | {"tie_word_embeddings": False},
+    "llama4_text": GQA
+    | {
+        "head_dim": 20,
+        "intermediate_size_mlp": 90,
+        "num_local_experts": 7,
+        "num_experts_per_tok": 2,
+        "attention_chunk_size": 17,
+    },
+    "glm4_moe": DEEPSEEK_MOE | GQA | {"head_dim": 20},
+    "glm4_moe_lite": DEEPSEEK | {"first_k_dense_replace": 1},
+    "minimax_m2": GQA | {"head_dim": 20, "num_local_experts": 7, "num_experts_per_tok": 2},
+    "deepseek_v32": DEEPSEEK | INDEXER,
+    "glm_moe_dsa": DEEPSEEK | INDEXER,
+    "qwen3_next": GQA | LINEAR | SHARED | {"head_dim": 20},
+    "qwen3_5_text": GQA | LINEAR | {"head_dim": 20},
+    "qwen3_5_moe_text": GQA | LINEAR | SHARED | {"head_dim": 20},
+    "nemotron_h": NEMOTRON,
+    "granitemoehybrid": GQA | GRANITE,
 }
 
 
@@ -84,9 +166,18 @@ def small(model_type: str, **changes) -> dict:
 def real(config: dict):
     """What transformers builds from the same config: the config object and the number of parameters."""
     config = dict(config)
-    built = AutoConfig.for_model(config.pop("model_type"), **config)
+    model_type = config.pop("model_type")
+    built = AutoConfig.for_model(model_type, **config)
+    if type(built) in AutoModelForCausalLM._model_mapping:
+        with torch.device("meta"):
+            return built, sum(p.numel() for p in AutoModelForCausalLM.from_config(built).parameters())
+    # A text model that transformers builds beside a vision tower only.
+    whole = AutoConfig.for_model(
+        model_type.removesuffix("_text"), text_config=config, tie_word_embeddings=config["tie_word_embeddings"]
+    )
     with torch.device("meta"):
-        return built, sum(p.numel() for p in AutoModelForCausalLM.from_config(built).parameters())
+        parts = AutoModelForImageTextToText.from_config(whole).named_parameters()
+    return built, sum(p.numel() for name, p in parts if "visual" not in name)
 
 
 def window_counts(model) -> dict:
@@ -140,6 +231,40 @@ VARIANTS = [
     ),
     ("gpt_oss", {"attention_bias": False}),
     ("phi3", {"num_key_value_heads": ...}),
+    ("gemma", {"attention_bias": True}),
+    ("glm4", {"attention_bias": False}),
+    ("olmo", {"attention_bias": True, "num_key_value_heads": ...}),
+    ("olmo2", {"attention_bias": True}),
+    ("olmo3", {"layer_types": ["full_attention"] * 5}),
+    ("falcon", {"bias": True, "parallel_attn": False}),
+    ("falcon", {"multi_query": False, "ffn_hidden_size": 70}),
+    ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 3}),
+    ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
+    ("cohere", {"use_qk_norm": True, "attention_bias": True}),
+    ("phimoe", {"attention_bias": True, "lm_head_bias": True}),
+    ("granite", {"attention_bias": True, "mlp_bias": True}),
+    ("starcoder2", {"use_bias": False}),
+    ("gpt_neox", {"attention_bias": False}),
+    ("qwen2_moe", {"qkv_bias": False, "mlp_only_layers": [0], "decoder_sparse_step": 2}),
+    ("llama4_text", {"interleave_moe_layer_step": 2, "attention_bias": True}),
+    ("llama4_text", {"moe_layers": [0, 4], "no_rope_layers": [1, 0, 1, 1, 0]}),
+    ("glm4_moe", {"attention_bias": True, "use_qk_norm": True, "n_shared_experts": 2}),
+    ("glm4_moe_lite", {"mlp_layer_types": ["sparse", "dense", "sparse", "sparse", "dense"]}),
+    ("deepseek_v32", {"mlp_layer_types": ["dense"] * 4 + ["sparse"], "first_k_dense_replace": ...}),
+    ("glm_moe_dsa", {"indexer_types": ["full", "shared", "shared", "full", "shared"]}),
+    ("glm_moe_dsa", {"index_topk_freq": 2, "index_skip_topk_offset": 1, "head_dim": 10}),
+    ("glm_moe_dsa", {"index_topk_pattern": "FSFSS"}),
+    ("qwen3_next", {"layer_types": ["full_attention", "linear_attention"] * 2 + ["full_attention"]}),
+    ("qwen3_next", {"attention_bias": True, "mlp_only_layers": [1]}),
+    ("qwen3_5_text", {"full_attention_interval": 2, "tie_word_embeddings": True}),
+    ("nemotron_h", {"moe_latent_size": 10, "use_conv_bias": False}),
+    ("nemotron_h", {"use_bias": True, "mamba_proj_bias": True, "mlp_bias": True}),
+    (
+        "nemotron_h",
+        {"hybrid_override_pattern": ..., "layers_block_type": ["mamba", "attention", "moe"], "num_hidden_layers": 3},
+    ),
+    ("granitemoehybrid", {"num_local_experts": 0, "mamba_proj_bias": True, "mamba_conv_bias": False}),
+    ("granitemoehybrid", {"mamba_d_head": 12, "attention_bias": True, "layer_types": ...}),
 ]
 
 
@@ -390,11 +515,11 @@ def test_unknown_model_types_name_the_known_ones():
     with pytest.raises(
         ValueError,
         match=(
-            r"^config: model_type='llama4' is not known; did you mean 'llama'\? Known: gpt2, opt, llama, .*phi3,"
-            r" gemma3$"
+            r"^config: model_type='llama5' is not known; did you mean 'llama' or 'llama4' or 'llama4_text'\? Known:"
+            r" gpt2, opt, llama, .*phi3, .*, gemma3, .*kimi_k25$"
         ),
     ):
-        from_hf_config({"model_type": "llama4"})
+        from_hf_config({"model_type": "llama5"})
     with pytest.raises(ValueError, match=r"^config: 'model_type' is missing; it must be one of gpt2, opt"):
         from_hf_config({})
 

@@ -13,6 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from threeloops import checks
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
+
+# What stands in a layer for attention and keeps a state that does not grow with the context.
+Recurrent = DeltaState | StateSpace
+
+# A norm's values per channel: weight and bias, weight alone, or nothing that is learned.
+NORM_WIDTHS = {"layernorm": 2, "rmsnorm": 1, "layernorm-no-bias": 1, "layernorm-no-weight": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +34,9 @@ class Attention:
     qkv_bias: bool = False
     output_bias: bool = False
     qk_norm: bool = False  # one norm weight of head_dim for queries, one for keys
+    qk_norm_spans_heads: bool = False  # those weights are as wide as all query heads, and as all key heads
     sinks: bool = False  # one learned logit per query head
+    gated: bool = False  # queries are projected twice: the second copy is a gate on what attention read
 
     def __post_init__(self) -> None:
         checks.count(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads, head_dim=self.head_dim)
@@ -53,7 +62,29 @@ class Attention:
     @property
     def parameters_per_hidden(self) -> int:
         """Columns (or rows) of width `hidden` in Q, K, V and the output projection together."""
-        return 2 * self.query_dim + 2 * self.kv_dim
+        return (3 if self.gated else 2) * self.query_dim + 2 * self.kv_dim
+
+    @property
+    def qk_norm_width(self) -> int:
+        """Weights of both norms inside attention."""
+        if not self.qk_norm:
+            return 0
+        return self.query_dim + self.kv_dim if self.qk_norm_spans_heads else 2 * self.head_dim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexer:
+    """A small second attention that chooses the tokens that a latent attention reads; its keys are cached too.
+
+    Source: DeepSeek-AI, DeepSeek-V3.2, 2025, section 2.1; transformers 5.23, models/deepseek_v32
+    """
+
+    num_heads: int
+    head_dim: int  # also the width of its one cached key per token
+    top_k: int  # tokens that it chooses for each query
+
+    def __post_init__(self) -> None:
+        checks.count(num_heads=self.num_heads, head_dim=self.head_dim, top_k=self.top_k)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +101,7 @@ class LatentAttention:
     rope_head_dim: int  # per-token key width with position, shared by all heads, cached beside the latent
     value_head_dim: int
     bias: bool = False  # on the two compressing projections and the output, not on the expanding ones
+    indexer: Indexer | None = None  # None: every token is read
 
     def __post_init__(self) -> None:
         checks.count(
@@ -81,6 +113,18 @@ class LatentAttention:
         )
         if self.q_rank is not None:
             checks.count(q_rank=self.q_rank)
+
+    def refuse_indexer(self) -> None:
+        """For counts of attention to every token.
+
+        Raises: ValueError if an indexer chooses the tokens
+        """
+        if self.indexer:
+            raise ValueError(
+                f"an indexer chooses {self.indexer.top_k:,} tokens for each query of this model, and what is asked for"
+                " is counted for attention to every token only; `threeloops kv` and `threeloops fit` count its"
+                " parameters and its cache"
+            )
 
     @property
     def head_dim(self) -> int:
@@ -94,8 +138,8 @@ class DenseMlp:
 
     intermediate: int
     gated: bool
-    # "gelu", "gelu_new" (its tanh form, written in plain operations), "silu", "relu": as the config names it,
-    # simplified
+    # "gelu", "gelu_new" (its tanh form, written in plain operations), "silu", "relu", "relu2" (relu squared): as the
+    # config names it, simplified
     activation: str
     bias: bool = False
 
@@ -121,25 +165,54 @@ class MoeMlp:
     # a load-balancing bias per expert that is not trained by gradient: stored as a buffer, not a parameter
     correction_bias: bool = False
     shared_gate: bool = False  # a learned scalar gate on the shared block
+    # routed experts work on a projection of the token this wide, and their sum is projected back; None: on the token
+    latent: int | None = None
 
     def __post_init__(self) -> None:
         checks.count(num_experts=self.num_experts, top_k=self.top_k)
         if self.top_k > self.num_experts:
             raise ValueError(f"top_k={self.top_k} must not exceed num_experts={self.num_experts}")
+        if self.latent is not None:
+            checks.count(latent=self.latent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One transformer block."""
+    """One transformer block; in a hybrid model it may have a recurrent state for attention, or one sub-block only."""
 
-    attention: Attention | LatentAttention
-    mlp: DenseMlp | MoeMlp
-    norm: str  # "layernorm" (weight and bias) or "rmsnorm" (weight)
-    num_norms: int  # of width hidden: 2 in most models, 4 where each sub-block is also normalised on its way out
+    attention: Attention | LatentAttention | Recurrent | None
+    mlp: DenseMlp | MoeMlp | None
+    norm: str  # one of NORM_WIDTHS
+    # of width hidden: 2 in most models, 4 where each sub-block is also normalised on its way out, 1 where both
+    # sub-blocks read the same normalised input or the block has only one of them
+    num_norms: int
 
     def __post_init__(self) -> None:
-        checks.one_of(("layernorm", "rmsnorm"), norm=self.norm)
+        checks.one_of(NORM_WIDTHS, norm=self.norm)
         checks.count(num_norms=self.num_norms)
+        if self.attention is None and self.mlp is None:
+            raise ValueError("a layer needs attention, an MLP, or both")
+
+    @property
+    def attending(self) -> Attention | LatentAttention:
+        """The attention, for counts that know of nothing else."""
+        if isinstance(self.attention, Attention | LatentAttention):
+            return self.attention
+        kind = "no attention" if self.attention is None else "a recurrent state in place of attention"
+        raise ValueError(
+            f"a layer of this hybrid model has {kind}; only parameters and caches are counted for it (`threeloops kv`,"
+            " `threeloops fit`)"
+        )
+
+    @property
+    def feeding(self) -> DenseMlp | MoeMlp:
+        """The MLP, for counts in which every layer has one."""
+        if self.mlp is None:
+            raise ValueError(
+                "a layer of this hybrid model has no MLP; only parameters and caches are counted for it (`threeloops"
+                " kv`, `threeloops fit`)"
+            )
+        return self.mlp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +226,7 @@ class Model:
     tied_head: bool  # True: the output head is the input embedding table
     max_context: int  # tokens that positions were made for
     learned_positions: int = 0  # rows of a learned position table; 0 for rotary or none
+    head_bias: bool = False  # one more value per word in the output head
 
     def __post_init__(self) -> None:
         checks.count(hidden=self.hidden, vocab=self.vocab, max_context=self.max_context)

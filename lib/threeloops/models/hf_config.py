@@ -15,8 +15,10 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.models.architecture import Model
+from threeloops.models.hf_encoders import ENCODERS, encoder_sentence
 from threeloops.models.hf_families import FAMILIES
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, Fields
+from threeloops.models.hf_not_read import NOT_READ
 
 
 def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None = None) -> Model:
@@ -59,35 +61,73 @@ def _read_file(path: Path) -> tuple[Mapping[str, Any], str]:
 
 def _model(config: Mapping[str, Any], *, name: str) -> Model:
     if "model_type" not in config:
-        raise ValueError(f"'model_type' is missing; it must be one of {', '.join(FAMILIES)}, gemma3")
+        raise ValueError(f"'model_type' is missing; it must be one of {', '.join(READ)}")
     model_type = config["model_type"]
-    checks.one_of((*FAMILIES, "gemma3"), model_type=model_type)
-    named = config.get("architectures") or []
-    for architecture in [named] if isinstance(named, str) else named:
-        if not str(architecture).endswith(("ForCausalLM", "LMHeadModel", "Gemma3ForConditionalGeneration")):
-            raise ValueError(
-                f"architectures={architecture!r} has no language-model head; only ...ForCausalLM and ...LMHeadModel are"
-                " counted"
-            )
-    if model_type == "gemma3":
-        return _model(_text_part(config), name=name)
+    if isinstance(model_type, str) and model_type in NOT_READ:
+        raise ValueError(f"model_type={model_type!r} is not read: {NOT_READ[model_type]}")
+    if isinstance(model_type, str) and model_type in ENCODERS:
+        raise ValueError(encoder_sentence(config))
+    checks.one_of(READ, model_type=model_type)
+    _refuse_other_heads(config, multimodal=model_type in WRAPPERS)
+    if model_type in WRAPPERS:
+        return _model(_text_part(config, model_type), name=name)
+    model_type = SAME_CLASS.get(model_type, model_type)
     fields = Fields(config, model_type)
     model = FAMILIES[model_type](fields, name)
     fields.refuse_unread()
     return model
 
 
-def _text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The text decoder inside a multimodal Gemma 3 config; the vision tower is another model."""
-    known = CHANGES_NO_COUNT | {"model_type", "architectures", "text_config", "vision_config", "tie_word_embeddings"}
-    known |= {"mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index", "quantization_config"}
-    unknown = sorted(set(config) - known)
+def _refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
+    """Refuse a checkpoint whose class does not end in a language model's head."""
+    heads = ("ForCausalLM", "LMHeadModel", *(("ForConditionalGeneration",) if multimodal else ()))
+    named = config.get("architectures") or []
+    for architecture in [named] if isinstance(named, str) else named:
+        if not str(architecture).endswith(heads):
+            raise ValueError(
+                f"architectures={architecture!r} has no language-model head; only ...ForCausalLM and ...LMHeadModel are"
+                " counted"
+            )
+
+
+# Multimodal configs, which keep their language model in text_config; the model_type that stands there, if none does.
+WRAPPERS = {
+    "gemma3": "gemma3_text",
+    "llama4": "llama4_text",
+    "mistral3": "mistral",
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "kimi_k25": "kimi_k2",
+}
+# A name of its own for layers of another family.
+SAME_CLASS = {"kimi_k2": "deepseek_v3"}
+READ = (*FAMILIES, *SAME_CLASS, *WRAPPERS)
+
+# Fields about the towers beside the language model, and about where their tokens stand.
+_AROUND_THE_TEXT = CHANGES_NO_COUNT | {
+    "model_type", "architectures", "text_config", "vision_config", "tie_word_embeddings", "quantization_config",
+    "mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index", "image_token_id",
+    "video_token_id", "vision_start_token_id", "vision_end_token_id", "media_placeholder_token_id", "ignore_index",
+    "use_unified_vision_chunk", "video_placeholder", "multimodal_projector_bias", "projector_hidden_act",
+    "spatial_merge_size", "vision_feature_layer", "language_model_only",
+}  # fmt: skip
+
+
+def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
+    """The text decoder inside a multimodal config; the vision tower is another model."""
+    text = config.get("text_config")
+    if not isinstance(text, Mapping):
+        raise ValueError(f"'text_config' is missing; a {model_type} config keeps its language model there")
+    unknown = sorted(set(config) - _AROUND_THE_TEXT)
     if unknown:
         raise ValueError(
-            f"{unknown[0]!r} is a field that gemma3 configs are not known to have; it may change a count: remove it if"
-            " it changes none"
+            f"{unknown[0]!r} is a field that {model_type} configs are not known to have; it may change a count: remove"
+            " it if it changes none"
         )
-    if not isinstance(config.get("text_config"), Mapping):
-        raise ValueError("'text_config' is missing; a gemma3 config keeps its language model there")
     outer = {key: config[key] for key in ("tie_word_embeddings",) if key in config}
-    return {"model_type": "gemma3_text", **outer, **config["text_config"]}
+    part = {"model_type": WRAPPERS[model_type], **text, **outer}
+    if part["model_type"] in WRAPPERS:
+        raise ValueError(f"text_config has model_type={part['model_type']!r}; a language model has to stand there")
+    return part

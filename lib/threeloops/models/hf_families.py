@@ -7,8 +7,11 @@ Source: modeling_*.py and configuration_*.py of Hugging Face transformers 5.23.0
 from collections.abc import Callable
 
 from threeloops import checks
-from threeloops.models.architecture import DenseMlp, LatentAttention, Model, MoeMlp
+from threeloops.models.architecture import Model, MoeMlp
+from threeloops.models.hf_dense_families import DENSE_FAMILIES
+from threeloops.models.hf_expert_families import EXPERT_FAMILIES
 from threeloops.models.hf_fields import Fields
+from threeloops.models.hf_hybrid_families import HYBRID_FAMILIES
 from threeloops.models.hf_layers import configured_attention, gated_mlp, learned_position_model, rotary_model, windows
 
 
@@ -127,27 +130,10 @@ def _qwen3(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, attentions, [mlp])
 
 
-def _qwen3_moe(fields: Fields, name: str) -> Model:
-    fields.must_equal(
-        "use_sliding_window", False, "no published Qwen3 MoE uses its window, and max_window_layers is not read"
-    )
-    fields.seen |= {"sliding_window", "max_window_layers"}
-    bias, step, dense_layers = (
-        fields.flag("attention_bias"),
-        fields.count("decoder_sparse_step"),
-        fields.list_or_none("mlp_only_layers") or (),
-    )
-    dense, expert = gated_mlp(fields), gated_mlp(fields, intermediate="moe_intermediate_size")
-    # transformers 5 saves it under the second name
-    num_experts = fields.count_either("num_experts", "num_local_experts")
-    sparse = MoeMlp(num_experts=num_experts, top_k=fields.count("num_experts_per_tok"), expert=expert)
-    mlps = [
-        sparse if layer not in dense_layers and (layer + 1) % step == 0 else dense
-        for layer in range(fields.count("num_hidden_layers"))
-    ]
-    return rotary_model(
-        fields, name, [configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias, qk_norm=True)], mlps
-    )
+def _qwen3_vl(fields: Fields, name: str) -> Model:
+    bias = fields.flag("attention_bias")
+    attention = configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias, qk_norm=True)
+    return rotary_model(fields, name, [attention], [gated_mlp(fields)])
 
 
 def _gpt_oss(fields: Fields, name: str) -> Model:
@@ -162,60 +148,6 @@ def _gpt_oss(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, attentions, [mlp])
 
 
-def _latent_attention(fields: Fields) -> LatentAttention:
-    num_heads, nope, rope = (
-        fields.count("num_attention_heads"),
-        fields.count("qk_nope_head_dim"),
-        fields.count("qk_rope_head_dim"),
-    )
-    if fields.config.get("num_key_value_heads") is not None:
-        fields.must_equal(
-            "num_key_value_heads", num_heads, "latent attention rebuilds a key and a value for every query head"
-        )
-    fields.seen |= {"num_key_value_heads"}
-    # transformers writes these two into the configs that it saves.
-    fields.must_equal("qk_head_dim", nope + rope, "it is qk_nope_head_dim + qk_rope_head_dim")
-    fields.must_equal("head_dim", rope, "it is a second name of qk_rope_head_dim")
-    return LatentAttention(
-        num_heads=num_heads,
-        q_rank=fields.count_or_none("q_lora_rank"),
-        kv_rank=fields.count("kv_lora_rank"),
-        nope_head_dim=nope,
-        rope_head_dim=rope,
-        value_head_dim=fields.count("v_head_dim"),
-        bias=fields.flag("attention_bias"),
-    )
-
-
-def _deepseek(fields: Fields, name: str, *, mlp_bias: bool, correction_bias: bool) -> Model:
-    """DeepSeek-V2 and V3: the first layers dense, then routed experts with shared ones beside them."""
-    fields.must_equal(
-        "moe_layer_freq", 1, "the transformers class puts experts in every layer from first_k_dense_replace on"
-    )
-    first, num_shared = fields.count("first_k_dense_replace", at_least=0), fields.count("n_shared_experts")
-    expert = gated_mlp(fields, intermediate="moe_intermediate_size")
-    dense = gated_mlp(fields, bias=mlp_bias)
-    sparse = MoeMlp(
-        num_experts=fields.count("n_routed_experts"),
-        top_k=fields.count("num_experts_per_tok"),
-        expert=expert,
-        shared=DenseMlp(
-            intermediate=num_shared * expert.intermediate, gated=True, activation=expert.activation, bias=mlp_bias
-        ),
-        correction_bias=correction_bias,
-    )
-    mlps = [sparse if layer >= first else dense for layer in range(fields.count("num_hidden_layers"))]
-    return rotary_model(fields, name, [_latent_attention(fields)], mlps)
-
-
-def _deepseek_v2(fields: Fields, name: str) -> Model:
-    return _deepseek(fields, name, mlp_bias=fields.flag("mlp_bias"), correction_bias=False)
-
-
-def _deepseek_v3(fields: Fields, name: str) -> Model:
-    return _deepseek(fields, name, mlp_bias=False, correction_bias=True)
-
-
 FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "gpt2": _gpt2,
     "opt": _opt,
@@ -226,9 +158,10 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "gemma3_text": _gemma3,
     "qwen2": _qwen2,
     "qwen3": _qwen3,
-    "qwen3_moe": _qwen3_moe,
-    "deepseek_v2": _deepseek_v2,
-    "deepseek_v3": _deepseek_v3,
+    "qwen3_vl_text": _qwen3_vl,
     "gpt_oss": _gpt_oss,
     "phi3": _phi3,
+    **DENSE_FAMILIES,
+    **EXPERT_FAMILIES,
+    **HYBRID_FAMILIES,
 }

@@ -8,68 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from threeloops import checks
-
-# What the model class assumes for a field that the file leaves out. Only fields that published configs do leave out
-# stand here; any other is required.
-CLASS_DEFAULTS: dict[str, dict[str, Any]] = {
-    "gpt2": {"n_inner": None, "activation_function": "gelu_new", "tie_word_embeddings": True},
-    "opt": {"word_embed_proj_dim": None, "enable_bias": True, "tie_word_embeddings": True},
-    "llama": {
-        "num_key_value_heads": None,
-        "head_dim": None,
-        "attention_bias": False,
-        "mlp_bias": False,
-        "tie_word_embeddings": False,
-    },
-    "mistral": {"head_dim": None, "sliding_window": 4096, "tie_word_embeddings": False},
-    "mixtral": {"head_dim": None, "sliding_window": None, "tie_word_embeddings": False},
-    "gemma2": {
-        "head_dim": 256,
-        "hidden_activation": "gelu_pytorch_tanh",
-        "attention_bias": False,
-        "layer_types": None,
-        "tie_word_embeddings": True,
-    },
-    "gemma3_text": {
-        "vocab_size": 262_208,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "head_dim": 256,
-        "hidden_activation": "gelu_pytorch_tanh",
-        "max_position_embeddings": 131_072,
-        "attention_bias": False,
-        "layer_types": None,
-        "tie_word_embeddings": True,
-    },
-    "qwen2": {
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "max_window_layers": 28,
-        "layer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "qwen3": {
-        "head_dim": 128,
-        "attention_bias": False,
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "max_window_layers": 28,
-        "layer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "qwen3_moe": {
-        "attention_bias": False,
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "decoder_sparse_step": 1,
-        "mlp_only_layers": None,
-        "tie_word_embeddings": False,
-    },
-    "deepseek_v2": {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False},
-    "deepseek_v3": {"attention_bias": False, "tie_word_embeddings": False},
-    "gpt_oss": {"attention_bias": True, "layer_types": None, "tie_word_embeddings": False},
-    "phi3": {"num_key_value_heads": None, "sliding_window": None, "tie_word_embeddings": False},
-}
+from threeloops.models.hf_defaults import CLASS_DEFAULTS
 
 # Fields that change neither the number of parameters nor what a token reads.
 # fmt: off
@@ -79,33 +18,53 @@ CHANGES_NO_COUNT = frozenset({
     "problem_type", "task_specific_params",
     "return_dict", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
     "chunk_size_feed_forward", "prefix",
-    "_attn_implementation", "_attn_implementation_autoset",
+    "_attn_implementation", "_attn_implementation_autoset", "tokenizer_class", "finetuning_task", "torchscript",
+    "is_decoder", "use_bfloat16", "tf_legacy_loss",
+    # how text is generated: old files keep it here
+    "bad_words_ids", "begin_suppress_tokens", "suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
+    "encoder_no_repeat_ngram_size", "no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
+    "forced_eos_token_id", "length_penalty", "repetition_penalty", "max_length", "min_length", "num_beams",
+    "num_beam_groups", "num_return_sequences", "output_scores", "remove_invalid_values", "return_dict_in_generate",
+    "temperature", "top_k", "top_p", "typical_p", "num_logits_to_keep",
     # token ids
     "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id",
     # initial values, numerical floors, dropout
-    "initializer_range", "init_std", "rms_norm_eps", "layer_norm_epsilon",
+    "initializer_range", "init_std", "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_eps", "norm_epsilon",
+    "hidden_dropout", "residual_dropout", "embedding_dropout", "classifier_dropout",
+    "rescale_prenorm_residual", "residual_in_fp32",
     "dropout", "attention_dropout", "activation_dropout", "layerdrop", "resid_pdrop", "embd_pdrop", "attn_pdrop",
     # rotary positions: computed, not stored; n_ctx is an old second name of n_positions
     "rope_theta", "rope_scaling", "rope_parameters", "rope_local_base_freq", "rope_interleave", "partial_rotary_factor",
-    "original_max_position_embeddings", "initial_context_length", "n_ctx",
+    "original_max_position_embeddings", "initial_context_length", "n_ctx", "rotary_dim", "rotary_pct",
+    "rotary_emb_base", "use_mrope", "indexer_rope_interleave", "no_rope_layers", "no_rope_layer_interval",
     # how scores, gates and logits are scaled or clipped
     "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "query_pre_attn_scalar",
     "attn_logit_softcapping",
-    "final_logit_softcapping", "swiglu_alpha", "swiglu_limit",
+    "final_logit_softcapping", "swiglu_alpha", "swiglu_limit", "clip_qkv", "logit_scale", "attn_temperature_tuning",
+    "floor_scale", "attn_scale", "embedding_multiplier", "logits_scaling", "residual_multiplier",
+    "attention_multiplier", "output_gate_type",
     # how experts are chosen among those that exist, and losses that train the choice
     "norm_topk_prob", "routed_scaling_factor", "scoring_func", "n_group", "topk_group", "topk_method",
-    "router_jitter_noise", "ep_size",
+    "router_jitter_noise", "input_jitter_noise", "ep_size", "moe_shared_expert_overlap", "moe_router_dtype",
     "aux_loss_alpha", "seq_aux", "router_aux_loss_coef",
     # heads for other tasks, which a causal language model does not build
     "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
     # how a program runs the same layers
-    "use_cache", "cache_implementation", "gradient_checkpointing", "pretraining_tp",
+    "use_cache", "cache_implementation", "gradient_checkpointing", "pretraining_tp", "use_mamba_kernels", "chunk_size",
+    "mamba_chunk_size",
+    # recurrent layers: how the step of each head is started and limited, and what the state is kept in
+    "time_step_floor", "time_step_limit", "time_step_max", "time_step_min", "time_step_rank", "mamba_ssm_cache_dtype",
+    "mamba_ssm_dtype",
 })
 # fmt: on
 
 # Fields about what stands outside the decoder's own parameters: how the file packs them, and extra modules for
 # multi-token prediction.
-OUTSIDE_THE_DECODER = frozenset({"quantization_config", "quantization", "num_nextn_predict_layers", "num_mtp_layers"})
+OUTSIDE_THE_DECODER = frozenset({
+    "quantization_config", "quantization", "num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules", "use_mtp",
+    "mtp_transformer_layers", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mtp_layers_block_type",
+    "mtp_hybrid_override_pattern", "index_share_for_mtp_iteration",
+})  # fmt: skip
 
 # Fields that are understood with one value only; the other would build layers that are not described here.
 ONLY_VALUE: dict[str, Any] = {
@@ -116,6 +75,9 @@ ONLY_VALUE: dict[str, Any] = {
     "do_layer_norm_before": True,
     "_remove_final_layer_norm": False,
     "layer_norm_elementwise_affine": True,
+    "tie_encoder_decoder": False,
+    "pruned_heads": {},
+    "cross_attention_hidden_size": None,
 }
 
 

@@ -43,13 +43,14 @@ def layer_matmul_parameters(layer: Layer, *, hidden: int) -> int:
     218103808
     """
     checks.count(hidden=hidden)
-    return _attention_parameters(layer.attention, hidden) + _mlp_parameters(layer.mlp, hidden)
+    return _attention_parameters(layer.attending, hidden) + _mlp_parameters(layer.feeding, hidden)
 
 
 def _attention_parameters(attention: Attention | LatentAttention, hidden: int) -> int:
     if isinstance(attention, Attention):
         shared = 0 if attention.owns_cache else 2 * attention.kv_dim
         return hidden * (attention.parameters_per_hidden - shared)
+    attention.refuse_indexer()
     a, query_dim = attention, attention.num_heads * attention.head_dim
     query = hidden * a.q_rank + a.q_rank * query_dim if a.q_rank else hidden * query_dim
     latent = hidden * (a.kv_rank + a.rope_head_dim)
@@ -63,7 +64,8 @@ def _mlp_parameters(mlp: DenseMlp | MoeMlp, hidden: int) -> int:
     shared = _mlp_parameters(mlp.shared, hidden) if mlp.shared else 0
     return (
         hidden * mlp.num_experts
-        + mlp.top_k * _mlp_parameters(mlp.expert, hidden)
+        + mlp.top_k * _mlp_parameters(mlp.expert, mlp.latent or hidden)
+        + 2 * hidden * (mlp.latent or 0)
         + shared
         + (hidden if mlp.shared_gate else 0)
     )
@@ -121,7 +123,7 @@ def forward_flops(model: Model, *, batch: int, sequence: int, causal: str, logit
         pairs = batch * kernels.attended_pairs(
             query_tokens=sequence, context_tokens=sequence, causal=causal, window=window
         )
-        score_dim, value_dim = _score_and_value_dims(layer.attention)
+        score_dim, value_dim = _score_and_value_dims(layer.attending)
         projections += num_layers * 2 * layer_matmul_parameters(layer, hidden=model.hidden) * tokens
         scores += num_layers * 2 * pairs * score_dim
         values += num_layers * 2 * pairs * value_dim
@@ -232,9 +234,10 @@ def _last_width(layer: Layer) -> int:
     """Rows of the matrix that a layer multiplies by last, 0 where its result is kept for the backward pass."""
     if layer.num_norms > 2:
         return 0
-    if isinstance(layer.mlp, DenseMlp):
-        return layer.mlp.intermediate
-    return layer.mlp.shared.intermediate if layer.mlp.shared and not layer.mlp.shared_gate else 0
+    mlp = layer.feeding
+    if isinstance(mlp, DenseMlp):
+        return mlp.intermediate
+    return mlp.shared.intermediate if mlp.shared and not mlp.shared_gate else 0
 
 
 def six_n_d(*, num_parameters: float, tokens: float) -> float:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from threeloops import checks
-from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
+from threeloops.models.architecture import NORM_WIDTHS, Attention, DenseMlp, LatentAttention, Layer, Model
 
 _MEGATRON_VOCAB_MULTIPLE = 128  # per tensor rank: the default of --make-vocab-size-divisible-by
 
@@ -88,8 +88,8 @@ def layer_buckets(layer: Layer, *, hidden: int) -> ParameterBuckets:
               holds up to tp = num_kv_heads
     """
     checks.count(hidden=hidden)
-    norms = layer.num_norms * hidden * (2 if layer.norm == "layernorm" else 1)
-    return buckets_sum(_attention(layer.attention, hidden), _mlp(layer, hidden), ParameterBuckets(whole_others=norms))
+    norms = layer.num_norms * hidden * NORM_WIDTHS[layer.norm]
+    return buckets_sum(_attention(layer.attending, hidden), _mlp(layer, hidden), ParameterBuckets(whole_others=norms))
 
 
 def stage_buckets(model: Model, *, stage: int, pp: int, tables_as_layers: bool = False) -> ParameterBuckets:
@@ -112,8 +112,8 @@ def stage_buckets(model: Model, *, stage: int, pp: int, tables_as_layers: bool =
         holds_table_already = model.tied_head and stage == 0
         parts.append(
             ParameterBuckets(
-                split_others=0 if holds_table_already else table,
-                whole_others=model.hidden * (2 if last_norm == "layernorm" else 1),
+                split_others=(0 if holds_table_already else table) + model.head_bias * model.vocab,
+                whole_others=model.hidden * NORM_WIDTHS[last_norm],
             )
         )
     return buckets_sum(*parts)
@@ -182,9 +182,9 @@ def _attention(attention: Attention | LatentAttention, hidden: int) -> Parameter
         return _latent(attention, hidden)
     return ParameterBuckets(
         split_matrices=hidden * attention.parameters_per_hidden,
-        split_others=attention.qkv_bias * (attention.query_dim + 2 * attention.kv_dim)
+        split_others=attention.qkv_bias * ((1 + attention.gated) * attention.query_dim + 2 * attention.kv_dim)
         + attention.sinks * attention.num_heads,
-        whole_others=attention.output_bias * hidden + attention.qk_norm * 2 * attention.head_dim,
+        whole_others=attention.output_bias * hidden + attention.qk_norm_width,
     )
 
 
@@ -194,20 +194,25 @@ def _latent(attention: LatentAttention, hidden: int) -> ParameterBuckets:
         attention.head_dim * (q_rank or hidden)
         + (attention.nope_head_dim + attention.value_head_dim) * attention.kv_rank
     )
-    return ParameterBuckets(
+    whole = ParameterBuckets(
         split_matrices=expand + heads * attention.value_head_dim * hidden,
         whole_matrices=hidden * (q_rank + compressed),
         whole_others=q_rank + attention.kv_rank + attention.bias * (q_rank + compressed + hidden),
     )
+    if attention.indexer is None:
+        return whole
+    width, index_heads = attention.indexer.head_dim, attention.indexer.num_heads
+    indexer = (q_rank or hidden) * index_heads * width + hidden * (width + index_heads)
+    return buckets_sum(whole, ParameterBuckets(whole_matrices=indexer, whole_others=2 * width))
 
 
 def _mlp(layer: Layer, hidden: int) -> ParameterBuckets:
-    mlp = layer.mlp
+    mlp = layer.feeding
     if isinstance(mlp, DenseMlp):
         return _dense(mlp, hidden)
-    expert = _dense(mlp.expert, hidden)
+    expert = _dense(mlp.expert, mlp.latent or hidden)
     experts = ParameterBuckets(
-        whole_matrices=mlp.num_experts * hidden,
+        whole_matrices=mlp.num_experts * hidden + 2 * hidden * (mlp.latent or 0),
         whole_others=mlp.router_bias * mlp.num_experts + mlp.shared_gate * hidden,
         expert_matrices=mlp.num_experts * expert.split_matrices,
         expert_others=mlp.num_experts * (expert.split_others + expert.whole_others),

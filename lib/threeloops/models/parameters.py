@@ -8,16 +8,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from threeloops import checks, dtypes
-from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
+from threeloops.models.architecture import (
+    NORM_WIDTHS,
+    Attention,
+    DenseMlp,
+    LatentAttention,
+    Layer,
+    Model,
+    MoeMlp,
+    Recurrent,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerParameters:
     """Parameters of one transformer block."""
 
-    attention: int  # projections, their biases, sinks
+    attention: int  # projections, their biases, sinks; or what a recurrent layer has in place of them
     dense_mlp: int  # a feed-forward block that every token runs; 0 in a layer with experts
-    shared_experts: int  # experts that every token runs, their gate included
+    shared_experts: int  # experts that every token runs, their gate and the way to and from narrower experts included
     router: int
     routed_experts: int  # all of them
     active_routed_experts: int  # the top_k that one token runs
@@ -46,7 +55,7 @@ class ModelParameters:
 
     embedding: int  # the input table, vocab rows of width hidden
     positions: int  # a learned position table; 0 with rotary positions
-    head: int  # the output matrix; 0 when it is the input table (tied)
+    head: int  # the output matrix, 0 when it is the input table (tied); and its bias
     final_norm: int
     layers: tuple[tuple[LayerParameters, int], ...]  # equal layers, with how many there are
     head_matrix: int  # size of the matrix that makes the logits, whether or not it is the input table
@@ -123,10 +132,11 @@ def weight_bytes(*, num_parameters: float, dtype: str) -> float:
     return num_parameters * dtypes.bytes_per_element(dtype)
 
 
-def attention_parameters(attention: Attention | LatentAttention, *, hidden: int) -> int:
+def attention_parameters(attention: Attention | LatentAttention | Recurrent | None, *, hidden: int) -> int:
     """Parameters of the projections of one attention block, biases and sinks included, its norms not.
 
-    Formula:  hidden * (2 * query_dim + 2 * kv_dim) + biases + sinks; latent attention below
+    Formula:  hidden * (2 * query_dim + 2 * kv_dim) + biases + sinks, and hidden * query_dim more with a gate; latent
+              attention below; recurrent layers in recurrent_layers
     Source:   DeepSeek-AI, DeepSeek-V2, 2024, arXiv:2405.04434, section 2.1 (latent attention)
 
     >>> attention_parameters(Attention(num_heads=32, num_kv_heads=8, head_dim=128), hidden=4096)
@@ -135,8 +145,11 @@ def attention_parameters(attention: Attention | LatentAttention, *, hidden: int)
     checks.count(hidden=hidden)
     if isinstance(attention, LatentAttention):
         return _latent_parameters(attention, hidden=hidden)
+    if not isinstance(attention, Attention):
+        return 0 if attention is None else attention.parameters(hidden=hidden)
     matrices = hidden * attention.parameters_per_hidden
-    biases = attention.qkv_bias * (attention.query_dim + 2 * attention.kv_dim) + attention.output_bias * hidden
+    biases = attention.qkv_bias * ((1 + attention.gated) * attention.query_dim + 2 * attention.kv_dim)
+    biases += attention.output_bias * hidden
     return matrices + biases + attention.sinks * attention.num_heads
 
 
@@ -148,7 +161,17 @@ def _latent_parameters(attention: LatentAttention, *, hidden: int) -> int:
     compressed = attention.kv_rank + attention.rope_head_dim
     expand = attention.kv_rank * attention.num_heads * (attention.nope_head_dim + attention.value_head_dim)
     output = attention.num_heads * attention.value_head_dim * hidden
-    return query + hidden * compressed + expand + output + attention.bias * (q_rank + compressed + hidden)
+    biases = attention.bias * (q_rank + compressed + hidden)
+    return query + hidden * compressed + expand + output + biases + _indexer_parameters(attention, hidden=hidden)
+
+
+def _indexer_parameters(attention: LatentAttention, *, hidden: int) -> int:
+    """Queries out of the compressed query, one key and one weight per head out of the token; its norm aside."""
+    indexer = attention.indexer
+    if indexer is None:
+        return 0
+    queries = (attention.q_rank or hidden) * indexer.num_heads * indexer.head_dim
+    return queries + hidden * (indexer.head_dim + indexer.num_heads)
 
 
 def mlp_parameters(mlp: DenseMlp, *, hidden: int) -> int:
@@ -179,19 +202,19 @@ def norm_parameters(layer: Layer, *, hidden: int) -> int:
     3072
     """
     checks.count(hidden=hidden)
-    return layer.num_norms * _norm_width(layer.norm) * hidden + _norms_inside(layer.attention)
+    return layer.num_norms * NORM_WIDTHS[layer.norm] * hidden + _norms_inside(layer.attention)
 
 
-def _norms_inside(attention: Attention | LatentAttention) -> int:
-    """One weight per value normalised: both compressed vectors, or a query head and a key head."""
+def _norms_inside(attention: Attention | LatentAttention | Recurrent | None) -> int:
+    """One weight per value normalised: both compressed vectors, or a query head and a key head; the indexer's key has
+    a bias too.
+    """
     if isinstance(attention, LatentAttention):
-        return (attention.q_rank or 0) + attention.kv_rank
-    return attention.qk_norm * 2 * attention.head_dim
-
-
-def _norm_width(norm: str) -> int:
-    """Values per channel: weight and bias, or weight alone."""
-    return 2 if norm == "layernorm" else 1
+        key = attention.indexer.head_dim if attention.indexer else 0
+        return (attention.q_rank or 0) + attention.kv_rank + 2 * key
+    if isinstance(attention, Attention):
+        return attention.qk_norm_width
+    return 0 if attention is None else attention.norm_width
 
 
 def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
@@ -207,10 +230,10 @@ def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
     """
     mlp, norms = layer.mlp, norm_parameters(layer, hidden=hidden)
     attention = attention_parameters(layer.attention, hidden=hidden)
-    if isinstance(mlp, DenseMlp):
+    if not isinstance(mlp, MoeMlp):
         return LayerParameters(
             attention=attention,
-            dense_mlp=mlp_parameters(mlp, hidden=hidden),
+            dense_mlp=mlp_parameters(mlp, hidden=hidden) if mlp else 0,
             shared_experts=0,
             router=0,
             routed_experts=0,
@@ -218,12 +241,12 @@ def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
             norms=norms,
             buffers=0,
         )
-    expert = mlp_parameters(mlp.expert, hidden=hidden)
+    expert = mlp_parameters(mlp.expert, hidden=mlp.latent or hidden)
     shared = mlp_parameters(mlp.shared, hidden=hidden) if mlp.shared else 0
     return LayerParameters(
         attention=attention,
         dense_mlp=0,
-        shared_experts=shared + mlp.shared_gate * hidden,
+        shared_experts=shared + mlp.shared_gate * hidden + 2 * hidden * (mlp.latent or 0),
         router=mlp.num_experts * hidden + mlp.router_bias * mlp.num_experts,
         routed_experts=mlp.num_experts * expert,
         active_routed_experts=mlp.top_k * expert,
@@ -235,7 +258,7 @@ def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
 def model_parameters(model: Model) -> ModelParameters:
     """Parameters of a whole model, item by item.
 
-    Assumes:  one norm after the last layer, of the same kind as the layers'; no bias on the output head
+    Assumes:  one norm after the last layer, of the same kind as the layers'
 
     >>> from threeloops.models.catalogue import model as catalogued
     >>> counts = model_parameters(catalogued("llama-3-8b"))
@@ -247,8 +270,8 @@ def model_parameters(model: Model) -> ModelParameters:
     return ModelParameters(
         embedding=table,
         positions=model.learned_positions * model.hidden,
-        head=0 if model.tied_head else table,
-        final_norm=_norm_width(last_layer.norm) * model.hidden,
+        head=(0 if model.tied_head else table) + model.head_bias * model.vocab,
+        final_norm=NORM_WIDTHS[last_layer.norm] * model.hidden,
         layers=tuple((layer_parameters(layer, hidden=model.hidden), num_layers) for layer, num_layers in model.groups),
         head_matrix=table,
     )

@@ -28,11 +28,8 @@ def attention_ops(attention: Attention, *, hidden: int, rotary: bool, step: Forw
     """
     new_kv = 2 * attention.kv_dim if attention.owns_cache else 0
     turned = attention.query_dim + new_kv // 2
-    ops = [
-        _gemm(
-            "qkv_projection", step, rows=step.tokens, n=attention.query_dim + new_kv, k=hidden, bias=attention.qkv_bias
-        )
-    ]
+    projected = (1 + attention.gated) * attention.query_dim + new_kv
+    ops = [_gemm("qkv_projection", step, rows=step.tokens, n=projected, k=hidden, bias=attention.qkv_bias)]
     if attention.qk_norm:
         heads = (attention.num_heads, attention.num_kv_heads) if attention.owns_cache else (attention.num_heads,)
         works = [
@@ -49,6 +46,9 @@ def attention_ops(attention: Attention, *, hidden: int, rotary: bool, step: Forw
         head_dim=attention.head_dim,
         window=attention.window,
     )
+    if attention.gated:
+        gate = kernels.ACTIVATION_FLOPS["silu"]  # a sigmoid and a product, as silu is
+        ops.append(_elementwise("output_gate", step, elements=step.tokens * attention.query_dim, flops=gate, inputs=2))
     return (
         *ops,
         _gemm("output_projection", step, rows=step.tokens, n=hidden, k=attention.query_dim, bias=attention.output_bias),
@@ -63,7 +63,7 @@ def latent_attention_ops(attention: LatentAttention, *, hidden: int, step: Forwa
     way in prefill). absorbed: queries move into the latent space, where all heads attend to the cached latents
     themselves (the cheaper way in decode).
 
-    Raises:   ValueError if step.latent is not given
+    Raises:   ValueError if step.latent is not given, or if an indexer chooses what is read
     Source:   DeepSeek-AI, DeepSeek-V2, 2024, arXiv:2405.04434, section 2.1 and appendix C
     """
     if step.latent is None:
@@ -71,6 +71,7 @@ def latent_attention_ops(attention: LatentAttention, *, hidden: int, step: Forwa
             f"latent=None must be one of {', '.join(LATENT)} for a layer with latent attention; try expanded for"
             " prefill, absorbed for decode"
         )
+    attention.refuse_indexer()
     rows, a = step.tokens, attention
     latent = a.kv_rank + a.rope_head_dim
     query_dim = a.num_heads * a.head_dim
@@ -139,14 +140,16 @@ def moe_ops(moe: MoeMlp, *, hidden: int, step: ForwardStep) -> tuple[Op, ...]:
         )
     tokens, routed, expert = step.tokens, step.tokens * moe.top_k, moe.expert
     touched = experts_touched(num_experts=moe.num_experts, top_k=moe.top_k, tokens=tokens, routing=step.routing)
+    width = moe.latent or hidden
     router = kernels.softmax(rows=tokens, width=moe.num_experts, bytes_per_element=step.bytes_per_element)
     ops = [
         _gemm("router", step, rows=tokens, n=moe.num_experts, k=hidden, bias=moe.router_bias),
         Op(name="router_softmax", unit=VECTOR, work=router),
+        *((_gemm("latent_down_projection", step, rows=tokens, n=width, k=hidden),) if moe.latent else ()),
         Op(
             name="expert_gather",
             unit=VECTOR,
-            work=Work(flops=0, moved_bytes=(tokens + routed) * hidden * step.bytes_per_element),
+            work=Work(flops=0, moved_bytes=(tokens + routed) * width * step.bytes_per_element),
         ),
         _expert_gemm(
             "expert_up",
@@ -154,20 +157,21 @@ def moe_ops(moe: MoeMlp, *, hidden: int, step: ForwardStep) -> tuple[Op, ...]:
             moe,
             rows=routed,
             n=(expert.num_matrices - 1) * expert.intermediate,
-            k=hidden,
+            k=width,
             touched=touched,
         ),
         _activation(expert, step, rows=routed, name="expert_activation"),
-        _expert_gemm("expert_down", step, moe, rows=routed, n=hidden, k=expert.intermediate, touched=touched),
+        _expert_gemm("expert_down", step, moe, rows=routed, n=width, k=expert.intermediate, touched=touched),
         # Per output element: top_k multiplications by a routing weight, top_k - 1 additions.
         Op(
             name="expert_combine",
             unit=VECTOR,
             work=Work(
-                flops=(2 * moe.top_k - 1) * tokens * hidden,
-                moved_bytes=(routed * (hidden + 1) + tokens * hidden) * step.bytes_per_element,
+                flops=(2 * moe.top_k - 1) * tokens * width,
+                moved_bytes=(routed * (width + 1) + tokens * width) * step.bytes_per_element,
             ),
         ),
+        *((_gemm("latent_up_projection", step, rows=tokens, n=hidden, k=width),) if moe.latent else ()),
     ]
     if moe.shared:
         ops += [

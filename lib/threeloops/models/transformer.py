@@ -68,14 +68,15 @@ def layer_ops(layer: Layer, *, hidden: int, rotary: bool, step: ForwardStep) -> 
     add = kernels.elementwise(
         elements=step.tokens * hidden, flops_per_element=1, inputs=2, bytes_per_element=step.bytes_per_element
     )
-    if isinstance(layer.attention, LatentAttention):
-        attention = latent_attention_ops(layer.attention, hidden=hidden, step=step)
+    attends, feeds = layer.attending, layer.feeding
+    if isinstance(attends, LatentAttention):
+        attention = latent_attention_ops(attends, hidden=hidden, step=step)
     else:
-        attention = attention_ops(layer.attention, hidden=hidden, rotary=rotary, step=step)
+        attention = attention_ops(attends, hidden=hidden, rotary=rotary, step=step)
     mlp = (
-        mlp_ops(layer.mlp, hidden=hidden, step=step)
-        if isinstance(layer.mlp, DenseMlp)
-        else moe_ops(layer.mlp, hidden=hidden, step=step)
+        mlp_ops(feeds, hidden=hidden, step=step)
+        if isinstance(feeds, DenseMlp)
+        else moe_ops(feeds, hidden=hidden, step=step)
     )
     return (
         *norms.get("attention_norm", ()),
@@ -106,7 +107,14 @@ def model_ops(model: Model, step: ForwardStep) -> tuple[Op, ...]:
     position = kernels.elementwise(
         elements=step.tokens * hidden, flops_per_element=1, inputs=2, bytes_per_element=element
     )
-    head = kernels.gemm(m=rows, n=model.vocab, k=hidden, bytes_per_element=element, weight_bytes_per_element=weight)
+    head = kernels.gemm(
+        m=rows,
+        n=model.vocab,
+        k=hidden,
+        bytes_per_element=element,
+        weight_bytes_per_element=weight,
+        bias=model.head_bias,
+    )
     layers = [
         replace(op, count=num_layers, group=index)
         for index, (layer, num_layers) in enumerate(model.groups)

@@ -14,7 +14,7 @@ from threeloops.operations.roofline import Work
 
 # Operations per element. gelu is the form with erf; gelu_tanh the polynomial inside a tanh, gelu_new its other name;
 # silu is x / (1 + exp(-x)).
-ACTIVATION_FLOPS = {"relu": 1, "silu": 4, "gelu": 5, "gelu_tanh": 9, "gelu_new": 9}
+ACTIVATION_FLOPS = {"relu": 1, "relu2": 2, "silu": 4, "gelu": 5, "gelu_tanh": 9, "gelu_new": 9}
 
 
 def layernorm(*, rows: int, width: int, bytes_per_element: float) -> Work:

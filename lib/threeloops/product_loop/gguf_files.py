@@ -15,7 +15,7 @@ Source: llama.cpp, src/llama-quant.cpp at commit 007dbbf3 (llama_tensor_get_type
 from collections.abc import Iterator
 
 from threeloops import checks
-from threeloops.models.architecture import Attention, DenseMlp, Layer, Model, MoeMlp
+from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS, mixture_bytes
 
@@ -88,19 +88,20 @@ def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:
     attention = layer.attention
     if not isinstance(attention, Attention):
         raise ValueError(
-            f"{model.name} has latent attention, whose GGUF files are not counted here; give a format of another kind,"
-            " for example fp8 or nvfp4"
+            f"{model.name} has {'latent' if isinstance(attention, LatentAttention) else 'layers without'} attention,"
+            " whose GGUF files are not counted here; give a format of another kind, for example fp8 or nvfp4"
         )
     yield "attn_q", attention.query_dim * model.hidden, model.hidden
     yield "attn_k", attention.kv_dim * model.hidden, model.hidden
     yield "attn_v", attention.kv_dim * model.hidden, model.hidden
     yield "attn_output", attention.query_dim * model.hidden, attention.query_dim
-    if isinstance(layer.mlp, DenseMlp):
-        yield from _feed_forward(layer.mlp, 1, model.hidden)
+    mlp = layer.feeding
+    if isinstance(mlp, DenseMlp):
+        yield from _feed_forward(mlp, 1, model.hidden)
         return
-    yield from _feed_forward(layer.mlp.expert, layer.mlp.num_experts, model.hidden)
-    if layer.mlp.shared:
-        yield from _feed_forward(layer.mlp.shared, 1, model.hidden)
+    yield from _feed_forward(mlp.expert, mlp.num_experts, model.hidden)
+    if mlp.shared:
+        yield from _feed_forward(mlp.shared, 1, model.hidden)
 
 
 def _feed_forward(block: DenseMlp, copies: int, hidden: int) -> Iterator[Matrix]:

@@ -21,9 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from threeloops import checks
-from threeloops.models.architecture import Attention, LatentAttention, Model
+from threeloops.models.architecture import Attention, LatentAttention, Model, Recurrent
 from threeloops.product_loop.kv_allocators import Allocator
 from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation
+from threeloops.product_loop.recurrent_state import rank_state_bytes
 
 MOMENTS = ("during_step", "between_steps")
 
@@ -89,7 +90,7 @@ def kv_heads_per_rank(*, num_heads: int, num_kv_heads: int, tp: int) -> int:
 
 
 def layer_bytes_per_token(
-    attention: Attention | LatentAttention,
+    attention: Attention | LatentAttention | Recurrent | None,
     *,
     bytes_per_element: float,
     quantisation: Quantisation = UNQUANTISED,
@@ -98,9 +99,9 @@ def layer_bytes_per_token(
     """Bytes that one rank caches for one token in one layer.
 
     Formula:  2 * KV heads on this rank * (head_dim * bytes_per_element + scales); latent: (kv_rank + rope_head_dim) *
-              bytes_per_element + scales
+              bytes_per_element + scales, and the same for an indexer's key
     Assumes:  keys and values of equal width; every rank holds the whole latent vector, which has no heads to split; a
-              layer that reads another's cache adds 0
+              layer that reads another's cache adds 0, and so does one that keeps a state in place of a cache
     Source:   Shazeer, 2019, arXiv:1911.02150 (MQA); Ainslie et al., 2023, arXiv:2305.13245 (GQA); DeepSeek-AI, 2024,
               arXiv:2405.04434, section 2.1 (latent)
     """
@@ -108,7 +109,8 @@ def layer_bytes_per_token(
     checks.count(tp=tp)
     if isinstance(attention, LatentAttention):
         checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=attention.num_heads)
-        latent = attention.kv_rank * bytes_per_element + quantisation.vector_scale_bytes(attention.kv_rank)
+        widths = [attention.kv_rank] + ([attention.indexer.head_dim] if attention.indexer else [])
+        latent = sum(width * bytes_per_element + quantisation.vector_scale_bytes(width) for width in widths)
         if quantisation.rope_bytes_per_element is not None:
             return latent + attention.rope_head_dim * quantisation.rope_bytes_per_element
         return (
@@ -116,6 +118,8 @@ def layer_bytes_per_token(
             + attention.rope_head_dim * bytes_per_element
             + quantisation.vector_scale_bytes(attention.rope_head_dim)
         )
+    if not isinstance(attention, Attention):
+        return 0
     heads = kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
     vector = attention.head_dim * bytes_per_element + quantisation.vector_scale_bytes(attention.head_dim)
     return 2 * heads * vector if attention.owns_cache else 0
@@ -127,9 +131,23 @@ def _model_bytes(
     """Slots, as a function of a layer's window, times the bytes of a slot, over all layers."""
     return sum(
         num_layers
-        * slots(None if isinstance(layer.attention, LatentAttention) else layer.attention.window)
+        * slots(layer.attention.window if isinstance(layer.attention, Attention) else None)
         * layer_bytes_per_token(layer.attention, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
         for layer, num_layers in model.groups
+    )
+
+
+def states_bytes(model: Model, *, tp: int = 1) -> float:
+    """Bytes that the recurrent layers of a hybrid model keep for one request on one rank, whatever its length; 0 where
+    every layer attends.
+
+    Formula: sum of rank_state_bytes over the recurrent layers
+    Source:  as rank_state_bytes
+    """
+    return sum(
+        num_layers * rank_state_bytes(layer.attention, tp=tp)
+        for layer, num_layers in model.groups
+        if isinstance(layer.attention, Recurrent)
     )
 
 
@@ -167,7 +185,7 @@ def request_bytes(
     """Information minimum of one request of `tokens` tokens (prompt and generated together): what attention can still
     read.
 
-    Formula: sum over layers of layer_bytes_per_token * min(tokens, window)
+    Formula: sum over layers of layer_bytes_per_token * min(tokens, window), and states_bytes
     Assumes: `moment` says when. "during_step": the newest token reads itself and window - 1 earlier ones, so a
              windowed layer holds min(tokens, window). "between_steps": the next token brings its own entry, so
              min(tokens, window - 1) suffice. Full layers hold `tokens` at both.
@@ -179,7 +197,8 @@ def request_bytes(
     def readable(window: int | None) -> int:
         return tokens if window is None else min(tokens, window if moment == "during_step" else window - 1)
 
-    return _model_bytes(model, readable, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+    cached = _model_bytes(model, readable, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+    return cached + (states_bytes(model, tp=tp) if tokens else 0)
 
 
 def per_rank(
@@ -213,8 +232,8 @@ def held_bytes(
 ) -> float:
     """Bytes that the allocator holds for one request: at `tokens` tokens, or (peak) the most on its way there.
 
-    Formula: sum over layers of layer_bytes_per_token * slots; the slots of each allocator, and its source, are in
-             kv_allocators
+    Formula: sum over layers of layer_bytes_per_token * slots, and states_bytes; the slots of each allocator, and its
+             source, are in kv_allocators
     """
     checks.count(at_least=0, tokens=tokens)
 
@@ -225,7 +244,8 @@ def held_bytes(
             else allocator.slots(tokens=tokens, window=window)
         )
 
-    return _model_bytes(model, held, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+    cached = _model_bytes(model, held, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+    return cached + (states_bytes(model, tp=tp) if tokens else 0)
 
 
 def reservation(

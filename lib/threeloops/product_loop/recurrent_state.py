@@ -8,53 +8,23 @@ so a hybrid model, in which most layers are of this kind, pays for context in th
 (524288, 32768)
 """
 
-from dataclasses import dataclass
-
 from threeloops import checks
+from threeloops.models.architecture import Recurrent
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
+
+__all__ = ["CONV_BYTES", "MATRIX_BYTES", "DeltaState", "StateSpace", "rank_state_bytes", "state_bytes"]
+
+MATRIX_BYTES, CONV_BYTES = 4, 2  # the matrices in fp32, the convolution's inputs in 16 bits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaState:
-    """One layer of gated delta net: a matrix per value head, and the last inputs of a short convolution.
-
-    Source: Yang, Kautz, Hatamizadeh, Gated Delta Networks, 2024, arXiv:2412.06464; transformers 5.23,
-            models/qwen3_next/modeling_qwen3_next.py (heads, and what the convolution reads)
-    """
-
-    key_heads: int
-    value_heads: int
-    key_head_dim: int
-    value_head_dim: int
-    conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
-
-    def __post_init__(self) -> None:
-        checks.count(
-            key_heads=self.key_heads,
-            value_heads=self.value_heads,
-            key_head_dim=self.key_head_dim,
-            value_head_dim=self.value_head_dim,
-            conv_entries=self.conv_entries,
-        )
-        checks.divides(part="key_heads", part_value=self.key_heads, whole="value_heads", whole_value=self.value_heads)
-
-    @property
-    def state_elements(self) -> int:
-        """Numbers in the matrices of all heads."""
-        return self.value_heads * self.key_head_dim * self.value_head_dim
-
-    @property
-    def conv_elements(self) -> int:
-        """Numbers that the convolution over queries, keys and values keeps."""
-        return self.conv_entries * (2 * self.key_heads * self.key_head_dim + self.value_heads * self.value_head_dim)
-
-
-def state_bytes(layer: DeltaState, *, state_bytes_per_element: float, conv_bytes_per_element: float) -> float:
+def state_bytes(layer: Recurrent, *, state_bytes_per_element: float, conv_bytes_per_element: float) -> float:
     """Bytes that one layer keeps for one request, whatever its length.
 
-    Formula:  value heads * key dim * value dim * bytes + kept inputs * (2 * key heads * key dim + value heads * value
-              dim) * bytes
+    Formula:  state_elements * bytes + conv_elements * bytes; of gated delta net value heads * key dim * value dim and
+              kept inputs * (2 * key heads * key dim + value heads * value dim), of Mamba 2 heads * head dim * state
+              dim and kept inputs * (heads * head dim + 2 * groups * state dim)
     Assumes:  one rank; no copies of earlier states (a server that caches prefixes keeps some)
-    Source:   as DeltaState
+    Source:   as DeltaState and StateSpace
 
     >>> layer = DeltaState(key_heads=16, value_heads=32, key_head_dim=128, value_head_dim=128, conv_entries=4)
     >>> state_bytes(layer, state_bytes_per_element=4, conv_bytes_per_element=2)
@@ -62,3 +32,20 @@ def state_bytes(layer: DeltaState, *, state_bytes_per_element: float, conv_bytes
     """
     checks.positive(state_bytes_per_element=state_bytes_per_element, conv_bytes_per_element=conv_bytes_per_element)
     return layer.state_elements * state_bytes_per_element + layer.conv_elements * conv_bytes_per_element
+
+
+def rank_state_bytes(layer: Recurrent, *, tp: int = 1) -> float:
+    """The same on one tensor-parallel rank, in the formats that servers keep them in.
+
+    Formula:  state_bytes with MATRIX_BYTES and CONV_BYTES, over tp
+    Assumes:  heads, and what the convolution reads, are split evenly
+    Raises:   ValueError unless tp divides the heads that keep a matrix
+    Source:   transformers 5.23, the two modelling files of DeltaState and StateSpace (mamba_ssm_cache_dtype float32)
+
+    >>> layer = DeltaState(key_heads=16, value_heads=32, key_head_dim=128, value_head_dim=128, conv_entries=4)
+    >>> rank_state_bytes(layer, tp=2)
+    1081344.0
+    """
+    checks.count(tp=tp)
+    checks.divides(part="tp", part_value=tp, whole="heads with a state", whole_value=layer.state_heads)
+    return state_bytes(layer, state_bytes_per_element=MATRIX_BYTES, conv_bytes_per_element=CONV_BYTES) / tp

@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 
 from threeloops import checks, dtypes, units
 from threeloops.facts.hardware import Part
-from threeloops.models.architecture import Attention, LatentAttention, Layer, Model
+from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, Recurrent
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum
+from threeloops.product_loop.recurrent_state import CONV_BYTES, MATRIX_BYTES, rank_state_bytes
 from threeloops.workings.working import Line, Working, plain, share_of_memory
 
 NO_LIMIT = 10**13  # tokens: more than any memory holds
@@ -16,16 +17,22 @@ SOURCES = (
     "DeepSeek-AI, 2024, arXiv:2405.04434, section 2.1 (latent attention)",
     "Kwon et al., 2023, arXiv:2309.06180 (paged allocation)",
 )
+STATE_FORMATS = "recurrent layers keep their matrices in fp32, their convolution's inputs in 16 bits"
+STATE_SOURCE = "Yang et al., 2024, arXiv:2412.06464; Dao, Gu, 2024, arXiv:2405.21060 (states that do not grow)"
 
 
 def _layer_line(layer: Layer, num_layers: int, *, tokens: int, element: float, tp: int) -> Line:
     """One group of equal layers: formula, numbers, bytes."""
     attention = layer.attention
     width = f"{element:g}"
+    if isinstance(attention, Recurrent):
+        return _state_line(attention, num_layers, tp=tp)
+    attention = layer.attending
     if isinstance(attention, LatentAttention):
         readable, kind = tokens, "latent"
-        formula = "layers × (latent rank + RoPE key) × bytes × tokens"
-        numbers = f"{num_layers} × ({attention.kv_rank} + {attention.rope_head_dim}) × {width} × {readable}"
+        index = f" + {attention.indexer.head_dim}" if attention.indexer else ""
+        formula = f"layers × (latent rank + RoPE key{' + index key' if index else ''}) × bytes × tokens"
+        numbers = f"{num_layers} × ({attention.kv_rank} + {attention.rope_head_dim}{index}) × {width} × {readable}"
     else:
         readable = tokens if attention.window is None else min(tokens, attention.window)
         kind = "full" if attention.window is None else f"window {attention.window}"
@@ -40,6 +47,19 @@ def _layer_line(layer: Layer, num_layers: int, *, tokens: int, element: float, t
     name = f"{units.counted(num_layers, 'layer')}, {kind}" + (f", each of {tp} ranks" if tp > 1 else "")
     return Line(
         name=name, formula=formula, numbers=numbers, value=num_layers * readable * per_token, unit="B", binary=True
+    )
+
+
+def _state_line(recurrent: Recurrent, num_layers: int, *, tp: int) -> Line:
+    """One group of recurrent layers: what they keep, however long the context is."""
+    numbers = f"{recurrent.state_elements} × {MATRIX_BYTES} + {recurrent.conv_elements} × {CONV_BYTES}"
+    return Line(
+        name=f"{units.counted(num_layers, 'layer')}, recurrent" + (f", each of {tp} ranks" if tp > 1 else ""),
+        formula="layers × (state × bytes + convolution's inputs × bytes)" + (" / ranks" if tp > 1 else ""),
+        numbers=f"{num_layers} × ({numbers})" + (f" / {tp}" if tp > 1 else ""),
+        value=num_layers * rank_state_bytes(recurrent, tp=tp),
+        unit="B",
+        binary=True,
     )
 
 
@@ -65,7 +85,7 @@ def working(
     """
     checks.count(tokens=tokens, batch=batch)
     element = dtypes.bytes_per_element(dtype)
-    groups = _alike(model)
+    groups, states = _alike(model), kv_cache.states_bytes(model, tp=tp)
     lines = cache_lines(model, tokens=tokens, element=element, tp=tp)
     request = kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=element, tp=tp)
     first, next_one = (
@@ -117,6 +137,7 @@ def working(
         assumes=(
             "the newest token is already cached; a windowed layer keeps min(tokens, window)",
             "no sharing between requests",
+            *((STATE_FORMATS,) if states else ()),
             "no scales beside the elements, unless the format has its own (nvfp4, mxfp8)",
             *(
                 (
@@ -129,7 +150,7 @@ def working(
                 else ()
             ),
         ),
-        sources=SOURCES,
+        sources=(*SOURCES, STATE_SOURCE) if states else SOURCES,
         data={"bytes_per_token": first, **fits},
     )
 
@@ -196,18 +217,23 @@ def _fit(
 
 
 def _alike(model: Model) -> list[tuple[Layer, int]]:
-    """Groups of layers whose caches are alike, added up."""
-    found: dict[Attention | LatentAttention, tuple[Layer, int]] = {}
+    """Groups of layers whose caches are alike, added up; layers of an MLP alone keep nothing."""
+    found: dict[Attention | LatentAttention | Recurrent, tuple[Layer, int]] = {}
     for layer, count in model.groups:
+        if layer.attention is None:
+            continue
         first, before = found.get(layer.attention, (layer, 0))
         found[layer.attention] = (first, before + count)
     return list(found.values())
 
 
 def _describe(layer: Layer, count: int, tp: int) -> str:
-    attention = layer.attention
+    if isinstance(layer.attention, Recurrent):
+        return f"{count} with a state of {layer.attention.state_heads} heads"
+    attention = layer.attending
     if isinstance(attention, LatentAttention):
-        return f"{count} with a latent of {attention.kv_rank} + {attention.rope_head_dim}" + (
+        index = f" and an index key of {attention.indexer.head_dim}" if attention.indexer else ""
+        return f"{count} with a latent of {attention.kv_rank} + {attention.rope_head_dim}{index}" + (
             ", whole on every rank" if tp > 1 else ""
         )
     window = f", window {attention.window:,}" if attention.window else ""

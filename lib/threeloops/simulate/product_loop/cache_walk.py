@@ -46,4 +46,4 @@ def readable_elements(attention: Attention | LatentAttention, *, tokens: int, tp
 
 def cached_elements(model: Model, *, tokens: int, tp: int = 1, rank: int = 0) -> int:
     """Numbers that this rank must still hold for one request, over all layers."""
-    return sum(readable_elements(layer.attention, tokens=tokens, tp=tp, rank=rank) for layer in model.layers())
+    return sum(readable_elements(layer.attending, tokens=tokens, tp=tp, rank=rank) for layer in model.layers())

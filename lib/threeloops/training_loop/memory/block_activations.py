@@ -12,7 +12,7 @@ from threeloops.training_loop.memory.mlp_activations import input_linears, mixtu
 
 def attention_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
     """What the attention sub-block keeps, its norm and its dropout mask included."""
-    attention = layer.attention
+    attention = layer.attending
     if isinstance(attention, LatentAttention):
         heads, read = _latent_items(attention, rank), attention.num_heads * attention.value_head_dim
     else:
@@ -34,6 +34,8 @@ def attention_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
 
 
 def _query_key_value_items(attention: Attention, rank: RankView) -> tuple[SavedTensor, ...]:
+    if attention.gated:
+        raise ValueError("a gate on what attention reads keeps tensors that are not counted here")
     heads, kv_heads = _local_heads(attention, rank)
     rows, dim = (rank.micro_batch, rank.sequence), attention.head_dim
     normed = (("query", heads), ("key", kv_heads)) if attention.qk_norm else ()
@@ -51,6 +53,7 @@ def _latent_items(attention: LatentAttention, rank: RankView) -> tuple[SavedTens
     """Training runs latent attention uncompressed: the latent vectors are kept, and so are the heads made out of
     them.
     """
+    attention.refuse_indexer()
     checks.divides(part="tp", part_value=rank.tp, whole="num_heads", whole_value=attention.num_heads)
     rows, heads = (rank.micro_batch, rank.sequence), attention.num_heads // rank.tp
     latents = (
@@ -109,7 +112,7 @@ def _core_items(heads: int, rank: RankView) -> tuple[SavedTensor, ...]:
 
 def mlp_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
     """What the feed-forward sub-block keeps, its norm and its dropout mask included."""
-    mlp = layer.mlp
+    mlp = layer.feeding
     return (
         *stream_norm_items("MLP norm", layer.norm, "mlp", rank),
         *rank.read("MLP input", "mlp", rank.stream, linears=input_linears(mlp)),
@@ -128,7 +131,7 @@ def stream_norm_items(name: str, norm: str, part: str, rank: RankView) -> tuple[
 def norm_items(name: str, norm: str, part: str, shape: tuple[int, ...], rank: RankView) -> tuple[SavedTensor, ...]:
     """What one norm over the last axis keeps. LayerNorm is a single operation in every framework; RMSNorm is not."""
     per_row = (*shape[:-1], 1)
-    if norm == "layernorm":
+    if norm != "rmsnorm":
         mean, deviation = rank.small(f"{name} mean", part, per_row), rank.small(f"{name} 1/deviation", part, per_row)
         return (rank.kept(f"{name} input", part, shape), *mean, *deviation)
     scale = rank.small(f"{name} 1/rms", part, per_row)

@@ -103,7 +103,7 @@ def _context_bytes(layout: Layout, job: Job, num_layers: int) -> float:
 def _layer_context_bytes(layer: Layer, layout: Layout, job: Job) -> float:
     sent = ring_traffic(
         tokens_per_rank=layout.micro_batch * job.sequence // layout.cp,
-        kv_dim=_kv_dim(layer.attention, layout.tp),
+        kv_dim=_kv_dim(layer.attending, layout.tp),
         cp=layout.cp,
         bytes_per_element=job.bytes_per_element,
         bytes_per_gradient=job.bytes_per_element,

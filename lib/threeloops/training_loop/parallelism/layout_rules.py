@@ -89,10 +89,11 @@ def tensor_refusal(layout: Layout, job: Job, cluster: Cluster, rules: Rules) -> 
             f"tp={tp} must not exceed domain_gpus={cluster.domain_gpus}: a tensor group would leave the fast links"
         )
     for layer, _ in job.model.groups:
-        checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=layer.attention.num_heads)
+        checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=layer.attending.num_heads)
         if isinstance(layer.attention, Attention):
             _kv_heads(tp, layer.attention.num_kv_heads)
-        dense = layer.mlp if isinstance(layer.mlp, DenseMlp) else layer.mlp.shared
+        mlp = layer.feeding
+        dense = mlp if isinstance(mlp, DenseMlp) else mlp.shared
         if dense is not None:
             checks.divides(part="tp", part_value=tp, whole="intermediate", whole_value=dense.intermediate)
     check_vocab_split(vocab=padded_vocab(vocab=job.model.vocab, multiple=job.vocab_multiple or 1), tp=tp)

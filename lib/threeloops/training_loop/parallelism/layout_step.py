@@ -234,11 +234,12 @@ _FOLLOW_TP = ("qk_norm", "rotary", "activation", "gated_activation", "shared_act
 
 def _rank_layer(layer: Layer, tp: int) -> Layer:
     """The layer as one tensor rank sees it: its heads, and its share of the width."""
-    heads = layer.attention.num_heads // tp
-    if isinstance(layer.attention, Attention):
-        split = replace(layer.attention, num_heads=heads, num_kv_heads=max(1, layer.attention.num_kv_heads // tp))
-        return replace(layer, attention=split, mlp=_rank_mlp(layer.mlp, tp))
-    return replace(layer, attention=replace(layer.attention, num_heads=heads), mlp=_rank_mlp(layer.mlp, tp))
+    attention, mlp = layer.attending, _rank_mlp(layer.feeding, tp)
+    heads = attention.num_heads // tp
+    if isinstance(attention, Attention):
+        split = replace(attention, num_heads=heads, num_kv_heads=max(1, attention.num_kv_heads // tp))
+        return replace(layer, attention=split, mlp=mlp)
+    return replace(layer, attention=replace(attention, num_heads=heads), mlp=mlp)
 
 
 def _rank_mlp(mlp: DenseMlp | MoeMlp, tp: int) -> DenseMlp | MoeMlp:

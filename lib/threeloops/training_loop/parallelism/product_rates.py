@@ -91,7 +91,7 @@ def layer_products(layer: Layer, *, hidden: int, rows: float, tp: int, ep: int) 
               widths, experts are whole and get equal shares of the tokens
     """
     checks.positive(rows=rows)
-    attention, mlp = layer.attention, layer.mlp
+    attention, mlp = layer.attending, layer.feeding
     if isinstance(attention, Attention):
         heads = (attention.num_heads + 2 * attention.num_kv_heads) * attention.head_dim / tp
         made = [Product(rows=rows, columns=heads, inner=hidden)]

@@ -1,0 +1,184 @@
+"""Families whose layers are attention and one feed-forward block: one reader per model_type.
+
+Source: modeling_*.py and configuration_*.py of Hugging Face transformers 5.23.0,
+        https://github.com/huggingface/transformers
+"""
+
+from collections.abc import Callable
+
+from threeloops import checks
+from threeloops.models.architecture import Attention, Model, MoeMlp
+from threeloops.models.hf_fields import Fields
+from threeloops.models.hf_layers import (
+    configured_attention,
+    falcon_sizes,
+    gated_mlp,
+    plain_mlp,
+    rotary_model,
+    windows,
+)
+
+
+def _gemma1(fields: Fields, name: str) -> Model:
+    fields.seen |= {"hidden_activation", "use_bidirectional_attention"}
+    bias = fields.flag("attention_bias")
+    return rotary_model(
+        fields,
+        name,
+        [configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias)],
+        [gated_mlp(fields)],
+    )
+
+
+def _glm(fields: Fields, name: str, *, num_norms: int) -> Model:
+    attention = configured_attention(fields, window=None, qkv_bias=fields.flag("attention_bias"))
+    return rotary_model(fields, name, [attention], [gated_mlp(fields)], num_norms=num_norms)
+
+
+def _olmo(fields: Fields, name: str) -> Model:
+    """OLMo 1: LayerNorm without anything learned."""
+    bias = fields.flag("attention_bias")
+    attention = configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias)
+    return rotary_model(fields, name, [attention], [gated_mlp(fields)], norm="layernorm-no-weight")
+
+
+def _olmo2(fields: Fields, name: str, *, slides: bool) -> Model:
+    """OLMo 2 and 3: norms behind the sub-blocks, and over all query heads and all key heads at once."""
+    bias = fields.flag("attention_bias")
+    every = (
+        windows(
+            fields,
+            window=fields.count_or_none("sliding_window"),
+            slides=lambda layer: (layer + 1) % 4 != 0,
+        )
+        if slides
+        else [None]
+    )
+    attentions = [
+        configured_attention(
+            fields, window=window, qkv_bias=bias, output_bias=bias, qk_norm=True, qk_norm_spans_heads=True
+        )
+        for window in every
+    ]
+    return rotary_model(fields, name, attentions, [gated_mlp(fields)])
+
+
+def _olmoe(fields: Fields, name: str) -> Model:
+    bias = fields.flag("attention_bias")
+    mlp = MoeMlp(
+        num_experts=fields.count_either("num_experts", "num_local_experts"),
+        top_k=fields.count("num_experts_per_tok"),
+        expert=gated_mlp(fields),
+    )
+    attention = configured_attention(
+        fields, window=None, qkv_bias=bias, output_bias=bias, qk_norm=True, qk_norm_spans_heads=True
+    )
+    return rotary_model(fields, name, [attention], [mlp])
+
+
+def _falcon(fields: Fields, name: str) -> Model:
+    """Falcon: attention and MLP side by side on one norm, or on one each in the larger models."""
+    fields.must_equal("alibi", False, "Falcon models with ALiBi are another class of checkpoint")
+    sizes = falcon_sizes(fields)
+    return rotary_model(fields, name, [sizes.attention], [sizes.mlp], norm="layernorm", num_norms=sizes.num_norms)
+
+
+def _cohere(fields: Fields, name: str) -> Model:
+    bias, norm = fields.flag("attention_bias"), fields.flag("use_qk_norm")
+    attention = configured_attention(
+        fields, window=None, qkv_bias=bias, output_bias=bias, qk_norm=norm, qk_norm_spans_heads=norm
+    )
+    return rotary_model(fields, name, [attention], [gated_mlp(fields)], norm="layernorm-no-bias", num_norms=1)
+
+
+def _cohere2(fields: Fields, name: str) -> Model:
+    """Command R7B, Command A: three layers with a window, then one without."""
+    bias, pattern = fields.flag("attention_bias"), fields.config.get("sliding_window_pattern", 4)
+    checks.count(sliding_window_pattern=pattern)
+    fields.seen |= {"sliding_window_pattern", "_sliding_window_pattern"}
+    fields.must_equal("use_qk_norm", False, "the transformers class of cohere2 has no such norms")
+    window = fields.count_or_none("sliding_window")
+    every = windows(fields, window=window, slides=lambda layer: (layer + 1) % pattern != 0)
+    attentions = [configured_attention(fields, window=one, qkv_bias=bias, output_bias=bias) for one in every]
+    return rotary_model(fields, name, attentions, [gated_mlp(fields)], norm="layernorm-no-bias", num_norms=1)
+
+
+def _phi(fields: Fields, name: str) -> Model:
+    """Phi 1, 1.5 and 2: attention and MLP side by side on one norm, biases everywhere, in the head too."""
+    fields.must_equal("qk_layernorm", False, "no published Phi normalises its queries and keys")
+    attention = configured_attention(fields, window=None, qkv_bias=True, output_bias=True)
+    mlp = plain_mlp(fields, bias=True)
+    return rotary_model(fields, name, [attention], [mlp], norm="layernorm", num_norms=1, head_bias=True)
+
+
+def _phimoe(fields: Fields, name: str) -> Model:
+    bias = fields.flag("attention_bias")
+    mlp = MoeMlp(
+        num_experts=fields.count("num_local_experts"),
+        top_k=fields.count("num_experts_per_tok"),
+        expert=gated_mlp(fields),
+    )
+    window = fields.count_or_none("sliding_window")
+    attention = configured_attention(fields, window=window, qkv_bias=bias, output_bias=bias)
+    return rotary_model(fields, name, [attention], [mlp], norm="layernorm", head_bias=fields.flag("lm_head_bias"))
+
+
+def _smollm3(fields: Fields, name: str) -> Model:
+    fields.must_equal("use_sliding_window", False, "no published SmolLM3 uses its window")
+    fields.seen |= {"sliding_window", "layer_types", "no_rope_layers", "no_rope_layer_interval", "max_window_layers"}
+    return _biased(fields, name)
+
+
+def _biased(fields: Fields, name: str) -> Model:
+    """As Llama: one flag for all biases of attention, one for those of the MLP."""
+    bias, mlp = fields.flag("attention_bias"), gated_mlp(fields, bias=fields.flag("mlp_bias"))
+    return rotary_model(
+        fields, name, [configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias)], [mlp]
+    )
+
+
+def _ministral3(fields: Fields, name: str) -> Model:
+    window = fields.count_or_none("sliding_window")
+    return rotary_model(fields, name, [configured_attention(fields, window=window)], [gated_mlp(fields)])
+
+
+def _starcoder2(fields: Fields, name: str) -> Model:
+    bias, window = fields.flag("use_bias"), fields.count_or_none("sliding_window")
+    attention = configured_attention(fields, window=window, qkv_bias=bias, output_bias=bias)
+    return rotary_model(fields, name, [attention], [plain_mlp(fields, bias=bias)], norm="layernorm")
+
+
+def _gpt_neox(fields: Fields, name: str) -> Model:
+    bias, heads = fields.flag("attention_bias"), fields.count("num_attention_heads")
+    checks.divides(
+        part="num_attention_heads", part_value=heads, whole="hidden_size", whole_value=fields.count("hidden_size")
+    )
+    attention = Attention(
+        num_heads=heads,
+        num_kv_heads=heads,
+        head_dim=fields.count("hidden_size") // heads,
+        qkv_bias=bias,
+        output_bias=bias,
+    )
+    return rotary_model(fields, name, [attention], [plain_mlp(fields, bias=True)], norm="layernorm")
+
+
+DENSE_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
+    "gemma": _gemma1,
+    "glm": lambda fields, name: _glm(fields, name, num_norms=2),
+    "glm4": lambda fields, name: _glm(fields, name, num_norms=4),
+    "olmo": _olmo,
+    "olmo2": lambda fields, name: _olmo2(fields, name, slides=False),
+    "olmo3": lambda fields, name: _olmo2(fields, name, slides=True),
+    "olmoe": _olmoe,
+    "falcon": _falcon,
+    "cohere": _cohere,
+    "cohere2": _cohere2,
+    "phi": _phi,
+    "phimoe": _phimoe,
+    "granite": _biased,
+    "smollm3": _smollm3,
+    "ministral3": _ministral3,
+    "starcoder2": _starcoder2,
+    "gpt_neox": _gpt_neox,
+}
