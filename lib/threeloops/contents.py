@@ -2,6 +2,7 @@
 taught.
 """
 
+import functools
 import json
 import re
 from dataclasses import dataclass
@@ -53,24 +54,31 @@ def book_root() -> Path:
 
 def places(root: Path) -> list[Place]:
     """Every part of every chapter, in reading order."""
-    found = []
-    for path in sorted(root.glob("chapters/*.ipynb")):
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            if cell["cell_type"] != "markdown":
-                continue
-            found += [
-                Place(
-                    notebook=path.relative_to(root).as_posix(),
-                    chapter=path.name.split("_")[0],
-                    number=match["number"] or "",
-                    title=match["title"],
-                    minutes=int(match["minutes"] or 0),
-                    heading=match[0].removeprefix("## "),
-                    cell=cell["id"],
-                )
-                for match in PART_HEADING.finditer("".join(cell["source"]))
-            ]
-    return found
+    return [place for path in sorted(root.glob("chapters/*.ipynb")) for place in _of_chapter(path, root)]
+
+
+def _of_chapter(path: Path, root: Path) -> tuple[Place, ...]:
+    state = path.stat()
+    return _read(path, path.relative_to(root).as_posix(), (state.st_mtime_ns, state.st_size))
+
+
+@functools.lru_cache(maxsize=16)
+def _read(path: Path, notebook: str, _as_it_is: tuple[int, int]) -> tuple[Place, ...]:
+    """The parts of one chapter, read again when its file has changed: a chapter with its outputs is megabytes."""
+    return tuple(
+        Place(
+            notebook=notebook,
+            chapter=path.name.split("_")[0],
+            number=match["number"] or "",
+            title=match["title"],
+            minutes=int(match["minutes"] or 0),
+            heading=match[0].removeprefix("## "),
+            cell=cell["id"],
+        )
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "markdown"
+        for match in PART_HEADING.finditer("".join(cell["source"]))
+    )
 
 
 def find_place(word: str, root: Path) -> Place:

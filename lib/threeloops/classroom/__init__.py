@@ -9,7 +9,8 @@ kernel         the grader's end of the line to it
 judging        one notebook judged: poses, collects, compares
 preprocessors  the same as steps of `nbgrader autograde`
 summary        the card on top of a feedback page
-course         folders, keys and nbgrader's own stages
+stages         nbgrader's own converters, kept from one student to the next
+course         folders, keys and what is done with them at each stage
 intake         what was handed in: a notebook, a folder, a zip
 report         table, grades per question, slips per question
 kept           what stays between two runs: the lock, marks of what is graded, an earlier hand-in's page

@@ -2,17 +2,13 @@
 with the book's nbgrader_config.py.
 """
 
-import contextlib
 import hashlib
 import json
-import logging
 import os
 import re
 import secrets
 import sys
 import tempfile
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,10 +22,6 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 STAGES = ("release", "submitted", "autograded", "feedback", "solution", "source_with_tests")
 KEY_BYTES = 32
-
-
-class StageError(Exception):
-    """A stage of nbgrader failed; the message is its log."""
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -132,28 +124,29 @@ class Course:
     def database(self) -> str:
         return f"sqlite:///{self.work / 'gradebook.db'}"
 
-    def _run(self, stage: Callable[..., Any], *, name: str, student: str) -> None:
-        """Run one of nbgrader's converters for one set and one student.
+    @cached_property
+    def _gradebook(self) -> Any:
+        from threeloops.classroom.stages import KeptGradebook
 
-        Raises:   StageError with nbgrader's log
-        """
-        from nbgrader.coursedir import CourseDirectory  # type: ignore[import-untyped]
-        from nbgrader.utils import capture_log  # type: ignore[import-untyped]
+        return KeptGradebook(self.database, self.config.CourseDirectory.course_id)
 
-        directory = CourseDirectory(config=self.config)
-        directory.assignment_id, directory.student_id = name, student
-        converter = stage(coursedir=directory, config=self.config)
-        converter.force = True
-        converter.log = logging.Logger("nbgrader", logging.INFO)  # its own: nothing on the reader's screen
-        with warnings.catch_warnings(), _own_programs_first():
-            warnings.simplefilter("ignore")
-            result = capture_log(converter)
-        if not result["success"]:
-            raise StageError(result.get("log", "") + result.get("error", ""))
+    @cached_property
+    def _judging(self) -> Any:
+        from threeloops.classroom.stages import KeptAutograde, Stage
+
+        return Stage(KeptAutograde, self.config, self._gradebook)
+
+    @cached_property
+    def _telling(self) -> Any:
+        from threeloops.classroom.stages import KeptFeedback, Stage
+
+        return Stage(KeptFeedback, self.config, self._gradebook)
 
     def prepare(self, name: str) -> None:
         """Tell the gradebook what this set asks (generate_assignment); at once when nothing has changed."""
         from nbgrader.converters import GenerateAssignment  # type: ignore[import-untyped]
+
+        from threeloops.classroom.stages import Stage
 
         checks.one_of(self.sets(), drill_set=name)
         self.work.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -162,7 +155,7 @@ class Course:
         mark = self.work / "release" / name / "made-from.txt"
         if mark.exists() and mark.read_text() == stamp and (self.work / "gradebook.db").exists():
             return
-        self._run(GenerateAssignment, name=name, student=".")
+        Stage(GenerateAssignment, self.config).run(name=name, student=".")
         (self.work / "gradebook.db").chmod(0o600)
         mark.write_text(stamp)
 
@@ -171,25 +164,19 @@ class Course:
 
     def autograde(self, name: str, student: str, notebook: dict[str, Any]) -> None:
         """Hand one notebook in, and judge it."""
-        from nbgrader.converters import Autograde
-
         folder = self.folder("submitted", student, name)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8", errors="replace")
-        self._run(Autograde, name=name, student=student)
+        self._judging.run(name=name, student=student)
 
     def feedback(self, name: str, student: str) -> Path:
         """Write one student's feedback page."""
-        from nbgrader.converters import GenerateFeedback
-
-        self._run(GenerateFeedback, name=name, student=student)
+        self._telling.run(name=name, student=student)
         return self.folder("feedback", student, name) / f"{name}.html"
 
     def scores(self, name: str, student: str) -> list[Score]:
         """What the gradebook says about one student."""
-        from nbgrader.api import Gradebook  # type: ignore[import-untyped]
-
-        with Gradebook(self.database, self.config.CourseDirectory.course_id) as book:
+        with self._gradebook as book:
             grades = book.find_submission_notebook(name, name, student).grades
             return [
                 Score(
@@ -207,14 +194,3 @@ class Course:
             (self.folder("autograded", student, name) / f"{name}.ipynb").read_text(encoding="utf-8")
         )
         return found
-
-
-@contextlib.contextmanager
-def _own_programs_first() -> Any:
-    """nbgrader calls alembic by name: find the one beside this Python."""
-    before = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), before))
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from threeloops.classroom import kept, sandbox
-from threeloops.classroom.course import Course, StageError
+from threeloops.classroom.course import Course
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.questions import source
 from threeloops.classroom.report import (
@@ -127,7 +127,7 @@ def _logged(course: Course, name: str, student: str, error: Exception) -> str:
     Where it cannot be kept it is told.
     """
     log = course.folder("logs", student, name).with_suffix(".txt")
-    told = str(error) if isinstance(error, StageError) else repr(error)
+    told = repr(error)
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(told, encoding="utf-8", errors="replace")
