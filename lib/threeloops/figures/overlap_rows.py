@@ -32,35 +32,48 @@ class Busy:
         checks.positive(lasts_s=self.end_s - self.start_s)
 
 
-def overlap_rows(spans: Sequence[Busy], *, title: str, caption: str, unit: str = "s") -> Figure:
-    """A row a resource, in the order in which they first occur. unit: what the words call a unit of time, where it
-    stands for something else.
+def overlap_rows(
+    spans: Sequence[Busy],
+    *,
+    title: str,
+    caption: str,
+    unit: str = "s",
+    rows: Sequence[str] = (),
+    until_s: float = 0.0,
+    width: int = WIDTH,
+) -> Figure:
+    """A row a resource, in the order in which they first occur, after those of `rows`. unit: what the words call a
+    unit of time, where it stands for something else. until_s: as far as time goes, where that is more than the spans;
+    width: in how many pixels.
 
     Raises:   ValueError without spans
     """
     if not spans:
         raise ValueError("spans is empty; draw at least one")
-    rows = list(dict.fromkeys(span.row for span in spans))
-    pixels = WIDTH / max(span.end_s for span in spans)
+    names = list(dict.fromkeys([*rows, *(span.row for span in spans)]))
+    pixels = width / max(until_s, *(span.end_s for span in spans))
     plan = [
         Box(x=0, y=place * (HEIGHT + GAP), width=NAME, height=HEIGHT, kind="off", text=row)
-        for place, row in enumerate(rows)
+        for place, row in enumerate(names)
     ]
     for span in spans:
-        width = (span.end_s - span.start_s) * pixels - 2
+        wide = (span.end_s - span.start_s) * pixels - 2
         plan.append(
             Box(
                 x=NAME + 12 + span.start_s * pixels + 1,
-                y=rows.index(span.row) * (HEIGHT + GAP),
-                width=width,
+                y=names.index(span.row) * (HEIGHT + GAP),
+                width=wide,
                 height=HEIGHT,
                 kind=span.kind,
-                text=span.text if width >= LETTER * max(map(len, span.text.split("\n"))) else "",
+                text=span.text if wide >= LETTER * max(map(len, span.text.split("\n"))) else "",
             )
         )
+    if until_s:  # what is still to come keeps its place
+        plan.append(Box(x=NAME + 11 + width, y=0, width=1, height=HEIGHT, kind="bare"))
     told = (
         f"{row}: "
         + ", ".join(f"{span.text} from {span.start_s:g} to {span.end_s:g} {unit}" for span in spans if span.row == row)
-        for row in rows
+        for row in names
+        if any(span.row == row for span in spans)
     )
     return boxes(plan, title=title, caption=caption, alt=". ".join(told).replace("\n", " ") + ".")

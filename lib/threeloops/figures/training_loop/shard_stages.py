@@ -6,24 +6,18 @@ scatters beside the work.
 'Stage 3: weights 0.25, gradients 0.25, optimiser 1.5: 2 bytes a parameter.'
 """
 
+from collections.abc import Iterable
+
 from threeloops import checks
 from threeloops.figures.boxes import Box, boxes
 from threeloops.figures.figure import Figure
 from threeloops.figures.overlap_rows import Busy, overlap_rows
+from threeloops.simulate.training_loop.sharded_step import Work, play
 
 SHARES = (("weights", 2, "memory", 3), ("gradients", 2, "control", 2), ("optimiser", 12, "compute", 1))
 WIDTH, HEIGHT, GAP, NAME = 30, 46, 14, 92  # pixels: of a byte, of a row, between rows, of a row's name
 
-# A step of three layers: who is on the network, who computes, in units of one gather. Forward computes take one,
-# backward ones two.
-NETWORK = (
-    ("gather 1", 0, 1), ("gather 2", 1, 1), ("gather 3", 2, 1), ("gather 2", 4, 1),
-    ("scatter 3", 6, 1), ("gather 1", 7, 1), ("scatter 2", 8, 1), ("scatter 1", 10, 1),
-)  # fmt: skip
-COMPUTE = (
-    ("F 1", 1, 1), ("F 2", 2, 1), ("F 3", 3, 1), ("backward 3", 4, 2), ("backward 2", 6, 2), ("backward 1", 8, 2),
-)  # fmt: skip
-KINDS = {"gather": "memory", "scatter": "control", "F": "compute", "backward": "compute"}
+KINDS = {"gather": "memory", "scatter": "control", "forward": "compute", "backward": "compute"}
 
 
 def shard_stages(*, gpus: int, title: str, caption: str) -> Figure:
@@ -50,10 +44,23 @@ def shard_stages(*, gpus: int, title: str, caption: str) -> Figure:
 
 
 def gathers_beside_work(*, title: str, caption: str) -> Figure:
-    """FSDP's step over three layers: the network above, the computing below, time in gathers to the right."""
-    spans = [
-        Busy(row=row, text=text.replace(" ", breaks), start_s=at, end_s=at + lasts, kind=KINDS[text.split()[0]])
-        for row, parts, breaks in (("network", NETWORK, "\n"), ("computing", COMPUTE, " "))
-        for text, at, lasts in parts
+    """FSDP's step over three layers as the simulator plays it: the network above, the computing below, time in gathers
+    to the right.
+    """
+    played = play(layers=3, forward_s=1, backward_s=2, gather_s=1, scatter_s=1, ahead=1, keep=False)
+    return overlap_rows(busy(played.work), title=title, caption=caption, unit="gathers", rows=("network", "computing"))
+
+
+def busy(work: Iterable[Work], until_s: float = float("inf")) -> list[Busy]:
+    """What has begun by a moment, in the rows of the network and of the device."""
+    return [
+        Busy(
+            row="network" if one.on_network else "computing",
+            text=f"F {one.layer}" if one.what == "forward" else f"{one.what}\n{one.layer}",
+            start_s=one.start_s,
+            end_s=min(one.end_s, until_s),
+            kind=KINDS[one.what],
+        )
+        for one in sorted(work, key=lambda one: one.start_s)
+        if one.start_s < until_s
     ]
-    return overlap_rows(spans, title=title, caption=caption, unit="gathers")

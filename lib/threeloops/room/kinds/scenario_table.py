@@ -34,7 +34,7 @@ SCENARIOS = (
         ),
         cause="batches are prepared more slowly than the GPU uses them up",
         look="run the data loader alone, without the model, and time its batches",
-        fix="more loader workers, and files that were decoded beforehand",
+        fix="files that were decoded beforehand, or decoding on the GPU: the cores have nothing left for more workers",
         source="Mohan et al., Analyzing and Mitigating Data Stalls in DNN Training, VLDB 2021, arXiv:2007.06775",
         akin=("hidden-syncs", "one-slow-rank"),
     ),
