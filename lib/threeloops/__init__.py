@@ -1,7 +1,7 @@
 """Three Loops: the library behind the book. A room is a folder; this page has a sentence for each, from the ground
 up.
 
-units, dtypes, checks   words that everybody uses: constants, number formats, refusals
+units, checks, spelling, dtypes  words that everybody uses: constants, refusals, what people call a thing, formats
 facts           values with their sources: parts, compute capabilities, recordings of real machines
 operations      FLOPs and bytes of single operations, and the roofline that bounds them
 models          what a network is made of, the known ones, its parameters and its FLOPs

@@ -98,9 +98,18 @@ def one_of(known: Iterable[str], *, see: str = "", **values: object) -> None:
     """
     words = list(known)
     for name, value in values.items():
-        if value in words:
-            continue
-        near = [word for word in words if value and str(word).startswith(str(value).lower())][:3]
-        near = near or difflib.get_close_matches(str(value).lower(), [str(word) for word in words], n=3, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
-        raise ValueError(f"{name}={value!r} is not known{hint} {see or 'Known: ' + ', '.join(map(str, words))}")
+        if value not in words:
+            raise ValueError(unknown(words, what=name, value=value, read_as=str(value).lower(), see=see))
+
+
+def unknown(known: Iterable[str], *, what: str, value: object, read_as: str, see: str) -> str:
+    """The sentence that one_of refuses with; the nearest words are those nearest to `read_as`.
+
+    >>> unknown(["ring", "tree"], what="algorithm", value="Rings!", read_as="rings", see="")
+    "algorithm='Rings!' is not known; did you mean 'ring'? Known: ring, tree"
+    """
+    words = [str(word) for word in known]
+    near = [word for word in words if read_as and word.startswith(read_as)][:3]
+    near = near or difflib.get_close_matches(read_as, words, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+    return f"{what}={value!r} is not known{hint} {see or 'Known: ' + ', '.join(words)}"

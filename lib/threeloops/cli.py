@@ -49,6 +49,9 @@ FLAGS |= {"origin": "--ceilings", "drill_set": "--set"} | {
         "allocator",
         "format",
         "cache",
+        "weights",
+        "hardware",
+        "link",
     )
 }
 # For a terminal that knows no more than ASCII.

@@ -13,6 +13,7 @@ Low-Precision Inference", 2025 (nvfp4).
 """
 
 from threeloops.checks import one_of
+from threeloops.spelling import key_of
 from threeloops.units import BITS_PER_BYTE
 
 # Bits per stored element, block scales included.
@@ -29,6 +30,15 @@ BITS = {
     "mxfp6": 6 + 8 / 32,
     "mxfp4": 4 + 8 / 32,
     "nvfp4": 4 + 8 / 16,
+}
+
+# What else these formats are called, in torch and in files.
+SPELLINGS = {
+    "fp64": ("float64", "double"),
+    "fp32": ("float32", "f32", "float"),
+    "bf16": ("bfloat16",),
+    "fp16": ("float16", "f16", "half"),
+    "fp8": ("float8", "e4m3", "float8_e4m3fn", "e5m2"),
 }
 
 # What `peaks` tables are keyed by. The plain name is the unit that a GEMM in that format would use; fp32 and fp64 run
@@ -52,6 +62,17 @@ PEAK_FORMATS = (
 
 # The peak that a product of this storage format runs at, where its name is another.
 PEAK_OF = {"mxfp8": "fp8", "mxfp6": "fp6", "mxfp4": "fp4", "nvfp4": "fp4"}
+
+
+def dtype_named(**typed: str) -> str:
+    """The format that a name means, in any spelling.
+
+    Raises ValueError for an unknown name, with the nearest known ones.
+
+    >>> dtype_named(cache="bfloat16"), dtype_named(dtype="FP8")
+    ('bf16', 'fp8')
+    """
+    return key_of({name: SPELLINGS.get(name, ()) for name in BITS}, **typed)
 
 
 def peak_format(dtype: str) -> str:

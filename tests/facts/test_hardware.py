@@ -284,9 +284,15 @@ def test_a_system_on_a_chip_wants_its_engine_and_power_mode_named() -> None:
         PARTS["h100-sxm5"].peak_flops_per_s("bf16", engine="gpu")
 
 
-def test_names_are_never_matched_by_a_part_of_them() -> None:
-    with pytest.raises(ValueError, match="part='h100' is not known; did you mean 'h100-"):
-        hardware.part("h100")
+def test_a_name_that_fits_several_parts_is_refused_with_all_of_them() -> None:
+    with pytest.raises(
+        ValueError, match="part='a100' may be 'dgx-a100', 'a100-sxm4-40gb', 'a100-sxm4-80gb' or 'a100-p"
+    ):
+        hardware.part("a100")
+    with pytest.raises(ValueError, match="^hardware='h100' may be 'h100-sxm5' or 'h100-pcie'; say which$"):
+        hardware.part_key("h100", kind="hardware")
+    with pytest.raises(ValueError, match="kind='hardwear' is not known"):
+        hardware.part_key("h100", kind="hardwear")
 
 
 def test_a_sparse_figure_is_asked_for_by_name() -> None:

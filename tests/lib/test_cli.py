@@ -180,7 +180,7 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
         ("kv --model llama-3-8b --tokens 0 --dtype bf16 --hardware h100-sxm5 --weights bf16", "--tokens 0 must be"),
         (
             "kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100 --weights bf16",
-            "--hardware 'h100' is not known; did you mean 'h100-",
+            "--hardware 'h100' may be 'h100-sxm5' or 'h100-pcie'; say which",
         ),
         ("kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100-sxm5", "--weights bf16"),
         (
@@ -237,7 +237,7 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
             ),
             "--dtype int4",
         ),
-        ("sources h100", "key='h100' is not known"),
+        ("sources h100-sxn", "key='h100-sxn' is not known; did you mean 'h100-"),
         ("open nowhere", "no part is called 'nowhere'"),
         ("drill astrology", "topic='astrology' is not known"),
     ],

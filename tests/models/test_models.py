@@ -128,8 +128,8 @@ def test_every_model_is_sourced_and_reads(key):
 def test_unknown_keys_name_the_near_ones():
     with pytest.raises(ValueError, match=r"^model='llama-3-8' is not known; did you mean 'llama-3-8b'"):
         catalogue.model("llama-3-8")
-    with pytest.raises(ValueError, match=r"^model='resnet50' is not known; did you mean 'resnet-50'"):
-        catalogue.convnet("resnet50", height=224, width=224)
+    with pytest.raises(ValueError, match=r"^model='resnet-51' is not known; did you mean 'resnet-50'"):
+        catalogue.convnet("resnet-51", height=224, width=224)
 
 
 OVERLAY = """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from threeloops import checks
+from threeloops import checks, spelling
 from threeloops.dtypes import PEAK_FORMATS
 from threeloops.facts.fact import Fact, catalogue_files, read_fact
 
@@ -227,13 +227,48 @@ def part_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
 
 
 def part(key: str, *, overlay: str | Path | None = None) -> Part:
-    """One part by its exact key; an unknown key is refused with the nearest ones.
+    """One part by its key or another spelling of it; a name that fits several is refused with them, an unknown one
+    with the nearest.
 
-    >>> part("h100-sxm")
+    >>> part("H100 SXM5").key
+    'h100-sxm5'
+    >>> part("A100 SXM")
     Traceback (most recent call last):
         ...
-    ValueError: part='h100-sxm' is not known; did you mean 'h100-sxm5'? `threeloops sources --keys` lists all.
+    ValueError: part='A100 SXM' may be 'a100-sxm4-40gb' or 'a100-sxm4-80gb'; say which
     """
     rows = _rows(overlay)
-    checks.one_of(rows, see="`threeloops sources --keys` lists all.", part=key)
-    return _read_part(key, *rows[key])
+    found = part_key(key, overlay=overlay)
+    return _read_part(found, *rows[found])
+
+
+def part_key(name: str, *, overlay: str | Path | None = None, kind: str = "part") -> str:
+    """The key that a name means, among all parts or those of one kind: "hardware" computes, a "link" carries, a
+    "node" joins GPUs by fast links.
+
+    >>> part_key("4090", kind="hardware"), part_key("nvlink4", kind="link"), part_key("NVL72", kind="node")
+    ('rtx-4090', 'nvlink-4', 'gb200-nvl72')
+    """
+    rows = {key: row for key, (row, _, _) in _rows(overlay).items()}
+    if name in rows:
+        return name
+    known = {
+        key: (str(row.get("name", "")), str(row.get("vendor", "")))
+        for key, row in rows.items()
+        if isinstance(row, Mapping) and _is_of_kind(row, kind)
+    }
+    return spelling.key_of(known, see=_ALL, **{kind: name})
+
+
+_ALL = "`threeloops sources --keys` lists all."
+
+
+def _is_of_kind(row: Mapping[str, Any], kind: str) -> bool:
+    has = {
+        "part": True,
+        "hardware": "peaks" in row or "engines" in row,
+        "link": "bytes_per_s_one_way" in row.get("facts", {}),
+        "node": "domain_gpus" in row.get("facts", {}),
+    }
+    checks.one_of(has, kind=kind)
+    return has[kind]

@@ -3,7 +3,8 @@
 >>> model("llama-3-8b").num_layers
 32
 
-A key names one released checkpoint family exactly; a near miss is refused with the nearest keys.
+A key names one released checkpoint family exactly, and other spellings of its name mean it, too; a near miss is
+refused with the nearest keys.
 """
 
 import datetime
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from threeloops import checks
+from threeloops import checks, spelling
 from threeloops.facts.fact import Fact, catalogue_files, read_fact
 from threeloops.models.architecture import Model
 from threeloops.models.convnet_config import convnet_from_config
@@ -93,8 +94,13 @@ def _rows(table: str, overlay: str | Path | None) -> dict[str, tuple[Mapping[str
 
 def _entry(table: str, key: str, overlay: str | Path | None) -> ModelEntry:
     rows = _rows(table, overlay)
-    checks.one_of(rows, see="`threeloops sources` lists all.", model=key)
-    return _read_entry(key, *rows[key])
+    names = {
+        known: (str(row.get("name", "")), str(row.get("vendor", "")))
+        for known, (row, _) in rows.items()
+        if isinstance(row, Mapping)
+    }
+    found = spelling.key_of(names, see="`threeloops sources` lists all.", model=key)
+    return _read_entry(found, *rows[found])
 
 
 def model_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
@@ -112,15 +118,18 @@ def model_entry(key: str, *, overlay: str | Path | None = None) -> ModelEntry:
 
 
 def model(key: str, *, overlay: str | Path | None = None) -> Model:
-    """One language model by its exact key; an unknown key is refused with the nearest ones.
+    """One language model by its key or another spelling of its name; an unknown one is refused with the nearest, one
+    that fits several with all of them.
 
     `overlay` is the path of a reader's own catalogue file, which wins over the shipped ones; see facts.
 
     >>> model("mistral-7b").groups[0][0].attention.window
     4096
+    >>> model("meta-llama/Llama-3-70B-Instruct").name
+    'llama-3-70b'
     """
     entry = model_entry(key, overlay=overlay)
-    return from_hf_config(entry.config, name=key)
+    return from_hf_config(entry.config, name=entry.key)
 
 
 def convnet_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
@@ -138,10 +147,11 @@ def convnet_entry(key: str, *, overlay: str | Path | None = None) -> ModelEntry:
 
 
 def convnet(key: str, *, height: int, width: int, overlay: str | Path | None = None) -> ConvNet:
-    """One convolutional network by its exact key, laid out for images of this size in pixels.
+    """One convolutional network by its key, laid out for images of this size in pixels.
 
     >>> net = convnet("resnet-50", height=224, width=224)
     >>> net.parameters, net.flops
     (25557032, 8178368512)
     """
-    return convnet_from_config(convnet_entry(key, overlay=overlay).config, height=height, width=width, name=key)
+    entry = convnet_entry(key, overlay=overlay)
+    return convnet_from_config(entry.config, height=height, width=width, name=entry.key)

@@ -1,11 +1,10 @@
 """`threeloops fit`: does a model, in the format that it is downloaded in, fit on a card with its users' contexts."""
 
 import argparse
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from threeloops import checks, dtypes, units
+from threeloops import checks, dtypes, spelling, units
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
 from threeloops.models.parameters import model_parameters
@@ -14,8 +13,8 @@ from threeloops.product_loop.compression import Groups
 from threeloops.product_loop.gguf_files import FILE_TYPES, file_weights
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS
 from threeloops.workings.kv import NO_LIMIT, cache_lines, capacity_words
-from threeloops.workings.named import model_named, part_named
-from threeloops.workings.typed import whole
+from threeloops.workings.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
+from threeloops.workings.typed import context, whole
 from threeloops.workings.working import Line, Working, plain, share_of_memory
 
 WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
@@ -167,25 +166,15 @@ def _assumed(wanted: str, share: float) -> tuple[str, ...]:
     return (of_the_format, left_out, "caches without blocks, and nothing shared between users")
 
 
-def context(text: str) -> int:
-    """Tokens as people write a context: 8192, 8,192 or 32k, which is 32 × 1,024.
-
-    >>> context("32k"), context("8,192")
-    (32768, 8192)
-    """
-    thousands = re.fullmatch(r"(\d+)[kK]", text)
-    return int(thousands[1]) * units.KiB if thousands else whole(text)
-
-
 def add_flags(fit: argparse.ArgumentParser) -> None:
     """The flags of `threeloops fit`."""
-    fit.add_argument("--model", required=True, help="catalogue key, or path of a config.json")
+    fit.add_argument("--model", required=True, help=MODEL_HELP)
     fit.add_argument(
         "--format",
         required=True,
         help="how its weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, q4_k_m, q8_0, …",
     )
-    fit.add_argument("--hardware", required=True, help="catalogue key of the card, like rtx-4090")
+    fit.add_argument("--hardware", required=True, help=HARDWARE_HELP)
     fit.add_argument("--tokens", type=context, required=True, help="context of each user, like 8192 or 32k")
     fit.add_argument("--users", type=whole, default=1, help="at once, each with a context of its own (default 1)")
     fit.add_argument("--cache", default="fp16", help="how the cache is stored (default fp16)")
@@ -198,10 +187,10 @@ def from_flags(given: argparse.Namespace) -> Working:
     """The calculation that the flags ask for."""
     return working(
         model_named(given.model, given.catalog),
-        wanted=given.format.lower(),
+        wanted=spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, format=given.format),
         part=part_named("hardware", given.hardware, given.catalog),
         tokens=given.tokens,
         users=given.users,
-        cache_dtype=given.cache,
+        cache_dtype=dtypes.dtype_named(cache=given.cache),
         share=given.share,
     )

@@ -13,7 +13,7 @@ from threeloops.product_loop import kv_allocators
 from threeloops.product_loop.kv_allocators import Allocator
 from threeloops.training_loop.network.collective_algorithms import algorithms
 from threeloops.workings import fit
-from threeloops.workings.named import model_named, part_named
+from threeloops.workings.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
 from threeloops.workings.typed import quantity, whole
 from threeloops.workings.working import Working
 
@@ -66,14 +66,16 @@ def _kv(given: argparse.Namespace) -> Working:
     beside = None
     if given.hardware:
         beside = kv.Beside(
-            part=part_named("hardware", given.hardware, given.catalog), weights_dtype=given.weights, share=given.share
+            part=part_named("hardware", given.hardware, given.catalog),
+            weights_dtype=dtypes.dtype_named(weights=given.weights),
+            share=given.share,
         )
     model = model_named(given.model, given.catalog)
     return kv.working(
         model,
         tokens=given.tokens,
         batch=given.batch,
-        dtype=given.dtype,
+        dtype=dtypes.dtype_named(dtype=given.dtype),
         tp=given.tp,
         allocator=_allocator(given),
         beside=beside,
@@ -103,6 +105,7 @@ def _roofline(given: argparse.Namespace) -> Working:
 
     if bool(given.gemm) == bool(given.model):
         raise ValueError("say what runs: --gemm M N K, or --model NAME with --phase, --batch and --tokens")
+    dtype = dtypes.dtype_named(dtype=given.dtype)
     machine = roofline.Machine(
         part=part_named("hardware", given.hardware, given.catalog),
         engine=given.engine,
@@ -111,7 +114,7 @@ def _roofline(given: argparse.Namespace) -> Working:
     )
     if given.gemm:
         m, n, k = given.gemm
-        return roofline.gemm_working(m=m, n=n, k=k, dtype=given.dtype, machine=machine)
+        return roofline.gemm_working(m=m, n=n, k=k, dtype=dtype, machine=machine)
     step = ForwardStep(
         phase=given.phase,
         batch=given.batch,
@@ -119,20 +122,19 @@ def _roofline(given: argparse.Namespace) -> Working:
         causal=given.causal,
         fused_attention=not given.unfused,
         logits="last",
-        bytes_per_element=dtypes.bytes_per_element(given.dtype),
+        bytes_per_element=dtypes.bytes_per_element(dtype),
         latent="absorbed" if given.phase == "decode" else "expanded",
         routing="uniform",
     )
-    return roofline.model_working(
-        model_named(given.model, given.catalog), step=step, dtype=given.dtype, machine=machine
-    )
+    return roofline.model_working(model_named(given.model, given.catalog), step=step, dtype=dtype, machine=machine)
 
 
 def _memory(given: argparse.Namespace) -> Working:
     from threeloops.training_loop.memory.fit import Training
     from threeloops.workings import memory
 
-    if given.dtype not in ("bf16", "fp16", "fp32"):
+    dtype = dtypes.dtype_named(dtype=given.dtype)
+    if dtype not in ("bf16", "fp16", "fp32"):
         raise ValueError(f"--dtype {given.dtype}: activations are counted in bf16, fp16 or fp32")
     if given.pp > 1 and given.micro_batches is None:
         raise ValueError(
@@ -152,7 +154,7 @@ def _memory(given: argparse.Namespace) -> Working:
         schedule=given.schedule,
         micro_batches=given.micro_batches or 1,
         chunks=given.chunks,
-        bytes_per_element=int(dtypes.bytes_per_element(given.dtype)),
+        bytes_per_element=int(dtypes.bytes_per_element(dtype)),
         kernels=given.kernels,
         dropout=given.dropout,
         recompute=given.recompute,
@@ -184,7 +186,7 @@ def add_calculations(commands: Any) -> None:
 
 
 def _kv_flags(kv: argparse.ArgumentParser) -> None:
-    kv.add_argument("--model", required=True, help="catalogue key, or path of a config.json")
+    kv.add_argument("--model", required=True, help=MODEL_HELP)
     kv.add_argument("--tokens", type=whole, required=True, help="prompt and answer together, per request")
     kv.add_argument("--batch", type=whole, default=1, help="requests (default 1)")
     kv.add_argument("--dtype", required=True, help="how the cache is stored: bf16, fp8, …")
@@ -221,13 +223,13 @@ def _allreduce_flags(allreduce: argparse.ArgumentParser) -> None:
 
 
 def _roofline_flags(roofline: argparse.ArgumentParser) -> None:
-    roofline.add_argument("--hardware", required=True, help="catalogue key of the accelerator")
+    roofline.add_argument("--hardware", required=True, help=HARDWARE_HELP)
     roofline.add_argument("--engine", help="of a system on a chip: gpu, dla")
     roofline.add_argument("--power-mode", help="of a system on a chip: maxn, 30w, …")
     roofline.add_argument("--dtype", required=True, help="number format: bf16, fp8, …")
     roofline.add_argument("--launch", help="time to launch one kernel, like 5us (default 0s)")
     roofline.add_argument("--gemm", type=whole, nargs=3, metavar=("M", "N", "K"))
-    roofline.add_argument("--model", help="catalogue key, or path of a config.json")
+    roofline.add_argument("--model", help=MODEL_HELP)
     roofline.add_argument("--phase", choices=("prefill", "decode"), default="decode")
     roofline.add_argument("--batch", type=whole, default=1)
     roofline.add_argument(
@@ -243,7 +245,7 @@ def _roofline_flags(roofline: argparse.ArgumentParser) -> None:
 
 
 def _memory_flags(memory: argparse.ArgumentParser) -> None:
-    memory.add_argument("--model", required=True, help="catalogue key, or path of a config.json")
+    memory.add_argument("--model", required=True, help=MODEL_HELP)
     memory.add_argument("--recipe", required=True, help="megatron, zero-paper, autocast, pure-bf16, …")
     memory.add_argument("--zero", type=int, required=True, choices=(0, 1, 2, 3), help="ZeRO stage")
     memory.add_argument("--micro-batch", type=whole, required=True)

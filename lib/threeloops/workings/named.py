@@ -1,4 +1,4 @@
-"""Models and parts by the name that stands after a flag."""
+"""Models and parts by the name that stands after a flag, in any spelling."""
 
 from pathlib import Path
 
@@ -7,10 +7,13 @@ from threeloops.facts.hardware import Part
 from threeloops.models import catalogue, hf_config
 from threeloops.models.architecture import Model
 
+MODEL_HELP = "a model's name in any spelling (llama3 8b), or the path of a config.json"
+HARDWARE_HELP = "an accelerator's name in any spelling: h100-sxm5, H200, 4090"
+
 
 def model_named(name: str, overlay: str | None) -> Model:
-    """A model by its catalogue key, or from the path of a config.json or its folder."""
-    if name.lower().endswith(".json") or "/" in name or (name and Path(name).exists()):
+    """A model by its name, or from the path of a config.json or its folder."""
+    if name.lower().endswith(".json") or (name and Path(name).exists()):
         return hf_config.from_hf_config(name)
     if name in hardware.part_keys(overlay=overlay):
         raise ValueError(f"--model {name}: that is a part, not a model; `threeloops sources --keys` lists both")
@@ -18,7 +21,9 @@ def model_named(name: str, overlay: str | None) -> Model:
 
 
 def part_named(flag: str, name: str, overlay: str | None) -> Part:
-    """A part by its key; a link where an accelerator is meant, or the other way round, is refused."""
+    """A part by its name; a link where an accelerator is meant, or the other way round, is refused."""
+    if name not in hardware.part_keys(overlay=overlay):
+        return hardware.part(hardware.part_key(name, kind=flag, overlay=overlay), overlay=overlay)
     part = hardware.part(name, overlay=overlay)
     is_link = "bytes_per_s_one_way" in part.facts
     if flag == "link" and not is_link:

@@ -2,41 +2,47 @@
 
 from pathlib import Path
 
-from threeloops import checks
+from threeloops import spelling
 from threeloops.facts import hardware
 from threeloops.facts.fact import Fact
 from threeloops.models import catalogue
+from threeloops.models.catalogue import ModelEntry
 
 
 def audit(*, key: str | None, overlay: str | Path | None) -> str:
     """One line per value: part, fact, value with unit, the figure as printed, kind, date, address."""
-    parts = (
-        [key]
-        if key in hardware.part_keys(overlay=overlay)
-        else list(hardware.part_keys(overlay=overlay))
-        if key is None
-        else []
-    )
-    models = (
-        [key]
-        if key in catalogue.model_keys(overlay=overlay)
-        else list(catalogue.model_keys(overlay=overlay))
-        if key is None
-        else []
-    )
-    if not parts and not models:
-        checks.one_of(keys(overlay=overlay).split(), see="`threeloops sources --keys` lists all.", key=key)
+    names = keys(overlay=overlay).split()
+    if key is not None:
+        names = [_key(key, overlay)]
+    parts = set(hardware.part_keys(overlay=overlay))
     rows = []
-    for name in parts:
-        for what, (fact, unit) in hardware.part(name, overlay=overlay).all_facts().items():
-            rows.append(f"{name}  {what} = {fact.value:.9g} {unit}  {_source(fact)}")
-    for name in models:
-        entry = catalogue.model_entry(name, overlay=overlay)
+    for name in names:
+        if name in parts:
+            for what, (fact, unit) in hardware.part(name, overlay=overlay).all_facts().items():
+                rows.append(f"{name}  {what} = {fact.value:.9g} {unit}  {_source(fact)}")
+            continue
+        entry = _entry(name, overlay)
         rows.append(
             f"{name}  config  {entry.checked}  {entry.title}  {entry.url}" + (f"  ({entry.note})" if entry.note else "")
         )
         rows += [f"{name}  {what} = {fact.value:.9g}  {_source(fact)}" for what, fact in entry.published.items()]
     return "\n".join(rows)
+
+
+def _entry(name: str, overlay: str | Path | None) -> ModelEntry:
+    if name in catalogue.model_keys(overlay=overlay):
+        return catalogue.model_entry(name, overlay=overlay)
+    return catalogue.convnet_entry(name, overlay=overlay)
+
+
+def _key(typed: str, overlay: str | Path | None) -> str:
+    """The part or model that is meant."""
+    parts = set(hardware.part_keys(overlay=overlay))
+    named = {
+        name: (hardware.part(name, overlay=overlay).name if name in parts else _entry(name, overlay).name,)
+        for name in keys(overlay=overlay).split()
+    }
+    return spelling.key_of(named, see="`threeloops sources --keys` lists all.", key=typed)
 
 
 def keys(*, overlay: str | Path | None) -> str:

@@ -1,6 +1,11 @@
 """What people type after a flag, as a number."""
 
 import argparse
+import re
+
+from threeloops.units import KiB
+
+_LARGE = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
 
 def whole(text: str) -> int:
@@ -9,6 +14,40 @@ def whole(text: str) -> int:
         return int(text.replace(",", ""))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, like 8192") from None
+
+
+def context(text: str) -> int:
+    """Tokens as people write a context: 8192, 8,192 or 32k, which is 32 × 1,024.
+
+    >>> context("32k"), context("8,192")
+    (32768, 8192)
+    """
+    thousands = re.fullmatch(r"(\d+)[kK]", text)
+    return int(thousands[1]) * KiB if thousands else whole(text)
+
+
+def amount(text: str) -> float:
+    """A large number as people write what a model was trained on: 15T, 300B, 2e12 or 1,000,000.
+
+    >>> amount("15T"), amount("1.4e12")
+    (15000000000000.0, 1400000000000.0)
+    """
+    written = re.fullmatch(r"(\d[\d,]*(?:\.\d+)?(?:[eE]\+?\d{1,2})?)\s*([kKmMbBtT]?)", text.strip())
+    if not written:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number, like 15T, 300B or 2e12")
+    return float(written[1].replace(",", "")) * _LARGE[written[2].lower()]
+
+
+def price(text: str) -> float:
+    """Dollars, with or without their sign.
+
+    >>> price("$2.50")
+    2.5
+    """
+    try:
+        return float(text.removeprefix("$"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be dollars for an hour of one GPU, like 2.50") from None
 
 
 def quantity(text: str, like: str) -> float:

@@ -1,0 +1,108 @@
+"""Names as people write them: which key each one means, and what is said where it means none or several."""
+
+import pytest
+
+from threeloops import dtypes
+from threeloops.facts import hardware
+from threeloops.models import catalogue
+from threeloops.spelling import key_of
+
+CARDS = {
+    "h100-sxm5": ["h100 sxm", "H100-SXM5", "H100_SXM", "nvidia h100 sxm5 80gb", "h100sxm", "NVIDIA/H100-SXM5"],
+    "rtx-4090": ["4090", "RTX 4090", "rtx4090", "GeForce RTX 4090 24GB"],
+    "gb200": ["GB200", "gb200 nvl72"],
+    "b200-hgx": ["b200", "HGX B200"],
+    "l40s": ["L40S", "nvidia l40s"],
+    "a100-sxm4-80gb": ["A100-SXM4-80GB", "a100 sxm 80gb"],
+}
+MODELS = {
+    "llama-3-70b": [
+        "llama3 70b",
+        "Llama-3-70B-Instruct",
+        "meta-llama/Meta-Llama-3-70B-Instruct",
+        "Llama 3 70B",
+        "meta llama 3 70b",
+    ],
+    "llama-2-7b": ["meta-llama/Llama-2-7b-chat-hf", "llama2-7b"],
+    "llama-3-405b": ["Llama-3.1-405B", "meta-llama/Llama-3.1-405B-Instruct"],
+    "gpt2": ["GPT-2", "openai-community/gpt2"],
+    "gpt2-xl": ["gpt-2 xl"],
+    "qwen2.5-7b": ["Qwen/Qwen2.5-7B-Instruct", "qwen 2.5 7b"],
+    "mixtral-8x7b": ["mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral 8x7b"],
+    "phi-3-mini": ["microsoft/Phi-3-mini-4k-instruct", "phi3 mini"],
+    "gemma-3-27b": ["google/gemma-3-27b-it"],
+    "deepseek-v3": ["deepseek-ai/DeepSeek-V3", "deepseekv3"],
+}
+
+
+@pytest.mark.parametrize("key", CARDS)
+def test_every_spelling_of_a_card_is_that_card(key: str) -> None:
+    assert {hardware.part_key(name, kind="hardware") for name in CARDS[key]} == {key}
+
+
+@pytest.mark.parametrize("key", MODELS)
+def test_every_spelling_of_a_model_is_that_model(key: str) -> None:
+    assert {catalogue.model(name).name for name in MODELS[key]} == {key}
+
+
+def test_every_key_and_every_printed_name_means_itself() -> None:
+    parts = {key: hardware.part(key).name for key in hardware.part_keys()}
+    for key, name in parts.items():
+        assert hardware.part_key(key) == hardware.part_key(key.upper()) == hardware.part_key(name) == key
+    for key in catalogue.model_keys():
+        assert (
+            catalogue.model(catalogue.model_entry(key).name).name == catalogue.model(key.replace("-", " ")).name == key
+        )
+
+
+@pytest.mark.parametrize("name", ["L40", "H20", "H800", "GB300", "MI300A", "RTX 3090", "H100 NVL", "T4", "A10"])
+def test_another_card_is_never_taken_for_one_of_ours(name: str) -> None:
+    with pytest.raises(ValueError, match="is not known"):
+        hardware.part_key(name, kind="hardware")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Llama-3.1-8B",
+        "meta-llama/Llama-3.1-70B-Instruct",
+        "Mistral-7B-Instruct-v0.3",
+        "DeepSeek-R1",
+        "DeepSeek-V3.1",
+        "Phi-3-mini-128k-instruct",
+        "llama-4",
+        "gpt-4",
+        "qwen3-30b",
+        "instruct",
+        "",
+        " / ",
+    ],
+)
+def test_another_model_is_never_taken_for_one_of_ours(name: str) -> None:
+    with pytest.raises(ValueError, match="is not known"):
+        catalogue.model(name)
+
+
+def test_a_name_that_fits_several_is_answered_with_them() -> None:
+    with pytest.raises(ValueError, match="^model='llama 70b' may be 'llama-2-70b' or 'llama-3-70b'; say which$"):
+        catalogue.model("llama 70b")
+    with pytest.raises(
+        ValueError, match="^part='x' may be 'x-0', 'x-1', 'x-2', 'x-3', 'x-4', 'x-5' or 2 more; say which$"
+    ):
+        key_of({f"x-{number}": () for number in range(8)}, part="x")
+
+
+def test_the_nearest_is_named_under_the_name_that_was_typed() -> None:
+    with pytest.raises(
+        ValueError, match=r"^model='meta-llama/Llama-3\.1-70B' is not known; did you mean 'llama-3-70b' or"
+    ):
+        catalogue.model("meta-llama/Llama-3.1-70B")
+    with pytest.raises(ValueError, match=r"^part='' is not known\. See\.$"):
+        key_of({"one": ()}, see="See.", part="")
+
+
+def test_number_formats_have_the_names_of_frameworks_too() -> None:
+    named = [dtypes.dtype_named(dtype=name) for name in ("bfloat16", "Float16", "half", "FP-8", "nvfp4", "E4M3")]
+    assert named == ["bf16", "fp16", "fp16", "fp8", "nvfp4", "fp8"]
+    with pytest.raises(ValueError, match="^cache='bf17' is not known; did you mean 'bf16'"):
+        dtypes.dtype_named(cache="bf17")
