@@ -25,35 +25,17 @@ FLAGS = {
     "bytes_per_s_one_way": "--bandwidth",
     "alpha_s": "--alpha",
     "launch_overhead_s": "--launch",
+    "global_batch": "--batch",
+    "domain_gpus": "--node",
+    "zero_stage": "--zero",
+    "origin": "--ceilings",
+    "drill_set": "--set",
 }
-FLAGS |= {
-    name: "--" + name.replace("_", "-")
-    for name in ("expert_tp", "micro_batch", "micro_batches", "sequence", "tokens", "batch", "ranks", "dtype", "users")
-}
-FLAGS |= {"origin": "--ceilings", "drill_set": "--set"} | {
-    name: "--" + name
-    for name in (
-        "device",
-        "model",
-        "recipe",
-        "op",
-        "algorithm",
-        "share",
-        "tp",
-        "pp",
-        "dp",
-        "ep",
-        "chunks",
-        "schedule",
-        "kernels",
-        "allocator",
-        "format",
-        "cache",
-        "weights",
-        "hardware",
-        "link",
-    )
-}
+ALIKE = """
+    expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share tp
+    pp dp ep cp chunks schedule kernels allocator format cache weights hardware link node network gpus reach price top
+"""
+FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
 # For a terminal that knows no more than ASCII.
 PLAIN = {
     "×": "x",
@@ -260,7 +242,9 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 
 def _in_flags(sentence: str) -> str:
     """A refusal of the library, with each value under the flag that it came from."""
-    return re.sub(r"\b([a-z_]+)=(?=\S)", lambda name: f"{FLAGS[name[1]]} " if name[1] in FLAGS else name[0], sentence)
+    return re.sub(
+        r"(?<![*\w])([a-z_]+)=(?=\S)", lambda name: f"{FLAGS[name[1]]} " if name[1] in FLAGS else name[0], sentence
+    )
 
 
 def main(words: Sequence[str] | None = None) -> int:

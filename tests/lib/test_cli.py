@@ -142,6 +142,22 @@ EVERY_COMMAND = [
     "fit --model qwen3-32b --format q4_k_m --hardware rtx-4090 --tokens 32k",
     "fit --model gemma-3-27b --format nvfp4 --hardware rtx-5090 --tokens 8k --users 3 --cache fp8 --share 0.9",
     "roofline --model mixtral-8x7b --hardware h100-sxm5 --dtype bf16 --batch 4 --tokens 300",
+    (
+        "plan --model gpt2-xl --hardware a100-sxm4-80gb --gpus 4 --sequence 1k --batch 16 --node 2 --network 100g"
+        " --tokens 300B --price 1.5"
+    ),
+    (
+        "step --model llama-3-70b --hardware h100-sxm5 --sequence 8k --batch 512 --network 400g --tp 4 --pp 4 --dp 32"
+        " --zero 1 --recompute selective --schedule interleaved --chunks 4 --tokens 15T --price 2.5"
+    ),
+    (
+        "step --model mixtral-8x7b --hardware h100-sxm5 --sequence 4k --batch 256 --network ndr --ep 8 --dp 8 --cp 2"
+        " --pp 2 --zero 3 --recompute full --schedule zb-h1"
+    ),
+    (
+        "step --model llama-3-8b --hardware h100-sxm5 --sequence 4k --batch 64 --network 1GB/s --dp 8 --pp 2 --tp 2"
+        " --zero 2 --recompute full --micro-batch 2"
+    ),
     "roofline --model deepseek-v3 --hardware h200-sxm --dtype fp8 --batch 4 --tokens 300",
     "allreduce --size 1MB --ranks 6 --bandwidth 50GB/s --alpha 5us --op broadcast --algorithm pipelined-tree",
     (
@@ -164,7 +180,7 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
             else numbers.replace("×", "*")
         )
         if "max" in numbers:  # commas part the arguments there, and no thousands
-            source = re.sub(r"(?<=\d),(?=\d{3}\b)", "", numbers)
+            source = re.sub(r"(?<=\d),(?=\d{3}\b)", "", numbers.replace("×", "*"))
         value = eval(source, {"__builtins__": {}, "max": max})
         assert float(result.replace(",", "")) == pytest.approx(value, rel=1e-5, abs=1e-12), f"{numbers} is not {result}"
 

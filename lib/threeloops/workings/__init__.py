@@ -1,9 +1,10 @@
 """Workings: a calculation on paper, with everything a reader needs to check it. What the `threeloops` command prints.
 
 working         inputs, formulas with the numbers put in, results, assumptions, sources
-roofline, memory, allreduce, kv, fit     one calculation each
+roofline, memory, allreduce, kv, fit, plan, step     one calculation each
+cluster         the job and the machines that plan and step are asked about
 named           models and parts by the name after a flag
-flags           the flags of these, and from flags to a calculation
+flags, training_flags   the flags of these, and from flags to a calculation
 sources         the audit list of the catalogue
 record          measure this machine, and hold the predictions against it
 room            the interview room: drill, progress, history

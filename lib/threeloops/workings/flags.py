@@ -4,6 +4,7 @@ default.
 
 import argparse
 import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from threeloops.models.forward_step import ForwardStep
 from threeloops.product_loop import kv_allocators
 from threeloops.product_loop.kv_allocators import Allocator
 from threeloops.training_loop.network.collective_algorithms import algorithms
-from threeloops.workings import fit
+from threeloops.workings import fit, training_flags
 from threeloops.workings.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
 from threeloops.workings.typed import quantity, whole
 from threeloops.workings.working import Working
@@ -129,50 +130,38 @@ def _roofline(given: argparse.Namespace) -> Working:
     return roofline.model_working(model_named(given.model, given.catalog), step=step, dtype=dtype, machine=machine)
 
 
-def _memory(given: argparse.Namespace) -> Working:
-    from threeloops.training_loop.memory.fit import Training
-    from threeloops.workings import memory
-
-    dtype = dtypes.dtype_named(dtype=given.dtype)
-    if dtype not in ("bf16", "fp16", "fp32"):
-        raise ValueError(f"--dtype {given.dtype}: activations are counted in bf16, fp16 or fp32")
-    if given.pp > 1 and given.micro_batches is None:
-        raise ValueError(
-            "a pipeline needs --micro-batches, how many run per step: they decide how many wait on the first stage, for"
-            " example --micro-batches 16"
-        )
-    training = Training(
-        model=model_named(given.model, given.catalog),
-        recipe=given.recipe,
-        zero_stage=given.zero,
-        dp=given.dp,
-        tp=given.tp,
-        pp=given.pp,
-        ep=given.ep,
-        expert_tp=given.expert_tp,
-        sequence_parallel=given.sp,
-        schedule=given.schedule,
-        micro_batches=given.micro_batches or 1,
-        chunks=given.chunks,
-        bytes_per_element=int(dtypes.bytes_per_element(dtype)),
-        kernels=given.kernels,
-        dropout=given.dropout,
-        recompute=given.recompute,
-        gathered_layers=given.gathered if given.zero == 3 else None,
-        vocab_multiple=given.vocab_multiple,
-        cross_entropy=given.cross_entropy,
-    )
-    part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
-    return memory.working(
-        training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share
-    )
+# What --help shows of each, as it can be typed.
+EXAMPLES = {
+    "kv": "--model llama3-8b --tokens 8192 --dtype bf16 --hardware h100-sxm --weights bf16 --share 0.9",
+    "fit": "--model qwen3-32b --format q4_k_m --hardware 4090 --tokens 32k",
+    "allreduce": "--size 14GB --ranks 8 --link nvlink-3 --alpha 5us",
+    "roofline": "--model llama3-8b --hardware h200 --dtype bf16 --phase decode --batch 8 --tokens 2048",
+    "memory": (
+        "--model llama3-70b --recipe megatron --zero 1 --dp 8 --tp 8 --pp 5 --sp --micro-batches 16 --micro-batch 1"
+        " --sequence 4096 --kernels fused --recompute selective"
+    ),
+    "plan": (
+        "--model llama3-70b --hardware h100-sxm --gpus 64 --sequence 8k --batch 128 --network infiniband-ndr"
+        " --tokens 1T --price 2.50"
+    ),
+    "step": (
+        "--model llama3-70b --hardware h100-sxm --sequence 8k --batch 128 --network infiniband-ndr --tp 8 --pp 2 --dp 4"
+        " --zero 1 --recompute selective"
+    ),
+}
 
 
 def add_calculations(commands: Any) -> None:
-    """kv, fit, allreduce, roofline and memory, with their flags."""
+    """kv, fit, allreduce, roofline, memory, plan and step, with their flags."""
 
     def add(name: str, what: str, run: Callable[[argparse.Namespace], Working]) -> argparse.ArgumentParser:
-        command: argparse.ArgumentParser = commands.add_parser(name, help=what, description=what)
+        command: argparse.ArgumentParser = commands.add_parser(
+            name,
+            help=what,
+            description=what,
+            epilog=f"example: threeloops {name} {EXAMPLES[name]}",
+            formatter_class=_Help,
+        )
         command.add_argument("--json", action="store_true", help="print base SI units for a script")
         command.add_argument("--catalog", metavar="FILE", help="your own parts and models, over the shipped catalogue")
         command.set_defaults(run=lambda given: print(run(given).as_json() if given.json else run(given).as_text()))
@@ -182,7 +171,32 @@ def add_calculations(commands: Any) -> None:
     fit.add_flags(add("fit", "does this model, in this format, fit on this card with this context", fit.from_flags))
     _allreduce_flags(add("allreduce", "all-reduce and the other collectives: what communication costs", _allreduce))
     _roofline_flags(add("roofline", "roofline: what binds a product or a whole forward pass", _roofline))
-    _memory_flags(add("memory", "training memory: what one GPU holds at its worst moment", _memory))
+    training_flags.add_memory_flags(
+        add("memory", "training memory: what one GPU holds at its worst moment", _later("memory"))
+    )
+    training_flags.add_plan_flags(
+        add("plan", "the best training layouts on a cluster, and why the others lost", _later("plan"))
+    )
+    training_flags.add_step_flags(
+        add("step", "where the time of one training step goes under a layout", _later("step"))
+    )
+
+
+def _later(name: str) -> Callable[[argparse.Namespace], Working]:
+    """A calculation whose module is imported when it is asked for, and not before."""
+
+    def run(given: argparse.Namespace) -> Working:
+        found: Working = importlib.import_module(f"threeloops.workings.{name}").from_flags(given)
+        return found
+
+    return run
+
+
+class _Help(argparse.HelpFormatter):
+    """An example stays on one line, so that it can be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("example: ") else super()._fill_text(text, width, indent)
 
 
 def _kv_flags(kv: argparse.ArgumentParser) -> None:
@@ -242,38 +256,3 @@ def _roofline_flags(roofline: argparse.ArgumentParser) -> None:
         help="how masked scores are counted (default exact: not at all)",
     )
     roofline.add_argument("--unfused", action="store_true", help="attention writes its scores to memory")
-
-
-def _memory_flags(memory: argparse.ArgumentParser) -> None:
-    memory.add_argument("--model", required=True, help=MODEL_HELP)
-    memory.add_argument("--recipe", required=True, help="megatron, zero-paper, autocast, pure-bf16, …")
-    memory.add_argument("--zero", type=int, required=True, choices=(0, 1, 2, 3), help="ZeRO stage")
-    memory.add_argument("--micro-batch", type=whole, required=True)
-    memory.add_argument("--sequence", type=whole, required=True)
-    memory.add_argument("--kernels", required=True, help="what is fused: korthikanti, eager, sdpa, fused")
-    memory.add_argument("--recompute", required=True, choices=("none", "selective", "full"))
-    memory.add_argument(
-        "--cross-entropy", default="plain", choices=("plain", "in-place", "sliced"), help="plain (default): torch's own"
-    )
-    memory.add_argument("--dropout", action="store_true")
-    for degree in ("dp", "tp", "pp", "ep"):
-        memory.add_argument(f"--{degree}", type=whole, default=1)
-    memory.add_argument("--expert-tp", type=whole, help="tensor-parallel degree inside experts")
-    memory.add_argument("--sp", action="store_true", help="sequence parallelism")
-    memory.add_argument("--schedule", default="1f1b", help="gpipe, 1f1b (default), interleaved")
-    memory.add_argument("--micro-batches", type=whole, help="per step and pipeline; required with --pp")
-    memory.add_argument("--chunks", type=whole, default=1, help="per stage, for --schedule interleaved")
-    memory.add_argument("--dtype", default="bf16", help="of activations (default bf16)")
-    memory.add_argument(
-        "--gathered",
-        type=whole,
-        default=2,
-        help="ZeRO 3: layers gathered at once (default 2: one in use, one prefetched)",
-    )
-    memory.add_argument(
-        "--vocab-multiple", type=whole, help="pad the vocabulary to a multiple of this, as Megatron does to 128 * tp"
-    )
-    memory.add_argument("--hardware", help="does it fit this accelerator, and what would")
-    memory.add_argument(
-        "--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)"
-    )

@@ -1,5 +1,8 @@
 """`threeloops memory`: what training holds on one GPU."""
 
+import argparse
+
+from threeloops import dtypes
 from threeloops.facts.hardware import Part
 from threeloops.models.parameter_buckets import layers_on_stage
 from threeloops.training_loop.memory.fit import (
@@ -11,6 +14,7 @@ from threeloops.training_loop.memory.fit import (
 )
 from threeloops.training_loop.memory.recipes import Recipe, recipe_named
 from threeloops.units import fmt_bytes
+from threeloops.workings.named import model_named, part_named
 from threeloops.workings.working import Line, Working, plain, share_of_memory
 
 MOMENTS = {
@@ -146,3 +150,38 @@ def _conclusion(
         f"{needed} {verdict} in {fmt_bytes(usable, base=2)} of {part.name}. Largest micro-batch at {sequence:,} tokens:"
         f" {largest}. Longest sequence at micro-batch {micro_batch}: {longest:,} tokens."
     )
+
+
+def from_flags(given: argparse.Namespace) -> Working:
+    """The set-up that the flags describe, and what it holds."""
+    dtype = dtypes.dtype_named(dtype=given.dtype)
+    if dtype not in ("bf16", "fp16", "fp32"):
+        raise ValueError(f"--dtype {given.dtype}: activations are counted in bf16, fp16 or fp32")
+    if given.pp > 1 and given.micro_batches is None:
+        raise ValueError(
+            "a pipeline needs --micro-batches, how many run per step: they decide how many wait on the first stage, for"
+            " example --micro-batches 16"
+        )
+    training = Training(
+        model=model_named(given.model, given.catalog),
+        recipe=given.recipe,
+        zero_stage=given.zero,
+        dp=given.dp,
+        tp=given.tp,
+        pp=given.pp,
+        ep=given.ep,
+        expert_tp=given.expert_tp,
+        sequence_parallel=given.sp,
+        schedule=given.schedule,
+        micro_batches=given.micro_batches or 1,
+        chunks=given.chunks,
+        bytes_per_element=int(dtypes.bytes_per_element(dtype)),
+        kernels=given.kernels,
+        dropout=given.dropout,
+        recompute=given.recompute,
+        gathered_layers=given.gathered if given.zero == 3 else None,
+        vocab_multiple=given.vocab_multiple,
+        cross_entropy=given.cross_entropy,
+    )
+    part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
+    return working(training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share)

@@ -45,6 +45,7 @@ class Working:
     inputs: dict[str, str]  # name -> value with its unit, and where it comes from
     table: tuple[tuple[str, ...], ...] = ()  # a head and rows, where one line per item says more than one formula
     lines: tuple[Line, ...]
+    reasons: tuple[tuple[str, str], ...] = ()  # what else was considered -> why not, a sentence each
     conclusion: str  # one sentence
     assumes: tuple[str, ...]
     sources: tuple[str, ...]
@@ -64,6 +65,7 @@ class Working:
                 f"    = {line.numbers}",
                 f"    = {_base(line)}  →  {line.shown}",
             ]
+        rows += ["", *(f"  {name}: {why}" for name, why in self.reasons)] if self.reasons else []
         rows += ["", self.conclusion, ""]
         rows += [f"  assumes: {sentence}" for sentence in self.assumes]
         rows += [f"  source:  {source}" for source in self.sources]
@@ -73,7 +75,10 @@ class Working:
         """For a script: every result in base SI, under a name without spaces."""
         results = {slug(line.name): {"value": line.value, "unit": line.unit} for line in self.lines}
         said = {"conclusion": self.conclusion, "assumes": self.assumes, "sources": self.sources}
-        return json.dumps({"title": self.title, "results": results, **self.data, **said}, indent=1, ensure_ascii=False)
+        why = {"reasons": dict(self.reasons)} if self.reasons else {}
+        return json.dumps(
+            {"title": self.title, "results": results, **self.data, **why, **said}, indent=1, ensure_ascii=False
+        )
 
 
 def slug(name: str) -> str:

@@ -32,16 +32,22 @@ def why_slower(loser: Planned, winner: Planned) -> str:
         )
     if lost_s == 0:
         return f"[{loser.layout}] is exactly as fast as [{winner.layout}]."
+    share = fmt_percent(lost_s / winner.step.total_s)
+    return (
+        f"[{loser.layout}] loses {fmt_seconds(lost_s)} a step ({share}) to [{winner.layout}]:"
+        f" {telling_differences(loser, winner)}."
+    )
+
+
+def telling_differences(loser: Planned, winner: Planned) -> str:
+    """The causes that make up a tenth or more of the difference, dearer ones first, in words."""
+    lost_s = loser.step.total_s - winner.step.total_s
     telling = [
         (name, seconds) for name, seconds in differences(loser, winner).items() if abs(seconds) >= _TELLING * lost_s
     ]
     dearer = [f"{fmt_seconds(seconds)} more of {name}" for name, seconds in telling if seconds > 0]
     saved = [f"{fmt_seconds(-seconds)} less of {name}" for name, seconds in telling if seconds < 0]
-    balance = f", against {_and(saved)}" if saved else ""
-    share = fmt_percent(lost_s / winner.step.total_s)
-    return (
-        f"[{loser.layout}] loses {fmt_seconds(lost_s)} a step ({share}) to [{winner.layout}]: {_and(dearer)}{balance}."
-    )
+    return _and(dearer) + (f", against {_and(saved)}" if saved else "")
 
 
 def why_not(layout: Layout, *, job: Job, cluster: Cluster, rules: Rules) -> str:

@@ -181,25 +181,28 @@ def pass_times(*, job: Job, cluster: Cluster, tp: int, cp: int, rates: tuple[flo
     )
 
 
-@lru_cache(maxsize=4096)
 def shape_rates(layout: Layout, *, job: Job) -> tuple[float, float]:
     """Shares of the best product's rate that the products of the layers reach by their shapes, and those of
     attention's core.
 
     Assumes:  fused attention is no product, and keeps its rate
     """
-    rows = layout.micro_batch * job.sequence / layout.cp
+    return _rates(job, layout.micro_batch / layout.cp, layout.tp, layout.ep)
+
+
+# layouts that differ in nothing else have the same shapes
+@lru_cache(maxsize=4096)
+def _rates(job: Job, sequences: float, tp: int, ep: int) -> tuple[float, float]:
+    rows = sequences * job.sequence
     products = [
         one
         for layer, count in job.model.groups
-        for one in product_rates.layer_products(layer, hidden=job.model.hidden, rows=rows, tp=layout.tp, ep=layout.ep)
-        * count
+        for one in product_rates.layer_products(layer, hidden=job.model.hidden, rows=rows, tp=tp, ep=ep) * count
     ]
     kernels = job.kernels if isinstance(job.kernels, Kernels) else KERNELS[job.kernels]
     attention, core = job.model.groups[0][0].attention, 1.0
     if kernels.attention != "flash" and isinstance(attention, Attention):
-        sequences = layout.micro_batch / layout.cp
-        core = product_rates.scores_rate(attention, sequences=sequences, sequence=job.sequence, tp=layout.tp)
+        core = product_rates.scores_rate(attention, sequences=sequences, sequence=job.sequence, tp=tp)
     return product_rates.training_rate(products), core
 
 
@@ -270,15 +273,28 @@ def _data_parallel(
     layout: Layout, sent: GroupTraffic, m: int, forward_s: float, backward_s: float
 ) -> tuple[float, float]:
     """Of the replicas' exchange: what sticks out, and what is hidden."""
-    gradients = backward_s if layout.zero_stage < 2 else m * backward_s
-    weights = forward_s if layout.zero_stage < 3 else m * (forward_s + backward_s)
+    gradients, weights = hiding_s(layout, micro_batches=m, forward_s=forward_s, backward_s=backward_s)
     out = max(0.0, sent.gradients_s - gradients) + max(0.0, sent.weights_s - weights)
     return out, sent.gradients_s + sent.weights_s - out
 
 
+def hiding_s(layout: Layout, *, micro_batches: int, forward_s: float, backward_s: float) -> tuple[float, float]:
+    """Seconds of computing that gradients can hide behind, and weights.
+
+    Formula:  gradients: one backward pass, from ZeRO stage 2 all of them; weights: one forward pass, at stage 3 all
+              passes
+    """
+    return (
+        backward_s if layout.zero_stage < 2 else micro_batches * backward_s,
+        forward_s if layout.zero_stage < 3 else micro_batches * (forward_s + backward_s),
+    )
+
+
 def _optimiser_s(layout: Layout, job: Job, cluster: Cluster) -> float:
     """Read weights, gradients and state, write weights and state: each byte of the rank's share once."""
-    states: ModelStates = stage_states(
-        layouts.training(layout, job=job, zero_stage=3 if layout.zero_stage else 0), stage=0
-    )
+    shared_out = 3 if layout.zero_stage else 0
+    recipe = layouts.training(layout, job=job, zero_stage=layout.zero_stage).used_recipe
+    if shared_out not in recipe.zero_stages:
+        job = replace(job, recipe=recipe.at_other_stages)
+    states: ModelStates = stage_states(layouts.training(layout, job=job, zero_stage=shared_out), stage=0)
     return (2 * states.weights_bytes + states.gradients_bytes + 2 * states.optimiser_bytes) / cluster.memory_bytes_per_s

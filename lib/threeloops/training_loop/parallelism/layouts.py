@@ -48,13 +48,16 @@ class Layout:
     def num_gpus(self) -> int:
         return self.dp * self.tp * self.pp * self.cp
 
+    @property
+    def split(self) -> str:
+        """The degrees above one, in words."""
+        degrees = [f"{name}{size}" for name in ("tp", "cp", "ep", "pp", "dp") if (size := getattr(self, name)) > 1]
+        return " ".join(degrees) or "one GPU"
+
     def __str__(self) -> str:
-        degrees = [f"{name}{size}" for name in ("tp", "cp", "ep", "pp", "dp") if (size := getattr(self, name)) > 1] or [
-            "one GPU"
-        ]
         schedule = f"{self.schedule} x{self.chunks}" if self.chunks > 1 else self.schedule
         return (
-            f"{' '.join(degrees)}, micro-batch {self.micro_batch}, ZeRO-{self.zero_stage}, recompute {self.recompute},"
+            f"{self.split}, micro-batch {self.micro_batch}, ZeRO-{self.zero_stage}, recompute {self.recompute},"
             f" {schedule}"
         )
 

@@ -1,0 +1,96 @@
+"""The flags of the commands about training: memory, plan and step."""
+
+import argparse
+
+from threeloops.workings.named import HARDWARE_HELP, MODEL_HELP
+from threeloops.workings.typed import amount, context, price, whole
+
+DEGREES = {"dp": "replicas", "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"}
+
+
+def add_memory_flags(memory: argparse.ArgumentParser) -> None:
+    """The flags of `threeloops memory`."""
+    memory.add_argument("--model", required=True, help=MODEL_HELP)
+    memory.add_argument("--recipe", required=True, help="megatron, zero-paper, autocast, pure-bf16, …")
+    memory.add_argument("--zero", type=int, required=True, choices=(0, 1, 2, 3), help="ZeRO stage")
+    memory.add_argument("--micro-batch", type=whole, required=True)
+    memory.add_argument("--sequence", type=whole, required=True)
+    memory.add_argument("--kernels", required=True, help="what is fused: korthikanti, eager, sdpa, fused")
+    memory.add_argument("--recompute", required=True, choices=("none", "selective", "full"))
+    memory.add_argument(
+        "--cross-entropy", default="plain", choices=("plain", "in-place", "sliced"), help="plain (default): torch's own"
+    )
+    memory.add_argument("--dropout", action="store_true")
+    for degree in ("dp", "tp", "pp", "ep"):
+        memory.add_argument(f"--{degree}", type=whole, default=1)
+    memory.add_argument("--expert-tp", type=whole, help="tensor-parallel degree inside experts")
+    memory.add_argument("--sp", action="store_true", help="sequence parallelism")
+    memory.add_argument("--schedule", default="1f1b", help="gpipe, 1f1b (default), interleaved")
+    memory.add_argument("--micro-batches", type=whole, help="per step and pipeline; required with --pp")
+    memory.add_argument("--chunks", type=whole, default=1, help="per stage, for --schedule interleaved")
+    memory.add_argument("--dtype", default="bf16", help="of activations (default bf16)")
+    memory.add_argument(
+        "--gathered",
+        type=whole,
+        default=2,
+        help="ZeRO 3: layers gathered at once (default 2: one in use, one prefetched)",
+    )
+    memory.add_argument(
+        "--vocab-multiple", type=whole, help="pad the vocabulary to a multiple of this, as Megatron does to 128 * tp"
+    )
+    memory.add_argument("--hardware", help="does it fit this accelerator, and what would")
+    memory.add_argument(
+        "--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)"
+    )
+
+
+def add_plan_flags(plan: argparse.ArgumentParser) -> None:
+    """The flags of `threeloops plan`."""
+    _cluster_flags(plan)
+    plan.add_argument("--gpus", type=whole, required=True, help="how many")
+    plan.add_argument("--top", type=whole, default=5, help="how many layouts to show (default 5)")
+
+
+def add_step_flags(step: argparse.ArgumentParser) -> None:
+    """The flags of `threeloops step`."""
+    _cluster_flags(step)
+    for degree, what in DEGREES.items():
+        step.add_argument(f"--{degree}", type=whole, default=1, help=f"degree of parallelism: {what} (default 1)")
+    step.add_argument("--micro-batch", type=whole, default=1, help="sequences (default 1)")
+    step.add_argument("--zero", type=int, required=True, choices=(0, 1, 2, 3), help="ZeRO stage")
+    step.add_argument("--recompute", required=True, choices=("none", "selective", "full"))
+    step.add_argument("--schedule", default="1f1b", help="gpipe, 1f1b (default), interleaved, zb-h1, …")
+    step.add_argument("--chunks", type=whole, default=1, help="per stage, for an interleaved schedule")
+
+
+def _cluster_flags(command: argparse.ArgumentParser) -> None:
+    """Model, machines and job."""
+    command.add_argument("--model", required=True, help=MODEL_HELP)
+    command.add_argument("--hardware", required=True, help=HARDWARE_HELP)
+    command.add_argument("--sequence", type=context, required=True, help="tokens of one sequence, like 8192 or 8k")
+    command.add_argument(
+        "--batch", type=whole, required=True, help="sequences per optimiser step, of all GPUs together"
+    )
+    command.add_argument(
+        "--node", default="8", help="how many GPUs fast links join (default 8), or by name: dgx-h100, gb200-nvl72"
+    )
+    command.add_argument(
+        "--link", help="the links inside a node, by name (nvlink-4) or one-way rate (450GB/s); default: the card's own"
+    )
+    command.add_argument(
+        "--network",
+        help="each GPU's link out of its node, by name (infiniband-ndr) or rate (50GB/s); needed beyond one node",
+    )
+    command.add_argument("--format", default="bf16", help="of matrix products: bf16 (default), fp16, fp8")
+    command.add_argument(
+        "--reach",
+        type=float,
+        help="share of the dense peak that the best products reach; needed where nobody measured it for the catalogue",
+    )
+    command.add_argument("--recipe", default="megatron", help="what is kept of each parameter (default megatron)")
+    command.add_argument("--kernels", default="fused", help="what is fused: fused (default), sdpa, eager, korthikanti")
+    command.add_argument(
+        "--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)"
+    )
+    command.add_argument("--tokens", type=amount, help="to train on, like 15T or 300B: gives days")
+    command.add_argument("--price", type=price, help="dollars for an hour of one GPU, like 2.50: gives dollars")
