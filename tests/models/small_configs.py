@@ -1,0 +1,167 @@
+"""One small config of each family, and what transformers builds from it."""
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+# One small config per family, no two sizes equal, so that a swapped field shows.
+ROTARY = {
+    "hidden_size": 48,
+    "intermediate_size": 70,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 6,
+    "max_position_embeddings": 96,
+    "vocab_size": 131,
+}
+GQA = ROTARY | {"num_key_value_heads": 3, "hidden_act": "silu"}
+MLA = {
+    "q_lora_rank": 22,
+    "kv_lora_rank": 14,
+    "qk_nope_head_dim": 10,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 9,
+    "hidden_act": "silu",
+}
+DEEPSEEK = (
+    ROTARY
+    | MLA
+    | {
+        "moe_intermediate_size": 26,
+        "n_routed_experts": 8,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 3,
+        "first_k_dense_replace": 2,
+    }
+)
+DEEPSEEK_MOE = {name: value for name, value in DEEPSEEK.items() if name not in MLA}
+INDEXER = {"index_n_heads": 3, "index_head_dim": 11, "index_topk": 9, "n_group": 2, "topk_group": 1}
+SHARED = {
+    "num_experts": 7,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 26,
+    "shared_expert_intermediate_size": 30,
+}
+LINEAR = {
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 5,
+    "linear_value_head_dim": 7,
+    "linear_conv_kernel_dim": 4,
+}
+NEMOTRON = {
+    "hidden_size": 48,
+    "vocab_size": 131,
+    "hybrid_override_pattern": "MEM*-ME",
+    "num_hidden_layers": 7,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 3,
+    "head_dim": 20,
+    "max_position_embeddings": 96,
+    "intermediate_size": 70,
+    "mlp_hidden_act": "relu2",
+    "mamba_num_heads": 8,
+    "mamba_head_dim": 5,
+    "ssm_state_size": 11,
+    "n_groups": 2,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 26,
+    "moe_shared_expert_intermediate_size": 30,
+}
+GRANITE = {
+    "num_local_experts": 7,
+    "num_experts_per_tok": 2,
+    "shared_intermediate_size": 30,
+    "mamba_n_heads": 8,
+    "mamba_d_state": 11,
+    "mamba_n_groups": 2,
+    "layer_types": ["mamba", "attention", "mamba", "mamba", "attention"],
+}
+QWEN_MOE = GQA | {"head_dim": 20, "num_experts": 7, "num_experts_per_tok": 2, "moe_intermediate_size": 26}
+GEMMA = ROTARY | {
+    "num_key_value_heads": 3,
+    "head_dim": 20,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "sliding_window": 17,
+}
+SMALL = {
+    "gpt2": {"n_embd": 48, "n_layer": 5, "n_head": 6, "n_positions": 96, "vocab_size": 131},
+    "opt": (
+        {k: v for k, v in ROTARY.items() if k != "intermediate_size"} | {"ffn_dim": 70, "activation_function": "relu"}
+    ),
+    "llama": GQA,
+    "mistral": GQA | {"sliding_window": 17},
+    "mixtral": GQA | {"num_local_experts": 7, "num_experts_per_tok": 2},
+    "gemma2": GEMMA,
+    "gemma3_text": GEMMA,
+    "qwen2": GQA,
+    "qwen3": GQA | {"head_dim": 20},
+    "qwen3_moe": QWEN_MOE,
+    "deepseek_v2": DEEPSEEK,
+    "deepseek_v3": DEEPSEEK | {"n_group": 2, "topk_group": 1},
+    "gpt_oss": GQA | {"head_dim": 20, "num_local_experts": 7, "num_experts_per_tok": 2, "sliding_window": 17},
+    "phi3": GQA | {"pad_token_id": 0},
+    "gemma": GQA | {"head_dim": 20, "hidden_act": "gelu_pytorch_tanh"},
+    "glm": GQA | {"head_dim": 20, "pad_token_id": 0},
+    "glm4": GQA | {"head_dim": 20, "pad_token_id": 0},
+    "olmo": GQA,
+    "olmo2": GQA,
+    "olmo3": GQA | {"sliding_window": 17},
+    "olmoe": GQA | {"num_experts": 7, "num_experts_per_tok": 2},
+    "falcon": {name: value for name, value in ROTARY.items() if name != "intermediate_size"},
+    "cohere": GQA,
+    "cohere2": GQA | {"sliding_window": 17},
+    "phi": GQA | {"hidden_act": "gelu_new"},
+    "phimoe": GQA | {"num_local_experts": 7, "num_experts_per_tok": 2},
+    "granite": GQA,
+    "smollm3": GQA | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+    "ministral3": GQA | {"head_dim": 20},
+    "starcoder2": GQA | {"hidden_act": "gelu_pytorch_tanh"},
+    "gpt_neox": ROTARY,
+    "qwen2_moe": GQA | SHARED,
+    "qwen3_vl_text": GQA | {"head_dim": 20, "tie_word_embeddings": True},
+    "qwen3_vl_moe_text": QWEN_MOE | {"tie_word_embeddings": False},
+    "llama4_text": GQA
+    | {
+        "head_dim": 20,
+        "intermediate_size_mlp": 90,
+        "num_local_experts": 7,
+        "num_experts_per_tok": 2,
+        "attention_chunk_size": 17,
+    },
+    "glm4_moe": DEEPSEEK_MOE | GQA | {"head_dim": 20},
+    "glm4_moe_lite": DEEPSEEK | {"first_k_dense_replace": 1},
+    "minimax_m2": GQA | {"head_dim": 20, "num_local_experts": 7, "num_experts_per_tok": 2},
+    "deepseek_v32": DEEPSEEK | INDEXER,
+    "glm_moe_dsa": DEEPSEEK | INDEXER,
+    "qwen3_next": GQA | LINEAR | SHARED | {"head_dim": 20},
+    "qwen3_5_text": GQA | LINEAR | {"head_dim": 20},
+    "qwen3_5_moe_text": GQA | LINEAR | SHARED | {"head_dim": 20},
+    "nemotron_h": NEMOTRON,
+    "granitemoehybrid": GQA | GRANITE,
+}
+
+
+def small(model_type: str, **changes) -> dict:
+    """The family's small config with fields changed, or taken out where the change is `...`."""
+    return {
+        name: value
+        for name, value in ({"model_type": model_type} | SMALL[model_type] | changes).items()
+        if value is not ...
+    }
+
+
+def real(config: dict):
+    """What transformers builds from the same config: the config object and the number of parameters."""
+    config = dict(config)
+    model_type = config.pop("model_type")
+    built = AutoConfig.for_model(model_type, **config)
+    if type(built) in AutoModelForCausalLM._model_mapping:
+        with torch.device("meta"):
+            return built, sum(p.numel() for p in AutoModelForCausalLM.from_config(built).parameters())
+    # A text model that transformers builds beside a vision tower only.
+    whole = AutoConfig.for_model(
+        model_type.removesuffix("_text"), text_config=config, tie_word_embeddings=config["tie_word_embeddings"]
+    )
+    with torch.device("meta"):
+        parts = AutoModelForImageTextToText.from_config(whole).named_parameters()
+    return built, sum(p.numel() for name, p in parts if "visual" not in name)
