@@ -4,7 +4,11 @@ A drill promises something about a thousand draws. Trying them all at every comm
 
 - `--quick` tries the first 6 (before a commit);
 - a plain run tries the first 60, and one tenth of all: the share of this commit, so that ten commits in a row try
-every seed; - `--thorough` tries them all.
+  every seed;
+- `--thorough` tries them all.
+
+What is not drawn and takes long (a page in a browser, a chapter without torch, a benchmark's smallest run) is cut
+into shares in the same way: `todays`.
 
 A test asks `seeds(1000)` for what it may try of a thousand. Statistics over many draws (how many answers there are,
 how far draws scatter) need them all and do not ask: they run over their full number every time, unless they are
@@ -14,8 +18,11 @@ marked `thorough`.
 import datetime
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 QUICK, USUAL, SHARES = 6, 60, 10
 # in the environment, which the workers of one run have in common
 MODE, SHARE = "THREELOOPS_TESTS", "THREELOOPS_TESTS_SHARE"
@@ -64,6 +71,12 @@ def chosen(most: int, *, mode: str, share: int) -> list[int]:
 def seeds(most: int = 1000) -> list[int]:
     """What this run tries of so many seeds."""
     return chosen(most, mode=mode(), share=int(os.environ.get(SHARE, "0")))
+
+
+def todays(everything: Sequence[T], *, shares: int = SHARES) -> list[T]:
+    """What this run looks at: one share of so many, or all of it when it is thorough."""
+    share = int(os.environ.get(SHARE, "0")) % shares
+    return list(everything if mode() == "thorough" else everything[share::shares])
 
 
 def said() -> str:

@@ -8,6 +8,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests.chapters.execute import LIMIT_S, ROOT
+from tests.seeds import todays
 from threeloops import stand_in
 
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
@@ -16,7 +17,7 @@ BLOCK = "import sys\nsys.modules['torch'] = None  # so that importing it fails"
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", todays(CHAPTERS, shares=2), ids=lambda path: path.stem)
 def test_a_chapter_runs_without_torch(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     marked = [cell.id for cell in notebook.cells if stand_in.TAG in cell.metadata.get("tags", ())]

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.seeds import todays
 
 ROOT = Path(__file__).parents[2]
 BENCHES = sorted(path.stem for path in (ROOT / "tests" / "bench").glob("*.py") if path.stem != "__init__")
@@ -27,7 +28,7 @@ BROWSER = ("jupyterlab", "room", "site", "widget")
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("name", BENCHES)
+@pytest.mark.parametrize("name", todays(BENCHES, shares=2))
 def test_its_smallest_run_comes_to_its_end(name: str) -> None:
     if name in BROWSER:
         from tests.chapters.conftest import chromium_path

@@ -31,6 +31,19 @@ def planned(
     return preparation.days(history, today=TODAY)
 
 
+def test_an_interview_in_a_thousand_years_is_planned_as_far_as_anybody_looks(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.sqlite3")
+    history.set("interview", "2999-01-01")
+    planned = preparation.days(history, today=dt.date(2026, 11, 23))
+    assert len(planned) == preparation.HORIZON
+    told = preparation.in_words(planned, preparation.wishes(history)).splitlines()
+    assert (
+        told[-1]
+        == f"  and {(dt.date(2999, 1, 1) - dt.date(2026, 11, 23)).days - 60:,} days more, planned when they come nearer"
+    )
+    assert preparation.days(history, today=dt.date(2026, 11, 23), most=1) == planned[:1]
+
+
 def test_every_day_to_the_interview_is_planned_and_fits_its_minutes(history: History) -> None:
     days = planned(history)
     assert [day.date for day in days] == [TODAY + dt.timedelta(days=place) for place in range(9)]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.room.test_history import attempt
+from tests.seeds import todays
 
 from threeloops import cli
 from threeloops.room import ideas, moving
@@ -139,10 +140,9 @@ def test_no_flipped_bit_ends_in_a_traceback(tmp_path: Path, capsys: pytest.Captu
         kept.record(attempt(position, session="t", slips="no-weights", status="wrong"))
     kept._file.execute("pragma journal_mode=delete")
     kept.close()
-    content, rng = whole.read_bytes(), random.Random(20261122)
-    told = 0
-    for number in range(120):
-        flipped = bytearray(content)
+    content, told = whole.read_bytes(), 0
+    for number in todays(range(120), shares=3):
+        flipped, rng = bytearray(content), random.Random(number)
         for _ in range(rng.choice((1, 30))):
             flipped[rng.randrange(len(flipped))] ^= 1 << rng.randrange(8)
         file = tmp_path / f"{number}.sqlite3"

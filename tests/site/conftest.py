@@ -1,6 +1,5 @@
 """The pages, built once for all tests of them, and served to the one browser."""
 
-import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,18 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests import seeds
 from tests.chapters.conftest import chromium as chromium
 from threeloops.site import build, serve
 
 ROOT = Path(__file__).parents[2]
-SHARES = 10  # a run looks at one tenth of what takes long to look at; ten commits in a row look at all of it
-
-
-def todays(everything: list[str]) -> list[str]:
-    """What this run looks at: its tenth, or all of it when it is thorough."""
-    share = int(os.environ.get(seeds.SHARE, "0"))
-    return everything if seeds.mode() == "thorough" else everything[share::SHARES]
 
 
 @dataclass

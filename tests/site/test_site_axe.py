@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.site.conftest import Page, Visit, todays
+from tests.seeds import todays
+from tests.site.conftest import Page, Visit
 from threeloops.site import npm
 
 pytestmark = [

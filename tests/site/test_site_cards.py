@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.site.conftest import SHARES, Visit, todays
+from tests.seeds import SHARES, todays
+from tests.site.conftest import Visit
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room.question import draw_of
 from threeloops.site import answering

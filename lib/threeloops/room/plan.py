@@ -139,7 +139,7 @@ def _today(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Id
     """What is due; towards an interview, what the plan has for this day."""
     if history.interview is None:
         return _due(ideas, history, now)[:SITTING_QUESTIONS]
-    day = preparation.days(history, today=now.astimezone().date())[0]
+    day = preparation.days(history, today=now.astimezone().date(), most=1)[0]
     return [IDEAS[key] for key in (*day.repeats, *day.new) if IDEAS[key] in ideas]
 
 

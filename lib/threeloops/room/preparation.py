@@ -25,6 +25,7 @@ TRACKS = {
     "driving": ("driving", "product", "inner"),
 }
 READING = 2.0  # times the target: a question is answered once and its working read
+HORIZON = 60  # days that are planned at once; what lies behind them is planned when it comes nearer
 NUMBERS = "numbers"  # the topic of the numbers to know by heart
 
 
@@ -60,8 +61,8 @@ def wishes(history: History) -> Wishes:
     )
 
 
-def days(history: History, *, today: dt.date) -> list[Day]:
-    """Every day from today to the day before the interview; today alone when there is no date."""
+def days(history: History, *, today: dt.date, most: int = HORIZON) -> list[Day]:
+    """Every day from today to the day before the interview, at most so many; today alone when there is no date."""
     wished = wishes(history)
     attempts = history.attempts()
     waiting = list(_unseen(wished.track, attempts))
@@ -69,7 +70,7 @@ def days(history: History, *, today: dt.date) -> list[Day]:
     due = [(key, time.astimezone().date()) for key, time in due_times(history, of_track).items()]
     until = wished.date or today + dt.timedelta(days=1)
     planned = []
-    for place in range(max((until - today).days, 1)):
+    for place in range(min(max((until - today).days, 1), most)):
         date = today + dt.timedelta(days=place)
         if schedule.is_last_days(date, wished.date):
             planned.append(Day(date=date, repeats=tuple(_last(wished, attempts)), new=(), last=True))
@@ -87,7 +88,11 @@ def in_words(planned: Sequence[Day], wished: Wishes) -> str:
     if wished.date is None:
         return "No interview date; `python3 book.py drill --interview 2026-11-26 --minutes 30` plans towards one."
     head = f"Interview on {wished.date.isoformat()}, {wished.minutes:g} minutes a day, track {wished.track}:"
-    return "\n".join([head, *(f"  {day.date:%a %d %b}  {_told(day)}" for day in planned)])
+    lines = [f"  {day.date:%a %d %b}  {_told(day)}" for day in planned]
+    left = (wished.date - planned[-1].date).days - 1
+    if left > 0:
+        lines.append(f"  and {units.counted(left, 'day')} more, planned when they come nearer")
+    return "\n".join([head, *lines])
 
 
 def _told(day: Day) -> str:
