@@ -134,7 +134,7 @@ def _draw_detour(rng: random.Random) -> Draw:
         **rates,
         bus_name=catalogued.part(bus).name,
         pairs=pairs,
-        senders=rng.choice((3, 5, 6, 7, 9)),
+        senders=pairs * rng.choice((3, 5, 6, 7, 9, 11, 13)),
         seconds=rng.choice((2, 3, 4)),
     )
 
@@ -172,8 +172,8 @@ DETOUR = Drill(
         f"{p.pairs} GPUs and {p.pairs} network cards of {fmt_si(p.card, 'B/s')} each way hang on one PCIe switch. A"
         f" single {p.bus_name} link of {fmt_si(p.bus, 'B/s')} each way joins that switch to the processor. GPUDirect"
         " RDMA is off: whatever a card sends or receives passes through host memory. All cards send and receive at the"
-        f" same time, as fast as the links allow. How many bytes do {p.senders} GPUs of such machines send out together"
-        f" in {p.seconds} s?"
+        f" same time, as fast as the links allow. How many bytes do {p.senders} GPUs on {p.senders // p.pairs} such"
+        f" switches send out together in {p.seconds} s?"
     ),
     derive=lambda p: Derivation(
         value=_sent(p, fabric.slowest_link({"shared link": _each(p), "card": p.card})[1]),

@@ -177,7 +177,7 @@ def _draw_adapters(rng: random.Random) -> Draw:
         adapter=rng.randrange(120, 220, 20) * MB,
         batch=batch,
         distinct=batch * rng.choice((3, 4, 5)) // 8,
-        memory=rng.choice((1.5, 2, 3)) * TB,
+        memory=rng.choice((2, 3, 4.8)) * TB,
     )
 
 

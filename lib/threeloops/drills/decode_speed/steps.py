@@ -16,12 +16,18 @@ MICRO = 1e-6
 # --- the floor of one token ----------------------------------------------------------------------
 
 
+# TB/s and dense TFLOP/s in BF16 of cards that exist (L40S, A100, H100, H200), and the most of these models that
+# they hold in 4 bits, in billions of parameters
+CARDS = ((0.864, 362, 70.6), (2.0, 312, 123), (3.35, 989.4, 123), (4.8, 989.4, 123))
+
+
 def _draw_floor(rng: random.Random) -> Draw:
+    bandwidth, peak, most = rng.choice(CARDS)
     return drawn(
-        billions=rng.choice((7.2, 8.0, 14.8, 32.5, 70.6)),
+        billions=rng.choice([size for size in (7.2, 8.0, 14.8, 32.5, 70.6, 123) if size <= most]),
         group=rng.choice((16, 32, 64)),
-        bandwidth=rng.choice((0.3, 0.96, 2.0, 3.35, 4.8)) * TB,
-        peak=rng.choice((120, 312, 989.4)) * TFLOP,
+        bandwidth=bandwidth * TB,
+        peak=peak * TFLOP,
     )
 
 

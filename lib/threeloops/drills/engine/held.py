@@ -65,10 +65,10 @@ def held(text: str, value: float, *, unit: str, tolerance: float) -> str:
     """The figure of a text that would be taken for the answer, as it stands there; empty where there is none. For a
     plain number every figure counts, whatever it measures; for a size those that measure the same.
     """
-    return next((figure for figure, amount in _figures(text, unit) if close(amount, value, tolerance)), "")
+    return next((figure for figure, amount in figures(text, unit) if close(amount, value, tolerance)), "")
 
 
-def _figures(text: str, unit: str) -> Iterator[tuple[str, float]]:
+def figures(text: str, unit: str) -> Iterator[tuple[str, float]]:
     """(as written, in the base unit) of every figure that could be an answer in this unit."""
     for found in _FIGURE.finditer(text):
         scale = _scale(found["unit"] or "", unit)

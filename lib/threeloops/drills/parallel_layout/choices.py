@@ -122,10 +122,11 @@ _MODELS = ("llama-3-8b", "opt-13b", "llama-3-70b", "gpt3-175b", "llama-3-405b")
 
 def _draw_links(rng: random.Random) -> Draw:
     key, runs = rng.choice(_MODELS), rng.choice((12, 20, 28, 36))
-    real = {"name": catalogued.model_name(key), "hidden": catalogued.model(key).hidden}
+    model = catalogued.model(key)
+    real = {"name": catalogued.model_name(key), "hidden": model.hidden}
     return drawn(
         tp=rng.choice((4, 8)),
-        layers=rng.choice((5, 6, 7, 9, 10, 11, 13, 14)),
+        layers=rng.choice([share for share in range(4, 17) if model.num_layers % share == 0]),
         tokens=rng.choice((2048, 4096, 8192)),
         runs=runs,
         **real,

@@ -19,6 +19,8 @@ SOURCE_MUON = "Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon, run
 SOURCE_NARROW = "Dettmers et al., 2021, arXiv:2110.02861, section 2"
 PARTS = ("a100-sxm4-80gb", "h100-sxm5", "h200-sxm")
 
+STATE_BYTES = 16  # per parameter: weight, gradient and two moments, all fp32
+
 # --- one kernel in place of many -----------------------------------------------------------------
 
 
@@ -39,9 +41,13 @@ def _told_fused(p: Draw) -> tuple[float, ...]:
 def _draw_fused(rng: random.Random) -> Draw:
     def once(rng: random.Random) -> Draw:
         part = catalogued.part(rng.choice(PARTS))
+        most = int(10 * part["memory_bytes"] / (STATE_BYTES * GB))  # tenths of a billion that it holds
         chain = {"ones": rng.randrange(4, 9), "twos": rng.randrange(2, 5), "threes": rng.randrange(1, 3)}
         return drawn(
-            part=part.name, bandwidth=part["memory_bytes_per_s"], parameters=rng.randrange(11, 69) * GB // 10, **chain
+            part=part.name,
+            bandwidth=part["memory_bytes_per_s"],
+            parameters=rng.randrange(11, min(most, 69)) * GB // 10,
+            **chain,
         )
 
     return separated(rng, once, _told_fused)

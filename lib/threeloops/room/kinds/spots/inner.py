@@ -23,7 +23,7 @@ def _draw_peak(rng: random.Random) -> Draw:
         units=int(part["matrix_units_per_sm"]),
         fmas=int(part["matrix_fmas_per_cycle_fp16"]),
         older_fmas=int(catalogued.part(older)["matrix_fmas_per_cycle_fp16"]),
-        clock_hz=rng.randrange(1100, 1900, 30) * MHz,
+        clock_hz=rng.randrange(1110, round(part["boost_clock_hz"] / MHz) + 1, 30) * MHz,
     )
 
 
