@@ -209,7 +209,7 @@ def test_what_was_begun_here_goes_on_at_the_other_door(page: Any, file: Path) ->
 
 def test_the_clock_is_seen_every_second_and_heard_at_its_marks(page: Any, file: Path) -> None:
     history, name = begun(file)
-    target = ideas.IDEAS[asks()[0].idea].target_s
+    target = ideas.pose(asks()[0].idea, "number", "browser").allowed_s
     history.shown(name, 0)
     # 45 s left: time to draw the page
     history._file.execute("update shown set at_s = ? where session = ?", [time.time() - (target - 45), name])
@@ -240,7 +240,7 @@ def test_the_clock_goes_on_while_a_cell_runs_and_the_answer_is_judged_by_it(page
     answer(page, typed(ideas.pose(asks()[0].idea, "number", "browser")))
     # at once where widgets have a thread of their own in the kernel, else after the cell
     page.wait_for_function(SAID, arg="Right.", timeout=20_000)
-    assert History(file).attempts()[-1].seconds > ideas.IDEAS[asks()[0].idea].target_s - 30
+    assert History(file).attempts()[-1].seconds > ideas.pose(asks()[0].idea, "number", "browser").allowed_s - 30
 
 
 def test_the_room_can_be_heard(page: Any, file: Path) -> None:

@@ -167,7 +167,7 @@ def test_a_slip_is_named_with_time_working_and_place(file: Path) -> None:
     do(room, "answer", written=typed(question, slip=0))
     assert room.screen.stage == "answered"
     assert room.screen.said.startswith(DRILLS[question.idea].slips[0].story)
-    assert f" s of {question.target_s:.0f} s." in room.screen.said
+    assert f" s of {question.allowed_s:.0f} s." in room.screen.said
     assert question.working not in room.screen.said
     assert shown_working(room) == question.working
     assert room.screen.given == typed(question, slip=0)
@@ -317,7 +317,7 @@ def test_the_browser_is_told_where_the_clock_stands(file: Path) -> None:
     room = held(file)
     assert room.screen.clock is not None
     assert room.session is not None
-    assert room.screen.clock["allowed_s"] == standing(room).target_s
+    assert room.screen.clock["allowed_s"] == standing(room).allowed_s
     assert room.screen.clock["left_s"] == pytest.approx(room.session.clock.left_s, abs=2)
 
 
@@ -326,7 +326,7 @@ def test_a_page_that_asks_for_the_clock_is_told(file: Path, monkeypatch: pytest.
     sent: list[dict[str, Any]] = []
     monkeypatch.setattr(room.panel, "send", sent.append)
     room.act({"do": "sync"})
-    assert sent[0]["clock"]["allowed_s"] == standing(room).target_s
+    assert sent[0]["clock"]["allowed_s"] == standing(room).allowed_s
     do(room, "give up")
     room.act({"do": "sync"})
     assert len(sent) == 1

@@ -13,7 +13,7 @@ from threeloops.room.clock import GAP_S, QuestionClock
 from threeloops.room.history import History
 from threeloops.room.kept import Ask, Attempt
 from threeloops.room.plan import SPRINT_QUESTIONS, Wish
-from threeloops.room.question import draw_of, number, size
+from threeloops.room.question import READ_PER_MINUTE, draw_of, number, size
 from threeloops.room.session import Session
 
 KEY = "kv-paged-blocks"
@@ -177,7 +177,7 @@ def test_time_is_said_against_the_target_and_extra_time_is_named(history: Histor
     hands = Hands()
     held = sitting(history, "sprint", asks(), hands, extra=1.5)
     assert held.question is not None
-    hands.wait(held.question.target_s * 1.4)
+    hands.wait(held.question.allowed_s * 1.4)
     assert any("extra time 1.5×" in line and "too slow" not in line for line in held.answer(right_answer(held)).lines)
     held.next()
     hands.wait(held.clock.allowed_s + 5)
@@ -318,7 +318,7 @@ def test_a_sprint_asks_ten_and_no_topic_twice_before_all_had_their_turn(history:
 
 
 def test_a_mock_fills_its_thirty_minutes_and_no_more(history: History) -> None:
-    taken = sum(ideas.IDEAS[ask.idea].target_s for ask in planned("mock", history))
+    taken = sum(ideas.pose(ask.idea, ask.kind, ask.seed).allowed_s for ask in planned("mock", history))
     assert plan.MOCK_S - 200 < taken <= plan.MOCK_S
 
 
@@ -404,3 +404,13 @@ def test_progress_mentions_slips_interview_and_extra_time(history: History) -> N
     assert DRILLS[next(iter(DRILLS))].slips[0].key in words
     assert day.isoformat() in words
     assert "extra time" in words
+
+
+@pytest.mark.parametrize("kind", ["number", "choice", "diagnosis"])
+def test_reading_is_given_by_the_length_of_the_text(kind: str) -> None:
+    """The options of a choice and what a colleague should be told are long, and take their time to be read."""
+    for key in ("kv-bytes-per-token", "pipeline-step-time", "roofline-time-bound"):
+        asked = ideas.pose(key, kind, "1")
+        assert asked.reading_s == pytest.approx(60 * len(asked.text.split()) / READ_PER_MINUTE, abs=0.5)
+        assert asked.allowed_s == asked.target_s + asked.reading_s
+        assert asked.reading_s >= ideas.pose(key, "number", "1").reading_s > 5

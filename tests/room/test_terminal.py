@@ -17,7 +17,7 @@ from threeloops.drills.engine.drill import Draw, Drill
 from threeloops.room import terminal
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS, chosen
-from threeloops.room.question import draw_of
+from threeloops.room.question import draw_of, number
 from threeloops.room.terminal import CHECKLIST, HELP
 
 SEED = "a seed for the tests"
@@ -37,6 +37,7 @@ def typed(value: float, drill: Drill = DRILL) -> str:
 
 RIGHT = typed(DRILL.derive(first_draw()).value)
 SLIP = typed(DRILL.slips[0].wrong(first_draw()))
+ASKED = number(DRILL, f"{SEED}-0")
 WORKING = DRILL.derive(first_draw()).in_numbers
 
 
@@ -192,15 +193,15 @@ def test_an_unknown_topic_is_refused_with_the_nearest_one() -> None:
 
 def test_a_sprint_takes_one_answer_says_the_time_and_goes_on() -> None:
     printed = drill(SLIP, "quit", flags=("--mode", "sprint"))
-    assert f"({DRILL.target_s} s)" in printed
-    assert f"0 s of {DRILL.target_s} s." in printed
+    assert f"({ASKED.allowed_s:.0f} s, {ASKED.reading_s:.0f} s of them to read)" in printed
+    assert f"0 s of {ASKED.allowed_s:.0f} s." in printed
     assert WORKING in printed
     assert printed.rstrip().endswith("0 right of 1.")
 
 
 def test_extra_time_is_given_and_named() -> None:
     printed = drill(RIGHT, flags=("--mode", "sprint", "--extra", "1.5"))
-    assert f"0 s of {1.5 * DRILL.target_s:.0f} s (extra time 1.5×)." in printed
+    assert f"0 s of {1.5 * ASKED.allowed_s:.0f} s (extra time 1.5×)." in printed
 
 
 def test_a_mock_ends_with_what_to_say_aloud() -> None:

@@ -36,7 +36,7 @@ def _head(quiz: Quiz, version: Version) -> str:
 
 def _minutes(version: Version) -> str:
     return units.counted(
-        max(1, round(sum(asked.question.target_s for asked in version.questions) / units.minute)), "minute"
+        max(1, round(sum(asked.question.allowed_s for asked in version.questions) / units.minute)), "minute"
     )
 
 

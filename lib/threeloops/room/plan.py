@@ -3,9 +3,10 @@ questions; the seed settles the rest.
 """
 
 import datetime as dt
+import itertools
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from threeloops import checks
@@ -13,7 +14,7 @@ from threeloops.drills.engine.drill import seeded
 from threeloops.room import preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S
-from threeloops.room.ideas import IDEAS, Idea, chosen
+from threeloops.room.ideas import IDEAS, Idea, chosen, pose
 from threeloops.room.kept import Ask
 from threeloops.room.kinds.chains import CHAINS
 from threeloops.room.kinds.chains.chain import PREFIX, Chain
@@ -28,6 +29,8 @@ MODES = {
 TIMED = ("sprint", "mock")
 SPRINT_QUESTIONS = 10
 MOCK_S = 1800.0
+CHAINED = 2 / 3  # of a mock's time, at most, goes to chains
+SHORTEST_S = 60.0  # what a mock leaves of its time at most
 SITTING_QUESTIONS = 20  # most that weak and today ask at once
 
 
@@ -80,24 +83,31 @@ def _kind(idea: Idea, rng: random.Random, mode: str) -> str:
 
 def _mock(ideas: Sequence[Idea], rng: random.Random, wish: Wish, seed: str) -> list[Ask]:
     """Two or three chains of follow-ups, with single questions of mixed topics before, between and after them."""
-    follows = _follows(ideas, rng, wish.length)
-    targets = {idea.key: idea.target_s for idea in ideas}
-    asked_s = sum(targets[idea] for chain in follows for idea, _ in chain.kinds)
+    follows = _follows(ideas, rng, wish.length, seed)
+    chained = [_steps(chain, seed) for chain in follows]
     used = {idea for chain in follows for idea, _ in chain.kinds}
     singles = [idea for idea in spread(ideas, rng, len(ideas)) if idea.key not in used]
     length = None if wish.length is None else wish.length - sum(map(len, follows))
-    picked = _filling(singles, MOCK_S - asked_s if length is None else None, length)
-    alone = [
-        Ask(idea=idea.key, kind=_kind(idea, rng, "mock"), seed=f"{seed}-{place}") for place, idea in enumerate(picked)
-    ]
+    single = (
+        Ask(idea=idea.key, kind=_kind(idea, rng, "mock"), seed=f"{seed}-{place}") for place, idea in enumerate(singles)
+    )
+    alone = (
+        _filling(single, MOCK_S - sum(map(_allowed_s, itertools.chain(*chained))))
+        if length is None
+        else list(itertools.islice(single, length))
+    )
     asks: list[Ask] = []
-    for place, chain in enumerate(follows):
+    for place, steps in enumerate(chained):
         asks += alone[len(alone) * place // (len(follows) + 1) : len(alone) * (place + 1) // (len(follows) + 1)]
-        asks += [Ask(idea=idea, kind=kind, seed=seed) for idea, kind in chain.kinds]
+        asks += steps
     return asks + alone[len(alone) * len(follows) // (len(follows) + 1) :]
 
 
-def _follows(ideas: Sequence[Idea], rng: random.Random, length: int | None) -> list[Chain]:
+def _steps(chain: Chain, seed: str) -> list[Ask]:
+    return [Ask(idea=idea, kind=kind, seed=seed) for idea, kind in chain.kinds]
+
+
+def _follows(ideas: Sequence[Idea], rng: random.Random, length: int | None, seed: str) -> list[Chain]:
     """The chains of a mock: such as stay within the topics wished for, and leave room for as many single
     questions.
     """
@@ -105,7 +115,9 @@ def _follows(ideas: Sequence[Idea], rng: random.Random, length: int | None) -> l
     fitting = [chain for chain in CHAINS.values() if {idea for idea, _ in chain.kinds} <= keys]
     picked: list[Chain] = []
     for chain in rng.sample(fitting, len(fitting))[: rng.choice((2, 3))]:
-        if length is None or sum(map(len, (*picked, chain))) <= length / 2:
+        asks = [ask for one in (*picked, chain) for ask in _steps(one, seed)]
+        short = sum(map(_allowed_s, asks)) <= CHAINED * MOCK_S if length is None else len(asks) <= length / 2
+        if short:
             picked.append(chain)
     return picked
 
@@ -123,16 +135,21 @@ def spread(ideas: Sequence[Idea], rng: random.Random, length: int) -> list[Idea]
     return dealt[:length]
 
 
-def _filling(ideas: Sequence[Idea], seconds: float | None, length: int | None) -> list[Idea]:
-    """As many as fit into the time by their targets, or as many as asked for."""
-    if seconds is None:
-        return list(ideas[:length])
-    picked, taken_s = [], 0.0
-    for idea in ideas:
-        if taken_s + idea.target_s <= seconds:
-            picked.append(idea)
-            taken_s += idea.target_s
+def _filling(asks: Iterable[Ask], seconds: float) -> list[Ask]:
+    """As many as fit into the time by what their clocks allow."""
+    picked, left_s = [], seconds
+    for ask in asks:
+        if left_s < SHORTEST_S:
+            break
+        allowed_s = _allowed_s(ask)
+        if allowed_s <= left_s:
+            picked.append(ask)
+            left_s -= allowed_s
     return picked
+
+
+def _allowed_s(ask: Ask) -> float:
+    return pose(ask.idea, ask.kind, ask.seed).allowed_s
 
 
 def _today(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Idea]:

@@ -13,6 +13,10 @@ from threeloops import units
 from threeloops.drills.engine.drill import Draw, Drill, seeded
 from threeloops.drills.engine.judge import Verdict, judge
 
+# Words a minute. Plain prose is read at about 240 (Brysbaert, 2019, Journal of Memory and Language 109, 104047);
+# figures and options are read more slowly.
+READ_PER_MINUTE = 180
+
 # What taking a hint costs, said before it is taken. The third leaves nothing to find.
 HINT_COSTS = (
     "A right answer after one hint counts as slow.",
@@ -38,6 +42,16 @@ class Question:
     judge: Callable[[str], Verdict]
     working: str
     prerequisites: tuple[str, ...] = ()
+
+    @property
+    def reading_s(self) -> float:
+        """What reading takes, by the length of the text: on top of the target, which is for thinking and typing."""
+        return float(round(len(self.text.split()) / READ_PER_MINUTE * units.minute))
+
+    @property
+    def allowed_s(self) -> float:
+        """What the clock allows, before any extra time."""
+        return self.target_s + self.reading_s
 
 
 def draw_of(drill: Drill, seed: str) -> Draw:

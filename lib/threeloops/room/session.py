@@ -96,7 +96,7 @@ class Session:
         except HistoryError:  # said when an answer cannot be written; nobody need stop before that
             shown_s = self._wall()
         self.clock = QuestionClock(
-            target_s=self.question.target_s,
+            target_s=self.question.allowed_s,
             extra=self.extra,
             started_wall_s=shown_s,
             monotonic=self._monotonic,
@@ -213,7 +213,7 @@ class Session:
             status=status,
             slips=",".join(verdict.slips) if status == "wrong" else "",
             seconds=round(seconds, 2),
-            target_s=question.target_s,
+            target_s=question.allowed_s,
             extra=self.extra,
             hints=self.hints,
             at_s=self._wall(),

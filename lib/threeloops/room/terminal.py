@@ -96,8 +96,10 @@ def _ask(sitting: Session) -> bool:
     """Put the standing question until it is settled; False when the reader stops."""
     question = sitting.question
     assert question is not None
-    clock = f"{sitting.clock.allowed_s:.0f} s" if sitting.timed else f"about {question.target_s:.0f} s"
-    print(f"\n[{sitting.position + 1} of {len(sitting.plan)}] {question.title} ({clock})\n{question.text}", flush=True)
+    reading = f"{question.reading_s * (sitting.extra if sitting.timed else 1):.0f} s of them to read"
+    clock = f"{sitting.clock.allowed_s:.0f} s" if sitting.timed else f"about {question.allowed_s:.0f} s"
+    place = f"[{sitting.position + 1} of {len(sitting.plan)}]"
+    print(f"\n{place} {question.title} ({clock}, {reading})\n{question.text}", flush=True)
     _read_ahead()
     with _spoken_clock(sitting):
         while True:

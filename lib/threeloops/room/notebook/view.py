@@ -112,8 +112,9 @@ def asking(session: Session, said: str = "") -> Screen:
     target = (
         f"{session.clock.allowed_s:.0f} s on the clock"
         if session.timed
-        else f"no clock; a fluent person needs about {question.target_s:.0f} s"
+        else f"no clock; a fluent person needs about {question.allowed_s:.0f} s"
     )
+    target += f", {question.reading_s * (session.extra if session.timed else 1):.0f} s of them to read"
     extra = f", extra time {session.extra:g}×" if session.timed and session.extra != 1 else ""
     return Screen(
         stage="asking",
