@@ -20,6 +20,7 @@ class Option:
 
     key: str
     text: str
+    against: str = ""  # what speaks against it: told to whoever chose it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Column:
     name: str  # Loop, Cause, …
     options: tuple[Option, ...]
     right: str
+    decides: bool = True  # whether the answer as a whole is wrong when this alone is
 
     @property
     def letter(self) -> str:
@@ -80,16 +82,27 @@ def wanted(columns: Sequence[Column]) -> str:
 
 
 def judged(written: str, columns: Sequence[Column]) -> Verdict:
-    """Right when every column is; otherwise which columns are not, and what was taken for what."""
+    """Each column for itself: how many are right, which are not and what speaks against what was chosen. The answer
+    as a whole is right when every column that decides is.
+    """
     letters = read(written, [len(column.options) for column in columns])
     if isinstance(letters, Verdict):
         return letters
     wrong = [(column, letter) for column, letter in zip(columns, letters, strict=True) if letter != column.letter]
     if not wrong:
         return Verdict(status="right", message="Right.")
-    missed = " ".join(f"{column.name}: not {letter}." for column, letter in wrong)
+    counted = f"{len(columns) - len(wrong)} of {len(columns)}. " if len(columns) > 1 else ""
+    missed = " ".join(f"{column.name}: not {_said(column, letter)}" for column, letter in wrong)
     kept = [column.name.lower() for column in columns if column not in [other for other, _ in wrong]]
     slips = tuple(
         dict.fromkeys(f"{column.name.lower()}:{column.options[LETTERS.index(letter)].key}" for column, letter in wrong)
     )
-    return Verdict(status="slip", message=missed + (f" Right: {', '.join(kept)}." if kept else ""), slips=slips)
+    message = f"{counted}{missed}" + (f" Right: {', '.join(kept)}." if kept else "")
+    if not any(column.decides for column, _ in wrong):
+        return Verdict(status="right", message=message)
+    return Verdict(status="slip", message=message, slips=slips)
+
+
+def _said(column: Column, letter: str) -> str:
+    """The letter, and what speaks against what it stands for."""
+    return f"{letter}. {column.options[LETTERS.index(letter)].against}".rstrip()

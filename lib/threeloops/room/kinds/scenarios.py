@@ -1,5 +1,6 @@
 """What is wrong here? A symptom; then the loop, the cause, what to look at first and what to do, each among other
-scenarios' entries.
+scenarios' entries. Each column is scored for itself; the loop alone makes no answer wrong, for some illnesses sit
+between two.
 """
 
 import functools
@@ -8,6 +9,7 @@ from collections.abc import Callable
 
 from threeloops.drills.engine.drill import seeded
 from threeloops.room.idea import Idea
+from threeloops.room.kinds.scenario_near import NEAR
 from threeloops.room.kinds.scenario_table import SCENARIOS, Scenario
 from threeloops.room.letters import Column, Option, judged, wanted
 from threeloops.room.question import Question
@@ -28,18 +30,21 @@ PARTS: dict[str, Callable[[Scenario], str]] = {
 TITLE, TOPIC, TARGET_S = "What is wrong here?", "debugging", 120.0
 
 
-def strangers(scenario: Scenario) -> list[Scenario]:
-    """The rows whose entries are wrong here beyond dispute."""
-    return [other for other in SCENARIOS if other.key != scenario.key and other.key not in scenario.akin]
+def near(scenario: Scenario) -> list[Scenario]:
+    """The rows that this one could be taken for, and whose entries its symptom rules out."""
+    return [BY_KEY[key] for key in NEAR[scenario.key]]
 
 
 def columns(scenario: Scenario, rng: random.Random) -> tuple[Column, ...]:
     """What there is to decide, with the options in the order of this seed."""
     loops = tuple(Option(key=key, text=text) for key, text in LOOPS.items())
-    chosen = [Column(name="Loop", options=loops, right=scenario.loop)]
+    chosen = [Column(name="Loop", options=loops, right=scenario.loop, decides=False)]
+    against = NEAR[scenario.key]
     for name, part in PARTS.items():
-        rows = [scenario, *rng.sample(strangers(scenario), OFFERED - 1)]
-        options = tuple(Option(key=row.key, text=part(row)) for row in rng.sample(rows, OFFERED))
+        rows = [scenario, *rng.sample(near(scenario), OFFERED - 1)]
+        options = tuple(
+            Option(key=row.key, text=part(row), against=against.get(row.key, "")) for row in rng.sample(rows, OFFERED)
+        )
         chosen.append(Column(name=name, options=options, right=scenario.key))
     return tuple(chosen)
 

@@ -1,0 +1,156 @@
+"""What a scenario could be taken for, and what in its symptom speaks against that. Wrong answers are offered from here
+alone: they must look like the right one until the symptom is read closely.
+
+No row of `akin` stands here: what somebody could defend is no wrong answer.
+"""
+
+NEAR: dict[str, dict[str, str]] = {
+    "slow-loader": {
+        "recompiled-again": "Compiling keeps one core or a few busy now and then, not all of them all the time.",
+        "no-speed-up-across-nodes": "Half a model has half the gradients: waiting for the network would have shrunk.",
+        "a-neighbour-on-the-bus": "Memory traffic of a neighbour would leave the CPU cores idle.",
+        "slow-when-warm": "A GPU that lowers its clocks is busy all the time; this one idles.",
+        "pauses-by-the-clock": "Nothing here keeps to fixed times; the GPU waits in every step.",
+    },
+    "activations-out-of-memory": {
+        "cache-never-freed": "A leak grows from step to step; this stands or falls with the batch.",
+        "recompiled-again": "A new batch size is compiled once; that takes seconds, not gigabytes of every step.",
+        "long-prompts-stall-others": "One long request delays others; here nobody waits, memory is full.",
+        "outlier-channels": "How numbers are rounded changes no size: each value takes the same bytes.",
+    },
+    "no-speed-up-across-nodes": {
+        "slow-loader": "Each node brings CPUs of its own and gets an eighth of the batch: its loader has less to do.",
+        "hidden-syncs": "Reading a value costs every rank the same at 8 GPUs as at 64; the rest would still shrink.",
+        "recompiled-again": "Shapes that change would show as rare steps of seconds, on 8 GPUs as on 64.",
+        "slow-when-warm": "Hot GPUs differ from each other, and would have been hot on one node too.",
+        "a-neighbour-on-the-bus": "A neighbour would disturb one node; here every rank shows the same timeline.",
+    },
+    "loss-jumps-every-epoch": {
+        "nan-in-fp16": "An overflow does not wait for the end of a pass, and the loss does not recover from NaN.",
+        "pauses-by-the-clock": "The jumps are counted in steps, not in seconds, and it is the loss that jumps.",
+        "calibrated-on-daylight": "Nothing is quantised here, and the loss recovers each time.",
+        "slow-loader": "A slow loader costs time and changes no loss.",
+    },
+    "nan-in-fp16": {
+        "loss-jumps-every-epoch": "With the same data in the same order BF16 runs through.",
+        "activations-out-of-memory": "FP16 and BF16 take the same memory, and nothing was refused.",
+        "one-slow-rank": "A slow or faulty machine would not care which of the two formats it runs.",
+        "slow-when-warm": "Heat makes steps longer, not infinite numbers, and BF16 would heat the GPU as much.",
+    },
+    "cache-never-freed": {
+        "activations-out-of-memory": "What a forward pass keeps is given back after it; this grows for hours.",
+        "long-prompts-stall-others": "The load is steady, and a long prompt's memory would go when it ends.",
+        "frames-pile-up": "Requests that wait hold no memory of the GPU, and under a steady load as many end as come.",
+        "bursts-at-the-door": "After a burst memory would fall again; this only grows.",
+        "recompiled-again": "A steady load soon has shown all its shapes; compiled code would stop growing.",
+    },
+    "hidden-syncs": {
+        "recompiled-again": "Printing a loss brings no new shape, and a recompilation would take seconds.",
+        "no-speed-up-across-nodes": "Gradients are as large as before the loss was printed.",
+        "one-slow-rank": "A slow GPU has slow kernels; none takes longer here.",
+        "pauses-by-the-clock": "The pauses come with the micro-steps, not with the clock.",
+        "a-neighbour-on-the-bus": "A neighbour on the memory would make kernels longer.",
+    },
+    "recompiled-again": {
+        "slow-loader": "The loader reads the same files with and without torch.compile.",
+        "hidden-syncs": "A value that is read costs milliseconds in each step, not seconds now and then.",
+        "pauses-by-the-clock": "The slow steps come with new lengths; the benchmark ran on the same host without them.",
+        "activations-out-of-memory": "Long texts take memory, but nothing was refused: it is time that is missing.",
+        "long-prompts-stall-others": "This is a training job: nobody else's request waits for a long one.",
+    },
+    "one-slow-rank": {
+        "hidden-syncs": "Every rank runs the same program and would wait for its GPU alike.",
+        "recompiled-again": "New shapes come to all ranks in turn, not always to the same machine.",
+        "pauses-by-the-clock": "The others wait in every step, not at fixed times.",
+        "late-in-dense-traffic": "Hard samples go to any rank; here it is always the same machine.",
+        "loss-jumps-every-epoch": "The order of the samples changes the loss, not the time of one machine.",
+    },
+    "long-prompts-stall-others": {
+        "cache-never-freed": "A leak grows and stays; these stops end after a second.",
+        "prefixes-in-a-circle": "A beginning that was evicted delays its own request, not everybody's next token.",
+        "pauses-by-the-clock": "The stops follow the long documents, not the clock.",
+        "recompiled-again": "A length is compiled once; these stops come with every long document.",
+        "hidden-syncs": "Waiting for the GPU would show between all tokens, not only then.",
+    },
+    "queue-at-the-door": {
+        "pauses-by-the-clock": "A pause would hit the later tokens too; they come as fast as at noon.",
+        "slow-when-warm": "A hot GPU would be slow with every token, not with the first alone.",
+        "recompiled-again": "New lengths come at noon as in the evening.",
+        "late-in-dense-traffic": "Harder requests would take longer once they run; these run as fast as at noon.",
+        "a-neighbour-on-the-bus": "Memory that a neighbour takes would slow the later tokens most.",
+    },
+    "pauses-by-the-clock": {
+        "long-prompts-stall-others": "Long prompts come when they come, not each full five seconds.",
+        "queue-at-the-door": "A queue is long in busy minutes and gone in quiet ones.",
+        "recompiled-again": "New shapes keep no timetable, and would be rarer in quiet minutes.",
+        "prefixes-in-a-circle": "Evictions need traffic; this happens in quiet minutes too.",
+        "cache-never-freed": "A leak makes everything worse by the hour; this comes and goes.",
+    },
+    "bursts-at-the-door": {
+        "prefixes-in-a-circle": "A lost prefix makes a request slow by itself, not each slower than the one before.",
+        "cache-never-freed": "A leak would grow; between the clumps everything is fast again.",
+        "recompiled-again": "A compilation delays one request and then is done; a fresh shape makes no clump.",
+        "slow-when-warm": "A server that is busy a fifth of the time does not get hot.",
+        "frames-pile-up": "On average the server keeps up easily: four fifths of the time it has nothing to do.",
+    },
+    "prefixes-in-a-circle": {
+        "long-prompts-stall-others": "The prompts were as long before, and only the first token is late, for all.",
+        "bursts-at-the-door": "Uneven arrivals leave the share of prefix hits alone.",
+        "pauses-by-the-clock": "Nothing here keeps to fixed times; it began with the ninth customer.",
+        "recompiled-again": "A compiled shape is no reason for the prefix hits to fall.",
+    },
+    "outlier-channels": {
+        "loss-jumps-every-epoch": "The weights are trained and stay as they are: the order of samples is over.",
+        "recompiled-again": "Compiling changes the time that an answer takes, not what it says.",
+        "activations-out-of-memory": "8 bits take less memory than 16, and nothing was refused.",
+        "prefixes-in-a-circle": "A cached beginning saves time; without it the answer is the same.",
+    },
+    "frames-pile-up": {
+        "slow-when-warm": "The delay grows from the first second, and evenly: no clock has fallen.",
+        "a-neighbour-on-the-bus": "A neighbour makes single frames late; these are all later than the one before.",
+        "clocks-apart": "A constant error in the stamps would stay the same; this grows by the minute.",
+        "slow-loader": "The pictures come too fast, not too slowly.",
+        "bursts-at-the-door": "A camera is as even as a clock: 30 a second, never a burst.",
+    },
+    "late-in-dense-traffic": {
+        "slow-when-warm": "A hot chip would be late in empty streets too, and stay so.",
+        "old-though-in-time": "Waiting for a period adds the same whatever the picture shows.",
+        "clocks-apart": "Wrong stamps shift boxes; they make no picture take longer.",
+        "bursts-at-the-door": "The camera is even; it is what the picture holds that differs.",
+        "pauses-by-the-clock": "The late pictures follow the street, not the time.",
+    },
+    "slow-when-warm": {
+        "late-in-dense-traffic": "It misses every deadline, whatever it sees.",
+        "frames-pile-up": "A stage that is too slow for its camera is so from the first minute.",
+        "old-though-in-time": "It is one network's own latency that has grown, not the waiting between stages.",
+        "cache-never-freed": "A leak ends in a refusal for memory; this network only takes longer.",
+        "pauses-by-the-clock": "A pause passes; from the tenth minute on every deadline is missed.",
+    },
+    "old-though-in-time": {
+        "late-in-dense-traffic": "Every stage meets its deadline, in full streets too.",
+        "slow-when-warm": "A hot chip would make stages miss their deadlines; none does.",
+        "a-neighbour-on-the-bus": "A neighbour would make single results late; these are all in time, and old.",
+        "pauses-by-the-clock": "Nothing stops: each stage runs in each of its periods.",
+        "queue-at-the-door": "Work that piles up makes answers older by the minute; this age stays.",
+    },
+    "a-neighbour-on-the-bus": {
+        "frames-pile-up": "Of two hundred frames 199 are in time: the stage keeps up.",
+        "old-though-in-time": "The network itself takes longer now and then; it does not merely wait for a period.",
+        "clocks-apart": "Wrong stamps would be wrong on every frame, recorder or not.",
+        "slow-loader": "The pictures come as before; the recorder only reads them too.",
+        "hidden-syncs": "The network's program is the same with the recorder and without.",
+    },
+    "calibrated-on-daylight": {
+        "clocks-apart": "Stamps that are wrong would be wrong by day, and for the 16-bit network too.",
+        "late-in-dense-traffic": "It answers in time; what it answers is wrong.",
+        "slow-when-warm": "It is not slower at dusk: it sees less.",
+        "loss-jumps-every-epoch": "The 16-bit network, trained in the same order, sees the pedestrians.",
+    },
+    "clocks-apart": {
+        "frames-pile-up": "A queue's delay would grow by the minute; this depends on the bend alone.",
+        "late-in-dense-traffic": "The number of objects does not matter here, the turn rate does.",
+        "slow-when-warm": "Nothing is late, and it happens on every bend from the first minute.",
+        "calibrated-on-daylight": "While the car stands the boxes are where they should be, so they are found well.",
+        "a-neighbour-on-the-bus": "Disturbed frames would come by chance, also while the car stands.",
+    },
+}
