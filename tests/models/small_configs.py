@@ -1,7 +1,12 @@
 """One small config of each family, and what transformers builds from it."""
 
+from collections.abc import Iterable
+
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+from threeloops.models import catalogue
+from threeloops.models.architecture import Attention, LatentAttention
 
 # One small config per family, no two sizes equal, so that a swapped field shows.
 ROTARY = {
@@ -139,6 +144,18 @@ SMALL = {
     "nemotron_h": NEMOTRON,
     "granitemoehybrid": GQA | GRANITE,
 }
+
+
+def attending(keys: Iterable[str]) -> list[str]:
+    """The catalogued models whose layers all have attention and an MLP: hybrids are counted in part only."""
+    return [
+        key
+        for key in keys
+        if all(
+            isinstance(layer.attention, Attention | LatentAttention) and layer.mlp is not None
+            for layer, _ in catalogue.model(key).groups
+        )
+    ]
 
 
 def small(model_type: str, **changes) -> dict:

@@ -9,6 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from threeloops.models import catalogue
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
+from threeloops.models.hf_config import SAME_CLASS
 from threeloops.models.parameters import (
     attention_parameters,
     layer_parameters,
@@ -26,8 +27,9 @@ MOE_KEYS = [key for key in KEYS if any(isinstance(layer.mlp, MoeMlp) for layer, 
 def built(key: str) -> torch.nn.Module:
     """The whole model, all layers: the slowest takes 0.3 s, because meta tensors have a shape and no data."""
     config = dict(catalogue.model_entry(key).config)
+    model_type = config.pop("model_type")
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(AutoConfig.for_model(config.pop("model_type"), **config))
+        return AutoModelForCausalLM.from_config(AutoConfig.for_model(SAME_CLASS.get(model_type, model_type), **config))
 
 
 def measured(key: str, pattern: str) -> int:
@@ -40,17 +42,32 @@ def test_total_equals_the_real_model(key):
     assert model_parameters(catalogue.model(key)).total == measured(key, "")
 
 
+# Nemotron-H calls every kind of layer a mixer.
+NEMOTRON_MIXERS = r"mixer\.([qkvo]_proj|in_proj|out_proj|conv1d|dt_bias|A_log|D$)"
+NEMOTRON_MLPS = r"mixer\.(experts|gate|shared_experts|up_proj|down_proj)"
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_items_equal_the_real_model(key):
     counts = model_parameters(catalogue.model(key))
     norm = r"norm|\.ln_|layer_norm|layernorm"
-    assert counts.embedding == measured(key, r"wte|embed_tokens")
+    assert counts.embedding == measured(key, r"wte|embed_tokens|word_embeddings|model\.embeddings")
     assert counts.positions == measured(key, r"wpe|embed_positions")
     assert counts.head == measured(key, r"lm_head")
     assert counts.norms == measured(key, norm)
-    assert counts.attention == measured(key, rf"^(?!.*({norm})).*(attn|attention)")
-    assert counts.mlp == measured(key, r"mlp|fc1|fc2")
-    assert counts.routed_experts == measured(key, r"mlp\.experts\.")
+    assert counts.attention == measured(key, rf"^(?!.*({norm})).*(attn|attention|{NEMOTRON_MIXERS})")
+    assert counts.mlp == measured(key, rf"mlp|fc1|fc2|feed_forward|{NEMOTRON_MLPS}")
+    assert counts.routed_experts == measured(key, r"\.experts\.")
+
+
+# One for each expert: DeepSeek-V3 has 256 in 58 layers.
+ROUTING_BIASES = {
+    "deepseek-v3": 58 * 256,
+    "kimi-k2": 60 * 384,
+    "minimax-m2.5": 62 * 256,
+    "nemotron-3-nano-30b-a3b": 23 * 128,
+    "nemotron-3-super-120b-a12b": 40 * 512,
+}
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -61,8 +78,7 @@ def test_buffers_are_not_parameters(key):
     sizes = [buffer.numel() for name, buffer in built(key).named_buffers() if name in stored]
     counts = model_parameters(catalogue.model(key))
     assert counts.buffers == sum(sizes)
-    # DeepSeek-V3: one routing bias for each of 256 experts in 58 layers.
-    assert counts.buffers == (58 * 256 if key == "deepseek-v3" else 0)
+    assert counts.buffers == ROUTING_BIASES.get(key, 0)
 
 
 @pytest.mark.parametrize("key", MOE_KEYS)
@@ -70,7 +86,7 @@ def test_active_leaves_out_the_experts_not_visited(key):
     # Experts are the first dimension of the stacked weights: a token visits top_k of them.
     config, idle = catalogue.model_entry(key).config, 0
     for name, parameter in built(key).named_parameters():
-        if ".mlp.experts." in name:
+        if ".experts." in name:
             idle += parameter.numel() // parameter.shape[0] * (parameter.shape[0] - config["num_experts_per_tok"])
     counts = model_parameters(catalogue.model(key))
     assert counts.active == counts.total - idle

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.models.small_configs import attending
 from transformers import (
     DeepseekV3Config,
     DeepseekV3ForCausalLM,
@@ -217,7 +218,7 @@ def test_a_step_reads_every_weight_once(model, step):
     )
 
 
-@pytest.mark.parametrize("key", model_keys())
+@pytest.mark.parametrize("key", attending(model_keys()))
 def test_every_catalogued_model_reads_its_parameters_and_adds_up(key):
     model = catalogued(key)
     step = replace(PREFILL, sequence=5000, causal="half", routing="spread")

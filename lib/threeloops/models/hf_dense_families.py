@@ -149,6 +149,7 @@ def _starcoder2(fields: Fields, name: str) -> Model:
 
 
 def _gpt_neox(fields: Fields, name: str) -> Model:
+    fields.seen.add("use_parallel_residual")  # side by side or not, attention and MLP have a norm each
     bias, heads = fields.flag("attention_bias"), fields.count("num_attention_heads")
     checks.divides(
         part="num_attention_heads", part_value=heads, whole="hidden_size", whole_value=fields.count("hidden_size")

@@ -1,0 +1,79 @@
+"""config.json files as makers published them: answered as the class in transformers has it, or refused by name."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.models.small_configs import real
+from transformers import AutoConfig
+
+from threeloops.cli import main
+from threeloops.models.hf_config import SAME_CLASS, from_hf_config
+from threeloops.models.hf_families import FAMILIES
+from threeloops.models.parameters import model_parameters
+
+FOLDER = Path(__file__).parent / "configs"
+FILES = {path.stem: path for path in sorted(FOLDER.glob("*.json"))}
+REFUSED = {
+    "deepseek-v4-flash": "its attention caches compressed blocks of tokens",
+    "gemma-4-26b-a4b": "its full layers have other heads than its windows",
+    "kimi-k3": "its text_config is kimi_linear",
+    "laguna-xs.2-fp8": "model_type='laguna' is not known",
+    "llama-3_3-nemotron-super-49b-v1": "its layers have unequal sizes",
+    "mimo-7b-base": "its class ships with the checkpoint",
+    "mimo-v2-flash": "its keys are wider than its values",
+}
+
+
+def test_thirty_files_and_an_address_for_each():
+    listed = re.findall(
+        r"^\| ([^ ]+)\.json \|.*\(https://[^ ]+\) \|$", (FOLDER / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(FILES)
+    assert len(FILES) >= 30
+    assert REFUSED.keys() <= FILES.keys()
+
+
+def text_of(config: dict) -> dict:
+    """The language model's own fields, under the name of its class."""
+    text = dict(config.get("text_config", config))
+    text["model_type"] = SAME_CLASS.get(text["model_type"], text["model_type"])
+    if "tie_word_embeddings" in config:
+        text["tie_word_embeddings"] = config["tie_word_embeddings"]
+    return {name: value for name, value in text.items() if name not in ("auto_map", "quantization_config")}
+
+
+@pytest.mark.parametrize("name", sorted(FILES.keys() - REFUSED.keys()))
+def test_a_published_file_is_answered_exactly(name, capsys):
+    model, total = from_hf_config(FILES[name]), real(text_of(json.loads(FILES[name].read_text("utf-8"))))[1]
+    assert model_parameters(model).total == total
+    assert main(["kv", "--model", str(FILES[name]), "--tokens", "1000", "--dtype", "bf16"]) == 0
+    assert "1 request of 1,000 tokens: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_another_is_refused_in_one_sentence(name, capsys):
+    assert main(["kv", "--model", str(FILES[name]), "--tokens", "1000", "--dtype", "bf16"]) != 0
+    (said,) = capsys.readouterr().err.splitlines()
+    assert REFUSED[name] in said
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_the_sizes_that_a_class_assumes_are_read(model_type):
+    """A class without arguments has the sizes of one published model: Falcon 7B, Command R, GLM-4 9B, OLMo 7B, …"""
+    assumed = json.loads(AutoConfig.for_model(model_type).to_json_string(use_diff=False))
+    config = assumed | {"model_type": model_type, **NOT_ASSUMED.get(model_type, {})}
+    assert model_parameters(from_hf_config(config)).total == real(config)[1]
+
+
+# What a class leaves open, or writes in a way that it does not read again.
+ENDLESS = {"time_step_limit": [0.0, 1e308]}
+NOT_ASSUMED = {
+    "deepseek_v2": {"num_experts_per_tok": 6},
+    "glm4_moe": {"head_dim": 128},
+    "granitemoehybrid": ENDLESS,
+    "nemotron_h": ENDLESS,
+    "phi3": {"pad_token_id": 0},
+    "qwen3_vl_text": {"tie_word_embeddings": False},
+}
