@@ -176,7 +176,10 @@ class FalconSizes:
 
 
 def falcon_sizes(fields: Fields) -> FalconSizes:
-    """Falcon's heads and norms: the 7B has one KV head and one norm, the larger ones several of both."""
+    """Falcon's heads and norms: the 7B has one KV head and one norm, the larger ones several of both.
+
+    Assumes: a KV head is cached once, as servers do; the transformers class copies it to all its query heads first
+    """
     heads, new, bias = fields.count("num_attention_heads"), fields.flag("new_decoder_architecture"), fields.flag("bias")
     grouped_heads, norms = fields.count_or_none("num_kv_heads"), fields.count_or_none("num_ln_in_parallel_attn")
     one, parallel = fields.flag("multi_query"), fields.flag("parallel_attn")

@@ -1,0 +1,60 @@
+"""The cache of every kind of config that is read, against the tensors that its class in transformers keeps."""
+
+import os
+
+import pytest
+import torch
+from tests import seeds
+from tests.models.small_configs import SMALL, small
+
+from threeloops.measure.product_loop import kv_cache as weigh
+from threeloops.models.hf_config import from_hf_config
+from threeloops.product_loop import kv_cache
+
+BATCH, PROMPT, DECODED = 2, 29, 2  # more tokens than any window or chunk of these configs
+
+# Kinds of layers that no other family has are weighed in every run; of the rest, a fifth.
+ALWAYS = {
+    "deepseek_v3": {},
+    "falcon": {},
+    "glm_moe_dsa": {"indexer_types": ["full", "shared", "full", "shared", "shared"]},
+    "granitemoehybrid": {},
+    "llama4_text": {},
+    "nemotron_h": {},
+    "qwen3_next": {},
+}
+INSIDE_OTHERS = {"qwen3_vl_text", "qwen3_vl_moe_text"}  # transformers builds them beside a vision tower only
+
+
+def todays() -> list[str]:
+    """What this run weighs."""
+    rest = [model_type for model_type in SMALL if model_type not in {*ALWAYS, *INSIDE_OTHERS}]
+    share = int(os.environ.get(seeds.SHARE, "0")) % 5
+    return [*ALWAYS, *(rest if seeds.mode() == "thorough" else rest[share::5])]
+
+
+def index_bytes(cache) -> int:
+    """Bytes of the keys that an indexer keeps."""
+    return sum(layer.indexer_keys.nbytes for layer in cache.layers if getattr(layer, "indexer_keys", None) is not None)
+
+
+@pytest.mark.parametrize("model_type", todays())
+def test_a_config_keeps_what_its_class_keeps(model_type):
+    config = small(model_type, **ALWAYS.get(model_type, {}))
+    real = weigh.small_model(config, dtype=torch.bfloat16)
+    real.set_experts_implementation("eager")  # others need widths that small models do not have
+    cache = weigh.filled_cache(real, batch=BATCH, prompt_tokens=PROMPT, decode_tokens=DECODED)
+    kept = weigh.cache_weight(cache).tensor_bytes + weigh.state_bytes(cache) + index_bytes(cache)
+    model, tokens = from_hf_config(config), PROMPT + DECODED
+    counted = kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=2, moment="between_steps")
+    assert BATCH * counted == kept
+    assert BATCH * kv_cache.states_bytes(model) == weigh.state_bytes(cache)
+
+
+def test_a_large_falcon_copies_its_heads_before_it_caches_them():
+    """Only this class does: servers keep a KV head once, and that is what is counted."""
+    config = small("falcon", new_decoder_architecture=True, num_kv_heads=3)
+    cache = weigh.filled_cache(weigh.small_model(config, dtype=torch.bfloat16), batch=1, prompt_tokens=PROMPT)
+    model = from_hf_config(config)
+    counted = kv_cache.request_bytes(model, tokens=PROMPT, bytes_per_element=2)
+    assert weigh.cache_weight(cache).tensor_bytes == model.groups[0][0].attending.group_size * counted == 2 * counted
