@@ -73,6 +73,9 @@ def table(**values: object) -> None:
             raise ValueError(f"{name}={value!r} must be a table of names and values")
 
 
+_MOST_TO_FACTOR = 10**9  # beyond it, finding all divisors takes longer than anybody waits for a sentence
+
+
 def divides(*, part: str, part_value: int, whole: str, whole_value: int) -> None:
     """Refuse a split that leaves a remainder, and say which splits would work.
 
@@ -82,9 +85,12 @@ def divides(*, part: str, part_value: int, whole: str, whole_value: int) -> None
     ValueError: tp=6 must divide num_kv_heads=8; try tp in {1, 2, 4, 8}
     """
     if whole_value % part_value:
+        said = f"{part}={part_value} must divide {whole}={whole_value}"
+        if whole_value > _MOST_TO_FACTOR:
+            raise ValueError(said)
         small = [n for n in range(1, math.isqrt(whole_value) + 1) if whole_value % n == 0]
         fits = ", ".join(map(str, sorted({*small, *(whole_value // n for n in small)})))
-        raise ValueError(f"{part}={part_value} must divide {whole}={whole_value}; try {part} in {{{fits}}}")
+        raise ValueError(f"{said}; try {part} in {{{fits}}}")
 
 
 def one_of(known: Iterable[str], *, see: str = "", **values: object) -> None:

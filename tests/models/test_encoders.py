@@ -3,6 +3,7 @@ counter and published tables.
 """
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,8 @@ from transformers import BertConfig, BertModel, ViTConfig, ViTForImageClassifica
 from threeloops.measure.inner_loop.flops import counted_flops
 from threeloops.models import encoders
 from threeloops.models.encoders import BERT_BASE, BERT_LARGE, VIT_B_16, VIT_L_16, Bert, EncoderStack, Vit
+from threeloops.models.hf_config import from_hf_config
+from threeloops.models.hf_encoders import encoder_from_config
 
 torch.set_num_threads(1)
 
@@ -142,3 +145,36 @@ def test_refusals() -> None:
     assert dataclasses.replace(TINY, num_heads=6).layer.attention.head_dim == 4
     with pytest.raises(ValueError, match="num_heads=5 must divide hidden=24"):
         dataclasses.replace(TINY, num_heads=5)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "bert"},
+        {"model_type": "bert", "hidden_size": 48, "num_attention_heads": 6, "intermediate_size": 70, "vocab_size": 131},
+        {"model_type": "vit", "image_size": 64, "patch_size": 8, "num_hidden_layers": 3, "num_channels": 1},
+    ],
+)
+def test_a_config_is_the_encoder_that_transformers_builds(config: dict[str, Any]) -> None:
+    encoder = encoder_from_config(config)
+    sizes = {name: value for name, value in config.items() if name != "model_type"}
+    with torch.device("meta"):
+        real = BertModel(BertConfig(**sizes)) if config["model_type"] == "bert" else ViTModel(ViTConfig(**sizes))
+    counted = encoders.bert_parameters(encoder) if isinstance(encoder, Bert) else encoders.vit_parameters(encoder)
+    assert counted.total == sum(weight.numel() for weight in real.parameters())
+    with pytest.raises(ValueError, match=f"is an encoder, .* it has {counted.total:,} parameters, and a forward pass"):
+        from_hf_config(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "bert", "hidden_act": "relu"}, "hidden_act='relu' is not understood; only 'gelu' is"),
+        ({"model_type": "vit", "image_size": [224, 224]}, "image_size=\\[224, 224\\] must be a whole number"),
+        ({"model_type": "vit", "patch_size": 15}, "patch=15 must divide image_height=224"),
+        ({"model_type": "gpt2"}, "model_type='gpt2' is not known. Known: bert, vit"),
+    ],
+)
+def test_encoder_configs_are_refused_in_a_sentence(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        encoder_from_config(config)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import re
 
 import pytest
 from tests.models.small_configs import SMALL, real, small
@@ -11,9 +12,11 @@ from transformers.masking_utils import sliding_window_overlay
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from threeloops.models import catalogue
-from threeloops.models.hf_config import SAME_CLASS, from_hf_config
+from threeloops.models.hf_config import READ, SAME_CLASS, from_hf_config
+from threeloops.models.hf_encoders import ENCODERS
 from threeloops.models.hf_families import FAMILIES
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, CLASS_DEFAULTS
+from threeloops.models.hf_not_read import NOT_READ
 from threeloops.models.parameters import model_parameters
 
 
@@ -95,7 +98,7 @@ VARIANTS = [
     ("qwen3_next", {"attention_bias": True, "mlp_only_layers": [1]}),
     ("qwen3_5_text", {"full_attention_interval": 2, "tie_word_embeddings": True}),
     ("nemotron_h", {"moe_latent_size": 10, "use_conv_bias": False}),
-    ("nemotron_h", {"use_bias": True, "mamba_proj_bias": True, "mlp_bias": True}),
+    ("nemotron_h", {"use_bias": True, "mamba_proj_bias": False, "mlp_bias": True}),
     (
         "nemotron_h",
         {"hybrid_override_pattern": ..., "layers_block_type": ["mamba", "attention", "moe"], "num_hidden_layers": 3},
@@ -338,6 +341,31 @@ REFUSALS = [
     ("deepseek_v3", {"num_key_value_heads": 3}, "num_key_value_heads=3 is not understood; only 6 is"),
     ("deepseek_v2", {"q_lora_rank": ...}, "'q_lora_rank' is missing"),
     ("gpt_oss", {"experts_per_token": 4}, "experts_per_token=4 is not understood; only 2 is"),
+    ("llama", {"hidden_size": 10**40}, "hidden_size=1e+40 is larger than in any model; it must be at most 1e+12"),
+    ("llama", {"num_hidden_layers": 10**6}, "num_hidden_layers=1000000 must be at most 10,000; no model is so deep"),
+    ("llama", {"architectures": 5}, "architectures=5 has no language-model head"),
+    ("falcon", {"alibi": True}, "alibi=True is not understood; only False is"),
+    ("cohere2", {"use_qk_norm": True}, "use_qk_norm=True is not understood; only False is"),
+    ("cohere2", {"sliding_window_pattern": 0}, "sliding_window_pattern=0 must be a whole number of at least 1"),
+    ("phi", {"qk_layernorm": True}, "qk_layernorm=True is not understood; only False is"),
+    ("qwen3_moe", {"mlp_only_layers": [{}]}, "mlp_only_layers={} must be a whole number of at least 0"),
+    ("qwen3_moe", {"use_qk_norm": False}, "use_qk_norm=False is not understood; only True is"),
+    ("llama4_text", {"moe_layers": ["a"]}, "moe_layers='a' must be a whole number of at least 0"),
+    ("llama4_text", {"layer_types": ["sliding_attention"] * 5}, "layer_types='sliding_attention' is not known"),
+    ("minimax_m2", {"attn_type_list": [1, 0]}, "attn_type_list=[1, 0] is not understood; only [1, 1, 1, 1, 1] is"),
+    ("deepseek_v32", {"q_lora_rank": None}, "q_lora_rank=None must be a whole number of at least 1"),
+    ("deepseek_v32", {"mlp_layer_types": ["dense"]}, "mlp_layer_types lists 1 layers, but num_hidden_layers=5"),
+    ("deepseek_v32", {"layer_types": ["full_attention"] * 5}, "layer_types is not understood"),
+    ("glm_moe_dsa", {"indexer_types": ["full"]}, "indexer_types lists 1 layers, but num_hidden_layers=5"),
+    ("glm_moe_dsa", {"index_topk_pattern": "FX"}, "index_topk_pattern='FX' must be a word of F and S"),
+    ("glm4_moe_lite", {"first_k_dense_replace": 2}, "first_k_dense_replace=2 is not understood; only 1 is"),
+    ("qwen3_next", {"attn_output_gate": False}, "attn_output_gate=False is not understood; only True is"),
+    ("qwen3_next", {"linear_num_key_heads": 4}, "key_heads=4 must divide value_heads=6"),
+    ("nemotron_h", {"hybrid_override_pattern": "MX"}, "hybrid_override_pattern='X' is not known. Known: M, E, *, -"),
+    ("nemotron_h", {"hybrid_override_pattern": ...}, "'hybrid_override_pattern' is missing"),
+    ("nemotron_h", {"num_hidden_layers": 9}, "num_hidden_layers=9 is not understood; only 7 is"),
+    ("nemotron_h", {"n_groups": 3}, "groups=3 must divide num_heads=8"),
+    ("granitemoehybrid", {"mamba_d_head": 5}, "mamba_d_head=5 is not understood; only 12 is"),
 ]
 
 
@@ -347,6 +375,22 @@ def test_refusals(model_type, changes, message):
         from_hf_config(small(model_type, **changes), name="mine")
     assert str(refusal.value).startswith(f"mine: {message}")
     assert from_hf_config(small(model_type), name="mine").name == "mine"
+
+
+def test_architectures_that_are_not_read_are_refused_by_name():
+    """By name, with what would be needed; none of them is read after all, and transformers knows most of them."""
+    for model_type, needed in NOT_READ.items():
+        with pytest.raises(ValueError, match=re.escape(f"mine: model_type='{model_type}' is not read: {needed}")):
+            from_hf_config({"model_type": model_type}, name="mine")
+    assert not NOT_READ.keys() & {*READ, *ENCODERS}
+    assert sum(model_type in CONFIG_MAPPING for model_type in NOT_READ) > len(NOT_READ) / 2
+
+
+def test_a_name_that_would_break_the_line_is_not_printed(tmp_path):
+    file = tmp_path / "mine.json"
+    for own, name in (("a/b", "a/b"), ("a\nb\x1b[31m", "mine"), (["x"], "mine")):
+        file.write_text(json.dumps(small("llama", _name_or_path=own)))
+        assert from_hf_config(file).name == name
 
 
 def test_unknown_model_types_name_the_known_ones():

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from threeloops.product_loop.recurrent_state import DeltaState, state_bytes
+from threeloops.models import catalogue
+from threeloops.product_loop import kv_cache
+from threeloops.product_loop.recurrent_state import DeltaState, StateSpace, rank_state_bytes, state_bytes
 
 SHAPE = {"key_heads": 2, "value_heads": 6, "key_head_dim": 5, "value_head_dim": 7, "conv_entries": 4}
 
@@ -36,3 +38,24 @@ def test_wider_values_widen_the_matrix_and_the_convolution() -> None:
 def test_impossible_shapes_are_refused(change: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         DeltaState(**SHAPE | change)
+
+
+MAMBA = {"num_heads": 8, "head_dim": 5, "state_dim": 11, "groups": 2, "conv_entries": 4}
+
+
+def test_a_mamba_layer_keeps_a_matrix_per_head_and_its_last_inputs() -> None:
+    layer = StateSpace(**MAMBA, conv_bias=True, bias=False)
+    expected = 4 * 8 * 5 * 11 + 2 * 4 * (8 * 5 + 2 * 2 * 11)
+    assert state_bytes(layer, state_bytes_per_element=4, conv_bytes_per_element=2) == expected
+    assert [rank_state_bytes(layer, tp=tp) for tp in (1, 2, 8)] == [expected, expected / 2, expected / 8]
+    with pytest.raises(ValueError, match="tp=3 must divide heads with a state=8"):
+        rank_state_bytes(layer, tp=3)
+
+
+def test_a_state_is_paid_once_and_does_not_grow() -> None:
+    model = catalogue.model("qwen3-next-80b-a3b")
+    states = kv_cache.states_bytes(model)
+    assert states == 36 * (4 * 32 * 128 * 128 + 2 * 4 * 8192)
+    empty, one, many = (kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=2) for tokens in (0, 1, 1000))
+    assert (empty, one - states, many - states) == (0, 24_576, 24_576_000)
+    assert kv_cache.bytes_per_token(model, bytes_per_element=2, past_tokens=1000) == 24_576

@@ -37,9 +37,15 @@ def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None =
     """
     content, place = (config, "config") if isinstance(config, Mapping) else _read_file(Path(config))
     try:
-        return _model(content, name=name or content.get("_name_or_path") or place)
+        return _model(content, name=name or _own_name(content) or place)
     except ValueError as error:
         raise ValueError(f"{name or place}: {error}") from error
+
+
+def _own_name(content: Mapping[str, Any]) -> str | None:
+    """What the file calls itself, where that can be printed on a line."""
+    own = content.get("_name_or_path")
+    return own if isinstance(own, str) and own.isprintable() else None
 
 
 def _read_file(path: Path) -> tuple[Mapping[str, Any], str]:
@@ -82,7 +88,7 @@ def _refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
     """Refuse a checkpoint whose class does not end in a language model's head."""
     heads = ("ForCausalLM", "LMHeadModel", *(("ForConditionalGeneration",) if multimodal else ()))
     named = config.get("architectures") or []
-    for architecture in [named] if isinstance(named, str) else named:
+    for architecture in named if isinstance(named, list | tuple) else [named]:
         if not str(architecture).endswith(heads):
             raise ValueError(
                 f"architectures={architecture!r} has no language-model head; only ...ForCausalLM and ...LMHeadModel are"

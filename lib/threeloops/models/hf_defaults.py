@@ -184,7 +184,6 @@ CLASS_DEFAULTS: dict[str, dict[str, Any]] = {
         "mlp_bias": False,
         "use_bias": False,
         "use_conv_bias": True,
-        "mamba_proj_bias": False,
         "conv_kernel": 4,
         "moe_latent_size": None,
         "tie_word_embeddings": False,

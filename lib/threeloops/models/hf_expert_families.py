@@ -162,7 +162,7 @@ def qwen_experts(fields: Fields, *, shared: bool) -> MoeMlp:
 
 def qwen_mlps(fields: Fields, *, shared: bool) -> list[DenseMlp | MoeMlp]:
     """Experts in every decoder_sparse_step-th layer, apart from the layers that the file names as dense."""
-    step, dense_layers = fields.count("decoder_sparse_step"), fields.list_or_none("mlp_only_layers") or ()
+    step, dense_layers = fields.count("decoder_sparse_step"), fields.layers_or_none("mlp_only_layers") or ()
     dense, sparse = gated_mlp(fields), qwen_experts(fields, shared=shared)
     return [
         sparse if layer not in dense_layers and (layer + 1) % step == 0 else dense
@@ -217,7 +217,7 @@ def _llama4(fields: Fields, name: str) -> Model:
     transformers keeps.
     """
     bias, chunk = fields.flag("attention_bias"), fields.count_or_none("attention_chunk_size")
-    rotary, every = fields.list_or_none("no_rope_layers"), fields.count("no_rope_layer_interval")
+    rotary, every = fields.layers_or_none("no_rope_layers"), fields.count("no_rope_layer_interval")
     fields.seen.add("use_qk_norm")
     kinds = layer_kinds(
         fields,
@@ -234,7 +234,7 @@ def _llama4(fields: Fields, name: str) -> Model:
         )
         for kind in kinds
     ]
-    step, listed, depth = fields.count("interleave_moe_layer_step"), fields.list_or_none("moe_layers"), len(kinds)
+    step, listed, depth = fields.count("interleave_moe_layer_step"), fields.layers_or_none("moe_layers"), len(kinds)
     with_experts = set(range(step - 1, depth, step) if listed is None else listed)
     expert, dense = gated_mlp(fields), gated_mlp(fields, intermediate="intermediate_size_mlp")
     sparse = MoeMlp(

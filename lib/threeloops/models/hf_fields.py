@@ -80,6 +80,8 @@ ONLY_VALUE: dict[str, Any] = {
     "cross_attention_hidden_size": None,
 }
 
+LARGEST = 10**12  # of any size: a hidden width, a vocabulary, a context
+
 
 class Fields:
     """One config's fields, each marked as it is read."""
@@ -107,6 +109,8 @@ class Fields:
         """The field as a whole number."""
         value = self.get(name)
         checks.count(at_least=at_least, **{name: value})
+        if value > LARGEST:
+            raise ValueError(f"{name}={value:.0e} is larger than in any model; it must be at most {LARGEST:.0e}")
         return int(value)
 
     def count_or_none(self, name: str) -> int | None:
@@ -127,6 +131,13 @@ class Fields:
         if value is not None and not isinstance(value, list | tuple):
             raise ValueError(f"{name}={value!r} must be a list")
         return None if value is None else list(value)
+
+    def layers_or_none(self, name: str) -> list[int] | None:
+        """The field as a list of layers' numbers, or None where it says null."""
+        listed = self.list_or_none(name)
+        for layer in listed or ():
+            checks.count(at_least=0, **{name: layer})
+        return listed
 
     def flag(self, name: str) -> bool:
         """The field as true or false."""

@@ -109,7 +109,7 @@ def _nemotron_h(fields: Fields, name: str) -> Model:
 _NEMOTRON_UNUSED = frozenset({
     "intermediate_size", "mlp_hidden_act", "moe_intermediate_size", "moe_shared_expert_intermediate_size",
     "n_routed_experts", "n_shared_experts", "num_experts_per_tok", "moe_latent_size", "expand", "sliding_window",
-    "attention_head_dim", "mtp_layers_block_type",
+    "attention_head_dim", "mamba_proj_bias", "mtp_layers_block_type",
 })  # fmt: skip
 
 
@@ -121,15 +121,8 @@ def _nemotron_state(fields: Fields) -> StateSpace:
         groups=fields.count("n_groups"),
         conv_entries=fields.count("conv_kernel"),
         conv_bias=fields.flag("use_conv_bias"),
-        bias=_both_biases(fields),
+        bias=fields.flag("use_bias"),  # of both projections: the class does not read mamba_proj_bias
     )
-
-
-def _both_biases(fields: Fields) -> bool:
-    """The input projection's flag and the output's own; in every published file they agree."""
-    bias = fields.flag("use_bias")
-    fields.must_equal("mamba_proj_bias", bias, "it has to agree with use_bias")
-    return bias
 
 
 def _nemotron_attention(fields: Fields) -> Attention:
