@@ -7,10 +7,27 @@ import pytest
 from threeloops.models.architecture import Attention
 from threeloops.models.catalogue import model, model_keys
 from threeloops.models.parameters import model_parameters
-from threeloops.product_loop.gguf_files import FILE_TYPES, file_bytes, file_weights
+from threeloops.product_loop.gguf_files import file_bytes, file_weights
+from threeloops.product_loop.gguf_recipes import FILE_TYPES
 from threeloops.units import GiB
 
 PRINTED_BITS = {
+    "IQ1_S": 2.0042,
+    "IQ1_M": 2.1460,
+    "IQ2_XXS": 2.3824,
+    "IQ2_XS": 2.5882,
+    "IQ2_S": 2.7403,
+    "IQ2_M": 2.9294,
+    "IQ3_XXS": 3.2548,
+    "IQ3_XS": 3.4977,
+    "IQ3_S": 3.6606,
+    "IQ3_M": 3.7628,
+    "IQ4_XS": 4.4597,
+    "IQ4_NL": 4.6818,
+    "Q2_K_S": 2.9697,
+    "Q2_K": 3.1593,
+    "Q3_K_S": 3.6429,
+    "Q3_K_L": 4.2979,
     "Q4_K_S": 4.6672,
     "Q4_K_M": 4.8944,
     "Q5_K_S": 5.5704,
@@ -54,3 +71,22 @@ def test_a_row_that_no_super_block_divides_is_kept_in_blocks_of_32() -> None:
 def test_an_unknown_type_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="file_type='Q4_K_L' is not known; did you mean 'Q4_K_"):
         file_weights(model("llama-3-8b"), file_type="Q4_K_L")
+
+
+@pytest.mark.parametrize("key", ["llama-2-13b", "llama-3-70b", "mixtral-8x7b", "qwen2.5-72b", "gemma-2-27b"])
+def test_a_larger_name_is_a_larger_file_on_other_shapes_too(key: str) -> None:
+    """Models without shared heads, of 80 layers, of eight experts, with rows that no super-block divides."""
+    for names in (
+        ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "IQ3_XXS", "IQ3_S", "IQ4_XS", "IQ4_NL"),
+        ("Q2_K_S", "Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L"),
+        ("Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K", "Q8_0"),
+    ):
+        sizes = [file_bytes(model(key), file_type=name) for name in names]
+        assert sizes == sorted(sizes)
+
+
+def test_what_is_small_beside_experts_is_kept_wide() -> None:
+    # Mixtral's value and key projections, 32 layers of 1,024 x 4,096 each, stand in Q8_0 beside 2-bit experts
+    weights = file_weights(model("mixtral-8x7b"), file_type="Q2_K")
+    assert weights["Q8_0"] == 2 * 32 * 1024 * 4096
+    assert weights["Q5_K"] == 32 * 4096 * 4096

@@ -3,7 +3,10 @@
 import random
 import struct
 
+import numpy
 import pytest
+from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+from gguf.quants import dequantize
 
 from threeloops.models.catalogue import model
 from threeloops.models.parameters import model_parameters
@@ -31,6 +34,15 @@ QUANTS = tuple(gguf_blocks.STRUCTS)
         ("Q5_K", 2 * 2 + 12 + 256 // 2 + 256 // 8, 5.5),
         ("Q6_K", 2 + 256 // 16 + 3 * 256 // 4, 6.5625),
         ("Q8_K", 4 + 256 + 256 // 16 * 2, None),
+        ("IQ1_S", 2 + 256 // 8 + 256 // 16, 1.5625),
+        ("IQ1_M", 256 // 8 + 256 // 16 + 256 // 32, 1.75),
+        ("IQ2_XXS", 2 + 256 // 8 * 2, 2.0625),
+        ("IQ2_XS", 2 + 256 // 8 * 2 + 256 // 32, 2.3125),
+        ("IQ2_S", 2 + 256 // 4 + 256 // 16, 2.5625),
+        ("IQ3_XXS", 2 + 3 * (256 // 8), 3.0625),
+        ("IQ3_S", 2 + 13 * (256 // 32) + 256 // 64, 3.4375),
+        ("IQ4_NL", 2 + 32 // 2, None),
+        ("IQ4_XS", 2 + 2 + 256 // 64 + 256 // 2, None),
     ],
 )
 def test_block_sizes_as_llama_cpp_asserts_them(name: str, asserted: int, printed: float | None) -> None:
@@ -38,6 +50,11 @@ def test_block_sizes_as_llama_cpp_asserts_them(name: str, asserted: int, printed
     assert form.block_bytes == asserted
     if printed:
         assert form.bits_per_weight == printed
+
+
+def test_blocks_are_as_large_as_the_gguf_package_says() -> None:
+    sizes = {kind.name: size for kind, size in GGML_QUANT_SIZES.items()}
+    assert {name: (form.block, form.block_bytes) for name, form in gguf.GGUF_FORMATS.items()}.items() <= sizes.items()
 
 
 @pytest.mark.parametrize("name", QUANTS)
@@ -53,7 +70,8 @@ def test_the_numbers_of_a_block_are_those_of_the_format(name: str) -> None:
     form, widths = gguf.GGUF_FORMATS[name], {}
     for what, bits in gguf_blocks.places(name).items():
         widths.setdefault(what.split()[0], []).append(len(bits))
-    assert widths["weight"] == [form.element_bits] * form.block
+    assert widths["index" if form.together > 1 else "weight"] == [form.element_bits] * (form.block // form.together)
+    assert widths.get("signs", []) == ([form.sign_bits] * (form.block // 8) if form.sign_bits else [])
     for what, width in (("scale", form.sub_scale_bits), ("min", form.sub_min_bits), ("sum", form.sub_sum_bits)):
         assert widths.get(what, []) == ([width] * form.sub_blocks if width else [])
     assert (widths["d"], widths.get("m", [0])) == ([form.scale_bits], [form.min_bits])
@@ -64,6 +82,26 @@ def test_what_is_written_is_read_again(name: str) -> None:
     rng = random.Random(name)
     numbers = {what: rng.getrandbits(len(bits)) for what, bits in gguf_blocks.places(name).items()}
     assert gguf_blocks.unpacked(name, gguf_blocks.packed(name, numbers)) == numbers
+
+
+@pytest.mark.parametrize("name", [name for name in QUANTS if name != "Q8_K"])
+def test_every_number_changes_the_weights_that_the_gguf_package_reads_with_it(name: str) -> None:
+    """One bit of each number in turn, in a block of its own, read by the package's own code."""
+    form, rng, places = gguf.GGUF_FORMATS[name], random.Random(name), gguf_blocks.places(name)
+    numbers = {what: 3 if what[:3] in ("sca", "min") else rng.getrandbits(len(bits)) for what, bits in places.items()}
+    numbers |= dict.fromkeys({"d", "m"} & numbers.keys(), 0x3C00)  # 1.0
+    asked = [what for what in places if " " in what]
+    blocks = [numbers, *(numbers | {what: numbers[what] ^ 1} for what in asked)]
+    written = b"".join(gguf_blocks.packed(name, block) for block in blocks)
+    values = dequantize(numpy.frombuffer(written, dtype=numpy.uint8), GGMLQuantizationType[name])
+    rows = values.reshape(len(blocks), form.block)
+    of_each = {"weight": 1, "index": form.together, "signs": 8}
+    for what, row in zip(asked, rows[1:], strict=True):
+        kind, place = what.split()
+        width = of_each.get(kind) or form.block // form.sub_blocks
+        changed = set(numpy.flatnonzero(row != rows[0]).tolist())
+        assert changed, what
+        assert changed <= set(range(width * int(place), width * (int(place) + 1))), what
 
 
 def test_a_block_means_what_llama_cpp_reads() -> None:

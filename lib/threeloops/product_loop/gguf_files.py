@@ -18,20 +18,7 @@ from threeloops import checks
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS, mixture_bytes
-
-# What most matrices of a file are kept in.
-FILE_TYPES = {
-    "Q4_0": "Q4_0",
-    "Q4_K_S": "Q4_K",
-    "Q4_K_M": "Q4_K",
-    "Q5_0": "Q5_0",
-    "Q5_K_S": "Q5_K",
-    "Q5_K_M": "Q5_K",
-    "Q6_K": "Q6_K",
-    "Q8_0": "Q8_0",
-}
-# Where a super-block does not divide a row.
-FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
+from threeloops.product_loop.gguf_recipes import FALLBACK, FILE_TYPES, recipe_format, table_format
 
 Matrix = tuple[str, int, int]  # role, weights, columns
 
@@ -39,8 +26,8 @@ Matrix = tuple[str, int, int]  # role, weights, columns
 def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
     """Weights by block format, in a file of this type.
 
-    Assumes:  llama.cpp's own recipe without an importance matrix and without overrides; 80 layers with shared key and
-              value heads count as its "70B", eight experts as Mixtral
+    Assumes:  llama.cpp's own recipe without overrides, as recipe_format tells it; with an importance matrix IQ4_NL and
+              IQ4_XS come out a little smaller, Q4_0 and Q5_0 a little larger
     Raises:   ValueError for an unknown type, with the known ones, and for latent attention, whose matrices a file
               stores in another shape
     Source:   as the module
@@ -53,13 +40,19 @@ def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for place, layer in enumerate(model.layers()):
         for role, weights, columns in _matrices(layer, model):
-            form = _format(role, file_type, layer, place, model)
+            form = recipe_format(
+                role,
+                file_type=file_type,
+                place=place,
+                num_layers=model.num_layers,
+                group_size=_group_size(layer),
+                num_experts=_num_experts(layer),
+            )
             form = _that_divides(columns, form)
             found[form] = found.get(form, 0) + weights
     # a table that is the head, too, is kept as a head
     for role in ("output",) if model.tied_head else ("token_embd", "output"):
-        form = FILE_TYPES[file_type] if role == "token_embd" or file_type == "Q8_0" else "Q6_K"
-        form = _that_divides(model.hidden, form)
+        form = _that_divides(model.hidden, table_format(role, file_type=file_type))
         found[form] = found.get(form, 0) + model.vocab * model.hidden
     found["F32"] = model_parameters(model).total - sum(found.values())  # norms, biases, routers, positions
     return found
@@ -110,26 +103,9 @@ def _feed_forward(block: DenseMlp, copies: int, hidden: int) -> Iterator[Matrix]
     yield "ffn_down", each, block.intermediate
 
 
-def _format(role: str, file_type: str, layer: Layer, place: int, model: Model) -> str:
-    """What the recipe keeps a layer's matrix in."""
-    base, eight = FILE_TYPES[file_type], isinstance(layer.mlp, MoeMlp) and layer.mlp.num_experts == 8
-    if eight and role in ("attn_k", "attn_v"):
-        return "Q8_0"
-    if eight and role == "attn_output" and base == "Q4_K":
-        return "Q5_K"
-    if role not in ("attn_v", "ffn_down"):
-        return base
-    if file_type.endswith("_M") and _more_bits(place, model.num_layers):
-        return "Q6_K"
-    if file_type == "Q4_K_S" and place < (4 if role == "attn_v" else model.num_layers // 8):
-        return "Q5_K"
-    grouped = isinstance(layer.attention, Attention) and layer.attention.group_size > 1
-    if role == "attn_v" and base == "Q4_K" and model.num_layers == 80 and grouped:
-        return "Q5_K"
-    return base
+def _group_size(layer: Layer) -> float:
+    return layer.attention.group_size if isinstance(layer.attention, Attention) else 1
 
 
-def _more_bits(place: int, num_layers: int) -> bool:
-    """The first and the last eighth of the layers, and every third between them."""
-    eighth = num_layers // 8
-    return place < eighth or place >= 7 * num_layers // 8 or (place - eighth) % 3 == 2
+def _num_experts(layer: Layer) -> int:
+    return layer.mlp.num_experts if isinstance(layer.mlp, MoeMlp) else 1

@@ -5,6 +5,9 @@ minimum. The K-quants (Q2_K … Q6_K) have two levels: a super-block of 256 weig
 16 sub-blocks each have a few bits that say which multiple of it is theirs; in Q2_K, Q4_K and Q5_K the same again for
 minima.
 
+The small IQ formats store no number for a weight: four or eight weights share an index into a table of points, and
+beside it stand signs and scales. IQ4_NL and IQ4_XS have a number for each weight, on a grid of uneven steps.
+
 A name with a letter more (Q4_K_M, Q4_K_S, Q5_K_M) is no block format but a mixture: most tensors in Q4_K, some in
 Q6_K, norms in F32. So is a file that is called Q2_K or Q3_K_L. Say which tensor has which format, and take
 `mixture_bytes`.
@@ -23,6 +26,7 @@ from threeloops import checks
 from threeloops.units import BITS_PER_BYTE
 
 PLAIN_BLOCK, SUPER_BLOCK = 32, 256
+SIGNED_TOGETHER = 8  # weights whose signs are stored together, in seven bits where their product is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +34,10 @@ class GgufFormat:
     """A block of weights as ggml stores it: whole numbers, and scales on one level or on two."""
 
     name: str
-    element_bits: int
+    element_bits: int  # of one weight's number, or of the index that several share
     block: int  # weights of a block, or of a super-block
+    together: int = 1  # weights that one index stands for, in a table of points that everybody has
+    sign_bits: int = 0  # for each eight weights whose table has no signs
     scale_bits: int = 16  # the block's scale
     min_bits: int = 0  # the block's minimum; 0: the grid is symmetric
     sub_blocks: int = 0  # how many have a scale of their own inside a super-block; 0 in plain formats
@@ -40,7 +46,8 @@ class GgufFormat:
     sub_sum_bits: int = 0  # a sum of the sub-block's numbers, kept to save additions later
 
     def __post_init__(self) -> None:
-        checks.count(element_bits=self.element_bits, block=self.block)
+        checks.count(element_bits=self.element_bits, block=self.block, together=self.together)
+        checks.count(at_least=0, sign_bits=self.sign_bits)
         checks.count(at_least=0, scale_bits=self.scale_bits, min_bits=self.min_bits, sub_blocks=self.sub_blocks)
         checks.count(
             at_least=0,
@@ -48,6 +55,7 @@ class GgufFormat:
             sub_min_bits=self.sub_min_bits,
             sub_sum_bits=self.sub_sum_bits,
         )
+        checks.divides(part="together", part_value=self.together, whole="block", whole_value=self.block)
         if self.sub_blocks:
             checks.divides(part="sub_blocks", part_value=self.sub_blocks, whole="block", whole_value=self.block)
 
@@ -55,11 +63,12 @@ class GgufFormat:
     def block_bytes(self) -> int:
         """Bytes of one (super-)block.
 
-        Formula:  (block * element_bits + sub_blocks * (sub_scale_bits + sub_min_bits + sub_sum_bits) + scale_bits +
-                  min_bits) / 8
+        Formula:  (block / together * element_bits + block / 8 * sign_bits + sub_blocks * (sub_scale_bits +
+                  sub_min_bits + sub_sum_bits) + scale_bits + min_bits) / 8
         """
         of_sub_blocks = self.sub_blocks * (self.sub_scale_bits + self.sub_min_bits + self.sub_sum_bits)
-        return (self.block * self.element_bits + of_sub_blocks + self.scale_bits + self.min_bits) // BITS_PER_BYTE
+        numbers = self.block // self.together * self.element_bits + self.block // SIGNED_TOGETHER * self.sign_bits
+        return (numbers + of_sub_blocks + self.scale_bits + self.min_bits) // BITS_PER_BYTE
 
     @property
     def bits_per_weight(self) -> float:
@@ -83,6 +92,28 @@ def _k_quant(name: str, element_bits: int, *, sub_blocks: int, sub_scale_bits: i
     )
 
 
+def _indexed(
+    name: str,
+    index_bits: int,
+    *,
+    together: int,
+    sub_blocks: int,
+    sub_scale_bits: int,
+    sign_bits: int = 0,
+    sub_min_bits: int = 0,
+) -> GgufFormat:
+    return GgufFormat(
+        name=name,
+        element_bits=index_bits,
+        block=SUPER_BLOCK,
+        together=together,
+        sign_bits=sign_bits,
+        sub_blocks=sub_blocks,
+        sub_scale_bits=sub_scale_bits,
+        sub_min_bits=sub_min_bits,
+    )
+
+
 GGUF_FORMATS = {
     form.name: form
     for form in (
@@ -99,6 +130,15 @@ GGUF_FORMATS = {
         _k_quant("Q4_K", 4, sub_blocks=8, sub_scale_bits=6, minima=True),
         _k_quant("Q5_K", 5, sub_blocks=8, sub_scale_bits=6, minima=True),
         _k_quant("Q6_K", 6, sub_blocks=16, sub_scale_bits=8),
+        _indexed("IQ1_S", 11, together=8, sub_blocks=8, sub_scale_bits=3, sub_min_bits=1),  # a bit shifts all points
+        _indexed("IQ1_M", 11, together=8, sign_bits=1, sub_blocks=16, sub_scale_bits=3),  # a shift for each eight
+        _indexed("IQ2_XXS", 8, together=8, sign_bits=7, sub_blocks=8, sub_scale_bits=4),
+        _indexed("IQ2_XS", 9, together=8, sign_bits=7, sub_blocks=16, sub_scale_bits=4),
+        _indexed("IQ2_S", 10, together=8, sign_bits=8, sub_blocks=16, sub_scale_bits=4),
+        _indexed("IQ3_XXS", 8, together=4, sign_bits=7, sub_blocks=8, sub_scale_bits=4),
+        _indexed("IQ3_S", 9, together=4, sign_bits=8, sub_blocks=8, sub_scale_bits=4),
+        _plain("IQ4_NL", 4),  # sixteen unevenly spaced values
+        _k_quant("IQ4_XS", 4, sub_blocks=8, sub_scale_bits=6),
         # Never in a file: activations beside K-quants, with one fp32 scale and a 16-bit sum for every 16 numbers.
         GgufFormat(name="Q8_K", element_bits=8, block=SUPER_BLOCK, scale_bits=32, sub_blocks=16, sub_sum_bits=16),
     )

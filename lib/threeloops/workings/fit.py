@@ -10,8 +10,9 @@ from threeloops.models.architecture import Model
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.compression import Groups
-from threeloops.product_loop.gguf_files import FILE_TYPES, file_weights
+from threeloops.product_loop.gguf_files import file_weights
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS
+from threeloops.product_loop.gguf_recipes import FILE_TYPES, NEVER_WITHOUT_IMPORTANCES
 from threeloops.workings.kv import NO_LIMIT, cache_lines, capacity_words
 from threeloops.workings.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
 from threeloops.workings.typed import context, whole
@@ -156,7 +157,8 @@ def _instead(model: Model, *, users: int, longest: int, room: float) -> str:
 def _assumed(wanted: str, share: float) -> tuple[str, ...]:
     """What the figures leave out."""
     of_the_format = (
-        "llama.cpp's recipe without an importance matrix; the file's header is not counted"
+        f"llama.cpp's recipe with{'' if wanted.upper() in NEVER_WITHOUT_IMPORTANCES else 'out'} an importance matrix;"
+        " the file's header is not counted"
         if wanted.upper() in FILE_TYPES
         else "tables, norms and routers in 16 bits, everything else in the format"
         if wanted not in WHOLE

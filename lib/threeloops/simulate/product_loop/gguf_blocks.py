@@ -7,14 +7,24 @@ Knows no formula for the size: the struct is as long as its fields, and no two n
 (18, True)
 
 Source: llama.cpp, ggml/src/ggml-common.h (fields), ggml/src/ggml-quants.c (dequantize_row_q4_0 to
-        dequantize_row_q6_K: which bits are read for which number)
+        dequantize_row_iq4_xs: which bits are read for which number)
 """
 
 import struct
 from collections.abc import Mapping
 
 # The structs of ggml-common.h, field by field: e is a 16-bit float, f a 32-bit one, 16s sixteen bytes, b and h signed
-# numbers of 8 and 16 bits.
+# numbers of 8 and 16 bits, H one without sign. First those whose weights share indices, and IQ4_XS beside them.
+INDEX_STRUCTS = {
+    "IQ1_S": "<e32s8H",  # d, qs, qh
+    "IQ1_M": "<32s16s8s",  # qs, qh, scales (and d in what they leave over)
+    "IQ2_XXS": "<e32H",  # d, qs
+    "IQ2_XS": "<e32H8s",  # d, qs, scales
+    "IQ2_S": "<e64s8s8s",  # d, qs (indices, then signs), qh, scales
+    "IQ3_XXS": "<e96s",  # d, qs (indices, then signs and scales)
+    "IQ3_S": "<e64s8s32s4s",  # d, qs, qh, signs, scales
+    "IQ4_XS": "<eH4s128s",  # d, scales_h, scales_l, qs
+}
 STRUCTS = {
     "Q4_0": "<e16s",  # d, qs
     "Q4_1": "<ee16s",  # d, m, qs
@@ -27,7 +37,8 @@ STRUCTS = {
     "Q5_K": "<ee12s32s128s",  # d, dmin, scales, qh, qs
     "Q6_K": "<128s64s16be",  # ql, qh, scales, d
     "Q8_K": "<f256b16h",  # d, qs, bsums
-}
+    "IQ4_NL": "<e16s",  # d, qs
+} | INDEX_STRUCTS
 
 Places = dict[str, list[int]]  # number -> its bits in the block, lowest first
 
@@ -91,10 +102,92 @@ def _two_level(name: str) -> tuple[Places, list[list[int]]]:
     return found, [low + _bits(16 + i % 32, i // 32, 1) for i, low in enumerate(_nibbles(48, 32, 256))]
 
 
+def _scales(start: int, numbers: int) -> Places:
+    """Half a byte each."""
+    return {f"scale {j}": _bits(start + j // 2, 4 * (j % 2), 4) for j in range(numbers)}
+
+
+def _index_places(name: str) -> Places:
+    if name == "IQ1_M":
+        return _iq1_m()
+    found = {"d": _bits(0, 0, 16)}
+    if name == "IQ4_XS":
+        scales = {f"scale {j}": _bits(4 + j // 2, 4 * (j % 2), 4) + _bits(2, 2 * j, 2) for j in range(8)}
+        weights = [_bits(8 + i // 32 * 16 + i % 16, 4 * (i // 16 % 2), 4) for i in range(256)]
+        return found | scales | {f"weight {i}": bits for i, bits in enumerate(weights)}
+    others = {
+        "IQ1_S": _iq1_s,
+        "IQ2_XXS": _iq2_xxs,
+        "IQ2_XS": _iq2_xs,
+        "IQ2_S": _iq2_s,
+        "IQ3_XXS": _iq3_xxs,
+        "IQ3_S": _iq3_s,
+    }
+    return found | others[name]()
+
+
+def _iq1_s() -> Places:
+    found = {f"index {i}": _bits(2 + i, 0, 8) + _bits(34 + i // 4 * 2, 3 * (i % 4), 3) for i in range(32)}
+    for j in range(8):
+        found |= {f"scale {j}": _bits(34 + 2 * j, 12, 3), f"min {j}": _bits(34 + 2 * j, 15, 1)}
+    return found
+
+
+def _iq1_m() -> Places:
+    found = {"d": [bit for word in range(4) for bit in _bits(48 + 2 * word, 12, 4)]}
+    for i in range(32):
+        found |= {
+            f"index {i}": _bits(i, 0, 8) + _bits(32 + i // 2, 4 * (i % 2), 3),
+            f"signs {i}": _bits(32 + i // 2, 4 * (i % 2) + 3, 1),
+        }
+    return found | {f"scale {j}": _bits(48 + j // 4 * 2, 3 * (j % 4), 3) for j in range(16)}
+
+
+def _iq2_xxs() -> Places:
+    found: Places = {}
+    for i in range(32):
+        found |= {
+            f"index {i}": _bits(2 + i // 4 * 8 + i % 4, 0, 8),
+            f"signs {i}": _bits(6 + i // 4 * 8, 7 * (i % 4), 7),
+        }
+    return found | {f"scale {j}": _bits(6 + 8 * j, 28, 4) for j in range(8)}
+
+
+def _iq2_xs() -> Places:
+    found: Places = {}
+    for i in range(32):
+        found |= {f"index {i}": _bits(2 + 2 * i, 0, 9), f"signs {i}": _bits(2 + 2 * i, 9, 7)}
+    return found | _scales(66, 16)
+
+
+def _iq2_s() -> Places:
+    found: Places = {}
+    for i in range(32):
+        found |= {
+            f"index {i}": _bits(2 + i, 0, 8) + _bits(66 + i // 4, 2 * (i % 4), 2),
+            f"signs {i}": _bits(34 + i, 0, 8),
+        }
+    return found | _scales(74, 16)
+
+
+def _iq3_xxs() -> Places:
+    found = {f"index {i}": _bits(2 + i, 0, 8) for i in range(64)}
+    found |= {f"signs {i}": _bits(66 + i // 4 * 4, 7 * (i % 4), 7) for i in range(32)}
+    return found | {f"scale {j}": _bits(66 + 4 * j, 28, 4) for j in range(8)}
+
+
+def _iq3_s() -> Places:
+    found = {f"index {i}": _bits(2 + i, 0, 8) + _bits(66 + i // 8, i % 8, 1) for i in range(64)}
+    found |= {f"signs {i}": _bits(74 + i, 0, 8) for i in range(32)}
+    return found | _scales(106, 8)
+
+
 def places(name: str) -> Places:
     """Where each number of a block has its bits: d and m of the whole block, scale, min and sum of sub-blocks, and
-    the weights.
+    the weights, or the indices that several weights share with their signs.
     """
+    if name in INDEX_STRUCTS:
+        return _index_places(name)
     others, weights = _two_level(name) if name.endswith("K") else _plain(name)
     return others | {f"weight {i}": bits for i, bits in enumerate(weights)}
 
