@@ -120,6 +120,7 @@ def _grade(given: argparse.Namespace) -> int:
         trust_students=given.no_sandbox,
         drill_set=given.set,
         again=given.again,
+        workers=given.workers,
     )
 
 
@@ -197,6 +198,7 @@ def parser() -> argparse.ArgumentParser:
     )
     grade.add_argument("--no-browser", action="store_true", help="do not open the feedback page")
     grade.add_argument("--again", action="store_true", help="of a class, also what was graded before and is unchanged")
+    grade.add_argument("--workers", metavar="N", type=int, help="of a class, how many at once (default: one per core)")
     grade.add_argument(
         "--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same"
     )

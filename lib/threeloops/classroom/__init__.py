@@ -14,5 +14,6 @@ course         folders, keys and what is done with them at each stage
 intake         what was handed in: a notebook, a folder, a zip
 report         table, grades per question, slips per question
 kept           what stays between two runs: the lock, marks of what is graded, an earlier hand-in's page
+workers        several graded at once
 grade          the command `threeloops grade`
 """

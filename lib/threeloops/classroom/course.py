@@ -9,12 +9,13 @@ import re
 import secrets
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from threeloops import checks
+from threeloops import checks, contents
+from threeloops.drills.engine.answers import parse
 
 # nbformat loads jsonschema, which would compile grammars for addresses in non-Latin letters for two seconds; no
 # notebook has one. Without it jsonschema does without that one format.
@@ -123,6 +124,17 @@ class Course:
     @property
     def database(self) -> str:
         return f"sqlite:///{self.work / 'gradebook.db'}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs to make the same course; what this one has open stays here."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def make_ready(self) -> None:
+        """Load now what grading needs, for processes that are about to be forked."""
+        contents.places(contents.book_root())
+        parse("1 GB", like="B")
+        self._judging.make_ready()
+        self._telling.make_ready()
 
     @cached_property
     def _gradebook(self) -> Any:

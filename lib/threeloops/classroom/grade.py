@@ -6,16 +6,19 @@ import csv
 import importlib.util
 import re
 import sys
-import time
 import webbrowser
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from threeloops import checks
 from threeloops.classroom import kept, sandbox
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.questions import source
 from threeloops.classroom.report import (
+    Bar,
     Result,
     keep_mark,
     lines,
@@ -26,6 +29,7 @@ from threeloops.classroom.report import (
     write_slips,
 )
 from threeloops.classroom.transplant import UnparsableError, parsed, transplanted
+from threeloops.classroom.workers import Crew, usual
 from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id
 
 MOST_TRIES = 2
@@ -44,12 +48,15 @@ def grade(
     trust_students: bool,
     drill_set: str | None = None,
     again: bool = False,
+    workers: int | None = None,
 ) -> int:
     """Grade what is at the path; 0 when everything there could be looked at. Of a class, what was graded before and
     has not changed is graded again only when that is asked for.
     """
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup` installs it")
+    if workers is not None:
+        checks.count(workers=workers)
     lone = None if roster else lone_notebook(path, Course(root=root, work=root).sets())
     if lone:  # without a class list, one notebook is its reader's own
         name, notebook = lone
@@ -59,7 +66,7 @@ def grade(
     course = Course(root=root, work=work or root / "build", code=plain_id(code) or HOME_COURSE)
     handed = handed_in(path, course.sets(), _listed(roster), drill_set=drill_set)
     with kept.alone_in(course.work):
-        return _grade_class(handed, course, trust_students=trust_students, again=again)
+        return _grade_class(handed, course, trust_students=trust_students, again=again, workers=workers)
 
 
 def _listed(roster: Path | None) -> list[str]:
@@ -189,7 +196,24 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
     return 0 if graded.answers else 1
 
 
-def _grade_class(handed: HandedIn, course: Course, *, trust_students: bool, again: bool = False) -> int:
+def _graded(course: Course, handed: HandedIn, *, again: bool, workers: int | None) -> Iterator[Result]:
+    """Everybody's result, as they come, under one bar; in a log, a line for each."""
+    do = partial(_one_of_class, course, handed.name, again=again)
+    number = usual(len(handed.submissions), workers)
+    with Bar(len(handed.submissions)) as bar, Crew(do, number=number, ready=course.make_ready) as crew:
+        for submission, done in crew.each(handed.submissions):
+            graded = done or Result(
+                student=submission.student,
+                status="not graded",
+                notes=("the process that graded it was ended from outside, and so was another",),
+            )
+            bar.tell(graded.student, graded.status)
+            yield graded
+
+
+def _grade_class(
+    handed: HandedIn, course: Course, *, trust_students: bool, again: bool = False, workers: int | None = None
+) -> int:
     name, submissions = handed.name, handed.submissions
     if sandbox.problem():
         if sys.platform == "linux" and not trust_students:
@@ -203,17 +227,10 @@ def _grade_class(handed: HandedIn, course: Course, *, trust_students: bool, agai
     grades, slips = course.work / f"grades-{name}.csv", course.work / f"slips-{name}.csv"
     so_far = course.work / f"so-far-{name}.csv"
     so_far.unlink(missing_ok=True)
-    results = []
-    for number, submission in enumerate(submissions, 1):
-        start = time.monotonic()
-        results.append(_one_of_class(course, name, submission, again=again))
-        write_grades(so_far, results[-1:], more=number > 1)
-        print(
-            f"[{number}/{len(submissions)}] {submission.student}: {results[-1].status},"
-            f" {time.monotonic() - start:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
+    results: list[Result] = []
+    for graded in _graded(course, handed, again=again, workers=workers):
+        write_grades(so_far, [graded], more=bool(results))
+        results.append(graded)
     for student in kept.others(course, name, {submission.student for submission in submissions}):
         before = kept.earlier(course, name, student)
         results += [_with_note(before, "graded earlier, and not among what was handed in now")] if before else []

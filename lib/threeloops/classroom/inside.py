@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
-NOBODY = 65534
 LONGEST_TEXT = 200  # of an answer
 
 
@@ -78,10 +77,10 @@ def confine(limits: dict[str, int]) -> None:
         if name in limits:
             with contextlib.suppress(ValueError, OSError):
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limits[name], limits[name]))
-    if limits.get("drop_root") and os.getuid() == 0:
+    if limits.get("become") and os.getuid() == 0:
         os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        os.setgid(limits["become"])
+        os.setuid(limits["become"])
 
 
 def stand_in(posed: dict[str, str], whose: dict[str, str]) -> None:

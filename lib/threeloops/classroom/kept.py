@@ -22,6 +22,7 @@ from threeloops.classroom.report import Result, result
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 ROOM_BYTES = 1_000_000  # less than this is no room to grade in
+LOCK_S = 1  # for the workers of a run that was killed to be gone
 EARLIER = "three-loops-earlier"  # class of the line that a feedback page of an earlier hand-in gets
 
 
@@ -36,7 +37,7 @@ def alone_in(work: Path) -> Iterator[None]:
 
     try:
         work.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with FileLock(work / "grading.lock", timeout=0), _ended_in_order():
+        with FileLock(work / "grading.lock", timeout=LOCK_S), ended_in_order():
             yield
     except Timeout:
         raise ValueError(f"another run is grading into {work}; wait for it, or choose another --into") from None
@@ -49,7 +50,7 @@ def alone_in(work: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _ended_in_order() -> Iterator[None]:
+def ended_in_order() -> Iterator[None]:
     """Let a request to end be an exit that closes what is open, not one that leaves it lying."""
     if threading.current_thread() is not threading.main_thread():
         yield

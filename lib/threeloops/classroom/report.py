@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -156,6 +157,32 @@ def write_slips(path: Path, results: Sequence[Result]) -> None:
         rows.writerow(("question", "slip", "students", "told"))
         for (grade_id, slip), students in slip_counts(results).most_common():
             rows.writerow((grade_id, slip, students, stories.get((drills[grade_id], slip), "")))
+
+
+class Bar:
+    """How far a class is: one bar on a terminal, a line for each in a log."""
+
+    def __init__(self, total: int) -> None:
+        from tqdm import tqdm  # type: ignore[import-untyped]
+
+        tqdm.monitor_interval = 0  # no thread beside processes that are forked
+        self._bar = tqdm(total=total, unit="", file=sys.stderr, disable=not sys.stderr.isatty(), dynamic_ncols=True)
+        self._total, self._done = total, 0
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def tell(self, student: str, status: str) -> None:
+        """One more is done."""
+        self._done += 1
+        if self._bar.disable:
+            print(f"[{self._done}/{self._total}] {student}: {status}", file=sys.stderr, flush=True)
+        else:
+            self._bar.set_postfix_str(f"{student}: {status}", refresh=False)
+            self._bar.update()
 
 
 def keep_mark(name: str, one: Result, folder: Path) -> None:

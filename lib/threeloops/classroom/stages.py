@@ -6,7 +6,6 @@ import contextlib
 import functools
 import io
 import logging
-import os
 import sys
 import traceback
 import warnings
@@ -15,6 +14,8 @@ from typing import Any
 
 import nbgrader.api  # type: ignore[import-untyped]
 from alembic.script import ScriptDirectory
+from jinja2.meta import find_referenced_templates
+from nbconvert.writers.files import FilesWriter
 from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde, GenerateFeedback  # type: ignore[import-untyped]
 from nbgrader.coursedir import CourseDirectory  # type: ignore[import-untyped]
@@ -97,20 +98,23 @@ def _everywhere(gradebook: KeptGradebook | None) -> Iterator[None]:
 class _Kept:
     """A converter that begins with what it has from the last time."""
 
-    _started = False
+    _ready = False
 
-    def start(self) -> None:
-        if not self._started:
-            super().start()  # type: ignore[misc]
-            self._started = True
-            return
-        self.init_notebooks()  # type: ignore[attr-defined]
-        before = os.getcwd()
-        os.chdir(self.coursedir.root)  # type: ignore[attr-defined]
-        try:
-            self.convert_notebooks()  # type: ignore[attr-defined]
-        finally:
-            os.chdir(before)
+    def make_ready(self: Any) -> None:
+        if not self._ready:
+            self.exporter = self.exporter_class(parent=self, config=self.config)
+            for step in self.preprocessors:
+                self.exporter.register_preprocessor(step)
+            self._ready = True
+
+    def start(self: Any) -> None:
+        """What nbgrader's own does, except for what is there."""
+        self.init_notebooks()
+        self.make_ready()
+        # A writer makes its folder when it is told of another one; a folder that was removed since it does not make.
+        self.writer = FilesWriter(parent=self, config=self.config)  # type: ignore[no-untyped-call]
+        with contextlib.chdir(self.coursedir.root):
+            self.convert_notebooks()
 
 
 class KeptAutograde(_Kept, Autograde):  # type: ignore[misc]
@@ -130,6 +134,19 @@ class KeptAutograde(_Kept, Autograde):  # type: ignore[misc]
 class KeptFeedback(_Kept, GenerateFeedback):  # type: ignore[misc]
     """nbgrader's GenerateFeedback with its page's template made once."""
 
+    def make_ready(self) -> None:
+        if self._ready:
+            return
+        super().make_ready()
+        environment = self.exporter.environment
+        for later in ("highlight_code", "filter_data_type"):  # each notebook brings its own
+            self.exporter.register_filter(later, repr)
+        names = [self.exporter.template.name]
+        for name in names:  # and of those that it extends, which would wait for the first page
+            text, _, _ = environment.loader.get_source(environment, name)
+            environment.get_template(name)
+            names += {other for other in find_referenced_templates(environment.parse(text)) if other} - {*names}
+
 
 class Stage:
     """One of nbgrader's converters, ready to be run for one student after the other."""
@@ -139,7 +156,12 @@ class Stage:
         self._converter: Any = converter(coursedir=self._directory, config=config)
         self._converter.force = True
         self._converter.log = logging.Logger("nbgrader", logging.INFO)  # its own: nothing on the reader's screen
+        self._converter.log.addHandler(logging.NullHandler())
         self._gradebook = gradebook
+
+    def make_ready(self) -> None:
+        """Load now what the first student would wait for."""
+        self._converter.make_ready()
 
     def run(self, *, name: str, student: str) -> None:
         """Convert one set's notebook of one student.
