@@ -87,9 +87,9 @@ def redraw(batch):
 }
 # Watches the page: when a key goes down, and when the frame after the one with a new drawing of that batch is there.
 WATCH = """
-() => {
+selector => {
   const frame = () => new Promise(done => requestAnimationFrame(done));
-  const area = document.querySelector('.jp-OutputArea');
+  const area = document.querySelector(selector);
   const figures = () => [...document.querySelectorAll('[role=graphics-document]')];
   // what is drawn, in words: the drawing's own, which change after its marks have
   const drawn = () => figures().map(figure => figure.getAttribute('aria-label') ?? figure.textContent).join(' ');
@@ -158,7 +158,7 @@ def measured(browser: Any, address: str, count: int) -> str:
         return f"never drawn: {page.inner_text('.jp-OutputArea')[-300:]!r}"
     first_s = time.perf_counter() - start
     page.locator("input[aria-valuetext='8'], [role=slider]").first.focus()
-    page.evaluate(WATCH)
+    page.evaluate(WATCH, ".jp-OutputArea")
     times = []
     for key, batch in presses(count):
         page.evaluate(f"window.waiting = window.once('{batch:,}'); undefined")

@@ -5,8 +5,9 @@ parts, links    a chapter cut into pages; where its links lead
 cells, cards    what a cell becomes; a question as a card
 chapters, drill_sets, words, papers     the pages: parts, drill sets, terms, everything else
 mathematics     formulas, set while the pages are built
-answering, remembering, wasm      what runs in the reader's browser: questions put, judged and
-                remembered by the book's own Python
+explorers       a picture that moves, as it is read without a script
+answering, exploring, remembering, wasm      what runs in the reader's browser: questions put, judged and
+                remembered, pictures moved by the book's own Python
 repairs         what the theme leaves undone for those who hear a page
 build, serve    all of it, into one folder; and shown
 """

@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from threeloops import widgets
+from threeloops.figures import still
 from threeloops.sheets.sheet import SHEETS
 from threeloops.site import chapters, drill_sets, mathematics, npm, papers, wasm, words
 from threeloops.site.links import Places
@@ -15,6 +17,9 @@ from threeloops.site.parts import Cell, parts
 STATIC = Path(__file__).with_name("static")
 TITLE = "Three Loops"
 MARK = "_static/site.css"  # what only a build of these pages holds
+SCRIPTS = ("memory", "python", "cards", "explorers", "memory_page")  # in this order
+# What draws an explorer in JupyterLab draws it on a page.
+PANEL = [Path(widgets.__file__).with_name(name) for name in ("panel.js", "panel.css")]
 # Sphinx's settings: https://www.sphinx-doc.org/en/master/usage/configuration.html
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
@@ -30,8 +35,8 @@ SETTINGS: dict[str, Any] = {
     "html_theme": "pydata_sphinx_theme",
     "html_context": {"default_mode": "auto"},
     "html_favicon": str(STATIC / "loops.svg"),
-    "html_css_files": ["katex/katex.min.css", "site.css"],
-    "html_js_files": [(name, {"defer": "defer"}) for name in ("memory.js", "cards.js", "memory_page.js")],
+    "html_css_files": ["katex/katex.min.css", "panel.css", "site.css"],
+    "html_js_files": [(f"{name}.js", {"defer": "defer"}) for name in SCRIPTS],
     "html_copy_source": False,
     "html_show_sourcelink": False,
     "html_show_sphinx": False,
@@ -74,6 +79,9 @@ def build(root: Path, into: Path) -> Path:
         write_sources(root, work / "pages")
         mathematics.copy_style(work / "static" / "katex")
         shutil.copytree(STATIC, work / "static", dirs_exist_ok=True)
+        for path in PANEL:
+            shutil.copy(path, work / "static")
+        _write(still.library(), work / "static" / "vega.js")
         _run_sphinx(work)
         wasm.bundle(work / "made" / "_static" / "python", work)
         shutil.rmtree(into, ignore_errors=True)

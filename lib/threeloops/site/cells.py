@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from threeloops.site import explorers
 from threeloops.site.links import Places, rewritten
 from threeloops.site.parts import Cell, Part, text
 
 ASKED = re.compile(r'^sheet\.ask\("(?P<key>[^"]+)"\)', re.MULTILINE)
 PREDICTION = re.compile(r"^prediction = \.\.\.\s*(?:# *(?P<hint>.*))?$")
-EXPLORER = re.compile(r"\.explorer\(")
 PICTURE = "image/png"
 # Said to whoever has the notebook open, and not true of a page.
 OF_NOTEBOOKS = re.compile(r"^This is your own copy: .*?\n\n", re.DOTALL)
@@ -48,15 +48,11 @@ def shown(cell: Cell, part: Part, known: Places, card: Card) -> list[Cell]:
     if pictures:
         width = {"width": f"{pictures[0]['width']}px"} if "width" in pictures[0] else {}
         metadata["mystnb"] = {"image": {"alt": pictures[0]["alt"], **width}}
-    page = [{**cell, "metadata": metadata, "outputs": made}]
-    if EXPLORER.search(source):
-        page.append(
-            prose(
-                f"*The picture above moves under your hand in JupyterLab: `python3 book.py {part.word}` opens it"
-                " there.*"
-            )
-        )
-    return page
+    explorer = explorers.shown_by(cell, part.cells)
+    if explorer:
+        made = [output for output in made if PICTURE not in output.get("data", {})]
+        return [{**cell, "metadata": metadata, "outputs": made}, prose(explorers.block(explorer))]
+    return [{**cell, "metadata": metadata, "outputs": made}]
 
 
 def _only_imports(source: str) -> bool:

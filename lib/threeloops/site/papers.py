@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from threeloops.sheets import layout, sheet
-from threeloops.site import cards, drill_sets
+from threeloops.site import cards, drill_sets, explorers
 
 STATEMENT = Path(__file__).with_name("accessibility.md")
 MEMORY = STATEMENT.with_name("memory.md")
@@ -28,9 +28,16 @@ Where to begin:
 - **An interview on Thursday:** [the interview sheet](#page-sheets-interview), then the drill sets that it names.
 - **Teaching:** [how to run a class with it](#page-teaching), and what a grade proves.
 
-These pages ask nobody for anything: questions are judged in your browser, and nothing leaves it. What moves and what measures runs in JupyterLab, on your own machine; each part says
-the command.
+These pages ask nobody for anything: questions are judged and pictures move in your browser, and nothing leaves it. What measures runs in JupyterLab, on your own machine; each part
+says the command.
 """  # noqa: E501
+TRY = """
+## One layer, one chip: what sets the pace?
+
+Raise the batch until an operation leaves the slope. What has to wait for memory until then, whatever the chip can compute? [Part 1.2](#c1-2-roofline) says why.
+
+"""  # noqa: E501
+MOVES = "inner_loop.roofline"  # on the opening page
 
 
 def index(chapters: list[tuple[str, str]]) -> str:
@@ -48,7 +55,8 @@ def index(chapters: list[tuple[str, str]]) -> str:
     ]
     return (
         OPENING
-        + "\n"
+        + TRY
+        + explorers.block(MOVES)
         + _toctree(chapters, caption="Chapters", depth=2)
         + "\n"
         + _toctree(beside, caption="Beside the chapters", depth=1)

@@ -1,6 +1,7 @@
 """Python for the pages: CPython in WebAssembly (Pyodide), with the same library that the book runs, compiled for it.
 
-Everything lies inside the folder of pages, and nothing of it is fetched before a reader answers a question.
+Everything lies inside the folder of pages, and nothing of it is fetched before a reader answers a question or turns a
+control.
 """
 
 import ast
@@ -12,10 +13,13 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from threeloops.site import npm
+from threeloops.site import exploring, npm
 
 LIBRARY = Path(__file__).resolve().parents[1]
-ENTRIES = ("threeloops.site.answering", "threeloops.site.remembering")
+ENTRIES = (
+    *(f"threeloops.site.{name}" for name in ("answering", "exploring", "remembering")),
+    *map(exploring.module_name, exploring.EXPLORERS),
+)
 # What reads units and what spreads repeats, with what they need themselves.
 FROM_ELSEWHERE = ("fsrs", "flexcache", "flexparser", "pint", "platformdirs", "typing_extensions")
 # Of the standard library: what talks to networks, terminals and other processes, which the page has not.
@@ -23,7 +27,7 @@ LEFT_OUT = (
     *("_pyrepl", "imaplib.py", "multiprocessing", "pdb.py", "pydoc.py", "pydoc_data", "unittest", "wsgiref"),
     *("xml", "xmlrpc", "doctest.py", "ftplib.py", "poplib.py", "smtplib.py", "tarfile.py", "turtle.py"),
 )
-DATA = (".sql", ".toml")
+DATA = (".json", ".sql", ".toml")
 
 
 class CompileError(ValueError):

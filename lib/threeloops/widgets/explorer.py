@@ -3,18 +3,24 @@ none does, in words in a terminal.
 
     Explorer(state, view=view, controls=controls)
 
-The page draws the controls and tells where they stand; Python answers with what there is to show. `view` and
-`controls` are functions of the state alone, and are tested without a browser.
+The page draws the controls and tells where they stand; Python answers with what there is to show, from a kernel
+through a widget, or from within the page. `view` and `controls` are functions of the state alone, and are tested
+without a browser.
 """
 
-from collections.abc import Callable, Sequence
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from threeloops import checks
 from threeloops.figures.figure import Figure
 from threeloops.widgets.controls import Control, Drag, Link
-from threeloops.widgets.panel import Panel
+from threeloops.widgets.view import Message
+
+if TYPE_CHECKING:
+    from threeloops.widgets.panel import Panel
 
 
 class Viewed(Protocol):
@@ -61,9 +67,22 @@ class Explorer(Generic[State]):
         """
         self._viewed, self._controls, self._settled, self._drawn = view, controls, settled, drawn
         self._still, self._drags, self._links = still, drags, links
-        self.panel = Panel()
         self._put(state, answers=0)
-        self.panel.observe(self._turned, "turned")
+
+    @functools.cached_property
+    def panel(self) -> "Panel":
+        """The widget, once a kernel shows it: a page that runs Python by itself has nothing that it is made of."""
+        from threeloops.widgets.panel import Panel
+
+        panel = Panel()
+        panel.put(self.message)
+        panel.observe(lambda change: self.turned(change["new"]), "turned")
+        return panel
+
+    @property
+    def still(self) -> State:
+        """What the picture shows."""
+        return self.state if self._still is None else self._still
 
     @property
     def controls(self) -> dict[str, Control]:
@@ -76,38 +95,43 @@ class Explorer(Generic[State]):
         for name in at:
             checks.one_of(known, control=name)
         told = {name: control.place(at[name]) for name, control in known.items() if name in at}
-        self.panel.turned = {"serial": self.panel.answered + 1, "standing": told}
+        self.turned({"serial": self._answers + 1, "standing": told})
 
-    def _turned(self, change: Any) -> None:
-        """The page has turned controls. A setting that cannot be shown says so, and leaves the last one."""
-        told, known = change["new"], self.controls
+    def turned(self, told: Mapping[str, Any]) -> Message:
+        """Answer a page that has turned controls: {"serial": 3, "standing": {"batch": 5}}. A setting that cannot be
+        shown says so, and leaves the last one.
+        """
+        known = self.controls
         at = {name: control.at(control.place(getattr(self.state, name))) for name, control in known.items()}
         at |= {name: known[name].at(place) for name, place in told["standing"].items() if name in known}
         try:
             self._put(self._settled(self.state, at), answers=told["serial"])
         except ValueError as error:
             self._put(self.state, answers=told["serial"], instead=f"This cannot be shown: {error}.")
+        return self.message
 
     def _put(self, state: State, *, answers: int, instead: str = "") -> None:
         """Show a state, in one message."""
-        self.state, self.view = state, self._viewed(state)
+        self.state, self.view, self._answers = state, self._viewed(state), answers
         figure, controls = self.view.figure, self._controls(state)
         parts = figure.parted() if self._drawn else None
-        self.panel.put(
-            parts,
-            {
-                "answers": answers,
-                "controls": [control.told() for control in controls],
-                "standing": {control.name: control.place(getattr(state, control.name)) for control in controls},
-                "drags": [drag.told() for drag in self._drags(state)],
-                "links": [link.told() for link in self._links(state)],
-                "title": figure.title if self._drawn else "",
-                "caption": figure.caption if self._drawn else "",
-                "alt": figure.alt,
-                "said": instead or self.view.summary,
-                "table": self.view.table,
-            },
-        )
+        shown = {
+            "answers": answers,
+            "controls": [control.told() for control in controls],
+            "standing": {control.name: control.place(getattr(state, control.name)) for control in controls},
+            "drags": [drag.told() for drag in self._drags(state)],
+            "links": [link.told() for link in self._links(state)],
+            "title": figure.title if parts else "",
+            "caption": figure.caption if parts else "",
+            "alt": figure.alt,
+            "said": instead or self.view.summary,
+            "table": self.view.table,
+            "rows": {name: json.dumps(rows) for name, rows in parts.rows.items()} if parts else {},
+            "signals": parts.signals if parts else {},
+        }
+        self.message = Message(chart=json.dumps(parts.chart) if parts else "", shown=json.dumps(shown))
+        if "panel" in self.__dict__:
+            self.panel.put(self.message)
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

@@ -6,6 +6,7 @@
 //               rows: {name: JSON}, signals: {name: value}}
 //   out  turned  {serial, standing: {name: place}}: every answer says in `answers` which turn it answers
 // A page with a Vega of its own lends it: globalThis.threeloopsVega() promises vegaEmbed. Any other asks once, {wants: "vega"}.
+// A page that is no notebook says where links lead: globalThis.threeloopsPlace(notebook) is an address.
 
 const LOST_MS = 5000; // after so long without an answer another question may be asked
 const SPEEDS = [0.5, 1, 2, 4];
@@ -103,8 +104,10 @@ function words(page, shown) {
   page.hold();
 }
 
-// A link to a part. Whoever shows the book opens it (JupyterLab's extension beside the present notebook, a site in its own way); else it is a link.
+// A link to a part. A site says where its page is; whoever else shows the book opens it (JupyterLab's extension beside the present notebook); else it is a link.
 function link({ words, notebook }) {
+  const page = globalThis.threeloopsPlace?.(notebook);
+  if (page) return make("a", { href: page }, words);
   const [, tree = "", path = ""] = decodeURIComponent(location.pathname).match(/^(.*?\/tree\/)(.*)$/) ?? [];
   const root = path.match(/^(.*?)(?:chapters|drills)\//)?.[1] ?? "";
   const anchor = make("a", { href: encodeURI(`${tree}${root}${notebook}`), target: "_blank" }, words);

@@ -31,10 +31,19 @@ class View:
         return html_table(self.columns, self.rows)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What the page is told. Both texts are JSON."""
+
+    chart: str  # a Vega-Lite specification without its rows; empty where nothing is drawn
+    shown: str  # where the controls stand, the words, the rows
+
+
 def html_table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    """A plain HTML table; the first cell of a row is its heading."""
+    """A plain HTML table; the first cell of a row is its heading. A column without a name has no heading."""
     head = "".join(
-        f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' for column in columns
+        f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' if column else "<td></td>"
+        for column in columns
     )
     body = "".join(
         f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'

@@ -1,61 +1,9 @@
-// A question on a page becomes one that can be answered. Python comes with the first answer or hint that is asked
-// for, and stays until the page is left.
+// A question on a page becomes one that can be answered.
 (() => {
   'use strict';
-  const STATIC = new URL('.', document.currentScript.src);
   const AS_WRITTEN = 'home'; // the seed of the questions that stand on the pages
-  const memory = window.threeloops;
+  const {call, doing, made, add} = window.threeloops;
   const SITTING = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('');
-  const SLOW_MS = 400; // a wait that has to be explained
-  const megabytes = count => (count / 1e6).toFixed(1);
-
-  // --- Python ------------------------------------------------------------------------------------
-
-  let worker = null;
-  let last = 0;
-  const waiting = new Map();
-  const listeners = new Set(); // told how much has come
-
-  function python() {
-    if (worker) return worker;
-    if (location.protocol === 'file:') {
-      throw new Error('A browser runs nothing from a file. In the folder of these pages, run `python3 -m http.server`, and open http://localhost:8000.');
-    }
-    worker = new Worker(new URL('worker.js', STATIC), {type: 'module'});
-    worker.onmessage = ({data}) => {
-      if ('bytes' in data) {
-        for (const listener of listeners) listener(data);
-        return;
-      }
-      const {resolve, reject} = waiting.get(data.id);
-      waiting.delete(data.id);
-      if ('error' in data) reject(new Error(data.error));
-      else resolve(data.value);
-    };
-    worker.onerror = event => {
-      for (const {reject} of waiting.values()) reject(new Error(event.message || 'Python could not be started here.'));
-      waiting.clear();
-      worker = null;
-    };
-    return worker;
-  }
-
-  function call(name, ...words) {
-    return new Promise((resolve, reject) => {
-      const to = python();
-      last += 1;
-      waiting.set(last, {resolve, reject});
-      to.postMessage({id: last, call: name, words});
-    });
-  }
-
-  // --- one card ----------------------------------------------------------------------------------
-
-  function made(tag, properties = {}, ...children) {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  }
 
   class Card {
     constructor(section) {
@@ -105,30 +53,18 @@
 
     say(message, kind = '') {
       this.said.className = `drill-said ${kind}`;
+      this.said.dataset.wait = '';
       this.said.textContent = message;
     }
 
-    // One thing at a time; what takes long says how long.
-    async doing(what) {
-      let came = '';
-      const listener = ({bytes, of}) => {
-        came = bytes < of ? `: ${megabytes(bytes)} of ${megabytes(of)} MB` : '';
-        if (slow) this.say(`Fetching Python${came} …`);
-      };
-      let slow = false;
-      const timer = setTimeout(() => { slow = true; if (!this.said.textContent) this.say(`Starting Python${came} …`); }, SLOW_MS);
-      listeners.add(listener);
-      try {
-        const value = await what();
-        if (slow && /^(Fetching|Starting) Python/.test(this.said.textContent)) this.say('');
-        return value;
-      } catch (error) {
-        this.say(error.message, 'drill-wrong');
-        return null;
-      } finally {
-        clearTimeout(timer);
-        listeners.delete(listener);
-      }
+    // What is said about a wait stands only where nothing else is said.
+    doing(what) {
+      return doing(what, (message, failed) => {
+        if (failed || !this.said.textContent || this.said.dataset.wait) {
+          this.say(message, failed ? 'drill-wrong' : '');
+          this.said.dataset.wait = failed ? '' : 'yes';
+        }
+      });
     }
 
     async check() {
@@ -172,7 +108,7 @@
       try {
         const attempt = await call('remembering.attempt', this.key, this.seed, written, status, slips.join(','),
           seconds, this.hints, SITTING, position, Date.now() / 1000);
-        await memory.add([attempt]);
+        await add([attempt]);
       } catch (error) {
         this.section.append(made('p', {textContent: `This answer is not remembered: ${error.message}`}));
       }
@@ -236,5 +172,4 @@
     if (section.id === 'any-drill') practise(section);
     else new Card(section);
   }
-  Object.assign(memory, {call, made});
 })();

@@ -53,7 +53,10 @@ let python = null;
 // A call is a function of answering, or of another module: "remembering.report".
 self.onmessage = async ({data: {id, call, words}}) => {
   try {
-    python ??= begin();
+    python ??= begin().catch(error => {
+      python = null; // another call tries again
+      throw error;
+    });
     const [name, module = 'answering'] = call.split('.').reverse();
     const library = (await python).pyimport(`threeloops.site.${module}`);
     self.postMessage({id, value: JSON.parse(library[name](...words))});

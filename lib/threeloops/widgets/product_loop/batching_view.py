@@ -15,9 +15,10 @@ from typing import Any
 from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
+from threeloops.simulate.product_loop import serving_play
 from threeloops.simulate.product_loop.serving_policies import continuous_batching, static_batching
 from threeloops.simulate.product_loop.serving_requests import Moments, Request
-from threeloops.simulate.product_loop.serving_run import run
+from threeloops.simulate.product_loop.serving_server import Server
 from threeloops.simulate.product_loop.serving_steps import AffineStep
 from threeloops.widgets.view import View
 
@@ -62,7 +63,9 @@ def played(kind: str, rate: float) -> tuple[Moments, ...]:
         "static": static_batching(slots=SLOTS),
         "continuous": continuous_batching(slots=SLOTS, order="decode first"),
     }
-    return tuple(run(requests(rate), step_s=AffineStep(base_s=1.0), policy=policies[kind]).moments)
+    return tuple(
+        serving_play.played(requests(rate), server=Server(step_s=AffineStep(base_s=1.0), policy=policies[kind]))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,59 @@
+"""What an explorer on a page asks of Python: how it stands, and what there is to show once a control is turned. It runs
+in the reader's browser; the page speaks as it does to a kernel (widgets/panel.js).
+
+>>> import json
+>>> before, after = begun("system_map"), turned("system_map", '{"serial": 1, "standing": {"gpus": 0}}')
+>>> json.loads(json.loads(after)["shown"])["answers"]
+1
+"""
+
+import importlib
+import json
+from dataclasses import asdict
+from typing import Any
+
+from threeloops import checks
+from threeloops.widgets.explorer import Explorer
+
+# Every explorer of the chapters, by its module below widgets/. All of them live on the pages: none needs more than
+# Python itself.
+EXPLORERS = (
+    "system_map",
+    *("inner_loop.number_line", "inner_loop.roofline", "inner_loop.timeline"),
+    *("training_loop.memory", "training_loop.pipeline", "training_loop.scaling"),
+    *("training_loop.sharding", "training_loop.stack"),
+    *("product_loop.batching", "product_loop.capacity_plan", "product_loop.compression"),
+    *("product_loop.engine", "product_loop.kv"),
+    *("driving.deadline", "driving.placement", "driving.schedule", "driving.sensor_data"),
+)
+_open: dict[str, Explorer[Any]] = {}
+
+
+def explorer(name: str) -> Explorer[Any]:
+    """An explorer as it stands on a page: it begins with what its still picture shows."""
+    checks.one_of(EXPLORERS, explorer=name)
+    module = importlib.import_module(module_name(name))
+    made: Explorer[Any] = module.explorer()
+    return made if made.still == made.state else module.explorer(made.still)
+
+
+def module_name(name: str) -> str:
+    """The module that makes an explorer.
+
+    >>> module_name("system_map")
+    'threeloops.widgets.system_map'
+    """
+    return f"threeloops.widgets.{name}"
+
+
+def begun(name: str) -> str:
+    """An explorer, from the beginning."""
+    _open[name] = explorer(name)
+    return json.dumps(asdict(_open[name].message))
+
+
+def turned(name: str, told: str) -> str:
+    """The answer to controls that have been turned, as the page tells it in JSON."""
+    if name not in _open:
+        begun(name)
+    return json.dumps(asdict(_open[name].turned(json.loads(told))))

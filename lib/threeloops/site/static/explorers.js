@@ -1,0 +1,70 @@
+// An explorer's still picture becomes one that moves: the panel of JupyterLab, answered by Python in this page. What
+// draws and what answers are fetched when the reader turns something, and not before.
+(() => {
+  'use strict';
+  const {STATIC, FROM_A_FILE, call, doing, made} = window.threeloops;
+  const sections = document.querySelectorAll('.explorer');
+  if (!sections.length) return;
+  const BEFORE = 'Turn something, and the picture follows. The first turn fetches Python.';
+  const TOUCHES = ['pointerdown', 'keydown', 'input', 'change'];
+  const PASSING = new Set(['Tab', 'Shift', 'Control', 'Alt', 'Meta', 'Escape']); // keys of whoever only comes by
+
+  let touch;
+  const touched = new Promise(resolve => { touch = resolve; });
+  // what panel.js asks of a page
+  globalThis.threeloopsVega = () => touched.then(() => import(new URL('vega.js', STATIC))).then(library => library.default);
+  globalThis.threeloopsPlace = notebook => new URL(notebook.replace(/^chapters\//, '../').replace(/ipynb$/, 'html'), STATIC).href;
+
+  // The model that panel.js knows, with Python in this page behind it.
+  function model(name, state, wait) {
+    const heard = {};
+    return {
+      get: key => state[key],
+      set: (key, value) => { state[key] = value; },
+      on: (event, tell) => { (heard[event] ??= new Set()).add(tell); },
+      off: (event, tell) => heard[event]?.delete(tell),
+      send: () => {},
+      save_changes: async () => {
+        const told = await wait(() => call('exploring.turned', name, JSON.stringify(state.turned)));
+        if (!told) return;
+        Object.assign(state, told);
+        for (const tell of heard['change:shown'] ?? []) tell();
+      },
+    };
+  }
+
+  async function enliven(section, panel) {
+    const name = section.dataset.explorer;
+    const state = JSON.parse(section.querySelector('script').textContent);
+    const still = section.querySelector('.tl-explorer');
+    const drawing = section.querySelector('.tl-chart').firstElementChild;
+    const note = made('p', {className: 'explorer-note', textContent: BEFORE});
+    note.setAttribute('role', 'status');
+    const wait = what => doing(what, (message, failed) => {
+      note.textContent = message;
+      note.classList.toggle('explorer-failed', failed);
+    });
+    const el = made('div');
+    section.append(note, el);
+    panel.render({model: model(name, state, wait), el});
+    if (state.chart) el.querySelector('.tl-chart').append(drawing); // until it is drawn
+    still.remove();
+
+    const begin = event => {
+      const on = selector => event.target.closest(selector);
+      const meant = event.type === 'pointerdown' ? on('.tl-controls') || (on('.tl-chart') && event.pointerType === 'mouse')
+        : on('.tl-controls') && !PASSING.has(event.key);
+      if (!meant) return;
+      for (const type of TOUCHES) el.removeEventListener(type, begin, {capture: true});
+      note.textContent = '';
+      touch();
+      wait(() => call('exploring.begun', name));
+    };
+    for (const type of TOUCHES) el.addEventListener(type, begin, {capture: true});
+  }
+
+  import(new URL('panel.js', STATIC)).then(
+    ({default: panel}) => { for (const section of sections) enliven(section, panel); },
+    () => { if (location.protocol === 'file:') for (const section of sections) section.append(made('p', {className: 'explorer-note', textContent: FROM_A_FILE})); },
+  );
+})();

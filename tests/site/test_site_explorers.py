@@ -1,0 +1,179 @@
+"""Explorers that move in the page: all of the chapters', by the panel of JupyterLab and the Python of the book."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.site.conftest import ROOT, Page, Visit, todays
+from tests.site.test_site_axe import NARROW, axe, findings
+from tests.site.test_site_cards import ALL, START_MS
+from threeloops.site import explorers, exploring, papers, parts
+from threeloops.site.parts import Cell
+from threeloops.widgets import system_map
+from threeloops.widgets.controls import Control
+
+__all__ = ["axe"]
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
+]
+# Modules that a page has not.
+BARE = """
+import sys
+for name in ("numpy", "torch", "anywidget", "traitlets", "ipywidgets", "vl_convert", "IPython"):
+    sys.modules[name] = None
+from threeloops.site import exploring
+for name in exploring.EXPLORERS:
+    exploring.begun(name)
+    exploring.turned(name, '{"serial": 1, "standing": {}}')
+"""
+WAITS = "Turn something, and the picture follows."
+
+
+def code(*lines: str) -> Cell:
+    return {"cell_type": "code", "source": "\n".join(lines)}
+
+
+def test_every_explorer_of_the_chapters_lives_and_needs_nothing_but_python() -> None:
+    shown = [explorers.shown_by(cell, part.cells) for part in parts.parts(ROOT) for cell in part.cells if is_code(cell)]
+    assert sorted(filter(None, shown)) == sorted(exploring.EXPLORERS)
+    done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def is_code(cell: Cell) -> bool:
+    return bool(cell["cell_type"] == "code")
+
+
+def test_an_explorer_that_no_page_can_show_stops_the_build() -> None:
+    load = code("from threeloops.widgets.inner_loop import roofline as chart, roofline_view")
+    for call in ("chart.explorer(roofline_view.State())", "drawing.explorer()"):
+        with pytest.raises(ValueError, match="no page can show"):
+            explorers.shown_by(code(call), [load])
+    assert explorers.shown_by(code("chart.explorer()  # turn it"), [load]) == "inner_loop.roofline"
+    assert explorers.shown_by(code("shown = chart.explorer(3)", "shown.state"), [load]) == ""
+
+
+def told(page: Page) -> dict[str, Any]:
+    """Where an explorer of a page begins."""
+    found = re.search(r'<script type="application/json">(.*?)</script>', page.source, re.DOTALL)
+    assert found
+    return dict(json.loads(found[1]))
+
+
+def shown_on(pages: dict[str, Page]) -> dict[str, str]:
+    """Explorer -> the page that shows it."""
+    return {
+        found[1]: name
+        for name, page in pages.items()
+        if name != "index.html" and (found := re.search('data-explorer="([^"]+)"', page.source))
+    }
+
+
+def test_without_a_script_there_are_drawing_words_and_table(pages: dict[str, Page]) -> None:
+    places = shown_on(pages)
+    assert sorted(places) == sorted(exploring.EXPLORERS)
+    for name in places.values():
+        page = pages[name]
+        for mark in ("<svg", 'role="img" aria-label="', 'class="tl-said"', 'class="tl-table"><table'):
+            assert mark in page.source.partition('<section class="explorer"')[2].partition("<script")[0], (name, mark)
+    opening = told(pages["index.html"])
+    assert opening == json.loads(exploring.begun(papers.MOVES))
+
+
+def test_the_map_leads_to_pages(pages: dict[str, Page]) -> None:
+    for stage in system_map.STAGES.values():
+        assert stage.copy.removeprefix("chapters/").replace(".ipynb", ".html") in pages
+
+
+def one_on(control: Control, at: Any) -> tuple[str, Any]:
+    """A key that turns a control, and where it stands then."""
+    if control.kind == "several":
+        return "Space", [place for place in at if place != 0] if 0 in at else [0, *at]
+    last = len(control.values) - 1
+    forward, back = ("ArrowDown", "ArrowUp") if control.kind == "menu" else ("ArrowRight", "ArrowLeft")
+    return (forward, at + 1) if at < last else (back, at - 1)
+
+
+def test_a_control_is_turned_and_python_comes_and_answers(
+    visit: Callable[..., Visit], pages: dict[str, Page], axe: str
+) -> None:
+    places = shown_on(pages)
+    seen = visit("index.html", reduced_motion="reduce")
+    for name in todays(list(exploring.EXPLORERS)):
+        seen.asked.clear()
+        seen.page.set_viewport_size({"width": 1280, "height": 900})
+        seen.page.goto(places[name])
+        it_moves(seen, name)
+        nobody_is_kept_out_once_it_moves(seen, axe)
+        the_page_says_what_python_says_here(seen.page, name)
+
+
+def it_moves(seen: Visit, name: str) -> None:
+    page, made = seen.page, exploring.explorer(name)
+    explorer = page.locator(".explorer")
+    explorer.get_by_text(WAITS).wait_for()
+    assert explorer.locator(".tl-explorer").count() == 1, "the still words have gone"
+    assert explorer.locator(".tl-said").inner_text() == made.view.summary
+    asked = [address for address in seen.asked if re.search(r"/python/|vega\.js", address)]
+    assert not asked, "nothing that draws or answers before the first touch"
+    (key, place), control = turn(made, page)
+    for serial in (1, 2):
+        page.keyboard.press(key)
+        made.turned({"serial": serial, "standing": {control.name: place}})
+        page.wait_for_function(
+            "words => document.querySelector('.tl-said').textContent === words", arg=said(made), timeout=START_MS
+        )
+        key, place = one_on(made.controls[control.name], json.loads(made.message.shown)["standing"][control.name])
+    if made.message.chart:
+        page.wait_for_function(
+            "words => document.querySelector('[role=graphics-document]')?.getAttribute('aria-label') === words",
+            arg=made.view.figure.alt,
+        )
+
+
+def turn(made: Any, page: Any) -> tuple[tuple[str, Any], Control]:
+    """Put the focus on an explorer's first control; the key that turns it."""
+    control = next(iter(made.controls.values()))
+    inputs = ".tl-controls :is(input, select, [role=radio][tabindex='0'])"
+    page.locator(inputs).first.focus()
+    return one_on(control, json.loads(made.message.shown)["standing"][control.name]), control
+
+
+def said(made: Any) -> str:
+    return str(json.loads(made.message.shown)["said"])
+
+
+def nobody_is_kept_out_once_it_moves(seen: Visit, axe: str) -> None:
+    seen.page.evaluate(axe)
+    for scheme in ("light", "dark"):
+        seen.page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
+        assert not findings(seen, scheme)
+    seen.page.set_viewport_size({"width": NARROW, "height": 700})
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= NARROW
+
+
+def the_page_says_what_python_says_here(page: Any, name: str) -> None:
+    """Every control, one option on."""
+    made, calls = exploring.explorer(name), [("exploring.begun", name)]
+    for serial, (key, control) in enumerate(made.controls.items(), 1):
+        _, place = one_on(control, json.loads(made.message.shown)["standing"][key])
+        calls.append(("exploring.turned", name, json.dumps({"serial": serial, "standing": {key: place}})))
+    there = page.evaluate(ALL, calls)
+    here = [json.loads(getattr(exploring, call.partition(".")[2])(*words)) for call, *words in calls]
+    assert [plain(one) for one in there] == [plain(one) for one in here]
+
+
+def plain(message: dict[str, str]) -> dict[str, Any]:
+    """A message, its numbers to twelve digits: the last ones are the processor's."""
+    shown = json.loads(message["shown"])
+    rows = {
+        name: json.loads(text, parse_float=lambda digits: f"{float(digits):.11e}")
+        for name, text in shown["rows"].items()
+    }
+    return {**message, "shown": {**shown, "rows": rows, "signals": None}}
