@@ -12,6 +12,7 @@ import pytest
 from tests.site.conftest import ROOT, Page, Visit, todays
 from tests.site.test_site_axe import NARROW, axe, findings
 from tests.site.test_site_cards import ALL, START_MS
+from tests.site.test_site_predictions import the_result_waits_for_the_prediction
 from threeloops.site import explorers, exploring, papers, parts
 from threeloops.site.parts import Cell
 from threeloops.widgets import system_map
@@ -112,6 +113,7 @@ def test_a_control_is_turned_and_python_comes_and_answers(
         it_moves(seen, name)
         nobody_is_kept_out_once_it_moves(seen, axe)
         the_page_says_what_python_says_here(seen.page, name)
+        the_result_waits_for_the_prediction(seen.page)
 
 
 def it_moves(seen: Visit, name: str) -> None:

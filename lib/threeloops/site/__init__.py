@@ -5,6 +5,7 @@ parts, links    a chapter cut into pages; where its links lead
 cells, cards    what a cell becomes; a question as a card
 chapters, drill_sets, words, papers     the pages: parts, drill sets, terms, everything else
 mathematics     formulas, set while the pages are built
+predictions     a number that is asked for before it is shown
 explorers       a picture that moves, as it is read without a script
 answering, exploring, remembering, wasm      what runs in the reader's browser: questions put, judged and
                 remembered, pictures moved by the book's own Python

@@ -10,9 +10,10 @@ reader's browser; words go in and JSON comes out.
 
 import json
 
-from threeloops.drills.engine import answers, bank
+from threeloops.drills.engine import answers, bank, prediction
 from threeloops.room import question
 from threeloops.room.question import HINT_COSTS, Question
+from threeloops.units import fmt
 
 # The seed of the questions that stand on the pages before anything is run.
 SEED = "home"
@@ -69,6 +70,32 @@ def hint(key: str, seed: str, number: int) -> str:
 def working(key: str, seed: str) -> str:
     """How the answer comes about."""
     return json.dumps({"text": put(key, seed).working})
+
+
+def compared(written: str, outcome: str, unit: str) -> str:
+    """What is said of a prediction, beside the outcome as the page prints it; one that cannot be read is told why, and
+    learns nothing yet.
+
+    >>> json.loads(compared("300 ms", "607 ms", "s"))["message"]
+    'You said 300 ms; it comes out at 607 ms, 2 times that.'
+    """
+    try:
+        answers.parse(written, like=unit)
+    except answers.UnreadableError as refusal:
+        said = str(refusal)
+        return json.dumps({"status": "unreadable", "message": f"{said[:1].upper()}{said[1:]}."})
+    value = outcome_value(outcome, unit)
+    said = prediction.verdict(written, value, unit).replace(fmt(value, unit), outcome)  # its digits, to the last one
+    return json.dumps({"status": "right" if said.endswith(prediction.WELL) else "other", "message": said})
+
+
+def outcome_value(outcome: str, unit: str) -> float:
+    """An outcome as it is printed, in its unit.
+
+    >>> outcome_value("39.3 MB (37.5 MiB)", "B")
+    39300000.0
+    """
+    return answers.parse(outcome.partition(" (")[0], like=unit).value
 
 
 def ready() -> str:

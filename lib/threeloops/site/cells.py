@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from threeloops.site import explorers
+from threeloops.site import explorers, predictions
 from threeloops.site.links import Places, rewritten
 from threeloops.site.parts import Cell, Part, text
 
@@ -15,7 +15,6 @@ PREDICTION = re.compile(r"^prediction = \.\.\.\s*(?:# *(?P<hint>.*))?$")
 PICTURE = "image/png"
 # Said to whoever has the notebook open, and not true of a page.
 OF_NOTEBOOKS = re.compile(r"^This is your own copy: .*?\n\n", re.DOTALL)
-NOT_YET = "No prediction yet: write one down before you read on. It"  # what a run without a prediction prints
 # Key of a drill -> its card, as HTML.
 Card = Callable[[str], str]
 
@@ -64,7 +63,7 @@ def _only_imports(source: str) -> bool:
 def _output(output: dict[str, Any]) -> dict[str, Any]:
     """An output without what only JupyterLab can show."""
     if output["output_type"] == "stream":
-        return {**output, "text": "".join(output["text"]).replace(NOT_YET, "It")}
+        return {**output, "text": "".join(output["text"]).replace(predictions.NOT_YET, "It")}
     data = output.get("data", {})
     if PICTURE in data:
         return {**output, "data": {PICTURE: data[PICTURE]}, "metadata": {}}

@@ -3,9 +3,10 @@
 from pathlib import PurePosixPath
 
 from threeloops.contents import CHAPTERS
-from threeloops.site import cards, cells
+from threeloops.site import cards, cells, predictions
 from threeloops.site.links import Places, page_label
-from threeloops.site.parts import Cell, Part
+from threeloops.site.parts import Cell, Part, text
+from threeloops.site.predictions import Question
 
 NOTEBOOK = {
     "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}, "language_info": {"name": "python"}},
@@ -23,11 +24,32 @@ def chapter_title(part: Part) -> str:
 
 def page(part: Part, pages: list[Part], known: Places) -> list[Cell]:
     """The cells of one page."""
-    made = [one for cell in part.cells for one in cells.shown(cell, part, known, cards.quick_check)]
+    asked = predictions.questions(part.cells)
+    made = [one for place, cell in enumerate(part.cells) for one in _shown(place, cell, part, known, asked)]
     made[0] = cells.prose(f"({page_label(part.page)})=\n{made[0]['source']}")
     if part.place is None:
         return [*made, cells.prose(_contents(part, pages))]
     return [made[0], cells.prose(OPENS.format(word=part.word)), *made[1:]]
+
+
+def _shown(place: int, cell: Cell, part: Part, known: Places, asked: list[Question]) -> list[Cell]:
+    """What stands on the page for a cell: where it asks for a number, cards; where it has the result, that, folded."""
+    asks = [
+        cells.html(predictions.card(question, number))
+        for number, question in enumerate(asked, 1)
+        if question.asked == place
+    ]
+    if asks:
+        beside = predictions.without(text(cell))
+        return [*([{**cell, "source": beside, "metadata": {}}] if beside else []), *asks]
+    result, *more = cells.shown(cell, part, known, cards.quick_check)
+    named = next((question.result for question in asked if question.answered == place), None)
+    folded = (
+        [result]
+        if named is None
+        else [cells.html(predictions.FOLD.format(name=named)), result, cells.html(predictions.UNFOLD)]
+    )
+    return [*folded, *more]
 
 
 def _contents(opening: Part, pages: list[Part]) -> str:

@@ -12,27 +12,33 @@ from threeloops.drills.engine.answers import UnreadableError, parse
 from threeloops.units import fmt
 
 SKIP = "skip"  # what a card writes for whoever would rather not guess
+WELL = "Well predicted."
 
 
 def compare(prediction: object, value: float, unit: str) -> None:
     """Print the value beside what was predicted; an unfilled or unreadable prediction is met kindly and stops
     nothing.
     """
+    print(verdict(prediction, value, unit))
+
+
+def verdict(prediction: object, value: float, unit: str) -> str:
+    """What `compare` prints.
+
+    >>> verdict("1 TFLOP/s", 1.34e12, "FLOP/s")
+    'You said 1 TFLOP/s; it comes out at 1.34 TFLOP/s, 1.3 times that.'
+    """
     outcome = f"it comes out at {fmt(value, unit)}"
     if prediction is ... or prediction is None:
-        print(f"No prediction yet: write one down before you read on. I{outcome[1:]}.")
-        return
+        return f"No prediction yet: write one down before you read on. I{outcome[1:]}."
     if isinstance(prediction, str) and prediction.strip().lower() == SKIP:
-        print(f"Skipped: {outcome}.")
-        return
+        return f"Skipped: {outcome}."
     try:
         said = parse(prediction, like=unit).value
     except UnreadableError as refusal:
-        print(f"{str(refusal)[:1].upper()}{str(refusal)[1:]}. I{outcome[1:]}.")
-        return
+        return f"{str(refusal)[:1].upper()}{str(refusal)[1:]}. I{outcome[1:]}."
     if said <= 0:
-        print(f"You said {prediction}; {outcome}.")
-    elif 0.8 <= value / said <= 1.25:
-        print(f"You said {prediction}; {outcome}. Well predicted.")
-    else:
-        print(f"You said {prediction}; {outcome}, {value / said:.2g} times that.")
+        return f"You said {prediction}; {outcome}."
+    if 0.8 <= value / said <= 1.25:
+        return f"You said {prediction}; {outcome}. {WELL}"
+    return f"You said {prediction}; {outcome}, {value / said:.2g} times that."

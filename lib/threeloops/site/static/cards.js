@@ -5,50 +5,27 @@
   const {call, doing, made, add} = window.threeloops;
   const SITTING = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('');
 
-  class Card {
+  // What every card has: a field, and what is said of it.
+  class Asking {
     constructor(section) {
       this.section = section;
-      this.key = section.dataset.drill;
-      this.seed = section.dataset.seed || AS_WRITTEN;
       this.question = section.querySelector('.drill-question');
-      this.folded = section.querySelector('details');
-      const name = `answer-${++Card.count}`;
-      this.answer = made('input', {id: name, type: 'text', autocomplete: 'off', spellcheck: false});
+      this.name = `answer-${++Asking.count}`;
+      this.answer = made('input', {id: this.name, type: 'text', autocomplete: 'off', spellcheck: false});
       this.said = made('div', {className: 'drill-said'});
       this.said.setAttribute('role', 'status');
-      this.working = made('pre', {tabIndex: 0, hidden: true});
-      this.working.setAttribute('aria-label', 'Working');
-      this.hintButton = made('button', {type: 'button', textContent: 'Hint'});
-      this.workingButton = made('button', {type: 'button', textContent: 'Show the working'});
-      this.nextButton = made('button', {type: 'button', textContent: 'Other numbers'});
-      const form = made('form', {className: 'drill-form'},
-        made('label', {htmlFor: name, textContent: 'Your answer, with its unit '}), this.answer,
-        made('button', {type: 'submit', className: 'drill-main', textContent: 'Check'}),
-        this.hintButton, this.workingButton, this.nextButton);
-      form.addEventListener('submit', event => { event.preventDefault(); this.check(); });
-      this.hintButton.addEventListener('click', () => this.hint());
-      this.workingButton.addEventListener('click', () => this.giveUp());
-      this.nextButton.addEventListener('click', () => this.next());
       // while the answer is being typed, Python comes
       this.answer.addEventListener('focus', () => {
         this.since = performance.now();
         this.doing(() => call('ready'));
       }, {once: true});
-      this.question.after(form, this.said, this.working);
-      if (this.folded) this.section.append(this.folded);
-      this.begin();
     }
 
-    begin() {
-      this.hints = 0;
-      this.settled = false;
-      this.since = performance.now();
-      this.cost = '';
-      this.hintButton.hidden = false;
-      this.workingButton.hidden = Boolean(this.folded);
-      this.working.hidden = true;
-      this.said.textContent = '';
-      this.answer.value = '';
+    form(label, check, ...buttons) {
+      const form = made('form', {className: 'drill-form'}, made('label', {htmlFor: this.name, textContent: `${label} `}), this.answer,
+        made('button', {type: 'submit', className: 'drill-main', textContent: check}), ...buttons);
+      form.addEventListener('submit', event => { event.preventDefault(); this.check(); });
+      return form;
     }
 
     say(message, kind = '') {
@@ -65,6 +42,70 @@
           this.said.dataset.wait = failed ? '' : 'yes';
         }
       });
+    }
+  }
+  Asking.count = 0;
+
+  // --- a number before the result ------------------------------------------------------------------
+
+  class Prediction extends Asking {
+    constructor(section) {
+      super(section);
+      this.result = document.getElementById(section.dataset.result);
+      const skip = made('button', {type: 'button', textContent: 'Skip'});
+      skip.addEventListener('click', () => this.tell(`Skipped: it comes out at ${section.dataset.outcome}.`));
+      this.question.after(this.form('Your prediction', 'Predict', skip), this.said);
+    }
+
+    async check() {
+      const written = this.answer.value.trim();
+      if (!written) return this.say('Write a number here, or skip.', 'drill-wrong');
+      const {outcome, unit} = this.section.dataset;
+      const verdict = await this.doing(() => call('compared', written, outcome, unit));
+      if (!verdict) return;
+      if (verdict.status === 'unreadable') this.say(verdict.message, 'drill-wrong');
+      else this.tell(verdict.message, verdict.status === 'right' ? 'drill-right' : '');
+    }
+
+    // The result stands further down, folded until now.
+    tell(message, kind = '') {
+      this.say(message, kind);
+      this.result.open = true;
+    }
+  }
+
+  // --- a drill ---------------------------------------------------------------------------------------
+
+  class Card extends Asking {
+    constructor(section) {
+      super(section);
+      this.key = section.dataset.drill;
+      this.seed = section.dataset.seed || AS_WRITTEN;
+      this.folded = section.querySelector('details');
+      this.working = made('pre', {tabIndex: 0, hidden: true});
+      this.working.setAttribute('aria-label', 'Working');
+      this.hintButton = made('button', {type: 'button', textContent: 'Hint'});
+      this.workingButton = made('button', {type: 'button', textContent: 'Show the working'});
+      this.nextButton = made('button', {type: 'button', textContent: 'Other numbers'});
+      this.hintButton.addEventListener('click', () => this.hint());
+      this.workingButton.addEventListener('click', () => this.giveUp());
+      this.nextButton.addEventListener('click', () => this.next());
+      const form = this.form('Your answer, with its unit', 'Check', this.hintButton, this.workingButton, this.nextButton);
+      this.question.after(form, this.said, this.working);
+      if (this.folded) this.section.append(this.folded);
+      this.begin();
+    }
+
+    begin() {
+      this.hints = 0;
+      this.settled = false;
+      this.since = performance.now();
+      this.cost = '';
+      this.hintButton.hidden = false;
+      this.workingButton.hidden = Boolean(this.folded);
+      this.working.hidden = true;
+      this.said.textContent = '';
+      this.answer.value = '';
     }
 
     async check() {
@@ -143,7 +184,6 @@
       this.section.dispatchEvent(new CustomEvent('drill:put'));
     }
   }
-  Card.count = 0;
   Card.asked = 0;
 
   // --- the page that asks any drill: practise.html?drill=KEY&seed=WORD --------------------------------
@@ -169,7 +209,8 @@
   }
 
   for (const section of document.querySelectorAll('.drill')) {
-    if (section.id === 'any-drill') practise(section);
+    if (section.dataset.outcome) new Prediction(section);
+    else if (section.id === 'any-drill') practise(section);
     else new Card(section);
   }
 })();
