@@ -33,6 +33,8 @@ for name in exploring.EXPLORERS:
     exploring.begun(name)
     exploring.turned(name, '{"serial": 1, "standing": {}}')
 """
+WIDTHS = "all => all.map(svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width])"
+READABLE = 440  # pixels below which the words in a drawing are too small; from there on it scrolls
 WAITS = "Turn something, and the picture follows."
 
 
@@ -158,6 +160,8 @@ def nobody_is_kept_out_once_it_moves(seen: Visit, axe: str) -> None:
         assert not findings(seen, scheme)
     seen.page.set_viewport_size({"width": NARROW, "height": 700})
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= NARROW
+    drawings = seen.page.locator(".tl-chart svg").evaluate_all(WIDTHS)
+    assert all(shown >= min(READABLE, whole) for shown, whole in drawings), drawings
 
 
 def the_page_says_what_python_says_here(page: Any, name: str) -> None:

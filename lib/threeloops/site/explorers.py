@@ -5,6 +5,7 @@
 import ast
 import html
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict
 
@@ -12,6 +13,7 @@ from threeloops.figures import still
 from threeloops.site.exploring import EXPLORERS, explorer, module_name
 from threeloops.site.parts import Cell, text
 
+READABLE = 440  # pixels, as in panel.js
 SHOWS = "explorer"  # the function that the last line of a cell calls
 
 
@@ -66,7 +68,14 @@ def section(name: str) -> str:
         f'<section class="explorer" data-explorer="{name}" aria-label="{html.escape(figure.title)}">'
         f'<div class="tl-explorer"><figure class="tl-figure"><p class="tl-title">{html.escape(figure.title)}</p>'
         f'<p class="tl-caption">{html.escape(figure.caption)}</p>'
-        f'<div class="tl-chart"><div role="img" aria-label="{html.escape(figure.alt)}">{drawing}</div></div></figure>'
+        f'<div class="tl-chart"><div role="img" aria-label="{html.escape(figure.alt)}">{_readable(drawing)}</div></div>'
+        "</figure>"
         f'<p class="tl-said">{html.escape(words.summary)}</p><div class="tl-table">{words.table}</div></div>'
         f'<script type="application/json">{told}</script></section>'
     )
+
+
+def _readable(drawing: str) -> str:
+    """A drawing that does not shrink for ever on a narrow page: it scrolls, as the panel's does."""
+    width = float(re.search(r'<svg[^>]* width="([\d.]+)"', drawing)[1])  # type: ignore[index]
+    return drawing.replace("<svg ", f'<svg style="min-width:{min(READABLE, width):g}px" ', 1)

@@ -9,6 +9,7 @@
 // A page that is no notebook says where links lead: globalThis.threeloopsPlace(notebook) is an address.
 
 const LOST_MS = 5000; // after so long without an answer another question may be asked
+const READABLE = 440; // pixels to which a drawing shrinks on a narrow page; then it scrolls
 const SPEEDS = [0.5, 1, 2, 4];
 const CALM_MS = 1000; // the shortest step for whoever asked their system for less motion
 
@@ -141,6 +142,8 @@ function drawing(place, library, drew) {
       await result.view.resize().runAsync();
     }
     rows = data;
+    const svg = place.querySelector("svg");
+    svg.style.minWidth = `${Math.min(READABLE, svg.viewBox.baseVal.width)}px`;
     result.view.description(alt);
     const mark = place.querySelector("[role=graphics-document]");
     if (mark && mark.getAttribute("aria-label") !== alt) mark.setAttribute("aria-label", alt);
