@@ -54,7 +54,8 @@ class Page:
         return (
             '<main class="threeloops-start"><h1>Three Loops</h1>'
             "<p>Predict how fast machine learning can run, count it, measure it. Each part opens with a question and"
-            " stands alone; its first 15 to 25 minutes are the short way. Shift+Enter runs a cell and goes on.</p>"
+            " says which parts it needs; its first 20 to 25 minutes are the short way. Shift+Enter"
+            " runs a cell and goes on.</p>"
             + self._continued()
             + f'<p><a href="{ROOM}">The interview room</a>: {escape(self.room)}</p>'
             + "".join(_chapter(chapter) for chapter in self.chapters)
