@@ -73,7 +73,7 @@ def table(**values: object) -> None:
             raise ValueError(f"{name}={value!r} must be a table of names and values")
 
 
-_MOST_TO_FACTOR = 10**9  # beyond it, finding all divisors takes longer than anybody waits for a sentence
+_MOST_TO_FACTOR = 1_000_000_000  # beyond it, finding all divisors takes longer than anybody waits for a sentence
 
 
 def divides(*, part: str, part_value: int, whole: str, whole_value: int) -> None:

@@ -80,7 +80,7 @@ ONLY_VALUE: dict[str, Any] = {
     "cross_attention_hidden_size": None,
 }
 
-LARGEST = 10**12  # of any size: a hidden width, a vocabulary, a context
+LARGEST = 1_000_000_000_000  # of any size: a hidden width, a vocabulary, a context
 
 
 class Fields:
