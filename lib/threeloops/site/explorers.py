@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from threeloops.figures import still
-from threeloops.site.exploring import EXPLORERS, explorer, module_name
+from threeloops.site import exploring
+from threeloops.site.exploring import explorer, module_name
 from threeloops.site.parts import Cell, text
 
 READABLE = 440  # pixels, as in panel.js
+AT_THE_DESK = "*The picture above moves under your hand in JupyterLab: `python3 book.py {word}` opens it there.*"
 SHOWS = "explorer"  # the function that the last line of a cell calls
 
 
@@ -27,7 +29,7 @@ def shown_by(cell: Cell, cells: Iterable[Cell]) -> str:
         return ""
     modules = {alias: module for one in cells if one["cell_type"] == "code" for alias, module in _imported(text(one))}
     module = modules.get(ast.unparse(call.func.value)) if isinstance(call.func, ast.Attribute) else None
-    found = next((name for name in EXPLORERS if module_name(name) == module), None)
+    found = next((name for name in (*exploring.EXPLORERS, *exploring.STILL) if module_name(name) == module), None)
     if found is None or call.args or call.keywords:
         raise ValueError(f"no page can show {ast.unparse(call)}: site/exploring.py lists what can be shown")
     return found
@@ -62,20 +64,23 @@ def section(name: str) -> str:
     made = explorer(name)
     figure, words = made.view.figure, made.view
     bare = {key: value for key, value in figure.spec.items() if key not in ("title", "description")}
-    drawing = still.svg({**bare, "config": {**bare["config"], "background": "transparent"}})
+    drawing = _set(still.svg({**bare, "config": {**bare["config"], "background": "transparent"}}), name)
     told = json.dumps(asdict(made.message), ensure_ascii=False).replace("</", r"<\/")
     return (
         f'<section class="explorer" data-explorer="{name}" aria-label="{html.escape(figure.title)}">'
         f'<div class="tl-explorer"><figure class="tl-figure"><p class="tl-title">{html.escape(figure.title)}</p>'
         f'<p class="tl-caption">{html.escape(figure.caption)}</p>'
-        f'<div class="tl-chart"><div role="img" aria-label="{html.escape(figure.alt)}">{_readable(drawing)}</div></div>'
+        f'<div class="tl-chart"><div role="img" aria-label="{html.escape(figure.alt)}">{drawing}</div></div>'
         "</figure>"
         f'<p class="tl-said">{html.escape(words.summary)}</p><div class="tl-table">{words.table}</div></div>'
         f'<script type="application/json">{told}</script></section>'
     )
 
 
-def _readable(drawing: str) -> str:
-    """A drawing that does not shrink for ever on a narrow page: it scrolls, as the panel's does."""
+def _set(drawing: str, name: str) -> str:
+    """A drawing as it stands on a page: on a narrow one it scrolls before it becomes too small, as the panel's does;
+    what it names inside itself it shares with no other.
+    """
     width = float(re.search(r'<svg[^>]* width="([\d.]+)"', drawing)[1])  # type: ignore[index]
-    return drawing.replace("<svg ", f'<svg style="min-width:{min(READABLE, width):g}px" ', 1)
+    own = re.sub(r'(\bid="|url\(#)', rf"\g<1>{name.replace('.', '-')}-", drawing)
+    return own.replace("<svg ", f'<svg style="min-width:{min(READABLE, width):g}px" ', 1)

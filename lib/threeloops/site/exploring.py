@@ -15,17 +15,18 @@ from typing import Any
 from threeloops import checks
 from threeloops.widgets.explorer import Explorer
 
-# Every explorer of the chapters, by its module below widgets/. All of them live on the pages: none needs more than
-# Python itself.
+# The explorers that live on the pages, by their modules below widgets/: they need nothing but Python itself.
 EXPLORERS = (
     "system_map",
     *("inner_loop.number_line", "inner_loop.roofline", "inner_loop.timeline"),
     *("training_loop.memory", "training_loop.pipeline", "training_loop.scaling"),
-    *("training_loop.sharding", "training_loop.stack"),
+    *("training_loop.sharded_step", "training_loop.sharding", "training_loop.stack"),
     *("product_loop.batching", "product_loop.capacity_plan", "product_loop.compression"),
     *("product_loop.engine", "product_loop.kv"),
     *("driving.deadline", "driving.placement", "driving.schedule", "driving.sensor_data"),
 )
+# Those that stay pictures there, with what they need besides.
+STILL = {"inner_loop.attention": "numpy", "training_loop.all_reduce": "numpy"}
 _open: dict[str, Explorer[Any]] = {}
 
 
