@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.conftest import ROOT, Page, Visit, todays
+from tests.seeds import todays
+from tests.site.conftest import ROOT, Page, Visit
 from tests.site.test_site_axe import NARROW, axe, findings
 from tests.site.test_site_cards import ALL, START_MS
 from tests.site.test_site_predictions import the_result_waits_for_the_prediction
