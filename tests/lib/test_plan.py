@@ -171,3 +171,33 @@ def test_what_is_no_number_does_too(flag: str, capsys: pytest.CaptureFixture[str
         main([*PLAN.split(), *flag.split()])
     assert end.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_model_whose_training_is_not_counted_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = {
+        "model_type": "qwen3_next",
+        "hidden_size": 48,
+        "intermediate_size": 70,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 3,
+        "head_dim": 8,
+        "vocab_size": 131,
+        "max_position_embeddings": 96,
+        "num_experts": 7,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 26,
+        "shared_expert_intermediate_size": 30,
+        "hidden_act": "silu",
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+        "linear_conv_kernel_dim": 4,
+        "layer_types": ["linear_attention", "linear_attention", "linear_attention", "full_attention"],
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert main([*PLAN.split(), "--model", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "recurrent state in place of attention" in said.err
+    assert said.out == ""

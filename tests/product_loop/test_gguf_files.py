@@ -2,6 +2,8 @@
 sizes of Llama 3 8B in its list of types.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from threeloops.models.architecture import Attention
@@ -66,6 +68,14 @@ def test_a_row_that_no_super_block_divides_is_kept_in_blocks_of_32() -> None:
     weights = file_weights(model("qwen2.5-72b"), file_type="Q4_K_M")
     down = 80 * 29568 * 8192
     assert weights["Q5_0"] + weights["Q8_0"] == down
+
+
+@pytest.mark.parametrize("file_type", FILE_TYPES)
+def test_a_row_that_no_block_divides_is_kept_in_16_bits(file_type: str) -> None:
+    # 1,500 wide is 46.875 blocks of 32, and 5.9 of 256
+    llama = model("llama-3-8b")
+    odd = replace(llama, hidden=1500)
+    assert file_weights(odd, file_type=file_type)["F16"] >= 2 * odd.vocab * 1500
 
 
 def test_an_unknown_type_is_refused_with_the_nearest() -> None:

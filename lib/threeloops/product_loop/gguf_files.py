@@ -72,8 +72,11 @@ def file_bytes(model: Model, *, file_type: str) -> float:
 
 
 def _that_divides(columns: int, form: str) -> str:
-    """The format, or the one that llama.cpp falls back to where its block does not divide a row."""
-    return form if columns % GGUF_FORMATS[form].block == 0 else FALLBACK[form]
+    """The format, or the one that llama.cpp falls back to where its block does not divide a row; F16 where that one's
+    does not, either.
+    """
+    possible = (form, FALLBACK.get(form, form))
+    return next((one for one in possible if columns % GGUF_FORMATS[one].block == 0), "F16")
 
 
 def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:

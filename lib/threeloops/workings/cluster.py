@@ -39,15 +39,9 @@ class Asked:
     cluster: Cluster
     part: Part
     inputs: dict[str, str]
+    flops_per_token: float  # of the model, forward and backward, nothing computed twice
     training_tokens: float | None
     dollars_per_gpu_hour: float | None
-
-    @property
-    def flops_per_token(self) -> float:
-        """Of the model, forward and backward, nothing computed twice."""
-        job = self.job
-        flops = training_flops(job.model, batch=1, sequence=job.sequence, causal=job.causal, recompute="none")
-        return flops.model / flops.tokens
 
     def mfu(self, plan: Planned) -> float:
         """Model FLOPs utilisation of a layout."""
@@ -91,6 +85,8 @@ def asked(given: argparse.Namespace, *, num_gpus: int) -> Asked:
     job = _job(given, form)
     cluster, said = _cluster(given, part, form, num_gpus)
     model = job.model
+    # before any search: a model whose training is not counted is refused here
+    flops = training_flops(model, batch=1, sequence=job.sequence, causal=job.causal, recompute="none")
     made_for = f"; {model.name} was made for {model.max_context:,} at most" if job.sequence > model.max_context else ""
     inputs = {
         "model": f"{model.name}, {fmt(model_parameters(model).total, '')} parameters",
@@ -107,6 +103,7 @@ def asked(given: argparse.Namespace, *, num_gpus: int) -> Asked:
         cluster=cluster,
         part=part,
         inputs=inputs,
+        flops_per_token=flops.model / flops.tokens,
         training_tokens=given.tokens,
         dollars_per_gpu_hour=given.price,
     )
