@@ -45,7 +45,7 @@ c.GenerateAssignment.preprocessors = [own + "WrittenAnswers"] + [
     )
 ]
 c.Autograde.sanitize_preprocessors = [own + "Transplant"] + [
-    stages + name for name in ("ClearOutput", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata")
+    stages + name for name in ("ClearOutput", "OverwriteKernelspec", "OverwriteCells")
 ]
 c.Autograde.autograde_preprocessors = [
     own + "Judge",
