@@ -70,9 +70,9 @@ def test_another_card_is_never_taken_for_one_of_ours(name: str) -> None:
         "DeepSeek-R1",
         "DeepSeek-V3.1",
         "Phi-3-mini-128k-instruct",
-        "llama-4",
+        "llama-4-behemoth",
         "gpt-4",
-        "qwen3-30b",
+        "qwen3-14b",
         "instruct",
         "",
         " / ",
@@ -84,7 +84,9 @@ def test_another_model_is_never_taken_for_one_of_ours(name: str) -> None:
 
 
 def test_a_name_that_fits_several_is_answered_with_them() -> None:
-    with pytest.raises(ValueError, match="^model='llama 70b' may be 'llama-2-70b' or 'llama-3-70b'; say which$"):
+    with pytest.raises(
+        ValueError, match="^model='llama 70b' may be 'llama-2-70b', 'llama-3-70b' or 'llama-3.3-70b'; say which$"
+    ):
         catalogue.model("llama 70b")
     with pytest.raises(
         ValueError, match="^part='x' may be 'x-0', 'x-1', 'x-2', 'x-3', 'x-4', 'x-5' or 2 more; say which$"
@@ -94,7 +96,8 @@ def test_a_name_that_fits_several_is_answered_with_them() -> None:
 
 def test_the_nearest_is_named_under_the_name_that_was_typed() -> None:
     with pytest.raises(
-        ValueError, match=r"^model='meta-llama/Llama-3\.1-70B' is not known; did you mean 'llama-3-70b' or"
+        ValueError,
+        match=r"^model='meta-llama/Llama-3\.1-70B' is not known; did you mean 'llama-3.3-70b' or 'llama-3-70b' or",
     ):
         catalogue.model("meta-llama/Llama-3.1-70B")
     with pytest.raises(ValueError, match=r"^part='' is not known\. See\.$"):

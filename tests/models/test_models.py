@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from threeloops.models import catalogue
-from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
+from threeloops.models.architecture import Attention, DenseMlp, Indexer, LatentAttention, Layer, Model, MoeMlp
+from threeloops.models.model_flops import forward_flops
 
 
 def layer(**options) -> Layer:
@@ -123,6 +124,33 @@ def test_every_model_is_sourced_and_reads(key):
     assert 2015 <= entry.year <= entry.checked.year
     assert entry.published, "every model carries at least one printed count"
     assert catalogue.model(key).name == key
+
+
+def test_hybrids_are_refused_where_every_layer_has_to_attend():
+    for key, message in (
+        ("qwen3-next-80b-a3b", "has a recurrent state in place of attention; only parameters and caches"),
+        ("nemotron-h-56b", "has a recurrent state in place of attention"),
+    ):
+        for counted in (
+            catalogue.model(key).refuse_hybrid,
+            lambda key=key: forward_flops(catalogue.model(key), **STEP),
+        ):
+            with pytest.raises(ValueError, match=message):
+                counted()
+    chosen = Indexer(num_heads=3, head_dim=11, top_k=9)
+    latent = LatentAttention(
+        num_heads=6, q_rank=22, kv_rank=14, nope_head_dim=10, rope_head_dim=4, value_head_dim=9, indexer=chosen
+    )
+    with pytest.raises(ValueError, match="an indexer chooses 9 tokens for each query of this model"):
+        tiny(groups=((layer(attention=latent), 4),)).refuse_hybrid()
+    with pytest.raises(ValueError, match="a layer of this hybrid model has no MLP"):
+        tiny(groups=((layer(mlp=None), 4),)).refuse_hybrid()
+    with pytest.raises(ValueError, match="a layer needs attention, an MLP, or both"):
+        layer(attention=None, mlp=None)
+    tiny().refuse_hybrid()
+
+
+STEP = {"batch": 1, "sequence": 9, "causal": "full", "logits": "all"}
 
 
 def test_unknown_keys_name_the_near_ones():

@@ -240,6 +240,16 @@ class Model:
     def num_layers(self) -> int:
         return sum(num_layers for _, num_layers in self.groups)
 
+    def refuse_hybrid(self) -> None:
+        """For counts of attention and an MLP in every layer.
+
+        Raises: ValueError if a layer has no attention or no MLP, or an indexer chooses what attention reads
+        """
+        for layer, _ in self.groups:
+            attention, _mlp = layer.attending, layer.feeding
+            if isinstance(attention, LatentAttention):
+                attention.refuse_indexer()
+
     def layers(self) -> Iterator[Layer]:
         """Every layer, one by one (grouped: the order inside a repeating pattern is not kept)."""
         for layer, num_layers in self.groups:

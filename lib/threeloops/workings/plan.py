@@ -27,6 +27,7 @@ def from_flags(given: argparse.Namespace) -> Working:
     """The plan that the flags ask for."""
     checks.count(top=given.top)
     wanted = asked(given, num_gpus=given.gpus)
+    wanted.job.model.refuse_hybrid()
     choices = choices_for(sequence=wanted.job.sequence, recipe=given.recipe)
     found = planner.search(job=wanted.job, cluster=wanted.cluster, rules=RULES, choices=choices)
     return _best(wanted, found, choices, given.top) if found.fitting else _nothing(wanted, found, choices)
