@@ -16,6 +16,7 @@ from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.drills.engine.drill import Draw, Drill
 from threeloops.room import terminal
 from threeloops.room.history import History
+from threeloops.room.idea import LONGEST_S
 from threeloops.room.ideas import IDEAS, chosen
 from threeloops.room.question import draw_of, number
 from threeloops.room.terminal import CHECKLIST, HELP
@@ -318,7 +319,7 @@ sys.exit(main(sys.argv[1:]))
 
 def test_every_drill_can_be_asked_and_answered_without_numpy_and_torch() -> None:
     printed = drill(*["show"] * 3 * len(IDEAS), "quit", topic=None, code=WITHOUT)
-    assert all(each.title in printed for each in IDEAS.values())
+    assert all(each.title in printed for each in IDEAS.values() if each.target_s <= LONGEST_S)
 
 
 def test_that_check_can_fail() -> None:

@@ -92,6 +92,14 @@ class History:
         changed = [plan for attempt, plan in self._waiting if attempt.session == name and plan is not None]
         return replace(kept, plan=tuple(changed[-1])) if changed else kept
 
+    def planned(self, mode: str) -> list[tuple[Ask, ...]]:
+        """What every session of a mode asks, the latest first; a damaged one is left out."""
+        asked = []
+        for (plan,) in self._rows("select plan from sessions where mode = ? order by started_s desc, rowid desc", mode):
+            with contextlib.suppress(ValueError, TypeError):
+                asked.append(_plan(str(plan)))
+        return asked
+
     def unfinished(self) -> str | None:
         """The last session that was begun and not ended."""
         row = self._row("select id from sessions where ended_s is null order by started_s desc limit 1")

@@ -14,18 +14,22 @@ from threeloops.drills.engine.drill import Drill
 from threeloops.room import question
 from threeloops.room.idea import Idea as Idea  # for everybody who asks here what an idea is
 from threeloops.room.kept import Ask
-from threeloops.room.kinds import bands, choices, flash_numbers, open_cases, scenarios, spots, tables, traces
+from threeloops.room.kinds import bands, cases, choices, flash_numbers, scenarios, spots, tables, traces
 from threeloops.room.kinds.band_draws import INTERVIEW
+from threeloops.room.kinds.cases import case
 from threeloops.room.kinds.chains import CHAINS, chain
 from threeloops.room.question import Question
 
 
 def _follow_ups() -> dict[str, dict[str, Callable[[str], Question]]]:
-    """Idea -> the places in chains where it is asked for; they are asked for by a mock interview only."""
+    """Idea -> the places in chains and cases where it is asked for; they come in their order or not at all."""
     found: defaultdict[str, dict[str, Callable[[str], Question]]] = defaultdict(dict)
     for follows in CHAINS.values():
         for number, (idea, kind) in enumerate(follows.kinds, 1):
             found[idea][kind] = functools.partial(chain.asked, follows, number)
+    for opened in cases.CASES.values():
+        for number, (idea, kind) in enumerate(opened.kinds, 1):
+            found[idea][kind] = functools.partial(case.put, opened, number)
     return dict(found)
 
 
@@ -61,7 +65,7 @@ IDEAS: dict[str, Idea] = {
         *scenarios.IDEAS,
         *flash_numbers.IDEAS,
         *tables.IDEAS,
-        *open_cases.IDEAS,
+        *cases.IDEAS,
     )
 }
 TOPICS = sorted({idea.topic for idea in IDEAS.values()})

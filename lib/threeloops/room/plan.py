@@ -11,27 +11,31 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.drills.engine.drill import seeded
-from threeloops.room import preparation, schedule
+from threeloops.room import conversations, preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S
 from threeloops.room.ideas import IDEAS, Idea, chosen, pose
 from threeloops.room.kept import Ask
-from threeloops.room.kinds.chains import CHAINS
-from threeloops.room.kinds.chains.chain import PREFIX, Chain
+from threeloops.room.kinds.cases import CASES
+from threeloops.room.kinds.cases.case import PREFIX as STAGE
+from threeloops.room.kinds.cases.case import Case
+from threeloops.room.kinds.chains.chain import PREFIX as STEP
+from threeloops.room.kinds.chains.chain import Chain
 
 MODES = {
     "warm-up": "no clock; a question stays until it is right",
     "sprint": "each question against its own target time; your first sprint is the placement that a plan begins with",
-    "mock": "thirty minutes of mixed topics with follow-ups, as in an interview",
+    "mock": "thirty minutes as in an interview: an open case, follow-ups and single questions of mixed topics",
     "weak": "what you got wrong, most frequent slips first",
     "today": "what is due, and with an interview date what is new",
 }
 TIMED = ("sprint", "mock")
 SPRINT_QUESTIONS = 10
 MOCK_S = 1800.0
-CHAINED = 2 / 3  # of a mock's time, at most, goes to chains
+TALKED = 0.9  # of a mock's time, at most, goes to conversations
 SHORTEST_S = 60.0  # what a mock leaves of its time at most
 SITTING_QUESTIONS = 20  # most that weak and today ask at once
+IN_ORDER = (STEP, STAGE)  # how the kinds begin that are asked as part of a conversation only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,29 +55,48 @@ def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.dat
     """The sitting's questions, in order. Empty only for weak and today, when there is nothing."""
     checks.one_of(MODES, mode=mode)
     ideas = chosen(wish.topic, difficulty=wish.difficulty)
-    if mode in TIMED and wish.topic is None:
-        ideas = [idea for idea in ideas if idea.target_s <= LONGEST_S]
     rng = seeded(seed, mode)
+    if mode == "mock":
+        return _mock(ideas, rng, wish, seed, history.planned(mode))
+    ideas = [idea for idea in ideas if idea.target_s <= LONGEST_S or wish.topic in (idea.topic, idea.key)]
+    limit = wish.length
     if mode == "today":
-        picked = _today(ideas, history, now)[: wish.length]
+        picked = _today(ideas, history, now)
     elif mode == "weak":
-        picked = _weak(ideas, history)[: wish.length or SITTING_QUESTIONS]
+        picked, limit = _weak(ideas, history), wish.length or SITTING_QUESTIONS
     elif mode == "sprint":
-        picked = spread(ideas, rng, wish.length or SPRINT_QUESTIONS)
-    elif mode == "mock":
-        return _mock(ideas, rng, wish, seed)
+        limit = wish.length or SPRINT_QUESTIONS
+        picked = spread(ideas, rng, limit)
     else:
-        picked = rng.sample(ideas, len(ideas))[: wish.length or len(ideas)]
-    return [
-        Ask(idea=idea.key, kind=_kind(idea, rng, mode), seed=f"{seed}-{place}") for place, idea in enumerate(picked)
-    ]
+        picked = rng.sample(ideas, len(ideas))
+    return _laid_out(picked, rng, mode, seed, limit)
+
+
+def _laid_out(picked: Sequence[Idea], rng: random.Random, mode: str, seed: str, limit: int | None) -> list[Ask]:
+    """These ideas as questions, as many as there may be; a case is all of its stages, or left out."""
+    asks: list[Ask] = []
+    for place, idea in enumerate(picked):
+        case = CASES.get(idea.key)
+        more = _stages(case, f"{seed}-{place}") if case else [_single(idea, rng, mode, f"{seed}-{place}")]
+        if limit is not None and asks and len(asks) + len(more) > limit:
+            break
+        asks += more
+    return asks
+
+
+def _stages(talk: Case | Chain, seed: str) -> list[Ask]:
+    return [Ask(idea=idea, kind=kind, seed=seed) for idea, kind in talk.kinds]
+
+
+def _single(idea: Idea, rng: random.Random, mode: str, seed: str) -> Ask:
+    return Ask(idea=idea.key, kind=_kind(idea, rng, mode), seed=seed)
 
 
 def _kind(idea: Idea, rng: random.Random, mode: str) -> str:
     """Mostly the number itself, which is what can be got wrong in a telling way; other kinds for variety where the
     mode is not a repeat.
     """
-    others = [kind for kind in idea.ask if kind != "number" and not kind.startswith(PREFIX)]
+    others = [kind for kind in idea.ask if kind != "number" and not kind.startswith(IN_ORDER)]
     if mode == "mock" and "band" in others and rng.random() < 0.5:
         return "band"  # what interviewers ask
     if "number" not in idea.ask or (others and mode in ("sprint", "mock") and rng.random() < 0.3):
@@ -81,45 +104,47 @@ def _kind(idea: Idea, rng: random.Random, mode: str) -> str:
     return "number"
 
 
-def _mock(ideas: Sequence[Idea], rng: random.Random, wish: Wish, seed: str) -> list[Ask]:
-    """Two or three chains of follow-ups, with single questions of mixed topics before, between and after them."""
-    follows = _follows(ideas, rng, wish.length, seed)
-    chained = [_steps(chain, seed) for chain in follows]
-    used = {idea for chain in follows for idea, _ in chain.kinds}
-    singles = [idea for idea in spread(ideas, rng, len(ideas)) if idea.key not in used]
-    length = None if wish.length is None else wish.length - sum(map(len, follows))
-    single = (
-        Ask(idea=idea.key, kind=_kind(idea, rng, "mock"), seed=f"{seed}-{place}") for place, idea in enumerate(singles)
-    )
-    alone = (
-        _filling(single, MOCK_S - sum(map(_allowed_s, itertools.chain(*chained))))
-        if length is None
-        else list(itertools.islice(single, length))
-    )
-    asks: list[Ask] = []
-    for place, steps in enumerate(chained):
-        asks += alone[len(alone) * place // (len(follows) + 1) : len(alone) * (place + 1) // (len(follows) + 1)]
-        asks += steps
-    return asks + alone[len(alone) * len(follows) // (len(follows) + 1) :]
-
-
-def _steps(chain: Chain, seed: str) -> list[Ask]:
-    return [Ask(idea=idea, kind=kind, seed=seed) for idea, kind in chain.kinds]
-
-
-def _follows(ideas: Sequence[Idea], rng: random.Random, length: int | None, seed: str) -> list[Chain]:
-    """The chains of a mock: such as stay within the topics wished for, and leave room for as many single
-    questions.
+def _mock(
+    ideas: Sequence[Idea], rng: random.Random, wish: Wish, seed: str, earlier: Sequence[Sequence[Ask]]
+) -> list[Ask]:
+    """A case and chains of follow-ups, with single questions of mixed topics before, between and after them; three
+    mocks in a row do not repeat.
     """
     keys = {idea.key for idea in ideas}
-    fitting = [chain for chain in CHAINS.values() if {idea for idea, _ in chain.kinds} <= keys]
-    picked: list[Chain] = []
-    for chain in rng.sample(fitting, len(fitting))[: rng.choice((2, 3))]:
-        asks = [ask for one in (*picked, chain) for ask in _steps(one, seed)]
-        short = sum(map(_allowed_s, asks)) <= CHAINED * MOCK_S if length is None else len(asks) <= length / 2
-        if short:
-            picked.append(chain)
-    return picked
+    talks = conversations.pick(
+        keys,
+        rng,
+        fits=lambda talks: _fit([_stages(talk, seed) for talk in talks], wish.length),
+        earlier=earlier,
+    )
+    asked = [_stages(talk, seed) for talk in talks]
+    used = {ask.idea for stages in asked for ask in stages}
+    met = conversations.met_lately(earlier)
+    singles = [idea for idea in spread(ideas, rng, len(ideas)) if idea.key not in used and idea.target_s <= LONGEST_S]
+    single = (
+        _single(idea, rng, "mock", f"{seed}-{place}")
+        for place, idea in enumerate(sorted(singles, key=lambda idea: idea.key in met))
+    )
+    alone = (
+        _filling(single, MOCK_S - sum(map(_allowed_s, itertools.chain(*asked))))
+        if wish.length is None
+        else list(itertools.islice(single, wish.length - sum(map(len, asked))))
+    )
+    ends = [
+        -(-len(alone) * place // (len(asked) + 1)) for place in range(len(asked) + 2)
+    ]  # rounded up: some come first
+    asks = alone[: ends[1]]
+    for place, stages in enumerate(asked, 1):
+        asks += stages + alone[ends[place] : ends[place + 1]]
+    return asks
+
+
+def _fit(talks: Sequence[Sequence[Ask]], length: int | None) -> bool:
+    """Whether these conversations leave room for single questions."""
+    asks = list(itertools.chain(*talks))
+    if length is not None:
+        return len(asks) <= length / 2
+    return sum(map(_allowed_s, asks)) <= TALKED * MOCK_S
 
 
 def spread(ideas: Sequence[Idea], rng: random.Random, length: int) -> list[Idea]:

@@ -14,6 +14,7 @@ from threeloops.room.idea import LONGEST_S, Idea
 from threeloops.room.ideas import IDEAS
 from threeloops.room.kept import RATED, Attempt
 from threeloops.room.kinds.band_draws import INTERVIEW
+from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.chains import CHAINS
 
 # What the interview is for -> the loops that it asks about, its own first.
@@ -66,7 +67,7 @@ def days(history: History, *, today: dt.date, most: int = HORIZON) -> list[Day]:
     wished = wishes(history)
     attempts = history.attempts()
     waiting = list(_unseen(wished.track, attempts))
-    of_track = [idea for idea in IDEAS.values() if idea.loop in TRACKS[wished.track]]
+    of_track = [idea for idea in IDEAS.values() if idea.loop in TRACKS[wished.track] and idea.target_s <= LONGEST_S]
     due = [(key, time.astimezone().date()) for key, time in due_times(history, of_track).items()]
     until = wished.date or today + dt.timedelta(days=1)
     planned = []
@@ -141,7 +142,8 @@ def _asked(idea: Idea) -> int:
     """How often interviewers ask it: 2 in their own words and numbers, 1 as a follow-up."""
     if idea.key in INTERVIEW:
         return 2
-    return int(any(idea.key == key for chain in CHAINS.values() for key, _ in chain.kinds))
+    followed = [chain.kinds for chain in CHAINS.values()] + [case.kinds for case in CASES.values()]
+    return int(any(idea.key == key for kinds in followed for key, _ in kinds))
 
 
 def _shares(attempts: Sequence[Attempt]) -> dict[str, float]:
@@ -158,7 +160,11 @@ def _last(wished: Wishes, attempts: Sequence[Attempt]) -> list[str]:
     """What was wrong last time, then the numbers to know, as far as the minutes go."""
     latest = {attempt.idea: attempt.status for attempt in attempts if attempt.status in RATED}
     loops = TRACKS[wished.track]
-    wrong = [key for key, status in latest.items() if status != "right" and key in IDEAS and IDEAS[key].loop in loops]
+    wrong = [
+        key
+        for key, status in latest.items()
+        if status != "right" and key in IDEAS and IDEAS[key].target_s <= LONGEST_S and IDEAS[key].loop in loops
+    ]
     numbers = [idea.key for idea in IDEAS.values() if idea.topic == NUMBERS and idea.loop in loops]
     return _fitting([*wrong, *(key for key in numbers if key not in wrong)], wished.minutes * units.minute)
 

@@ -13,6 +13,7 @@ from threeloops.room import preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
 from threeloops.room.kept import Attempt
+from threeloops.room.kinds.cases import CASES
 
 RECENT = 10  # latest answers per topic that readiness looks at
 READY_SHARE = 0.8  # of them right and in time
@@ -62,7 +63,11 @@ def progress(history: History, *, now: dt.datetime) -> Progress:
     for attempt in attempts:
         by_topic[attempt.topic].append(attempt)
         slips.update((attempt.idea, slip) for slip in attempt.slips.split(",") if slip)
-    dates = [schedule.due(card, interview=history.interview) for card in history.cards().values()]
+    dates = [
+        schedule.due(card, interview=history.interview)
+        for key, card in history.cards().items()
+        if key not in CASES  # a conversation comes in a mock, not by its day
+    ]
     return Progress(
         topics=tuple(_topic(topic, by_topic[topic]) for topic in sorted(by_topic)),
         slips=tuple((idea, slip, times) for (idea, slip), times in slips.most_common(10)),

@@ -229,9 +229,9 @@ class Session:
     def _with_repeat(self, status: str) -> list[Ask] | None:
         """The plan with a missed idea sent back into it, with fresh numbers: first soon, and once more later."""
         missed = status in ("wrong", "given-up") or (status == "right" and self.hints >= 2)
-        if not missed or self.mode not in REPEATING:
-            return None
         ask = self.plan[self.position]
+        if not missed or self.mode not in REPEATING or ask.kind.startswith(plan.IN_ORDER):
+            return None
         before = sum(earlier.idea == ask.idea for earlier in self.plan[: self.position])
         if before >= len(schedule.LADDER) or any(later.idea == ask.idea for later in self.plan[self.position + 1 :]):
             return None

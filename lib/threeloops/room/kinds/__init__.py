@@ -6,7 +6,7 @@ bands       a drill with the numbers that interviewers ask (band_draws, and band
 spots       a worked answer with one wrong line
 chains      follow-ups on one thing, with a decision at the end
 table       several figures about one thing, cell by cell (tables)
-open_cases  a design with its figures, and a rubric to mark oneself by (open_case)
+cases       open cases: what to ask, estimates, a design to say and mark, a choice, follow-ups
 traces      a timeline with an illness: which loop, which cause, which fix
 scenarios   a symptom: which loop, cause, first look, fix (scenario_table)
 flash       numbers to have by heart, from the catalogue and the formulas (flash_numbers)

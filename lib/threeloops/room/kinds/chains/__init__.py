@@ -1,11 +1,18 @@
-"""The chains of the mock interview: a cache, a training run, an all-reduce, a product, a server, a speed-up, a car, a
-perception stack.
-"""
+"""The chains of the mock interview: five or more on each loop."""
 
+from threeloops.room.kinds.chains.cluster import EXPERTS, FAILING, PIPELINE
+from threeloops.room.kinds.chains.decoding import DRAFT, NARROW
 from threeloops.room.kinds.chains.driving import STACK
 from threeloops.room.kinds.chains.gains import CAR, PARTS
+from threeloops.room.kinds.chains.kernels import ASKING, SCORES, TILED
+from threeloops.room.kinds.chains.load import GAP, PREFIX, QUEUE
 from threeloops.room.kinds.chains.memory import CACHE, STATES
+from threeloops.room.kinds.chains.on_board import CHIP, LATE, TURNS
 from threeloops.room.kinds.chains.serving import SERVER
 from threeloops.room.kinds.chains.time import NODES, PRODUCT
 
-CHAINS = {chain.key: chain for chain in (CACHE, STATES, NODES, PRODUCT, SERVER, PARTS, CAR, STACK)}
+INNER = (PRODUCT, PARTS, TILED, SCORES, ASKING)
+TRAINING = (STATES, NODES, PIPELINE, FAILING, EXPERTS)
+SERVING = (CACHE, SERVER, GAP, QUEUE, PREFIX, DRAFT, NARROW)
+DRIVING = (CAR, STACK, CHIP, LATE, TURNS)
+CHAINS = {chain.key: chain for chain in (*INNER, *TRAINING, *SERVING, *DRIVING)}

@@ -4,8 +4,9 @@ A chain's steps are drills asked with its numbers in short words; they are kinds
 what is missed is repeated like any drill.
 """
 
+import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from threeloops.drills.engine.bank import DRILLS
@@ -53,29 +54,43 @@ class Chain:
         return len(self.steps) + 1
 
     @property
+    def loop(self) -> str:
+        return DRILLS[self.decision.drill].loop
+
+    @property
+    def target_s(self) -> float:
+        """What a fluent person needs for all of it."""
+        return sum(DRILLS[step.drill].target_s for step in self.steps) + DECISION_S
+
+    @property
     def kinds(self) -> tuple[tuple[str, str], ...]:
         """(idea, kind) of every step, in order."""
         ideas = (*(step.drill for step in self.steps), self.decision.drill)
         return tuple((idea, f"{PREFIX}{self.key}:{number}") for number, idea in enumerate(ideas, 1))
 
 
+@functools.lru_cache(maxsize=64)  # the steps of a sitting share them
 def numbers(chain: Chain, seed: str) -> Draw:
     """The chain's numbers: the same for all its steps, and no step's answer in its own words."""
-    return unheld(seeded("chain", seed, chain.key), chain.draw, lambda p: _asked(chain, p), of=chain.key)
+    return unheld(seeded("chain", seed, chain.key), chain.draw, lambda p: said_in(chain.steps, p), of=chain.key)
 
 
-def _asked(chain: Chain, p: Draw) -> list[tuple[Drill, Draw, str]]:
-    drills = [(DRILLS[step.drill], step.numbers(p), step.text) for step in chain.steps]
+def said_in(steps: Sequence[Step], p: Draw) -> list[tuple[Drill, Draw, str]]:
+    """Each step's drill, its numbers, and the words that put it."""
+    drills = [(DRILLS[step.drill], step.numbers(p), step.text) for step in steps]
     return [(drill, q, text(p) if text else drill.prompt(q)) for drill, q, text in drills]
 
 
 def asked(chain: Chain, number: int, seed: str) -> Question:
     """One step of a chain, counted from 1."""
-    p, title = numbers(chain, seed), f"{chain.title}, {number} of {len(chain)}"
-    kind = chain.kinds[number - 1][1]
+    p, title, kind = numbers(chain, seed), f"{chain.title}, {number} of {len(chain)}", chain.kinds[number - 1][1]
     if number == len(chain):
-        return _decided(chain, p, seed=seed, kind=kind, title=title)
-    step = chain.steps[number - 1]
+        return choose(chain.decision, p, seed=seed, kind=kind, title=title)
+    return estimate(chain.steps[number - 1], p, seed=seed, kind=kind, title=title)
+
+
+def estimate(step: Step, p: Draw, *, seed: str, kind: str, title: str) -> Question:
+    """A step as a question: judged in bands, its mistakes named as its drill names them."""
     drill, q = DRILLS[step.drill], step.numbers(p)
     return asked_in_bands(
         drill, q, seed=seed, kind=kind, text=step.text(p) if step.text else drill.prompt(q), title=title
@@ -90,8 +105,9 @@ def column(decision: Decision, p: Draw, seed: str) -> Column:
     )
 
 
-def _decided(chain: Chain, p: Draw, *, seed: str, kind: str, title: str) -> Question:
-    decision, drill = chain.decision, DRILLS[chain.decision.drill]
+def choose(decision: Decision, p: Draw, *, seed: str, kind: str, title: str) -> Question:
+    """A decision as a question with letters."""
+    drill = DRILLS[decision.drill]
     offered = column(decision, p, seed)
     because = decision.because(p)
     return Question(
