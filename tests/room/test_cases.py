@@ -20,6 +20,7 @@ from threeloops.room.kinds.cases.case import TOPIC, Case, Talk, brief, marked, p
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.letters import LETTERS
 from threeloops.room.plan import IN_ORDER, LONGEST_S, MOCK_S, Wish, questions
+from threeloops.room.progress import progress
 from threeloops.room.session import Session
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -152,3 +153,7 @@ def test_what_is_missed_in_a_case_comes_back_as_its_drill_and_not_in_pieces(hist
     assert len(held.plan) == len(case)
     weak = questions("weak", Wish(), history, seed="w", now=NOW)
     assert [(ask.idea, ask.kind) for ask in weak] == [(case.kinds[1][0], "number")]
+    month = NOW + dt.timedelta(days=30)
+    due = questions("today", Wish(), history, seed="t", now=month)
+    assert [ask.idea for ask in due] == [case.kinds[1][0]]  # a conversation is not due on a day
+    assert progress(history, now=month).due_now == 1

@@ -50,7 +50,7 @@ def requirements(said: Callable[[Draw], str], *asked: tuple[str, Callable[[Draw]
         text=lambda p: f"The interviewer: “{said(p)}”\nBefore any number: what do you ask, and why does it matter?",
         points=tuple(question for question, _ in asked),
         model=lambda p: "\n".join(
-            ["  The interviewer's answers:", *(f"  - {question}\n      {told(p)}" for question, told in asked)]
+            ["The interviewer's answers:", *(f"- {question} → {told(p)}" for question, told in asked)]
         ),
         target_s=target_s,
     )
@@ -58,12 +58,12 @@ def requirements(said: Callable[[Draw], str], *asked: tuple[str, Callable[[Draw]
 
 def design(text: Callable[[Draw], str], points: tuple[str, ...], model: Callable[[Draw], str]) -> Talk:
     """The design itself; its model answer has the figures of these numbers."""
-    listed = "\n".join(f"  - {point}" for point in points)
+    listed = "\n".join(f"- {point}" for point in points)
     return Talk(
         name="design",
         text=text,
         points=points,
-        model=lambda p: f"  The points of a good answer:\n{listed}\n  A model answer: {model(p)}",
+        model=lambda p: f"The points of a good answer:\n{listed}\nA model answer: {model(p)}",
         target_s=DESIGN_S,
     )
 
@@ -132,8 +132,8 @@ def put(case: Case, number: int, seed: str) -> Question:
     if isinstance(stage, Step):
         return estimate(stage, p, seed=seed, kind=kind, title=title)
     chosen = choose(stage.decision, p, seed=seed, kind=kind, title=title)
-    said = "\n".join(f"  - {line}" for line in case.price)
-    return replace(chosen, target_s=TRADE_OFF_S, working=f"{chosen.working}\n  A good answer also says:\n{said}")
+    said = "\n".join(f"- {line}" for line in case.price)
+    return replace(chosen, target_s=TRADE_OFF_S, working=f"{chosen.working}\nA good answer also says:\n{said}")
 
 
 def _talked(case: Case, talk: Talk, p: Draw, *, seed: str, kind: str, title: str) -> Question:
@@ -167,7 +167,7 @@ def marked(written: str, points: tuple[str, ...]) -> Verdict:
     letters = LETTERS[: len(points)]
     said = _letters(written, letters)
     if said is None:
-        rows = "\n".join(f"  {letter}  {point}" for letter, point in zip(letters, points, strict=True))
+        rows = "\n".join(f"{letter}. {point}" for letter, point in zip(letters, points, strict=True))
         return Verdict(
             status="unreadable",
             message=f"A good answer says:\n{rows}\nMark what you said: letters like A C, or all, or none.",
