@@ -34,6 +34,25 @@ MODELS = {
     "deepseek-v3": ["deepseek-ai/DeepSeek-V3", "deepseekv3"],
 }
 
+# A small catalogue that does not grow, for what it must not be taken for.
+KNOWN = {
+    "h100-sxm5": ("NVIDIA H100 SXM5 80GB",),
+    "h200-sxm": ("NVIDIA H200 SXM 141GB",),
+    "l4": ("NVIDIA L4 24GB",),
+    "l40s": ("NVIDIA L40S 48GB",),
+    "mi300x": ("AMD Instinct MI300X 192GB OAM",),
+    "b300-hgx": ("NVIDIA B300 in HGX B300 (SXM)",),
+    "rtx-4090": ("NVIDIA GeForce RTX 4090 24GB",),
+    "llama-2-70b": ("Llama 2 70B", "Meta"),
+    "llama-3-8b": ("Llama 3 8B", "Meta"),
+    "llama-3-70b": ("Llama 3 70B", "Meta"),
+    "mistral-7b": ("Mistral 7B v0.1", "Mistral AI"),
+    "deepseek-v3": ("DeepSeek-V3", "DeepSeek"),
+    "phi-3-mini": ("Phi-3-mini-4k-instruct", "Microsoft"),
+    "qwen3-32b": ("Qwen3 32B", "Alibaba"),
+    "gpt2": ("GPT-2 124M", "OpenAI"),
+}
+
 
 @pytest.mark.parametrize("key", CARDS)
 def test_every_spelling_of_a_card_is_that_card(key: str) -> None:
@@ -58,7 +77,7 @@ def test_every_key_and_every_printed_name_means_itself() -> None:
 @pytest.mark.parametrize("name", ["L40", "H20", "H800", "GB300", "MI300A", "RTX 3090", "H100 NVL", "T4", "A10"])
 def test_another_card_is_never_taken_for_one_of_ours(name: str) -> None:
     with pytest.raises(ValueError, match="is not known"):
-        hardware.part_key(name, kind="hardware")
+        key_of(KNOWN, hardware=name)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +89,9 @@ def test_another_card_is_never_taken_for_one_of_ours(name: str) -> None:
         "DeepSeek-R1",
         "DeepSeek-V3.1",
         "Phi-3-mini-128k-instruct",
-        "llama-4-behemoth",
+        "llama-4",
         "gpt-4",
-        "qwen3-14b",
+        "qwen3-30b",
         "instruct",
         "",
         " / ",
@@ -80,14 +99,12 @@ def test_another_card_is_never_taken_for_one_of_ours(name: str) -> None:
 )
 def test_another_model_is_never_taken_for_one_of_ours(name: str) -> None:
     with pytest.raises(ValueError, match="is not known"):
-        catalogue.model(name)
+        key_of(KNOWN, model=name)
 
 
 def test_a_name_that_fits_several_is_answered_with_them() -> None:
-    with pytest.raises(
-        ValueError, match="^model='llama 70b' may be 'llama-2-70b', 'llama-3-70b' or 'llama-3.3-70b'; say which$"
-    ):
-        catalogue.model("llama 70b")
+    with pytest.raises(ValueError, match="^model='llama 70b' may be 'llama-2-70b' or 'llama-3-70b'; say which$"):
+        key_of(KNOWN, model="llama 70b")
     with pytest.raises(
         ValueError, match="^part='x' may be 'x-0', 'x-1', 'x-2', 'x-3', 'x-4', 'x-5' or 2 more; say which$"
     ):
@@ -96,10 +113,9 @@ def test_a_name_that_fits_several_is_answered_with_them() -> None:
 
 def test_the_nearest_is_named_under_the_name_that_was_typed() -> None:
     with pytest.raises(
-        ValueError,
-        match=r"^model='meta-llama/Llama-3\.1-70B' is not known; did you mean 'llama-3.3-70b' or 'llama-3-70b' or",
+        ValueError, match=r"^model='meta-llama/Llama-3\.1-70B' is not known; did you mean 'llama-3-70b' or"
     ):
-        catalogue.model("meta-llama/Llama-3.1-70B")
+        key_of(KNOWN, model="meta-llama/Llama-3.1-70B")
     with pytest.raises(ValueError, match=r"^part='' is not known\. See\.$"):
         key_of({"one": ()}, see="See.", part="")
 
