@@ -232,8 +232,7 @@ def main(words: list[str]) -> None:
         release(Path(place) / "release", sets=SET if smoke else "*")
         print("in the sandbox" if not sandbox.problem() else f"without a sandbox: {sandbox.problem()}")
         against_stock(Path(place) / "class", students=2 if smoke else STUDENTS, stock=1 if smoke else STOCK)
-        if sys.platform == "linux":
-            killed_at_random(Path(place) / "attacked", students=3 if smoke else KILLED, each=1 if smoke else 6)
+        killed_at_random(Path(place) / "attacked", students=3 if smoke else KILLED, each=1 if smoke else 6)
 
 
 if __name__ == "__main__":
