@@ -51,12 +51,14 @@ def gathers_beside_work(*, title: str, caption: str) -> Figure:
     return overlap_rows(busy(played.work), title=title, caption=caption, unit="gathers", rows=("network", "computing"))
 
 
-def busy(work: Iterable[Work], until_s: float = float("inf")) -> list[Busy]:
-    """What has begun by a moment, in the rows of the network and of the device."""
+def busy(work: Iterable[Work], until_s: float = float("inf"), *, letters: bool = False) -> list[Busy]:
+    """What has begun by a moment, in the rows of the network and of the device; with letters in place of words."""
     return [
         Busy(
             row="network" if one.on_network else "computing",
-            text=f"F {one.layer}" if one.what == "forward" else f"{one.what}\n{one.layer}",
+            text=f"{one.what[0].upper()} {one.layer}"
+            if letters or one.what == "forward"
+            else f"{one.what}\n{one.layer}",
             start_s=one.start_s,
             end_s=min(one.end_s, until_s),
             kind=KINDS[one.what],

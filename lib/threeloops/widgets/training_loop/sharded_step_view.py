@@ -74,14 +74,14 @@ def view(state: State) -> View:
         if one.start_s < now_s
     ]
     rows = ("network", "computing", *(f"layer {layer}" for layer in range(1, state.layers + 1)))
-    shown = [*busy(done.work, now_s), *kept] or busy(done.work[:1], times[1])
+    shown = [*busy(done.work, now_s, letters=True), *kept] or busy(done.work[:1], times[1], letters=True)
     waits = fmt_percent(done.waits_s / done.finished_s)
     figure = overlap_rows(
         shown,
         title=f"The device waits for {waits} of the step; at most {counted(done.most_whole, 'layer')} whole",
         caption=(
-            f"{state.layers} layers; forward 1, backward 2, gather and scatter {state.gather_s:g} each. A frame: that"
-            f" layer's weights take their whole place. Shown up to time {now_s:g}."
+            f"Up to time {now_s:g}. G and S: gather and scatter, {state.gather_s:g} each; F and B: forward, 1, and"
+            " backward, 2. A frame: that layer's weights take their whole place."
         ),
         unit="",
         rows=rows,
