@@ -6,6 +6,7 @@ inside         the student's side of the wall: runs code, returns values, knows 
 sandbox        how that side is started: bubblewrap on Linux, a plain process elsewhere
 seccomp        what the sandbox refuses of the kernel's own calls
 kernel         the grader's end of the line to it
+calling        a learner's function called over it, from a graded cell or from a file at home
 judging        one notebook judged: poses, collects, compares
 preprocessors  the same as steps of `nbgrader autograde`
 summary        the card on top of a feedback page

@@ -13,12 +13,15 @@ import math
 import os
 import signal
 import sys
+import traceback
 import types
 from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
 LONGEST_TEXT = 200  # of an answer
+MOST_ITEMS, DEEPEST = 2_000, 4  # of a list
+FILE = "your file"  # how a traceback calls what is run as a file
 
 
 class OutOfTime(BaseException):
@@ -124,6 +127,23 @@ def start_shell() -> Any:
     return InteractiveShell.instance(config=config)
 
 
+class PlainShell:
+    """Runs a whole file of plain Python: no magics, and nothing to load."""
+
+    def __init__(self) -> None:
+        self.user_ns: dict[str, Any] = {"__name__": "yours"}
+
+    def run_cell(self, source: str, **_: object) -> Any:
+        try:
+            exec(compile(source, FILE, "exec"), self.user_ns)
+        except OutOfTime:
+            raise
+        except BaseException as error:
+            print("".join(traceback.format_exception_only(error)).strip()[-LONGEST_TEXT:])
+            return types.SimpleNamespace(success=False, error_in_exec=error)
+        return types.SimpleNamespace(success=True, error_in_exec=None)
+
+
 def run(shell: Any, source: str, limit_s: float, room: int) -> dict[str, Any]:
     """Execute one cell."""
     printed = Printed(room)
@@ -152,9 +172,27 @@ def plain(value: Any) -> dict[str, str]:
         number = item() if callable(item) and not isinstance(value, Real) else value
         if isinstance(number, Real) and not isinstance(number, bool):
             return {"kind": "number", "text": repr(float(number)) if math.isfinite(number) else "nan"}
+        if isinstance(value, list | tuple):
+            return {"kind": "list", "text": json.dumps(items(value, [MOST_ITEMS]))}
     except BaseException:
         return {"kind": "other"}  # an object that lies about itself, a number too large to be one
     return {"kind": "other", "text": type(value).__name__[:40]}
+
+
+def items(value: Any, room: list[int], depth: int = 1) -> Any:
+    """A list of numbers and words, and of such lists, as JSON has it. Raises where it holds anything else, or too
+    much.
+    """
+    room[0] -= 1
+    if room[0] < 0 or depth > DEEPEST:
+        raise ValueError
+    if isinstance(value, list | tuple):
+        return [items(one, room, depth + 1) for one in value]
+    if isinstance(value, str):
+        return str(value)[:LONGEST_TEXT]
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError
+    return int(value) if isinstance(value, int) else float(value)
 
 
 def call(function: Any, arguments: dict[str, Any], limit_s: float) -> dict[str, str]:
@@ -171,7 +209,13 @@ def call(function: Any, arguments: dict[str, Any], limit_s: float) -> dict[str, 
         except NotImplementedError:
             return {"kind": "unwritten"}
         except BaseException as error:
-            return {"kind": "raised", "text": type(error).__name__[:40]}
+            return {"kind": "raised", "text": type(error).__name__[:40], "line": last_line(error)}
+
+
+def last_line(error: BaseException) -> str:
+    """The line of the learner's file at which an error came up; empty in a notebook, which has cells."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
+    return str(lines[-1]) if lines else ""
 
 
 def serve() -> None:
@@ -183,10 +227,14 @@ def serve() -> None:
     setup = json.loads(requests.readline())
     os.environ.update(setup["environment"])
     confine(setup["limits"])
-    stand_in(setup["posed"], setup["whose"])
-    shell = start_shell()
+    if setup["notebook"]:
+        stand_in(setup["posed"], setup["whose"])
+    shell = start_shell() if setup["notebook"] else PlainShell()
     reply: dict[str, Any] = {"ready": True}
+    own = os.getpid()
     while True:
+        if os.getpid() != own:  # a child that came back from the learner's code has nothing to say
+            os._exit(0)
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
         line = requests.readline()

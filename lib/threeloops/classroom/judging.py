@@ -1,20 +1,19 @@
 """One submission judged. The student's side returns values; references, slips and hidden draws stay on this side."""
 
-import builtins
 import hashlib
 import hmac
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from threeloops.classroom.calling import collected
 from threeloops.classroom.kernel import DiedError, HungError, Kernel
 from threeloops.classroom.questions import Notebook, Question, question, source
 from threeloops.classroom.sandbox import Limits
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.function_bank import FUNCTIONS
-from threeloops.drills.engine.functions import Returned, judge_function
+from threeloops.drills.engine.functions import judge_function
 from threeloops.drills.engine.judge import Verdict, judge
 from threeloops.drills.engine.posed import plain_id, posed
 from threeloops.drills.engine.posed import question as posed_question
@@ -175,41 +174,10 @@ def _function_verdict(kernel: Kernel, asked: Question, examiner: Examiner, noteb
         "\x1f".join(source(cell) for cell in notebook["cells"]).encode(errors="replace")
     ).hexdigest()
     draws = drill.draws(examiner.secret(asked.grade_id, submitted))
-    returned: list[Returned] = []
-    for p in draws:
-        reply = kernel.call(asked.name, drill.arguments(p))
-        if reply.get("kind") == "missing":
-            return Verdict(status="unanswered", message=f"There is no function called {asked.name}.")
-        returned.append(_returned(reply, examiner.limits.call_s))
-        if reply.get("kind") in ("timeout", "raised"):
-            return judge_function(drill, draws, returned)
+    returned = collected(kernel, asked.name, drill, draws)
+    if returned is None:
+        return Verdict(status="unanswered", message=f"There is no function called {asked.name}.")
     return judge_function(drill, draws, returned)
-
-
-def _returned(reply: dict[str, Any], limit_s: float) -> Returned:
-    """A reply as a number or a sentence. The sentence repeats nothing that the student's code could have put
-    there.
-    """
-    kind, text = reply.get("kind"), str(reply.get("text", ""))
-    match kind:
-        case "number":
-            try:
-                value = float(text)
-            except ValueError:
-                value = math.nan
-            return (
-                Returned(value=value)
-                if math.isfinite(value)
-                else Returned(problem="returned a number that is not finite")
-            )
-        case "unwritten":
-            return Returned(unwritten=True)
-        case "timeout":
-            return Returned(problem=f"took longer than {limit_s:g} s")
-        case "raised":
-            known = isinstance(getattr(builtins, text, None), type)
-            return Returned(problem=f"raised {text if known else 'an error of its own'}")
-    return Returned(problem=f"returned {'text' if kind == 'text' else 'something else'}, not a number")
 
 
 def self_mark(value: dict[str, Any]) -> float | None:

@@ -40,7 +40,14 @@ class Kernel:
     """A running student's side. Use it as a context manager: leaving it ends the process and all it has started."""
 
     def __init__(
-        self, *, posed: Mapping[str, str], whose: Mapping[str, str], limits: Limits, sandboxed: bool, deadline: float
+        self,
+        *,
+        posed: Mapping[str, str],
+        whose: Mapping[str, str],
+        limits: Limits,
+        sandboxed: bool,
+        deadline: float,
+        notebook: bool = True,  # cells, and questions that can be shown; else one file of plain Python
     ) -> None:
         self.limits, self.deadline = limits, deadline
         # In the sandbox it has a place of its own, which goes with it however the grader ends.
@@ -52,6 +59,7 @@ class Kernel:
         self._reader.start()
         home = dict.fromkeys(("HOME", "IPYTHONDIR"), self._folder.name) if self._folder else {}
         setup = {
+            "notebook": notebook,
             "posed": posed,
             "whose": whose,
             "limits": limits.as_resources(sandboxed=sandboxed),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from threeloops.room.question import Question
 
-LONGEST_S = 240.0  # what takes longer is a conversation: asked by name or in a mock, not between others
+LONGEST_S = 240.0  # what takes longer is a conversation or code: asked by name or in a mock, not between others
 EASY_S, HARD_S = 90, 130  # target times up to which an idea counts as easy, and above which as hard
 
 

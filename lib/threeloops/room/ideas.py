@@ -14,7 +14,7 @@ from threeloops.drills.engine.drill import Drill
 from threeloops.room import question
 from threeloops.room.idea import Idea as Idea  # for everybody who asks here what an idea is
 from threeloops.room.kept import Ask
-from threeloops.room.kinds import bands, cases, choices, flash_numbers, scenarios, spots, tables, traces
+from threeloops.room.kinds import bands, cases, choices, code, flash_numbers, scenarios, spots, tables, traces
 from threeloops.room.kinds.band_draws import INTERVIEW
 from threeloops.room.kinds.cases import case
 from threeloops.room.kinds.chains import CHAINS, chain
@@ -66,6 +66,7 @@ IDEAS: dict[str, Idea] = {
         *flash_numbers.IDEAS,
         *tables.IDEAS,
         *cases.IDEAS,
+        *code.IDEAS,
     )
 }
 TOPICS = sorted({idea.topic for idea in IDEAS.values()})

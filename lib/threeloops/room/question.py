@@ -42,6 +42,7 @@ class Question:
     judge: Callable[[str], Verdict]
     working: str
     prerequisites: tuple[str, ...] = ()
+    starter: str = ""  # of a task in code: the file to be finished; what is answered is the whole file
 
     @property
     def reading_s(self) -> float:

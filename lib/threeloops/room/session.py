@@ -141,7 +141,7 @@ class Session:
                 lines.append(
                     "This question was already answered in another window; that answer is the one that counts."
                 )
-            lines += self._time_said(seconds) if self.timed else []
+            lines += self._time_said(seconds) if self.timed or question.starter else []
             lines += [self.trouble] if self.trouble else []
         done = verdict.right or self.timed
         return Reply(

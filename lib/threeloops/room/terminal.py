@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from threeloops import units
 from threeloops.drills.engine import answers
-from threeloops.room import moving, preparation
+from threeloops.room import code_file, moving, preparation
 from threeloops.room.history import History, HistoryError
 from threeloops.room.plan import MODES, Wish
 from threeloops.room.session import Reply, Session
@@ -101,10 +101,11 @@ def _ask(sitting: Session) -> bool:
     place = f"[{sitting.position + 1} of {len(sitting.plan)}]"
     print(f"\n{place} {question.title} ({clock}, {reading})\n{question.text}", flush=True)
     _read_ahead()
+    read = _reader(sitting)
     with _spoken_clock(sitting):
         while True:
             try:
-                written = _line()("> ").strip()
+                written = read().strip()
             except (EOFError, KeyboardInterrupt):  # both mean: enough for today
                 print()
                 return False
@@ -123,6 +124,19 @@ def _ask(sitting: Session) -> bool:
                 return _trouble_told(sitting)
             elif _told(sitting.answer(written)):
                 return True
+
+
+def _reader(sitting: Session) -> Callable[[], str]:
+    """What reads an answer: a line, or of a task in code the reader's file."""
+    question = sitting.question
+    assert question is not None
+    if not question.starter:
+        return lambda: _line()("> ")
+    from threeloops.room.kinds.code import without_walls
+
+    file = code_file.placed(question, sitting.history)
+    print("\n".join(filter(None, [file.told, code_file.how(), without_walls()])), flush=True)
+    return code_file.reader(file, lambda: _line()("> "), opens=_somebody())
 
 
 def _trouble_told(sitting: Session) -> bool:
@@ -185,7 +199,8 @@ def _spoken_clock(sitting: Session) -> Iterator[None]:
     """Let the clock speak at 60, 30 and 10 seconds and at the end, above the line that is being typed; only where
     somebody sits at a terminal, never into a pipe.
     """
-    if not sitting.timed or not _somebody():
+    assert sitting.question is not None
+    if not sitting.timed or not _somebody() or sitting.question.starter:  # an editor may fill the screen
         yield
         return
     from prompt_toolkit.patch_stdout import patch_stdout

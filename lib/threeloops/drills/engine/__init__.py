@@ -5,7 +5,8 @@ drill           what a drill is: draw, prompt, answer, independent count, slips,
 judge           right, or which slip, or how far off
 posed           whose numbers a question is asked with
 functions       functions that a learner writes (function_bank: all that families ask for; limit_cases: how a limit
-                case is made; calls: calling it at home)
+                case is made; calls: calling it at home; code_task: small tasks in code, whose slips are the solution
+                with one thing changed)
 bank            every drill, by key and by family
 sheet, prediction       drills and predictions in a notebook
 catalogued, separated, phrasing     for whoever writes a drill: real models and parts, draws that can be told apart,

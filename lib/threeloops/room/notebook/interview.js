@@ -3,7 +3,7 @@
 let rooms = 0;
 
 // JupyterLab would take letters, arrows and Enter from a control. It looks for this attribute on the very element that has the focus.
-const FOCUSABLE = new Set(["a", "button", "h3", "input", "pre", "select"]);
+const FOCUSABLE = new Set(["a", "button", "h3", "input", "pre", "select", "textarea"]);
 
 function make(tag, { words, kind, ...attributes } = {}, ...children) {
   const element = document.createElement(tag);
@@ -39,6 +39,7 @@ function render({ model, el }) {
     clearTimeout(slow);
     waiting = false;
     draw(parts, screen);
+    if (screen.starter && screen.key !== shown.key) parts.file.value = screen.starter;
     if (screen.key !== shown.key) clock.set(null);
     clock.set(screen.clock);
     if (acted) focus(parts, screen, shown);
@@ -55,8 +56,9 @@ function render({ model, el }) {
   });
   parts.answering.addEventListener("submit", (event) => {
     event.preventDefault();
-    send({ do: "answer", written: parts.answer.value });
+    send({ do: "answer", written: (shown.starter ? parts.file : parts.answer).value });
   });
+  parts.file.addEventListener("change", () => model.send({ do: "keep", key: shown.key, written: parts.file.value })); // left, it is saved
   root.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
     const typing = event.target.matches("input[type=text]");
@@ -103,7 +105,10 @@ function build(id, choices) {
 
   const answer = make("input", { type: "text", id: `${id}-answer`, kind: "answer", autocomplete: "off", spellcheck: "false" });
   answer.setAttribute("aria-describedby", question.id);
-  const answering = make("form", {}, make("label", { for: answer.id, words: "Your answer" }), answer, " ", make("button", { words: "answer", kind: "main" }));
+  const line = make("span", {}, make("label", { for: answer.id, words: "Your answer" }), answer, " ");
+  const file = make("textarea", { id: `${id}-file`, kind: "file", rows: "18", spellcheck: "false", autocapitalize: "off", "aria-describedby": question.id });
+  const code = make("div", {}, make("label", { for: file.id, words: "Your file" }), file);
+  const answering = make("form", {}, line, code, make("button", { words: "answer", kind: "main" }));
   const cost = make("p", { id: `${id}-cost`, kind: "aside" });
   buttons.hint.setAttribute("aria-describedby", cost.id);
   const unfinished = make("p", { id: `${id}-unfinished` });
@@ -112,7 +117,7 @@ function build(id, choices) {
   const form = opening(id, choices);
   const left = make("div", {}, unfinished, buttons.continue);
   const rows = [heading, about, clock, aloud, question, hints, answering, given, said, cost, row, working, taught, checklist, left, form, score];
-  return { rows, heading, about, clock, aloud, question, hints, given, said, working, link, taught, score, checklist, buttons, answer, answering, cost, unfinished, left, form };
+  return { rows, heading, about, clock, aloud, question, hints, given, said, working, link, taught, score, checklist, buttons, answer, line, file, code, answering, cost, unfinished, left, form };
 }
 
 function opening(id, choices) {
@@ -166,6 +171,8 @@ function draw(parts, screen) {
   put(parts.cost, screen.hint_cost && `Hint: ${screen.hint_cost.charAt(0).toLowerCase()}${screen.hint_cost.slice(1)}`);
   checks(parts.checklist, screen.checklist);
   parts.answering.hidden = !asking;
+  parts.line.hidden = Boolean(screen.starter);
+  parts.code.hidden = !screen.starter;
   parts.form.hidden = !between;
   put(parts.unfinished, screen.unfinished && `Left unfinished: ${screen.unfinished}.`);
   parts.left.hidden = !between || !screen.unfinished;
@@ -203,6 +210,7 @@ function checks(element, lines) {
 function focus(parts, screen, before) {
   if (screen.stage === "asking") {
     if (screen.key !== before.key) parts.answer.value = "";
+    if (screen.starter) return parts.file.focus();
     parts.answer.focus();
     parts.answer.select();
   } else if (screen.stage === "answered") parts.buttons.next.focus();

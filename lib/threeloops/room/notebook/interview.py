@@ -8,6 +8,7 @@ In a notebook:
     interview.room(desk.history_path())
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,7 +19,7 @@ import anywidget
 import traitlets
 
 from threeloops.drills.engine import answers
-from threeloops.room import moving
+from threeloops.room import code_file, moving
 from threeloops.room.history import NOWHERE, History, HistoryError
 from threeloops.room.notebook import progress_page, view
 from threeloops.room.plan import Wish
@@ -42,6 +43,7 @@ class Room:
     def __init__(self, history: History, said: str = "Choose, then begin.") -> None:
         self.history = history
         self.session: Session | None = None
+        self._file: code_file.CodeFile | None = None
         self._turn = 0
         self.screen = view.start(history, said)
         self.panel = Panel(form=view.form(), screen=self.screen.plain | {"turn": self._turn})
@@ -64,7 +66,9 @@ class Room:
             "stop": self._stop,
         }
         do = wish.get("do")
-        if do == "sync" or (do in does and wish.get("turn", self._turn) == self._turn):
+        if do == "keep":
+            self._keep(wish)
+        elif do == "sync" or (do in does and wish.get("turn", self._turn) == self._turn):
             try:
                 self._sync() if do == "sync" else self._show(does[str(do)](wish))
             except ValueError as error:  # in words for the reader
@@ -83,6 +87,12 @@ class Room:
             self.panel.send({"clock": view.clock(self.session.clock)})
         elif self.screen.stage in ("start", "over") and self.screen.unfinished != view.unfinished(self.history):
             self._show(replace(self.screen, unfinished=view.unfinished(self.history)))
+
+    def _keep(self, wish: Mapping[str, Any]) -> None:
+        """What stands in the field of a task in code goes into its file, from which it comes back to any door."""
+        if self._file is not None and wish.get("key", self.screen.key) == self.screen.key:
+            with contextlib.suppress(ValueError):  # said when it is answered; the field itself still has it
+                self._file.write(str(wish.get("written", "")))
 
     # --- what the reader does --------------------------------------------------------------------
 
@@ -109,13 +119,15 @@ class Room:
 
     def _answer(self, wish: Mapping[str, Any]) -> view.Screen:
         written = str(wish.get("written", "")).strip()
+        if self._file is not None:
+            self._file.write(f"{written}\n")
         reply = self._held.answer(written)
         said = view.told(self._held, reply)
-        return view.answered(self._held, said, given=written) if reply.done else view.asking(self._held, said)
+        return view.answered(self._held, said, given=written) if reply.done else self._asking(said)
 
     def _hint(self, wish: Mapping[str, Any]) -> view.Screen:
         said = self._held.hint()
-        return view.asking(self._held, said)
+        return self._asking(said)
 
     def _give_up(self, wish: Mapping[str, Any]) -> view.Screen:
         self._held.give_up()
@@ -152,7 +164,14 @@ class Room:
     def _standing(self) -> view.Screen:
         if self._held.over:
             return view.over(self._held)
-        return view.asking(self._held)
+        question = self._held.question
+        self._file = code_file.placed(question, self.history) if question and question.starter else None
+        return self._asking(self._file.told if self._file else "")
+
+    def _asking(self, said: str) -> view.Screen:
+        """The standing question; of a task in code, with its file as it is now."""
+        screen = view.asking(self._held, said)
+        return replace(screen, starter=self._file.text()) if self._file else screen
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

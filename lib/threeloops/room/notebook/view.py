@@ -14,6 +14,7 @@ from threeloops import units
 from threeloops.room.clock import EXTRA_TIMES, SPOKEN_S, QuestionClock
 from threeloops.room.history import History
 from threeloops.room.ideas import LOOPS, TOPICS, chosen
+from threeloops.room.kinds import code
 from threeloops.room.plan import MODES, SPRINT_QUESTIONS
 from threeloops.room.session import Reply, Session, place_taught
 from threeloops.room.terminal import CHECKLIST
@@ -41,6 +42,7 @@ class Screen:
     clock: dict[str, object] | None = None
     hints: tuple[str, ...] = ()
     hint_cost: str = ""
+    starter: str = ""  # of a task in code: what the field holds at first
     given: str = ""  # what the reader answered
     said: str = ""  # what has just happened: spoken by a screen reader
     working: tuple[dict[str, object], ...] = ()
@@ -116,11 +118,13 @@ def asking(session: Session, said: str = "") -> Screen:
     )
     target += f", {question.reading_s * (session.extra if session.timed else 1):.0f} s of them to read"
     extra = f", extra time {session.extra:g}×" if session.timed and session.extra != 1 else ""
+    walls = f" {code.without_walls()}".rstrip() if question.starter else ""
     return Screen(
         stage="asking",
         key=f"{session.name}-{session.position}",
         heading=f"Question {session.position + 1} of {len(session.plan)}: {question.title}",
-        about=f"{session.mode}, {question.topic.replace('_', ' ')}; {target}{extra}.",
+        about=f"{session.mode}, {question.topic.replace('_', ' ')}; {target}{extra}.{walls}",
+        starter=question.starter,
         blocks=blocks(question.text),
         clock=clock(session.clock) if session.timed else None,
         hints=question.hints[: session.hints],
@@ -135,12 +139,16 @@ def answered(session: Session, said: str, *, given: str = "") -> Screen:
     question = session.question
     assert question is not None
     words, link = place_taught(question)
+    shown = asking(session, said)
+    of_code = ({"text": "Your file:", "columns": False}, {"text": given, "columns": True, "wide": True})
     return replace(
-        asking(session, said),
+        shown,
         stage="answered",
         clock=None,
         hint_cost="",
-        given=given,
+        starter="",
+        given="" if question.starter else given,
+        blocks=(*shown.blocks, *(of_code if question.starter and given else ())),
         working=blocks(question.working),
         taught=words.partition(";")[0],
         link=UP_FROM_COPY + link,
