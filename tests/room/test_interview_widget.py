@@ -10,7 +10,7 @@ import pytest
 
 from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.room import ideas
+from threeloops.room import ideas, progress
 from threeloops.room.clock import QuestionClock
 from threeloops.room.history import History
 from threeloops.room.kept import Ask, Attempt
@@ -375,14 +375,14 @@ def test_the_page_says_what_the_terminal_says_and_names_the_slips_by_their_sente
     assert "0.50×" in page.html
     assert "83.3 %" in page.html
     assert page.html.count('scope="col"') == len(progress_page.COLUMNS)
-    assert any(slip.story in line and line.startswith("1 time, ") for line in progress_page.slip_lines(page.report))
+    assert any(slip.story in line and line.startswith("1 time, ") for line in progress.slip_lines(page.report))
     assert "due today" in page.html
     assert "5 of 6" in page.text
 
 
 def test_a_slip_that_belongs_to_no_drill_keeps_its_name(file: Path) -> None:
     History(file).add([attempt(0, status="wrong", slips="binary-as-decimal")])
-    (line,) = progress_page.slip_lines(interview.progress(file).report)
+    (line,) = progress.slip_lines(interview.progress(file).report)
     assert line.endswith(": binary as decimal")
 
 

@@ -401,7 +401,7 @@ def test_progress_mentions_slips_interview_and_extra_time(history: History) -> N
     day = dt.date.today() + dt.timedelta(days=30)
     history.set("interview", day.isoformat())
     words = progress.in_words(progress.progress(history, now=dt.datetime.now(dt.UTC)))
-    assert DRILLS[next(iter(DRILLS))].slips[0].key in words
+    assert DRILLS[next(iter(DRILLS))].slips[0].story in words
     assert day.isoformat() in words
     assert "extra time" in words
 

@@ -12,6 +12,7 @@ schedule    when an idea is due again: FSRS over days, a short ladder within a s
 plan        which questions a mode asks: warm-up, sprint, mock, weak, today (conversations: a mock's cases and chains)
 code_file   a task in code as the reader's own file
 session     one sitting, whichever door it is held in
-progress    what the attempts say
+progress    what the attempts say (trend: whether it gets better; mistakes: slips in sentences)
+cards       ideas as a table and as a deck for Anki
 terminal    the light door; notebook: the same in JupyterLab
 """

@@ -96,5 +96,7 @@ def _attempt(row: object, where: str) -> Attempt:
 
 def _kind(path: Path) -> str:
     if path.suffix not in (".json", ".csv"):
-        raise ValueError(f"{path.name} should end in .json or .csv")
+        raise ValueError(
+            f"{path.name} should end in .json or .csv (attempts), or in .apkg (export alone: an Anki deck)"
+        )
     return path.suffix[1:]

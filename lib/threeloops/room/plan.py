@@ -58,7 +58,7 @@ def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.dat
     rng = seeded(seed, mode)
     if mode == "mock":
         return _mock(ideas, rng, wish, seed, history.planned(mode))
-    ideas = [idea for idea in ideas if idea.target_s <= LONGEST_S or wish.topic in (idea.topic, idea.key)]
+    ideas = [idea for idea in ideas if idea.target_s <= LONGEST_S or _named(idea, wish)]
     limit = wish.length
     if mode == "today":
         picked = _today(ideas, history, now)
@@ -70,6 +70,11 @@ def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.dat
     else:
         picked = rng.sample(ideas, len(ideas))
     return _laid_out(picked, rng, mode, seed, limit)
+
+
+def _named(idea: Idea, wish: Wish) -> bool:
+    """Whether it was asked for by name."""
+    return wish.topic in (idea.topic, idea.key)
 
 
 def _laid_out(picked: Sequence[Idea], rng: random.Random, mode: str, seed: str, limit: int | None) -> list[Ask]:
@@ -120,7 +125,8 @@ def _mock(
     asked = [_stages(talk, seed) for talk in talks]
     used = {ask.idea for stages in asked for ask in stages}
     met = conversations.met_lately(earlier)
-    singles = [idea for idea in spread(ideas, rng, len(ideas)) if idea.key not in used and idea.target_s <= LONGEST_S]
+    long = {idea.key for idea in ideas if idea.target_s > LONGEST_S and (idea.key in CASES or not _named(idea, wish))}
+    singles = [idea for idea in spread(ideas, rng, len(ideas)) if idea.key not in used | long]
     single = (
         _single(idea, rng, "mock", f"{seed}-{place}")
         for place, idea in enumerate(sorted(singles, key=lambda idea: idea.key in met))

@@ -1,5 +1,5 @@
-"""What the attempts say: accuracy and time by topic, the slips made most, what is due, and whether a topic is ready
-for an interview.
+"""What the attempts say: accuracy and time by topic, whether it gets better, the slips made most, what is due, and
+whether a topic is ready for an interview.
 """
 
 import datetime as dt
@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threeloops import units
-from threeloops.room import preparation, schedule
+from threeloops.room import mistakes, preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
 from threeloops.room.kept import Attempt
 from threeloops.room.kinds.cases import CASES
+from threeloops.room.trend import Trend, trend
 
 RECENT = 10  # latest answers per topic that readiness looks at
 READY_SHARE = 0.8  # of them right and in time
@@ -48,6 +49,7 @@ class Progress:
 
     topics: tuple[TopicReport, ...]
     slips: tuple[tuple[str, str, int], ...]  # (idea, slip, times), most frequent first
+    trend: Trend
     due_now: int
     due_week: int
     interview: dt.date | None
@@ -71,6 +73,7 @@ def progress(history: History, *, now: dt.datetime) -> Progress:
     return Progress(
         topics=tuple(_topic(topic, by_topic[topic]) for topic in sorted(by_topic)),
         slips=tuple((idea, slip, times) for (idea, slip), times in slips.most_common(10)),
+        trend=trend(attempts),
         due_now=sum(date <= schedule.day_end(now) for date in dates),
         due_week=sum(date <= schedule.day_end(now) + dt.timedelta(days=7) for date in dates),
         interview=history.interview,
@@ -119,12 +122,9 @@ def in_words(report: Progress) -> str:
         "Pace: median time of right answers over the time allowed. Ready: eight of the last ten right, unaided and in"
         " time."
     )
+    lines += ["", *report.trend.sentences, *(f"  {line}" for line in report.trend.chart)]
     if report.slips:
-        lines += [
-            "",
-            "Slips you make most:",
-            *(f"  {units.counted(times, 'time')}: {slip} ({_title(idea)})" for idea, slip, times in report.slips),
-        ]
+        lines += ["", "Mistakes you make most:", *(f"  {line}" for line in slip_lines(report))]
     lines += [
         "",
         (
@@ -137,6 +137,14 @@ def in_words(report: Progress) -> str:
     if report.extra_time:
         lines.append("Some answers were given with extra time; it is part of the time allowed above.")
     return "\n".join(lines)
+
+
+def slip_lines(report: Progress) -> list[str]:
+    """The slips made most, each with how often, where, and the sentence that names it."""
+    return [
+        f"{units.counted(times, 'time')}, {_title(idea)}: {mistakes.told(idea, slip)}"
+        for idea, slip, times in report.slips
+    ]
 
 
 def _title(idea: str) -> str:

@@ -3,7 +3,10 @@
 import argparse
 import datetime as dt
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from threeloops.room.history import History
 
 EXTRA = ("1", "1.25", "1.5", "2")
 
@@ -33,8 +36,14 @@ def add_room(commands: Any) -> None:
     history = commands.add_parser("history", help="take your attempts elsewhere, or forget them")
     history.add_argument("verb", choices=("export", "import", "forget"))
     history.add_argument(
-        "what", help="a file (.json or .csv) to export to or import from; an idea's key, or all, to forget"
+        "what",
+        help="a file to export to (.json or .csv; .apkg: a deck for Anki) or to import from (.json or .csv); an idea's"
+        " key, or all, to forget",
     )
+    history.add_argument(
+        "--cards", action="store_true", help="export to a .csv what is known of each idea, and when it is due"
+    )
+    history.add_argument("--all", action="store_true", help="a deck of every question, not only of those you have met")
     history.add_argument("--yes", action="store_true", help="forget without being asked again")
     _history_flag(history)
     history.set_defaults(run=_history)
@@ -88,7 +97,7 @@ def _history(given: argparse.Namespace) -> None:
 
     history = terminal.opened(_path(given))
     if given.verb == "export":
-        print(f"{units.counted(moving.export(history, Path(given.what)), 'attempt')} written to {given.what}.")
+        print(f"{_exported(given, history)} written to {given.what}.")
     elif given.verb == "import":
         print(f"{units.counted(history.add(moving.read(Path(given.what))), 'new attempt')} taken in from {given.what}.")
     else:
@@ -103,6 +112,21 @@ def _history(given: argparse.Namespace) -> None:
             return
         gone = history.forget(None if given.what == "all" else given.what)
         print(f"{units.counted(gone, 'attempt')} forgotten.")
+
+
+def _exported(given: argparse.Namespace, history: "History") -> str:
+    """Write what was asked for; how much, in words."""
+    from threeloops import units
+    from threeloops.room import cards, moving
+
+    path = Path(given.what)
+    if path.suffix == ".apkg":
+        return units.counted(cards.deck(history, path, everything=given.all), "note")
+    if given.all:
+        raise ValueError(f"--all belongs to a deck, whose file ends in .apkg, not to {path.name}")
+    if given.cards:
+        return units.counted(cards.table(history, path, now=dt.datetime.now(dt.UTC)), "card")
+    return units.counted(moving.export(history, path), "attempt")
 
 
 def _confirmed(question: str) -> bool:

@@ -12,10 +12,8 @@ from html import escape
 from typing import Any
 
 from threeloops import units
-from threeloops.drills.engine.bank import DRILLS
 from threeloops.room.history import History
-from threeloops.room.ideas import IDEAS
-from threeloops.room.progress import FEWEST, READY_SHARE, RECENT, Progress, TopicReport, in_words, progress
+from threeloops.room.progress import FEWEST, READY_SHARE, RECENT, Progress, TopicReport, in_words, progress, slip_lines
 
 COLUMNS = ("topic", "right", "share", "time / target", "questions known", "readiness")
 LEFT = "text-align:left;padding:0 14px 2px 0"
@@ -39,7 +37,7 @@ class Page:
         slips = "".join(f"<li>{escape(line)}</li>" for line in slip_lines(self.report))
         made = f"<p>Mistakes you make most:</p><ol>{slips}</ol>" if slips else ""
         return (
-            (_table(self.report) if self.report.topics else "")
+            (_table(self.report) + _days(self.report) if self.report.topics else "")
             + made
             + "".join(f"<p>{escape(line)}</p>" for line in sentences if line)
         )
@@ -51,16 +49,6 @@ class Page:
 def page(history: History, trouble: str = "") -> Page:
     """The progress page of everything in the history."""
     return Page(report=progress(history, now=dt.datetime.now(dt.UTC)), trouble=trouble)
-
-
-def slip_lines(report: Progress) -> list[str]:
-    """The slips made most, each with how often, where, and the sentence that names it."""
-    stories = {(key, slip.key): slip.story for key, drill in DRILLS.items() for slip in drill.slips}
-    return [
-        f"{units.counted(times, 'time')}, {IDEAS[idea].title if idea in IDEAS else idea}:"
-        f" {stories.get((idea, slip), slip.replace('-', ' '))}"
-        for idea, slip, times in report.slips
-    ]
 
 
 def cells(topic: TopicReport) -> tuple[str, ...]:
@@ -82,6 +70,20 @@ def _table(report: Progress) -> str:
     body = "".join(_row(cells(topic)) for topic in report.topics)
     caption = '<caption style="caption-side:top;text-align:left;padding-bottom:4px">How it goes, by topic</caption>'
     return f'<table style="line-height:1.45">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _days(report: Progress) -> str:
+    """Whether it gets better: sentences, and a bar a day."""
+    said = "".join(f"<p>{escape(line)}</p>" for line in report.trend.sentences)
+    rows = "".join(
+        f'<tr><th scope="row" style="{LEFT};font-weight:normal">{day.isoformat()}</th><td style="{LEFT};width:12rem">'
+        f'<div aria-hidden="true" style="background:#0b7fab;height:0.7em;width:{100 * right / answered:.0f}%;'
+        f'min-width:1px"></div></td><td style="{NUMBERS}">{units.fmt_percent(right / answered)}</td>'
+        f'<td style="{NUMBERS}">{right} of {answered}</td></tr>'
+        for day, right, answered in report.trend.days
+    )
+    caption = '<caption style="caption-side:top;text-align:left;padding-bottom:4px">Right answers by day</caption>'
+    return f'{said}<table style="line-height:1.45">{caption}<tbody>{rows}</tbody></table>'
 
 
 def _row(written: tuple[str, ...]) -> str:
