@@ -41,14 +41,18 @@ WRITTEN = re.compile(r"(?<![\w.:/])\d[\d,]*\.?\d*(?:e[+-]?\d+)?(?![\w])")
 QUOTED = re.compile(r"“[^”]*”|Source: .*")  # what a source prints is its own affair
 
 
+INDENTED = re.compile(r"^  .*$", re.MULTILINE)  # how code stands among sentences
+
+
 def read_by_somebody(key: str, kind: str, seed: str) -> dict[str, str]:
-    """Everything that a question shows, but for its replies."""
+    """Everything that a question shows, but for its replies; of a task in code, what is no code."""
     asked = pose(key, kind, seed)
-    return {
+    shown = {
         "text": asked.text,
         "working": QUOTED.sub("", asked.working),
         **{f"hint {place}": hint for place, hint in enumerate(asked.hints, 1)},
     }
+    return {place: INDENTED.sub("", text) for place, text in shown.items()} if asked.starter else shown
 
 
 def oddly_written(text: str) -> list[str]:

@@ -75,6 +75,11 @@ class CodeTask(Asked):
     def solution(self) -> str:
         return self.head + self.body
 
+    @property
+    def brief(self) -> str:
+        """The solution without its docstring, which has been read by then."""
+        return self.head[: self.head.index('    """')] + self.body
+
     def changed(self, change: Change) -> str:
         """The solution with that mistake in it."""
         body = self.body

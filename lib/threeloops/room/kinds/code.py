@@ -37,9 +37,9 @@ def pose(task: CodeTask, seed: str) -> Question:
         section=task.section,
         target_s=task.target_s,
         text=f"{indented(task.shown(seed))}\n{_rules(task)}",
-        hints=(task.hint, f"It is also tried on this: {task.limit_case}.", f"The function:\n{indented(task.solution)}"),
+        hints=(task.hint, f"It is also tried on this: {task.limit_case}.", f"The function:\n{indented(task.brief)}"),
         judge=lambda written: judged(task, seed, written),
-        working=f"{indented(task.solution)}\n  Source: {task.source}",
+        working=f"{indented(task.brief)}\n  Source: {task.source}",
         starter=task.starter(seed),
     )
 

@@ -107,7 +107,7 @@ function build(id, choices) {
   answer.setAttribute("aria-describedby", question.id);
   const line = make("span", {}, make("label", { for: answer.id, words: "Your answer" }), answer, " ");
   const file = make("textarea", { id: `${id}-file`, kind: "file", rows: "18", spellcheck: "false", autocapitalize: "off", "aria-describedby": question.id });
-  const code = make("div", {}, make("label", { for: file.id, words: "Your file" }), file);
+  const code = make("div", {}, make("label", { for: file.id, words: "Your file (indent with spaces; Tab leaves the field)" }), file);
   const answering = make("form", {}, line, code, make("button", { words: "answer", kind: "main" }));
   const cost = make("p", { id: `${id}-cost`, kind: "aside" });
   buttons.hint.setAttribute("aria-describedby", cost.id);

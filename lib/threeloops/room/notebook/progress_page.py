@@ -76,7 +76,7 @@ def _days(report: Progress) -> str:
     """Whether it gets better: sentences, and a bar a day."""
     said = "".join(f"<p>{escape(line)}</p>" for line in report.trend.sentences)
     rows = "".join(
-        f'<tr><th scope="row" style="{LEFT};font-weight:normal">{day.isoformat()}</th><td style="{LEFT};width:12rem">'
+        f'<tr><th scope="row" style="{LEFT};font-weight:normal">{day.isoformat()}</th><td style="{LEFT};width:8rem">'
         f'<div aria-hidden="true" style="background:#0b7fab;height:0.7em;width:{100 * right / answered:.0f}%;'
         f'min-width:1px"></div></td><td style="{NUMBERS}">{units.fmt_percent(right / answered)}</td>'
         f'<td style="{NUMBERS}">{right} of {answered}</td></tr>'

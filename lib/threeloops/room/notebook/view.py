@@ -172,7 +172,7 @@ def told(session: Session, reply: Reply) -> str:
     """What an answer brought, in the sentences that are spoken: the verdict and the time, without the working."""
     assert session.question is not None
     further = [line for line in reply.lines if line not in (session.question.working, session.taught)]
-    return " ".join([reply.verdict.message, *further])
+    return ("\n" if "\n" in reply.verdict.message else " ").join([reply.verdict.message, *further])
 
 
 def score(session: Session) -> str:
