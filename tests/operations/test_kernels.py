@@ -397,6 +397,7 @@ def scalar_rmsnorm(row, weight):
 
 SCALAR_ACTIVATIONS = {
     "relu": lambda x: x if x > 0 else Counted(0),
+    "relu2": lambda x: x * x if x > 0 else Counted(0) * 0,
     "silu": lambda x: x / (call(math.exp, -x) + 1),
     "gelu": lambda x: x * (call(math.erf, x * 0.5**0.5) + 1) * 0.5,
     "gelu_tanh": lambda x: x * (call(math.tanh, (x * x * x * 0.044715 + x) * (2 / math.pi) ** 0.5) + 1) * 0.5,
@@ -438,7 +439,8 @@ def test_norms_and_softmax_operation_by_operation(rows, width):
 @pytest.mark.parametrize("name", kernels.ACTIVATION_FLOPS)
 def test_activations_operation_by_operation(name):
     x, out, operations = counted_rows(lambda row: [SCALAR_ACTIVATIONS[name](value) for value in row], 4, 9)
-    reference = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}.get(name, lambda t: F.gelu(t, approximate="tanh"))
+    known = {"relu": F.relu, "relu2": lambda t: F.relu(t).square(), "silu": F.silu, "gelu": F.gelu}
+    reference = known.get(name, lambda t: F.gelu(t, approximate="tanh"))
     torch.testing.assert_close(out, reference(x))
     work = kernels.activation(name, elements=x.numel(), bytes_per_element=8)
     assert (work.flops, work.moved_bytes) == (operations, nbytes(x, out))

@@ -11,7 +11,8 @@ from tests.seeds import seeds
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill
-from threeloops.drills.engine.held import TRIES, fair, held
+from threeloops.drills.engine.held import TRIES, fair, figures, held
+from threeloops.room import examples
 from threeloops.room.kinds.band_draws import INTERVIEW, draws
 from threeloops.room.kinds.chains import CHAINS, chain
 from threeloops.room.kinds.flash import BAND
@@ -74,6 +75,12 @@ def test_a_figure_is_found_however_it_is_written(text: str, value: float, unit: 
     assert found
     assert found in text
     assert not held(text, 1.1 * value, unit=unit, tolerance=0.01)
+
+
+def test_an_example_says_without_the_reader_of_units_what_it_says_with_it() -> None:
+    for unit, written in examples.EXAMPLES.items():
+        read = [examples.read(one, unit) for one in written.split(" or ")]
+        assert [amount for _, amount in figures(written, unit)] == [answer.value for answer in read], unit
 
 
 def test_a_drill_that_always_tells_is_refused_by_name() -> None:

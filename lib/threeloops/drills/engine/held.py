@@ -39,7 +39,7 @@ _PREFIXES = {
     "Gi": units.GiB,
     "Ti": units.TiB,
 }
-_BASES = ("B", "s", "FLOP", "token", "m", "dollar")
+_BASES = ("B", "s", "FLOP", "token", "m", "dollar", "W")
 # how else a unit is written, and what it comes to
 _SPELLED = {
     "bytes": ("B", 1.0),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill, drawn
+from threeloops.drills.engine.held import figures
 from threeloops.room import examples
 from threeloops.room.kinds.bands import BAND
 from threeloops.room.kinds.chains.chain import Decision, Step, best
@@ -110,9 +111,10 @@ def _told_apart(drill: Drill, q: Draw) -> bool:
 
 @functools.cache
 def _example_values(unit: str) -> tuple[float, ...]:
-    """What the example in a question of this unit would answer."""
-    read = [examples.read(written, unit) for written in examples.EXAMPLES[unit].split(" or ")]
-    return tuple(answer.value for answer in read if not isinstance(answer, str))
+    """What the example in a question of this unit would answer, without the reader of units, which takes long to
+    load: a question is put before any answer is read.
+    """
+    return tuple(amount for _, amount in figures(examples.EXAMPLES[unit], unit))
 
 
 def redrawn(draw: Callable[[random.Random], Draw], fits: Callable[[Draw], bool]) -> Callable[[random.Random], Draw]:
