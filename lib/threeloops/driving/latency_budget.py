@@ -67,7 +67,8 @@ def pipeline_frames_per_s(stages_s: Sequence[float], *, camera_frames_per_s: flo
     """Frames per second that come out: latency and rate are two promises, and one does not follow from the other.
 
     Formula:  min(camera's rate, 1 / slowest stage)
-    Assumes:  every stage holds one frame and hands it on at once; a frame that finds the first stage busy is dropped
+    Assumes:  frames are let in evenly and never wait between stages; where whole camera frames are dropped instead,
+              it is an upper bound (48 of these 60 would come out, not 50)
 
     >>> pipeline_frames_per_s([0.010, 0.020, 0.015], camera_frames_per_s=60)  # though each frame takes 45 ms
     50.0

@@ -3,6 +3,7 @@ that everybody ought to know.
 """
 
 from threeloops.drills.engine.answers import Answer, UnreadableError, parse
+from threeloops.drills.engine.spelling import nouns
 
 EXAMPLES = {
     "B": "3 MB or 2.9 MiB",
@@ -26,14 +27,15 @@ def wanted(unit: str) -> str:
     return f"Answer with {'a unit' if unit else 'a plain number'}, like {EXAMPLES[unit]}"
 
 
-def read(written: object, unit: str) -> Answer | str:
-    """What was answered, or a sentence that asks again and tells no answer.
+def read(written: object, unit: str, *, question: str = "") -> Answer | str:
+    """What was answered, or a sentence that asks again and tells no answer; words of the question may stand behind the
+    number.
 
     >>> read("7", "B/s")
     "'7' is not an answer: a number with its unit is, like 7 GB/s."
     """
     try:
-        return parse(written, like=unit)
+        return parse(written, like=unit, nouns=nouns(question))
     except UnreadableError:
         shown = repr(written)[:60]
         return (

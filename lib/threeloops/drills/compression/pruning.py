@@ -199,10 +199,10 @@ LORA = Drill(
     draw=_draw_lora,
     small=_small_lora,
     prompt=lambda p: (
-        f"A model of {p.billions:g} billion parameters has {p.layers} layers, hidden size {p.hidden} and keys and"
-        f" values {p.kv_width} wide. LoRA adapters of rank {p.rank} are put beside the query projection and the value"
-        " projection of every layer, and only they are trained. As a share of the model's parameters, how many is"
-        " that?"
+        f"A model of {p.billions:g} billion parameters has {p.layers} layers, hidden size and queries {p.hidden}"
+        f" wide, keys and values {p.kv_width}. LoRA adapters of rank {p.rank} are put beside the query projection and"
+        " the value projection of every layer, and only they are trained. As a share of the model's parameters, how"
+        " many is that?"
     ),
     derive=lambda p: Derivation(
         value=_lora(p),

@@ -128,7 +128,8 @@ STEP = Drill(
         f"{p.name} has {p.billions:g} billion parameters, {p.layers} layers, {p.query_heads} attention heads,"
         f" {p.kv_heads} key-value heads and head_dim {p.head_dim}; weights and KV cache are in 16 bits. It decodes for"
         f" {p.batch} requests of {p.tokens:,} tokens each on an {p.part} ({p.bandwidth / TB:g} TB/s), and arithmetic"
-        " takes less time than reading. How long does one step take at least?"
+        " takes less time than reading. How long does one step take at least, if it reads every parameter once, the"
+        " embedding table too?"
     ),
     derive=_derive,
     count=_count,

@@ -103,6 +103,8 @@ def _scaled(unit: str, like: str) -> tuple[float, str]:
 
 def _without_nouns(unit: str, like: str, nouns: frozenset[str]) -> str:
     """The unit without what is counted: "GPUs" where a plain number was asked, "/layer" where bytes were."""
+    if like == "":
+        unit = re.sub(r"/s$", " per second", unit)
     per = re.match(r"^(.*?)\s*(?:/|\bper\b)\s*([A-Za-z]{2,})$", unit)
     if per and "/" not in like and _singular(per[2]) in nouns:
         return _without_nouns(per[1], like, nouns)

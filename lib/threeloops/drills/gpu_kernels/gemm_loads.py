@@ -144,8 +144,8 @@ ROWS = Drill(
     prompt=lambda p: (
         f"A bf16 matrix of {p.rows:,} rows and {p.columns:,} columns is stored row by row without gaps and begins at a"
         " multiple of 256 bytes. A thread may load up to 16 bytes at once, but only 2, 4, 8 or 16 from an address that"
-        " is a multiple of as many. A kernel uses one width for all rows. How many such loads, counted per thread,"
-        " does it take at least to read the matrix once?"
+        " is divisible by that number of bytes. A kernel uses one width for all rows. How many such"
+        " loads, counted per thread, does it take at least to read the matrix once?"
     ),
     derive=_derive_rows,
     count=_count_rows,

@@ -307,7 +307,7 @@ QUEUE = Drill(
     prompt=lambda p: (
         f"A camera gives {p.rate} frames per second, and a processor takes {p.busy_ms} ms for each. No frame is"
         " dropped: they wait in a queue, which is empty when the first one comes. How long after its exposure is frame"
-        f" {p.frame} answered?"
+        f" {p.frame} answered, the first one being frame 1?"
     ),
     derive=lambda p: Derivation(
         value=_queue(p),

@@ -292,8 +292,9 @@ CROSSING = Drill(
         f"{p.nodes} nodes have {p.per_node} GPUs each, joined by {fmt_bytes(p.inside, base=10)}/s links (one way);"
         f" every GPU has a network card of {fmt_bytes(p.card, base=10)}/s. Tensor groups of {p.tp} sit side by side in"
         f" a node, so that each data-parallel group has {p.per_node // p.tp} members in every node. A group all-reduces"
-        f" {fmt_bytes(p.size, base=10)} of gradients per rank over rings that use its members' cards, and only theirs,"
-        " evenly. Latency is negligible, the rings overlap perfectly, and nothing is slower than the cards. How long"
+        f" {fmt_bytes(p.size, base=10)} of gradients per rank over flat rings, each through all of its members, that"
+        " share those members' cards evenly and use no others. Latency is negligible, the rings overlap"
+        " perfectly, and nothing is slower than the cards. How long"
         " does it take?"
     ),
     derive=lambda p: Derivation(

@@ -80,8 +80,9 @@ BYTES = Drill(
     prompt=lambda p: (
         f"A sequence is cut over {p.cp} GPUs, {p.piece:,} tokens each. Attention has {p.heads} query heads and"
         f" {p.kv_heads} KV heads of {p.head_dim}. Keys and values go round a ring in bf16, in the forward pass and"
-        " again in the backward pass; in the backward pass their gradients travel along in fp32, and each has to come"
-        " home to the GPU that owns its tokens. How many bytes does one GPU send for one layer, forward and backward?"
+        " again in the backward pass; in the backward pass their gradients travel along in fp32, from the first hop"
+        " on, and each makes the full circle back to the GPU that owns its tokens."
+        " How many bytes does one GPU send for one layer, forward and backward?"
     ),
     derive=lambda p: Derivation(
         value=ring_traffic(

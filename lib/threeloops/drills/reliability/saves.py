@@ -166,8 +166,8 @@ SAVING = Drill(
     small=_small_saving,
     prompt=lambda p: (
         f"A model of {p.parameters / GB:g} billion parameters trains with bf16 weights, bf16 gradients and Adam (fp32"
-        f" master weights and two fp32 moments). After every {fmt_seconds(p.interval_s)} of training it stops and is"
-        f" saved, with all that a resumed run needs except gradients: {p.nodes} nodes write equal shares at the same"
+        f" master weights and two fp32 moments). After every {fmt_seconds(p.interval_s)} of training it stops and"
+        f" saves weights, master weights and moments, but no gradients: {p.nodes} nodes write equal shares at the same"
         f" time, {p.bytes_per_s / GB:g} GB/s each. Which share of the whole time goes into saving?"
     ),
     derive=_derive_saving,

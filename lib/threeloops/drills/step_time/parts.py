@@ -211,7 +211,8 @@ ASSEMBLED = Drill(
     small=_small_assembled,
     prompt=lambda p: (
         f"In a step, every GPU computes for {p.compute_ms} ms. Communication of {p.beside_ms} ms runs beside it,"
-        f" another {p.exposed_ms} ms is waited for, and optimiser and launches take {p.overhead_ms} ms. The pipeline"
+        f" another {p.exposed_ms} ms is waited for once per step, after the last micro-batch, and optimiser and"
+        f" launches take {p.overhead_ms} ms. The pipeline"
         f" has {p.pp} stages, {p.chunks} chunks of layers per GPU (interleaved), and {p.micro_batches} micro-batches"
         f" per step. The batch is {p.sequences} sequences of {p.length:,} tokens on {p.gpus} GPUs. How many tokens per"
         " second does one GPU train?"

@@ -46,7 +46,7 @@ def rules(drill: Drill, *, magnitude: bool) -> str:
 
 def judged(drill: Drill, p: Draw, written: object, *, magnitude: bool = False) -> Verdict:
     """In the band, or which mistake, or which of two."""
-    answer = examples.read(written, drill.unit)
+    answer = examples.read(written, drill.unit, question=drill.ask(p))
     if isinstance(answer, str):
         return Verdict(status="unreadable", message=answer)
     value, target = answer.value, drill.derive(p).value

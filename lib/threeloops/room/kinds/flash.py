@@ -69,7 +69,7 @@ def flash(asked: Flash, seed: str) -> Question:
         target_s=TARGET_S,
         text=f"From memory. {asked.question}\n{examples.wanted(number.unit)}; within 5 % counts as right.",
         hints=_hints(number),
-        judge=lambda written: judged(number, written),
+        judge=lambda written: judged(number, written, asked.question),
         working=f"  {shown(number)}: {number.told}\n  Source: {number.source}",
     )
 
@@ -85,9 +85,9 @@ def _hints(number: Number) -> tuple[str, str, str]:
     return f"Between {low} and {high}.", f"Between {low_nearer} and {high_nearer}.", f"{shown(number)}."
 
 
-def judged(number: Number, written: str) -> Verdict:
+def judged(number: Number, written: str, question: str = "") -> Verdict:
     """Known, taken for another number, or not known."""
-    answer = examples.read(written, number.unit)
+    answer = examples.read(written, number.unit, question=question)
     if isinstance(answer, str):
         return Verdict(status="unreadable", message=answer)
     if close(answer.value, number.value, BAND):

@@ -23,7 +23,8 @@ class Cell:
     numbers: Callable[[Draw], Draw]  # the table's draw as the drill knows it
 
     def judged(self, p: Draw, written: str) -> Verdict:
-        answer = examples.read(written, self.drill.unit)  # asks again without telling a number
+        question = self.drill.ask(self.numbers(p))
+        answer = examples.read(written, self.drill.unit, question=question)  # asks again without telling a number
         return (
             Verdict(status="unreadable", message=answer)
             if isinstance(answer, str)

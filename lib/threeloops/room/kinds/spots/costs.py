@@ -74,7 +74,7 @@ COST = Worked(
             key="always-busy",
             line="average",
             value=lambda v: v.rate,
-            text=lambda v: f"Tokens per second: {v.average:,.0f}",
+            text=lambda v: f"Tokens per second, all hours counted: {v.average:,.0f}",
             story="An idle server makes no tokens and is paid for all the same.",
         ),
         Misstep(

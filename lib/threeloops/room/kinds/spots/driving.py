@@ -202,8 +202,8 @@ PIPELINE = Worked(
     prompt=lambda p: (
         f"Pictures go through three stages on three processors: {', '.join(str(stage) for stage in p.stages)} ms. Each"
         f" stage works on one picture while the others work on theirs; the camera gives {p.camera} pictures per second,"
-        " and one that finds the first stage busy is dropped. Pictures that get through are spaced evenly. What is the"
-        " longest time from an event to the first command that knows of it?"
+        " of these as many are let in, evenly spaced, as can go through without ever waiting between stages; the others"
+        " are dropped. What is the longest time from an event to the first command that knows of it?"
     ),
     lines=(
         Line(
