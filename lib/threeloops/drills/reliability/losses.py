@@ -72,7 +72,7 @@ LOST = Drill(
     draw=_draw_lost,
     small=_small_lost,
     prompt=lambda p: (
-        f"A run saves its state after every {p.steps} steps of {p.step_s} s. When a rank dies, the others hang in a"
+        f"A run saves its state after every {p.steps} steps of {p.step_s} s. When a node is lost, other ranks hang in a"
         f" collective for {p.detect_s} s until it times out; then it takes {p.restart_s} s until steps run again from"
         " the last save. How much time does a failure cost on average, if it may come at any moment? (Saving itself"
         " takes no time here.)"
