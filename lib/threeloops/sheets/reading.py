@@ -23,7 +23,7 @@ PAPERS = (
     ),
     (
         "ZeRO",
-        "Rajbhandari et al., 2020, arXiv:1910.02054",
+        "Rajbhandari et al., 2019, arXiv:1910.02054",
         "where a training run's memory goes, and what each stage of sharding costs in traffic",
     ),
     (

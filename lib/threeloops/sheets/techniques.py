@@ -95,7 +95,7 @@ TECHNIQUES = (
     ),
     (
         "Grouped-query attention",
-        "longer batches, and less cache to read at each step",
+        "larger batches, and less cache to read at each step",
         "cache of Llama 3 8B {kv_shared} smaller than with a KV head per query head",
         "decided when the model is trained",
         "always, in new models",

@@ -27,7 +27,7 @@ RULES = Rules(tensor_leaves_domain=False, uneven_stages=True)
 SOURCES = (
     "Narayanan et al., 2021, arXiv:2104.04473, sections 2 and 3 (what a layout costs, and who sends what)",
     "Korthikanti et al., 2022, arXiv:2205.05198 (activations, sequence parallelism, selective recompute)",
-    "Rajbhandari et al., 2020, arXiv:1910.02054 (ZeRO stages); OpenXLA's table of measured products (rates by shape)",
+    "Rajbhandari et al., 2019, arXiv:1910.02054 (ZeRO stages); OpenXLA's table of measured products (rates by shape)",
 )
 
 

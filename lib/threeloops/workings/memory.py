@@ -55,7 +55,7 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
         assumes=memory.assumes,
         sources=(
             recipe.source,
-            "Rajbhandari et al., 2020, arXiv:1910.02054 (ZeRO)",
+            "Rajbhandari et al., 2019, arXiv:1910.02054 (ZeRO)",
             "Korthikanti et al., 2022, arXiv:2205.05198 (activations)",
         ),
         data={"stage": memory.stage},

@@ -14,7 +14,7 @@ from threeloops.training_loop.memory.rank_states import model_states
 
 SECTION: dict[str, Any] = {"family": "coding", "loop": "driving", "section": "The reference sheet"}
 SOURCE = (
-    "Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 3.1 (states); Korthikanti et al., 2022,"
+    "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1 (states); Korthikanti et al., 2022,"
     " arXiv:2205.05198, section 4 (34 bytes a value with the attention core run again)"
 )
 RECIPE = (

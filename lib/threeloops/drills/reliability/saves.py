@@ -9,7 +9,7 @@ from threeloops.units import GB, day, fmt_seconds, minute
 
 YEAR = 365 * day
 SOURCE_YOUNG = "Young, CACM 17(9), 1974, doi:10.1145/361147.361115"
-SOURCE_STATES = "Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 3.1"
+SOURCE_STATES = "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1"
 
 # --- how often to save ---------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.memory import recipes
 
 SOURCE = (
-    "Rajbhandari et al., 2020, arXiv:1910.02054, section 3.1 (2 + 2 + 12 bytes); Micikevicius et al., 2018,"
+    "Rajbhandari et al., 2019, arXiv:1910.02054, section 3.1 (2 + 2 + 12 bytes); Micikevicius et al., 2018,"
     " arXiv:1710.03740, section 3.1"
 )
 FP32 = recipes.recipe_named("fp32").hidden_matrices.total_bytes

@@ -12,7 +12,7 @@ from threeloops.simulate.training_loop.sharding import Grid, Parameter
 from threeloops.training_loop.memory.rank_states import ModelStates, model_states
 
 SOURCE_STAGE_3 = (
-    "Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 5.3; Zhao et al., PyTorch FSDP, 2023, arXiv:2304.11277"
+    "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 5.3; Zhao et al., PyTorch FSDP, 2023, arXiv:2304.11277"
     " (layers gathered ahead)"
 )
 SOURCE_GRID = f"{SOURCE_ZERO}; Megatron Core User Guide, Distributed Optimizer, read in 2026"

@@ -14,8 +14,8 @@ from threeloops.models.parameters import model_parameters
 from threeloops.simulate.training_loop.sharding import Bytes, Grid, Parameter, stored_bytes
 from threeloops.training_loop.memory.rank_states import model_states
 
-SOURCE_STATES = "Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 3.1"
-SOURCE_ZERO = "Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 5"
+SOURCE_STATES = "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1"
+SOURCE_ZERO = "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 5"
 SOURCE_MEGATRON = f"{SOURCE_ZERO}; Megatron Core User Guide, Distributed Optimizer (fp32 gradients), read in 2026"
 
 MIXED: Bytes = (2, 2, 4 + 4 + 4)  # weight, gradient, and for the update: a copy of the weight, two moments

@@ -136,7 +136,7 @@ def _states() -> Number:
         value=state.total_bytes,
         unit="B",
         told="2 weight + 2 gradient + 12 for the update: master copy, momentum, variance",
-        source="Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 3.1",
+        source="Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1",
         near=(
             ("no-master-copy", state.total_bytes - state.master_bytes, "The fp32 master copy is missing."),
             ("weights-only", state.weight_bytes, "That is the weight alone."),

@@ -254,7 +254,7 @@ STATES = Table(
             ),
         ),
     ),
-    source="Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 5",
+    source="Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 5",
     prerequisites=("memory-model-states", "memory-zero-2"),
 )
 

@@ -11,7 +11,7 @@ group. Pipeline parallelism splits all of them.
 >>> round(states.total_bytes / 1e9, 1)
 31.4
 
-Source: Rajbhandari et al., 2020, arXiv:1910.02054, section 5 (stages); Shoeybi et al., 2019, arXiv:1909.08053 (what
+Source: Rajbhandari et al., 2019, arXiv:1910.02054, section 5 (stages); Shoeybi et al., 2019, arXiv:1909.08053 (what
         tensor parallelism splits)
 """
 
@@ -107,7 +107,7 @@ def model_states(
               Frameworks refuse some crossings (DeepSpeed: stages 2 and 3 with pipelines)
     Raises:   ValueError if there are experts and expert_tp is not stated: frameworks differ (Megatron Core: tp; most
               MoE reports: 1); for a stage at which the recipe does not hold
-    Source:   Rajbhandari et al., 2020, arXiv:1910.02054, section 5; Megatron Core User Guide, Distributed Optimizer
+    Source:   Rajbhandari et al., 2019, arXiv:1910.02054, section 5; Megatron Core User Guide, Distributed Optimizer
 
     >>> buckets = ParameterBuckets(split_matrices=6.0e9, split_others=0.5e9, whole_others=1e6)
     >>> states = model_states(parameters=buckets, recipe="megatron", zero_stage=1, dp=10, tp=3, pp=2)

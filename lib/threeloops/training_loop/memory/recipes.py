@@ -100,7 +100,7 @@ _ALL = (
             "fp16 weights and gradients, fp32 master weights and Adam moments; gradients are unscaled on the fly,"
             " without an fp32 copy"
         ),
-        source="Rajbhandari et al., 2020, arXiv:1910.02054, section 3.1",
+        source="Rajbhandari et al., 2019, arXiv:1910.02054, section 3.1",
     ),
     _uniform(
         "fp32",

@@ -4,7 +4,7 @@ that autocast makes.
 >>> deepspeed_layer_bytes(largest_layer_parameters=32e6) / 1e9
 0.128
 
-Source: Rajbhandari et al., 2020, arXiv:1910.02054, section 5.3 (gathering); PyTorch documentation, Automatic Mixed
+Source: Rajbhandari et al., 2019, arXiv:1910.02054, section 5.3 (gathering); PyTorch documentation, Automatic Mixed
         Precision package (casts)
 """
 

@@ -104,7 +104,7 @@ STATES = Worked(
         ),
     ),
     answer=lambda p: DRILLS["memory-zero-2"].derive(p).value,
-    source="Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 5",
+    source="Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 5",
     prerequisites=("memory-zero-2",),
 )
 
