@@ -8,7 +8,9 @@ from threeloops.inner_loop import peak_rates
 from threeloops.models import catalogue
 
 SOCS = {part.key: part for part in map(hardware.part, hardware.part_keys()) if part.family == "socs"}
-WIDEST = {"jetson-thor": "fp4", "drive-thor": "fp4"}  # which format the brochure's total is in; else int8
+# Which format the brochure's total is in; else int8.
+WIDEST = dict.fromkeys(("jetson-thor", "jetson-t4000", "drive-thor"), "fp4")
+ROUNDED = {"jetson-orin-nano-8gb", "jetson-orin-nano-4gb", "ti-tda4vm"}  # 40.96, 20.48 and 8.192, sold as 40, 20 and 8
 every = pytest.mark.parametrize
 
 
@@ -24,7 +26,8 @@ def top_mode(key: str) -> str:
 @every("key", [key for key, part in SOCS.items() if "advertised_ops_per_s" in part.facts])
 def test_the_brochures_total_is_the_sum_of_its_pieces(key: str) -> None:
     pieces = brochure.taken_apart(SOCS[key], dtype=WIDEST.get(key, "int8"), power_mode=top_mode(key))
-    assert total(pieces) == pytest.approx(SOCS[key]["advertised_ops_per_s"], rel=0.005)
+    rounding = 0.025 if key in ROUNDED else 0.005
+    assert total(pieces) == pytest.approx(SOCS[key]["advertised_ops_per_s"], rel=rounding)
 
 
 @every(("mode", "printed"), [("maxn", 275e12), ("50w", 200e12), ("30w", 131e12), ("15w", 54e12)])
@@ -59,9 +62,11 @@ def test_the_int8_peak_is_units_times_multiply_adds_times_clock(key: str) -> Non
 
 @every("key", [key for key, part in SOCS.items() if len(next(iter(part.engines.values()))) > 1])
 def test_less_power_never_gives_more(key: str) -> None:
-    for modes in SOCS[key].engines.values():
-        int8 = [rate.peaks["int8"].value for rate in modes.values()]
-        assert int8 == sorted(int8, reverse=True)
+    for engine, modes in SOCS[key].engines.items():
+        int8 = {mode: rate.peaks["int8"].value for mode, rate in modes.items()}
+        if (key, engine) == ("jetson-agx-orin-32gb", "dla"):  # at 30W NVIDIA clocks the DLAs higher than at 40W
+            assert int8.pop("30w") > int8["40w"]
+        assert list(int8.values()) == sorted(int8.values(), reverse=True)
 
 
 @every("key", frame_rates.frame_rate_keys())
