@@ -90,7 +90,7 @@ def test_a_sequence_beyond_the_model_is_said(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("machines", "told"),
     [
-        ("--hardware gb200 --node nvl72 --reach 0.7", "72 GPUs a node, 900 GB/s each"),
+        ("--hardware gb200 --node gb200-nvl72 --reach 0.7", "72 GPUs a node, 900 GB/s each"),
         ("--hardware h200 --reach 0.75", "bf16, 75.0 % of the dense peak of"),
         ("--hardware 4090 --reach 0.8 --node 4 --link pcie4", "4 GPUs a node, 31.5 GB/s each; 50.0 GB/s out of it"),
         ("--network 400Gbit/s", "50.0 GB/s out of it"),

@@ -246,7 +246,7 @@ def part_key(name: str, *, overlay: str | Path | None = None, kind: str = "part"
     """The key that a name means, among all parts or those of one kind: "hardware" computes, a "link" carries, a
     "node" joins GPUs by fast links.
 
-    >>> part_key("4090", kind="hardware"), part_key("nvlink4", kind="link"), part_key("NVL72", kind="node")
+    >>> part_key("4090", kind="hardware"), part_key("nvlink4", kind="link"), part_key("GB200 NVL72", kind="node")
     ('rtx-4090', 'nvlink-4', 'gb200-nvl72')
     """
     rows = {key: row for key, (row, _, _) in _rows(overlay).items()}
