@@ -12,6 +12,8 @@ from threeloops.room import ideas, plan, progress, schedule
 from threeloops.room.clock import GAP_S, QuestionClock
 from threeloops.room.history import History
 from threeloops.room.kept import Ask, Attempt
+from threeloops.room.kinds.cases import CASES
+from threeloops.room.letters import read
 from threeloops.room.plan import SPRINT_QUESTIONS, Wish
 from threeloops.room.question import READ_PER_MINUTE, draw_of, number, size
 from threeloops.room.session import Session
@@ -414,3 +416,21 @@ def test_reading_is_given_by_the_length_of_the_text(kind: str) -> None:
         assert asked.reading_s == pytest.approx(60 * len(asked.text.split()) / READ_PER_MINUTE, abs=0.5)
         assert asked.allowed_s == asked.target_s + asked.reading_s
         assert asked.reading_s >= ideas.pose(key, "number", "1").reading_s > 5
+
+
+def test_an_honest_marking_of_a_case_is_not_asked_again_and_its_points_are_one_mistake(history: History) -> None:
+    idea, kind = CASES["case-low-mfu"].kinds[0]
+    held = sitting(history, "warm-up", [Ask(idea=idea, kind=kind, seed="m")], Hands())
+    reply = held.answer("none")
+    assert not reply.verdict.right
+    assert reply.done
+    assert held.question is not None
+    assert held.question.working in reply.lines
+    report = progress.progress(history, now=dt.datetime.now(dt.UTC))
+    assert report.slips == ((idea, "unsaid", 1),)
+    assert "points of a good answer left out" in progress.slip_lines(report)[0]
+    assert ":" not in progress.slip_lines(report)[0].partition(": ")[2]
+
+
+def test_letters_may_be_joined_by_and() -> None:
+    assert read("A and C", (3, 3)) == ["A", "C"]

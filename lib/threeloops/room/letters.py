@@ -1,6 +1,6 @@
 """Answers that are letters: read them, and judge columns of options of which one each is right.
 
->>> read("a, c", (3, 3)), read("A D", (3, 3)).message
+>>> read("a and c", (3, 3)), read("A D", (3, 3)).message
 (['A', 'C'], "'A D' is not two letters, from A to C.")
 """
 
@@ -53,7 +53,8 @@ class Column:
 
 def read(written: str, sizes: Sequence[int]) -> list[str] | Verdict:
     """The letters of an answer, one per list of so many options; or why it is none."""
-    letters = [letter.upper() for letter in re.findall(r"[A-Za-z]", written)]
+    written_only = re.sub(r"\band\b", " ", written, flags=re.IGNORECASE)
+    letters = [letter.upper() for letter in re.findall(r"[A-Za-z]", written_only)]
     strange = re.search(r"[^A-Za-z\s,.;:/&()-]", written)
     if (
         len(letters) != len(sizes)

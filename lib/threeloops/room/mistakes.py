@@ -21,4 +21,6 @@ def told(idea: str, slip: str) -> str:
     >>> told("kv-bytes-per-token", "bits-and-bytes")
     'bits and bytes'
     """
+    if slip == "unsaid":
+        return "points of a good answer left out"
     return stories(idea).get(slip, slip.replace("-", " "))

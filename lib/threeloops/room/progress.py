@@ -64,7 +64,14 @@ def progress(history: History, *, now: dt.datetime) -> Progress:
     slips: Counter[tuple[str, str]] = Counter()
     for attempt in attempts:
         by_topic[attempt.topic].append(attempt)
-        slips.update((attempt.idea, slip) for slip in attempt.slips.split(",") if slip)
+        # which letter a point of a case has differs from stage to stage, so all that were left out are one mistake
+        slips.update(
+            {
+                (attempt.idea, slip.split(":")[0] if slip.startswith("unsaid:") else slip)
+                for slip in attempt.slips.split(",")
+                if slip
+            }
+        )
     dates = [
         schedule.due(card, interview=history.interview)
         for key, card in history.cards().items()

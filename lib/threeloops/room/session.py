@@ -42,6 +42,11 @@ class Reply:
     lines: tuple[str, ...]  # what follows the verdict: time against target, the working
 
 
+def _own_marks(verdict: Verdict) -> bool:
+    """Whether somebody marked their own answer and left points out: asked again, only a lie would bring more."""
+    return bool(verdict.slips) and all(slip.startswith("unsaid:") for slip in verdict.slips)
+
+
 class Session:
     """A sitting. `question` is what stands; `answer`, `hint`, `give_up` and `skip` act on it; `next` goes on."""
 
@@ -143,7 +148,7 @@ class Session:
                 )
             lines += self._time_said(seconds) if self.timed or question.starter else []
             lines += [self.trouble] if self.trouble else []
-        done = verdict.right or self.timed
+        done = verdict.right or self.timed or _own_marks(verdict)
         return Reply(
             verdict=verdict,
             seconds=seconds,
