@@ -132,13 +132,13 @@ def test_show_gives_the_working_and_no_point() -> None:
     printed = drill("show", "quit")
     assert WORKING in printed
     assert "Right." not in printed
-    assert "0 right of 0." in printed
+    assert "0 right of 0, 1 given up." in printed
 
 
 def test_skip_gives_neither() -> None:
     printed = drill("skip", "quit")
     assert WORKING not in printed
-    assert "0 right of 0." in printed
+    assert "0 right of 0, 1 skipped." in printed
 
 
 def test_a_hint_is_given_after_its_price_is_taken() -> None:
@@ -215,6 +215,9 @@ def test_what_was_left_is_taken_up_again(tmp_path: Path) -> None:
     drill("skip", "quit", topic="kv_cache", history=file, flags=("--mode", "sprint"))
     ended = run(["drill", "--continue", "--history", str(file)], ("quit",))
     assert "[2 of 10]" in ended.stdout
+    assert "9 questions, the same numbers." in ended.stdout
+    assert "fresh numbers" not in ended.stdout
+    assert f"drill --continue --history {file}`" in ended.stdout
     assert len(History(file).attempts()) == 1
 
 

@@ -6,9 +6,11 @@ import functools
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from threeloops import units
+from threeloops.contents import book_root
 from threeloops.drills.engine import answers
 from threeloops.room import code_file, moving, preparation
 from threeloops.room.history import History, HistoryError
@@ -49,16 +51,16 @@ def resume(history: History) -> None:
     if name is None:
         raise ValueError("no sitting was left unfinished; `python3 book.py drill` begins one")
     sitting = Session(history, name)
-    _welcome(sitting, "as before")
+    _welcome(sitting, "as before", numbers="the same numbers")
     with _kept(history):
         _hold(sitting)
 
 
-def _welcome(sitting: Session, topic: str | None) -> None:
+def _welcome(sitting: Session, topic: str | None, *, numbers: str = "fresh numbers") -> None:
     left = len(sitting.plan) - sitting.position
     print(
-        f"{sitting.mode} ({topic or 'all topics'}): {MODES[sitting.mode]}. {units.counted(left, 'question')}, fresh"
-        f" numbers. {HELP}"
+        f"{sitting.mode} ({topic or 'all topics'}): {MODES[sitting.mode]}. {units.counted(left, 'question')},"
+        f" {numbers}. {HELP}"
     )
 
 
@@ -76,10 +78,7 @@ def _hold(sitting: Session) -> bool:
     """Ask to the end of the sitting: False when the reader stopped before."""
     while sitting.question is not None:
         if not _ask(sitting):
-            print(
-                _score(sitting)
-                + (" `python3 book.py drill --continue` goes on from here." if sitting.history.kept else "")
-            )
+            print(_score(sitting) + _continued(sitting.history))
             return False
         sitting.next()
     print("\n" + ("The thirty minutes are over. " if sitting.time_is_up else "") + _score(sitting))
@@ -88,8 +87,23 @@ def _hold(sitting: Session) -> bool:
     return True
 
 
+def _continued(history: History) -> str:
+    """How to go on, with the file that keeps the sitting where it is not the usual one."""
+    if not history.kept:
+        return ""
+    usual = history.path.resolve() == (book_root() / "my" / "history.sqlite3").resolve()
+    return f" `python3 book.py drill --continue{'' if usual else f' --history {history.path}'}` goes on from here."
+
+
 def _score(sitting: Session) -> str:
-    return f"{sitting.right} right of {sitting.asked}."
+    """What was right of what was answered, and what was not answered."""
+    left = Counter(one.status for one in sitting.history.attempts() if one.session == sitting.name)
+    unanswered = "".join(
+        f", {left[status]} {words}"
+        for status, words in (("given-up", "given up"), ("skipped", "skipped"))
+        if left[status]
+    )
+    return f"{sitting.right} right of {sitting.asked}{unanswered}."
 
 
 def _ask(sitting: Session) -> bool:
