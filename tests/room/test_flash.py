@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from threeloops import units
+from threeloops.drills.engine import answers
 from threeloops.drills.engine.answers import parse
-from threeloops.room import ideas
+from threeloops.room import examples, ideas
 from threeloops.room.examples import EXAMPLES
 from threeloops.room.kinds import flash as module
 from threeloops.room.kinds.flash import BAND, Flash, flash, judged
@@ -107,3 +108,19 @@ def test_there_are_enough_and_the_room_asks_them() -> None:
     assert len({asked.question for asked in FLASHES}) == len(FLASHES)
     for asked in FLASHES:
         assert ideas.pose(asked.key, "flash", "x").text == flash(asked, "x").text
+
+
+@pytest.mark.parametrize(
+    ("written", "unit", "said"),
+    [
+        ("460", "B", "460 of what? Add the unit"),
+        ("2,08 ms", "s", "write a decimal point, not a comma"),
+        ("18.7 gb", "B", "'gb' is not a unit"),
+        ("5 m", "B", "does not measure what was asked"),
+    ],
+)
+def test_what_cannot_be_read_is_told_why_with_an_example_that_is_no_answer(written: str, unit: str, said: str) -> None:
+    told = examples.read(written, unit)
+    assert isinstance(told, str)
+    assert said in told
+    assert answers.EXAMPLES[unit] not in told

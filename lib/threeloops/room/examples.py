@@ -2,6 +2,7 @@
 that everybody ought to know.
 """
 
+from threeloops.drills.engine import answers
 from threeloops.drills.engine.answers import Answer, UnreadableError, parse
 from threeloops.drills.engine.spelling import nouns
 
@@ -32,13 +33,10 @@ def read(written: object, unit: str, *, question: str = "") -> Answer | str:
     number.
 
     >>> read("7", "B/s")
-    "'7' is not an answer: a number with its unit is, like 7 GB/s."
+    '7 of what? Add the unit, like 7 GB/s.'
     """
     try:
         return parse(written, like=unit, nouns=nouns(question))
-    except UnreadableError:
-        shown = repr(written)[:60]
-        return (
-            f"{shown} is not an answer: {'a number with its unit' if unit else 'a plain number'} is, like"
-            f" {EXAMPLES[unit]}."
-        )
+    except UnreadableError as error:
+        # the reason is the parser's; its example may be the very number that is asked
+        return f"{error}".replace(f"like {answers.EXAMPLES.get(unit, unit)}", f"like {EXAMPLES[unit]}") + "."
