@@ -3,6 +3,8 @@ the choice is the one that trying every change gives; what is said is marked by 
 """
 
 import datetime as dt
+import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -110,6 +112,45 @@ def test_the_points_appear_after_the_talk_and_the_model_answer_has_this_draws_fi
         or f"{drill.derive(step.numbers(p)).value * 100:.3g}" in told  # a share, said in percent
         for drill, step in zip(figures, case.estimates, strict=True)
     ) >= min(3, len(figures))
+
+
+def test_the_replicas_of_a_model_answer_carry_its_prefill_and_its_decoding() -> None:
+    """Each request's prefill alone, and its tokens' share of a full replica's steps, with the headroom left free."""
+    case = CASES["case-serve-70b"]
+    for seed in map(str, seeds(40)):
+        p = brief(case, seed)
+        told = re.search(r"with the same share free, (\d+) replicas", case.design.model(p))
+        assert told
+        prefill_s = 2 * p.parameters * p.prompt / (p.peak * p.utilisation)
+        step_s = DRILLS["decode-tensor-parallel-step"].derive(case.trade_off.now(p)).value
+        free = int(told[1]) - p.rate * (prefill_s + p.load.tokens * step_s / p.slots)
+        assert free >= 0.99 * p.headroom * int(told[1]), seed
+
+
+def test_a_failure_interval_that_is_told_is_the_one_that_youngs_rule_is_given() -> None:
+    case = CASES["case-train-405b"]
+    for seed in map(str, seeds(40)):
+        p = brief(case, seed)
+        told = re.search(r"so the job every ([\d.]+) h", case.requirements.model(p))
+        assert told
+        by_young = math.sqrt(2 * p.save_s * float(told[1]) * 3600)
+        assert DRILLS["failure-save-interval"].derive(p).value == pytest.approx(by_young, rel=0.01), seed
+
+
+def test_the_tokens_of_a_model_answer_follow_from_its_printed_step() -> None:
+    case = CASES["case-code-completion"]
+    for seed in map(str, seeds(40)):
+        p = brief(case, seed)
+        told = re.search(r"a step takes ([\d.]+) ms, so without help (\d+)\b", case.design.model(p))
+        assert told
+        assert int(told[2]) == 1 + math.floor((p.deadline_ms - p.ttft_ms) / float(told[1])), seed
+
+
+def test_no_kernel_of_a_small_model_is_faster_than_its_weights_are_read() -> None:
+    for seed in map(str, seeds(40)):
+        p = brief(CASES["case-small-model"], seed)
+        assert p.kernel_s * p.layers * p.launches >= 2 * p.parameters / p.memory
+        assert p.issue_s == p.launch_s  # one price of a launch in all stages
 
 
 @every_case

@@ -260,6 +260,16 @@ def test_a_mock_left_in_the_middle_of_a_chain_goes_on_there(history: History) ->
     assert again.question.text == asked(CHAINS["car"], 2, "m").text
 
 
+def test_the_two_ages_of_a_late_frame_lie_further_apart_than_the_band() -> None:
+    chain = next(
+        chain for chain in CHAINS.values() if any(step.drill == "deadlines-late-frame" for step in chain.steps)
+    )
+    for seed in SEEDS[:40]:
+        p = numbers(chain, seed)
+        first, second = sorted((p.period_ms + p.late_ms, -(-p.late_ms // p.period_ms) * p.period_ms + p.usual_ms))
+        assert first < (1 - BAND) * second
+
+
 def test_drawing_a_chain_ends(history: History) -> None:
     for chain in CHAINS.values():
         chain.draw(seeded("once"))

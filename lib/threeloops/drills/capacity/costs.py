@@ -59,7 +59,7 @@ REPLICAS = Drill(
     small=_small_replicas,
     prompt=lambda p: (
         f"At peak {p.rate} requests arrive per second, and each is inside for {p.seconds:g} s. A replica has {p.slots}"
-        f" slots, of which {100 * p.headroom:g} % shall stay free for bursts. How many replicas do you need?"
+        f" slots, of which {100 * p.headroom:g} % shall stay free for bursts. How many whole replicas do you need?"
     ),
     derive=lambda p: Derivation(
         value=_replicas(p),

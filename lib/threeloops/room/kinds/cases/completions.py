@@ -13,6 +13,11 @@ from threeloops.room.kinds.chains.change import Best, Change, altered, shown, va
 from threeloops.units import GB, fmt_percent, ms
 
 
+def _printed_ms(p: Draw) -> float:
+    """A step as it is printed, so that what follows from it follows from the printed figure too."""
+    return float(f"{value_of('decode-tensor-parallel-step', p) / ms:.3g}")
+
+
 def _draw_coder(rng: random.Random) -> Draw:
     card, model = catalogued.part("h200-sxm"), catalogued.model("qwen3-32b")
     p = drawn(
@@ -39,8 +44,8 @@ def _draw_coder(rng: random.Random) -> Draw:
         cents=rng.choice((320, 370, 430)),
         price_cents=rng.choice((60, 80, 120)),
     )
-    p.step_ms = round(value_of("decode-tensor-parallel-step", p) / ms)
-    p.narrow_ms = round(value_of("decode-tensor-parallel-step", altered(p, billions=p.billions / 2)) / ms, 1)
+    p.step_ms = _printed_ms(p)
+    p.narrow_ms = _printed_ms(altered(p, billions=p.billions / 2))
     return p
 
 
@@ -65,7 +70,7 @@ def _coder_answer(p: Draw) -> Draw:
 def _coder_rush(p: Draw) -> Draw:
     return altered(
         _coder_answer(p),
-        plain_ms=p.step_ms * 4,
+        plain_ms=round(p.step_ms * 4, 1),
         check_ms=round(p.step_ms * 4 * p.check, 1),
         draft_ms=p.draft_tenths / 5,
     )

@@ -253,11 +253,10 @@ RECORDER = Case(
         lambda p: (
             f"The cameras make {shown('latency-camera-bandwidth', p)}, the LiDAR"
             f" {shown('sensor-lidar-bytes', p.lidar)}: only cameras decide. At a factor of {p.factor:g} a drive of"
-            f" {p.drive_tb} TB is full after {shown('sensor-drive-lasts', p)}; for a live link of {p.link_gbit:g}"
-            f" Gbit/s they would have to shrink {shown('sensor-compression', p)} times. So: everything into a ring"
+            f" {p.drive_tb} TB is full after {shown('sensor-drive-lasts', p)}. So: everything into a ring"
             " buffer, to disk what a trigger marks (the driver, a hard brake, a network that disagrees with the"
-            f" tracker), drives changed after the shift. Clocks by PTP: a stamp that is {p.stamp.error_ms} ms off"
-            f" moves a standing object by {shown('sensor-time-stamp', p.stamp)}."
+            f" tracker), drives changed after the shift. Clocks by PTP, and the error of"
+            " each stamp written beside it."
         ),
     ),
     trade_off=Best(

@@ -41,7 +41,7 @@ def _draw_tuning(rng: random.Random) -> Draw:
         tokens=rng.choice((3000, 4500, 6500)),
         batch=rng.choice((2, 3)),
         rank=rng.choice((96, 128, 192)),
-        matrices=4,
+        matrices=2,  # queries and outputs: keys and values are narrower
         block=rng.choice((16, 32)),
         wide=2 * model.vocab * model.hidden,
         links=rng.choice((4, 8)),

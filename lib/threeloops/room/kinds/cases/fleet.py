@@ -11,6 +11,8 @@ from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
 from threeloops.units import fmt_bytes, fmt_percent, ms
 
+TURN = 40  # tokens of a question: with the rest cached, prefill is little beside the steps
+
 
 def _draw_fleet(rng: random.Random) -> Draw:
     key, card = rng.choice((("llama-3-8b", "h100-sxm5"), ("qwen2.5-7b", "l40s"), ("llama-3-8b", "l40s")))
@@ -28,18 +30,18 @@ def _draw_fleet(rng: random.Random) -> Draw:
         load=drawn(
             per_minute=60 * rate,
             ttft=rng.choice((0.4, 0.8)),
-            itl_ms=rng.choice((26, 35, 42)),
+            itl_ms=rng.choice((26, 35, 42) if card == "h100-sxm5" else (50, 58, 66)),
             tokens=rng.choice((150, 200, 300)),
         ),
         headroom=rng.choice((0.3, 0.4)),
         cents=rng.choice((150, 220, 400)),
         busy=rng.choice((0.35, 0.45, 0.65)),
-        servers=rng.choice((6, 8, 10)),
         crowd=rng.choice((1.3, 1.6)),
     )
     p.seconds = round(value_of("serving-in-flight", p.load) / rate, 1)
     p.slots = max(int(0.75 * value_of("kv-largest-batch", p)) // 2 * 2, 2)
     p.tokens_rate = round(p.slots / p.load.itl_ms * 100) * 10
+    p.servers = int(value_of("serving-replicas", _fleet_replicas(p)))
     return p
 
 
@@ -74,7 +76,9 @@ FLEET = Case(
         ),
         (
             "how long a conversation grows, and how long an answer is",
-            lambda p: f"up to {p.tokens:,} tokens; {p.load.tokens} an answer",
+            lambda p: (
+                f"up to {p.tokens:,} tokens, cached but for the {TURN} of each question; {p.load.tokens} an answer"
+            ),
         ),
         (
             "which cards, at what price, and how much of the day they have work",
@@ -152,8 +156,9 @@ FLEET = Case(
             drill="queue-shed-share",
             numbers=_fleet_shed,
             text=lambda p: (
-                f"After a match: {p.servers} replicas, each done with a request every {_fleet_shed(p).service_ms} ms,"
-                f" its slots taken together. For a long while {_fleet_shed(p).arrive} requests arrive per second, more"
+                f"After a match, with the {p.servers} replicas that the slots asked for, each done with a request every"
+                f" {_fleet_shed(p).service_ms} ms, its slots taken together. For a long while"
+                f" {_fleet_shed(p).arrive} requests arrive per second, more"
                 " than they can handle; the queue is full, and who finds it full is turned away. What share of the"
                 " requests is that?"
             ),

@@ -3,6 +3,7 @@ invented; models and cards are the catalogue's.
 """
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from threeloops.drills.engine import catalogued
@@ -20,11 +21,9 @@ from threeloops.units import GB, fmt_percent, fmt_seconds, fmt_si, us
 
 
 def _draw_busy(rng: random.Random) -> Draw:
-    part: dict[str, Any] = dense("h100-sxm5")
-    shape = real_shape("llama-3-8b")
+    part, shape = dict[str, Any](dense("h100-sxm5")), real_shape("llama-3-8b")
     parameters = round(model_parameters(catalogued.model("llama-3-8b")).total / 1e8) * 1e8
     gpus, mfu = rng.choice((16, 32, 48)), rng.choice((0.19, 0.23, 0.28))
-    products = rng.choice((38, 45, 52))
     return drawn(
         **part,
         name=shape["name"],
@@ -38,7 +37,7 @@ def _draw_busy(rng: random.Random) -> Draw:
         batch=rng.choice((2, 3)),
         tokens=rng.choice((4000, 6000, 7500)),
         bytes_per_element=2,
-        shares=(products, rng.choice((16, 22, 28)), rng.choice((10, 14, 18))),
+        shares=(rng.choice((38, 45, 52)), rng.choice((16, 22, 28)), rng.choice((10, 14, 18))),
         quicker=(rng.choice((1.3, 1.5, 1.7)), rng.choice((2, 3, 4)), rng.choice((2, 3))),
         trace=DRILLS["profiling-idle-share"].draw(rng),
         compiled=DRILLS["overheads-compile-paid"].draw(rng),
@@ -49,6 +48,10 @@ def _draw_busy(rng: random.Random) -> Draw:
 def _utilisation(p: Draw) -> float:
     """What the tool reports: the time in which any kernel ran, in percent."""
     return 100 * (1 - value_of("profiling-idle-share", p.trace))
+
+
+def _elsewhere(key: str, numbers: str, said: str) -> Callable[[Draw], str]:  # another job than the case's
+    return lambda p: f"{said} {DRILLS[key].prompt(getattr(p, numbers))}"
 
 
 def _one_quicker(p: Draw, place: int) -> Draw:
@@ -91,7 +94,13 @@ BUSY = Case(
     estimates=(
         Step(drill="roofline-mfu", numbers=lambda p: p),
         Step(drill="attention-unfused-traffic", numbers=lambda p: p),
-        Step(drill="profiling-idle-share", numbers=lambda p: p.trace),
+        Step(
+            drill="profiling-idle-share",
+            numbers=lambda p: p.trace,
+            text=_elsewhere(
+                "profiling-idle-share", "trace", "For a trace of every kernel they ran a much smaller step."
+            ),
+        ),
     ),
     design=design(
         lambda p: "Say how you go on from here: in which order you look, and what each look may tell you.",
@@ -107,11 +116,10 @@ BUSY = Case(
             f"The MFU is {fmt_percent(value_of('roofline-mfu', p))}: the card is busy, but not with products at its"
             f" peak. Unfused attention moves {shown('attention-unfused-traffic', p)} a layer,"
             f" {fmt_seconds(value_of('attention-unfused-traffic', p) / p.memory)} at {fmt_si(p.memory, 'B/s')}, and"
-            f" there are {p.layers} layers, forward alone. In the trace the GPU runs nothing for"
-            f" {fmt_percent(value_of('profiling-idle-share', p.trace))} of a step: that is the processor's part. A"
-            f" fused attention {p.quicker[1]} times as fast would make a step"
-            f" {shown('amdahl-part-by-part', _one_quicker(p, 1))} times as fast and no more. Then products: against the"
-            " best rate ever measured on this card, not against the datasheet."
+            f" there are {p.layers} layers, forward alone. In the short trace the GPU runs nothing for"
+            f" {fmt_percent(value_of('profiling-idle-share', p.trace))} of a step: that is the processor's part. By"
+            " Amdahl's law each piece's share bounds what its repair can give, counted before anybody writes a"
+            " kernel. Products I hold against the best rate ever measured on this card, not against the datasheet."
         ),
     ),
     trade_off=Best(
@@ -146,8 +154,16 @@ BUSY = Case(
         "a compiler that compiles anew for every shape gives back what it won",
     ),
     follow_ups=(
-        Step(drill="roofline-measured-ceiling", numbers=lambda p: p.ceiling),
-        Step(drill="overheads-compile-paid", numbers=lambda p: p.compiled),
+        Step(
+            drill="roofline-measured-ceiling",
+            numbers=lambda p: p.ceiling,
+            text=_elsewhere("roofline-measured-ceiling", "ceiling", "On another job, with figures of its own:"),
+        ),
+        Step(
+            drill="overheads-compile-paid",
+            numbers=lambda p: p.compiled,
+            text=_elsewhere("overheads-compile-paid", "compiled", "A third job, with figures of its own:"),
+        ),
     ),
 )
 
@@ -155,23 +171,24 @@ BUSY = Case(
 
 
 def _draw_small(rng: random.Random) -> Draw:
-    key, card = rng.choice(("gpt2-large", "gpt2-xl")), rng.choice(("h100-sxm5", "l4"))
+    key, card = rng.choice(("gpt2-large", "gpt2-xl")), rng.choice(("h100-sxm5", "a100-sxm4-80gb"))
     model = catalogued.model(key)
     parameters = model_parameters(model).total
-    launches = rng.choice((12, 14, 17))
+    launches, spec, launch_s = rng.choice((12, 14, 17)), dict[str, Any](dense(card)), rng.choice((4, 6, 8)) * us
+    reading_s = 2 * parameters / spec["memory"] / (model.num_layers * launches)  # a kernel's share of the weights
     return drawn(
-        **dense(card),
+        **spec,
         name=catalogued.model_name(key),
         layers=model.num_layers,
         parameters=parameters,
         billions=round(parameters / GB, 2),
         launches=launches,
         fewer=launches // 2 - 1,
-        launch_s=rng.choice((4, 6, 8)) * us,
-        issue=rng.choice((1.4, 1.8, 2.5)),
+        launch_s=launch_s,
+        issue=rng.choice((1.4, 1.8, 3)),
         ops=launches,
-        issue_s=rng.choice((5, 6, 8)) * us,
-        kernel_s=rng.choice((2.2, 2.8, 3.4)) * us,
+        issue_s=launch_s,
+        kernel_s=round(reading_s / us + rng.choice((0.6, 0.9, 1.3)), 1) * us,
         gap_s=rng.choice((0.9, 1.2, 1.5)) * us,
         recording_s=rng.choice((30, 45, 60)) * us,
         group=rng.choice((32, 64)),
@@ -236,9 +253,8 @@ SMALL = Case(
             "the tail: another process on the host, the collector of Python, clocks that sink",
         ),
         lambda p: (
-            f"As it is, a step takes {shown('roofline-launch-bound', p)}: issuing"
-            f" {p.layers * p.launches:,} kernels takes {fmt_seconds(p.layers * p.launches * p.launch_s)}, reading the"
-            f" weights {fmt_seconds(2 * p.parameters / p.memory)}. Recorded as a graph, kernels of"
+            f"As it is, a step takes {shown('roofline-launch-bound', p)}: it issues {p.layers * p.launches:,} kernels"
+            f" and reads {fmt_si(p.parameters, 'parameters')} in 16 bits; the longer counts. As a graph, kernels of"
             f" {fmt_seconds(p.kernel_s)} would go in {shown('overheads-graph-replay', _replayed(p))}. In 4 bits reading"
             f" alone would take {shown('decode-latency-floor', _floor(p))}, which no launch code can beat. So: record"
             " the decode step, sample on the device, pad prompts to a few lengths, and measure p99 with the toy's real"

@@ -2,6 +2,7 @@
 invented; model and cards are the catalogue's.
 """
 
+import math
 import random
 
 from threeloops.drills.engine import catalogued
@@ -11,7 +12,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
-from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_si, ms
+from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, ms
 
 H200 = "h200-sxm"
 
@@ -64,8 +65,20 @@ def _draw_seventy(rng: random.Random) -> Draw:
     )
     p.seconds = round(value_of("serving-in-flight", p.load) / rate, 1)
     p.slots = int(p.filled * value_of("kv-largest-batch", p)) // 8 * 8
-    p.tokens_rate = round(p.slots / (p.load.itl_ms * ms) / 100) * 100
+    p.tokens_rate = round(p.rate * p.load.tokens / _seventy_needed(p) / 10) * 10
     return p
+
+
+def _seventy_busy(p: Draw) -> float:
+    """Seconds of a replica's time that one request takes: its prefill, and its share of the steps it is in."""
+    prefill = value_of("serving-prefill", altered(p, tokens=p.prompt))
+    return float(prefill + p.load.tokens * value_of("decode-tensor-parallel-step", _seventy_step(p)) / p.slots)
+
+
+def _seventy_needed(p: Draw) -> int:
+    """Replicas that have the slots and the time, both with the headroom."""
+    by_slots = int(value_of("serving-replicas", _seventy_replicas(p)))
+    return max(by_slots, math.ceil(float(p.rate / (1 - p.headroom)) * _seventy_busy(p)))
 
 
 def _seventy_replicas(p: Draw) -> Draw:
@@ -145,7 +158,7 @@ SEVENTY = Case(
         ),
         (
             "memory first: weights, cache per request, and what is left decides how many share a replica",
-            "the number of replicas from requests in flight, with headroom, and not from the mean",
+            "the number of replicas from requests in flight and from prefill and decode time, with headroom",
             "the first token's budget: queue, prefill, network, and what is left of it at p99",
             "continuous batching with chunked prefill, so that no long prompt stops everybody's tokens",
             "a router that knows queue lengths and shared prefixes, not round robin",
@@ -154,7 +167,11 @@ SEVENTY = Case(
         lambda p: (
             f"{shown('serving-in-flight', p.load)} requests are inside at a time. A replica of {TP} cards holds"
             f" {shown('kv-largest-batch', p)} contexts of {p.tokens:,} tokens; with {p.slots} slots, of which"
-            f" {fmt_percent(p.headroom)} stay free, that is {shown('serving-replicas', _seventy_replicas(p))} replicas."
+            f" {fmt_percent(p.headroom)} stay free, slots alone would ask for"
+            f" {shown('serving-replicas', _seventy_replicas(p))} replicas. But a request also takes"
+            f" {fmt_seconds(_seventy_busy(p))} of a replica's time (its prefill, and its share of"
+            f" {p.load.tokens} decode steps), {p.rate} of them a second {p.rate * _seventy_busy(p):.3g} replicas'"
+            f" whole time: with the same share free, {_seventy_needed(p)} replicas."
             f" Prefill takes {shown('serving-prefill', altered(p, tokens=p.prompt))} of the {PROMISED_S / ms:.0f} ms,"
             " so the queue may take the rest and no more: prompts are read in chunks between decode steps, which at"
             f" full slots take {shown('decode-tensor-parallel-step', _seventy_step(p))} of the {p.load.itl_ms} ms"

@@ -45,7 +45,7 @@ def _draw_large(rng: random.Random) -> Draw:
         again=rng.choice((42, 63, 84)),
         hfu=rng.choice((44, 47, 51)),
     )
-    p.mtbf_s = round(p.gpu_years * 365 * day / gpus / hour) * hour
+    p.mtbf_s = float(f"{p.gpu_years * 365 * day / gpus / hour:.3g}") * hour  # as it is printed
     return p
 
 
@@ -66,7 +66,10 @@ LARGE = Case(
         ),
         (
             "how many tokens, and by when",
-            lambda p: f"{p.tokens / TRILLION:g} trillion; the day follows from your estimate",
+            lambda p: (
+                f"{p.tokens / TRILLION:g} trillion, through {p.layers} layers ({p.layers + 2} in the pipeline, where"
+                " embedding and head count as one each); the day follows from your estimate"
+            ),
         ),
         (
             "how the machines are joined: which GPUs share fast links, what lies between nodes",

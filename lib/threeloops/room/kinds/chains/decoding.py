@@ -111,7 +111,7 @@ NARROW_CHOICE = Best(
         " would raise that factor over the old step most?"
     ),
     changes=(
-        Change(key="bits", text=lambda p: "weights in 3 bits", numbers=lambda p: altered(p, bits=3)),
+        Change(key="bits", text=lambda p: "weights and zero points in 3 bits", numbers=lambda p: altered(p, bits=3)),
         Change(
             key="groups", text=lambda p: "groups four times as large", numbers=lambda p: altered(p, group=4 * p.group)
         ),

@@ -77,8 +77,8 @@ def _draw_late(rng: random.Random) -> Draw:
         fixed_ms=rng.choice((5, 7)),
         median_ms=rng.choice((14, 18)),
         period_ms=33,
-        usual_ms=rng.choice((21, 25, 28)),
-        late_ms=rng.choice((70, 85, 110)),
+        usual_ms=rng.choice((29, 30, 31)),
+        late_ms=rng.choice((67, 68, 69)),  # the two ages that could decide lie further apart than the band
         ftti_ms=rng.choice((515, 580, 640)),
         beat_ms=rng.choice((32, 40, 60)),
         missed=rng.choice((2, 3, 5)),
