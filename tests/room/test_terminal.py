@@ -310,7 +310,7 @@ def test_the_lines_are_plain() -> None:
 def test_a_terminal_that_lacks_our_signs_still_gets_its_drill() -> None:
     printed = drill("show", "quit", PYTHONIOENCODING="ascii")
     assert "tokens / block" in printed
-    assert "0 right of 0." in printed
+    assert "0 right of 0, 1 given up." in printed
 
 
 WITHOUT = """import sys

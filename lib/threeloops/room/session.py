@@ -20,6 +20,7 @@ from threeloops.room.plan import Wish
 from threeloops.room.question import HINT_COSTS, Question
 
 REPEATING = ("warm-up", "weak", "today")  # modes in which a missed idea comes back within the sitting
+TRIES = 20  # seeds tried for another question of the same drill; the one with the fewest draws has fifteen
 
 
 @functools.cache
@@ -70,14 +71,29 @@ class Session:
 
     @classmethod
     def begin(
-        cls, history: History, mode: str, wish: Wish, *, extra: float = 1.0, seed: str | None = None
+        cls,
+        history: History,
+        mode: str,
+        wish: Wish,
+        *,
+        extra: float = 1.0,
+        seed: str | None = None,
+        other_than: str = "",
     ) -> "Session":
-        """A new sitting.
+        """A new sitting; a single question reads otherwise than `other_than`, where its draws allow.
 
         Raises: ValueError in words for the reader, when there is nothing to ask
         """
         now = dt.datetime.now(dt.UTC)
         asks = plan.questions(mode, wish, history, seed=seed or secrets.token_hex(3), now=now)
+        for _ in range(TRIES):
+            if (
+                not other_than
+                or len(asks) != 1
+                or ideas.pose(asks[0].idea, asks[0].kind, asks[0].seed).text != other_than
+            ):
+                break
+            asks = plan.questions(mode, wish, history, seed=secrets.token_hex(3), now=now)
         if not asks:
             nothing = {"today": "nothing is due today", "weak": "nothing of this is among your mistakes"}[mode]
             raise ValueError(f"{nothing}; a sprint asks ten mixed questions")

@@ -40,9 +40,9 @@ def practise(history: History, mode: str, wish: Wish, *, extra: float, seed: str
     sitting = Session.begin(history, mode, wish, extra=extra, seed=seed)
     _welcome(sitting, wish.topic)
     with _kept(history):
-        while _hold(sitting) and sitting.mode == "warm-up":
+        while (before := sitting.question) and _hold(sitting) and sitting.mode == "warm-up":
             print("\nAgain, with other numbers.")
-            sitting = Session.begin(history, mode, wish, extra=extra)
+            sitting = Session.begin(history, mode, wish, extra=extra, other_than=before.text)
 
 
 def resume(history: History) -> None:
