@@ -81,9 +81,10 @@ def test_a_killed_worker_loses_nothing(most: int, came: int | None, tmp_path: Pa
 
 @needs_fork
 def test_what_concerns_all_is_raised() -> None:
+    others = set(multiprocessing.active_children())  # of tests before this one, in the same process
     with pytest.raises(OSError, match="no room"), crew(refusing) as many:
         list(many.each(range(10)))
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= others
 
 
 def test_few_are_not_worth_a_second_process() -> None:
