@@ -4,6 +4,8 @@ whole parts, a narrow window.
 
 import json
 import re
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +75,30 @@ def test_the_start_page_has_every_part_and_every_drill_set(page: Any, lab: Door)
     assert "drills/interview.ipynb" in links
     expect(page.locator(".threeloops-start")).to_contain_text("A sprint asks ten questions")
     assert all((lab.root / "my" / link).is_file() for link in links if not link.startswith("drills/"))
+
+
+def test_an_explorer_lives_on_the_start_page_without_a_kernel(page: Any) -> None:
+    section = page.locator(".threeloops-start .touch")
+    expect(section.locator(".tl-chart svg")).to_be_visible()
+    said = section.locator(".tl-said")
+    before = said.inner_text()
+    control = section.locator("input[type=range]:not([disabled])").first
+    control.focus()
+    control.press("ArrowRight")
+    expect(said).not_to_have_text(before)
+    assert page.locator(".jp-NotebookPanel").count() == 0
+    after = said.inner_text()
+    page.evaluate("window.dispatchEvent(new Event('resize'))")
+    expect(said).to_have_text(after)
+
+
+def test_a_turn_that_is_none_is_refused_in_a_sentence(lab: Door) -> None:
+    request = urllib.request.Request(
+        f"{lab.server}threeloops/explorer", b'{"serial": 1}', {"Authorization": f"token {lab.token}"}
+    )
+    with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+        urllib.request.urlopen(request, timeout=20)
+    assert "a turn is" in refused.value.read().decode()
 
 
 def test_nothing_of_a_teachers_tools_is_in_the_way(page: Any) -> None:

@@ -1,5 +1,9 @@
-"""The server's half of the book's JupyterLab: it says, whenever the start page is looked at, how things stand."""
+"""The server's half of the book's JupyterLab: it says, whenever the start page is looked at, how things stand, and
+answers the explorer that lives there, which has no kernel.
+"""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +12,52 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 from tornado.ioloop import IOLoop
 
+from threeloops import widgets
 from threeloops.desk import start_page
+from threeloops.site import exploring
+
+PANEL = Path(widgets.__file__).parent
 
 
-class StartPage(JupyterHandler):
+class Answered(JupyterHandler):
+    """Answers in JSON; what takes time is done beside the server's loop."""
+
+    async def answer(self, work: Callable[[], str]) -> None:
+        self.set_header("Content-Type", "application/json")
+        self.finish(await IOLoop.current().run_in_executor(None, work))
+
+
+class StartPage(Answered):
     """GET threeloops/start: the start page's content."""
 
     @web.authenticated
     async def get(self) -> None:
         root = Path(self.settings["server_root_dir"]).expanduser()
-        self.set_header("Content-Type", "application/json")
-        self.finish(await IOLoop.current().run_in_executor(None, start_page.as_json, root))
+        await self.answer(lambda: start_page.as_json(root))
+
+
+class Explored(Answered):
+    """GET threeloops/explorer: the start page's explorer from the beginning, with what draws it; POST: what it shows
+    once a control has been turned, as panel.js tells it.
+    """
+
+    @web.authenticated
+    async def get(self) -> None:
+        await self.answer(begun)
+
+    @web.authenticated
+    async def post(self) -> None:
+        told = self.request.body.decode(errors="replace")
+        try:
+            await self.answer(lambda: exploring.turned(start_page.EXPLORER, told))
+        except (ValueError, KeyError, TypeError) as wrong:
+            raise web.HTTPError(400, f"a turn is {{serial, standing}} in JSON, not {told[:80]!r}") from wrong
+
+
+def begun() -> str:
+    """The explorer, its script and its style."""
+    script, style = ((PANEL / name).read_text(encoding="utf-8") for name in ("panel.js", "panel.css"))
+    return json.dumps({"script": script, "style": style, "state": json.loads(exploring.begun(start_page.EXPLORER))})
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -26,6 +65,6 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
-    server.web_app.add_handlers(
-        ".*$", [(url_path_join(server.web_app.settings["base_url"], "threeloops", "start"), StartPage)]
-    )
+    base = server.web_app.settings["base_url"]
+    places = (("start", StartPage), ("explorer", Explored))
+    server.web_app.add_handlers(".*$", [(url_path_join(base, "threeloops", name), page) for name, page in places])

@@ -16,6 +16,7 @@ from threeloops.desk import begun, copies, parts
 from threeloops.desk.begun import Begun
 
 ROOM = "drills/interview.ipynb"
+EXPLORER, EXPLAINED = "inner_loop.roofline", "roofline"  # what lives on the page, and the part that explains it
 HOUR_MIN = 60
 STYLE = Path(__file__).parents[1] / "lab" / "threeloops" / "static" / "desk.css"
 
@@ -51,6 +52,8 @@ class Page:
     @property
     def html(self) -> str:
         """The page's content: its links lead to notebooks below my/."""
+        chapters = "".join(_chapter(chapter) for chapter in self.chapters)
+        touch = self._touch()
         return (
             '<main class="threeloops-start"><h1>Three Loops</h1>'
             "<p>Predict how fast machine learning can run, count it, measure it. Each part opens with a question and"
@@ -58,8 +61,20 @@ class Page:
             " runs a cell and goes on.</p>"
             + self._continued()
             + f'<p><a href="{ROOM}">The interview room</a>: {escape(self.room)}</p>'
-            + "".join(_chapter(chapter) for chapter in self.chapters)
+            + (chapters + touch if self.last else touch + chapters)  # who has been here wants to go on
             + "</main>"
+        )
+
+    def _touch(self) -> str:
+        """The place of the explorer, which the book's JupyterLab makes live; nothing where its part is missing."""
+        parts_there = [part for chapter in self.chapters for part, _ in chapter.parts]
+        part = next((part for part in parts_there if EXPLAINED in part.copy), None)
+        if part is None:
+            return ""
+        return (
+            '<section class="touch" hidden><h2>Touch it</h2>'
+            "<p>Each mark is one operation of a language model's layer. Turn a control, or drag a mark or the roof:"
+            f" how fast can it run at most? {_link(part, part.title)} explains it.</p><div></div></section>"
         )
 
     def _continued(self) -> str:

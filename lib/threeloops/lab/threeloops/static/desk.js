@@ -1,5 +1,6 @@
 // The book's JupyterLab: a start page, cards in place of code that a reader would have to edit, and links that arrive.
 import { cards } from "./cards.js";
+import { touched } from "./touch.js";
 
 const WIDE_PX = 1100; // in a narrower window the contents would take the place of the text
 const settings = JSON.parse(document.getElementById("jupyter-config-data")?.textContent ?? "{}");
@@ -35,14 +36,14 @@ const startPage = (app, Widget) => {
   page.id = "threeloops-start";
   page.addClass("threeloops-page");
   page.node.tabIndex = -1;
+  let written = "";
+  const touch = touched((told) => server(app, "explorer", told));
   Object.assign(page.title, { label: "Start", caption: "The book: parts, drills, the interview room", closable: true });
   const draw = async () => {
     await saved(app);
-    const { baseUrl, token } = app.serviceManager.serverSettings;
-    const answer = await fetch(`${baseUrl}threeloops/start`, token ? { headers: { Authorization: `token ${token}` } } : {});
-    if (!answer.ok) throw new Error(`the start page cannot be read: ${answer.status}`);
-    const { html } = await answer.json();
-    if (page.node.innerHTML !== html) page.node.innerHTML = html;
+    const { html } = await server(app, "start");
+    if (written !== html) page.node.innerHTML = written = html;
+    await touch(page.node.querySelector(".touch"));
   };
   const drawn = () => draw().catch((error) => { page.node.textContent = `${error.message}. Is the server still running? \`book.py\` starts it again.`; });
   page.onAfterShow = drawn;
@@ -60,6 +61,15 @@ const startPage = (app, Widget) => {
   };
   app.commands.addCommand("threeloops:start", { label: "Three Loops: start page", execute: () => show() });
   return show;
+};
+
+// What the book's half of the server answers; with something to tell it, a POST.
+const server = async (app, name, told) => {
+  const { baseUrl, token } = app.serviceManager.serverSettings;
+  const headers = token ? { Authorization: `token ${token}` } : { "X-XSRFToken": /\b_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? "" };
+  const answer = await fetch(`${baseUrl}threeloops/${name}`, told === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(told) });
+  if (!answer.ok) throw new Error(`the start page cannot be read: ${answer.status}`);
+  return answer.json();
 };
 
 // What the page says is read from the files.
