@@ -11,6 +11,8 @@ from tests.drills.test_every_drill import drawn, every_drill
 from tests.seeds import seeds
 
 from threeloops import units
+from threeloops.drills.decode_speed import configs
+from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill
 from threeloops.drills.engine.held import figures
@@ -190,3 +192,11 @@ def test_what_a_card_reads_or_updates_fits_into_it(key: str) -> None:
             and abs(part["memory_bytes_per_s"] / rate - 1) < 0.15
         ]
         assert RESIDENT[key](drill, p) <= max(sizes), f"seed {seed}: {drill.prompt(p)}"
+
+
+def test_a_decode_step_is_asked_of_every_model_that_allows_it_and_within_its_context() -> None:
+    drill = DRILLS["decode-from-the-config"]
+    draws = [drawn(drill, seed) for seed in range(100)]
+    longest = {catalogued.model_name(key): catalogued.model(key).max_context for key in configs.REAL}
+    assert {p.name for p in draws} == set(longest)
+    assert all(p.tokens <= longest[p.name] for p in draws)

@@ -14,8 +14,10 @@ from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import cache_walk
 from threeloops.units import GB, TB
 
-REAL = ("llama-3-8b", "qwen2.5-7b", "qwen3-32b")
+# Dense models with one kind of layer, of which a card holds enough requests to tell every mistake apart.
+REAL = ("llama-3-8b", "qwen2.5-7b", "qwen3-8b", "llama-3.2-1b", "llama-3.2-3b", "qwen3-32b")
 CARDS = (("h200-sxm", 4.8), ("h100-sxm5", 3.35))
+LONGEST = 40_000  # tokens of a request's context, where the model takes as many
 
 
 def _cache(p: Draw, *, vectors: int = 2, heads: int | None = None) -> float:
@@ -58,22 +60,28 @@ SLIPS = (
 )
 
 
-def _any(rng: random.Random) -> Draw:
-    key, (part, tb) = rng.choice(REAL), rng.choice(CARDS)
-    total = parameters.model_parameters(catalogued.model(key)).total
-    return drawn(
-        **real_shape(key),
-        part=catalogued.part(part).name,
-        bandwidth=tb * TB,
-        billions=round(total / GB, 2),
-        tokens=rng.randrange(3000, 15_000, 500),
-        batch=rng.randrange(5, 24),
-    )
+def _any(rng: random.Random, key: str) -> Draw:
+    """A model on a card that holds it with all its requests, none longer than the model takes."""
+    model = catalogued.model(key)
+    while True:
+        part, tb = rng.choice(CARDS)
+        p = drawn(
+            **real_shape(key),
+            part=catalogued.part(part).name,
+            bandwidth=tb * TB,
+            billions=round(parameters.model_parameters(model).total / GB, 2),
+            tokens=rng.randrange(3000, min(model.max_context, LONGEST) + 1, 500),
+            batch=rng.randrange(4, 48),
+        )
+        if _step(p) * p.bandwidth < catalogued.part(part)["memory_bytes"]:
+            return p
 
 
 def _draw(rng: random.Random) -> Draw:
+    """The model first: drawn again with the rest, those that rarely fit would hardly ever be asked."""
+    key = rng.choice(REAL)
     told: tuple[Callable[[Draw], float], ...] = (_step, *(slip.wrong for slip in SLIPS))
-    return separated(rng, _any, lambda p: (answer(p) for answer in told))
+    return separated(rng, lambda rng: _any(rng, key), lambda p: (answer(p) for answer in told))
 
 
 def _small(rng: random.Random) -> Draw:
