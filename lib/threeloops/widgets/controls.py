@@ -77,10 +77,12 @@ class Drag:
     along: Literal["x", "y", "y/x"]  # what of the pointer's place counts, in the units of the axes
     places: tuple[float, ...]  # where that stands for each option of the control
     hold: tuple[tuple[float, float], ...]  # the point, or the ends of the line, that the pointer takes hold of
+    drawn: bool = False  # a point of a curve: a pointer that goes on takes hold of the next such point
 
     def told(self) -> dict[str, Any]:
         """What the page is told."""
-        return {"control": self.control, "along": self.along, "places": list(self.places), "hold": list(self.hold)}
+        told = {"control": self.control, "along": self.along, "places": list(self.places), "hold": list(self.hold)}
+        return {**told, "drawn": self.drawn}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

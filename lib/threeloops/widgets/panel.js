@@ -2,7 +2,7 @@
 //
 // It knows its model by get, set, on, save_changes and send alone, and the state is JSON:
 //   in   chart   a Vega-Lite specification whose data have names and no rows, or ""
-//   in   shown   {answers, controls: [{name, label, kind, options, …}], standing: {name: place}, title, caption, alt, said, table, drags: [{control, along, places, hold}], links: [{words, notebook}],
+//   in   shown   {answers, controls: [{name, label, kind, options, …}], standing: {name: place}, title, caption, alt, said, table, drags: [{control, along, places, hold, drawn}], links: [{words, notebook}],
 //               rows: {name: JSON}, signals: {name: value}}
 //   out  turned  {serial, standing: {name: place}}: every answer says in `answers` which turn it answers
 // A page with a Vega of its own lends it: globalThis.threeloopsVega() promises vegaEmbed. Any other asks once, {wants: "vega"}.
@@ -194,7 +194,13 @@ function dragging(place, view, turn) {
     return Math.hypot(x - a[0] - part * (b[0] - a[0]), y - a[1] - part * (b[1] - a[1]));
   };
   // the first that is near enough: points stand before the lines on which they lie
-  const near = (event) => view() && drags.find((drag) => away(where(event), drag.hold) < REACH);
+  const near = (event) => view() && (drags.find((drag) => away(where(event), drag.hold) < REACH) ?? below(event));
+  // of a curve that is drawn, the point below or above the pointer
+  const below = (event) => {
+    const [x] = where(event), far = (drag) => Math.abs(pixels(drag.hold[0])[0] - x);
+    const [left, right] = view().scale("x").range();
+    return x < left || x > right ? undefined : drags.filter((drag) => drag.drawn).sort((one, other) => far(one) - far(other))[0];
+  };
   const draw = (at) => {
     const [low, high] = view().scale("x").domain(), [bottom, top] = view().scale("y").domain();
     const ends = { x: [[at, bottom], [at, top]], y: [[low, at], [high, at]], "y/x": [[Math.max(low, bottom / at), Math.max(low, bottom / at) * at], [Math.min(high, top / at), Math.min(high, top / at) * at]] };
@@ -204,6 +210,7 @@ function dragging(place, view, turn) {
     place.querySelector("svg > g > g")?.append(line);
   };
   const follow = (event) => {
+    if (held.drawn) held = below(event) ?? held;
     const [x, y] = where(event), at = { x: scales.x.invert(x), y: scales.y.invert(y) };
     at["y/x"] = at.y / at.x;
     const far = held.places.map((one) => Math.abs(Math.log(one / at[held.along])));

@@ -1,0 +1,33 @@
+"""Drawn curve: points that a reader has drawn, joined by lines, and once they want to see it the curve as it is.
+
+>>> at = (0.5, 0.9)
+>>> axes = {"x": Axis(title="load"), "y": Axis(title="wait", log=True, low=0.1, high=100)}
+>>> print(drawn_curve(at, {"drawn": (0.5, 0.9), "as it is": (1, 9)}, **axes, title="Draw it", caption="").alt)
+Wait against load. drawn: from 0.5 at 0.5 to 0.9 at 0.9. as it is: from 1 at 0.5 to 9 at 0.9.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from threeloops.figures import look
+from threeloops.figures.figure import Figure
+from threeloops.figures.product_loop.curves import Axis, curves
+
+SIZE = 110  # square pixels of a point: large enough to be taken hold of
+
+
+def drawn_curve(
+    at: Sequence[float], lines: Mapping[str, Sequence[float]], *, x: Axis, y: Axis, title: str, caption: str
+) -> Figure:
+    """The first line has a handle on each of its points; all lines have a value at every place of `at`.
+
+    Raises:   ValueError for a line that is not as long as `at`
+    """
+    points = {name: list(zip(at, values, strict=True)) for name, values in lines.items()}
+    plain = curves(points, x=x, y=y, title=title, caption=caption)
+    handles = {
+        "data": {"values": [{"x": place, "y": value} for place, value in next(iter(points.values()))]},
+        "mark": {"type": "point", "filled": True, "size": SIZE, "color": look.SERIES_COLOURS[0], "aria": False},
+        "encoding": {"x": x.encoding("x", zero=False), "y": y.encoding("y", zero=True)},
+    }
+    return replace(plain, body={**plain.body, "layer": [*plain.body["layer"], handles]})
