@@ -145,7 +145,7 @@ def faults(page: Any, *, sweep: bool = False) -> list[str]:
 
 
 def test_nothing_overlaps_or_is_cut_in_a_wide_window_at_both_ends_of_every_control(page: Any) -> None:
-    assert page.locator(".tl-explorer").count() == len(MODULES)
+    assert page.locator(".jp-Notebook .tl-explorer").count() == len(MODULES)
     assert faults(page, sweep=True) == []
 
 
@@ -184,6 +184,27 @@ def test_an_operation_and_the_roof_are_dragged(page: Any) -> None:
     expect(cell.get_by_role("status")).to_contain_text("times the FLOP/s")
     assert float(cell.get_by_label("FLOP/s", exact=True).get_attribute("aria-valuetext").removeprefix("× ")) > 1.5
     assert cell.locator(".tl-drag").count() == 0, "the line ends with the drag"
+
+
+def test_a_curve_is_drawn_across_the_chart_before_it_appears(page: Any) -> None:
+    cell = page.locator(CELL).nth(MODULES.index("product_loop.drawn_wait"))
+    cell.locator(".tl-chart").scroll_into_view_if_needed()
+    wait_still(page, cell)
+    box = cell.locator(".tl-chart svg").bounding_box()
+    low, high = box["y"] + 0.75 * box["height"], box["y"] + 0.3 * box["height"]
+    page.mouse.move(box["x"] + 0.15 * box["width"], low)
+    page.mouse.down()
+    for part in range(1, 26):
+        page.mouse.move(box["x"] + (0.15 + 0.8 * part / 25) * box["width"], low + (high - low) * part / 25)
+        page.wait_for_timeout(40)
+    page.mouse.up()
+    sliders = cell.locator("input[type=range]")
+    stand = [int(sliders.nth(number).input_value()) for number in range(sliders.count())]
+    assert all(low < high for low, high in itertools.pairwise(stand)), f"drawn upwards from left to right: {stand}"
+    expect(cell.locator(".tl-chart svg")).not_to_contain_text("as it is")
+    cell.get_by_label("the curve").select_option("show it beside mine")
+    expect(cell.get_by_role("status")).to_contain_text("it is")
+    expect(cell.locator(".tl-chart svg")).to_contain_text("as it is")
 
 
 def turned(cell: Any, label: str, place: int) -> None:
