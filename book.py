@@ -46,7 +46,13 @@ DISK_BYTES = {"drill": 3e8, "book": 2.5e9, "site": 3e9, "test": 3e9}
 CUDA_DISK_BYTES = 8e9
 MOST_WORKERS = 4  # each loads torch, and some measure time: more would get into each other's way
 # program that a test needs -> Debian package
-SYSTEM_PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium", "g++": "g++", "python3-config": "python3-dev"}
+SYSTEM_PACKAGES = {
+    "bwrap": "bubblewrap",
+    "chromium": "chromium",
+    "g++": "g++",
+    "pg_lsclusters": "postgresql",
+    "python3-config": "python3-dev",
+}
 
 
 def stop(sentence):
@@ -153,7 +159,7 @@ def install(level):
     """The pinned packages of a level. uv where it can be had, because it is ten times faster; pip where not. True
     when it worked.
     """
-    extras = {"drill": "", "book": "[book]", "site": "[book,site]", "test": "[book,site,test]"}[level]
+    extras = {"drill": "", "book": "[book]", "site": "[book,site]", "test": "[book,site,machines,test]"}[level]
     print("Installing packages ...", flush=True)
     quiet = ("-qq", "--disable-pip-version-check", "--retries", "1")
     packages = ("-c", "requirements.lock", "-e", "." + extras)

@@ -30,6 +30,7 @@ FLAGS = {
     "zero_stage": "--zero",
     "origin": "--ceilings",
     "drill_set": "--set",
+    "workers": "--workers",
 }
 ALIKE = """
     expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share
@@ -120,7 +121,8 @@ def _grade(given: argparse.Namespace) -> int:
         trust_students=given.no_sandbox,
         drill_set=given.set,
         again=given.again,
-        workers=given.workers,
+        workers=int(given.workers) if given.workers and given.workers.isdecimal() else given.workers,
+        server=given.gradebook,
     )
 
 
@@ -198,7 +200,17 @@ def parser() -> argparse.ArgumentParser:
     )
     grade.add_argument("--no-browser", action="store_true", help="do not open the feedback page")
     grade.add_argument("--again", action="store_true", help="of a class, also what was graded before and is unchanged")
-    grade.add_argument("--workers", metavar="N", type=int, help="of a class, how many at once (default: one per core)")
+    grade.add_argument(
+        "--workers",
+        metavar="N|ADDRESS",
+        help="of a class, how many at once (default: one per core), or on the machines of a Dask scheduler, as"
+        " tcp://HOST:8786",
+    )
+    grade.add_argument(
+        "--gradebook",
+        metavar="URL",
+        help="of a class, a PostgreSQL database in place of a file: postgresql://HOST/NAME",
+    )
     grade.add_argument(
         "--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same"
     )

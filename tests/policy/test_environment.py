@@ -25,7 +25,9 @@ CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 def stated() -> list[Requirement]:
     project = PROJECT["project"]
     extras = project["optional-dependencies"]
-    return [Requirement(line) for line in project["dependencies"] + extras["book"] + extras["test"]]
+    return [
+        Requirement(line) for line in project["dependencies"] + extras["book"] + extras["machines"] + extras["test"]
+    ]
 
 
 @pytest.mark.parametrize("requirement", stated(), ids=str)

@@ -11,10 +11,15 @@ judging        one notebook judged: poses, collects, compares
 preprocessors  the same as steps of `nbgrader autograde`
 summary        the card on top of a feedback page
 stages         nbgrader's own converters, kept from one student to the next
+gradebook      where the scores are kept: a file, or a database on a server
 course         folders, keys and what is done with them at each stage
 intake         what was handed in: a notebook, a folder, a zip
 report         table, grades per question, slips per question
 kept           what stays between two runs: the lock, marks of what is graded, an earlier hand-in's page
+single         one submission graded, from its bytes to its mark
 workers        several graded at once
+cluster        the same on other machines, through a scheduler of Dask's
+fitness        what a worker there must have
+away           what is sent to it, and what is done with what comes back
 grade          the command `threeloops grade`
 """

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from threeloops import checks, contents
+from threeloops.classroom import gradebook
 from threeloops.drills.engine.answers import parse
 
 # nbformat loads jsonschema, which would compile grammars for addresses in non-Latin letters for two seconds; no
@@ -76,6 +77,7 @@ class Course:
     work: Path  # build/ for a class, my/graded/ for a reader
     code: str = "home"  # the public course code
     judge: dict[str, Any] = field(default_factory=dict)  # further settings of preprocessors.Judge
+    server: str = ""  # URL of a gradebook on a server; without it a file of the work folder keeps the scores
 
     def claim(self, whose: str) -> None:
         """Make this work folder a class's or a reader's, for good: a reader's run trusts the notebook about who wrote
@@ -123,7 +125,7 @@ class Course:
 
     @property
     def database(self) -> str:
-        return f"sqlite:///{self.work / 'gradebook.db'}"
+        return self.server or gradebook.kept_in(self.work)
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs to make the same course; what this one has open stays here."""
@@ -137,7 +139,8 @@ class Course:
         self._telling.make_ready()
 
     @cached_property
-    def _gradebook(self) -> Any:
+    def gradebook(self) -> Any:
+        """nbgrader's, opened anew in every `with`."""
         from threeloops.classroom.stages import KeptGradebook
 
         return KeptGradebook(self.database, self.config.CourseDirectory.course_id)
@@ -146,13 +149,13 @@ class Course:
     def _judging(self) -> Any:
         from threeloops.classroom.stages import KeptAutograde, Stage
 
-        return Stage(KeptAutograde, self.config, self._gradebook)
+        return Stage(KeptAutograde, self.config, self.gradebook)
 
     @cached_property
     def _telling(self) -> Any:
         from threeloops.classroom.stages import KeptFeedback, Stage
 
-        return Stage(KeptFeedback, self.config, self._gradebook)
+        return Stage(KeptFeedback, self.config, self.gradebook)
 
     def prepare(self, name: str) -> None:
         """Tell the gradebook what this set asks (generate_assignment); at once when nothing has changed."""
@@ -165,10 +168,13 @@ class Course:
         grading_key(self.work)  # before the first student rather than at each
         stamp = hashlib.sha256(self._source(name).read_bytes() + repr(self.config.WrittenAnswers).encode()).hexdigest()
         mark = self.work / "release" / name / "made-from.txt"
-        if mark.exists() and mark.read_text() == stamp and (self.work / "gradebook.db").exists():
+        gradebook.claim(self.database, self.work)
+        known = gradebook.knows(self.database, self.work, name)
+        if mark.exists() and mark.read_text() == stamp and known:
             return
         Stage(GenerateAssignment, self.config).run(name=name, student=".")
-        (self.work / "gradebook.db").chmod(0o600)
+        if not self.server:
+            (self.work / gradebook.FILE).chmod(0o600)
         mark.write_text(stamp)
 
     def _source(self, name: str) -> Path:
@@ -188,7 +194,7 @@ class Course:
 
     def scores(self, name: str, student: str) -> list[Score]:
         """What the gradebook says about one student."""
-        with self._gradebook as book:
+        with self.gradebook as book:
             grades = book.find_submission_notebook(name, name, student).grades
             return [
                 Score(

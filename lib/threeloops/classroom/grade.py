@@ -8,12 +8,12 @@ import re
 import sys
 import webbrowser
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from threeloops import checks
-from threeloops.classroom import kept, sandbox
+from threeloops.classroom import away, gradebook, kept, sandbox, single
+from threeloops.classroom.cluster import is_address
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.questions import source
@@ -22,18 +22,15 @@ from threeloops.classroom.report import (
     Result,
     keep_mark,
     lines,
-    result,
     slip_counts,
     table,
     write_grades,
     write_slips,
 )
-from threeloops.classroom.transplant import UnparsableError, parsed, transplanted
+from threeloops.classroom.transplant import UnparsableError, parsed
 from threeloops.classroom.workers import Crew, usual
 from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id
 
-MOST_TRIES = 2
-NO_PAGE = "no feedback page"
 WRITTEN_MAXIMUM = 3  # points of the rubric of a written explanation
 
 
@@ -48,22 +45,31 @@ def grade(
     trust_students: bool,
     drill_set: str | None = None,
     again: bool = False,
-    workers: int | None = None,
+    workers: int | str | None = None,
+    server: str | None = None,
 ) -> int:
     """Grade what is at the path; 0 when everything there could be looked at. Of a class, what was graded before and
-    has not changed is graded again only when that is asked for.
+    has not changed is graded again only when that is asked for. Workers are a number of processes here, or the address
+    of a scheduler of Dask's; the server is the URL of a gradebook on one.
     """
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup` installs it")
-    if workers is not None:
+    if isinstance(workers, str) and not is_address(workers):
+        raise ValueError(f"workers={workers!r} must be a whole number, or a scheduler's address as tcp://HOST:8786")
+    if isinstance(workers, int):
         checks.count(workers=workers)
+    if server:
+        gradebook.checked(server)
     lone = None if roster else lone_notebook(path, Course(root=root, work=root).sets())
     if lone:  # without a class list, one notebook is its reader's own
+        if server or isinstance(workers, str):
+            raise ValueError("other machines and a gradebook on a server are for a class: give the --roster too")
         name, notebook = lone
         work = work or root / "my" / "graded"
         with kept.alone_in(work):
             return _grade_reader(name, notebook, root=root, work=work, code=code, browser=browser)
-    course = Course(root=root, work=work or root / "build", code=plain_id(code) or HOME_COURSE)
+    work = work or root / "build"
+    course = Course(root=root, work=work, code=plain_id(code) or HOME_COURSE, server=server or "")
     handed = handed_in(path, course.sets(), _listed(roster), drill_set=drill_set)
     with kept.alone_in(course.work):
         return _grade_class(handed, course, trust_students=trust_students, again=again, workers=workers)
@@ -76,81 +82,6 @@ def _listed(roster: Path | None) -> list[str]:
     with roster.open(newline="", encoding="utf-8-sig") as file:
         names = [row[0] for row in csv.reader(file) if row]
     return names[1:] if names and plain_id(names[0]) in ("student", "students", "name", "id") else names
-
-
-def one(course: Course, name: str, submission: Submission) -> Result:
-    """Grade one submission; whatever it is, this ends in a status. A fault of the grader is tried a second time.
-
-    Raises:   OSError when the disk is full
-    """
-    notes = (submission.problem,) if submission.problem else ()
-    if submission.read is None:
-        return Result(student=submission.student, status="missing", notes=(*notes, "no notebook was handed in"))
-    faults: list[Exception] = []
-    while len(faults) < MOST_TRIES:
-        try:
-            notebook = transplanted(parsed(course.release(name).read_bytes()), parsed(submission.read()))
-            course.autograde(name, submission.student, notebook)
-            return result(course, name, submission.student, notes)
-        except UnparsableError as refusal:
-            return Result(student=submission.student, status="unparsable", notes=(*notes, str(refusal)))
-        except Exception as error:  # one submission never stops the others
-            kept.needs_room(error, course.work)
-            faults.append(error)
-    told = _logged(course, name, submission.student, faults[-1])
-    return Result(student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; {told}"))
-
-
-def _one_of_class(course: Course, name: str, submission: Submission, *, again: bool) -> Result:
-    """The same, unless just this was graded before; and with a word where an earlier hand-in has left its mark."""
-    student = submission.student
-    if submission.read is None:
-        before = kept.earlier(course, name, student)
-        return _with_note(before, "nothing new was handed in") if before else one(course, name, submission)
-    content = submission.read()
-    seen = kept.fingerprint(course, name, content)
-    if not again and kept.is_graded(course, name, student, seen):
-        before = kept.earlier(course, name, student)
-        if before:
-            return _with_note(before, submission.problem)
-    kept.forget(course, name, student)
-    graded = _with_feedback(course, name, one(course, name, replace(submission, read=lambda: content)))
-    if graded.status == "graded" and not any(note.startswith(NO_PAGE) for note in graded.notes):
-        kept.remember(course, name, student, seen)
-    before = None if graded.answers else kept.earlier(course, name, student)
-    if before:
-        told = f"an earlier hand-in earned {before.points:g} of {before.maximum:g}; a later one was {graded.status}"
-        kept.mark_page(course, name, student, told)
-        graded = _with_note(graded, told + ", and the gradebook and the feedback page are of the earlier")
-    return graded
-
-
-def _with_note(graded: Result, note: str) -> Result:
-    return replace(graded, notes=(note, *graded.notes)) if note else graded
-
-
-def _logged(course: Course, name: str, student: str, error: Exception) -> str:
-    """Keep what went wrong, in a folder per student as nbgrader's are: an id may be as long as a file's name may be.
-    Where it cannot be kept it is told.
-    """
-    log = course.folder("logs", student, name).with_suffix(".txt")
-    told = repr(error)
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(told, encoding="utf-8", errors="replace")
-    except OSError:
-        return " ".join(told.split())[-200:]
-    return f"see {log}"
-
-
-def _with_feedback(course: Course, name: str, graded: Result) -> Result:
-    """Write the feedback page; without it the grade still stands."""
-    if graded.answers:
-        try:
-            course.feedback(name, graded.student)
-        except Exception as error:
-            return replace(graded, notes=(*graded.notes, f"{NO_PAGE} ({type(error).__name__})"))
-    return graded
 
 
 def _says(content: bytes, name: str) -> str:
@@ -182,9 +113,8 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
         print(
             f"Without a sandbox: {sandbox.problem()}. Your code runs as your own program, as it does in the notebook."
         )
-    graded = _with_feedback(
-        course, name, one(course, name, Submission(student=student, folder=path.parent.name, read=lambda: content))
-    )
+    submission = Submission(student=student, folder=path.parent.name, read=lambda: content)
+    graded = single.with_feedback(course, name, single.one(course, name, submission))
     print(table([graded], written_maximum=WRITTEN_MAXIMUM))
     if graded.answers:
         keep_mark(name, graded, work)
@@ -196,12 +126,23 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
     return 0 if graded.answers else 1
 
 
-def _graded(course: Course, handed: HandedIn, *, again: bool, workers: int | None) -> Iterator[Result]:
-    """Everybody's result, as they come, under one bar; in a log, a line for each."""
-    do = partial(_one_of_class, course, handed.name, again=again)
-    number = usual(len(handed.submissions), workers)
-    with Bar(len(handed.submissions)) as bar, Crew(do, number=number, ready=course.make_ready) as crew:
-        for submission, done in crew.each(handed.submissions):
+def _each(
+    course: Course, handed: HandedIn, *, again: bool, workers: int | str | None, trusting: bool
+) -> Iterator[tuple[Submission, Result | None]]:
+    """Every submission with its result, as they come, from processes here or from other machines."""
+    name, submissions = handed.name, handed.submissions
+    if isinstance(workers, str):
+        yield from away.each(course, name, submissions, workers, again=again, trusting=trusting)
+        return
+    do = partial(single.of_class, course, name, again=again)
+    with Crew(do, number=usual(len(submissions), workers), ready=course.make_ready) as crew:
+        yield from crew.each(submissions)
+
+
+def _told(each: Iterator[tuple[Submission, Result | None]], total: int) -> Iterator[Result]:
+    """The results under one bar; in a log, a line for each."""
+    with Bar(total) as bar:
+        for submission, done in each:
             graded = done or Result(
                 student=submission.student,
                 status="not graded",
@@ -212,10 +153,10 @@ def _graded(course: Course, handed: HandedIn, *, again: bool, workers: int | Non
 
 
 def _grade_class(
-    handed: HandedIn, course: Course, *, trust_students: bool, again: bool = False, workers: int | None = None
+    handed: HandedIn, course: Course, *, trust_students: bool, again: bool = False, workers: int | str | None = None
 ) -> int:
     name, submissions = handed.name, handed.submissions
-    if sandbox.problem():
+    if sandbox.problem() and not isinstance(workers, str):
         if sys.platform == "linux" and not trust_students:
             raise ValueError(
                 f"students' code should not run without a sandbox, and {sandbox.problem()}; --no-sandbox grades all the"
@@ -228,12 +169,13 @@ def _grade_class(
     so_far = course.work / f"so-far-{name}.csv"
     so_far.unlink(missing_ok=True)
     results: list[Result] = []
-    for graded in _graded(course, handed, again=again, workers=workers):
+    each = _each(course, handed, again=again, workers=workers, trusting=trust_students)
+    for graded in _told(each, len(submissions)):
         write_grades(so_far, [graded], more=bool(results))
         results.append(graded)
     for student in kept.others(course, name, {submission.student for submission in submissions}):
         before = kept.earlier(course, name, student)
-        results += [_with_note(before, "graded earlier, and not among what was handed in now")] if before else []
+        results += [single.with_note(before, "graded earlier, and not among what was handed in now")] if before else []
     results.sort(key=lambda graded: graded.student)
     write_grades(so_far, results)
     so_far.replace(grades)

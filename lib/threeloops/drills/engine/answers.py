@@ -13,6 +13,7 @@ must never be taken for barn, refusing is better than guessing.
 import functools
 import math
 import re
+import sys
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -91,8 +92,12 @@ class Answer:
 # read, not when a question is asked.
 @functools.cache
 def _registry() -> Any:
-    import pint
-
+    sys.modules.setdefault("dask", None)  # type: ignore[arg-type]  # pint would load all of it where it is installed
+    try:
+        import pint
+    finally:
+        if sys.modules["dask"] is None:
+            del sys.modules["dask"]
     registry: Any = pint.UnitRegistry(None)
     registry.load_definitions(DEFINITIONS)
     return registry
@@ -128,9 +133,9 @@ def _factor(unit: str, like: str) -> float:
         .replace(" per ", "/")
     )
     spelled = re.sub(r"(?<=[A-Za-z])\s+(?=[A-Za-z])", "*", spelled)
+    registry = _registry()
     import pint
 
-    registry = _registry()
     try:
         return float(
             registry.Quantity(1, registry.parse_units(spelled)).to(registry.parse_units(like or "times")).magnitude

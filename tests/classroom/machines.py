@@ -1,0 +1,75 @@
+"""A scheduler of Dask's and its workers as processes of their own on this machine, open to this machine alone."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+LOOPBACK = ("--host", "127.0.0.1", "--no-dashboard")
+START_S = 60
+
+
+class Machines:
+    """What is running; everything is ended with the `with` that began it."""
+
+    def __init__(self, folder: Path, protocol: str = "tcp", more: Mapping[str, str] = {}) -> None:  # read only
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self._environment = folder, os.environ | more
+        self._running: list[subprocess.Popen[bytes]] = []
+        told = folder / "scheduler.json"
+        self.scheduler = self._start("scheduler", "--port", "0", "--protocol", protocol, "--scheduler-file", str(told))
+        self.address = ""
+        until = time.monotonic() + START_S
+        while not self.address and time.monotonic() < until:
+            time.sleep(0.1)
+            with contextlib.suppress(OSError, ValueError):
+                self.address = json.loads(told.read_text())["address"]
+        assert self.address, self.log()
+
+    def _start(self, kind: str, *words: str, more: Mapping[str, str] = {}) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "distributed.cli.dask_" + kind, *LOOPBACK, *words]
+        with (self.folder / f"{kind}-{len(self._running)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=self._environment | more, start_new_session=True
+            )
+        self._running.append(process)
+        return process
+
+    def workers(self, number: int, *, threads: int = 1, more: Mapping[str, str] = {}) -> "subprocess.Popen[bytes]":
+        """Start so many; Dask's nanny starts one anew that is killed."""
+        words = [self.address, "--nworkers", str(number), "--nthreads", str(threads)]
+        return self._start("worker", *words, "--local-directory", str(self.folder / "scratch"), more=more)
+
+    def log(self) -> str:
+        return "\n".join(path.read_text(errors="replace")[-3000:] for path in self.folder.glob("*.log"))
+
+    def end(self) -> None:
+        for process in reversed(self._running):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextlib.contextmanager
+def machines(folder: Path, protocol: str = "tcp", more: Mapping[str, str] = {}) -> Iterator[Machines]:
+    started = Machines(folder, protocol, more)
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+def grading(nanny: int) -> list[int]:
+    """The processes that a nanny has started to grade, by one of its threads."""
+    found = []
+    for thread in Path(f"/proc/{nanny}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in thread.read_text().split():
+                if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.append(int(child))
+    return found
