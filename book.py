@@ -10,6 +10,7 @@
     python3 book.py sheet interview one page of numbers or formulas, to print or read
     python3 book.py quiz TOPIC      a printable quiz with its key, in as many versions as a class needs
     python3 book.py grade PATH      grade your drill set (my/drills/kv_cache), or a class's folder or zip
+    python3 book.py classroom VERB  a term with a class: roster, sets, hand-ins, marks, syllabus, exams (TEACHING.md)
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
     python3 book.py site            the whole book as a folder of pages, build/site; --serve shows it
     python3 book.py setup           only install
@@ -313,7 +314,7 @@ def main(words):
     words = [word for word in words if word != "--no-torch"]
     verb = (
         words[0]
-        if words and words[0] in ("setup", "test", *LIGHT, "grade", "reset", "site", "-h", "--help")
+        if words and words[0] in ("setup", "test", *LIGHT, "grade", "classroom", "reset", "site", "-h", "--help")
         else "open"
     )
     if verb in ("-h", "--help"):

@@ -28,6 +28,7 @@ SECONDS = {
     "test_release.py": 16,
     "test_grading_canaries.py": 15,
     "test_grading_command.py": 30,
+    "test_term.py": 25,
     "test_data_parallel.py": 15,
     "test_interview_widget.py": 10,
     "test_together.py": 10,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from threeloops.workings.classroom import add_classroom
 from threeloops.workings.flags import add_calculations
 from threeloops.workings.paper import add_paper
 from threeloops.workings.room import add_room
@@ -215,6 +216,7 @@ def parser() -> argparse.ArgumentParser:
         "--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same"
     )
     grade.set_defaults(run=_grade)
+    add_classroom(commands)
     return top
 
 

@@ -28,6 +28,7 @@ class Place:
     minutes: int  # 0 where the heading does not say
     heading: str  # the heading's whole text, without ##
     cell: str  # id of the cell that holds the heading
+    card: str  # what that cell says below it: question, what one needs, minutes
 
     @property
     def name(self) -> str:
@@ -74,6 +75,7 @@ def _read(path: Path, notebook: str, _as_it_is: tuple[int, int]) -> tuple[Place,
             minutes=int(match["minutes"] or 0),
             heading=match[0].removeprefix("## "),
             cell=cell["id"],
+            card="".join(cell["source"])[match.end() :].strip(),
         )
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
         if cell["cell_type"] == "markdown"

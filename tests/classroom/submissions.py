@@ -5,6 +5,7 @@ places.
 import contextlib
 import copy
 import json
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -129,3 +130,21 @@ def write(notebook: Notebook, folder: Path, student: str, name: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(copy.deepcopy(notebook)))
     return path
+
+
+def canvas_zip(path: Path, files: Mapping[str, str]) -> Path:
+    """Canvas's download of an assignment, by file: sortable name, LATE or not, number of the user, of the file."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def moodle_zip(path: Path, files: Mapping[tuple[str, int], str], name: str) -> Path:
+    """Moodle's download of an assignment “in folders”, as Moodle names them since 4.1: full name, number of the
+    participant, kind of plugin, plugin.
+    """
+    return canvas_zip(
+        path,
+        {f"{who}_{number}_assignsubmission_file/{name}.ipynb": content for (who, number), content in files.items()},
+    )

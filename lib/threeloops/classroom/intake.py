@@ -22,7 +22,7 @@ from threeloops.drills.engine.posed import plain_id
 # How learning platforms name uploads: Moodle's folders, Canvas's files. A name may hold anything, so the last number
 # that fits is the platform's.
 MOODLE = re.compile(r"^(?P<name>.+)_(?P<number>\d+)_assignsubmission_\w+$")
-CANVAS = re.compile(r"^(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_.+$")
+CANVAS = re.compile(r"^(?P<name>.+?)_(?P<late>LATE_)?(?P<number>\d+)_\d+_.+$")
 MOST_FILES = 10_000
 MARK = 12  # characters of a hash: nobody makes a name that has another's
 APART = "~"  # between a name and what tells its bearers apart; no plain id holds one
@@ -46,6 +46,8 @@ class Submission:
     folder: str  # as handed in
     read: Reader | None  # None: nothing was handed in
     problem: str = ""
+    own: str = ""  # the platform's number of the person, or the folder's name to the letter
+    label: str = ""  # what the file that counts is called there
 
     @property
     def content(self) -> bytes | None:
@@ -169,6 +171,8 @@ def _submissions(people: dict[Person, list[tuple[str, Reader]]]) -> list[Submiss
                 folder=one.name,
                 read=files[-1][1] if files else None,
                 problem="; ".join(problems),
+                own=one.own,
+                label=files[-1][0] if files else "",
             )
         )
     return sorted(submissions, key=lambda one: one.student)

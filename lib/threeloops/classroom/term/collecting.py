@@ -1,0 +1,169 @@
+"""What a platform's zip holds of one set, into a folder for each student, under the ids of the roster. Nothing is
+overwritten: another file of somebody who has handed in already is listed, or, when it is said to be newer, the older
+one is kept beside it.
+"""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from threeloops.classroom.course import Course
+from threeloops.classroom.intake import Submission, handed_in
+from threeloops.classroom.term import lists, matching, people
+from threeloops.classroom.term.matching import Directory
+from threeloops.classroom.term.people import Person
+from threeloops.classroom.term.settings import Term, days_late
+from threeloops.drills.engine.posed import plain_id
+
+COLUMNS = ("student", "handed_in_as", "came", "days_late")
+LATE = "late"  # in days_late: by an unknown number of days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """One line of received.csv."""
+
+    student: str  # as the grader knows them
+    handed_in_as: str  # what the platform called the file
+    came: str  # a time with its offset, where one is known
+    days_late: str  # a number, or `late`, or nothing where nobody knows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """What one run of `collect` has done."""
+
+    taken: tuple[str, ...]
+    replaced: tuple[str, ...]
+    same: tuple[str, ...]
+    left_out: tuple[str, ...]  # a sentence each
+    undated: int  # of all that is collected: nobody knows whether it came in time
+    late: int
+
+
+def received(term: Term, name: str) -> dict[str, Received]:
+    """What is collected of a set, by student.
+
+    Raises:   ValueError when a teacher has written into the file what cannot be read
+    """
+    path = term.collected(name) / "received.csv"
+    if not path.exists():
+        return {}
+    _, numbered = lists.rows(path)
+    found = {}
+    for line, row in numbered:
+        one = Received(**{column: row.get(lists.heading(column), "") for column in COLUMNS})
+        if not (one.days_late in ("", LATE) or one.days_late.isdecimal()):
+            raise ValueError(
+                f"{path}, line {line}: days_late {one.days_late!r} must be a whole number, 0 for on time, or empty"
+            )
+        found[one.student] = one
+    return found
+
+
+def collect(
+    term: Term,
+    name: str,
+    path: Path,
+    *,
+    root: Path,
+    worksheet: Path | None = None,
+    newer: bool = False,
+    on_time: bool = False,
+) -> Collection:
+    """Take in what lies at the path.
+
+    Raises:   ValueError when the set was not released, there is no roster, or nothing to collect
+    """
+    due = term.handed_out(name).due
+    roster = people.kept(term.roster)
+    sheet = matching.worksheet(worksheet, term.zone) if worksheet else None
+    handed = handed_in(path, Course(root=root, work=term.graded).sets(), drill_set=name)
+    files = [one for one in handed.submissions if one.read is not None]
+    if not files:
+        raise ValueError(f"{path} holds no notebook of {name}; what was handed in must be called {name}.ipynb")
+    directory = Directory(roster, sheet)
+    fitting, left_out = _matched(files, directory)
+    left_out += [sentence.partition("; --set")[0] for sentence in handed.left_out]
+    left_out += [f"{one.folder}: {one.problem}" for one in files if "counts" in one.problem]
+    before = received(term, name)
+    done: dict[str, list[str]] = {"taken": [], "replaced": [], "same": []}
+    for one, whose in fitting:
+        how = _put(term.collected(name) / plain_id(whose.student) / f"{name}.ipynb", one, newer=newer)
+        if how == "kept":
+            left_out.append(
+                f"{one.label!r}: {whose.student} has handed in another file before, which stays; --newer takes this one"
+            )
+            continue
+        done[how].append(whose.student)
+        noted = _noted(one, whose, directory, due, on_time=on_time)
+        old = before.get(noted.student)
+        before[noted.student] = (
+            replace(noted, days_late=old.days_late, came=old.came)
+            if old and how == "same" and (not noted.days_late or noted.days_late == LATE)
+            else noted
+        )
+    lists.write(
+        term.collected(name) / "received.csv",
+        COLUMNS,
+        [[getattr(before[student], column) for column in COLUMNS] for student in sorted(before)],
+    )
+    return Collection(
+        **{how: tuple(students) for how, students in done.items()},
+        left_out=tuple(left_out),
+        undated=sum(not one.days_late for one in before.values()),
+        late=sum(one.days_late not in ("", "0") for one in before.values()),
+    )
+
+
+def _matched(files: Sequence[Submission], directory: Directory) -> tuple[list[tuple[Submission, Person]], list[str]]:
+    """Every hand-in with its student; what fits nobody, or somebody who has another, in a sentence."""
+    found, left_out = [], []
+    for one in files:
+        try:
+            found.append((one, directory.find(one)))
+        except ValueError as error:
+            left_out.append(f"{one.label!r}: {error}")
+    times = Counter(whose.student for _, whose in found)
+    left_out += [
+        f"{one.label!r}: {times[whose.student]} hand-ins fit {whose.student}, so none is taken"
+        for one, whose in found
+        if times[whose.student] > 1
+    ]
+    return [(one, whose) for one, whose in found if times[whose.student] == 1], left_out
+
+
+def _put(path: Path, one: Submission, *, newer: bool) -> str:
+    """Write a hand-in where it belongs: taken, replaced, same, or kept where another one stays."""
+    content = one.content or b""
+    how = "taken"
+    if path.exists():
+        if path.read_bytes() == content:
+            return "same"
+        if not newer:
+            return "kept"
+        lists.aside(path)
+        how = "replaced"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return how
+
+
+def _noted(one: Submission, whose: Person, directory: Directory, due: dt.datetime, *, on_time: bool) -> Received:
+    """When a hand-in came, as far as anybody knows."""
+    row = directory.row(one)
+    came = row.came if row else None
+    if came:
+        late = str(days_late(came, due, extra_days=whose.extra_days))
+    elif matching.marked_late(one.label):
+        late = LATE
+    else:
+        late = "0" if on_time or matching.platform(one.label) == "canvas" else ""
+    return Received(
+        student=plain_id(whose.student),
+        handed_in_as=one.label,
+        came=came.isoformat() if came else "",
+        days_late=late,
+    )

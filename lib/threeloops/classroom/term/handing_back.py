@@ -1,0 +1,82 @@
+"""Feedback pages in one zip, under the names that a platform's bulk upload gives back to students.
+
+Canvas:   the file's own name from the download with another ending: the numbers of the user and of the file say whose
+          it is (Grades › the assignment's menu › Re-upload submissions; "Canvas LMS source,
+          lib/content_zipper.rb", https://github.com/instructure/canvas-lms/blob/master/lib/content_zipper.rb).
+Moodle:   NAME_NUMBER_assignfeedback_file_PAGE: the second of the parts between underscores says whose it is, so that a
+          name must not bring any of its own (Grading action › Upload multiple feedback files in a zip; "Moodle source,
+          mod/assign/feedback/file/importziplib.php",
+          https://github.com/moodle/moodle/blob/main/mod/assign/feedback/file/importziplib.php).
+folder:   STUDENT/PAGE, for whoever collected a plain folder.
+"""
+
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from threeloops.classroom.intake import person
+from threeloops.classroom.term.collecting import Received, received
+from threeloops.classroom.term.matching import platform
+from threeloops.classroom.term.settings import Term
+
+STAMP = (1980, 1, 1, 0, 0, 0)  # the same pages make the same zip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """The zips that were written, and who gets no page."""
+
+    zips: dict[Path, int]  # with the number of pages
+    without: tuple[str, ...]
+
+
+def member(one: Received, name: str) -> str:
+    """What a student's page is called in the zip.
+
+    >>> member(
+    ...     Received(student="ada", handed_in_as="lovelaceada_LATE_77_88_kv_cache.ipynb", came="", days_late="late"),
+    ...     "kv_cache",
+    ... )
+    'lovelaceada_LATE_77_88_kv_cache.html'
+    >>> member(
+    ...     Received(student="ada", handed_in_as="Ada_L_9_assignsubmission_file/kv_cache.ipynb", came="", days_late=""),
+    ...     "kv_cache",
+    ... )
+    'Ada L_9_assignfeedback_file_kv_cache.html'
+    """
+    where = platform(one.handed_in_as)
+    if where == "canvas":
+        return re.sub(r"\.ipynb$", "", one.handed_in_as) + ".html"
+    if where == "moodle":
+        whose = person(one.handed_in_as)
+        return f"{whose.name.replace('_', ' ')}_{whose.own}_assignfeedback_file_{name}.html"
+    return f"{one.student}/{name}.html"
+
+
+def pack(term: Term, name: str) -> Packed:
+    """Write a zip for each platform that the hand-ins of a set came from.
+
+    Raises:   ValueError when nothing was collected, or there is no page
+    """
+    collected = received(term, name)
+    if not collected:
+        raise ValueError(f"nothing of {name} was collected, so there is no page; `threeloops classroom collect` first")
+    pages = {one.student: term.graded / "feedback" / one.student / name / f"{name}.html" for one in collected.values()}
+    found = [one for one in collected.values() if pages[one.student].exists()]
+    if not found:
+        raise ValueError(f"there is no feedback page of {name} yet; `threeloops classroom grade {name}` writes them")
+    zips: dict[Path, int] = {}
+    for where in sorted({platform(one.handed_in_as) for one in found}):
+        own = [one for one in found if platform(one.handed_in_as) == where]
+        path = term.folder / "returned" / f"{name}-{where}.zip"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for one in own:
+                archive.writestr(
+                    zipfile.ZipInfo(member(one, name), STAMP),
+                    pages[one.student].read_bytes(),
+                    compress_type=zipfile.ZIP_DEFLATED,
+                )
+        zips[path] = len(own)
+    return Packed(zips=zips, without=tuple(sorted({*collected} - {one.student for one in found})))

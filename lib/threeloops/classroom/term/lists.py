@@ -1,0 +1,91 @@
+"""CSV files as platforms and spreadsheets write them: UTF-8 with or without a mark, commas, semicolons or tabs."""
+
+import csv
+import io
+import re
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from threeloops.classroom.course import write_whole
+
+MOST_BYTES = 20_000_000
+DELIMITERS = ",;\t"
+# What a spreadsheet would calculate when it opens a file: a student may be called that.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def heading(written: str) -> str:
+    """A column's heading as it is compared.
+
+    >>> heading("Email address"), heading(" Extra_Days ")
+    ('email address', 'extra days')
+    """
+    return re.sub(r"[\W_]+", " ", written.casefold()).strip()
+
+
+def rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """(headings as they are written, (line, values by compared heading) of every row that is not empty).
+
+    Raises:   ValueError, in one sentence, for what is no CSV file with a row of headings
+    """
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist; give a CSV file")
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{path} is larger than {MOST_BYTES:,} bytes, so it is no class list")
+    if zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is a workbook or a zip, not a CSV file; save it as “CSV UTF-8”")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not written in UTF-8; save it as “CSV UTF-8”") from None
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    if not first:
+        raise ValueError(f"{path} is empty; expected a row of headings and a row for each student")
+    delimiter = max(DELIMITERS, key=first.count)
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        numbered = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise ValueError(f"{path} is no CSV file: {error}") from None
+    headings = [cell.strip() for cell in numbered[0][1]]
+    names = [heading(cell) for cell in headings]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice:
+        raise ValueError(f"{path} has two columns called {twice!r}; leave one of them out")
+    return headings, [
+        (line, dict(zip(names, (cell.strip() for cell in row), strict=False))) for line, row in numbered[1:]
+    ]
+
+
+def safe(cell: object) -> str:
+    """A cell that a spreadsheet shows and does not calculate.
+
+    >>> safe("=1+1"), safe("-3"), safe(-3.5)
+    ("'=1+1", "'-3", '-3.5')
+    """
+    text = "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
+    return f"'{text}" if isinstance(cell, str) and cell.startswith(FORMULA) else text
+
+
+def write(path: Path, headings: Sequence[str], lines: Iterable[Mapping[str, object] | Sequence[object]]) -> Path:
+    """Write a CSV file, whole or not at all."""
+    file = io.StringIO(newline="")
+    written = csv.writer(file)
+    written.writerow(headings)
+    for line in lines:
+        cells = [line.get(name, "") for name in headings] if isinstance(line, Mapping) else line
+        written.writerow([safe(cell) for cell in cells])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, file.getvalue())
+    return path
+
+
+def aside(path: Path) -> Path | None:
+    """Keep what is there under another name; None where there is nothing."""
+    if not path.exists():
+        return None
+    number = 1
+    while (kept := path.with_name(f"{path.name}.earlier-{number}")).exists():
+        number += 1
+    return path.rename(kept)

@@ -1,0 +1,105 @@
+"""Points before and after the late policy, for everybody on the roster."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from threeloops.classroom import kept
+from threeloops.classroom.questions import mark
+from threeloops.classroom.term import people
+from threeloops.classroom.term.collecting import LATE, Received, received
+from threeloops.classroom.term.people import Person
+from threeloops.classroom.term.settings import LatePolicy, Term
+from threeloops.drills.engine.posed import plain_id
+
+FAULT = "not graded"  # the grader's own: it costs the student nothing, so there is no mark yet
+MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One student's set."""
+
+    status: str
+    raw: float | None  # with what a teacher gave by hand; None: a fault of the grader, no mark yet
+    maximum: float
+    days_late: int | None  # None: nothing was handed in
+    points: float | None  # after the late policy
+    waiting: int = 0  # answers that wait for a person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One student with the marks of all sets asked for."""
+
+    person: Person
+    marks: dict[str, Mark]
+
+
+def marks(term: Term, names: Sequence[str], *, root: Path) -> list[Line]:
+    """Everybody's marks.
+
+    Raises:   ValueError when a set is not graded, when somebody who is on the roster now was not there when it was, or
+              when the late policy needs to know what nobody has said
+    """
+    roster = people.kept(term.roster)
+    by_set = {name: _of_set(term, name, roster, root=root) for name in names}
+    return [
+        Line(person=one, marks={name: found[plain_id(one.student)] for name, found in by_set.items()}) for one in roster
+    ]
+
+
+def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> dict[str, Mark]:
+    with term.grades(name).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    status = {row["student"]: row["status"] for row in rows}
+    answered = {row["student"] for row in rows if row["question"]}
+    absent = [one.student for one in roster if plain_id(one.student) not in status]
+    if absent:
+        raise ValueError(
+            f"{len(absent)} of the roster are not in the grades of {name}, {absent[0]} among them; `threeloops"
+            f" classroom grade {name}` looks at everybody again, and grades only what is new"
+        )
+    came, maximum = received(term, name), _maximum(term, name, root=root)
+    course, found = term.grading(root), {}
+    for one in roster:
+        student = plain_id(one.student)
+        now = kept.earlier(course, name, student) if student in answered else None
+        raw = None if status[student] == FAULT else now.points + now.by_hand if now else 0.0
+        late = _days(came.get(student), term.late, name) if status[student] != MISSING else None
+        found[student] = Mark(
+            status=status[student],
+            raw=raw,
+            maximum=maximum,
+            days_late=late,
+            points=None if raw is None else term.late.points(raw, maximum=maximum, days_late=late or 0),
+            waiting=now.waiting if now else 0,
+        )
+    return found
+
+
+def _days(one: Received | None, policy: LatePolicy, name: str) -> int:
+    """Days late, as far as the policy has to know.
+
+    Raises:   ValueError when it has to and nobody knows
+    """
+    known = one.days_late if one else ""
+    if known.isdecimal():
+        return int(known)
+    if policy.policy == "none":
+        return 0
+    if known == LATE and policy.policy == "zero":
+        return 1
+    what = "came late, by an unknown number of days" if known == LATE else "has no time"
+    raise ValueError(
+        f"the hand-in of {one.student if one else 'somebody'} {what}, and {policy.in_words}: collect {name} again with"
+        f" --worksheet or --on-time, or write days_late into collected/{name}/received.csv"
+    )
+
+
+def _maximum(term: Term, name: str, *, root: Path) -> float:
+    """Points of a whole set, those that are given by hand included."""
+    notebook = json.loads(term.grading(root).release(name).read_text(encoding="utf-8"))
+    return float(sum(mark(cell, "points") or 0 for cell in notebook["cells"] if mark(cell, "grade")))

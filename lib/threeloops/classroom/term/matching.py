@@ -1,0 +1,151 @@
+"""Whose hand-in this is: the roster's student for a file that a platform has named.
+
+Canvas names files NAME_LATE_USER_FILE_…: the sortable name without spaces, LATE where it came after the due date, and
+the numbers of the user and of the file ("Canvas LMS source, lib/content_zipper.rb",
+https://github.com/instructure/canvas-lms/blob/master/lib/content_zipper.rb). The user's number is the ID of the
+gradebook's export, so a roster that was made from one knows it.
+
+Moodle names folders NAME_NUMBER_assignsubmission_file, with the number of a participant in this one assignment. The
+assignment's grading worksheet knows it as “Participant NUMBER”, with the e-mail address and the time of the hand-in
+("Moodle source, mod/assign/gradingtable.php", https://github.com/moodle/moodle/blob/main/mod/assign/gradingtable.php).
+Without the worksheet the name has to do.
+"""
+
+import datetime as dt
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from threeloops.classroom.intake import CANVAS, MOODLE, Submission
+from threeloops.classroom.term import lists
+from threeloops.classroom.term.people import Person
+from threeloops.drills.engine.posed import plain_id
+
+# Moodle writes times in the teacher's language; the English one is read.
+MOODLE_TIMES = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%d %B %Y, %I:%M %p", "%Y-%m-%d %H:%M")
+NEEDED = ("identifier", "last modified submission")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One participant of a grading worksheet."""
+
+    name: str
+    email: str
+    came: dt.datetime | None
+
+
+def platform(label: str) -> str:
+    """Which platform has named a hand-in: canvas, moodle, or folder for none.
+
+    >>> platform("lovelaceada_77_88_kv_cache.ipynb"), platform("Ada L_9_assignsubmission_file/kv_cache.ipynb")
+    ('canvas', 'moodle')
+    """
+    top, _, rest = label.partition("/")
+    return "moodle" if MOODLE.match(top) else "canvas" if not rest and CANVAS.match(top) else "folder"
+
+
+def marked_late(label: str) -> bool:
+    """Has Canvas marked it as late?
+
+    >>> marked_late("lovelaceada_LATE_77_88_kv_cache.ipynb"), marked_late("late_77_88_kv_cache.ipynb")
+    (True, False)
+    """
+    named = CANVAS.match(label)
+    return bool(named and named["late"])
+
+
+def worksheet(path: Path, zone: ZoneInfo) -> dict[str, Row]:
+    """A Moodle assignment's grading worksheet, by the participants' numbers.
+
+    Raises:   ValueError, in one sentence, for another file, or a time in another language
+    """
+    headings, numbered = lists.rows(path)
+    names = {lists.heading(one) for one in headings}
+    if not set(NEEDED) <= names:
+        raise ValueError(
+            f"{path} is no grading worksheet of Moodle's: expected columns Identifier and Last modified (submission),"
+            f" found {', '.join(headings)}"
+        )
+    found = {}
+    for line, row in numbered:
+        number = re.search(r"\d+$", row["identifier"])
+        if not number:
+            raise ValueError(f"{path}, line {line}: {row['identifier']!r} is no identifier like Participant 123")
+        found[number[0]] = Row(
+            name=row.get("full name", ""),
+            email=row.get("email address", ""),
+            came=_time(row["last modified submission"], zone, where=f"{path}, line {line}"),
+        )
+    return found
+
+
+def _time(written: str, zone: ZoneInfo, *, where: str) -> dt.datetime | None:
+    if written in ("", "-"):
+        return None
+    for form in MOODLE_TIMES:
+        try:
+            return dt.datetime.strptime(written, form).replace(tzinfo=zone)
+        except ValueError:
+            continue
+    raise ValueError(
+        f"{where}: {written!r} is no time that is known here; set Moodle to English before you download the worksheet"
+    )
+
+
+def squeezed(name: str) -> str:
+    """Letters and digits alone, as Canvas writes names.
+
+    >>> squeezed("Lovelace, Ada-Zoë")
+    'lovelaceadazoë'
+    """
+    return plain_id(name).replace("-", "")
+
+
+def _spellings(one: Person) -> set[str]:
+    """How a platform may write this person: the id, and the name with its words in any turn (first name first, or
+    last).
+    """
+    words = plain_id(one.name).split("-")
+    turned = {"".join(words[cut:] + words[:cut]) for cut in range(len(words))}
+    return {spelling for spelling in {squeezed(one.student), *turned} if spelling}
+
+
+class Directory:
+    """The roster, asked for whoever handed something in."""
+
+    def __init__(self, people: Sequence[Person], sheet: Mapping[str, Row] | None = None) -> None:
+        self._sheet = sheet or {}
+        self._by_canvas_id = {one.canvas_id: one for one in people if one.canvas_id}
+        self._by_email = {one.email.casefold(): one for one in people if one.email}
+        self._by_spelling: dict[str, list[Person]] = {}
+        for one, spelling in itertools.chain.from_iterable(
+            ((one, spelling) for spelling in _spellings(one)) for one in people
+        ):
+            self._by_spelling.setdefault(spelling, []).append(one)
+
+    def row(self, one: Submission) -> Row | None:
+        """What the grading worksheet says of a hand-in."""
+        return self._sheet.get(one.own) if platform(one.label) == "moodle" else None
+
+    def find(self, one: Submission) -> Person:
+        """The student of a hand-in: by the platform's number where the roster or the worksheet knows it, otherwise by
+        id or name.
+
+        Raises:   ValueError, in one sentence, when nobody fits or more than one
+        """
+        if platform(one.label) == "canvas" and one.own in self._by_canvas_id:
+            return self._by_canvas_id[one.own]
+        row = self.row(one)
+        if row and row.email.casefold() in self._by_email:
+            return self._by_email[row.email.casefold()]
+        names = [row.name] if row and row.name else [one.folder]
+        fits = {found.student: found for name in names for found in self._by_spelling.get(squeezed(name), [])}
+        if len(fits) == 1:
+            return next(iter(fits.values()))
+        if fits:
+            raise ValueError(f"{names[0]!r} may be {' or '.join(sorted(fits))}")
+        raise ValueError(f"nobody on the roster is called {names[0]!r}")

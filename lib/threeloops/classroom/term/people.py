@@ -1,0 +1,212 @@
+"""A class list, as Canvas, Moodle or a spreadsheet exports it, read, checked, and kept as the roster that the grader
+takes.
+
+Canvas:   the gradebook export (Grades › Export), whose columns are Student, ID, SIS User ID, SIS Login ID, Section;
+          "Import CSV File to Carmen Grades", The Ohio State University,
+          https://teaching.resources.osu.edu/toolsets/carmencanvas/guides/calculating-final-grades/import-csv-file-carmen-grades
+Moodle:   the participants' table or the grade export, with First name, Last name, ID number, Email address;
+          "Grade import", MoodleDocs, https://docs.moodle.org/405/en/Grade_import
+plain:    a column called id or student, and what else there is of name, email, extra_days, extra_time
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+from threeloops.classroom.term import lists
+from threeloops.drills.engine.posed import plain_id
+
+MOST_EXTRA_TIME = 4.0
+# Columns that may hold the ids, per kind of list: the first one in which everybody has one of their own.
+IDS = {
+    "Canvas": ("sis login id", "sis user id", "id"),
+    "Moodle": ("username", "id number", "email address"),
+    "plain": ("student", "id"),
+}
+COLUMNS = {
+    "email": ("email", "email address", "mail", "e mail"),
+    "id_number": ("id number",),
+    "sis_user_id": ("sis user id",),
+    "sis_login_id": ("sis login id",),
+    "section": ("section", "group", "groups"),
+    "extra_days": ("extra days",),
+    "extra_time": ("extra time",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """One student of the roster."""
+
+    student: str  # the id: what they write into their notebooks, and what their numbers are drawn from
+    name: str = ""
+    email: str = ""
+    id_number: str = ""
+    canvas_id: str = ""
+    sis_user_id: str = ""
+    sis_login_id: str = ""
+    section: str = ""
+    extra_days: int = 0  # added to every due date
+    extra_time: float = 1.0  # factor on the minutes of an exam
+
+
+HEADINGS = tuple(field.name for field in fields(Person))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassList:
+    """What a class list says."""
+
+    people: tuple[Person, ...]
+    kind: str  # Canvas, Moodle or plain
+    id_column: str
+
+
+def class_list(path: Path, *, id_column: str | None = None) -> ClassList:
+    """Read a class list and check it.
+
+    Raises:   ValueError, in one sentence, for whatever would end in a wrong roster
+    """
+    headings, numbered = lists.rows(path)
+    names = [lists.heading(one) for one in headings]
+    kind = _kind(names)
+    if kind == "Canvas":
+        numbered = [row for row in numbered if _is_person(row[1])]
+    if not numbered:
+        raise ValueError(f"{path} lists nobody; expected a row for each student below the headings")
+    column = _id_column(path, headings, numbered, kind, id_column)
+    people = [_person(path, line, row, kind=kind, column=column) for line, row in numbered]
+    same = [student for student, times in Counter(plain_id(one.student) for one in people).items() if times > 1]
+    if same:
+        raise ValueError(
+            f"{path}: two people have the id {same[0]!r} in column {column!r}; case and punctuation do not tell ids"
+            " apart, so choose another column with --id"
+        )
+    return ClassList(people=tuple(people), kind=kind, id_column=headings[names.index(column)])
+
+
+def _kind(names: Sequence[str]) -> str:
+    if {"student", "id", "section"} <= set(names):
+        return "Canvas"
+    moodle = {"first name", "full name", "firstname", "username"} & set(names) and "email address" in names
+    return "Moodle" if moodle and not {"id", "student"} & set(names) else "plain"
+
+
+def _is_person(row: Mapping[str, str]) -> bool:
+    """Not Canvas's rows of what each column is worth and how it is posted, nor its test student."""
+    named = row.get("student", "")
+    return bool(named) and "Points Possible" not in named and named != "Student, Test"
+
+
+def _id_column(
+    path: Path, headings: Sequence[str], numbered: Sequence[tuple[int, dict[str, str]]], kind: str, asked: str | None
+) -> str:
+    names = [lists.heading(one) for one in headings]
+    if asked is not None:
+        if lists.heading(asked) not in names:
+            raise ValueError(f"{path} has no column {asked!r}; it has {', '.join(headings)}")
+        column = lists.heading(asked)
+        empty = [line for line, row in numbered if not plain_id(row.get(column, ""))]
+        if empty:
+            raise ValueError(f"{path}, line {empty[0]}: nobody can be told by an empty {asked!r}; choose another --id")
+        return column
+    for column in IDS[kind]:
+        if column in names and all(plain_id(row.get(column, "")) for _, row in numbered):
+            return column
+    tried = [headings[names.index(column)] for column in IDS[kind] if column in names]
+    if tried:
+        raise ValueError(f"{path}: not everybody has an entry in {' or '.join(tried)}; --id COLUMN names another")
+    raise ValueError(
+        f"{path} has no column called id or student; it has {', '.join(headings)}; --id COLUMN says which one holds"
+        " the ids"
+    )
+
+
+def _person(path: Path, line: int, row: Mapping[str, str], *, kind: str, column: str) -> Person:
+    def cell(*names: str) -> str:
+        return next((row[name] for name in names if row.get(name)), "")
+
+    first = f"{cell('first name', 'firstname')} {cell('last name', 'lastname', 'surname')}".strip()
+    given = {field: cell(*names) for field, names in COLUMNS.items()}
+    try:
+        days, time = _extra_days(given.pop("extra_days")), _extra_time(given.pop("extra_time"))
+    except ValueError as error:
+        raise ValueError(f"{path}, line {line}: {error}") from None
+    return Person(
+        student=row[column],
+        name=cell("student") if kind == "Canvas" else cell("name", "full name") or first,
+        canvas_id=cell("id") if kind == "Canvas" else cell("canvas id"),
+        extra_days=days,
+        extra_time=time,
+        **given,
+    )
+
+
+def _extra_days(written: str) -> int:
+    """
+    >>> _extra_days(""), _extra_days("2")
+    (0, 2)
+    """
+    if not re.fullmatch(r"\d{0,3}", written):
+        raise ValueError(f"extra_days {written!r} must be a whole number of days, like 2, or empty")
+    return int(written or 0)
+
+
+def _extra_time(written: str) -> float:
+    """
+    >>> _extra_time(""), _extra_time("1,25")
+    (1.0, 1.25)
+    """
+    try:
+        factor = float(written.replace(",", ".") or 1)
+    except ValueError:
+        factor = 0.0
+    if not 1 <= factor <= MOST_EXTRA_TIME:
+        raise ValueError(f"extra_time {written!r} must be a factor from 1 to {MOST_EXTRA_TIME:g}, like 1.25, or empty")
+    return factor
+
+
+def kept(path: Path) -> list[Person]:
+    """The roster of a term.
+
+    Raises:   ValueError when there is none, or somebody has written into it what cannot be read
+    """
+    if not path.exists():
+        raise ValueError(f"{path} is missing; `threeloops classroom roster CLASS.csv` makes it from a class list")
+    _, numbered = lists.rows(path)
+    found = []
+    for line, row in numbered:
+        own = {name: row.get(lists.heading(name), "") for name in HEADINGS}
+        if not plain_id(own["student"]):
+            raise ValueError(f"{path}, line {line}: nobody can be told by an empty id")
+        try:
+            days, time = _extra_days(own.pop("extra_days")), _extra_time(own.pop("extra_time"))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}: {error}") from None
+        found.append(Person(extra_days=days, extra_time=time, **own))
+    return found
+
+
+def keep(path: Path, listed: ClassList) -> list[str]:
+    """Write the roster; what was granted to somebody before stays granted where the new list says nothing about it.
+    What there is to say: who came, who went, where the old roster is.
+    """
+    before = {plain_id(one.student): one for one in kept(path)} if path.exists() else {}
+    now = []
+    for one in listed.people:
+        old = before.get(plain_id(one.student))
+        if old:
+            days, time = one.extra_days or old.extra_days, one.extra_time if one.extra_time > 1 else old.extra_time
+            one = replace(one, extra_days=days, extra_time=time)
+        now.append(one)
+    said = []
+    ids = {plain_id(one.student) for one in now}
+    if before:
+        came, went = sorted(ids - {*before}), sorted({*before} - ids)
+        said += [f"New: {', '.join(came)}."] if came else []
+        said += [f"No longer listed: {', '.join(went)}; what they handed in stays."] if went else []
+        said.append(f"The old roster is kept as {lists.aside(path)}.")
+    lists.write(path, HEADINGS, [asdict(one) for one in now])
+    return said
