@@ -20,6 +20,7 @@ from threeloops.drills.engine.posed import plain_id
 FILE = "term.toml"
 POLICIES = ("none", "zero", "per-day")
 KEYS = ("course", "timezone", "late", "sets", "exams")
+HOW_LATE = ("policy", "off_per_day", "last_day")
 DAY = dt.timedelta(days=1)
 
 
@@ -183,22 +184,23 @@ def read(folder: Path) -> Term:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML file: {error}") from None
     try:
-        checks.one_of(KEYS, **{"key": None} if not written else {key: key for key in written})
-        for needed in ("course", "timezone", "late"):
-            if needed not in written:
-                raise ValueError(f"{needed!r} is missing")
+        checks.one_of(KEYS, **{key: key for key in written})
+        lost = next((key for key in ("course", "timezone", "late") if key not in written), None)
+        if lost:
+            raise ValueError(f"{lost!r} is missing")
         checks.table(late=written["late"], sets=written.get("sets", {}), exams=written.get("exams", {}))
+        checks.one_of(HOW_LATE, **{key: key for key in written["late"]})
         zone = _zone(written["timezone"])
         return Term(
             folder=folder.resolve(),
             course=str(written["course"]),
             zone=zone,
-            late=LatePolicy(**{"policy": ""} | written["late"]),
+            late=LatePolicy(**{"policy": "not said"} | written["late"]),
             sets={name: _set(name, given) for name, given in written.get("sets", {}).items()},
             exams=written.get("exams", {}),
         )
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: {str(error).removeprefix('LatePolicy.__init__() ')}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _zone(name: object) -> ZoneInfo:

@@ -1,0 +1,210 @@
+"""What a teacher can get wrong in a term: each ends in one sentence that says what came and what would work."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from submissions import canvas_zip, released
+
+from threeloops import cli
+
+PLAIN = "id,name,email,extra_days,extra_time\nada,Ada Lovelace,ada@x,,\ngrace,Grace Hopper,grace@x,2,1.25\n"
+TERM = ("--timezone", "UTC", "--late", "none")
+SET = "kv_cache"
+
+
+@pytest.fixture
+def term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A term with two students, and a set released."""
+    folder = tmp_path / "spring-27"
+    (tmp_path / "class.csv").write_text(PLAIN)
+    assert run("new", folder, *TERM) == 0
+    assert run("roster", tmp_path / "class.csv", "--term", folder) == 0
+    assert run("release", SET, "--due", "2027-04-12T18:00", "--term", folder) == 0
+    capsys.readouterr()
+    return folder
+
+
+def run(*words: object) -> int:
+    return cli.main(["classroom", *map(str, words)])
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The one sentence of a refusal."""
+    assert run(*words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1), err
+    return err
+
+
+LISTS = {
+    "": "is empty",
+    "name,email\nAda,a@x\n": "has no column called id or student; it has name, email",
+    "id,name\n": "lists nobody",
+    "id,name\nada,Ada\nADA.,Ada\n": "two people have the id 'ada'",
+    "id,name\nada,Ada\n,Grace\n": "not everybody has an entry in id",
+    "id,id\nada,x\n": "two columns called 'id'",
+    "id,extra_days\nada,two\n": "line 2: extra_days 'two' must be a whole number of days",
+    "id,extra_time\nada,50 %\n": "line 2: extra_time '50 %' must be a factor from 1 to 4",
+    "First name,Email address\nAda,\nGrace,g@x\n": "not everybody has an entry in Email address",
+}
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_a_wrong_class_list_changes_nothing(text: str, term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (term / "roster.csv").read_bytes()
+    (term / "new.csv").write_text(text)
+    assert LISTS[text] in refused(capsys, "roster", term / "new.csv", "--term", term)
+    assert (term / "roster.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("id,name\nzoë,Zoë\n".encode("latin-1"), "not written in UTF-8"), (b'id\n"ada\n', "is no CSV file")],
+)
+def test_a_list_in_another_form_is_refused(
+    content: bytes, told: str, term: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (term / "new.csv").write_bytes(content)
+    assert told in refused(capsys, "roster", term / "new.csv", "--term", term)
+    with zipfile.ZipFile(term / "class.xlsx", "w") as workbook:
+        workbook.writestr("xl/workbook.xml", "<x/>")
+    assert "save it as “CSV UTF-8”" in refused(capsys, "roster", term / "class.xlsx", "--term", term)
+    assert "does not exist" in refused(capsys, "roster", term / "nowhere.csv", "--term", term)
+    (term / "new.csv").write_text("id,nick\nada,countess\n")
+    assert "has no column 'login'" in refused(capsys, "roster", term / "new.csv", "--id", "login", "--term", term)
+    assert run("roster", term / "new.csv", "--id", "nick", "--term", term) == 0
+
+
+def test_a_new_list_keeps_what_was_granted(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (term / "new.csv").write_text("id;name\ngrace;Grace Hopper\nemmy;Emmy Noether\n")
+    assert run("roster", term / "new.csv", "--term", term) == 0
+    out = capsys.readouterr().out
+    assert "New: emmy." in out
+    assert "No longer listed: ada; what they handed in stays." in out
+    assert "1 with extra days, 1 with extra time" in out
+    assert "grace,Grace Hopper,,,,,,,2,1.25" in (term / "roster.csv").read_text()
+    assert "ada" in (term / "roster.csv.earlier-1").read_text()
+
+
+NEW = {
+    ("--timezone", "Berlin", "--late", "none"): "timezone='Berlin' is not known; it is written like 'Europe/Berlin'",
+    ("--timezone", "UTC", "--late", "strict"): "late='strict' is not known",
+    ("--timezone", "UTC", "--late", "per-day"): "off_per_day=0.0 must be greater than 0",
+    (*TERM, "--off-per-day", "0.1"): "takes neither off_per_day nor last_day",
+    ("--timezone", "UTC", "--late", "per-day", "--off-per-day", "10", "--last-day", "3"): "a share, not a percentage",
+    (*TERM, "--course", "…"): "must hold a letter or a digit",
+}
+
+
+@pytest.mark.parametrize("words", NEW)
+def test_a_term_is_begun_with_its_policy_said(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert NEW[words] in refused(capsys, "new", tmp_path / "t", *words)
+    assert not (tmp_path / "t").exists()
+    with pytest.raises(SystemExit):
+        run("new", tmp_path / "t", "--timezone", "UTC")
+
+
+def test_nothing_runs_without_a_term(tmp_path: Path, term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "`threeloops classroom new TERM` begins one" in refused(capsys, "return", SET, "--term", tmp_path)
+    assert "is already there" in refused(capsys, "new", term, *TERM)
+    begun = 'course = "a"\ntimezone = "UTC"\n[late]\n'
+    for text, told in (
+        ("course = ", "is no TOML file"),
+        ('course = "a"\n', "'timezone' is missing"),
+        ('course = "a"\ncolour = "red"\n', "'colour' is not known"),
+        (begun + 'policy = "none"\n[sets.kv_cache]\ndue = 2027-01-01\n', "with its offset"),
+        (begun + 'policy = "none"\nfee = 3\n', "fee='fee' is not known"),
+        (begun + "off_per_day = 0.1\n", "late='not said' is not known. Known: none, zero, per-day"),
+        ("", "'course' is missing"),
+    ):
+        (term / "term.toml").write_text(text)
+        assert told in refused(capsys, "return", SET, "--term", term)
+
+
+def test_releasing_again_moves_the_date_and_keeps_the_teachers_lines(
+    term: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = term / "term.toml"
+    file.write_text(file.read_text() + "# mine\n")
+    assert run("release", SET, "--due", "2027-04-19", "--title", "Caches", "--term", term) == 0
+    assert "due 2027-04-19 23:59 UTC (it was 2027-04-12 18:00)" in capsys.readouterr().out
+    assert run("release", "amdahl", "--due", "2027-05-01T12:00+02:00", "--term", term) == 0
+    assert file.read_text().count("[sets.kv_cache]") == 1
+    assert 'title = "Caches"' in file.read_text()
+    capsys.readouterr()
+    assert "due='soon' is no date" in refused(capsys, "release", SET, "--due", "soon", "--term", term)
+    assert "did you mean 'kv_cache'" in refused(capsys, "release", "kv", "--due", "2027-05-01", "--term", term)
+
+
+def test_each_command_says_which_one_comes_before_it(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--term", term)
+    hand_in = canvas_zip(term / "in.zip", {f"lovelaceada_7_8_{SET}.ipynb": "{"})
+    assert "classroom release amdahl --due DATE" in refused(capsys, "collect", "amdahl", hand_in, *words)
+    assert "classroom collect kv_cache ZIP" in refused(capsys, "grade", SET, *words)
+    assert "classroom collect" in refused(capsys, "return", SET, *words)
+    assert "classroom grade kv_cache" in refused(capsys, "class", SET, *words)
+    assert "classroom grade kv_cache" in refused(capsys, "export", SET, "--format", "csv", *words)
+    assert "fewer than two hand-ins" in refused(capsys, "similar", SET, *words)
+    (term / "roster.csv").unlink()
+    assert "classroom roster CLASS.csv" in refused(capsys, "collect", SET, hand_in, *words)
+
+
+def test_what_does_not_fit_is_listed_and_not_taken(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (term / "roster.csv").open("a") as file:
+        file.write("ada2,Ada Lovelace,ada2@x,,,,,,,\n")
+    answers = json.dumps(released(SET))
+    files = {
+        f"lovelaceada_7_8_{SET}.ipynb": answers,
+        f"gracehopper_9_10_{SET}.ipynb": answers,
+        f"grace_11_12_{SET}.ipynb": answers,
+        f"../../outside/{SET}.ipynb": answers,
+        "gracehopper_9_13_amdahl.ipynb": answers,
+    }
+    assert run("collect", SET, canvas_zip(term / "in.zip", files), "--term", term) == 0
+    out = capsys.readouterr().out
+    assert "'lovelaceada' may be ada or ada2" in out
+    assert out.count("2 hand-ins fit grace, so none is taken") == 2
+    assert "leads out of the zip" in out
+    assert "amdahl, handed in by 1" in out
+    assert [path.name for path in (term / "collected" / SET).iterdir()] == ["received.csv"]
+    plain = term / "by hand" / "grace"
+    plain.mkdir(parents=True)
+    (plain / f"{SET}.ipynb").write_text(answers)
+    assert run("collect", SET, plain.parent, "--on-time", "--term", term) == 0
+    assert "1 hand-in new" in capsys.readouterr().out
+    received = (term / "collected" / SET / "received.csv").read_text()
+    assert received.splitlines()[1:] == [f"grace,grace/{SET}.ipynb,,0"]
+    (term / "collected" / SET / "received.csv").write_text(received.replace(",0", ",soon"))
+    assert "days_late 'soon' must be a whole number" in refused(capsys, "collect", SET, plain.parent, "--term", term)
+    (term / "collected" / SET / "received.csv").write_text(received)
+    assert "neither a notebook, a folder nor a zip" in refused(
+        capsys, "collect", SET, term / "roster.csv", "--term", term
+    )
+
+
+def test_a_worksheet_that_is_none_is_refused(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hand_in = canvas_zip(term / "in.zip", {f"Ada_5_assignsubmission_file_/{SET}.ipynb": "{"})
+    sheet = term / "sheet.csv"
+    words = ("collect", SET, hand_in, "--worksheet", sheet, "--term", term)
+    sheet.write_text("Name,Grade\nAda,1\n")
+    assert "is no grading worksheet of Moodle's" in refused(capsys, *words)
+    sheet.write_text('Identifier,Last modified (submission)\nParticipant 5,"Montag, 12. April 2027, 21:15"\n')
+    assert "set Moodle to English before you download" in refused(capsys, *words)
+    sheet.write_text("Identifier,Last modified (submission)\nsomebody,-\n")
+    assert "'somebody' is no identifier like Participant 123" in refused(capsys, *words)
+    sheet.write_text("Identifier,Last modified (submission)\nParticipant 5,-\n")
+    assert "give --format moodle and one set" in _needs_moodle(capsys, term, sheet)
+
+
+def _needs_moodle(capsys: pytest.CaptureFixture[str], term: Path, sheet: Path) -> str:
+    (term / "graded").mkdir(exist_ok=True)
+    head = "student,status,question,drill,outcome,slips,points,maximum,notes\n"
+    (term / "graded" / f"grades-{SET}.csv").write_text(head + "ada,missing,,,,,0,,\ngrace,missing,,,,,0,,\n")
+    release = term / "graded" / "release" / SET
+    release.mkdir(parents=True)
+    (release / f"{SET}.ipynb").write_text('{"cells": []}')
+    return refused(capsys, "export", SET, "--format", "csv", "--worksheet", sheet, "--term", term)
