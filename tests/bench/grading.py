@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from nbgrader.converters import Autograde, GenerateFeedback  # type: ignore[import-untyped]
 
 from tests.classroom.submissions import ROOT, SETS, asked, filled, maximum, right_number, write
-from threeloops.classroom import grade, sandbox
+from threeloops.classroom import grade, sandbox, warm
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import handed_in
 from threeloops.classroom.kernel import Kernel
@@ -78,15 +78,16 @@ def spent() -> float:
 
 
 def side_spent(pid: int) -> float:
-    """Processor time of whatever a sandbox has started, which is gone without a trace once it is closed."""
+    """Processor time of a process and of all below it, with that of those they have waited for. Whatever a sandbox has
+    started is gone without a trace once it is closed.
+    """
     total, family = 0.0, [pid]
     for member in family:
         with contextlib.suppress(OSError):
             for thread in Path(f"/proc/{member}/task").iterdir():
                 family += map(int, (thread / "children").read_text().split())
-            if member != pid:
-                ticks = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()[11:15]
-                total += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+            ticks = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()[11:15]
+            total += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
     return total
 
 
@@ -98,14 +99,23 @@ def sides(folder: Path) -> Iterator[Path]:
 
     def closed(kernel: Kernel) -> None:
         with told.open("a") as file:
-            file.write(f"{side_spent(kernel._process.pid)}\n")
-        close(kernel)
+            file.write(f"student-{time.monotonic_ns()} {side_spent(kernel.side.pid)}\n")
+            close(kernel)
+            if isinstance(kernel.side, warm.Forked):  # and of the one that it was forked from, all until now
+                pid = warm._template().process.pid
+                file.write(f"warm-{pid} {side_spent(pid)}\n")
 
     Kernel.close = closed  # type: ignore[assignment, method-assign]
     try:
         yield told
     finally:
         Kernel.close = close  # type: ignore[method-assign]
+
+
+def of_sides(told: Path) -> Iterator[float]:
+    """What each process that was started for students has taken in the end."""
+    lines = (line.split() for line in told.read_text().splitlines())
+    yield from {name: float(taken) for name, taken in lines}.values()
 
 
 def class_of(folder: Path, students: int) -> dict[str, float]:
@@ -137,7 +147,7 @@ def against_stock(folder: Path, *, students: int, stock: int) -> None:
             before = spent()
             wall = seconds(partial(graded, folder, work, workers))
             outside = (spent() - before) / students
-            inside = sum(map(float, told.read_text().split())) / students
+            inside = sum(of_sides(told)) / students
         right = points(Course(root=ROOT, work=work), deserved) == deserved
         print(
             f"{students} submissions by {workers}: {fmt_seconds(outside + inside)} of processor time each (aim 250 ms),"

@@ -14,7 +14,7 @@ from submissions import ROOT, asked, filled, maximum, released, right_number, se
 
 from threeloops import cli
 from threeloops.classroom import grade as command
-from threeloops.classroom import sandbox
+from threeloops.classroom import sandbox, warm
 from threeloops.classroom.course import Course, grading_key
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.judge import judge
@@ -264,7 +264,8 @@ def run_grade(path: Path, *, root: Path) -> int:
 def test_a_fault_of_the_grader_is_not_put_on_the_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sandbox, "command", lambda *, sandboxed: [sys.executable, "-c", "pass"])
+    monkeypatch.setattr(sandbox, "command", lambda **_: [sys.executable, "-c", "pass"])
+    warm.drop()
     write(filled(SET, student="ada"), tmp_path / "class", "ada", SET)
     long = "\N{DESERET SMALL LETTER LONG I}" * 60  # 240 bytes: a file's name ends at 255
     for folder in (long, f"{long}."):

@@ -17,7 +17,7 @@ from test_grading_parts import side
 
 from threeloops import cli
 from threeloops.classroom import grade as command
-from threeloops.classroom import kept, sandbox
+from threeloops.classroom import kept, sandbox, warm
 from threeloops.classroom.course import Course
 from threeloops.classroom.sandbox import Limits
 
@@ -132,10 +132,11 @@ def test_a_broken_or_missing_second_hand_in_does_not_pass_for_the_first(
 def test_a_fault_is_tried_a_second_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = sandbox.command, []
 
-    def once_broken(*, sandboxed: bool) -> list[str]:
-        calls.append(sandboxed)
-        return [sys.executable, "-c", "pass"] if len(calls) == 1 else real(sandboxed=sandboxed)
+    def once_broken(**words: bool) -> list[str]:
+        calls.append(words)
+        return [sys.executable, "-c", "pass"] if len(calls) == 1 else real(**words)
 
+    warm.drop()
     monkeypatch.setattr(sandbox, "command", once_broken)
     write(filled(SET, student="ada"), folder / "class", "ada", SET)
     assert run(folder) == 0

@@ -19,14 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from submissions import Notebook, asked, filled, released, right_number, set_source, signed
 
-from threeloops.classroom import sandbox, transplant
+from threeloops.classroom import sandbox, transplant, warm
 from threeloops.classroom.intake import Person, handed_in, lone_notebook, person
 from threeloops.classroom.judging import Examiner, judged, number_verdict, self_mark
-from threeloops.classroom.kernel import DiedError, Kernel, NoStartError
+from threeloops.classroom.kernel import DiedError, Kernel
 from threeloops.classroom.questions import mark, questions, source
 from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.seccomp import ARCHITECTURES, REFUSED, refusals
 from threeloops.classroom.transplant import UnparsableError, disarmed, parsed, transplanted
+from threeloops.classroom.warm import NoStartError
 
 SET = "kv_cache"
 SETS = ("all_reduce", "kv_cache")
@@ -313,10 +314,13 @@ def whoever(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """The sandbox that this user gets, and the one that somebody who is not root gets."""
     if request.param == "as an ordinary user":
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    sandbox._bwrap.cache_clear()
-    yield
-    monkeypatch.undo()
-    sandbox._bwrap.cache_clear()
+    for changes in range(2):
+        sandbox._bwrap.cache_clear()
+        warm.problem.cache_clear()
+        warm.drop()
+        if changes == 0:
+            yield
+            monkeypatch.undo()
 
 
 @walls
@@ -415,7 +419,8 @@ def running_commands() -> str:
 
 
 def test_a_side_that_does_not_start_is_no_fault_of_the_student(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "command", lambda *, sandboxed: [sys.executable, "-c", "pass"])
+    monkeypatch.setattr(sandbox, "command", lambda **_: [sys.executable, "-c", "pass"])
+    warm.drop()
     with pytest.raises(NoStartError, match="did not start"):
         side(Limits())
 

@@ -5,7 +5,9 @@ transplant     the student's own cells, set into the released notebook
 inside         the student's side of the wall: runs code, returns values, knows no answer
 sandbox        how that side is started: bubblewrap on Linux, a plain process elsewhere
 seccomp        what the sandbox refuses of the kernel's own calls
-kernel         the grader's end of the line to it
+forking        in the sandbox: a warm process, and a child of it behind walls of its own for each submission
+warm           the grader's end of the line to that one
+kernel         the grader's end of the line to the student's side
 calling        a learner's function called over it, from a graded cell or from a file at home
 judging        one notebook judged: poses, collects, compares
 preprocessors  the same as steps of `nbgrader autograde`

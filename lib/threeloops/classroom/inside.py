@@ -218,26 +218,26 @@ def last_line(error: BaseException) -> str:
     return str(lines[-1]) if lines else ""
 
 
-def serve() -> None:
-    """Answer requests, one JSON object per line, until the line closes."""
-    requests, replies = os.fdopen(os.dup(0), "r", encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+def serve(requests: int, replies: int, shell: Any = None) -> None:
+    """Answer requests, one JSON object per line, until the line closes; in the shell given, or one of its own."""
+    asked, told = os.fdopen(requests, "r", encoding="utf-8"), os.fdopen(replies, "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
-    setup = json.loads(requests.readline())
+    setup = json.loads(asked.readline())
     os.environ.update(setup["environment"])
     confine(setup["limits"])
     if setup["notebook"]:
         stand_in(setup["posed"], setup["whose"])
-    shell = start_shell() if setup["notebook"] else PlainShell()
+    shell = shell or (start_shell() if setup["notebook"] else PlainShell())
     reply: dict[str, Any] = {"ready": True}
     own = os.getpid()
     while True:
         if os.getpid() != own:  # a child that came back from the learner's code has nothing to say
             os._exit(0)
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
-        line = requests.readline()
+        told.write(json.dumps(reply) + "\n")
+        told.flush()
+        line = asked.readline()
         if not line:
             os._exit(0)
         request = json.loads(line)
@@ -257,4 +257,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(os.dup(0), os.dup(1))

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import queue
-import signal
 import tempfile
 import threading
 import time
@@ -12,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from threeloops.classroom import sandbox
+from threeloops.classroom import sandbox, warm
 from threeloops.classroom.questions import whole_characters
 from threeloops.classroom.sandbox import Limits
+from threeloops.classroom.warm import NoStartError
 from threeloops.units import KiB
 
 LONGEST_REPLY = 200_000  # bytes; a longer one is no honest reply
@@ -30,10 +30,6 @@ class DiedError(Exception):
 
 class HungError(Exception):
     """The student's process had to be ended because it did not reply in time."""
-
-
-class NoStartError(Exception):
-    """The process did not come up: the grader's fault, not the student's, none of whose code has run."""
 
 
 class Kernel:
@@ -52,7 +48,11 @@ class Kernel:
         self.limits, self.deadline = limits, deadline
         # In the sandbox it has a place of its own, which goes with it however the grader ends.
         self._folder = None if sandboxed else tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
-        self._process = sandbox.start(self._folder.name if self._folder else "/", sandboxed=sandboxed)
+        self.side = (
+            warm.fork()
+            if sandboxed and notebook and not warm.problem()
+            else sandbox.Side(self._folder.name if self._folder else "/", sandboxed=sandboxed)
+        )
         # A full queue leaves the pipe full, and a process that floods it waits there.
         self._lines: queue.Queue[bytes] = queue.Queue(maxsize=2)
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -66,10 +66,12 @@ class Kernel:
             "environment": sandbox.ENVIRONMENT | home,
         }
         try:
-            self._ask(setup, until=time.monotonic() + START_S)  # starting is not the student's time
-        except (DiedError, HungError) as end:
+            told = self._ask(setup, until=time.monotonic() + START_S)  # starting is not the student's time
+        except (DiedError, HungError):
+            told = {}
+        if told != {"ready": True}:
             self.close()
-            raise NoStartError(f"the student's side did not start: {' '.join(map(str, self._process.args))}") from end  # type: ignore[arg-type]
+            raise NoStartError(f"the student's side did not start: {told.get('problem', 'it ended without a word')}")
 
     def __enter__(self) -> "Kernel":
         return self
@@ -78,17 +80,15 @@ class Kernel:
         self.close()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
         with contextlib.suppress(ValueError, OSError):
-            while line := self._process.stdout.readline(LONGEST_REPLY):
+            while line := self.side.replies.readline(LONGEST_REPLY):
                 self._lines.put(line)
         self._lines.put(b"")
 
     def _write(self, line: bytes) -> None:
-        assert self._process.stdin is not None
         with contextlib.suppress(ValueError, OSError):  # nobody there any more: the missing reply will tell
             while line:
-                line = line[os.write(self._process.stdin.fileno(), line) :]
+                line = line[os.write(self.side.requests.fileno(), line) :]
 
     def _within(self, limit_s: float) -> float:
         """When to stop waiting for a reply to something that may take so long."""
@@ -111,7 +111,7 @@ class Kernel:
             try:
                 return self._lines.get(timeout=max(0.0, min(LOOK_S, until - time.monotonic())))
             except queue.Empty:
-                if used_bytes(self._process.pid) > self.limits.total_memory_bytes:
+                if used_bytes(self.side.pid) > self.limits.total_memory_bytes:
                     raise DiedError from None
                 if time.monotonic() >= until:
                     raise HungError from None
@@ -132,20 +132,20 @@ class Kernel:
 
     def close(self) -> None:
         """End the process and everything it started; inside the sandbox nothing outlives it."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL) if hasattr(os, "killpg") else self._process.kill()
-        self._process.wait()
-        # without a sandbox, a child that slipped away may hold the line open: then its reader is left waiting
-        until = time.monotonic() + CLOSE_S
-        while self._reader.is_alive() and time.monotonic() < until:
-            with contextlib.suppress(queue.Empty):
-                self._lines.get(timeout=LOOK_S)
-        if not self._reader.is_alive():
-            for pipe in (self._process.stdin, self._process.stdout):
-                with contextlib.suppress(OSError):
-                    pipe.close()  # type: ignore[union-attr]
-        if self._folder:
-            self._folder.cleanup()
+        try:
+            self.side.end()
+        finally:
+            # without a sandbox, a child that slipped away may hold the line open: then its reader is left waiting
+            until = time.monotonic() + CLOSE_S
+            while self._reader.is_alive() and time.monotonic() < until:
+                with contextlib.suppress(queue.Empty):
+                    self._lines.get(timeout=LOOK_S)
+            if not self._reader.is_alive():
+                for pipe in (self.side.requests, self.side.replies):
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+            if self._folder:
+                self._folder.cleanup()
 
 
 def used_bytes(pid: int) -> int:
@@ -153,20 +153,32 @@ def used_bytes(pid: int) -> int:
     there is no /proc to read it from.
 
     Shared memory counts by the size of what is mapped, because it stays when a process that has written it looks away.
+    A process is asked through all its threads: of one that has ended nothing is told, even if it was the first.
     """
     own, shared, family = 0, dict[tuple[str, str], int](), [pid]
     while family:
         member = Path("/proc") / str(family.pop())
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            for line in (member / "status").read_text().splitlines():
-                if line.startswith(("RssAnon:", "VmSwap:")):
-                    own += int(line.split()[1]) * KiB
+        most = 0
+        with contextlib.suppress(OSError, ValueError):
             for thread in (member / "task").iterdir():
                 family += [int(child) for child in (thread / "children").read_text().split()]
-            for line in (member / "maps").read_text(errors="replace").splitlines():
-                span, rights, offset, device, inode, *path = line.split(maxsplit=5)
-                if rights.endswith("s") and path and path[0].startswith(NAMELESS):
-                    first, last = (int(address, 16) for address in span.split("-"))
-                    file = (device, inode)
-                    shared[file] = max(shared.get(file, 0), int(offset, 16) + last - first)
+                lines = (thread / "status").read_text().splitlines()
+                held = [int(line.split()[1]) * KiB for line in lines if line.startswith(("RssAnon:", "VmSwap:"))]
+                if sum(held) > most:
+                    most = sum(held)
+                    shared |= _shared(thread)
+        own += most
     return own + sum(shared.values())
+
+
+def _shared(thread: Path) -> dict[tuple[str, str], int]:
+    """The bytes of shared memory without a file that a thread's process has mapped, by file."""
+    found = dict[tuple[str, str], int]()
+    with contextlib.suppress(OSError, ValueError):
+        for line in (thread / "maps").read_text(errors="replace").splitlines():
+            span, rights, offset, device, inode, *path = line.split(maxsplit=5)
+            if rights.endswith("s") and path and path[0].startswith(NAMELESS):
+                first, last = (int(address, 16) for address in span.split("-"))
+                file = (device, inode)
+                found[file] = max(found.get(file, 0), int(offset, 16) + last - first)
+    return found

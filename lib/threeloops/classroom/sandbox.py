@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ from pathlib import Path
 from threeloops.classroom.seccomp import refusals
 from threeloops.units import MB, GiB
 
-INSIDE = Path(__file__).with_name("inside.py")
+INSIDE, FORKING = (Path(__file__).with_name(name) for name in ("inside.py", "forking.py"))
 BOOK = Path(__file__).resolve().parents[3]
 ROOT_PROCESSES, USER_PROCESSES = 64, 1024  # a user's limit counts what the user runs elsewhere too
+PLACES_TO_WRITE, ROOM_BYTES = ("/tmp", "/dev/shm"), 100 * MB
 PROBE_S = 20
 NOBODY = 65534
 PLACES = 14  # ids below nobody's that belong to nobody either
@@ -40,15 +42,16 @@ class Limits:
 
     def as_resources(self, *, sandboxed: bool) -> dict[str, int]:
         """The limits by the names of the operating system."""
-        root = hasattr(os, "geteuid") and os.geteuid() == 0
         limits = {"AS": self.memory_bytes, "FSIZE": self.file_bytes, "CORE": 0, "NOFILE": self.files}
-        return limits | (
-            {"NPROC": ROOT_PROCESSES, "become": NOBODY - _place}
-            if sandboxed and root
-            else {"NPROC": USER_PROCESSES}
-            if sandboxed
-            else {}
-        )
+        nobody = become()
+        if sandboxed and nobody:
+            return limits | {"NPROC": ROOT_PROCESSES, "become": nobody}
+        return limits | ({"NPROC": USER_PROCESSES} if sandboxed else {})
+
+
+def become() -> int | None:
+    """The nobody that root becomes to run a student's code; None for whoever is not root."""
+    return NOBODY - _place if hasattr(os, "geteuid") and os.geteuid() == 0 else None
 
 
 def take_place(number: int) -> None:
@@ -76,6 +79,13 @@ def _system_binds() -> list[str]:
     return words
 
 
+def shown_below_places() -> list[str]:
+    """The folders bound below places that are emptied for each student."""
+    words = _system_binds()
+    bound = [words[n + 2] for n, word in enumerate(words) if word == "--ro-bind"]
+    return [folder for folder in bound if any(Path(folder).is_relative_to(place) for place in PLACES_TO_WRITE)]
+
+
 def _open_way(path: Path) -> list[str]:
     """The folders above a bound one, to be walked through by whoever root has become; bubblewrap would make them
     root's alone.
@@ -99,8 +109,8 @@ def _hidden(words: list[str]) -> list[str]:
 
 
 @functools.cache
-def _bwrap() -> list[str]:
-    """bubblewrap's command line up to the program."""
+def _bwrap(*, warm: bool = False) -> list[str]:
+    """bubblewrap's command line up to the program: a student's side, or the warm process that sets others apart."""
     program = shutil.which("bwrap")
     assert program is not None
     root = os.geteuid() == 0
@@ -110,32 +120,33 @@ def _bwrap() -> list[str]:
         "--unshare-pid",
         "--unshare-ipc",
         "--unshare-uts",
-        "--die-with-parent",
         "--new-session",
         "--clearenv",
     ]
-    # Root gives up every power but that of becoming nobody, because limits on processes do not bind root; others get
-    # an own user namespace.
+    # The warm one ends when its line is closed; a thread of the grader's may have started it, and may end before.
+    words += [] if warm else ["--die-with-parent"]
+    # Root gives up every power but that of becoming nobody, because limits on processes do not bind root, and where it
+    # is to be kept a while those of making namespaces; others get an own user namespace.
+    powers = ["CAP_SETUID", "CAP_SETGID"] + (["CAP_SYS_ADMIN", "CAP_NET_ADMIN"] if warm else [])
     words += (
-        ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        ["--cap-drop", "ALL", *(word for power in powers for word in ("--cap-add", power))]
         if root
         else ["--unshare-user", "--cap-drop", "ALL"]
     )
     # Empty places first: this Python may itself lie below /tmp.
     words += ["--proc", "/proc", "--dev", "/dev"]
-    for place in ("/tmp", "/dev/shm"):
-        words += ["--size", str(100 * MB), "--perms", "1777", "--tmpfs", place]
-    for listing in ("/proc/keys", "/proc/key-users"):  # the names of the grader's keys
-        words += ["--ro-bind-try", "/dev/null", listing]
+    for place in PLACES_TO_WRITE:
+        words += ["--size", str(ROOM_BYTES), "--perms", "1777", "--tmpfs", place]
+    if not warm:  # the kernel lets nobody but root see a whole /proc below one of which something is hidden
+        for listing in ("/proc/keys", "/proc/key-users"):  # the names of the grader's keys
+            words += ["--ro-bind-try", "/dev/null", listing]
     binds = _system_binds()
     return [
         *words,
         *binds,
         *_hidden(binds),
         *_open_way(Path("/run/inside.py")),
-        "--ro-bind",
-        str(INSIDE),
-        "/run/inside.py",
+        *(word for file in (INSIDE, FORKING) for word in ("--ro-bind", str(file), f"/run/{file.name}")),
         # Nothing else is written to: whoever is not root owns these, and they have no size.
         "--remount-ro",
         "/dev",
@@ -186,29 +197,41 @@ def problem() -> str:
     return ""
 
 
-def command(*, sandboxed: bool) -> list[str]:
+def command(*, sandboxed: bool, warm: bool = False) -> list[str]:
     """What to start."""
     options = ["-I", "-B", "-X", "utf8"]
+    program = FORKING if warm else INSIDE
     return (
-        [*_bwrap(), sys.executable, *options, "/run/inside.py"]
+        [*_bwrap(warm=warm), sys.executable, *options, f"/run/{program.name}"]
         if sandboxed
-        else [sys.executable, *options, str(INSIDE)]
+        else [sys.executable, *options, str(program)]
     )
 
 
-def start(folder: str, *, sandboxed: bool) -> "subprocess.Popen[bytes]":
-    """Start the student's side, with a line to it and a line back."""
-    words = command(sandboxed=sandboxed)
-    with _filtered(words) if sandboxed else contextlib.nullcontext((words, ())) as (filtered, handed_on):
-        return subprocess.Popen(
-            filtered,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            start_new_session=True,
-            pass_fds=handed_on,
-        )
+class Side:
+    """A running student's side: a line to it, a line back, and its end."""
+
+    def __init__(self, folder: str, *, sandboxed: bool) -> None:
+        words = command(sandboxed=sandboxed)
+        with _filtered(words) if sandboxed else contextlib.nullcontext((words, ())) as (filtered, handed_on):
+            self._process = subprocess.Popen(
+                filtered,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                start_new_session=True,
+                pass_fds=handed_on,
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.pid, self.requests, self.replies = self._process.pid, self._process.stdin, self._process.stdout
+
+    def end(self) -> None:
+        """End the process and everything it started; inside the sandbox nothing outlives it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL) if hasattr(os, "killpg") else self._process.kill()
+        self._process.wait()
 
 
 # One thread per library: a student's notebook is small, and several are graded at once.
