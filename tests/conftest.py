@@ -41,7 +41,9 @@ SECONDS = {
     "test_site_axe.py": 30,
     "test_site_cards.py": 20,
     "test_site_explorers.py": 20,
+    "test_site_functions.py": 30,
     "test_site_memory.py": 20,
+    "test_site_predictions.py": 15,
 }
 # Files whose tests have nothing in common that is made once: every one goes to whichever worker is free. All others
 # stay together, file by file.

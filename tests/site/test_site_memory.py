@@ -71,7 +71,7 @@ def test_what_follows_from_attempts_is_what_the_room_says() -> None:
     attempts = json.dumps([json.loads(remembering.attempt(KEY, "s", "1 B", "given-up", "", 9, 0, "page", 0, 1.7e9))])
     report = json.loads(remembering.report(attempts))
     (one,) = report["due"]
-    assert (one["idea"], one["now"], one["here"]) == (KEY, True, True)
+    assert (one["idea"], one["now"], one["page"]) == (KEY, True, f"practise.html?drill={KEY}")
     assert report["topics"] == [
         {"topic": "kv_cache", "right": 0, "answered": 1, "readiness": "too few answers to say (1 of 5)"}
     ]

@@ -2,16 +2,18 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.site.conftest import ROOT, Page
+from tests.site.conftest import ROOT, Page, Visit
 from threeloops.site import answering, parts, predictions
 from threeloops.site.parts import Part
 from threeloops.site.predictions import Question
 from threeloops.units import fmt
 
+START_MS = 120_000  # for Python to come, on a machine that is busy with other tests
 pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
@@ -71,6 +73,31 @@ def test_a_number_asked_for_anew_is_another_question() -> None:
     result = {"cell_type": "code", "source": compare, "outputs": [printed]}
     (found,) = predictions.questions([measured, ask_again, result])
     assert (found.asked, found.answered, found.hint, found.outcome) == (1, 2, "like 2", "2 s")
+
+
+def test_a_prediction_is_found_again_until_everything_is_deleted(
+    visit: Callable[..., Visit], asked: dict[str, list[Question]]
+) -> None:
+    name, (question, *_) = next((name, found) for name, found in asked.items() if found)
+    page = visit(f"{name}.html").page
+    card = page.locator(f".drill[data-result={question.result}]")
+    result = page.locator(f"details#{question.result}")
+    card.get_by_role("textbox").fill(question.outcome.partition(" (")[0])
+    card.get_by_role("textbox").press("Enter")
+    said = card.get_by_text("You said")
+    said.wait_for(timeout=START_MS)
+    page.wait_for_function("async () => (await threeloops.written()).length")
+    before = said.inner_text()
+    page.reload()
+    said.wait_for()
+    assert said.inner_text() == before
+    assert card.get_by_role("textbox").input_value() == question.outcome.partition(" (")[0]
+    assert result.get_attribute("open") is not None
+    page.evaluate("threeloops.clear()")
+    page.reload()
+    card.get_by_role("textbox").wait_for()
+    assert card.get_by_role("textbox").input_value() == ""
+    assert result.get_attribute("open") is None
 
 
 def the_result_waits_for_the_prediction(page: Any) -> None:

@@ -4,8 +4,8 @@ import builtins
 import json
 import math
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from threeloops.classroom import sandbox
 from threeloops.classroom.kernel import DiedError, HungError, Kernel
@@ -18,7 +18,17 @@ from threeloops.drills.engine.functions import Asked, Returned
 AT_HOME = Limits(cell_s=5.0, total_s=30.0, printed=2_000)
 
 
-def collected(kernel: Kernel, name: str, asked: Asked, draws: Sequence[Draw]) -> list[Returned] | None:
+class Caller(Protocol):
+    """What runs a file and calls what it defines: a kernel, or a page's own Python."""
+
+    limits: Limits
+
+    def run(self, source: str) -> dict[str, Any]: ...
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]: ...
+
+
+def collected(kernel: Caller, name: str, asked: Asked, draws: Sequence[Draw]) -> list[Returned] | None:
     """What the function returned on each draw, up to the first that it did not come through; None if there is no such
     function.
     """
@@ -45,18 +55,23 @@ def tried(source: str, name: str, asked: Asked, draws: Sequence[Draw]) -> list[R
             deadline=time.monotonic() + limits.total_s,
             notebook=False,
         ) as kernel:
-            ran = kernel.run(source)
-            if ran.get("timed_out"):
-                return f"Your file did not come to its end in {limits.cell_s:g} s, before any function was called."
-            if ran.get("failed"):
-                return f"Your file cannot be run: {_last(ran)}."
-            returned = collected(kernel, name, asked, draws)
+            return tried_by(kernel, source, name, asked, draws)
     except DiedError:
         return "Your code ended the process that it ran in, or took more memory than there is for it."
     except HungError:
         return "Your code did not come back in time, and its process was ended."
     except NoStartError as error:
         return f"Your code was not run: {error}."
+
+
+def tried_by(kernel: Caller, source: str, name: str, asked: Asked, draws: Sequence[Draw]) -> list[Returned] | str:
+    """The same, by whatever runs it."""
+    ran = kernel.run(source)
+    if ran.get("timed_out"):
+        return f"Your file did not come to its end in {kernel.limits.cell_s:g} s, before any function was called."
+    if ran.get("failed"):
+        return f"Your file cannot be run: {_last(ran)}."
+    returned = collected(kernel, name, asked, draws)
     return f"There is no function called {name} in your file." if returned is None else returned
 
 

@@ -63,8 +63,16 @@ def judged(key: str, seed: str, written: str) -> str:
 
 def hint(key: str, seed: str, number: int) -> str:
     """A hint, the first being number 0, and what the next one will cost; empty after the last."""
-    following = HINT_COSTS[number + 1] if number + 1 < len(HINT_COSTS) else ""
-    return json.dumps({"text": put(key, seed).hints[number], "next_cost": following})
+    return json.dumps({"text": put(key, seed).hints[number], "next_cost": next_cost(number)})
+
+
+def next_cost(number: int) -> str:
+    """What the hint after this one costs.
+
+    >>> next_cost(2)
+    ''
+    """
+    return HINT_COSTS[number + 1] if number + 1 < len(HINT_COSTS) else ""
 
 
 def working(key: str, seed: str) -> str:

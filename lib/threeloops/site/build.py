@@ -17,7 +17,7 @@ from threeloops.site.parts import Cell, parts
 STATIC = Path(__file__).with_name("static")
 TITLE = "Three Loops"
 MARK = "_static/site.css"  # what only a build of these pages holds
-SCRIPTS = ("memory", "python", "cards", "explorers", "memory_page")  # in this order
+SCRIPTS = ("memory", "python", "asking", "cards", "functions", "explorers", "memory_page")  # in this order
 # What draws an explorer in JupyterLab draws it on a page.
 PANEL = [Path(widgets.__file__).with_name(name) for name in ("panel.js", "panel.css")]
 # Sphinx's settings: https://www.sphinx-doc.org/en/master/usage/configuration.html
@@ -43,7 +43,9 @@ SETTINGS: dict[str, Any] = {
     "html_domain_indices": False,
     "html_use_index": False,
     # no list beside a page that stands alone
-    "html_sidebars": {name: [] for name in ("index", "practise", "memory", "terms", "accessibility", *papers.PAPERS)},
+    "html_sidebars": {
+        name: [] for name in ("index", "practise", "code", "memory", "terms", "accessibility", *papers.PAPERS)
+    },
     "smartquotes": False,
     "copybutton_exclude": ".linenos, .gp, .go",
     "html_theme_options": {
@@ -103,6 +105,7 @@ def write_sources(root: Path, sources: Path) -> None:
         "drills/index": papers.drills_index(root),
         "sheets/index": papers.sheets_index(),
         "practise": papers.practise(),
+        "code": papers.code(),
         "memory": papers.memory(),
         "terms": words.page(pages),
         "accessibility": papers.accessibility(),

@@ -5,7 +5,10 @@ working, folded, where the book shows it. A script (static/cards.js) makes it on
 import html
 import itertools
 
+from threeloops import units
+from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
+from threeloops.drills.engine.code_task import CodeTask
 from threeloops.site.answering import SEED, put
 
 
@@ -19,6 +22,23 @@ def quick_check(key: str) -> str:
 def graded(key: str) -> str:
     """A question of a drill set. Its answer is nowhere on the page."""
     return _card(key, "", said=DRILLS[key].title)
+
+
+def function(key: str, name: str, stub: str, title: str) -> str:
+    """A function to be written, with what stands there before anything is. A script (static/functions.js) lets it be
+    written and tried.
+    """
+    about = f'data-function="{key}" data-name="{name}" data-kind="{"task" if key in TASKS else "drill"}"'
+    return (
+        f'<section class="drill" id="{key}" {about} aria-label="{html.escape(title)}">'
+        f'<p class="drill-title">{html.escape(title)}</p>'
+        f'<pre class="drill-stub" tabindex="0">{html.escape(stub)}</pre></section>'
+    )
+
+
+def task(one: CodeTask) -> str:
+    """A small task to be written as code."""
+    return function(one.key, one.name, one.starter(SEED), f"{one.title}: {one.target_s / units.minute:g} minutes")
 
 
 def _card(key: str, below: str, *, said: str) -> str:

@@ -6,15 +6,17 @@ import json
 import re
 from pathlib import Path
 
+from threeloops.drills.engine.bank import DRILLS
 from threeloops.site import cards, cells
 from threeloops.site.links import page_label
 from threeloops.site.parts import Cell, text
 
 HOW = (
-    "Answer the questions here, as often as you like and with other numbers each time. The set itself is a notebook,"
-    " with numbers of your own, functions that are tried on cases that nobody has seen, and a grade:"
+    "Answer the questions here, as often as you like and with other numbers each time, and write the functions: they"
+    " are tried in your browser. The set itself is a notebook, with numbers of your own and a grade:"
     "\n\n```text\npython3 book.py drills/{name}\n```"
 )
+TRIED = re.compile(r'^sheet\.check_function\("(?P<key>[^"]+)", (?P<name>\w+)\)', re.MULTILINE)
 
 
 def paths(root: Path) -> list[Path]:
@@ -26,11 +28,12 @@ def page(path: Path) -> list[Cell]:
     """The cells of a set's page: its words, its questions, the stubs of its functions."""
     source = json.loads(path.read_text(encoding="utf-8"))["cells"]
     opening, *rest = source
+    following = [*rest[1:], {"cell_type": "markdown", "source": "", "metadata": {}}]
     made = [
         cells.prose(f"({page_label('drills/' + path.stem)})=\n{text(opening)}"),
         cells.prose(HOW.format(name=path.stem)),
     ]
-    return made + [one for cell in rest for one in _shown(cell)]
+    return made + [one for cell, after in zip(rest, following, strict=True) for one in _shown(cell, after)]
 
 
 def title(path: Path) -> str:
@@ -38,7 +41,7 @@ def title(path: Path) -> str:
     return re.sub(r"^#+ ", "", text(json.loads(path.read_text(encoding="utf-8"))["cells"][0]).splitlines()[0])
 
 
-def _shown(cell: Cell) -> list[Cell]:
+def _shown(cell: Cell, following: Cell) -> list[Cell]:
     source = text(cell)
     if cell["cell_type"] == "markdown":
         about_the_notebook = source.startswith("**How this works.**") or "written" in cell["metadata"].get(
@@ -48,4 +51,8 @@ def _shown(cell: Cell) -> list[Cell]:
     asked = cells.ASKED.search(source)
     if asked:
         return [cells.html(cards.graded(asked["key"]))]
-    return [{**cell, "metadata": {}}] if "def " in source else []
+    tried = TRIED.search(text(following))
+    if not tried:
+        return []
+    title = f"Write: {DRILLS[tried['key']].title}"
+    return [cells.html(cards.function(tried["key"], tried["name"], source, title))]

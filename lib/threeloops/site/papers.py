@@ -5,6 +5,7 @@ in the book's own papers, and the statement on accessibility.
 import re
 from pathlib import Path
 
+from threeloops.drills.coding.tasks import TASKS
 from threeloops.sheets import layout, sheet
 from threeloops.site import cards, drill_sets, explorers
 
@@ -24,7 +25,7 @@ Every number in this book is known in at least two of three independent ways: **
 Where to begin:
 
 - **Reading:** each part opens with a question that a practitioner asks, and with the shortest way to its idea. A part stands alone; a line says where one may stop.
-- **Practising:** [any drill, with fresh numbers](#page-practise), or [the drill sets](#page-drills-index), two hours each.
+- **Practising:** [any drill, with fresh numbers](#page-practise), [functions to write](#page-code), or [the drill sets](#page-drills-index), two hours each.
 - **An interview on Thursday:** [the interview sheet](#page-sheets-interview), then the drill sets that it names.
 - **Teaching:** [how to run a class with it](#page-teaching), and what a grade proves.
 
@@ -45,6 +46,7 @@ def index(chapters: list[tuple[str, str]]) -> str:
     beside = [
         ("Drills", "drills/index"),
         ("Practise", "practise"),
+        ("Code", "code"),
         ("Memory", "memory"),
         ("Sheets", "sheets/index"),
         ("Terms", "terms"),
@@ -71,6 +73,22 @@ def practise() -> str:
         " everything after that happens on your own machine."
     )
     return f"(page-practise)=\n# Practise\n\n{words}\n\n```{{raw}} html\n{cards.any_drill()}\n```\n"
+
+
+def code() -> str:
+    """The page of the small tasks to write as code."""
+    words = (
+        "Small functions to write, to finish or to mend, as `python3 book.py drill code` asks them. Each is tried in"
+        " your browser on five hidden calls, one of them a limit case; a wrong one is told which mistake it looks like."
+        " What you write stays in this browser, and code that never ends is stopped."
+    )
+    loops = {"inner": "Inner loop", "training": "Training loop", "product": "Product loop", "driving": "Driving"}
+    groups = [
+        f"## {title}\n\n"
+        + "\n\n".join(f"```{{raw}} html\n{cards.task(one)}\n```" for one in TASKS.values() if one.loop == loop)
+        for loop, title in loops.items()
+    ]
+    return "\n\n".join(["(page-code)=\n# Code", words, *groups]) + "\n"
 
 
 def accessibility() -> str:

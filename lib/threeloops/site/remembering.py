@@ -10,14 +10,16 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import moving, progress, schedule
 from threeloops.room.clock import GAP_S
 from threeloops.room.history import NOWHERE, History
 from threeloops.room.ideas import IDEAS
 from threeloops.room.kept import Attempt
+from threeloops.room.kinds import code
 
-MOST_WRITTEN = 500  # characters of an answer that are kept
+MOST_WRITTEN = 500  # characters of an answer that are kept: of code, the beginning
 
 
 def attempt(
@@ -38,22 +40,22 @@ def attempt(
     >>> kept["topic"], kept["kind"], kept["status"]
     ('kv_cache', 'number', 'right')
     """
-    drill = DRILLS[key]
-    away = seconds > drill.target_s + GAP_S  # nobody sat there
+    idea = IDEAS[key]
+    away = seconds > idea.target_s + GAP_S  # nobody sat there
     return json.dumps(
         asdict(
             Attempt(
                 session=session,
                 position=int(position),
                 idea=key,
-                topic=drill.family,
-                kind="number",
+                topic=idea.topic,
+                kind="number" if key in DRILLS else code.KIND,
                 seed=seed,
                 written=written[:MOST_WRITTEN],
                 status="interrupted" if away else status,
                 slips=slips if status == "wrong" and not away else "",
                 seconds=round(float(seconds), 2),
-                target_s=float(drill.target_s),
+                target_s=float(idea.target_s),
                 extra=1.0,
                 hints=int(hints),
                 at_s=float(at_s),
@@ -80,11 +82,20 @@ def report(attempts: str) -> str:
             "title": IDEAS[idea].title if idea in IDEAS else idea,
             "date": schedule.due(card, interview=None).date().isoformat(),
             "now": schedule.due(card, interview=None) <= schedule.day_end(now),
-            "here": idea in DRILLS,  # other kinds of question are asked at the desk alone
+            "page": _page(idea),
         }
         for idea, card in history.cards().items()
     ]
     return json.dumps({"topics": topics, "due": sorted(due, key=lambda one: (one["date"], one["title"]))})
+
+
+def _page(idea: str) -> str:
+    """Where an idea is asked on the pages; nowhere, for what is asked at the desk alone.
+
+    >>> _page("code-sectors"), _page("kv-latent")
+    ('code.html#code-sectors', 'practise.html?drill=kv-latent')
+    """
+    return f"practise.html?drill={idea}" if idea in DRILLS else f"code.html#{idea}" if idea in TASKS else ""
 
 
 def exported(attempts: str) -> str:

@@ -17,7 +17,7 @@ from threeloops.site import exploring, npm
 
 LIBRARY = Path(__file__).resolve().parents[1]
 ENTRIES = (
-    *(f"threeloops.site.{name}" for name in ("answering", "exploring", "remembering")),
+    *(f"threeloops.site.{name}" for name in ("answering", "exploring", "functions", "remembering")),
     *map(exploring.module_name, exploring.EXPLORERS),
 )
 # What reads units and what spreads repeats, with what they need themselves.

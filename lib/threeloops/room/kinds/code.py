@@ -8,14 +8,22 @@ asked again and held against nobody; code that comes through and is wrong counts
 import ast
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from threeloops import units
 from threeloops.classroom import calling, sandbox
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.code_task import CodeTask
 from threeloops.drills.engine.drill import Draw
-from threeloops.drills.engine.functions import ORDINARY_DRAWS, TIME_LIMIT_S, Returned, judge_function, missed_draws
+from threeloops.drills.engine.functions import (
+    ORDINARY_DRAWS,
+    TIME_LIMIT_S,
+    Asked,
+    Returned,
+    judge_function,
+    missed_draws,
+)
 from threeloops.drills.engine.judge import Verdict
 from threeloops.room.idea import Idea
 from threeloops.room.question import Question
@@ -23,6 +31,8 @@ from threeloops.room.question import Question
 TOPIC = KIND = "code"
 LONGEST_SHOWN = 300  # characters of an argument or a result
 LONGEST_FILE = 100_000
+# What a file's function returned on each draw, or why nothing could be tried.
+Tried: TypeAlias = Callable[[str, str, Asked, Sequence[Draw]], list[Returned] | str]
 
 
 def pose(task: CodeTask, seed: str) -> Question:
@@ -66,13 +76,14 @@ def without_walls() -> str:
     )
 
 
-def judged(task: CodeTask, seed: str, written: str) -> Verdict:
-    """Right, or which mistake, with a call on which it shows."""
+def judged(task: CodeTask, seed: str, written: str, tried: Tried | None = None) -> Verdict:
+    """Right, or which mistake, with a call on which it shows. It is tried in the sandbox, where nothing else is
+    given.
+    """
     if refused := unreadable(task, seed, written):
         return Verdict(status="unreadable", message=refused)
-    # other calls for other code: what was made to fit the last ones fits them alone
-    draws = task.draws(seed, hashlib.sha256(written.encode(errors="replace")).hexdigest())
-    returned = calling.tried(written, task.name, task, draws)
+    draws = hidden(task, seed, written)
+    returned = (tried or calling.tried)(written, task.name, task, draws)
     if isinstance(returned, str):
         return Verdict(status="unreadable", message=returned)
     verdict = judge_function(task, draws, returned)
@@ -84,14 +95,26 @@ def judged(task: CodeTask, seed: str, written: str) -> Verdict:
     return Verdict(status=status, message=f"{verdict.message}\n{failing(task, draws, returned)}", slips=verdict.slips)
 
 
+def hidden(asked: Asked, seed: str, written: str) -> list[Draw]:
+    """The draws that code is tried on: other ones for other code, for what was made to fit the last ones fits them
+    alone.
+    """
+    return asked.draws(seed, hashlib.sha256(written.encode(errors="replace")).hexdigest())
+
+
 def unreadable(task: CodeTask, seed: str, written: str) -> str:
     """Why there is nothing to try yet, in a sentence; empty where there is."""
-    if not written.strip():
-        return f"Nothing is written yet: the answer is a file with the function `{task.name}` in it."
-    if len(written) > LONGEST_FILE:
-        return f"That is {units.counted(len(written), 'character')}; a file of at most {LONGEST_FILE:,} is read."
     if written.strip() == task.starter(seed).strip():
         return "The file is as you got it. Change it, save it, and run it again."
+    return not_python(written, task.name)
+
+
+def not_python(written: str, name: str) -> str:
+    """Why a file cannot be tried, in a sentence; empty where it can."""
+    if not written.strip():
+        return f"Nothing is written yet: the answer is a file with the function `{name}` in it."
+    if len(written) > LONGEST_FILE:
+        return f"That is {units.counted(len(written), 'character')}; a file of at most {LONGEST_FILE:,} is read."
     try:
         ast.parse(written)
     except SyntaxError as error:

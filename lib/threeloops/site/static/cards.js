@@ -1,50 +1,7 @@
 // A question on a page becomes one that can be answered.
 (() => {
   'use strict';
-  const AS_WRITTEN = 'home'; // the seed of the questions that stand on the pages
-  const {call, doing, made, add} = window.threeloops;
-  const SITTING = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('');
-
-  // What every card has: a field, and what is said of it.
-  class Asking {
-    constructor(section) {
-      this.section = section;
-      this.question = section.querySelector('.drill-question');
-      this.name = `answer-${++Asking.count}`;
-      this.answer = made('input', {id: this.name, type: 'text', autocomplete: 'off', spellcheck: false});
-      this.said = made('div', {className: 'drill-said'});
-      this.said.setAttribute('role', 'status');
-      // while the answer is being typed, Python comes
-      this.answer.addEventListener('focus', () => {
-        this.since = performance.now();
-        this.doing(() => call('ready'));
-      }, {once: true});
-    }
-
-    form(label, check, ...buttons) {
-      const form = made('form', {className: 'drill-form'}, made('label', {htmlFor: this.name, textContent: `${label} `}), this.answer,
-        made('button', {type: 'submit', className: 'drill-main', textContent: check}), ...buttons);
-      form.addEventListener('submit', event => { event.preventDefault(); this.check(); });
-      return form;
-    }
-
-    say(message, kind = '') {
-      this.said.className = `drill-said ${kind}`;
-      this.said.dataset.wait = '';
-      this.said.textContent = message;
-    }
-
-    // What is said about a wait stands only where nothing else is said.
-    doing(what) {
-      return doing(what, (message, failed) => {
-        if (failed || !this.said.textContent || this.said.dataset.wait) {
-          this.say(message, failed ? 'drill-wrong' : '');
-          this.said.dataset.wait = failed ? '' : 'yes';
-        }
-      });
-    }
-  }
-  Asking.count = 0;
+  const {AS_WRITTEN, Asking, Question, call, made, left, leave} = window.threeloops;
 
   // --- a number before the result ------------------------------------------------------------------
 
@@ -52,9 +9,18 @@
     constructor(section) {
       super(section);
       this.result = document.getElementById(section.dataset.result);
+      this.place = `${location.pathname.split('/').slice(-2).join('/')}#${section.dataset.result}`;
       const skip = made('button', {type: 'button', textContent: 'Skip'});
       skip.addEventListener('click', () => this.tell(`Skipped: it comes out at ${section.dataset.outcome}.`));
-      this.question.after(this.form('Your prediction', 'Predict', skip), this.said);
+      section.querySelector('.drill-question').after(this.form('Your prediction', 'Predict', skip), this.said);
+      left(this.place).then(kept => this.again(kept), () => {}); // where nothing can be kept, nothing was
+    }
+
+    // What was predicted on an earlier visit, as long as the question is the same.
+    again(kept) {
+      if (kept?.outcome !== this.section.dataset.outcome || this.answer.value) return;
+      this.answer.value = kept.written;
+      this.tell(kept.message, kept.kind);
     }
 
     async check() {
@@ -64,7 +30,11 @@
       const verdict = await this.doing(() => call('compared', written, outcome, unit));
       if (!verdict) return;
       if (verdict.status === 'unreadable') this.say(verdict.message, 'drill-wrong');
-      else this.tell(verdict.message, verdict.status === 'right' ? 'drill-right' : '');
+      else {
+        const kind = verdict.status === 'right' ? 'drill-right' : '';
+        this.tell(verdict.message, kind);
+        await this.keeping(() => leave(this.place, {written, outcome, message: verdict.message, kind}));
+      }
     }
 
     // The result stands further down, folded until now.
@@ -76,19 +46,14 @@
 
   // --- a drill ---------------------------------------------------------------------------------------
 
-  class Card extends Asking {
+  class Card extends Question {
     constructor(section) {
       super(section);
       this.key = section.dataset.drill;
       this.seed = section.dataset.seed || AS_WRITTEN;
+      this.question = section.querySelector('.drill-question');
       this.folded = section.querySelector('details');
-      this.working = made('pre', {tabIndex: 0, hidden: true});
-      this.working.setAttribute('aria-label', 'Working');
-      this.hintButton = made('button', {type: 'button', textContent: 'Hint'});
-      this.workingButton = made('button', {type: 'button', textContent: 'Show the working'});
       this.nextButton = made('button', {type: 'button', textContent: 'Other numbers'});
-      this.hintButton.addEventListener('click', () => this.hint());
-      this.workingButton.addEventListener('click', () => this.giveUp());
       this.nextButton.addEventListener('click', () => this.next());
       const form = this.form('Your answer, with its unit', 'Check', this.hintButton, this.workingButton, this.nextButton);
       this.question.after(form, this.said, this.working);
@@ -97,15 +62,17 @@
     }
 
     begin() {
-      this.hints = 0;
-      this.settled = false;
-      this.since = performance.now();
-      this.cost = '';
-      this.hintButton.hidden = false;
+      super.begin();
       this.workingButton.hidden = Boolean(this.folded);
-      this.working.hidden = true;
-      this.said.textContent = '';
       this.answer.value = '';
+    }
+
+    hinted(number) {
+      return call('hint', this.key, this.seed, number);
+    }
+
+    worked() {
+      return call('working', this.key, this.seed);
     }
 
     async check() {
@@ -116,50 +83,6 @@
       this.say(verdict.message, right ? 'drill-right' : 'drill-wrong');
       if (right) this.show(verdict.working);
       if (verdict.status !== 'unreadable') this.settle(right ? 'right' : 'wrong', written, verdict.slips);
-    }
-
-    // What a hint costs is said before it is taken.
-    async hint() {
-      if (!this.cost) {
-        this.cost = 'A right answer after one hint counts as slow.';
-        this.say(`${this.cost} Press Hint again to take it.`);
-        return;
-      }
-      const given = await this.doing(() => call('hint', this.key, this.seed, this.hints));
-      if (!given) return;
-      this.hints += 1;
-      this.cost = given.next_cost;
-      this.say(given.text + (given.next_cost ? ` (The next one: ${given.next_cost})` : ''));
-      this.hintButton.hidden = !given.next_cost;
-    }
-
-    async giveUp() {
-      const told = await this.doing(() => call('working', this.key, this.seed));
-      if (!told) return;
-      this.show(told.text);
-      this.settle('given-up', '', []);
-    }
-
-    // The first readable answer is what counts, as in the interview room.
-    async settle(status, written, slips) {
-      if (this.settled) return;
-      this.settled = true;
-      const seconds = (performance.now() - this.since) / 1000;
-      const position = Card.asked++;
-      try {
-        const attempt = await call('remembering.attempt', this.key, this.seed, written, status, slips.join(','),
-          seconds, this.hints, SITTING, position, Date.now() / 1000);
-        await add([attempt]);
-      } catch (error) {
-        this.section.append(made('p', {textContent: `This answer is not remembered: ${error.message}`}));
-      }
-    }
-
-    show(working) {
-      this.working.textContent = working;
-      this.working.hidden = false;
-      this.workingButton.hidden = true;
-      this.hintButton.hidden = true;
     }
 
     next() {
@@ -184,7 +107,6 @@
       this.section.dispatchEvent(new CustomEvent('drill:put'));
     }
   }
-  Card.asked = 0;
 
   // --- the page that asks any drill: practise.html?drill=KEY&seed=WORD --------------------------------
 
@@ -208,7 +130,7 @@
     else if (key) { card.key = key; card.next(); }
   }
 
-  for (const section of document.querySelectorAll('.drill')) {
+  for (const section of document.querySelectorAll('.drill:not([data-function])')) {
     if (section.dataset.outcome) new Prediction(section);
     else if (section.id === 'any-drill') practise(section);
     else new Card(section);

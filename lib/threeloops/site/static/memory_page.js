@@ -3,13 +3,13 @@
   'use strict';
   const page = document.getElementById('my-memory');
   if (!page) return;
-  const {all, add, clear, call, made} = window.threeloops;
+  const {all, add, clear, written, call, made} = window.threeloops;
   const said = page.querySelector('[role=status]');
   const shown = page.querySelector('#memory-report');
   const button = name => page.querySelector(`[data-do=${name}]`);
   page.hidden = false;
 
-  const counted = (count, one) => `${count} ${one}${count === 1 ? '' : 's'}`;
+  const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
   function table(caption, head, rows) {
     return made('table', {className: 'table'}, made('caption', {textContent: caption}),
@@ -18,16 +18,17 @@
   }
 
   async function count() {
-    const attempts = await all();
+    const [attempts, texts] = [await all(), await written()];
     shown.replaceChildren();
-    return `${counted(attempts.length, 'attempt')} in this browser.`;
+    const beside = texts.length ? `, and ${counted(texts.length, 'prediction or function', 'predictions and functions')}` : '';
+    return `${counted(attempts.length, 'attempt')} in this browser${beside}.`;
   }
 
   async function report() {
     const told = await call('remembering.report', JSON.stringify(await all()));
     const due = told.due.filter(one => one.now);
-    const links = due.map(one => [one.here
-      ? made('a', {href: `practise.html?drill=${encodeURIComponent(one.idea)}`, textContent: one.title})
+    const links = due.map(one => [one.page
+      ? made('a', {href: one.page, textContent: one.title})
       : `${one.title} (at the desk: python3 book.py drill --mode today)`, one.date]);
     shown.replaceChildren(
       table('By topic', ['topic', 'right at first', 'readiness'],
@@ -52,7 +53,7 @@
   }
 
   async function forget() {
-    if (!confirm('Delete every attempt in this browser? It cannot be undone.')) return 'Nothing was deleted.';
+    if (!confirm('Delete every attempt, prediction and function in this browser? It cannot be undone.')) return 'Nothing was deleted.';
     await clear();
     shown.replaceChildren();
     return 'Everything is deleted. This browser keeps nothing of yours now.';

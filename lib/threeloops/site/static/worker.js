@@ -1,5 +1,7 @@
 // Python, beside the page: it is fetched when the first question comes, and answers one call after another.
-// Messages in: {id, call, words}. Messages out: {bytes, of} while it is fetched, {id, value} or {id, error} for a call.
+// Messages in: {id, call, words}, with {tells} where the call may never end.
+// Messages out: {bytes, of} while it is fetched; {id, doing, seconds} before a step that may take so long; {id, value} or
+// {id, error} for a call; {id, over} when Python itself has come to an end.
 
 const FOLDER = new URL('python/', self.location.href);
 const ownFetch = self.fetch.bind(self);
@@ -24,18 +26,25 @@ async function bytes(name) {
   return counted(response);
 }
 
-// The interpreter asks for its program by name; it lies there packed.
+// The interpreter asks for its program and its library by name, one after the other; by then both are on their way. The
+// program lies there packed.
+const coming = {};
 self.fetch = async address => {
   const name = new URL(address.url ?? address, FOLDER).pathname.split('/').pop();
-  if (name !== 'pyodide.asm.wasm') return new Response(await bytes(name));
-  const unpacked = (await bytes(name + '.gz')).pipeThrough(new DecompressionStream('gzip'));
+  if (name !== 'pyodide.asm.wasm') return new Response(await (coming[name] ?? bytes(name)));
+  const unpacked = (await coming['pyodide.asm.wasm.gz']).pipeThrough(new DecompressionStream('gzip'));
   return new Response(unpacked, {headers: {'Content-Type': 'application/wasm'}});
 };
 
 async function begin() {
+  for (const name of ['pyodide.asm.wasm.gz', 'standard.zip', 'book.zip']) {
+    coming[name] = bytes(name);
+    coming[name].catch(() => {}); // told where it is waited for
+  }
+  import(new URL('pyodide.asm.mjs', FOLDER)).catch(() => {});
   const about = await (await ownFetch(new URL('about.json', FOLDER))).json();
   all = about.bytes;
-  const book = bytes('book.zip').then(stream => new Response(stream).arrayBuffer());
+  const book = coming['book.zip'].then(stream => new Response(stream).arrayBuffer());
   const {loadPyodide} = await import(new URL('pyodide.mjs', FOLDER));
   const python = await loadPyodide({
     indexURL: FOLDER.href,
@@ -51,7 +60,8 @@ async function begin() {
 let python = null;
 
 // A call is a function of answering, or of another module: "remembering.report".
-self.onmessage = async ({data: {id, call, words}}) => {
+self.onmessage = async ({data: {id, call, words, tells}}) => {
+  const tell = (sentence, seconds) => self.postMessage({id, doing: sentence, seconds});
   try {
     python ??= begin().catch(error => {
       python = null; // another call tries again
@@ -59,10 +69,10 @@ self.onmessage = async ({data: {id, call, words}}) => {
     });
     const [name, module = 'answering'] = call.split('.').reverse();
     const library = (await python).pyimport(`threeloops.site.${module}`);
-    self.postMessage({id, value: JSON.parse(library[name](...words))});
+    self.postMessage({id, value: JSON.parse(library[name](...words, ...(tells ? [tell] : [])))});
   } catch (error) {
     // of a traceback, the sentence at its end
     const sentence = String(error.message ?? error).trim().split('\n').at(-1).replace(/^[\w.]*Error: /, '');
-    self.postMessage({id, error: sentence});
+    self.postMessage(error.pyodide_fatal_error ? {id, over: true} : {id, error: sentence});
   }
 };

@@ -1,0 +1,125 @@
+// What every card has that asks something: a field, what is said of it, and what is remembered.
+(() => {
+  'use strict';
+  const {book, doing, made, add} = window.threeloops;
+  const SITTING = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('');
+
+  class Asking {
+    constructor(section, answer = made('input', {type: 'text', autocomplete: 'off'}), python = book) {
+      this.section = section;
+      this.python = python;
+      this.answer = Object.assign(answer, {id: `answer-${++Asking.count}`, spellcheck: false});
+      this.said = made('div', {className: 'drill-said'});
+      this.said.setAttribute('role', 'status');
+      // while the answer is being written, Python comes
+      this.answer.addEventListener('focus', () => {
+        this.since = performance.now();
+        this.doing(() => this.ready());
+      }, {once: true});
+    }
+
+    ready() {
+      return this.python.call('ready');
+    }
+
+    form(label, check, ...buttons) {
+      const form = made('form', {className: 'drill-form'}, made('label', {htmlFor: this.answer.id, textContent: `${label} `}), this.answer,
+        made('button', {type: 'submit', className: 'drill-main', textContent: check}), ...buttons);
+      form.addEventListener('submit', event => { event.preventDefault(); this.check(); });
+      return form;
+    }
+
+    say(message, kind = '') {
+      this.said.className = `drill-said ${kind}`;
+      this.said.dataset.wait = '';
+      this.said.textContent = message;
+    }
+
+    // What is said about a wait stands only where nothing else is said.
+    doing(what) {
+      return doing(what, (message, failed) => {
+        if (failed || !this.said.textContent || this.said.dataset.wait) {
+          this.say(message, failed ? 'drill-wrong' : '');
+          this.said.dataset.wait = failed ? '' : 'yes';
+        }
+      }, this.python);
+    }
+
+    // Where nothing can be kept, a line says so, once.
+    async keeping(what) {
+      try {
+        await what();
+      } catch (error) {
+        this.unkept ??= made('p', {textContent: `This answer is not remembered: ${error.message}`});
+        this.section.append(this.unkept);
+      }
+    }
+  }
+  Asking.count = 0;
+
+  // What can be hinted at, shown, and got right or wrong: `key` names it, `seed` its numbers.
+  class Question extends Asking {
+    constructor(section, answer, python) {
+      super(section, answer, python);
+      this.working = made('pre', {tabIndex: 0, hidden: true});
+      this.working.setAttribute('aria-label', 'Working');
+      this.hintButton = made('button', {type: 'button', textContent: 'Hint'});
+      this.workingButton = made('button', {type: 'button', textContent: 'Show the working'});
+      this.hintButton.addEventListener('click', () => this.hint());
+      this.workingButton.addEventListener('click', () => this.giveUp());
+    }
+
+    begin() {
+      this.hints = 0;
+      this.settled = false;
+      this.since = performance.now();
+      this.cost = '';
+      this.hintButton.hidden = false;
+      this.workingButton.hidden = false;
+      this.working.hidden = true;
+      this.said.textContent = '';
+    }
+
+    // What a hint costs is said before it is taken.
+    async hint() {
+      if (!this.cost) {
+        this.cost = 'A right answer after one hint counts as slow.';
+        this.say(`${this.cost} Press Hint again to take it.`);
+        return;
+      }
+      const given = await this.doing(() => this.hinted(this.hints));
+      if (!given) return;
+      this.hints += 1;
+      this.cost = given.next_cost;
+      this.say(given.text + (given.next_cost ? ` (The next one: ${given.next_cost})` : ''));
+      this.hintButton.hidden = !given.next_cost;
+    }
+
+    async giveUp() {
+      const told = await this.doing(() => this.worked());
+      if (!told) return;
+      this.show(told.text);
+      this.settle('given-up', '', []);
+    }
+
+    // The first readable answer is what counts, as in the interview room.
+    async settle(status, written, slips) {
+      if (this.settled) return;
+      this.settled = true;
+      const seconds = (performance.now() - this.since) / 1000;
+      const position = Question.asked++;
+      await this.keeping(async () => add([await this.python.call('remembering.attempt', this.key, this.seed,
+        written, status, slips.join(','), seconds, this.hints, SITTING, position, Date.now() / 1000)]));
+    }
+
+    show(working) {
+      this.working.textContent = working;
+      this.working.hidden = false;
+      this.workingButton.hidden = true;
+      this.hintButton.hidden = true;
+    }
+  }
+  Question.asked = 0;
+
+  Object.assign(window.threeloops, {AS_WRITTEN: 'home', Asking, Question}); // the seed of what stands on the pages
+})();
