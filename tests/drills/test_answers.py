@@ -67,6 +67,16 @@ from threeloops.drills.engine.spelling import nouns
         ("10.8 k tokens", "token", 10.8e3),
         ("30.3 billion tokens", "token", 30.3e9),
         ("1.2M tokens/s", "token/s", 1.2e6),
+        ("85 cm", "m", 0.85),
+        ("85 centimetres", "m", 0.85),
+        ("850 mm", "m", 0.85),
+        ("1.2 km", "m", 1200),
+        ("2 weeks", "s", 14 * 86400),
+        ("1.5 d", "s", 1.5 * 86400),
+        ("3 GBytes", "B", 3e9),
+        ("3 Gbytes", "B", 3e9),
+        ("3 Gigabytes", "B", 3e9),
+        ("700 Watts", "W", 700),
     ],
 )
 def test_answers_are_read_into_base_units(written: object, like: str, value: float) -> None:
@@ -122,10 +132,20 @@ def test_everything_else_is_asked_again_in_one_sentence(written: object, like: s
         ("128 KiB/token", "B", 131072),
         ("0.3 GB per GPU", "B", 0.3e9),
         ("288 tokens", "", 288),
+        ("3-fold", "", 3),
+        ("30 fps", "", 30),
+        ("30 Hz", "", 30),
+        ("30 req/s", "", 30),
+        ("50 km/h", "", 50),
+        ("50 kph", "", 50),
+        ("20 dB", "", 20),
     ],
 )
 def test_words_of_the_question_may_stand_with_the_number(written: str, like: str, value: float) -> None:
-    words = nouns("Which ZeRO stage fits on 72 GPUs, and how many bytes is a token?")
+    words = nouns(
+        "Which ZeRO stage fits on 72 GPUs, how many bytes is a token, how many requests per second, at how many km/h,"
+        " and how many decibels?"
+    )
     assert parse(written, like=like, nouns=words).value == pytest.approx(value, rel=1e-12)
 
 

@@ -38,6 +38,7 @@ BOUND = {  # ideas with fewer answers than that: how many each has at least, and
     ),
     "roofline-ridge-point": (15, "one answer per real part and format"),
 }
+ANY_SIZE = ("format-largest",)  # whole numbers by chance: what they measure is a size and no count
 every_drill = each("drill", DRILLS, by=lambda drill: drill.family)
 
 
@@ -110,8 +111,20 @@ def test_the_answer_is_right_in_every_draw(drill: Drill) -> None:
     for seed, p in draws(drill, 50):
         value = drill.derive(p).value
         assert judge(drill, p, typed(drill, value)).right, f"seed {seed}"
-        assert judge(drill, p, typed(drill, value * (1 + 0.9 * drill.tolerance))).right, f"seed {seed}"
-        assert not judge(drill, p, typed(drill, value * (1 + 1.1 * drill.tolerance))).right, f"seed {seed}"
+        near, beyond = (value * (1 + edge * drill.tolerance) for edge in (0.9, 1.1))
+        assert judge(drill, p, typed(drill, math.floor(near) if drill.whole else near)).right, f"seed {seed}"
+        assert not judge(drill, p, typed(drill, math.ceil(beyond) if drill.whole else beyond)).right, f"seed {seed}"
+
+
+@every_drill
+def test_what_counts_things_says_so_and_nothing_else_does(drill: Drill) -> None:
+    whole = not drill.unit and drill.key not in ANY_SIZE
+    assert bool(drill.whole) == (whole and all(drill.derive(p).value % 1 == 0 for _, p in draws(drill, 50)))
+    if drill.whole in ("up", "down"):
+        p = drawn(drill, 0)
+        value = drill.derive(p).value
+        fraction = value + (-0.4 if drill.whole == "up" else 0.4)
+        assert judge(drill, p, f"{fraction}").slips == (f"not-rounded-{drill.whole}",)
 
 
 @every_drill

@@ -180,17 +180,33 @@ def test_eight_means_bits_only_where_bytes_are_asked() -> None:
         ("5.7 GiB", "close, but a little too small"),
         ("8 GiB", "too large, by less than half"),
         ("4.5 GiB", "too small, by less than half"),
-        ("12.5 GiB", "too large, by about a factor of two"),
-        ("2.5 GiB", "too small, by about a factor of two"),
-        ("30 GiB", "too large, by several times"),
-        ("1.3 GiB", "too small, by several times"),
-        ("600 GiB", "too large, by about 10 to the power 2"),
-        ("1 kB", "too small, by about 10 to the power 7"),
+        ("12.5 GiB", "about twice what it should be"),
+        ("2.5 GiB", "about half of what it should be"),
+        ("30 GiB", "several times too large"),
+        ("1.3 GiB", "several times too small"),
+        ("70 GiB", "about ten times too large"),
+        ("650 GiB", "about a hundred times too large"),
+        ("1 kB", "more than a million times too small"),
+        ("1e50 B", "more than a million times too large"),
     ],
 )
 def test_how_far_off_in_coarse_words(written: str, told: str) -> None:
     said = verdict(written)
     assert said.status == "off"
+    assert told in said.message
+
+
+@pytest.mark.parametrize(
+    ("written", "unit", "answer", "told"),
+    [
+        ("60 GiB", "B", SIZE, "ten times too large: is the decimal point in its place?"),
+        ("0.06 GiB", "B", SIZE, "a hundred times too small: is the decimal point in its place?"),
+        ("46", "", 0.46, "a hundred times too large: percent, or a plain share?"),
+    ],
+)
+def test_right_digits_with_a_shifted_point_are_told_so(written: str, unit: str, answer: float, told: str) -> None:
+    said = verdict(written, toy(unit=unit), answer)
+    assert said.slips == ("decimal-point",)
     assert told in said.message
 
 
@@ -265,9 +281,9 @@ def test_zero_is_named_where_a_slip_leads_to_it() -> None:
     assert verdict("0 B", toy(slip("nothing", 0), slip("half", 0.5))).slips == ("nothing",)
 
 
-# What may be said to a number that fits no slip: no figure but a power of ten.
+# What may be said to a number that fits no slip: no figure at all.
 OFF = re.compile(
-    r"Not right: [a-z, ]+(10 to the power \d+)?\. It is none of the usual slips\.|Not right, and of the wrong sign or"
+    r"Not right: [a-z, ]+\. None of the usual mistakes leads there\.|Not right, and of the wrong sign or"
     r" zero\. [A-Za-z ]+\."
 )
 

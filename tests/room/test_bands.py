@@ -11,8 +11,7 @@ from tests.seeds import seeds
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Slip, seeded
-from threeloops.room import ideas
-from threeloops.room.examples import EXAMPLES
+from threeloops.room import examples, ideas
 from threeloops.room.kinds.band_draws import INTERVIEW, MAGNITUDE, draws
 from threeloops.room.kinds.bands import BAND, BONUS, DECADE, band, judged, suspects
 
@@ -44,10 +43,10 @@ def test_a_drill_has_at_least_three_interview_draws_of_its_own_kind(key: str) ->
 
 @every_key
 def test_the_example_in_the_prompt_is_nobodys_answer(key: str) -> None:
-    unit = DRILLS[key].unit
-    for written in EXAMPLES[unit].split(" or "):
-        for p in draws(key):
-            assert not judged(DRILLS[key], p, written, magnitude=key in MAGNITUDE).right, written
+    drill = DRILLS[key]
+    for p in draws(key):
+        for written in examples.example(drill.unit, drill.prompt(p), whole=bool(drill.whole)).split(" or "):
+            assert not judged(drill, p, written, magnitude=key in MAGNITUDE).right, written
 
 
 @every_key
@@ -92,10 +91,31 @@ def test_the_edges_of_the_band(key: str) -> None:
             factors = {DECADE * 0.99: True, 0.99 / DECADE * 1.02: True, DECADE * 1.01: False, 0.99 / DECADE: False}
         else:
             factors = {1 + BAND - 0.01: True, 1 - BAND + 0.01: True, 1 + BAND + 0.01: False, 1 - BAND - 0.01: False}
-            assert "bonus" in judged(drill, p, said(key, right * (1 + BONUS - 0.001))).message
-            assert "bonus" not in judged(drill, p, said(key, right * (1 + BONUS + 0.001))).message
+            for edge, told in ((BONUS - 0.001, True), (BONUS + 0.001, False)):
+                near = right * (1 + edge)
+                written = said(key, whole(right, near, inwards=told) if drill.whole else near)
+                assert ("bonus" in judged(drill, p, written).message) == told
         for factor, accepted in factors.items():
-            assert judged(drill, p, said(key, right * factor), magnitude=key in MAGNITUDE).right == accepted, factor
+            written = said(key, whole(right, right * factor, inwards=accepted) if drill.whole else right * factor)
+            assert judged(drill, p, written, magnitude=key in MAGNITUDE).right == accepted, factor
+
+
+def whole(target: float, value: float, *, inwards: bool) -> int:
+    """The whole number next to a value, towards the target or away from it."""
+    return math.floor(value) if (value > target) == inwards else math.ceil(value)
+
+
+def test_what_is_counted_is_right_as_a_whole_number_only() -> None:
+    drill = DRILLS["serving-replicas"]
+    p = next(p for p in draws(drill.key) if target(drill.key, p) == 5)
+    assert judged(drill, p, "5").right
+    assert judged(drill, p, "5 replicas").right
+    unrounded = judged(drill, p, "4.46")
+    assert not unrounded.right
+    assert unrounded.slips == ("not-rounded-up",)
+    assert unrounded.message.startswith("Not rounded up")
+    assert judged(drill, p, "4.2").slips == ("not-rounded-up",)  # within the band, and still no number of replicas
+    assert "Answer with a whole number" in band(drill, "1").text
 
 
 @every_key
@@ -106,6 +126,9 @@ def test_a_mistake_outside_the_band_is_named_and_never_called_right(key: str) ->
         for slip in drill.slips:
             wrong, verdict = slip.wrong(p), judged(drill, p, said(key, slip.wrong(p)), magnitude=key in MAGNITUDE)
             inside = 1 / DECADE <= wrong / right <= DECADE if key in MAGNITUDE else abs(wrong - right) <= BAND * right
+            if drill.whole and wrong != round(wrong):
+                assert not verdict.right  # what is counted comes whole, inside the band too
+                continue
             assert verdict.right == inside
             if not inside:
                 assert slip.key in verdict.slips

@@ -13,7 +13,6 @@ from threeloops import units
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.answers import parse
 from threeloops.room import examples, ideas
-from threeloops.room.examples import EXAMPLES
 from threeloops.room.kinds import flash as module
 from threeloops.room.kinds.flash import BAND, Flash, flash, judged
 from threeloops.room.kinds.flash_numbers import DERIVED, DRIVING, FLASHES, INNER, TRAINING
@@ -59,11 +58,11 @@ def test_what_is_quoted_in_its_place_is_wrong_and_named(asked: Flash) -> None:
 @every_fact
 def test_no_example_and_no_request_to_write_again_tells_a_number_to_know(asked: Flash) -> None:
     number, question = asked.number(), flash(asked, "1")
-    for written in EXAMPLES[number.unit].split(" or "):
+    for written in examples.every(number.unit):
         assert not question.judge(written).right
     again = question.judge("lots")
     assert again.status == "unreadable"
-    assert EXAMPLES[number.unit] in again.message
+    assert examples.example(number.unit, asked.question, whole=number.whole) in again.message
     digits = units.fmt(number.value, number.unit).split(" ")[0]
     assert not re.search(
         rf"(?<![\d.,]){re.escape(digits)}(?![\d.,])",

@@ -78,9 +78,10 @@ def test_a_figure_is_found_however_it_is_written(text: str, value: float, unit: 
 
 
 def test_an_example_says_without_the_reader_of_units_what_it_says_with_it() -> None:
-    for unit, written in examples.EXAMPLES.items():
-        read = [examples.read(one, unit) for one in written.split(" or ")]
-        assert [amount for _, amount in figures(written, unit)] == [answer.value for answer in read], unit
+    for unit in examples.EXAMPLES:
+        for written in examples.every(unit):
+            answer = examples.read(written, unit)
+            assert [amount for _, amount in figures(written, unit)] == [answer.value], written
 
 
 def test_a_drill_that_always_tells_is_refused_by_name() -> None:

@@ -19,16 +19,30 @@ EXAMPLES = {
     "dollar": "70 dollars",
     "token/s": "70 tokens/s",
     "W": "7 W",
-    "": "7.7 or 770 %",
+    "": "7.7",
 }
+NARROWER = {"count": "7", "share": "0.03 or 3 %", "days": "7 days", "hours": "7 h", "minutes": "7 min"}
 
 
-def wanted(unit: str) -> str:
+def example(unit: str, question: str, *, whole: bool = False) -> str:
+    """How an answer to this question looks."""
+    return NARROWER.get(answers.narrower(unit, question, whole=whole)) or EXAMPLES[unit]
+
+
+def every(unit: str) -> tuple[str, ...]:
+    """All that may stand as an example where this unit is asked."""
+    kinds = (*answers.ASKED.get(unit, ()), *(() if unit else ("count",)))
+    written = (EXAMPLES[unit], *(NARROWER[kind] for kind in kinds))
+    return tuple(dict.fromkeys(one for some in written for one in some.split(" or ")))
+
+
+def wanted(unit: str, question: str, *, whole: bool = False) -> str:
     """The sentence that asks for it."""
-    return f"Answer with {'a unit' if unit else 'a plain number'}, like {EXAMPLES[unit]}"
+    kind = "a unit" if unit else "a whole number" if whole else "a plain number"
+    return f"Answer with {kind}, like {example(unit, question, whole=whole)}"
 
 
-def read(written: object, unit: str, *, question: str = "") -> Answer | str:
+def read(written: object, unit: str, *, question: str = "", whole: bool = False) -> Answer | str:
     """What was answered, or a sentence that asks again and tells no answer; words of the question may stand behind the
     number.
 
@@ -36,7 +50,6 @@ def read(written: object, unit: str, *, question: str = "") -> Answer | str:
     '7 of what? Add the unit, like 7 GB/s.'
     """
     try:
-        return parse(written, like=unit, nouns=nouns(question))
+        return parse(written, like=unit, nouns=nouns(question), example=example(unit, question, whole=whole))
     except UnreadableError as error:
-        # the reason is the parser's; its example may be the very number that is asked
-        return f"{error}".replace(f"like {answers.EXAMPLES.get(unit, unit)}", f"like {EXAMPLES[unit]}") + "."
+        return f"{error}."

@@ -96,6 +96,7 @@ FIT = Drill(
     loop="inner",
     section=SECTION,
     unit="",
+    whole="down",
     target_s=120,
     draw=_draw_fit,
     small=_small_fit,

@@ -214,6 +214,7 @@ REFILLED = Drill(
     **SECTION,
     title="Whoever is done makes room",
     unit="",
+    whole="exact",
     target_s=120,
     draw=_draw_refilled,
     small=_small_refilled,

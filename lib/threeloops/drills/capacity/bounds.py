@@ -78,6 +78,7 @@ FULL = Drill(
     **SECTION,
     title="GPUs when every slot is taken",
     unit="",
+    whole="up",
     target_s=150,
     draw=_draw_full,
     small=_small_full,

@@ -54,6 +54,7 @@ REPLICAS = Drill(
     **SECTION,
     title="How many copies to rent",
     unit="",
+    whole="up",
     target_s=90,
     draw=_draw_replicas,
     small=_small_replicas,

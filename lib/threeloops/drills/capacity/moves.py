@@ -125,6 +125,7 @@ STREAMED = Drill(
     **SECTION,
     title="Enough tokens for one fetch",
     unit="",
+    whole="up",
     target_s=120,
     draw=_draw_streamed,
     small=_small_streamed,

@@ -38,6 +38,7 @@ ZERO_POINT = Drill(
     **SECTION,
     title="The whole number that stands for zero",
     unit="",
+    whole="exact",
     target_s=75,
     draw=_draw_zero,
     small=_draw_zero,

@@ -112,6 +112,7 @@ RANK = Drill(
     **SECTION,
     title="Two thin matrices for one",
     unit="",
+    whole="down",
     target_s=90,
     draw=_draw_rank,
     small=_small_rank,

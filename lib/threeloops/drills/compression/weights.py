@@ -217,6 +217,7 @@ GPUS = Drill(
     **SECTION,
     title="How many cards it still takes",
     unit="",
+    whole="up",
     target_s=110,
     draw=_draw_gpus,
     small=_small_gpus,

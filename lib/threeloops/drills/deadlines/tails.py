@@ -34,6 +34,7 @@ FRAMES = Drill(
     **SECTION,
     title="How many frames for that tail",
     unit="",
+    whole="up",
     target_s=110,
     draw=_draw_frames,
     small=_small_frames,

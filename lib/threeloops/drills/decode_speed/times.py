@@ -361,6 +361,7 @@ BATCH = Drill(
     **SECTION,
     title="How many share a step",
     unit="",
+    whole="down",
     target_s=110,
     draw=_draw_batch,
     small=_small_batch,

@@ -37,14 +37,17 @@ gibi- = 2**30 = Gi-
 tebi- = 2**40 = Ti-
 pebi- = 2**50 = Pi-
 bit = [information]
-byte = 8 * bit = B
+byte = 8 * bit = B = Byte
 second = [time] = s = sec
 minute = 60 * second = min
 hour = 3600 * second = h = hr
-day = 24 * hour
+day = 24 * hour = d
+week = 7 * day
+year = 365 * day
 FLOP = [computation] = FLOP = flop = Flop
 token = [token] = token = tok
 meter = [length] = m = metre
+centimeter = 0.01 * meter = cm = centimetre
 watt = [power] = W
 dollar = [money] = USD
 cent = 0.01 * dollar
@@ -52,7 +55,7 @@ percent = 0.01 = %
 times = 1 = x = ×
 """.strip().splitlines()
 
-# What a question's unit is called in its prompt, and an example of a good answer.
+# How a good answer in a unit looks.
 EXAMPLES = {
     "B": "24.5 GB or 22.8 GiB",
     "B/token": "131 kB/token or 128 KiB/token",
@@ -65,12 +68,20 @@ EXAMPLES = {
     "m": "41.5 m",
     "dollar": "0.35 dollars or $0.35",
     "token/s": "1200 tokens/s",
-    "": "59, 0.46 or 46 %",
+    "W": "275 W",
+    "": "5.9",
+}
+# And where the question asks for something narrower than its unit says.
+NARROWER = {"count": "59", "share": "0.46 or 46 %", "days": "12 days", "hours": "30 h", "minutes": "25 min"}
+ASKED = {  # unit -> what may be asked narrower, and by which words
+    "": {"share": r"shares?|chance|probability|percent|MFU|HFU|efficiency|fraction", "count": "dollars"},
+    "s": {"days": "days", "hours": "hours", "minutes": "minutes"},
 }
 
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
 # the one unit that stands before its number
 _DOLLARS = re.compile(r"^(?:US)?\$\s*([\d.,]+(?:[eE][+-]?\d{1,3})?)\s*([kM]?)$")
+_CAPITALS = re.compile(r"\b(?:Kilo|Mega|Giga|Tera|Second|Minute|Hour|Day|Watt|Token|Dollar|Met)(?=[a-z])")
 _UNIT = re.compile(r"^[A-Za-zµμ%×/*·. ]{0,40}$")
 
 
@@ -86,6 +97,38 @@ class Answer:
     written: str
     number: float  # the figure before its unit
     unit: str  # the unit as written
+
+
+def narrower(unit: str, question: str, *, whole: bool) -> str:
+    """What a question asks for, where that is narrower than its unit: a key of NARROWER, or nothing. `whole` says that
+    it counts things.
+
+    >>> narrower("", "Of 40 requests 8 are late. What share is that?", whole=False)
+    'share'
+    """
+    if whole:
+        return "count"
+    asked = question_in(question)
+    return next((kind for kind, words in ASKED.get(unit, {}).items() if re.search(rf"\b(?:{words})\b", asked)), "")
+
+
+def example(unit: str, question: str, *, whole: bool = False) -> str:
+    """How a good answer to this question looks.
+
+    >>> example("", "How many times faster is a step?"), example("s", "How many hours does the run take?")
+    ('5.9', '30 h')
+    """
+    return NARROWER.get(narrower(unit, question, whole=whole)) or EXAMPLES[unit]
+
+
+def question_in(text: str) -> str:
+    """The sentence that asks: the last one with a question mark, or the last one.
+
+    >>> question_in("It takes 3 days. How many hours is that? Round up.")
+    'How many hours is that?'
+    """
+    sentences = re.split(r"(?<=[.?!])\s+", text.strip())
+    return next((sentence for sentence in reversed(sentences) if "?" in sentence), sentences[-1])
 
 
 # pint and what it brings take longer to load than the whole bank of drills, so it is loaded when the first unit is
@@ -118,7 +161,7 @@ def _number(text: str, written: str) -> float:
     return value
 
 
-def _factor(unit: str, like: str) -> float:
+def _factor(unit: str, like: str, example: str) -> float:
     """What one `unit` is in the unit `like`."""
     if re.search(r"(?<![A-Za-z])[kKMGTP]?i?b(ps)?(?![A-Za-z])", unit):
         raise UnreadableError(f"{unit!r} could mean bits or bytes; write bit or B (Gbit/s, GB/s)")
@@ -133,6 +176,7 @@ def _factor(unit: str, like: str) -> float:
         .replace(" per ", "/")
     )
     spelled = re.sub(r"(?<=[A-Za-z])\s+(?=[A-Za-z])", "*", spelled)
+    spelled = _CAPITALS.sub(lambda word: word[0].lower(), spelled)
     registry = _registry()
     import pint
 
@@ -141,13 +185,9 @@ def _factor(unit: str, like: str) -> float:
             registry.Quantity(1, registry.parse_units(spelled)).to(registry.parse_units(like or "times")).magnitude
         )
     except pint.DimensionalityError:
-        raise UnreadableError(
-            f"{unit_asked!r} does not measure what was asked; give it like {EXAMPLES.get(like, like)}"
-        ) from None
+        raise UnreadableError(f"{unit_asked!r} does not measure what was asked; give it like {example}") from None
     except Exception:
-        raise UnreadableError(
-            f"{unit_asked!r} is not a unit that this book knows; give it like {EXAMPLES.get(like, like)}"
-        ) from None
+        raise UnreadableError(f"{unit_asked!r} is not a unit that this book knows; give it like {example}") from None
 
 
 def _printable(number: Real) -> bool:
@@ -158,9 +198,9 @@ def _printable(number: Real) -> bool:
         return False
 
 
-def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset()) -> Answer:
+def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), example: str = "") -> Answer:
     """The answer in the base unit `like` ("B", "s", "FLOP/B", …; "" for a plain share or count). `nouns` are words of
-    the question that may follow the number ("72 GPUs"), see `spelling`.
+    the question that may follow the number ("72 GPUs"), see `spelling`; `example` is how an answer to it looks.
 
     Assumes:  a comma groups thousands; a point marks decimals
     Raises:   UnreadableError, in one sentence, for what is not a number with a fitting unit
@@ -172,7 +212,7 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset()) ->
         ...
     threeloops.drills.engine.answers.UnreadableError: 6.44 of what? Add the unit, like 24.5 GB or 22.8 GiB
     """
-    example = EXAMPLES.get(like, like)
+    example = example or EXAMPLES.get(like, like)
     if isinstance(written, bool) or not isinstance(written, str | Real):
         raise UnreadableError(
             f"an answer is a number with its unit, written like {example}, not a {type(written).__name__}"
@@ -194,7 +234,7 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset()) ->
     number, unit = _number(match[1], text), match[2]
     if not unit and like:
         raise UnreadableError(f"{match[1]} of what? Add the unit, like {example}")
-    value = number * (_factor(unit, like) if unit else 1.0)
+    value = number * (_factor(unit, like, example) if unit else 1.0)
     if not math.isfinite(value):
         raise UnreadableError(f"{text!r} is larger than any number that a computer keeps; write it like {example}")
     return Answer(value=value, written=text, number=number, unit=unit)

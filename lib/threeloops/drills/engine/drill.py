@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from threeloops import units
-from threeloops.drills.engine.answers import EXAMPLES
+from threeloops.drills.engine.answers import example
 from threeloops.drills.engine.phrasing import arithmetic, people
 
 # The numbers of one draw, by name. Drills read them as p.layers, p.kv_heads: the formulas stay readable.
@@ -66,18 +66,20 @@ class Drill:
     count: Callable[[Draw], float]  # the same answer by brute force
     small: Callable[[random.Random], Draw]  # a draw small enough to count
     slips: tuple[Slip, ...]
+    whole: str = ""  # of an answer that counts things: the way it is rounded (up, down), or exact where none is
     capacity: bool = False  # shown in GiB (memory) rather than GB (traffic)
     tolerance: float = 0.02
     prerequisites: tuple[str, ...] = ()
 
     def ask(self, p: Draw) -> str:
         """The whole question: the prompt, what unit to answer in, and how exact to be."""
-        unit = (
-            f"Answer with a unit, like {EXAMPLES[self.unit]}"
-            if self.unit
-            else f"Answer with a plain number, like {EXAMPLES['']}"
-        )
-        return f"{self.prompt(p)}\n{unit}; within {100 * self.tolerance:g} % counts as right."
+        kind = "a unit" if self.unit else "a whole number" if self.whole else "a plain number"
+        like = f"like {self.example(self.prompt(p))}"
+        return f"{self.prompt(p)}\nAnswer with {kind}, {like}; within {100 * self.tolerance:g} % counts as right."
+
+    def example(self, question: str) -> str:
+        """How an answer looks, where the question is put in these words."""
+        return example(self.unit, question, whole=bool(self.whole))
 
     def working(self, p: Draw) -> str:
         """The derivation with this draw's numbers put in."""

@@ -48,6 +48,7 @@ _SPELLED = {
     "dollars": ("dollar", 1.0),
     "cents": ("dollar", 0.01),
     "metres": ("m", 1.0),
+    "cm": ("m", 0.01),
     "km": ("m", units.km),
     "second": ("s", 1.0),
     "seconds": ("s", 1.0),

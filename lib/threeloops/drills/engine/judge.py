@@ -10,13 +10,14 @@ from threeloops.drills.engine import spelling
 from threeloops.drills.engine.answers import Answer, UnreadableError, parse
 from threeloops.drills.engine.drill import Draw, Drill
 
-# How far off, in words too coarse to give the answer away.
+# How far off, in words too coarse to give the answer away: for what is too large, and for what is too small.
 DISTANCES = (
-    (1.1, "close, but a little too {}"),
-    (1.5, "too {}, by less than half"),
-    (3, "too {}, by about a factor of two"),
-    (10, "too {}, by several times"),
+    (1.1, "close, but a little too large", "close, but a little too small"),
+    (1.5, "too large, by less than half", "too small, by less than half"),
+    (3, "about twice what it should be", "about half of what it should be"),
+    (7, "several times too large", "several times too small"),
 )
+TENS = ("ten", "a hundred", "a thousand", "ten thousand", "a hundred thousand", "a million")  # times, beyond those
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class Verdict:
     status: str  # right, slip, pair, unit, off, unreadable
     message: str
     slips: tuple[str, ...] = ()  # keys of the slips that were named
+    share: float = 0.0  # of an answer in several parts that is not right: how much of it is
 
     @property
     def right(self) -> bool:
@@ -40,10 +42,14 @@ def close(value: float, target: float, tolerance: float) -> bool:
 def judge(drill: Drill, p: Draw, written: object) -> Verdict:
     """Judge one answer: never raises at a learner, never prints the answer."""
     try:
-        answer = parse(written, like=drill.unit, nouns=spelling.nouns(drill.ask(p)))
+        prompt = drill.prompt(p)
+        nouns, example = spelling.nouns(drill.ask(p)), drill.example(prompt)
+        answer = parse(written, like=drill.unit, nouns=nouns, example=example)
     except UnreadableError as refusal:
         return Verdict(status="unreadable", message=str(refusal)[:1].upper() + str(refusal)[1:] + ".")
     target = drill.derive(p).value
+    if unrounded := not_rounded(drill, p, answer.value, within=drill.tolerance):
+        return unrounded
     if close(answer.value, target, drill.tolerance):
         return Verdict(status="right", message="Right.")
     return (
@@ -51,7 +57,25 @@ def judge(drill: Drill, p: Draw, written: object) -> Verdict:
         or _unit_slip(answer, target, drill)
         or _pair(drill, p, answer, target)
         or _twofold(answer.value, target, drill)
+        or _tenfold(answer.value, target, drill)
         or _how_far(answer.value, target)
+    )
+
+
+def not_rounded(drill: Drill, p: Draw, value: float, *, within: float) -> Verdict | None:
+    """A count with a fraction, which is the answer but for its rounding: no half of a replica can be bought."""
+    if drill.whole not in ("up", "down") or math.isclose(value, round(value), rel_tol=1e-9):
+        return None
+    target = drill.derive(p).value
+    rounded = math.ceil(value) if drill.whole == "up" else math.floor(value)
+    explained = any(close(value, slip.wrong(p), drill.tolerance) for slip in drill.slips)
+    if not close(value, target, within) and (rounded != target or explained):
+        return None
+    why = "less is not enough" if drill.whole == "up" else "there is no room for a part of the next one"
+    return Verdict(
+        status="slip",
+        slips=(f"not-rounded-{drill.whole}",),
+        message=f"Not rounded {drill.whole}: these come whole, and {why}.",
     )
 
 
@@ -124,6 +148,19 @@ def _twofold(value: float, target: float, drill: Drill) -> Verdict | None:
     return Verdict(status="unit", slips=("factor-two",), message=told)
 
 
+def _tenfold(value: float, target: float, drill: Drill) -> Verdict | None:
+    """A power of ten with the right digits, where no prefix explains it."""
+    for factor, times in ((10, TENS[0]), (100, TENS[1])):
+        for wrong, way in ((target * factor, "large"), (target / factor, "small")):
+            if not close(value, wrong, drill.tolerance):
+                continue
+            percent = factor == 100 and not drill.unit
+            asked = "percent, or a plain share?" if percent else "is the decimal point in its place?"
+            told = f"The digits are right, but it is {times} times too {way}: {asked}"
+            return Verdict(status="unit", slips=("decimal-point",), message=told)
+    return None
+
+
 def _how_far(value: float, target: float) -> Verdict:
     if value == 0 or target == 0 or (value < 0) != (target < 0):
         return Verdict(
@@ -131,11 +168,13 @@ def _how_far(value: float, target: float) -> Verdict:
         )
     # the ratio itself may be too large or too small to compute
     decades = math.log10(abs(value)) - math.log10(abs(target))
-    way = "large" if decades > 0 else "small"
-    for limit, told in DISTANCES:
+    for limit, above, below in DISTANCES:
         if abs(decades) < math.log10(limit):
-            return Verdict(status="off", message=f"Not right: {told.format(way)}. It is none of the usual slips.")
-    return Verdict(
-        status="off",
-        message=f"Not right: too {way}, by about 10 to the power {round(abs(decades))}. It is none of the usual slips.",
-    )
+            return _off(above if decades > 0 else below)
+    powers = round(abs(decades))
+    times = f"about {TENS[powers - 1]}" if powers <= len(TENS) else f"more than {TENS[-1]}"
+    return _off(f"{times} times too {'large' if decades > 0 else 'small'}")
+
+
+def _off(how_far: str) -> Verdict:
+    return Verdict(status="off", message=f"Not right: {how_far}. None of the usual mistakes leads there.")

@@ -20,6 +20,18 @@ _ABOUT = re.compile(r"^\s*(?:~|≈|=|about\b|approximately\b|roughly\b|approx\.|
 _FIGURES = re.compile(r"^[\d.,\s+\-*/^×·()]*(?:[eE][+-]?\d[\d.,\s+\-*/^×·()]*)*")
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
 _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_SHORT = {  # how else a noun of a question is written
+    "fps": "per second",
+    "Hz": "per second",
+    "km/h": "km",
+    "kmh": "km",
+    "kph": "km",
+    "dB": "decibels",
+    "px": "pixels",
+    "t": "tonnes",
+    "USD": "dollars",
+    "-fold": "times",
+}
 _SUFFIXES = {"k": 1e3, "K": 1e3, "M": 1e6}
 _SUFFIXED = ("", "token", "token/s", "dollar")  # elsewhere a prefix belongs to a unit
 _OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
@@ -104,7 +116,8 @@ def _scaled(unit: str, like: str) -> tuple[float, str]:
 def _without_nouns(unit: str, like: str, nouns: frozenset[str]) -> str:
     """The unit without what is counted: "GPUs" where a plain number was asked, "/layer" where bytes were."""
     if like == "":
-        unit = re.sub(r"/s$", " per second", unit)
+        unit = re.sub(r"/s(?:ec)?$", " per second", _SHORT.get(unit, unit))
+        unit = re.sub(r"^req\b", "requests", unit)
     per = re.match(r"^(.*?)\s*(?:/|\bper\b)\s*([A-Za-z]{2,})$", unit)
     if per and "/" not in like and _singular(per[2]) in nouns:
         return _without_nouns(per[1], like, nouns)

@@ -54,6 +54,7 @@ COMPOSED = Drill(
     loop="inner",
     section=SECTION,
     unit="",
+    whole="exact",
     target_s=45,
     draw=_draw_composed,
     small=_draw_composed,

@@ -45,6 +45,7 @@ PARAMETERS = Drill(
     loop="inner",
     section=SECTION,
     unit="",
+    whole="exact",
     target_s=60,
     draw=_draw_parameters,
     small=_draw_parameters,

@@ -138,6 +138,7 @@ ROWS = Drill(
     loop="inner",
     section=SECTION,
     unit="",
+    whole="exact",
     target_s=120,
     draw=_draw_rows,
     small=_small_rows,

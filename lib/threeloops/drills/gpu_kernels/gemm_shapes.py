@@ -170,6 +170,7 @@ COUNT = Drill(
     loop="inner",
     section=SECTION,
     unit="",
+    whole="exact",
     target_s=100,
     draw=_draw_instructions,
     small=_small_instructions,

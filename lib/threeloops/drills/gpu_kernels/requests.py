@@ -138,6 +138,7 @@ BANKS = Drill(
     loop="inner",
     section="The programming model",
     unit="",
+    whole="exact",
     target_s=90,
     draw=_draw_banks,
     small=_small_banks,

@@ -166,6 +166,7 @@ BRANCH = Drill(
     loop="inner",
     section="The programming model",
     unit="",
+    whole="exact",
     target_s=60,
     draw=_draw_branch,
     small=_small_branch,

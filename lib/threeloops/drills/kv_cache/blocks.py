@@ -60,6 +60,7 @@ SHARED = Drill(
     loop="product",
     section="Paging",
     unit="",
+    whole="exact",
     target_s=110,
     draw=_draw_shared,
     small=_small_shared,

@@ -96,6 +96,7 @@ FIT = Drill(
     loop="product",
     section="KV cache",
     unit="",
+    whole="down",
     target_s=150,
     draw=_draw_fit,
     small=_small_fit,

@@ -154,6 +154,7 @@ RECOVERY = Drill(
     loop="training",
     section="Mixed precision",
     unit="",
+    whole="exact",
     target_s=90,
     draw=_draw_recovery,
     small=_small_recovery,

@@ -216,6 +216,7 @@ COUNTER = Drill(
     loop="inner",
     section="Number formats",
     unit="",
+    whole="exact",
     target_s=60,
     draw=_draw_counter,
     small=_small_counter,

@@ -47,6 +47,7 @@ SETTLED = Drill(
     loop="inner",
     section="Number formats",
     unit="",
+    whole="exact",
     target_s=90,
     draw=_draw_settled,
     small=_small_settled,

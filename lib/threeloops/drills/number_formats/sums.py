@@ -144,6 +144,7 @@ CHAIN = Drill(
     loop="inner",
     section="Number formats",
     unit="",
+    whole="exact",
     target_s=90,
     draw=_draw_chain,
     small=_small_chain,

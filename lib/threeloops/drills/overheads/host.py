@@ -65,6 +65,7 @@ WORKERS = Drill(
     loop="inner",
     section="Overheads",
     unit="",
+    whole="up",
     target_s=90,
     draw=_draw_workers,
     small=_small_workers,

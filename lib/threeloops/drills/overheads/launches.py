@@ -307,6 +307,7 @@ SHAPES = Drill(
     loop="inner",
     section="Overheads",
     unit="",
+    whole="exact",
     target_s=90,
     draw=_draw_shapes,
     small=_draw_shapes,

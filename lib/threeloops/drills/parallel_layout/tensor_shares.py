@@ -64,6 +64,7 @@ LAYERS = Drill(
     loop="training",
     section=SECTION,
     unit="",
+    whole="down",
     target_s=75,
     draw=_draw_layers,
     small=_small_layers,

@@ -190,6 +190,7 @@ NEEDED = Drill(
     loop="training",
     section=SECTION,
     unit="",
+    whole="up",
     target_s=75,
     draw=_draw_needed,
     small=lambda rng: drawn(pp=rng.choice((3, 4, 5)), share=rng.choice((0.15, 0.2, 0.3))),

@@ -191,6 +191,7 @@ BATCH = Drill(
     loop="training",
     section=SECTION,
     unit="",
+    whole="exact",
     target_s=45,
     draw=_draw_batch,
     small=lambda rng: drawn(pp=rng.choice((3, 5)), dp=rng.choice((2, 4)), m=rng.choice((7, 11)), b=rng.choice((2, 4))),

@@ -75,6 +75,7 @@ STEPS = Drill(
     loop="training",
     section=SECTION,
     unit="",
+    whole="exact",
     target_s=90,
     draw=_draw_steps,
     small=_small_steps,

@@ -127,6 +127,7 @@ FIT = Drill(
     loop="training",
     section="Training memory",
     unit="",
+    whole="down",
     target_s=180,
     draw=_draw_fit,
     small=_small_fit,

@@ -395,6 +395,7 @@ LONGEST = Drill(
     loop="training",
     section=SECTION,
     unit="",
+    whole="down",
     target_s=180,
     draw=lambda rng: separated(rng, _draw_longest, _told_longest),
     small=_small_longest,

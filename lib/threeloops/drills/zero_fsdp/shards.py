@@ -70,6 +70,7 @@ RANKS_TO_FIT = Drill(
     loop="training",
     section=SECTION,
     unit="",
+    whole="up",
     target_s=120,
     draw=_draw_ranks,
     small=_small_ranks,

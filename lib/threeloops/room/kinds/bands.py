@@ -7,7 +7,7 @@ verdict asks which it was.
 from dataclasses import replace
 
 from threeloops.drills.engine.drill import Draw, Drill, Slip, seeded
-from threeloops.drills.engine.judge import Verdict, close, judge
+from threeloops.drills.engine.judge import Verdict, close, judge, not_rounded
 from threeloops.room import examples
 from threeloops.room.kinds.band_draws import MAGNITUDE, draws
 from threeloops.room.question import Question, number_with
@@ -28,7 +28,7 @@ def asked_in_bands(
 ) -> Question:
     """A drill with given numbers and words, judged in bands."""
     return replace(
-        number_with(drill, p, seed=seed, text=f"{text}\n{rules(drill, magnitude=magnitude)}"),
+        number_with(drill, p, seed=seed, text=f"{text}\n{rules(drill, text, magnitude=magnitude)}"),
         kind=kind,
         title=title or drill.title,
         judge=lambda written: judged(drill, p, written, magnitude=magnitude),
@@ -36,9 +36,9 @@ def asked_in_bands(
     )
 
 
-def rules(drill: Drill, *, magnitude: bool) -> str:
+def rules(drill: Drill, question: str, *, magnitude: bool) -> str:
     """What unit to answer in and what counts."""
-    unit = examples.wanted(drill.unit)
+    unit = examples.wanted(drill.unit, question, whole=bool(drill.whole))
     if magnitude:
         return f"{unit}; the order of magnitude is what counts: within a factor of 3 is right."
     return f"{unit}; in your head: within 20 % counts as right, within 5 % is a bonus."
@@ -46,7 +46,7 @@ def rules(drill: Drill, *, magnitude: bool) -> str:
 
 def judged(drill: Drill, p: Draw, written: object, *, magnitude: bool = False) -> Verdict:
     """In the band, or which mistake, or which of two."""
-    answer = examples.read(written, drill.unit, question=drill.ask(p))
+    answer = examples.read(written, drill.unit, question=drill.ask(p), whole=bool(drill.whole))
     if isinstance(answer, str):
         return Verdict(status="unreadable", message=answer)
     value, target = answer.value, drill.derive(p).value
@@ -57,6 +57,8 @@ def judged(drill: Drill, p: Draw, written: object, *, magnitude: bool = False) -
             if right
             else _slipped(drill, p, value) or judge(drill, p, written)
         )
+    if unrounded := not_rounded(drill, p, value, within=BAND):
+        return unrounded
     if close(value, target, BONUS):
         return Verdict(status="right", message="Right, and within 5 %: bonus.")
     if close(value, target, BAND):

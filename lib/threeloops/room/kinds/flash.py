@@ -26,6 +26,7 @@ class Number:
     unit: str
     told: str  # what the source prints, or how it is worked out
     source: str
+    whole: bool = False  # whether it counts things
     near: tuple[tuple[str, float, str], ...] = ()  # (slip, value, sentence): numbers that are easily taken for it
 
 
@@ -67,11 +68,15 @@ def flash(asked: Flash, seed: str) -> Question:
         loop=asked.loop,
         section=asked.section,
         target_s=TARGET_S,
-        text=f"From memory. {asked.question}\n{examples.wanted(number.unit)}; within 5 % counts as right.",
+        text=f"From memory. {asked.question}\n{_wanted(asked, number)}; within 5 % counts as right.",
         hints=_hints(number),
         judge=lambda written: judged(number, written, asked.question),
         working=f"  {shown(number)}: {number.told}\n  Source: {number.source}",
     )
+
+
+def _wanted(asked: Flash, number: Number) -> str:
+    return examples.wanted(number.unit, asked.question, whole=number.whole)
 
 
 def shown(number: Number) -> str:
@@ -87,7 +92,7 @@ def _hints(number: Number) -> tuple[str, str, str]:
 
 def judged(number: Number, written: str, question: str = "") -> Verdict:
     """Known, taken for another number, or not known."""
-    answer = examples.read(written, number.unit, question=question)
+    answer = examples.read(written, number.unit, question=question, whole=number.whole)
     if isinstance(answer, str):
         return Verdict(status="unreadable", message=answer)
     if close(answer.value, number.value, BAND):

@@ -72,6 +72,7 @@ def _of_part(part_key: str, fact: str) -> Number:
     return Number(
         value=found.value,
         unit="" if unit in COUNTS else unit,
+        whole=unit in COUNTS,
         told=f"printed as “{found.printed}” ({found.kind})",
         source=f"{found.title}, {found.url}, read {found.checked}",
         near=(*_misread(part, fact), *_of_others(part, fact, found.value)),

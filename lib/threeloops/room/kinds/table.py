@@ -24,7 +24,8 @@ class Cell:
 
     def judged(self, p: Draw, written: str) -> Verdict:
         question = self.drill.ask(self.numbers(p))
-        answer = examples.read(written, self.drill.unit, question=question)  # asks again without telling a number
+        # asks again without telling a number
+        answer = examples.read(written, self.drill.unit, question=question, whole=bool(self.drill.whole))
         return (
             Verdict(status="unreadable", message=answer)
             if isinstance(answer, str)
@@ -40,11 +41,15 @@ class Cell:
 
     @property
     def wanted(self) -> str:
-        return f"like {examples.EXAMPLES[self.drill.unit]}, within {100 * self.drill.tolerance:g} %"
+        return f"like {self._like}, within {100 * self.drill.tolerance:g} %"
 
     @property
     def example(self) -> str:
-        return examples.EXAMPLES[self.drill.unit].split(" or ")[0]
+        return self._like.split(" or ")[0]
+
+    @property
+    def _like(self) -> str:
+        return examples.example(self.drill.unit, self.name, whole=bool(self.drill.whole))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +169,8 @@ def judged(table: Table, p: Draw, written: str) -> Verdict:
         for cell, verdict in zip(table.cells, verdicts, strict=True)
         for slip in verdict.slips
     )
-    return Verdict(status="slip" if slips else "off", message=" ".join(named), slips=slips)
+    share = sum(verdict.right for verdict in verdicts) / len(verdicts)
+    return Verdict(status="slip" if slips else "off", message=" ".join(named), slips=slips, share=share)
 
 
 def idea(table: Table) -> Idea:

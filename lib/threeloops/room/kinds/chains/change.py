@@ -111,10 +111,10 @@ def _told_apart(drill: Drill, q: Draw) -> bool:
 
 @functools.cache
 def _example_values(unit: str) -> tuple[float, ...]:
-    """What the example in a question of this unit would answer, without the reader of units, which takes long to
+    """What the examples in questions of this unit would answer, without the reader of units, which takes long to
     load: a question is put before any answer is read.
     """
-    return tuple(amount for _, amount in figures(examples.EXAMPLES[unit], unit))
+    return tuple(amount for written in examples.every(unit) for _, amount in figures(written, unit))
 
 
 def redrawn(draw: Callable[[random.Random], Draw], fits: Callable[[Draw], bool]) -> Callable[[random.Random], Draw]:
