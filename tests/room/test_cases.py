@@ -98,7 +98,7 @@ def test_the_points_appear_after_the_talk_and_the_model_answer_has_this_draws_fi
         assert not any(point in asked.text for point in talk.points)
         shown = asked.judge("I would begin with the load.")
         assert shown.status == "unreadable"  # asked again, held against nobody: the points to mark by
-        assert all(point in shown.message and point in asked.working for point in talk.points)
+        assert all(point in shown.message and point in asked.unmarked for point in talk.points)
         letters = LETTERS[: len(talk.points)]
         assert asked.judge("all").right
         assert asked.judge(" ".join(letters[:-1]).lower()).right
@@ -160,7 +160,17 @@ def test_what_is_told_in_the_brief_changes_with_the_numbers(case: Case) -> None:
     assert min(len(briefs), len(designs)) > 10
 
 
-@pytest.mark.parametrize("written", ["", "a b c x", "bad", "A and C", "a, b, h"])
+@pytest.mark.parametrize("written", ["a and c", "AC", "a c", "A, C.", "a & c", "(a) (c)", "ac"])
+def test_points_are_marked_as_people_write_letters_and_only_those_missing_are_shown_after_it(written: str) -> None:
+    said = marked(written, ("one", "two", "three"))
+    assert said.right
+    assert said.message == "2 of 3 points said. Not said:\nB. two"
+    few = marked("b", ("one", "two", "three"))
+    assert few.message == "1 of 3 points said; 2 would do. Not said:\nA. one\nC. three"
+    assert few.share == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("written", ["", "a b c x", "bad", "a, b, h", "cab", "A or B?"])
 def test_what_marks_nothing_shows_the_points(written: str) -> None:
     assert marked(written, ("one", "two", "three")).status == "unreadable"
 

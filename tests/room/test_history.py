@@ -243,3 +243,18 @@ def test_a_question_keeps_the_moment_it_was_first_shown(history: History) -> Non
 def test_an_unknown_status_is_refused() -> None:
     with pytest.raises(ValueError, match="status='fine' is not known"):
         attempt(status="fine")
+
+
+def test_a_file_from_before_answers_could_be_right_in_part_is_taken_up(history: History, tmp_path: Path) -> None:
+    history.record(attempt())
+    moving.export(history, tmp_path / "old.json")
+    history._file.execute("alter table attempts drop column share")
+    history.close()
+    again = History(history.path)
+    again.record(attempt(1, status="wrong", share=0.5))
+    assert [one.points for one in again.attempts()] == [1.0, 0.5]
+    assert again.score("s") == (1.5, 2)
+    old = (tmp_path / "old.json").read_text(encoding="utf-8").replace(',\n   "share": 0.0', "")
+    assert "share" not in old
+    (tmp_path / "old.json").write_text(old, encoding="utf-8")
+    assert moving.read(tmp_path / "old.json") == [attempt()]

@@ -93,7 +93,8 @@ def test_a_wrong_letter_is_told_by_its_column_with_what_speaks_against_it(scenar
     verdict = asked.judge(" ".join((*letters[:2], wrong, letters[3])))
     (slip,) = verdict.slips
     against = NEAR[scenario.key][slip.removeprefix("first look:")]
-    assert verdict.message == f"3 of 4. First look: not {wrong}. {against} Right: loop, cause, fix."
+    assert verdict.message == f"2 of 3 right: cause and fix. First look: it is not {wrong}. {against}"
+    assert verdict.share == pytest.approx(2 / 3)
 
 
 @every_scenario
@@ -104,7 +105,9 @@ def test_the_loop_is_scored_and_makes_no_answer_wrong(scenario: Scenario) -> Non
     wrong = next(letter for letter in "ABCD" if letter != loop)
     verdict = asked.judge(" ".join((wrong, *others)))
     assert verdict.right
-    assert verdict.message == f"3 of 4. Loop: not {wrong}. Right: cause, first look, fix."
+    assert verdict.message == (
+        f"Right: cause, first look and fix. Loop: it is not {wrong}. That alone makes no answer wrong."
+    )
 
 
 def test_the_room_asks_them_and_no_title_tells() -> None:

@@ -1,6 +1,7 @@
 """A sitting: what counts, what comes back, what the clock says."""
 
 import datetime as dt
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -430,6 +431,21 @@ def test_an_honest_marking_of_a_case_is_not_asked_again_and_its_points_are_one_m
     assert report.slips == ((idea, "unsaid", 1),)
     assert "points of a good answer left out" in progress.slip_lines(report)[0]
     assert ":" not in progress.slip_lines(report)[0].partition(": ")[2]
+
+
+def test_an_answer_in_columns_counts_by_what_is_right_of_it(history: History) -> None:
+    key = "scenario-nan-in-fp16"
+    held = sitting(history, "sprint", [Ask(idea=key, kind="scenario", seed="m")], Hands())
+    assert held.question is not None
+    right = re.findall(r"^  [A-Z][\w ]+: ([A-D]),", held.question.working, re.MULTILINE)
+    wrong = next(letter for letter in "ABCD" if letter != right[-1])
+    reply = held.answer(" ".join((*right[:-1], wrong)))
+    assert reply.verdict.message.startswith("2 of 3 right")
+    assert held.score == "0.7 right of 1."
+    assert Session(history, held.name).score == held.score  # and as it was written
+    (topic,) = progress.progress(history, now=dt.datetime.now(dt.UTC)).topics
+    assert topic.right == pytest.approx(2 / 3)
+    assert "0.7 of 1" in progress.in_words(progress.progress(history, now=dt.datetime.now(dt.UTC)))
 
 
 def test_letters_may_be_joined_by_and() -> None:

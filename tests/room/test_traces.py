@@ -106,5 +106,5 @@ def test_a_wrong_answer_says_which_part_was_right() -> None:
     assert right
     wrong = "B" if right[2] != "B" else "C"
     verdict = asked.judge(f"{right[1]} {wrong} {right[3]}")
-    assert verdict.message == f"2 of 3. Cause: not {wrong}. Right: loop, first fix."
+    assert verdict.message == f"2 of 3 right: loop and first fix. Cause: it is not {wrong}."
     assert verdict.slips[0].startswith("cause:")

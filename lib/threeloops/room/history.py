@@ -11,12 +11,13 @@ import json
 import sqlite3
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from threeloops.room import schedule
-from threeloops.room.kept import RATED, Ask, Attempt, SessionRecord
+from threeloops.room.kept import ANSWERED, RATED, Ask, Attempt, SessionRecord
 from threeloops.room.trouble import plainly
 
 FORMAT = 1
@@ -44,6 +45,7 @@ class History:
             with self._transaction():
                 for statement in filter(str.strip, TABLES.split(";")):
                     self._file.execute(statement)
+                self._add_share()
                 self._file.execute("insert or ignore into settings values ('format', ?)", [str(FORMAT)])
         except (sqlite3.Error, OSError) as error:
             raise HistoryError(plainly(error, path=self.path, wait_s=WAIT_S)) from error
@@ -52,6 +54,12 @@ class History:
                 f"{self.path} has format {found}, of another edition; this one reads {FORMAT}. Move it aside to begin"
                 " anew"
             )
+
+    def _add_share(self) -> None:
+        """A file from before answers could be right in part gets the column for it."""
+        columns = [row[1] for row in self._file.execute("pragma table_info(attempts)")]
+        if "share" not in columns:
+            self._file.execute("alter table attempts add column share real not null default 0")
 
     @property
     def kept(self) -> bool:
@@ -110,10 +118,15 @@ class History:
         taken = {int(str(row[0])) for row in self._rows("select position from attempts where session = ?", session)}
         return taken | {attempt.position for attempt, _ in self._waiting if attempt.session == session}
 
-    def score(self, session: str) -> tuple[int, int]:
-        """(right, answered) of a session so far, in whichever door."""
-        statuses = [row[0] for row in self._rows("select status from attempts where session = ?", session)]
-        return statuses.count("right"), statuses.count("right") + statuses.count("wrong")
+    def score(self, session: str) -> tuple[float, int]:
+        """(right, answered) of a session so far, in whichever door; an answer in parts counts by its share."""
+        rows = self._rows("select status, share from attempts where session = ?", session)
+        points = [1.0 if status == "right" else float(str(share)) for status, share in rows if status in ANSWERED]
+        return sum(points), len(points)
+
+    def statuses(self, session: str) -> Counter[str]:
+        """How many questions of a session ended in which way."""
+        return Counter(str(row[0]) for row in self._rows("select status from attempts where session = ?", session))
 
     def shown(self, session: str, position: int) -> float:
         """When the question was first put (Unix time): now, unless a killed process or another window put it

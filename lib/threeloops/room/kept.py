@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 STATUSES = ("right", "wrong", "given-up", "skipped", "interrupted")
+ANSWERED = ("right", "wrong")
 RATED = ("right", "wrong", "given-up")
 WORDS = ("session", "idea", "topic", "kind", "seed", "written", "slips")
-FIGURES = ("position", "seconds", "target_s", "extra", "hints", "at_s")
+FIGURES = ("position", "seconds", "target_s", "extra", "hints", "at_s", "share")
 LATEST_S = 4e9  # Unix time in the year 2096: what lies beyond is damage
 
 
@@ -27,6 +28,7 @@ class Attempt:
     extra: float  # 1.5 where half as much time again was given
     hints: int
     at_s: float  # Unix time
+    share: float = 0.0  # of a wrong answer in several parts: how much of it is right
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -38,6 +40,22 @@ class Attempt:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < LATEST_S:
                 raise ValueError(f"{name}={value!r} is no number of an attempt")
+        if self.share > 1:
+            raise ValueError(f"share={self.share!r} is more than a whole answer")
+
+    @property
+    def points(self) -> float:
+        """What it counts: 1 when right, its share when some parts are."""
+        return 1.0 if self.status == "right" else self.share if self.status == "wrong" else 0.0
+
+
+def tally(points: float) -> str:
+    """A number of right answers, some of them right in part.
+
+    >>> tally(3.0), tally(2 + 2 / 3)
+    ('3', '2.7')
+    """
+    return f"{points:.1f}".removesuffix(".0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from threeloops.drills.engine.judge import Verdict
@@ -51,6 +51,16 @@ class Column:
         )
 
 
+def listed(words: Sequence[str], *, last: str = "and") -> str:
+    """Words in a row, as they are said.
+
+    >>> listed(["cause", "first look", "fix"]), listed(["A"])
+    ('cause, first look and fix', 'A')
+    """
+    *some, end = words
+    return f"{', '.join(some)} {last} {end}" if some else end
+
+
 def read(written: str, sizes: Sequence[int]) -> list[str] | Verdict:
     """The letters of an answer, one per list of so many options; or why it is none."""
     written_only = re.sub(r"\band\b", " ", written, flags=re.IGNORECASE)
@@ -83,27 +93,45 @@ def wanted(columns: Sequence[Column]) -> str:
 
 
 def judged(written: str, columns: Sequence[Column]) -> Verdict:
-    """Each column for itself: how many are right, which are not and what speaks against what was chosen. The answer
-    as a whole is right when every column that decides is.
+    """Each column for itself: which are right, and what speaks against what was chosen in the others. The answer as a
+    whole is right when every column that decides is; otherwise its share is that of those that are.
     """
     letters = read(written, [len(column.options) for column in columns])
     if isinstance(letters, Verdict):
         return letters
-    wrong = [(column, letter) for column, letter in zip(columns, letters, strict=True) if letter != column.letter]
+    wrong = {column.name: letter for column, letter in zip(columns, letters, strict=True) if letter != column.letter}
     if not wrong:
         return Verdict(status="right", message="Right.")
-    counted = f"{len(columns) - len(wrong)} of {len(columns)}. " if len(columns) > 1 else ""
-    missed = " ".join(f"{column.name}: not {_said(column, letter)}" for column, letter in wrong)
-    kept = [column.name.lower() for column in columns if column not in [other for other, _ in wrong]]
-    slips = tuple(
-        dict.fromkeys(f"{column.name.lower()}:{column.options[LETTERS.index(letter)].key}" for column, letter in wrong)
+    if len(columns) == 1:
+        (column,) = columns
+        return Verdict(status="slip", message=_not_it(column, letters[0]), slips=_slips(columns, wrong))
+    decide = [column for column in columns if column.decides]
+    right = [column.name.lower() for column in decide if column.name not in wrong]
+    missed = " ".join(_missed(column, wrong[column.name]) for column in columns if column.name in wrong)
+    kept = f": {listed(right)}" if right else ""
+    if len(right) == len(decide):
+        return Verdict(status="right", message=f"Right{kept}. {missed} That alone makes no answer wrong.")
+    return Verdict(
+        status="slip",
+        message=f"{len(right)} of {len(decide)} right{kept}. {missed}",
+        slips=_slips(columns, wrong),
+        share=len(right) / len(decide),
     )
-    message = f"{counted}{missed}" + (f" Right: {', '.join(kept)}." if kept else "")
-    if not any(column.decides for column, _ in wrong):
-        return Verdict(status="right", message=message)
-    return Verdict(status="slip", message=message, slips=slips)
 
 
-def _said(column: Column, letter: str) -> str:
-    """The letter, and what speaks against what it stands for."""
-    return f"{letter}. {column.options[LETTERS.index(letter)].against}".rstrip()
+def _slips(columns: Sequence[Column], wrong: Mapping[str, str]) -> tuple[str, ...]:
+    chosen = ((column, LETTERS.index(wrong[column.name])) for column in columns if column.name in wrong)
+    return tuple(dict.fromkeys(f"{column.name.lower()}:{column.options[place].key}" for column, place in chosen))
+
+
+def _not_it(column: Column, letter: str) -> str:
+    """Of a single choice: what speaks against it, and which are left."""
+    left = [other for other in LETTERS[: len(column.options)] if other != letter]
+    against = column.options[LETTERS.index(letter)].against
+    remain = f" That leaves {listed(left, last='or')}." if len(left) > 1 else ""
+    return f"It is not {letter}. {against}".rstrip() + remain
+
+
+def _missed(column: Column, letter: str) -> str:
+    """Of one choice among several: what speaks against it."""
+    return f"{column.name}: it is not {letter}. {column.options[LETTERS.index(letter)].against}".rstrip()

@@ -13,7 +13,15 @@ from threeloops import units
 from threeloops.room.history import History, HistoryError
 from threeloops.room.kept import Attempt
 
-NUMBERS = {"position": int, "hints": int, "seconds": float, "target_s": float, "extra": float, "at_s": float}
+NUMBERS = {
+    "position": int,
+    "hints": int,
+    "seconds": float,
+    "target_s": float,
+    "extra": float,
+    "at_s": float,
+    "share": float,
+}
 NAMES = [field.name for field in fields(Attempt)]
 
 
@@ -86,6 +94,8 @@ def read(path: Path) -> list[Attempt]:
 
 
 def _attempt(row: object, where: str) -> Attempt:
+    if isinstance(row, Mapping):
+        row = {"share": 0.0} | dict(row)  # files from before answers could be right in part have none
     if not isinstance(row, Mapping) or set(row) != set(NAMES):
         raise ValueError(f"{where}: expected the fields {', '.join(NAMES)}")
     try:

@@ -12,7 +12,7 @@ from threeloops import units
 from threeloops.room import mistakes, preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
-from threeloops.room.kept import Attempt
+from threeloops.room.kept import Attempt, tally
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.trend import Trend, trend
 
@@ -27,7 +27,7 @@ class TopicReport:
 
     topic: str
     answered: int
-    right: int
+    right: float  # an answer in several parts counts by its share
     pace: float | None  # median of seconds over the time allowed, right answers only
     in_time: int  # of the latest answers: right, unaided, within the time
     latest: int  # how many of them there are
@@ -98,7 +98,7 @@ def _topic(topic: str, attempts: Sequence[Attempt]) -> TopicReport:
     return TopicReport(
         topic=topic,
         answered=len(answered),
-        right=len(right),
+        right=sum(attempt.points for attempt in answered),
         pace=(
             statistics.median(attempt.seconds / (attempt.target_s * attempt.extra) for attempt in right)
             if right
@@ -121,10 +121,8 @@ def in_words(report: Progress) -> str:
     lines = [f"{'topic':<18} {'right':>9} {'pace':>6} {'ideas':>8}  readiness"]
     for topic in report.topics:
         pace = f"{topic.pace:.2f}×" if topic.pace is not None else "–"
-        lines.append(
-            f"{topic.topic:<18} {topic.right:>4} of {topic.answered:<3}{pace:>6} {topic.known:>3} of {topic.ideas:<2} "
-            f" {topic.readiness}"
-        )
+        right = f"{tally(topic.right):>4} of {topic.answered:<3}"
+        lines.append(f"{topic.topic:<18} {right}{pace:>6} {topic.known:>3} of {topic.ideas:<2}  {topic.readiness}")
     lines.append(
         "Pace: median time of right answers over the time allowed. Ready: eight of the last ten right, unaided and in"
         " time."

@@ -41,6 +41,7 @@ class Question:
     hints: tuple[str, str, str]
     judge: Callable[[str], Verdict]
     working: str
+    unmarked: str = ""  # the points of a talk: what whoever gives up has not seen, and whoever marked them has
     prerequisites: tuple[str, ...] = ()
     starter: str = ""  # of a task in code: the file to be finished; what is answered is the whole file
 

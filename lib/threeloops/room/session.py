@@ -15,7 +15,7 @@ from threeloops.drills.engine.judge import Verdict
 from threeloops.room import ideas, plan, schedule
 from threeloops.room.clock import QuestionClock
 from threeloops.room.history import History, HistoryError
-from threeloops.room.kept import Ask, Attempt
+from threeloops.room.kept import Ask, Attempt, tally
 from threeloops.room.plan import Wish
 from threeloops.room.question import HINT_COSTS, Question
 
@@ -131,6 +131,17 @@ class Session:
         return next(places, len(self.plan))
 
     @property
+    def score(self) -> str:
+        """What was right of what was answered, and what was not answered."""
+        left = self.history.statuses(self.name)
+        unanswered = "".join(
+            f", {left[status]} {words}"
+            for status, words in (("given-up", "given up"), ("skipped", "skipped"))
+            if left[status]
+        )
+        return f"{tally(self.right)} right of {self.asked}{unanswered}."
+
+    @property
     def timed(self) -> bool:
         return self.mode in plan.TIMED
 
@@ -193,7 +204,7 @@ class Session:
         question = self._standing()
         if self._settled is None:
             self._settle("given-up", "", Verdict(status="given-up", message=""), self.clock.elapsed_s)
-        return f"{question.working}\n{self.taught}"
+        return "\n".join(filter(None, (question.unmarked, question.working, self.taught)))
 
     @property
     def taught(self) -> str:
@@ -233,6 +244,7 @@ class Session:
             written=written[:500],
             status=status,
             slips=",".join(verdict.slips) if status == "wrong" else "",
+            share=verdict.share if status == "wrong" else 0.0,
             seconds=round(seconds, 2),
             target_s=question.allowed_s,
             extra=self.extra,
@@ -240,7 +252,7 @@ class Session:
             at_s=self._wall(),
         )
         if status in ("right", "wrong"):
-            self.asked, self.right = self.asked + 1, self.right + (status == "right")
+            self.asked, self.right = self.asked + 1, self.right + self._settled.points
         try:
             return self.history.record(self._settled, self._with_repeat(status))
         except HistoryError as error:  # the answer waits in memory and is written with the next one

@@ -6,7 +6,6 @@ import functools
 import os
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from threeloops import units
@@ -78,10 +77,10 @@ def _hold(sitting: Session) -> bool:
     """Ask to the end of the sitting: False when the reader stopped before."""
     while sitting.question is not None:
         if not _ask(sitting):
-            print(_score(sitting) + _continued(sitting.history))
+            print(sitting.score + _continued(sitting.history))
             return False
         sitting.next()
-    print("\n" + ("The thirty minutes are over. " if sitting.time_is_up else "") + _score(sitting))
+    print("\n" + ("The thirty minutes are over. " if sitting.time_is_up else "") + sitting.score)
     if sitting.mode == "mock":
         print("\n".join(CHECKLIST))
     return True
@@ -93,17 +92,6 @@ def _continued(history: History) -> str:
         return ""
     usual = history.path.resolve() == (book_root() / "my" / "history.sqlite3").resolve()
     return f" `python3 book.py drill --continue{'' if usual else f' --history {history.path}'}` goes on from here."
-
-
-def _score(sitting: Session) -> str:
-    """What was right of what was answered, and what was not answered."""
-    left = Counter(one.status for one in sitting.history.attempts() if one.session == sitting.name)
-    unanswered = "".join(
-        f", {left[status]} {words}"
-        for status, words in (("given-up", "given up"), ("skipped", "skipped"))
-        if left[status]
-    )
-    return f"{sitting.right} right of {sitting.asked}{unanswered}."
 
 
 def _ask(sitting: Session) -> bool:

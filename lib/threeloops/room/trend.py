@@ -3,12 +3,12 @@
 import datetime as dt
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threeloops import units
-from threeloops.room.kept import RATED, Attempt
+from threeloops.room.kept import RATED, Attempt, tally
 
 BLOCK = 20  # answers on either side of the comparison, where there are that many
 FEWEST = 10  # answers before there is anything to compare
@@ -22,18 +22,19 @@ class Trend:
 
     answers: int
     block: int  # answers on either side; 0 while there are too few
-    lately: int
-    before: int
+    lately: float
+    before: float
     pace_lately: float | None  # median of seconds over the time allowed, right answers only
     pace_before: float | None
-    days: tuple[tuple[dt.date, int, int], ...]  # (day, right, answered), oldest first
+    days: tuple[tuple[dt.date, float, int], ...]  # (day, right, answered), oldest first
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The trend in words."""
         if not self.block:
             return (f"Too few answers for a trend: {self.answers} of {FEWEST}.",) if self.answers else ()
-        share = f"Of the last {self.block} answers {self.lately} were right, of the {self.block} before {self.before}"
+        share = f"Of the last {self.block} answers {tally(self.lately)} were right, of the {self.block} before"
+        share += f" {tally(self.before)}"
         if self.pace_lately is None or self.pace_before is None:
             return (f"{share}: {self.verdict}.",)
         pace = f"Right ones took {self.pace_lately:.2f} of the time allowed, before {self.pace_before:.2f}."
@@ -53,7 +54,7 @@ class Trend:
     @property
     def chart(self) -> tuple[str, ...]:
         """A line a day: the share of right answers as a bar."""
-        shares = ((day, right / answered, f"{right} of {answered}") for day, right, answered in self.days)
+        shares = ((day, right / answered, f"{tally(right)} of {answered}") for day, right, answered in self.days)
         return tuple(
             f"{day.isoformat()}  {_bar(share)}  {units.fmt_percent(share):>6}  {told}" for day, share, told in shares
         )
@@ -64,7 +65,9 @@ def trend(attempts: Sequence[Attempt]) -> Trend:
     answered = [attempt for attempt in attempts if attempt.status in RATED]
     block = min(BLOCK, len(answered) // 2) if len(answered) >= FEWEST else 0
     lately, before = (answered[-block:], answered[-2 * block : -block]) if block else ([], [])
-    right: Counter[dt.date] = Counter(_day(attempt) for attempt in answered if attempt.status == "right")
+    right: defaultdict[dt.date, float] = defaultdict(float)
+    for attempt in answered:
+        right[_day(attempt)] += attempt.points
     given = Counter(map(_day, answered))
     return Trend(
         answers=len(answered),
@@ -85,8 +88,8 @@ def _day(attempt: Attempt) -> dt.date:
     return dt.datetime.fromtimestamp(attempt.at_s).date()
 
 
-def _right(attempts: Sequence[Attempt]) -> int:
-    return sum(attempt.status == "right" for attempt in attempts)
+def _right(attempts: Sequence[Attempt]) -> float:
+    return sum(attempt.points for attempt in attempts)
 
 
 def _pace(attempts: Sequence[Attempt]) -> float | None:

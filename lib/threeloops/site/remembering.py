@@ -73,7 +73,7 @@ def report(attempts: str) -> str:
     history = _history(attempts)
     now = dt.datetime.now(dt.UTC)
     topics = [
-        {"topic": topic.topic, "right": topic.right, "answered": topic.answered, "readiness": topic.readiness}
+        {"topic": topic.topic, "right": round(topic.right, 1), "answered": topic.answered, "readiness": topic.readiness}
         for topic in progress.progress(history, now=now).topics
     ]
     due = [

@@ -71,9 +71,12 @@ def _judged(written: str, options: list[Slip | None], right: str, culprit: str) 
     if letters == [right, culprit]:
         return Verdict(status="right", message="Right, both.")
     chosen = options[LETTERS.index(letters[0])]
+    half = 0.5 if letters[0] == right or letters[1] == culprit else 0.0
     if chosen is not None:
-        return Verdict(status="slip", message=f"{letters[0]} is not right. {chosen.story}", slips=(chosen.key,))
-    return Verdict(status="off", message=f"{letters[0]} is right, but that mistake does not lead to {letters[1]}.")
+        told = f"{letters[0]} is not the answer. {chosen.story}"
+        return Verdict(status="slip", message=told, slips=(chosen.key,), share=half)
+    told = f"{letters[0]} is the answer, but the mistake in question does not lead to {letters[1]}."
+    return Verdict(status="off", message=told, share=half)
 
 
 def _diagnosed(written: str, slips: list[Slip], letter: str, drill: Drill, p: Draw) -> Verdict:

@@ -134,6 +134,7 @@ class Room:
         return view.answered(
             self._held,
             f"Given up: this counts as not known, and the working stands below. {self._held.trouble}".strip(),
+            given_up=True,
         )
 
     def _skip(self, wish: Mapping[str, Any]) -> view.Screen:
@@ -146,7 +147,7 @@ class Room:
 
     def _stop(self, wish: Mapping[str, Any]) -> view.Screen:
         said = (
-            f"{view.score(self._held)} You can go on with this sitting here, or in a terminal with `python3 book.py"
+            f"{self._held.score} You can go on with this sitting here, or in a terminal with `python3 book.py"
             " drill --continue`."
         )
         self.session = None

@@ -13,6 +13,7 @@ from typing import Any
 
 from threeloops import units
 from threeloops.room.history import History
+from threeloops.room.kept import tally
 from threeloops.room.progress import FEWEST, READY_SHARE, RECENT, Progress, TopicReport, in_words, progress, slip_lines
 
 COLUMNS = ("topic", "right", "share", "time / target", "questions known", "readiness")
@@ -57,7 +58,7 @@ def cells(topic: TopicReport) -> tuple[str, ...]:
     pace = f"{topic.pace:.2f}×" if topic.pace is not None else "–"
     return (
         topic.topic.replace("_", " "),
-        f"{topic.right} of {topic.answered}",
+        f"{tally(topic.right)} of {topic.answered}",
         share,
         pace,
         f"{topic.known} of {topic.ideas}",
@@ -79,7 +80,7 @@ def _days(report: Progress) -> str:
         f'<tr><th scope="row" style="{LEFT};font-weight:normal">{day.isoformat()}</th><td style="{LEFT};width:8rem">'
         f'<div aria-hidden="true" style="background:#0b7fab;height:0.7em;width:{100 * right / answered:.0f}%;'
         f'min-width:1px"></div></td><td style="{NUMBERS}">{units.fmt_percent(right / answered)}</td>'
-        f'<td style="{NUMBERS}">{right} of {answered}</td></tr>'
+        f'<td style="{NUMBERS}">{tally(right)} of {answered}</td></tr>'
         for day, right, answered in report.trend.days
     )
     caption = '<caption style="caption-side:top;text-align:left;padding-bottom:4px">Right answers by day</caption>'

@@ -10,7 +10,6 @@ import datetime as dt
 import re
 from dataclasses import asdict, dataclass, replace
 
-from threeloops import units
 from threeloops.room.clock import EXTRA_TIMES, SPOKEN_S, QuestionClock
 from threeloops.room.history import History
 from threeloops.room.ideas import LOOPS, TOPICS, chosen
@@ -130,11 +129,11 @@ def asking(session: Session, said: str = "") -> Screen:
         hints=question.hints[: session.hints],
         hint_cost=session.hint_cost(),
         said=said,
-        score=score(session),
+        score=session.score,
     )
 
 
-def answered(session: Session, said: str, *, given: str = "") -> Screen:
+def answered(session: Session, said: str, *, given: str = "", given_up: bool = False) -> Screen:
     """The question after its answer, with the working and where it is taught."""
     question = session.question
     assert question is not None
@@ -149,7 +148,7 @@ def answered(session: Session, said: str, *, given: str = "") -> Screen:
         starter="",
         given="" if question.starter else given,
         blocks=(*shown.blocks, *(of_code if question.starter and given else ())),
-        working=blocks(question.working),
+        working=blocks(f"{question.unmarked}\n{question.working}".strip("\n") if given_up else question.working),
         taught=words.partition(";")[0],
         link=UP_FROM_COPY + link,
     )
@@ -162,7 +161,7 @@ def over(session: Session) -> Screen:
     return Screen(
         stage="over",
         heading=ended,
-        said=score(session),
+        said=session.score,
         checklist=tuple(re.sub(r"^\s*\[ \] ", "", line) for line in lines),
         unfinished=unfinished(session.history),
     )
@@ -173,10 +172,6 @@ def told(session: Session, reply: Reply) -> str:
     assert session.question is not None
     further = [line for line in reply.lines if line not in (session.question.working, session.taught)]
     return ("\n" if "\n" in reply.verdict.message else " ").join([reply.verdict.message, *further])
-
-
-def score(session: Session) -> str:
-    return f"{session.right} right of {units.counted(session.asked, 'answer')}."
 
 
 def clock(clock: QuestionClock) -> dict[str, object]:

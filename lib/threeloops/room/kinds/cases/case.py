@@ -58,13 +58,8 @@ def requirements(said: Callable[[Draw], str], *asked: tuple[str, Callable[[Draw]
 
 def design(text: Callable[[Draw], str], points: tuple[str, ...], model: Callable[[Draw], str]) -> Talk:
     """The design itself; its model answer has the figures of these numbers."""
-    listed = "\n".join(f"- {point}" for point in points)
     return Talk(
-        name="design",
-        text=text,
-        points=points,
-        model=lambda p: f"The points of a good answer:\n{listed}\nA model answer: {model(p)}",
-        target_s=DESIGN_S,
+        name="design", text=text, points=points, model=lambda p: f"A model answer: {model(p)}", target_s=DESIGN_S
     )
 
 
@@ -155,6 +150,7 @@ def _talked(case: Case, talk: Talk, p: Draw, *, seed: str, kind: str, title: str
         ),
         judge=lambda written: marked(written, points),
         working=talk.model(p),
+        unmarked="\n".join(("A good answer says:", *(f"- {point}" for point in points))),
     )
 
 
@@ -170,29 +166,34 @@ def marked(written: str, points: tuple[str, ...]) -> Verdict:
         rows = "\n".join(f"{letter}. {point}" for letter, point in zip(letters, points, strict=True))
         return Verdict(
             status="unreadable",
-            message=f"A good answer says:\n{rows}\nMark what you said: letters like A C, or all, or none.",
+            message=f"A good answer says:\n{rows}\nMark what you said: letters like A C or ac, or all, or none.",
         )
+    if len(said) == len(points):
+        return Verdict(status="right", message=f"All {len(points)} points said.")
+    enough = math.ceil(ENOUGH * len(points))
+    right = len(said) >= enough
     missed = [letter for letter in letters if letter not in said]
-    counted = f"{len(said)} of {len(points)} points said" if missed else f"All {len(points)} points said"
-    if len(said) >= math.ceil(ENOUGH * len(points)):
-        return Verdict(
-            status="right", message=f"{counted}." + (f" Still to say: {', '.join(missed)}." if missed else "")
-        )
+    lines = [f"{letter}. {points[letters.index(letter)]}" for letter in missed]
+    counted = f"{len(said)} of {len(points)} points said" + ("" if right else f"; {enough} would do")
     return Verdict(
-        status="slip",
-        message=f"{counted}; {math.ceil(ENOUGH * len(points))} would do. Still to say: {', '.join(missed)}.",
-        slips=tuple(f"unsaid:{letter}" for letter in missed),
+        status="right" if right else "slip",
+        message="\n".join((f"{counted}. Not said:", *lines)),
+        slips=() if right else tuple(f"unsaid:{letter}" for letter in missed),
+        share=len(said) / len(points),
     )
 
 
 def _letters(written: str, letters: str) -> set[str] | None:
-    """The points that were marked; None for anything that marks none."""
-    word = written.strip().upper()
+    """The points that were marked ("a, b and c", "ABC", "a c", "all", "none"); None for anything that marks none."""
+    word = written.strip().upper().rstrip(".")
     if word in ("ALL", "NONE"):
         return set(letters if word == "ALL" else "")
-    if not re.fullmatch(r"[A-Z](?:[\s,;]+[A-Z])*[\s,;.]*", word):
+    parts = re.findall(r"[A-Z]+", re.sub(r"\bAND\b", " ", word))
+    in_order = len(parts) == 1 and list(parts[0]) == sorted(set(parts[0]))  # "ABC" is a list, "BAD" a word
+    alone = bool(parts) and all(len(part) == 1 for part in parts)
+    if re.search(r"[^A-Z\s,;.:/&+()-]", word) or not (in_order or alone):
         return None
-    said = set(re.findall(r"[A-Z]", word))
+    said = set("".join(parts))
     return said if said <= set(letters) else None
 
 
