@@ -11,7 +11,8 @@ from tests.site.conftest import Visit
 from tests.site.test_site_cards import KEY, SET, START_MS, answers, said
 from threeloops.room import moving
 from threeloops.room.history import NOWHERE, History
-from threeloops.room.kept import Attempt
+from threeloops.room.kept import Ask, Attempt
+from threeloops.room.session import Session
 from threeloops.site import remembering
 from threeloops.site.answering import SEED
 
@@ -75,6 +76,15 @@ def test_what_follows_from_attempts_is_what_the_room_says() -> None:
     assert report["topics"] == [
         {"topic": "kv_cache", "right": 0, "answered": 1, "readiness": "too few answers to say (1 of 5)"}
     ]
+
+
+def test_an_answer_has_as_long_as_in_the_room_with_the_time_to_read() -> None:
+    desk = History(NOWHERE)
+    sitting = Session(desk, desk.begin("sprint", {}, [Ask(idea=KEY, kind="number", seed="s")]))
+    sitting.answer("1 B")
+    (there,) = desk.attempts()
+    here = Attempt(**json.loads(remembering.attempt(KEY, "s", "1 B", "wrong", "", 9, 0, "page", 0, 1.7e9)))
+    assert here.target_s == there.target_s
 
 
 def test_who_went_away_is_not_held_to_the_answer() -> None:
