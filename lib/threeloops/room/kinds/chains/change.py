@@ -3,6 +3,7 @@ clear, and every mistake can be told from the answer.
 """
 
 import functools
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,17 @@ def _told_apart(drill: Drill, q: Draw) -> bool:
     if value <= 0 or any(abs(shown - value) <= BAND * value for shown in _example_values(drill.unit)):
         return False
     return not any(SAME < abs(slip.wrong(q) - value) / value <= APART for slip in drill.slips)
+
+
+def slips_apart(steps: Sequence[Step], p: Draw) -> bool:
+    """Whether no two mistakes beyond the band lead to one answer: each is then named alone."""
+    for step in steps:
+        drill, q = DRILLS[step.drill], step.numbers(p)
+        value = drill.derive(q).value
+        missed = sorted(wrong for slip in drill.slips if abs((wrong := slip.wrong(q)) - value) > BAND * value)
+        if any(larger - smaller <= APART * larger for smaller, larger in itertools.pairwise(missed)):
+            return False
+    return True
 
 
 @functools.cache

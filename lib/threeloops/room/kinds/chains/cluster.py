@@ -4,7 +4,7 @@ import random
 
 from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.room.kinds.chains.chain import Chain, Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, redrawn, told_apart
+from threeloops.room.kinds.chains.change import Best, Change, altered, redrawn, slips_apart, told_apart
 from threeloops.units import GB, MB, fmt_seconds
 
 # --- a pipeline ----------------------------------------------------------------------------------
@@ -190,7 +190,12 @@ EXPERTS = Chain(
     title="Experts that are popular",
     draw=redrawn(
         _draw_experts,
-        lambda p: p.fair_percent < 0.8 * p.percent and told_apart(EXPERT_STEPS, p) and EXPERT_CHOICE.clear(p),
+        lambda p: (
+            p.fair_percent < 0.8 * p.percent
+            and told_apart(EXPERT_STEPS, p)
+            and slips_apart(EXPERT_STEPS, p)
+            and EXPERT_CHOICE.clear(p)
+        ),
     ),
     steps=EXPERT_STEPS,
     decision=EXPERT_CHOICE.decision,
