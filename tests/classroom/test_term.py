@@ -89,6 +89,7 @@ def canvas(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Path:
         f"hoppergrace_LATE_78_881_{SET}-1.ipynb": slipped,
         f"johnsonkatherine_79_882_{SET}.ipynb": "{",
         f"turingalan_55_883_{SET}.ipynb": notebook("alan"),
+        f"noetheremmy_81_885_{SET}.ipynb": notebook("emmy04"),  # another Emmy, whose number is not the roster's
         "lovelaceada_77_884_notes.txt": "see my notebook",
     }
     canvas_zip(folder / "submissions.zip", files)
@@ -104,7 +105,7 @@ def test_a_term_from_the_platforms_list_to_its_gradebook(canvas: Path, capsys: p
     )
     assert run("export", "--format", "csv", "--term", canvas) == 2
     assert "came late, by an unknown number of days" in capsys.readouterr().err, "Canvas's file names say no more"
-    received = canvas / "collected" / SET / "received.csv"
+    received = canvas / "received" / f"{SET}.csv"
     received.write_text(received.read_text().replace(",,late", ",,2"))
     assert run("export", "--format", "csv", "--term", canvas) == 0
     (everything,) = [path for path in (canvas / "exported").iterdir() if path.name.endswith("-csv.csv")]
@@ -163,7 +164,7 @@ def test_collecting_again_overwrites_nothing(canvas: Path, tmp_path: Path, capsy
     assert (term / "collected" / SET / "ada01" / f"{SET}.ipynb.earlier-1").read_bytes() == before
     assert run("collect", SET, again, "--term", term) == 0
     assert "1 unchanged" in capsys.readouterr().out
-    received = {row["student"]: row for row in rows(term / "collected" / SET / "received.csv")}
+    received = {row["student"]: row for row in rows(term / "received" / f"{SET}.csv")}
     assert received["ada01"]["handed_in_as"] == f"lovelaceada_77_990_{SET}.ipynb", "feedback goes to the newer file"
     assert received["grace02"]["days_late"] == "2", "what a teacher has written stays"
 

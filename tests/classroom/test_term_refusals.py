@@ -8,6 +8,7 @@ import pytest
 from submissions import canvas_zip, released
 
 from threeloops import cli
+from threeloops.classroom.term import settings
 
 PLAIN = "id,name,email,extra_days,extra_time\nada,Ada Lovelace,ada@x,,\ngrace,Grace Hopper,grace@x,2,1.25\n"
 TERM = ("--timezone", "UTC", "--late", "none")
@@ -135,6 +136,11 @@ def test_releasing_again_moves_the_date_and_keeps_the_teachers_lines(
     assert run("release", "amdahl", "--due", "2027-05-01T12:00+02:00", "--term", term) == 0
     assert file.read_text().count("[sets.kv_cache]") == 1
     assert 'title = "Caches"' in file.read_text()
+    assert "# mine\n" in file.read_text()
+    assert {name: str(one.due) for name, one in settings.read(term).sets.items()} == {
+        SET: "2027-04-19 23:59:00+00:00",
+        "amdahl": "2027-05-01 12:00:00+02:00",
+    }
     capsys.readouterr()
     assert "due='soon' is no date" in refused(capsys, "release", SET, "--due", "soon", "--term", term)
     assert "did you mean 'kv_cache'" in refused(capsys, "release", "kv", "--due", "2027-05-01", "--term", term)
@@ -170,17 +176,17 @@ def test_what_does_not_fit_is_listed_and_not_taken(term: Path, capsys: pytest.Ca
     assert out.count("2 hand-ins fit grace, so none is taken") == 2
     assert "leads out of the zip" in out
     assert "amdahl, handed in by 1" in out
-    assert [path.name for path in (term / "collected" / SET).iterdir()] == ["received.csv"]
+    assert not (term / "collected").exists()
     plain = term / "by hand" / "grace"
     plain.mkdir(parents=True)
     (plain / f"{SET}.ipynb").write_text(answers)
     assert run("collect", SET, plain.parent, "--on-time", "--term", term) == 0
     assert "1 hand-in new" in capsys.readouterr().out
-    received = (term / "collected" / SET / "received.csv").read_text()
+    received = (term / "received" / f"{SET}.csv").read_text()
     assert received.splitlines()[1:] == [f"grace,grace/{SET}.ipynb,,0"]
-    (term / "collected" / SET / "received.csv").write_text(received.replace(",0", ",soon"))
+    (term / "received" / f"{SET}.csv").write_text(received.replace(",0", ",soon"))
     assert "days_late 'soon' must be a whole number" in refused(capsys, "collect", SET, plain.parent, "--term", term)
-    (term / "collected" / SET / "received.csv").write_text(received)
+    (term / "received" / f"{SET}.csv").write_text(received)
     assert "neither a notebook, a folder nor a zip" in refused(
         capsys, "collect", SET, term / "roster.csv", "--term", term
     )

@@ -57,7 +57,7 @@ def _around_a_set(verbs: Any) -> None:
 
 def _after_grading(verbs: Any) -> None:
     export = _verb(verbs, "export", _export, "marks as Canvas, Moodle or a spreadsheet take them")
-    export.add_argument("sets", nargs="*", metavar="SET", help="none means every set that was released")
+    export.add_argument("sets", nargs="*", metavar="SET", help="none means every set that is graded")
     export.add_argument("--format", required=True, help="canvas, moodle or csv (everything that is known)")
     export.add_argument("--worksheet", metavar="CSV", help="Moodle's grading worksheet, to be filled in")
     _set_verb(verbs, "class", _class, "which mistakes the class makes, and which part to teach again")
@@ -201,9 +201,9 @@ def _export(given: argparse.Namespace) -> None:
     from threeloops.classroom.term.marks import marks
 
     term = _term(given)
-    names = given.sets or list(term.sets)
+    names = given.sets or [name for name in term.sets if term.is_graded(name)]
     if not names:
-        raise ValueError("no set was released in this term, so there are no marks")
+        raise ValueError("no set of this term is graded, so there are no marks; `threeloops classroom grade SET` first")
     lines = marks(term, names, root=_root())
     worksheet = Path(given.worksheet) if given.worksheet else None
     path = gradebooks.export(term, lines, names, given.format, worksheet=worksheet)

@@ -23,12 +23,12 @@ LATE = "late"  # in days_late: by an unknown number of days
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """One line of received.csv."""
+    """One line of received/SET.csv."""
 
     student: str  # as the grader knows them
     handed_in_as: str  # what the platform called the file
     came: str  # a time with its offset, where one is known
-    days_late: str  # a number, or `late`, or nothing where nobody knows
+    days_late: str  # a number, extra days taken off already, or `late`, or nothing where nobody knows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def received(term: Term, name: str) -> dict[str, Received]:
 
     Raises:   ValueError when a teacher has written into the file what cannot be read
     """
-    path = term.collected(name) / "received.csv"
+    path = term.received(name)
     if not path.exists():
         return {}
     _, numbered = lists.rows(path)
@@ -106,7 +106,7 @@ def collect(
             else noted
         )
     lists.write(
-        term.collected(name) / "received.csv",
+        term.received(name),
         COLUMNS,
         [[getattr(before[student], column) for column in COLUMNS] for student in sorted(before)],
     )

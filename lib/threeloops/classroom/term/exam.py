@@ -22,7 +22,7 @@ def write(term: Term, name: str, quiz: Quiz, *, minutes: int, form: str) -> list
     Raises:   ValueError for a name that is there already
     """
     checks.count(minutes=minutes)
-    if not re.fullmatch(r"[a-z0-9][\w-]{0,39}", name):
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
         raise ValueError(f"name={name!r} must be one short word of lower-case letters, digits, - and _")
     if name in term.exams:
         raise ValueError(f"the term has an exam {name} already; another needs another --name, so that no key is lost")

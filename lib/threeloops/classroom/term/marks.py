@@ -9,7 +9,7 @@ from pathlib import Path
 from threeloops.classroom import kept
 from threeloops.classroom.questions import mark
 from threeloops.classroom.term import people
-from threeloops.classroom.term.collecting import LATE, Received, received
+from threeloops.classroom.term.collecting import LATE, received
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import LatePolicy, Term
 from threeloops.drills.engine.posed import plain_id
@@ -25,7 +25,7 @@ class Mark:
     status: str
     raw: float | None  # with what a teacher gave by hand; None: a fault of the grader, no mark yet
     maximum: float
-    days_late: int | None  # None: nothing was handed in
+    days_late: str  # a number, `late` where nobody knows by how much, or nothing where nobody knows or it is missing
     points: float | None  # after the late policy
     waiting: int = 0  # answers that wait for a person
 
@@ -68,34 +68,35 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> d
         student = plain_id(one.student)
         now = kept.earlier(course, name, student) if student in answered else None
         raw = None if status[student] == FAULT else now.points + now.by_hand if now else 0.0
-        late = _days(came.get(student), term.late, name) if status[student] != MISSING else None
+        known = came[student].days_late if student in came and status[student] != MISSING else ""
+        late = 0 if status[student] == MISSING else _days(one, known, term.late, name)
         found[student] = Mark(
             status=status[student],
             raw=raw,
             maximum=maximum,
-            days_late=late,
-            points=None if raw is None else term.late.points(raw, maximum=maximum, days_late=late or 0),
+            days_late=known,
+            points=None if raw is None else term.late.points(raw, maximum=maximum, days_late=late),
             waiting=now.waiting if now else 0,
         )
     return found
 
 
-def _days(one: Received | None, policy: LatePolicy, name: str) -> int:
-    """Days late, as far as the policy has to know.
+def _days(one: Person, known: str, policy: LatePolicy, name: str) -> int:
+    """Days late, as far as the policy has to know. Whom the platform calls late may have extra days that it does not
+    know of.
 
     Raises:   ValueError when it has to and nobody knows
     """
-    known = one.days_late if one else ""
     if known.isdecimal():
         return int(known)
     if policy.policy == "none":
         return 0
-    if known == LATE and policy.policy == "zero":
+    if known == LATE and policy.policy == "zero" and not one.extra_days:
         return 1
     what = "came late, by an unknown number of days" if known == LATE else "has no time"
     raise ValueError(
-        f"the hand-in of {one.student if one else 'somebody'} {what}, and {policy.in_words}: collect {name} again with"
-        f" --worksheet or --on-time, or write days_late into collected/{name}/received.csv"
+        f"the hand-in of {one.student} {what}, and {policy.in_words}: collect {name} again with --worksheet or"
+        f" --on-time, or write days_late into received/{name}.csv, extra days taken off"
     )
 
 

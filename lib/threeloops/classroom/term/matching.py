@@ -41,7 +41,7 @@ class Row:
 def platform(label: str) -> str:
     """Which platform has named a hand-in: canvas, moodle, or folder for none.
 
-    >>> platform("lovelaceada_77_88_kv_cache.ipynb"), platform("Ada L_9_assignsubmission_file/kv_cache.ipynb")
+    >>> platform("lovelace_kingada_77_88_kv_cache.ipynb"), platform("Ada L_9_assignsubmission_file/kv_cache.ipynb")
     ('canvas', 'moodle')
     """
     top, _, rest = label.partition("/")
@@ -114,6 +114,13 @@ def _spellings(one: Person) -> set[str]:
     return {spelling for spelling in {squeezed(one.student), *turned} if spelling}
 
 
+def _is_somebody_else(found: Person, one: Submission, row: Row | None) -> bool:
+    """Does the platform know a person of that name by another number or address than the roster does?"""
+    other_number = platform(one.label) == "canvas" and found.canvas_id and found.canvas_id != one.own
+    other_address = row and row.email and found.email and row.email.casefold() != found.email.casefold()
+    return bool(other_number or other_address)
+
+
 class Directory:
     """The roster, asked for whoever handed something in."""
 
@@ -142,10 +149,14 @@ class Directory:
         row = self.row(one)
         if row and row.email.casefold() in self._by_email:
             return self._by_email[row.email.casefold()]
-        names = [row.name] if row and row.name else [one.folder]
-        fits = {found.student: found for name in names for found in self._by_spelling.get(squeezed(name), [])}
+        name = row.name if row and row.name else one.folder
+        fits = {
+            found.student: found
+            for found in self._by_spelling.get(squeezed(name), [])
+            if not _is_somebody_else(found, one, row)
+        }
         if len(fits) == 1:
             return next(iter(fits.values()))
         if fits:
-            raise ValueError(f"{names[0]!r} may be {' or '.join(sorted(fits))}")
-        raise ValueError(f"nobody on the roster is called {names[0]!r}")
+            raise ValueError(f"{name!r} may be {' or '.join(sorted(fits))}")
+        raise ValueError(f"nobody on the roster is called {name!r}")

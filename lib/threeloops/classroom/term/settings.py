@@ -101,13 +101,20 @@ class Term:
     def collected(self, name: str) -> Path:
         return self.folder / "collected" / name
 
+    def received(self, name: str) -> Path:
+        """What came when, and as what: beside the hand-ins, which are students' alone."""
+        return self.folder / "received" / f"{name}.csv"
+
+    def is_graded(self, name: str) -> bool:
+        return (self.graded / f"grades-{name}.csv").exists()
+
     def grades(self, name: str) -> Path:
         """The grader's CSV of a set.
 
         Raises:   ValueError when the set was not graded
         """
         path = self.graded / f"grades-{name}.csv"
-        if not path.exists():
+        if not self.is_graded(name):
             raise ValueError(f"{name} is not graded yet: no {path}; `threeloops classroom grade {name}` makes it")
         return path
 
@@ -163,7 +170,7 @@ def new(folder: Path, *, course: str, zone: str, late: LatePolicy) -> Term:
             f"off_per_day = {late.off_per_day!r}  # share of the set's maximum, for each day begun",
             f"last_day = {late.last_day}  # later than so many days: 0 points",
         ]
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_whole(path, "\n".join(rows) + "\n")
     return read(folder)
 
@@ -233,13 +240,17 @@ def due_date(written: str, zone: ZoneInfo) -> dt.datetime:
 
 
 def record(term: Term, table: str, values: Mapping[str, str]) -> Term:
-    """Write one table into the term's file, in place of the one of that name, and read the file again. Values are TOML
-    already.
-    """
+    """Write values, TOML already, into one table of the term's file, and read that again. Every other line stays."""
     path = term.folder / FILE
-    text = path.read_text(encoding="utf-8")
-    block = f"[{table}]\n" + "".join(f"{key} = {value}\n" for key, value in values.items())
-    there = re.compile(rf"^\[{re.escape(table)}\].*?(?=^\[|\Z)", re.MULTILINE | re.DOTALL)
-    text, found = there.subn(lambda _: block + "\n", text)
-    write_whole(path, text.rstrip() + "\n" if found else f"{text.rstrip()}\n\n{block}")
+    text = path.read_text(encoding="utf-8").rstrip() + "\n"
+    head = f"[{table}]\n"
+    if head not in text:
+        text += "\n" + head
+    before, _, after = text.partition(head)
+    block, bracket, others = re.match(r"(.*?)(^\[|\Z)(.*)", after, re.MULTILINE | re.DOTALL).groups()  # type: ignore[union-attr]
+    for key, value in reversed([*values.items()]):
+        line = f"{key} = {value}"
+        block, found = re.subn(rf"^{key} = .*$", lambda _, line=line: line, block, count=1, flags=re.MULTILINE)
+        block = block if found else f"{line}\n{block}"
+    write_whole(path, before + head + block + bracket + others)
     return read(term.folder)
