@@ -122,13 +122,14 @@ def as_text(of: Page) -> str:
     """The page for a terminal."""
     rows = [_head(of), "", "Teach again:"]
     rows += [f"  {lost:g} points  {part}" for part, lost in of.again] or ["  nothing: the class has every point"]
-    for line in of.lines:
+    for line in (line for line in of.lines if line.lost):
         rows += ["", f"{line.grade_id}  {line.title}: {_result(line)}"]
         rows += [f"  {units.counted(one.students, 'student')}: {one.story}" for one in line.mistakes]
         rows += [f"  {units.counted(line.unnamed, 'student')}: wrong in a way that no known mistake explains"] * bool(
             line.unnamed
         )
-        rows += [f"  taught in {line.taught}"] * bool(line.lost)
+        rows.append(f"  taught in {line.taught}")
+    rows += ["", _well(of)] * bool(_well(of))
     return "\n".join(rows) + "\n"
 
 
@@ -136,9 +137,15 @@ def _head(of: Page) -> str:
     return f"{of.name}: {of.graded} of {units.counted(of.students, 'student')} handed in a notebook that was graded."
 
 
+def _well(of: Page) -> str:
+    """The questions at which nobody lost a point."""
+    right = [line.title for line in of.lines if not line.lost]
+    return f"Right by everybody: {'; '.join(right)}." if right else ""
+
+
 def _result(line: Line) -> str:
     none = f", {line.unanswered} unanswered" if line.unanswered else ""
-    return f"{line.right} right of {line.right + line.unanswered + (line.answered - line.right)}{none}"
+    return f"{line.right} right of {line.answered + line.unanswered}{none}"
 
 
 def as_html(of: Page) -> str:
@@ -155,15 +162,15 @@ def as_html(of: Page) -> str:
         rows.append("</tbody></table>")
     else:
         rows.append("<p>Nothing: the class has every point.</p>")
-    for line in of.lines:
+    for line in (line for line in of.lines if line.lost):
         rows.append(f"<h2>{html.escape(line.title)}</h2><p>{html.escape(line.grade_id)}: {_result(line)}</p>")
         mistakes = [(one.students, one.story) for one in line.mistakes]
         mistakes += [(line.unnamed, "wrong in a way that no known mistake explains")] * bool(line.unnamed)
         if mistakes:
             said = "".join(f"<li>{units.counted(n, 'student')}: {html.escape(story)}</li>" for n, story in mistakes)
             rows.append(f"<ul>{said}</ul>")
-        if line.lost:
-            rows.append(f'<p class="taught">Taught in {html.escape(line.taught.replace("`", ""))}.</p>')
+        rows.append(f'<p class="taught">Taught in {html.escape(line.taught.replace("`", ""))}.</p>')
+    rows += [f"<p>{html.escape(_well(of))}</p>"] * bool(_well(of))
     return page(title, "\n".join(rows), STYLE)
 
 

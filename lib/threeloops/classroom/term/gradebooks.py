@@ -44,7 +44,8 @@ def export(term: Term, lines: Sequence[Line], names: Sequence[str], form: str, *
         if form != "moodle" or len(names) != 1:
             raise ValueError("a grading worksheet is Moodle's, of one assignment: give --format moodle and one set")
         return _filled(term, lines, names[0], worksheet)
-    path = term.folder / "exported" / f"{'-'.join(names) if len(names) == 1 else 'marks'}-{form}.csv"
+    of = names[0] if len(names) == 1 else "marks"
+    path = term.folder / "exported" / (f"{of}.csv" if form == "csv" else f"{of}-{form}.csv")
     titles = {name: term.handed_out(name).title for name in names}
     points = [[line.marks[name].points for name in names] for line in lines]
     if form == "csv":

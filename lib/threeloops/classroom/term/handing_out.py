@@ -42,7 +42,7 @@ def _note(term: Term, name: str, handed: Set, asked: int) -> str:
     due = f"{handed.due.astimezone(term.zone):%A, %d %B %Y, %H:%M}"
     return (
         f"{handed.title}: {asked} questions, due {due} ({term.zone}).\n"
-        f"Late: {term.late.in_words}.\n\n"
+        f"{term.late.in_words.capitalize()}.\n\n"
         f"1. Put {name}.ipynb into the folder my/drills/{name} of your copy of the book and open it with"
         f" `python3 book.py drills/{name}`.\n"
         "2. In its first code cell write your id, the one by which this course lists you, in place of reader. The"
