@@ -129,6 +129,12 @@ def test_the_light_door_takes_neither_torch_nor_jupyterlab(book: ModuleType) -> 
     assert any("[book]" in line for line in installs(book))
 
 
+def test_a_teachers_verbs_reach_the_command(book: ModuleType) -> None:
+    book.main(["classroom", "syllabus", "--weeks", "4", "--no-torch"])
+    assert any("[book]" in line for line in installs(book)), "nbgrader comes with the book"
+    assert book.ran[-1].endswith("-m threeloops.cli classroom syllabus --weeks 4")
+
+
 def test_the_pages_need_what_builds_them_and_no_torch(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book.os, "execv", lambda _, words: book.ran.append(" ".join(words)))
     book.main(["site", "--serve"])

@@ -79,7 +79,7 @@ def read(term: Term, name: str, *, root: Path) -> Page:
     """
     with term.grades(name).open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    answers = [row for row in rows if row["question"]]
+    answers = [row for row in rows if row["question"] and row["outcome"] != "held"]  # what waits for a person is open
     if not answers:
         raise ValueError(f"nobody has a graded notebook of {name}, so there is nothing to say of the class")
     order = list(dict.fromkeys(row["question"] for row in answers))
