@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shlex
 import shutil
 import zipfile
 from pathlib import Path
@@ -199,8 +201,8 @@ def test_the_same_term_on_moodle(tmp_path: Path, prepared: Path, capsys: pytest.
     with zipfile.ZipFile(term / "returned" / f"{SET}-moodle.zip") as archive:
         names = archive.namelist()
     assert names == [
-        f"Ada Lovelace_501_assignfeedback_file_{SET}.html",
-        f"Grace B Hopper_502_assignfeedback_file_{SET}.html",
+        f"Ada Lovelace_501_assignsubmission_file_{SET}.html",
+        f"Grace B Hopper_502_assignsubmission_file_{SET}.html",
     ]
     for name in names:
         assert name.split("_", 4)[1].isdecimal(), "Moodle looks for the number in the second of five parts"
@@ -216,3 +218,26 @@ def test_what_students_get_draws_their_numbers(canvas: Path) -> None:
     note = (canvas / "released" / SET / f"{SET}.txt").read_text()
     assert "due Monday, 12 April 2027, 23:59 (UTC)" in note
     assert settings.read(canvas).sets[SET].title == "KV cache (4711)"
+
+
+def test_the_commands_of_the_teachers_page_in_their_order(
+    tmp_path: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As TEACHING.md has them, from nothing to two files to upload."""
+    page = (book_root() / "TEACHING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```\n(threeloops classroom .*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "class.csv").write_text(CANVAS_LIST, encoding="utf-8")
+    for line in "".join(blocks).splitlines():
+        if line.startswith("cd "):
+            monkeypatch.chdir(line.removeprefix("cd "))
+            shutil.copytree(prepared, "graded")
+            canvas_zip(Path("submissions.zip"), {f"lovelaceada_77_880_{SET}.ipynb": notebook("ada01")})
+        else:
+            words = shlex.split(line.replace("~/class.csv", str(tmp_path / "class.csv")))
+            assert cli.main(words[1:]) == 0, line
+    term = tmp_path / COURSE
+    assert {path.name for path in (*term.glob("returned/*"), *term.glob("exported/*"))} == {
+        f"{SET}-canvas.zip",
+        f"{SET}-canvas.csv",
+    }

@@ -21,6 +21,7 @@ LAST = {
     "room": "notebook in a browser: next to the next question",
     "serving_run": "continuous, prefill first, no limit: 2,000 requests in ",
     "site": "folder of pages: ",
+    "term": " commands from the zip to marks and pages: ",
     "widget": " of 4 ",
 }
 BROWSER = ("jupyterlab", "room", "site", "widget")

@@ -2,6 +2,7 @@
 is there.
 """
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -9,16 +10,19 @@ from pathlib import Path
 import pytest
 
 from threeloops import cli
+from threeloops.classroom.term import similar
 from threeloops.room.ideas import IDEAS, chosen
 from threeloops.sheets.sheet import SHEETS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"(?:python3 book\.py|threeloops) ((?:grade|quiz|sheet|drill)\b[^`\n)]*)", PAGE)
+COMMANDS = re.findall(
+    r'(?:python3 book\.py|threeloops) ((?:grade|quiz|sheet|drill|classroom)\b(?:"[^"\n]*"|[^`\n)"])*)', PAGE
+)
 
 
 def test_the_page_names_commands() -> None:
-    assert {command.split()[0] for command in COMMANDS} == {"grade", "quiz", "sheet", "drill"}
+    assert {command.split()[0] for command in COMMANDS} == {"grade", "quiz", "sheet", "drill", "classroom"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -46,6 +50,21 @@ def test_a_command_that_writes_does_so(command: str, tmp_path: Path, monkeypatch
     assert written
     for name in written:
         assert name in PAGE or name == "product.html"
+
+
+def test_what_the_page_says_of_a_class_of_300_was_measured() -> None:
+    """By tests/bench/term.py --record."""
+    recorded = json.loads((ROOT / "tests" / "bench" / "term_recorded.json").read_text())
+    (block,) = [block for block in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL) if "classroom collect" in block]
+    verbs = [line.split()[2] for line in block.splitlines()]
+    assert ["zero", "one", "two", "three", "four", "five", "six"][len(verbs)] + " commands" in PAGE
+    minutes = round(sum(recorded["seconds"][verb] for verb in verbs) / 60)
+    said = f"For {recorded['hand_ins']} hand-ins the commands ran for {minutes} minutes"
+    assert said in PAGE
+    assert f"on {recorded['cores']} cores at a load of {recorded['load']:.0f}: other programs wanted them too" in PAGE
+    assert recorded["load"] > recorded["cores"]
+    assert recorded["seconds"]["grade"] > 0.8 * sum(recorded["seconds"][verb] for verb in verbs), "nearly all of it"
+    assert f"any of {similar.DEALS}\nrandom deals" in PAGE
 
 
 def test_what_the_page_says_of_files_and_flags_is_so() -> None:

@@ -1,11 +1,11 @@
 """Feedback pages in one zip, under the names that a platform's bulk upload gives back to students.
 
 Canvas:   the file's own name from the download with another ending: the numbers of the user and of the file say whose
-          it is (Grades › the assignment's menu › Re-upload submissions; "Canvas LMS source,
+          it is (Grades › the assignment's menu › Re-Upload Submissions; "Canvas LMS source,
           lib/content_zipper.rb", https://github.com/instructure/canvas-lms/blob/master/lib/content_zipper.rb).
-Moodle:   NAME_NUMBER_assignfeedback_file_PAGE: the second of the parts between underscores says whose it is, so that a
-          name must not bring any of its own (Grading action › Upload multiple feedback files in a zip; "Moodle source,
-          mod/assign/feedback/file/importziplib.php",
+Moodle:   NAME_NUMBER_assignsubmission_file_PAGE: the second of the parts between underscores says whose it is, so that
+          a name must not bring any of its own (Grading action › Upload multiple feedback files in a zip;
+          "Moodle source, mod/assign/feedback/file/importziplib.php",
           https://github.com/moodle/moodle/blob/main/mod/assign/feedback/file/importziplib.php).
 folder:   STUDENT/PAGE, for whoever collected a plain folder.
 """
@@ -43,14 +43,14 @@ def member(one: Received, name: str) -> str:
     ...     Received(student="ada", handed_in_as="Ada_L_9_assignsubmission_file/kv_cache.ipynb", came="", days_late=""),
     ...     "kv_cache",
     ... )
-    'Ada L_9_assignfeedback_file_kv_cache.html'
+    'Ada L_9_assignsubmission_file_kv_cache.html'
     """
     where = platform(one.handed_in_as)
     if where == "canvas":
         return re.sub(r"\.ipynb$", "", one.handed_in_as) + ".html"
     if where == "moodle":
         whose = person(one.handed_in_as)
-        return f"{whose.name.replace('_', ' ')}_{whose.own}_assignfeedback_file_{name}.html"
+        return f"{whose.name.replace('_', ' ')}_{whose.own}_assignsubmission_file_{name}.html"
     return f"{one.student}/{name}.html"
 
 
