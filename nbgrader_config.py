@@ -52,8 +52,9 @@ c.Autograde.autograde_preprocessors = [
     stages + "LimitOutput",
     own + "SaveGrades",
     stages + "AssignLatePenalties",
-    stages + "CheckCellMetadata",
 ]
+# All that nbgrader goes by comes from the release, whose cells were checked when it was made: one look at the end.
+c.Exporter.optimistic_validation = True
 
 # The course code that students write into their notebooks, and the folder of the key that seeds hidden draws and
 # never leaves this machine.
@@ -66,6 +67,7 @@ c.GenerateFeedback.preprocessors = [
     "threeloops.classroom.summary.FeedbackCard",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
+c.HTMLExporter.filters = {"highlight_code": "threeloops.classroom.pages.in_colour"}
 c.HTMLExporter.template_name = "threeloops"
 c.HTMLExporter.template_file = "card.html.j2"
 c.HTMLExporter.extra_template_basedirs = [

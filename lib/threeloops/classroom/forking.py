@@ -38,7 +38,7 @@ WARM_UP = (
     "x",
     "1 / 0",
     "x +",
-    "await __import__('asyncio').sleep(0)",
+    "import asyncio",  # and no loop: it holds a line to itself open, which all would share
     "def f(*, n):\n    return 2 * n",
 )
 libc = ctypes.CDLL(None, use_errno=True)
@@ -68,6 +68,21 @@ def warm_shell() -> Any:
 def folders(top: str) -> list[str]:
     """This folder and those below it, the upper ones first."""
     return [place for place, _, _ in os.walk(top)]
+
+
+def in_common(line: socket.socket) -> str:
+    """What all that is forked from here would share, so that one student's code could reach another's; empty if
+    nothing.
+    """
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:  # a fork takes one of them along, and the locks that the others hold
+        return f"{threads} threads, and only a process with one may be forked"
+    files = [int(name) for name in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{name}")]
+    if set(files) != {0, 1, 2, line.fileno()}:
+        return f"open files that each child would have, among {sorted(files)}"
+    with open("/proc/self/maps") as maps:
+        rights = [span.split()[1] for span in maps]
+    return "memory that each child could write to" if "rw-s" in rights or "rwxs" in rights else ""
 
 
 def apart(walls: dict[str, Any]) -> None:
@@ -124,6 +139,7 @@ def powerless(walls: dict[str, Any]) -> None:
 def first_process(walls: dict[str, Any], shell: Any, requests: int, replies: int) -> None:
     """The first process of the child's own namespace: what is left when it ends, ends with it."""
     try:
+        os.setsid()
         furnish(walls)
         powerless(walls)
     except OSError as error:
@@ -162,14 +178,16 @@ def child(line: socket.socket, walls: dict[str, Any], shell: Any, pipes: list[in
 
 def main() -> None:
     line = socket.socket(fileno=os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
     walls = json.loads(line.recv(LONGEST_WORD))
     os.environ.update(walls["environment"])
     shell = warm_shell()
     walls["folders"] = folders(os.environ["IPYTHONDIR"])
-    threads = len(os.listdir("/proc/self/task"))
-    if threads != 1:  # a fork takes one of them along, and the locks that the others hold
-        line.send(json.dumps({"problem": f"{threads} threads, and only a process with one may be forked"}).encode())
+    shared = in_common(line)
+    if shared:
+        line.send(json.dumps({"problem": shared}).encode())
         return
     gc.collect()
     gc.freeze()

@@ -45,7 +45,7 @@ class Kernel:
         deadline: float,
         notebook: bool = True,  # cells, and questions that can be shown; else one file of plain Python
     ) -> None:
-        self.limits, self.deadline = limits, deadline
+        self.limits, self.deadline, self.notebook = limits, deadline, notebook
         # In the sandbox it has a place of its own, which goes with it however the grader ends.
         self._folder = None if sandboxed else tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
         self.side = (
@@ -62,7 +62,7 @@ class Kernel:
             "notebook": notebook,
             "posed": posed,
             "whose": whose,
-            "limits": limits.as_resources(sandboxed=sandboxed),
+            "limits": limits.as_resources(sandboxed=sandboxed, forked=isinstance(self.side, warm.Forked)),
             "environment": sandbox.ENVIRONMENT | home,
         }
         try:

@@ -5,6 +5,7 @@ process elsewhere.
 import contextlib
 import functools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,9 +19,11 @@ from threeloops.units import MB, GiB
 
 INSIDE, FORKING = (Path(__file__).with_name(name) for name in ("inside.py", "forking.py"))
 BOOK = Path(__file__).resolve().parents[3]
-ROOT_PROCESSES, USER_PROCESSES = 64, 1024  # a user's limit counts what the user runs elsewhere too
+PROCESSES = 64
+ALL_PROCESSES = 1024  # where a user's limit counts what the user runs elsewhere too
 PLACES_TO_WRITE, ROOM_BYTES = ("/tmp", "/dev/shm"), 100 * MB
 PROBE_S = 20
+COUNTED_APART = (5, 14)  # since then Linux counts a user's processes in each user namespace
 NOBODY = 65534
 PLACES = 14  # ids below nobody's that belong to nobody either
 _place = 0
@@ -37,16 +40,22 @@ class Limits:
     memory_bytes: int = 3 * GiB  # of address space, per process
     total_memory_bytes: int = 4 * GiB  # in use by all processes together
     file_bytes: int = 100 * MB
-    files: int = 256  # open at once, per process: each pipe and socket holds memory of the kernel's
+    files: int = 128  # open at once, per process: each pipe and socket holds memory of the kernel's
     printed: int = 20_000  # characters per cell
 
-    def as_resources(self, *, sandboxed: bool) -> dict[str, int]:
-        """The limits by the names of the operating system."""
+    def as_resources(self, *, sandboxed: bool, forked: bool = False) -> dict[str, int]:
+        """The limits by the names of the operating system; for a side that was forked, which has its own users."""
         limits = {"AS": self.memory_bytes, "FSIZE": self.file_bytes, "CORE": 0, "NOFILE": self.files}
         nobody = become()
         if sandboxed and nobody:
-            return limits | {"NPROC": ROOT_PROCESSES, "become": nobody}
-        return limits | ({"NPROC": USER_PROCESSES} if sandboxed else {})
+            return limits | {"NPROC": PROCESSES, "become": nobody}
+        alone = forked and _version() >= COUNTED_APART
+        return limits | ({"NPROC": PROCESSES if alone else ALL_PROCESSES} if sandboxed else {})
+
+
+def _version() -> tuple[int, ...]:
+    """Linux's first two numbers."""
+    return tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
 
 
 def become() -> int | None:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import nbconvert.exporters.html
 import nbgrader.api  # type: ignore[import-untyped]
 from alembic.script import ScriptDirectory
 from jinja2.meta import find_referenced_templates
@@ -23,6 +24,9 @@ from nbgrader.dbutil import ALEMBIC_DIR  # type: ignore[import-untyped]
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
+
+from threeloops.classroom import pages
+from threeloops.classroom.rows import AskedOnce
 
 PATIENCE_S = 120  # for others who write into the same gradebook
 
@@ -43,6 +47,7 @@ def _newest_tables() -> str:
 
 
 nbgrader.api.get_alembic_version = _newest_tables
+nbconvert.exporters.html.BeautifulSoup = pages.read_where_needed  # type: ignore[assignment,attr-defined]
 
 
 class _Held(Session):
@@ -55,7 +60,7 @@ class _Held(Session):
         super().commit()
 
 
-class KeptGradebook(Gradebook):  # type: ignore[misc]
+class KeptGradebook(AskedOnce):
     """nbgrader's gradebook, made once. What is done in one `with` is written together at its end, or not at all; no
     connection stays open after it.
     """

@@ -71,8 +71,8 @@ def is_answer(cell: dict[str, Any]) -> bool:
 
 
 class _Places:
-    """Where in the release a submitted cell belongs: by its grade_id, or by its cell id where a tool has dropped the
-    metadata. Looked up, because a submission may hold thousands of cells.
+    """Where in the release a submitted cell belongs: by its grade_id, or by its cell id where a tool has dropped or
+    bent the metadata. Looked up, because a submission may hold thousands of cells.
     """
 
     def __init__(self, released: list[dict[str, Any]]) -> None:
@@ -85,9 +85,9 @@ class _Places:
 
     def of(self, cell: dict[str, Any]) -> int | None:
         grade_id = mark(cell, "grade_id")
-        if grade_id is None:
+        if not isinstance(grade_id, str):
             return self._by_id.get(cell["id"]) if isinstance(cell.get("id"), str) else None
-        return self._by_grade_id.get(grade_id) if isinstance(grade_id, str) else None
+        return self._by_grade_id.get(grade_id)
 
 
 def _chosen(released: dict[str, Any], candidates: list[dict[str, Any]]) -> str:
@@ -100,10 +100,10 @@ def _chosen(released: dict[str, Any], candidates: list[dict[str, Any]]) -> str:
 def disarmed(prose: str) -> str:
     """A student's prose without HTML and links: a teacher's page shows it, and must run nothing from it.
 
-    >>> disarmed("a <b>bold</b> [claim](javascript:alert(1))")
-    'a &lt;b>bold&lt;/b> [claim] (javascript:alert(1))'
+    >>> disarmed("a <b>bold</b> [claim](javascript:alert(1)), as https://a.b/ says")
+    'a &lt;b>bold&lt;/b> [claim] (javascript:alert(1)), as https&#58;//a.b/ says'
     """
-    return re.sub(r"\](?=[(:\[])", "] ", prose.replace("<", "&lt;"))
+    return re.sub(r":(?=//)", "&#58;", re.sub(r"\](?=[(:\[])", "] ", prose.replace("<", "&lt;")))
 
 
 def transplanted(release: Notebook, submission: Notebook) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 import os
-import select
+import selectors
 import signal
 import socket
 import subprocess
@@ -19,7 +19,7 @@ from threeloops.classroom import sandbox, seccomp
 
 START_S, FORK_S, END_S = 60, 20, 20
 LONGEST_WORD = 65_536  # bytes of one message
-DID_NOT = "the student's side did not start from the warm process"
+DID_NOT = "the student's side did not start; the warm process that it is forked from"
 MOST_FILES = 10_000  # of a student's, in each place that can be written to: each holds memory of the kernel's
 
 
@@ -44,10 +44,10 @@ class Forked:
         try:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
-            gone = select.poll()
-            gone.register(self._handle, select.POLLIN)
-            if not gone.poll(END_S * 1000):
-                raise NoStartError(f"a student's process could not be ended in {END_S} s")
+            with selectors.DefaultSelector() as gone:
+                gone.register(self._handle, selectors.EVENT_READ)
+                if not gone.select(END_S):
+                    raise NoStartError(f"a student's process could not be ended in {END_S} s")
         finally:
             os.close(self._handle)
 
@@ -92,14 +92,11 @@ class Template:
             socket.send_fds(self._line, [json.dumps(word).encode()], pipes)
             answer, handles, _, _ = socket.recv_fds(self._line, LONGEST_WORD, 1)
         except OSError as error:
-            raise NoStartError(
-                f"the student's side did not start: the warm process does not answer ({error})"
-            ) from None
-        problem = json.loads(answer).get("problem") if answer else "it ended"
-        if problem:
-            raise NoStartError(
-                f"the student's side did not start: of the warm process that it is forked from, {problem}"
-            )
+            raise NoStartError(f"{DID_NOT} does not answer ({error})") from None
+        if not answer:
+            raise NoStartError(f"{DID_NOT} has ended")
+        if problem := json.loads(answer).get("problem"):
+            raise NoStartError(f"{DID_NOT} says: {problem}")
         return handles
 
     def fork(self) -> Forked:
@@ -160,7 +157,7 @@ def fork() -> Forked:
         template = _template()
         return template.fork()
     except NoStartError as error:
-        print(f"Starting the warm process once more: {error}.", file=sys.stderr, flush=True)
+        print(f"Once more: {error}.", file=sys.stderr, flush=True)
         drop(template)
         return _template().fork()
 
