@@ -13,7 +13,7 @@
     python3 book.py classroom VERB  a term with a class: roster, sets, hand-ins, marks, syllabus, exams (TEACHING.md)
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
     python3 book.py site            the whole book as a folder of pages, build/site; --serve shows it
-    python3 book.py setup           only install
+    python3 book.py setup           only install; --hub: with what a class's hub needs (TEACHING.md)
     python3 book.py test            install and run the tests: a quarter of an hour on two cores; other words go to
                                     pytest
     python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; a good two minutes
@@ -160,7 +160,7 @@ def install(level):
     """The pinned packages of a level. uv where it can be had, because it is ten times faster; pip where not. True
     when it worked.
     """
-    extras = {"drill": "", "book": "[book]", "site": "[book,site]", "test": "[book,site,machines,test]"}[level]
+    extras = {"drill": "", "book": "[book]", "site": "[book,site]", "test": "[book,site,machines,hub,test]"}[level]
     print("Installing packages ...", flush=True)
     quiet = ("-qq", "--disable-pip-version-check", "--retries", "1")
     packages = ("-c", "requirements.lock", "-e", "." + extras)
@@ -186,6 +186,16 @@ def install(level):
     elif slow.returncode:
         print(slow.stderr[-2000:], file=sys.stderr)
     return slow.returncode == 0
+
+
+def install_hub(python):
+    """What `threeloops classroom init` needs, all compiled: the students, who cannot write here, would each do it
+    anew.
+    """
+    print("Installing the hub ...", flush=True)
+    packages = ("--compile-bytecode", "-c", "requirements.lock", "-e", ".[book,hub]")
+    if quietly(python, "-m", "uv", "pip", "install", "--quiet", "--python", python, *packages):
+        stop("the hub's packages could not be installed; is there a network? Run the same command again.")
 
 
 def install_torch():
@@ -311,7 +321,8 @@ def test(python, arguments):
 def main(words):
     check_python()
     with_torch = "--no-torch" not in words
-    words = [word for word in words if word != "--no-torch"]
+    with_hub = "--hub" in words and "setup" in words
+    words = [word for word in words if word != "--no-torch" and not (with_hub and word == "--hub")]
     verb = (
         words[0]
         if words and words[0] in ("setup", "test", *LIGHT, "grade", "classroom", "reset", "site", "-h", "--help")
@@ -325,6 +336,8 @@ def main(words):
         level = verb if verb in LEVELS else "drill" if verb in LIGHT else "book"
         set_up(level, with_torch and verb != "site")
         python = PYTHON
+    if verb == "setup" and with_hub:
+        install_hub(python)
     if verb == "setup":
         print(f"Ready. `{'py' if os.name == 'nt' else 'python3'} book.py` opens the book.")
         return 0

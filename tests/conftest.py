@@ -19,6 +19,7 @@ SECONDS = {
     "test_grading_hostile.py": 60,
     "test_machines.py": 60,
     "test_workers.py": 20,
+    "test_hub.py": 90,
     "test_without_torch.py": 40,
     "test_measure_ranks.py": 30,
     "test_bench.py": 25,

@@ -25,9 +25,8 @@ CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 def stated() -> list[Requirement]:
     project = PROJECT["project"]
     extras = project["optional-dependencies"]
-    return [
-        Requirement(line) for line in project["dependencies"] + extras["book"] + extras["machines"] + extras["test"]
-    ]
+    optional = [line for name in ("book", "machines", "hub", "test") for line in extras[name]]
+    return [Requirement(line) for line in project["dependencies"] + optional]
 
 
 @pytest.mark.parametrize("requirement", stated(), ids=str)

@@ -70,12 +70,12 @@ def grade(
             return _grade_reader(name, notebook, root=root, work=work, code=code, browser=browser)
     work = work or root / "build"
     course = Course(root=root, work=work, code=plain_id(code) or HOME_COURSE, server=server or "")
-    handed = handed_in(path, course.sets(), _listed(roster), drill_set=drill_set)
+    handed = handed_in(path, course.sets(), listed(roster), drill_set=drill_set)
     with kept.alone_in(course.work):
         return _grade_class(handed, course, trust_students=trust_students, again=again, workers=workers)
 
 
-def _listed(roster: Path | None) -> list[str]:
+def listed(roster: Path | None) -> list[str]:
     """The first column of a class list, with or without a heading."""
     if roster is None:
         return []

@@ -15,7 +15,7 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import judge_function
 from threeloops.drills.engine.judge import Verdict, judge
-from threeloops.drills.engine.posed import plain_id, posed
+from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id, posed
 from threeloops.drills.engine.posed import question as posed_question
 
 MOST_STARTS = 4  # a process that died is started again without the cell that ended it
@@ -198,7 +198,8 @@ def self_mark(value: dict[str, Any]) -> float | None:
 
 def _identity(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: dict[str, dict[str, Any]]) -> None:
     """Compare who the notebook says it is of with who handed it in. What is right for the one it names is held,
-    neither wrong nor paid.
+    neither wrong nor paid. A notebook that says nobody yet has right answers was asked with its student's numbers: a
+    class's hub knows them.
     """
     outcome.self_marked = self_mark(values.get("self_marked", {}))
     student, course = (plain_id(values.get(name, {}).get("text")) for name in ("student", "course"))
@@ -207,7 +208,9 @@ def _identity(notebook: Notebook, examiner: Examiner, outcome: Outcome, values: 
         for name, said, true in (("student", student, examiner.student), ("course", course, examiner.course))
         if said and said != true
     ]
-    if not differs:
+    said_nobody = {student, course} <= {"", HOME_STUDENT, HOME_COURSE}
+    numbers = (outcome.verdicts[asked.grade_id] for asked in _questions(notebook) if asked.kind == "number")
+    if not differs or (said_nobody and any(verdict.right for verdict in numbers)):
         return
     outcome.note(f"the notebook says {' and '.join(differs)}")
     held = 0

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from threeloops.classroom.hub.commands import add_init
 from threeloops.workings.typed import whole
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def add_classroom(commands: Any) -> None:
     _before_the_term(verbs)
     _around_a_set(verbs)
     _after_grading(verbs)
+    add_init(verbs)
 
 
 def _before_the_term(verbs: Any) -> None:

@@ -13,6 +13,8 @@ from threeloops.drills.engine.drill import Draw, Drill, seeded
 
 HOME_COURSE = "home"  # the course code of whoever reads alone
 HOME_STUDENT = "reader"
+# On a class's hub the server says who the student is and in which course; at home nobody sets these.
+STUDENT_VARIABLE, COURSE_VARIABLE = "THREELOOPS_STUDENT", "THREELOOPS_COURSE"
 PAGE_WIDTH = 96  # characters
 
 

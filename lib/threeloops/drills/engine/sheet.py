@@ -11,6 +11,7 @@ What is right is printed; everything else goes to stderr, which nbgrader counts 
 knows nothing of this book gives no point for a wrong answer.
 """
 
+import os
 import secrets
 import sys
 from collections.abc import Callable
@@ -22,14 +23,25 @@ from threeloops.drills.engine.calls import called, signature_problem
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import Returned, judge_function
 from threeloops.drills.engine.judge import Verdict, judge
-from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id, posed, question
+from threeloops.drills.engine.posed import (
+    COURSE_VARIABLE,
+    HOME_COURSE,
+    HOME_STUDENT,
+    STUDENT_VARIABLE,
+    plain_id,
+    posed,
+    question,
+)
 
 _whose = {"student": HOME_STUDENT, "course": HOME_COURSE}
 
 
 def begin(*, student: object = HOME_STUDENT, course: object = HOME_COURSE) -> None:
-    """Say whose numbers the questions of this notebook are asked with."""
-    _whose["student"], _whose["course"] = plain_id(student) or HOME_STUDENT, plain_id(course) or HOME_COURSE
+    """Say whose numbers the questions of this notebook are asked with. On a class's hub that is known, whatever the
+    notebook says: grading goes by the account, too.
+    """
+    _whose["student"] = plain_id(os.environ.get(STUDENT_VARIABLE)) or plain_id(student) or HOME_STUDENT
+    _whose["course"] = plain_id(os.environ.get(COURSE_VARIABLE)) or plain_id(course) or HOME_COURSE
     print(f"Numbers for {_whose['student']}, course {_whose['course']}.")
     ask_first()
 
