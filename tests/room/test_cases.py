@@ -21,7 +21,8 @@ from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.cases.case import TOPIC, Case, Talk, brief, marked, put
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.letters import LETTERS
-from threeloops.room.plan import IN_ORDER, LONGEST_S, MOCK_S, Wish, questions
+from threeloops.room.plan import IN_ORDER, LONGEST_S, Wish, questions
+from threeloops.room.preparation import MOCK_S
 from threeloops.room.progress import progress
 from threeloops.room.session import Session
 

@@ -27,7 +27,8 @@ from threeloops.room.kinds.chains.chain import PREFIX, Chain, Step, asked, colum
 from threeloops.room.kinds.chains.gains import _car_gains, _part_gains
 from threeloops.room.kinds.chains.memory import BY_MEMORY, _smallest_card, _states
 from threeloops.room.kinds.chains.time import OFFERED, _node_gains, _rates
-from threeloops.room.plan import MOCK_S, Wish
+from threeloops.room.plan import Wish
+from threeloops.room.preparation import MOCK_S
 from threeloops.room.question import Question
 from threeloops.room.session import Session
 

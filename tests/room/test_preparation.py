@@ -8,11 +8,13 @@ import pytest
 from tests.room.test_history import attempt
 from tests.room.test_terminal import drill, refused
 
-from threeloops.room import plan, preparation, schedule
+from threeloops.room import conversations, plan, preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
 from threeloops.room.kinds.band_draws import INTERVIEW
+from threeloops.room.kinds.cases import CASES
 from threeloops.room.plan import Wish
+from threeloops.room.session import Session
 
 TODAY = dt.date.today()
 
@@ -49,7 +51,7 @@ def test_every_day_to_the_interview_is_planned_and_fits_its_minutes(history: His
     assert [day.date for day in days] == [TODAY + dt.timedelta(days=place) for place in range(9)]
     for day in days:
         asked_s = sum(IDEAS[key].target_s for key in (*day.repeats, *day.new))
-        assert asked_s * preparation.READING <= 30 * 60
+        assert asked_s * preparation.READING + (preparation.MOCK_S if day.mock else 0) <= 30 * 60
         assert day.last == schedule.is_last_days(day.date, history.interview)
 
 
@@ -94,7 +96,7 @@ def test_the_placement_decides_which_topic_comes_first(history: History) -> None
 def test_the_last_days_hold_what_was_wrong_and_the_numbers_and_nothing_new(history: History) -> None:
     history.record(attempt(0, status="wrong", at_s=time.time()))
     history.record(attempt(1, idea="ring-time", topic="all_reduce", status="right", at_s=time.time()))
-    (day, *_) = planned(history, ahead=2)
+    (day, *_) = planned(history, ahead=1)
     assert day.last
     assert day.repeats[0] == "kv-paged-blocks"
     assert "ring-time" not in day.repeats
@@ -121,8 +123,64 @@ def test_the_terminal_prints_the_plan_and_begins_with_today(tmp_path: Path) -> N
     printed = drill("quit", topic=None, flags=flags, history=tmp_path / "h.sqlite3")
     assert "20 minutes a day, track serving" in printed
     assert printed.count(" new: ") == 3
-    assert printed.count("only what was wrong") == 2
-    assert "today (all topics)" in printed
+    assert printed.count("`--mode mock`: a mock interview of 30 minutes\n") == 1
+    assert printed.count("only what was wrong") == 1
+    assert "today (track serving)" in printed
+
+
+def test_there_is_a_mock_every_week_and_two_days_before_the_interview(history: History) -> None:
+    days = planned(history, ahead=30, minutes=45)
+    ahead = [(history.interview - day.date).days for day in days if day.mock]
+    assert ahead == [23, 16, 9, 2]  # none on the first day, on which nothing was answered yet
+    assert all(day.new or day.last for day in days if day.mock)  # fifteen minutes are left beside it
+    assert all("`--mode mock`" in line for line in told(history).splitlines() if "a mock interview" in line)
+    assert all("`--mode " in line for line in told(history).splitlines()[1:])
+
+
+def told(history: History) -> str:
+    return preparation.in_words(preparation.days(history, today=TODAY), preparation.wishes(history))
+
+
+def test_a_repeat_that_a_mock_leaves_no_room_for_comes_a_day_later(history: History) -> None:
+    history.record(attempt(0, status="wrong", at_s=time.time() - 86400))  # due today
+    first, second, *_ = planned(history, ahead=9)
+    assert first.mock
+    assert (first.repeats, first.new) == ((), ())
+    assert second.repeats == ("kv-paged-blocks",)
+    with pytest.raises(ValueError, match="today's plan is a mock interview; `python3 book.py drill --mode mock`"):
+        Session.begin(history, "today", Wish())
+    assert preparation.mode_of_today(history) == "mock"
+    Session.begin(history, "mock", Wish())
+    assert not planned(history, ahead=9)[0].mock
+    assert preparation.mode_of_today(history) == "today"
+
+
+@pytest.mark.parametrize("track", preparation.TRACKS)
+def test_a_mock_asks_of_its_track_alone_and_its_case_is_of_the_tracks_own_loop(history: History, track: str) -> None:
+    for seed in "abc":
+        asks = plan.questions("mock", Wish(track=track), history, seed=seed, now=dt.datetime.now(dt.UTC))
+        assert {IDEAS[ask.idea].loop for ask in asks} <= set(preparation.TRACKS[track])
+        cases = {ask.kind.split(":")[1] for ask in asks if ask.kind.startswith("case:")}
+        assert len(cases) == 1
+        if track != preparation.EVERYTHING:
+            assert {CASES[key].loop for key in cases} == {preparation.TRACKS[track][0]}
+
+
+def test_a_track_with_too_little_to_talk_about_is_refused_a_mock(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "CASES", {})
+    with pytest.raises(ValueError, match="the track kernels has 0 open cases and 5 chains of follow-ups, and a mock"):
+        plan.questions("mock", Wish(track="kernels"), history, seed="s", now=dt.datetime.now(dt.UTC))
+
+
+def test_the_track_reaches_a_mock_from_the_command_line_and_a_topic_by_name_comes_before_it(tmp_path: Path) -> None:
+    kept = tmp_path / "h.sqlite3"
+    assert drill("quit", topic=None, flags=("--mode", "mock", "--track", "serving"), history=kept).startswith(
+        "mock (track serving)"
+    )
+    assert drill("quit", topic=None, flags=("--mode", "sprint"), history=kept).startswith("sprint (track serving)")
+    assert drill("quit", topic="roofline", flags=("--mode", "sprint"), history=kept).startswith("sprint (roofline)")
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ all about one loop.
 import random
 from collections.abc import Callable, Collection, Sequence
 
+from threeloops import units
 from threeloops.room.kept import Ask
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.cases.case import Case
 from threeloops.room.kinds.chains import CHAINS
 from threeloops.room.kinds.chains.chain import Chain
 
+FEWEST_CASES, FEWEST_CHAINS = 1, 2  # that a track needs for a mock
 FRESH = 20  # mocks after which a conversation is as good as new
 
 
@@ -20,12 +22,13 @@ def pick(
     *,
     fits: Callable[[Sequence[Case | Chain]], bool],
     earlier: Sequence[Sequence[Ask]],
+    own: str = "",
 ) -> list[Case | Chain]:
     """A case and one or two chains, or chains alone, from these ideas, as far as they fit. `earlier` are the mocks
-    before, the latest first.
+    before, the latest first; `own` is the loop that the case must be about.
     """
-    cases = [case for case in CASES.values() if case.key in keys]
-    chains = [chain for chain in CHAINS.values() if {idea for idea, _ in chain.kinds} <= set(keys)]
+    cases, chains = _of(keys)
+    cases = [case for case in cases if case.loop == own or not own]
     most = rng.choice((2, 3))
     picked: list[Case | Chain] = []
     for pool, number in ((cases, 1 if chains else most), (chains, most)):
@@ -36,6 +39,30 @@ def pick(
             if fits([*picked, talk]):
                 picked.append(talk)
     return picked
+
+
+def _of(keys: Collection[str]) -> tuple[list[Case], list[Chain]]:
+    """The cases and chains that ask of nothing else; a case that was asked for by name asks what it asks."""
+    cases = [case for case in CASES.values() if case.key in keys and (len(keys) == 1 or _within(case, keys))]
+    return cases, [chain for chain in CHAINS.values() if _within(chain, keys)]
+
+
+def _within(talk: Case | Chain, keys: Collection[str]) -> bool:
+    return {idea for idea, _ in talk.kinds} <= set(keys)
+
+
+def enough(keys: Collection[str], *, track: str) -> None:
+    """Refuse a track of which no mock can be made.
+
+    Raises:   ValueError, in words for the reader
+    """
+    cases, chains = _of(keys)
+    if len(cases) < FEWEST_CASES or len(chains) < FEWEST_CHAINS:
+        raise ValueError(
+            f"the track {track} has {units.counted(len(cases), 'open case')} and"
+            f" {units.counted(len(chains), 'chain')} of follow-ups, and a mock takes {FEWEST_CASES} and"
+            f" {FEWEST_CHAINS}; choose another track, or `--mode sprint`"
+        )
 
 
 def _staleness(talk: Case | Chain, picked: Sequence[Case | Chain], earlier: Sequence[Sequence[Ask]]) -> tuple[int, ...]:

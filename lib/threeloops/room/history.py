@@ -108,6 +108,10 @@ class History:
                 asked.append(_plan(str(plan)))
         return asked
 
+    def begun(self, mode: str) -> list[float]:
+        """When each session of a mode was begun (Unix time)."""
+        return [float(str(row[0])) for row in self._rows("select started_s from sessions where mode = ?", mode)]
+
     def unfinished(self) -> str | None:
         """The last session that was begun and not ended."""
         row = self._row("select id from sessions where ended_s is null order by started_s desc limit 1")

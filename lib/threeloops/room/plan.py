@@ -31,7 +31,6 @@ MODES = {
 }
 TIMED = ("sprint", "mock")
 SPRINT_QUESTIONS = 10
-MOCK_S = 1800.0
 TALKED = 0.9  # of a mock's time, at most, goes to conversations
 SHORTEST_S = 60.0  # what a mock leaves of its time at most
 SITTING_QUESTIONS = 20  # most that weak and today ask at once
@@ -45,16 +44,25 @@ class Wish:
     topic: str | None = None
     difficulty: int | None = None
     length: int | None = None  # questions; each mode has its own default
+    track: str = preparation.EVERYTHING  # what the interview is for; a topic asked for by name comes before it
 
     def __post_init__(self) -> None:
+        checks.one_of(preparation.TRACKS, track=self.track)
         if self.length is not None:
             checks.count(length=self.length)
+
+    @property
+    def words(self) -> str:
+        """What is asked about."""
+        return self.topic or ("all topics" if self.track == preparation.EVERYTHING else f"track {self.track}")
 
 
 def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.datetime) -> list[Ask]:
     """The sitting's questions, in order. Empty only for weak and today, when there is nothing."""
     checks.one_of(MODES, mode=mode)
     ideas = chosen(wish.topic, difficulty=wish.difficulty)
+    if wish.topic is None:
+        ideas = [idea for idea in ideas if idea.loop in preparation.TRACKS[wish.track]]
     rng = seeded(seed, mode)
     if mode == "mock":
         return _mock(ideas, rng, wish, seed, history.planned(mode))
@@ -116,9 +124,12 @@ def _mock(
     mocks in a row do not repeat.
     """
     keys = {idea.key for idea in ideas}
+    if wish.topic is None and wish.difficulty is None:
+        conversations.enough(keys, track=wish.track)
     talks = conversations.pick(
         keys,
         rng,
+        own=preparation.TRACKS[wish.track][0] if wish.topic is None and wish.track != preparation.EVERYTHING else "",
         fits=lambda talks: _fit([_stages(talk, seed) for talk in talks], wish.length),
         earlier=earlier,
     )
@@ -132,7 +143,7 @@ def _mock(
         for place, idea in enumerate(sorted(singles, key=lambda idea: idea.key in met))
     )
     alone = (
-        _filling(single, MOCK_S - sum(map(_allowed_s, itertools.chain(*asked))))
+        _filling(single, preparation.MOCK_S - sum(map(_allowed_s, itertools.chain(*asked))))
         if wish.length is None
         else list(itertools.islice(single, wish.length - sum(map(len, asked))))
     )
@@ -150,7 +161,7 @@ def _fit(talks: Sequence[Sequence[Ask]], length: int | None) -> bool:
     asks = list(itertools.chain(*talks))
     if length is not None:
         return len(asks) <= length / 2
-    return sum(map(_allowed_s, asks)) <= TALKED * MOCK_S
+    return sum(map(_allowed_s, asks)) <= TALKED * preparation.MOCK_S
 
 
 def spread(ideas: Sequence[Idea], rng: random.Random, length: int) -> list[Idea]:
@@ -189,6 +200,14 @@ def _today(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Id
         return _due(ideas, history, now)[:SITTING_QUESTIONS]
     day = preparation.days(history, today=now.astimezone().date(), most=1)[0]
     return [IDEAS[key] for key in (*day.repeats, *day.new) if IDEAS[key] in ideas]
+
+
+def nothing(mode: str, history: History, now: dt.datetime) -> str:
+    """Why a sitting has nothing to ask, and what else there is."""
+    if mode == "today" and preparation.days(history, today=now.astimezone().date(), most=1)[0].mock:
+        return "today's plan is a mock interview; `python3 book.py drill --mode mock` holds it"
+    why = {"today": "nothing is due today", "weak": "nothing of this is among your mistakes"}[mode]
+    return f"{why}; a sprint asks ten mixed questions"
 
 
 def _due(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Idea]:

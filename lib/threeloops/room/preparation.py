@@ -17,15 +17,18 @@ from threeloops.room.kinds.band_draws import INTERVIEW
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.chains import CHAINS
 
+EVERYTHING = "everything"
 # What the interview is for -> the loops that it asks about, its own first.
 TRACKS = {
-    "everything": ("inner", "training", "product", "driving"),
+    EVERYTHING: ("inner", "training", "product", "driving"),
     "kernels": ("inner",),
     "training": ("training", "inner"),
     "serving": ("product", "inner"),
     "driving": ("driving", "product", "inner"),
 }
 READING = 2.0  # times the target: a question is answered once and its working read
+MOCK_S = 1800.0  # that a mock interview takes
+MOCK_BEFORE, MOCK_EVERY = 2, 7  # days: the last mock is so long before the interview, the others so far apart
 HORIZON = 60  # days that are planned at once; what lies behind them is planned when it comes nearer
 NUMBERS = "numbers"  # the topic of the numbers to know by heart
 
@@ -51,6 +54,7 @@ class Day:
     repeats: tuple[str, ...]
     new: tuple[str, ...]
     last: bool = False  # one of the last days: nothing new
+    mock: bool = False  # begins with a mock interview
 
 
 def wishes(history: History) -> Wishes:
@@ -58,7 +62,7 @@ def wishes(history: History) -> Wishes:
     return Wishes(
         date=history.interview,
         minutes=float(history.setting("minutes") or 30),
-        track=history.setting("track") or "everything",
+        track=history.setting("track") or EVERYTHING,
     )
 
 
@@ -73,22 +77,53 @@ def days(history: History, *, today: dt.date, most: int = HORIZON) -> list[Day]:
     planned = []
     for place in range(min(max((until - today).days, 1), most)):
         date = today + dt.timedelta(days=place)
-        if schedule.is_last_days(date, wished.date):
-            planned.append(Day(date=date, repeats=tuple(_last(wished, attempts)), new=(), last=True))
+        last = schedule.is_last_days(date, wished.date)
+        # nobody begins with a mock, but for whom there is no other day
+        mock = _is_mock_day(date, wished.date) and (last or place > 0 or bool(attempts))
+        left_s = max(wished.minutes * units.minute - (MOCK_S if mock else 0), 0)
+        mock = mock and (place > 0 or not _held_today(history, today))
+        if last:
+            repeats = tuple(_last(wished, attempts, left_s))
+            planned.append(Day(date=date, repeats=repeats, new=(), last=True, mock=mock))
             continue
-        repeats = [key for key, day in due if day == date or (day < date and place == 0)]
-        left_s = wished.minutes * units.minute - sum(IDEAS[key].target_s * READING for key in repeats)
-        new = _fitting(waiting, left_s)
+        due_now = [key for key, day in due if day <= date]
+        if mock:  # what has no room beside it comes a day later
+            due_now = _fitting(due_now, left_s)
+        due = [(key, day) for key, day in due if key not in due_now]
+        new = _fitting(waiting, left_s - sum(IDEAS[key].target_s * READING for key in due_now))
         del waiting[: len(new)]
-        planned.append(Day(date=date, repeats=tuple(repeats), new=tuple(new)))
+        planned.append(Day(date=date, repeats=tuple(due_now), new=tuple(new), mock=mock))
     return planned
+
+
+def mode_of_today(history: History) -> str:
+    """The mode that the plan has first today."""
+    (day,) = days(history, today=dt.date.today(), most=1)
+    return "mock" if day.mock else "today"
+
+
+def _is_mock_day(date: dt.date, interview: dt.date | None) -> bool:
+    """Whether a day has a mock interview: one a week, counted back from the last.
+
+    >>> [day for day in range(1, 21) if _is_mock_day(dt.date(2026, 11, day), dt.date(2026, 11, 21))]
+    [5, 12, 19]
+    """
+    before = (interview - date).days - MOCK_BEFORE if interview else -1
+    return before >= 0 and before % MOCK_EVERY == 0
+
+
+def _held_today(history: History, today: dt.date) -> bool:
+    return any(dt.date.fromtimestamp(begun_s) == today for begun_s in history.begun("mock"))
 
 
 def in_words(planned: Sequence[Day], wished: Wishes) -> str:
     """The plan, a line a day."""
     if wished.date is None:
         return "No interview date; `python3 book.py drill --interview 2026-11-26 --minutes 30` plans towards one."
-    head = f"Interview on {wished.date.isoformat()}, {wished.minutes:g} minutes a day, track {wished.track}:"
+    head = (
+        f"Interview on {wished.date.isoformat()}, {wished.minutes:g} minutes a day, track {wished.track}. Each day type"
+        " `python3 book.py drill` with what stands here:"
+    )
     lines = [f"  {day.date:%a %d %b}  {_told(day)}" for day in planned]
     left = (wished.date - planned[-1].date).days - 1
     if left > 0:
@@ -97,10 +132,19 @@ def in_words(planned: Sequence[Day], wished: Wishes) -> str:
 
 
 def _told(day: Day) -> str:
+    """What a day holds, each part after what to type for it."""
+    asked = f"`--mode today`: {_asked_on(day)}"
+    if not day.mock:
+        return asked
+    mock = f"`--mode mock`: a mock interview of {MOCK_S / units.minute:g} minutes"
+    return f"{mock}; then {asked}" if day.repeats or day.new else mock
+
+
+def _asked_on(day: Day) -> str:
     if day.last:
         return f"only what was wrong, and the numbers to know: {units.counted(len(day.repeats), 'question')}"
     if not day.repeats and not day.new:
-        return "what comes back by then, and a mock interview"
+        return "what comes back by then"
     topics = Counter(IDEAS[key].topic for key in day.new)
     listed = ", ".join(f"{topic} {number}" for topic, number in topics.most_common())
     repeats = f"{units.counted(len(day.repeats), 'repeat')}, " if day.repeats else ""
@@ -156,8 +200,8 @@ def _shares(attempts: Sequence[Attempt]) -> dict[str, float]:
     }
 
 
-def _last(wished: Wishes, attempts: Sequence[Attempt]) -> list[str]:
-    """What was wrong last time, then the numbers to know, as far as the minutes go."""
+def _last(wished: Wishes, attempts: Sequence[Attempt], seconds: float) -> list[str]:
+    """What was wrong last time, then the numbers to know, as far as the time goes."""
     latest = {attempt.idea: attempt.status for attempt in attempts if attempt.status in RATED}
     loops = TRACKS[wished.track]
     wrong = [
@@ -166,7 +210,7 @@ def _last(wished: Wishes, attempts: Sequence[Attempt]) -> list[str]:
         if status != "right" and key in IDEAS and IDEAS[key].target_s <= LONGEST_S and IDEAS[key].loop in loops
     ]
     numbers = [idea.key for idea in IDEAS.values() if idea.topic == NUMBERS and idea.loop in loops]
-    return _fitting([*wrong, *(key for key in numbers if key not in wrong)], wished.minutes * units.minute)
+    return _fitting([*wrong, *(key for key in numbers if key not in wrong)], seconds)
 
 
 def _fitting(keys: Sequence[str], seconds: float) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from threeloops import contents
 from threeloops.drills.engine.judge import Verdict
-from threeloops.room import ideas, plan, schedule
+from threeloops.room import ideas, plan, preparation, schedule
 from threeloops.room.clock import QuestionClock
 from threeloops.room.history import History, HistoryError
 from threeloops.room.kept import Ask, Attempt, tally
@@ -95,9 +95,8 @@ class Session:
                 break
             asks = plan.questions(mode, wish, history, seed=secrets.token_hex(3), now=now)
         if not asks:
-            nothing = {"today": "nothing is due today", "weak": "nothing of this is among your mistakes"}[mode]
-            raise ValueError(f"{nothing}; a sprint asks ten mixed questions")
-        return cls(history, history.begin(mode, {"extra": extra, "topic": wish.topic}, asks))
+            raise ValueError(plan.nothing(mode, history, now))
+        return cls(history, history.begin(mode, {"extra": extra, "topic": wish.topic, "track": wish.track}, asks))
 
     # --- what stands -----------------------------------------------------------------------------
 
@@ -152,7 +151,7 @@ class Session:
     @property
     def time_is_up(self) -> bool:
         """A mock interview ends after its thirty minutes (and the extra time), between two questions."""
-        return self.mode == "mock" and self._wall() - self._started_s > plan.MOCK_S * self.extra
+        return self.mode == "mock" and self._wall() - self._started_s > preparation.MOCK_S * self.extra
 
     # --- what the reader does --------------------------------------------------------------------
 

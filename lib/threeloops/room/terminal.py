@@ -37,7 +37,7 @@ CHECKLIST = (
 def practise(history: History, mode: str, wish: Wish, *, extra: float, seed: str | None) -> None:
     """Hold sittings until the reader stops; a warm-up begins again with other numbers, the other modes end."""
     sitting = Session.begin(history, mode, wish, extra=extra, seed=seed)
-    _welcome(sitting, wish.topic)
+    _welcome(sitting, wish.words)
     with _kept(history):
         while (before := sitting.question) and _hold(sitting) and sitting.mode == "warm-up":
             print("\nAgain, with other numbers.")
@@ -55,12 +55,9 @@ def resume(history: History) -> None:
         _hold(sitting)
 
 
-def _welcome(sitting: Session, topic: str | None, *, numbers: str = "fresh numbers") -> None:
+def _welcome(sitting: Session, about: str, *, numbers: str = "fresh numbers") -> None:
     left = len(sitting.plan) - sitting.position
-    print(
-        f"{sitting.mode} ({topic or 'all topics'}): {MODES[sitting.mode]}. {units.counted(left, 'question')},"
-        f" {numbers}. {HELP}"
-    )
+    print(f"{sitting.mode} ({about}): {MODES[sitting.mode]}. {units.counted(left, 'question')}, {numbers}. {HELP}")
 
 
 @contextlib.contextmanager
@@ -240,7 +237,8 @@ def prepare(history: History, *, interview: str | None, minutes: float | None, t
             history.set(name, None if value == "none" else str(value))
     wished = preparation.wishes(history)
     if wished.date is None:
-        return "No interview date. Repeats are spread by memory alone."
+        track = "" if wished.track == preparation.EVERYTHING else f" Track {wished.track}, until another is named."
+        return f"No interview date: repeats are spread by memory alone.{track}"
     return preparation.in_words(preparation.days(history, today=dt.date.today()), wished)
 
 

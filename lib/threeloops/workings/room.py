@@ -24,7 +24,11 @@ def add_room(commands: Any) -> None:
     drill.add_argument("--extra", choices=EXTRA, default="1", help="extra time: 1.25, 1.5 or 2 times the target")
     drill.add_argument("--interview", metavar="DATE", help="the day of your interview, like 2026-11-26, or none")
     drill.add_argument("--minutes", type=float, metavar="N", help="minutes a day until the interview (default 30)")
-    drill.add_argument("--track", help="what the interview is for: training, serving, kernels, driving or everything")
+    drill.add_argument(
+        "--track",
+        help="what the interview is for: training, serving, kernels, driving or everything; every mode then asks of"
+        " that alone, until another is named",
+    )
     drill.add_argument(
         "--continue", dest="resumed", action="store_true", help="go on with the sitting that was left last"
     )
@@ -68,19 +72,22 @@ def _path(given: argparse.Namespace) -> str:
 
 
 def _drill(given: argparse.Namespace) -> None:
-    from threeloops.room import terminal
+    from threeloops.room import preparation, terminal
     from threeloops.room.plan import Wish
 
     history = terminal.opened(_path(given))
     planned = (given.interview, given.minutes, given.track) != (None, None, None)
     if planned:
-        print(terminal.prepare(history, interview=given.interview, minutes=given.minutes, track=given.track))
+        told = terminal.prepare(history, interview=given.interview, minutes=given.minutes, track=given.track)
+        if not given.mode or given.interview or given.minutes:  # a sitting's own first line says the track
+            print(told)
     if given.resumed:
         terminal.resume(history)
         return
-    wish = Wish(topic=given.topic, difficulty=given.difficulty, length=given.length)
+    track = preparation.wishes(history).track
+    wish = Wish(topic=given.topic, difficulty=given.difficulty, length=given.length, track=track)
     whole_plan = planned and history.interview and given.topic is None  # a topic asked for by name comes first
-    mode = given.mode or ("today" if whole_plan else "warm-up")
+    mode = given.mode or (preparation.mode_of_today(history) if whole_plan else "warm-up")
     terminal.practise(history, mode, wish, extra=float(given.extra), seed=given.seed)
 
 

@@ -19,7 +19,7 @@ import anywidget
 import traitlets
 
 from threeloops.drills.engine import answers
-from threeloops.room import code_file, moving
+from threeloops.room import code_file, moving, preparation
 from threeloops.room.history import NOWHERE, History, HistoryError
 from threeloops.room.notebook import progress_page, view
 from threeloops.room.plan import Wish
@@ -104,6 +104,7 @@ class Room:
             topic=wish.get("topic") or None,
             difficulty=int(difficulty) if difficulty else None,
             length=int(length) if length else None,
+            track=preparation.wishes(self.history).track,
         )
         self.session = Session.begin(
             self.history, str(wish.get("mode")), chosen, extra=float(wish.get("extra") or 1), seed=wish.get("seed")
