@@ -14,10 +14,11 @@ import pytest
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.drills.engine.drill import Draw, Drill
+from threeloops.drills.engine.posed import wrapped
 from threeloops.room import terminal
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S
-from threeloops.room.ideas import IDEAS, chosen
+from threeloops.room.ideas import IDEAS, chosen, pose
 from threeloops.room.question import draw_of, number
 from threeloops.room.terminal import CHECKLIST, HELP
 
@@ -298,6 +299,30 @@ def test_the_clock_leaves_the_typed_line_alone_and_the_line_can_be_edited(tmp_pa
     sitting.send("\r")
     sitting.expect(pexpect.EOF)
     assert [one.status for one in History(file).attempts()] == ["given-up"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
+@pytest.mark.parametrize("columns", [80, 132])
+def test_lines_are_as_wide_as_the_window_and_lists_hang(columns: int) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    words = ["-m", "threeloops.cli", "drill", "scenario-slow-loader", "--seed", SEED, "--history", "none"]
+    sitting = pexpect.spawn(sys.executable, words, encoding="utf-8", timeout=60, dimensions=(50, columns))
+    sitting.expect("Answer with four letters")
+    lines = sitting.before.splitlines()
+    assert columns - 15 < max(map(len, lines)) <= columns
+    assert any(line.startswith("     ") for line in lines) == (columns == 80)  # below an option's first word
+    sitting.expect(">")
+    sitting.send("quit\r")
+    sitting.expect(pexpect.EOF)
+
+
+def test_nothing_that_is_asked_or_explained_is_wider_than_a_small_window() -> None:
+    for key, idea in IDEAS.items():
+        for kind in idea.ask:
+            asked = pose(key, kind, SEED)
+            for text in (asked.text, asked.working, asked.unmarked, *asked.hints):
+                wide = [line for line in wrapped(text, 80).splitlines() if len(line) > 80 and "http" not in line]
+                assert not wide, (key, kind)
 
 
 def test_the_lines_are_plain() -> None:

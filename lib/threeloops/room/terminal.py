@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from threeloops import units
 from threeloops.contents import book_root
 from threeloops.drills.engine import answers
+from threeloops.drills.engine.posed import wrapped
 from threeloops.room import code_file, moving, preparation
 from threeloops.room.history import History, HistoryError
 from threeloops.room.plan import MODES, Wish
@@ -24,6 +25,7 @@ QUIT, SKIP, SHOW, HELPED, HINT = (
     ("help", "h", "?"),
     ("hint",),
 )
+WIDTH = 80  # of a window that does not say how wide it is
 CHECKLIST = (
     "Now say one of your answers aloud, as to an interviewer, and tick off:",
     "  [ ] the assumption I made, before the first number",
@@ -34,13 +36,18 @@ CHECKLIST = (
 )
 
 
+def say(text: str) -> None:
+    """Print for whoever sits there: at a terminal in lines of its width, into a pipe as it is."""
+    print(wrapped(text, os.get_terminal_size().columns or WIDTH) if sys.stdout.isatty() else text, flush=True)
+
+
 def practise(history: History, mode: str, wish: Wish, *, extra: float, seed: str | None) -> None:
     """Hold sittings until the reader stops; a warm-up begins again with other numbers, the other modes end."""
     sitting = Session.begin(history, mode, wish, extra=extra, seed=seed)
     _welcome(sitting, wish.words)
     with _kept(history):
         while (before := sitting.question) and _hold(sitting) and sitting.mode == "warm-up":
-            print("\nAgain, with other numbers.")
+            say("\nAgain, with other numbers.")
             sitting = Session.begin(history, mode, wish, extra=extra, other_than=before.text)
 
 
@@ -57,7 +64,7 @@ def resume(history: History) -> None:
 
 def _welcome(sitting: Session, about: str, *, numbers: str = "fresh numbers") -> None:
     left = len(sitting.plan) - sitting.position
-    print(f"{sitting.mode} ({about}): {MODES[sitting.mode]}. {units.counted(left, 'question')}, {numbers}. {HELP}")
+    say(f"{sitting.mode} ({about}): {MODES[sitting.mode]}. {units.counted(left, 'question')}, {numbers}. {HELP}")
 
 
 @contextlib.contextmanager
@@ -67,19 +74,19 @@ def _kept(history: History) -> Iterator[None]:
         yield
     finally:
         if said := moving.rescue(history):
-            print(said)
+            say(said)
 
 
 def _hold(sitting: Session) -> bool:
     """Ask to the end of the sitting: False when the reader stopped before."""
     while sitting.question is not None:
         if not _ask(sitting):
-            print(sitting.score + _continued(sitting.history))
+            say(sitting.score + _continued(sitting.history))
             return False
         sitting.next()
-    print("\n" + ("The thirty minutes are over. " if sitting.time_is_up else "") + sitting.score)
+    say("\n" + ("The thirty minutes are over. " if sitting.time_is_up else "") + sitting.score)
     if sitting.mode == "mock":
-        print("\n".join(CHECKLIST))
+        say("\n".join(CHECKLIST))
     return True
 
 
@@ -98,7 +105,7 @@ def _ask(sitting: Session) -> bool:
     reading = f"{question.reading_s * (sitting.extra if sitting.timed else 1):.0f} s of them to read"
     clock = f"{sitting.clock.allowed_s:.0f} s" if sitting.timed else f"about {question.allowed_s:.0f} s"
     place = f"[{sitting.position + 1} of {len(sitting.plan)}]"
-    print(f"\n{place} {question.title} ({clock}, {reading})\n{question.text}", flush=True)
+    say(f"\n{place} {question.title} ({clock}, {reading})\n{question.text}")
     _read_ahead()
     read = _reader(sitting)
     with _spoken_clock(sitting):
@@ -112,14 +119,14 @@ def _ask(sitting: Session) -> bool:
             if word in QUIT:
                 return False
             if word in HELPED:
-                print(HELP)
+                say(HELP)
             elif word in HINT:
                 _hint(sitting)
             elif word in SKIP:
                 sitting.skip()
                 return _trouble_told(sitting)
             elif word in SHOW:
-                print(sitting.give_up())
+                say(sitting.give_up())
                 return _trouble_told(sitting)
             elif _told(sitting.answer(written)):
                 return True
@@ -134,22 +141,22 @@ def _reader(sitting: Session) -> Callable[[], str]:
     from threeloops.room.kinds.code import without_walls
 
     file = code_file.placed(question, sitting.history)
-    print("\n".join(filter(None, [file.told, code_file.how(), without_walls()])), flush=True)
+    say("\n".join(filter(None, [file.told, code_file.how(), without_walls()])))
     return code_file.reader(file, lambda: _line()("> "), opens=_somebody())
 
 
 def _trouble_told(sitting: Session) -> bool:
     """Say what kept an answer from being written; the question is over all the same."""
     if sitting.trouble:
-        print(sitting.trouble)
+        say(sitting.trouble)
     return True
 
 
 def _told(reply: Reply) -> bool:
     """Print what an answer brought; whether the question is over."""
-    print(reply.verdict.message)
+    say(reply.verdict.message)
     for line in reply.lines:
-        print(line)
+        say(line)
     return reply.done
 
 
@@ -157,13 +164,13 @@ def _hint(sitting: Session) -> None:
     """A hint, after its cost has been said and taken."""
     cost = sitting.hint_cost()
     if cost:
-        print(f"{cost} Take it? (yes, or anything else for no)")
+        say(f"{cost} Take it? (yes, or anything else for no)")
         try:
             if _line()("> ").strip().lower() not in ("yes", "y"):
                 return
         except (EOFError, KeyboardInterrupt):
             return
-    print(sitting.hint())
+    say(sitting.hint())
 
 
 def _somebody() -> bool:

@@ -80,7 +80,7 @@ def _drill(given: argparse.Namespace) -> None:
     if planned:
         told = terminal.prepare(history, interview=given.interview, minutes=given.minutes, track=given.track)
         if not given.mode or given.interview or given.minutes:  # a sitting's own first line says the track
-            print(told)
+            terminal.say(told)
     if given.resumed:
         terminal.resume(history)
         return
@@ -94,7 +94,7 @@ def _drill(given: argparse.Namespace) -> None:
 def _progress(given: argparse.Namespace) -> None:
     from threeloops.room import progress, terminal
 
-    print(progress.in_words(progress.progress(terminal.opened(_path(given)), now=dt.datetime.now(dt.UTC))))
+    terminal.say(progress.in_words(progress.progress(terminal.opened(_path(given)), now=dt.datetime.now(dt.UTC))))
 
 
 def _history(given: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ HOME_STUDENT = "reader"
 # On a class's hub the server says who the student is and in which course; at home nobody sets these.
 STUDENT_VARIABLE, COURSE_VARIABLE = "THREELOOPS_STUDENT", "THREELOOPS_COURSE"
 PAGE_WIDTH = 96  # characters
+_MARK = re.compile(r"\s*(?:(?:-|\[ \]|[A-Z]\.|\d{1,2}\.)\s+|\S.{0,15}?\s{2,})?")
 
 
 def plain_id(written: object) -> str:
@@ -40,9 +41,25 @@ def question(drill: Drill, *, course: str, student: str) -> str:
     return wrapped(drill.ask(posed(drill, course=course, student=student)))
 
 
-def wrapped(text: str) -> str:
-    """Lines no longer than a page is wide: not everything that shows a notebook's output wraps it."""
+def wrapped(text: str, width: int = PAGE_WIDTH) -> str:
+    """Lines no longer than a page is wide, those of a list below their first word: not everything that shows text
+    wraps it.
+
+    >>> print(wrapped("Choose:\\n  A  more micro-batches per step\\n  B  fewer stages", width=24))
+    Choose:
+      A  more micro-batches
+         per step
+      B  fewer stages
+    """
     return "\n".join(
-        textwrap.fill(line, PAGE_WIDTH, subsequent_indent=" " * (len(line) - len(line.lstrip())))
+        textwrap.fill(
+            line, width, subsequent_indent=" " * _hanging(line), break_long_words=False, break_on_hyphens=False
+        )
         for line in text.splitlines()
     )
+
+
+def _hanging(line: str) -> int:
+    """How far the second line of a wrapped one is indented: below the first word after "A  ", "2. ", "- "."""
+    mark = _MARK.match(line)
+    return mark.end() if mark else 0

@@ -20,7 +20,7 @@ from threeloops.simulate.inner_loop import ill_jobs
 from threeloops.units import GB, fmt_percent, fmt_seconds
 
 HEALTHY = "healthy"
-COLUMNS = 72  # characters that a step is wide
+COLUMNS = 68  # characters that a step is wide: with its name, no more than a terminal of 80 shows
 OFFERED = 4  # causes, and fixes, to choose from
 LOOPS = {
     "inner": "inner: one GPU, and what feeds it",
