@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from threeloops.workings.classroom import add_classroom
-from threeloops.workings.flags import add_calculations
 from threeloops.workings.paper import add_paper
-from threeloops.workings.room import add_room
+from threeloops.workings.room import ROOM, add_room
 
 # Other imports stand inside the functions below: `threeloops kv` must not wait for what `threeloops open` needs.
 # What the library calls a value, and the flag it came from.
@@ -143,14 +142,17 @@ def _site(given: argparse.Namespace) -> None:
         serve.serve(first.parent, browser=not given.no_browser)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The whole command line; for a question in the terminal without the calculations, which take a while to load."""
     top = _Parser(prog="threeloops", description="Three Loops: predicted, counted and measured.")
     top.add_argument(
         "--version", action=_Version, nargs=0, dest=argparse.SUPPRESS, help="show program's version number and exit"
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
-    add_calculations(commands)
+    if command not in ROOM:
+        from threeloops.workings.flags import add_calculations
+
+        add_calculations(commands)
     sources = commands.add_parser("sources", help="every value of the catalogue with where it comes from")
     sources.add_argument("key", nargs="?", help="one part or model")
     sources.add_argument("--keys", action="store_true", help="only the names of parts and models")
@@ -270,7 +272,8 @@ def main(words: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="plainly")
-    given = parser().parse_args(words)
+    words = sys.argv[1:] if words is None else words
+    given = parser(words[0] if words else "").parse_args(words)
     try:
         code: int = given.run(given) or 0
         sys.stdout.flush()

@@ -8,9 +8,9 @@ answer.
 import contextlib
 import datetime as dt
 import json
+import secrets
 import sqlite3
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, replace
@@ -73,7 +73,7 @@ class History:
 
     def begin(self, mode: str, options: dict[str, object], plan: Sequence[Ask]) -> str:
         """Keep a new session; its id."""
-        name = uuid.uuid4().hex
+        name = secrets.token_hex(16)
         with self._writing():
             self._file.execute(
                 "insert into sessions values (?, ?, ?, ?, ?, null)",

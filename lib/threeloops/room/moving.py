@@ -3,8 +3,8 @@
 import contextlib
 import csv
 import json
+import secrets
 import tempfile
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -49,7 +49,7 @@ def rescue(history: History) -> str:
 
 
 def _set_aside(attempts: Sequence[Attempt], folder: Path) -> str:
-    path = folder / f"three-loops-answers-{uuid.uuid4().hex[:8]}.json"
+    path = folder / f"three-loops-answers-{secrets.token_hex(4)}.json"
     try:
         _write(attempts, path)
         read(path)  # a full disk can leave half a file without a word

@@ -3,6 +3,7 @@ questions; the seed settles the rest.
 """
 
 import datetime as dt
+import functools
 import itertools
 import random
 from collections import Counter
@@ -130,7 +131,7 @@ def _mock(
         keys,
         rng,
         own=preparation.TRACKS[wish.track][0] if wish.topic is None and wish.track != preparation.EVERYTHING else "",
-        fits=lambda talks: _fit([_stages(talk, seed) for talk in talks], wish.length),
+        fits=lambda talks: _fit(talks, seed, wish.length),
         earlier=earlier,
     )
     asked = [_stages(talk, seed) for talk in talks]
@@ -156,12 +157,15 @@ def _mock(
     return asks
 
 
-def _fit(talks: Sequence[Sequence[Ask]], length: int | None) -> bool:
+def _fit(talks: Sequence[Case | Chain], seed: str, length: int | None) -> bool:
     """Whether these conversations leave room for single questions."""
-    asks = list(itertools.chain(*talks))
+    asks = list(itertools.chain(*(_stages(talk, seed) for talk in talks)))
     if length is not None:
         return len(asks) <= length / 2
-    return sum(map(_allowed_s, asks)) <= TALKED * preparation.MOCK_S
+    room_s = TALKED * preparation.MOCK_S
+    if sum(talk.target_s for talk in talks) > room_s:
+        return False  # without putting every question to see how long it is: a mock has to begin at once
+    return sum(map(_allowed_s, asks)) <= room_s
 
 
 def spread(ideas: Sequence[Idea], rng: random.Random, length: int) -> list[Idea]:
@@ -190,6 +194,7 @@ def _filling(asks: Iterable[Ask], seconds: float) -> list[Ask]:
     return picked
 
 
+@functools.lru_cache(maxsize=1024)  # of one plan: a conversation is tried beside many others
 def _allowed_s(ask: Ask) -> float:
     return pose(ask.idea, ask.kind, ask.seed).allowed_s
 

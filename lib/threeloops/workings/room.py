@@ -2,12 +2,14 @@
 
 import argparse
 import datetime as dt
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from threeloops.room.history import History
 
+ROOM = ("drill", "progress", "history")  # the commands
 EXTRA = ("1", "1.25", "1.5", "2")
 
 
@@ -72,9 +74,11 @@ def _path(given: argparse.Namespace) -> str:
 
 
 def _drill(given: argparse.Namespace) -> None:
+    gc.disable()  # what is loaded now stays: looking through it for what can go would only delay the first question
     from threeloops.room import preparation, terminal
     from threeloops.room.plan import Wish
 
+    gc.enable()
     history = terminal.opened(_path(given))
     planned = (given.interview, given.minutes, given.track) != (None, None, None)
     if planned:
