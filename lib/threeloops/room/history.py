@@ -17,7 +17,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from threeloops.room import schedule
-from threeloops.room.kept import ANSWERED, RATED, Ask, Attempt, SessionRecord
+from threeloops.room.kept import ANSWERED, RATED, Ask, Attempt, SessionRecord, plan_of, plan_text
 from threeloops.room.trouble import plainly
 
 FORMAT = 1
@@ -77,7 +77,7 @@ class History:
         with self._writing():
             self._file.execute(
                 "insert into sessions values (?, ?, ?, ?, ?, null)",
-                [name, mode, json.dumps(options), _plan_text(plan), time.time()],
+                [name, mode, json.dumps(options), plan_text(plan), time.time()],
             )
         return name
 
@@ -93,7 +93,12 @@ class History:
             raise HistoryError(f"{self.path} knows no session {name!r}")
         try:
             kept = SessionRecord(
-                id=row[0], mode=row[1], options=json.loads(row[2]), plan=_plan(row[3]), started_s=row[4], ended_s=row[5]
+                id=row[0],
+                mode=row[1],
+                options=json.loads(row[2]),
+                plan=plan_of(row[3]),
+                started_s=row[4],
+                ended_s=row[5],
             )
         except (ValueError, TypeError) as error:
             raise HistoryError(f"{self.path}: the sitting {name} is damaged; begin another") from error
@@ -105,7 +110,7 @@ class History:
         asked = []
         for (plan,) in self._rows("select plan from sessions where mode = ? order by started_s desc, rowid desc", mode):
             with contextlib.suppress(ValueError, TypeError):
-                asked.append(_plan(str(plan)))
+                asked.append(plan_of(str(plan)))
         return asked
 
     def begun(self, mode: str) -> list[float]:
@@ -167,7 +172,7 @@ class History:
             for one, its_plan in self._waiting:
                 kept = self._insert(one)
                 if kept and its_plan is not None:
-                    self._file.execute("update sessions set plan = ? where id = ?", [_plan_text(its_plan), one.session])
+                    self._file.execute("update sessions set plan = ? where id = ?", [plan_text(its_plan), one.session])
         self._waiting.clear()
         return kept
 
@@ -286,14 +291,6 @@ class History:
     def _row(self, query: str, *values: object) -> tuple | None:  # type: ignore[type-arg]
         rows = self._rows(query, *values)
         return rows[0] if rows else None
-
-
-def _plan_text(plan: Sequence[Ask]) -> str:
-    return json.dumps([[ask.idea, ask.kind, ask.seed] for ask in plan])
-
-
-def _plan(text: str) -> tuple[Ask, ...]:
-    return tuple(Ask(idea=str(idea), kind=str(kind), seed=str(seed)) for idea, kind, seed in json.loads(text))
 
 
 def _reviewed(card: str | None, attempt: Attempt) -> str:

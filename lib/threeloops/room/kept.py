@@ -1,5 +1,7 @@
 """What a history keeps: attempts, questions to come, sessions."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 STATUSES = ("right", "wrong", "given-up", "skipped", "interrupted")
@@ -65,6 +67,23 @@ class Ask:
     idea: str
     kind: str
     seed: str
+
+
+def plan_text(plan: Sequence[Ask]) -> str:
+    """Questions to come as the text that is kept of them.
+
+    >>> plan_of(plan_text([Ask(idea="ring-time", kind="number", seed="a")]))
+    (Ask(idea='ring-time', kind='number', seed='a'),)
+    """
+    return json.dumps([[ask.idea, ask.kind, ask.seed] for ask in plan])
+
+
+def plan_of(text: str) -> tuple[Ask, ...]:
+    """The questions of such a text.
+
+    Raises:   ValueError or TypeError for any other
+    """
+    return tuple(Ask(idea=str(idea), kind=str(kind), seed=str(seed)) for idea, kind, seed in json.loads(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
