@@ -185,7 +185,9 @@ class History:
         if new and attempt.status in RATED:
             card = self._row("select card from cards where idea = ?", attempt.idea)
             before = card[0] if card and schedule.readable(card[0]) else None
-            self._file.execute("insert or replace into cards values (?, ?)", [attempt.idea, _reviewed(before, attempt)])
+            self._file.execute(
+                "insert or replace into cards values (?, ?)", [attempt.idea, schedule.reviewed(before, attempt)]
+            )
         return bool(new)
 
     def attempts(self) -> list[Attempt]:
@@ -253,7 +255,7 @@ class History:
         cards: dict[str, str] = {}
         for attempt in self.attempts():
             if attempt.status in RATED:
-                cards[attempt.idea] = _reviewed(cards.get(attempt.idea), attempt)
+                cards[attempt.idea] = schedule.reviewed(cards.get(attempt.idea), attempt)
         return cards
 
     def _replay(self) -> None:
@@ -291,14 +293,3 @@ class History:
     def _row(self, query: str, *values: object) -> tuple | None:  # type: ignore[type-arg]
         rows = self._rows(query, *values)
         return rows[0] if rows else None
-
-
-def _reviewed(card: str | None, attempt: Attempt) -> str:
-    """The card after this attempt. Extra time stretches the target: who was promised it is not slow for using it."""
-    rated = schedule.rating(
-        right=attempt.status == "right",
-        seconds=attempt.seconds,
-        target_s=attempt.target_s * attempt.extra,
-        hints=attempt.hints,
-    )
-    return schedule.review(card, rated, at=dt.datetime.fromtimestamp(attempt.at_s, dt.UTC))

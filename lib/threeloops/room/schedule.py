@@ -12,6 +12,8 @@ import datetime as dt
 import functools
 from typing import TYPE_CHECKING
 
+from threeloops.room.kept import Attempt
+
 if TYPE_CHECKING:  # loaded when an answer is rated or a date is asked for: not before the first question
     from fsrs import Rating, Scheduler
 
@@ -57,6 +59,17 @@ def review(card: str | None, rated: "Rating", *, at: dt.datetime) -> str:
     before = Card.from_json(card) if card else Card(card_id=0, due=at)
     after, _ = _scheduler().review_card(before, rated, at)
     return str(after.to_json())
+
+
+def reviewed(card: str | None, attempt: Attempt) -> str:
+    """The card after this attempt. Extra time stretches the target: who was promised it is not slow for using it."""
+    rated = rating(
+        right=attempt.status == "right",
+        seconds=attempt.seconds,
+        target_s=attempt.target_s * attempt.extra,
+        hints=attempt.hints,
+    )
+    return review(card, rated, at=dt.datetime.fromtimestamp(attempt.at_s, dt.UTC))
 
 
 def readable(card: object) -> bool:
