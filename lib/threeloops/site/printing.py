@@ -1,0 +1,201 @@
+"""The chapters as PDFs: the pages of each one after the other, printed by the Chromium that is installed.
+
+On paper nothing can be unfolded. What a prediction is held against stands where it was found, since the text goes on
+from there; every other folded answer stands at the end of its part; folded code, which gets things ready, is left out.
+"""
+
+import logging
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import NameObject, TextStringObject
+
+from threeloops.site.parts import Part, slug
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+# where they lie on machines that have no such commands
+PLACES = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    r"C:\Program Files\Google\Chrome\Application\chrome.exe",
+    r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
+)
+MISSING = (
+    "The chapters were not printed as PDFs: no Chromium, Chrome or Edge was found here. Install one (on Debian and"
+    " Ubuntu: apt install chromium) and build again."
+)
+LONGEST_S = 300
+STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css", "pygments.css", "katex/katex.min.css")
+OURS = ("mystnb.*.css", "panel.css", "site.css", "print.css")
+LEFT_OUT = "a.headerlink, script, details.hide, .explorer .tl-table, .on-the-page"
+NOTE = (
+    "Printed from the book's pages. Results of predictions stand where the text goes on from them; the answers to"
+    " everything else stand at the end of each part. Pictures that move on the pages stand still here, and code that"
+    " only gets things ready is left out."
+)
+
+
+class PrintError(ValueError):
+    """A chapter could not be printed; one sentence says why."""
+
+
+def browser() -> str:
+    """The program that prints; empty where there is none."""
+    found = (shutil.which(name) for name in BROWSERS)
+    return next(filter(None, (*found, *(place for place in PLACES if Path(place).is_file()))), "")
+
+
+def chapters(pages: Iterable[Part]) -> list[str]:
+    """What can be printed: "1_inner_loop", and so on."""
+    return list(dict.fromkeys(posixpath.dirname(part.page) for part in pages))
+
+
+def file(chapter: str) -> str:
+    """The PDF of a chapter, from the folder of pages.
+
+    >>> file("1_inner_loop")
+    '1_inner_loop/1_inner_loop.pdf'
+    """
+    return f"{chapter}/{chapter}.pdf"
+
+
+def write(chapter: str, pages: Sequence[Part], folder: Path, program: str) -> Path:
+    """Print a chapter whose pages lie in a folder, into that folder.
+
+    Raises:   PrintError, where the browser fails
+    """
+    printed = [part for part in pages if posixpath.dirname(part.page) == chapter]
+    source, pdf = folder / f"print-{chapter}.html", folder / file(chapter)
+    source.write_text(document([part.page for part in printed], folder), encoding="utf-8")
+    try:
+        with tempfile.TemporaryDirectory() as profile:
+            _print(program, source, pdf, profile)
+    finally:
+        source.unlink()
+    _list_parts(pdf, printed)
+    return pdf
+
+
+def _print(program: str, source: Path, printed: Path, profile: str) -> None:
+    command = [
+        *(program, "--headless", "--disable-gpu", f"--user-data-dir={profile}", "--no-first-run"),
+        *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),  # root has none
+        # tags for every letter of code would be two thirds of the file
+        *("--no-pdf-header-footer", "--disable-pdf-tagging", f"--print-to-pdf={printed}", source.as_uri()),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LONGEST_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PrintError(f"{printed.name} could not be printed by {program}: {error}") from error
+    if done.returncode or not printed.is_file():
+        raise PrintError(f"{printed.name} could not be printed by {program}: {done.stderr.strip()[-300:]}")
+
+
+def _list_parts(pdf: Path, printed: Sequence[Part]) -> None:
+    """Put the parts into the list beside the pages, and say the language."""
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # a browser's count of its objects is a little low
+    made = PdfWriter(clone_from=PdfReader(pdf))
+    places = made.named_destinations
+    for part in printed:
+        if place := places.get(f"/{slug(part.page)}"):
+            made.add_outline_item(title=part.title, page_number=made.get_destination_page_number(place))
+    made.root_object[NameObject("/Lang")] = TextStringObject("en")
+    made.write(pdf)
+
+
+def document(names: Sequence[str], folder: Path) -> str:
+    """Pages as one document that lies in their folder."""
+    static = folder / "_static"
+    styles = [*STYLES, *(path.name for pattern in OURS for path in sorted(static.glob(pattern)))]
+    linked = "".join(f'<link rel="stylesheet" href="_static/{style}">' for style in styles)
+    articles = [_article(name, names, folder) for name in names]
+    title = articles[0].find("h1")
+    note = BeautifulSoup(f'<p class="print-note">{NOTE}</p>', "html.parser")
+    title.insert_after(note)
+    return (
+        f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
+        f"<title>{title.get_text()} · Three Loops</title>{linked}</head>"
+        f"<body>{''.join(map(str, articles))}</body></html>"
+    )
+
+
+def _article(name: str, names: Sequence[str], folder: Path) -> Any:
+    """What stands on a page, ready to be printed beside the others."""
+    page: Any = BeautifulSoup((folder / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+    article = page.select_one("article.bd-article")
+    for one in article.select(LEFT_OUT):
+        one.decompose()
+    for result in article.select("details.outcome"):
+        result.summary.name, result.name = "p", "div"
+    _gather(article, page)
+    _rename(article, name)
+    for image in article.select("img"):
+        image["src"] = posixpath.normpath(posixpath.join(posixpath.dirname(name), image["src"]))
+        del image["loading"]
+    for link in article.select("a[href]"):
+        to = target(link["href"], name, names)
+        if to:
+            link["href"] = to
+        else:
+            link.unwrap()
+    article["id"] = slug(name)
+    return article
+
+
+def _gather(article: Any, page: Any) -> None:
+    """Folded answers, at the end under their numbers, with links there and back."""
+    folded = [details for details in article.select("details") if not details.find_parent("details")]
+    if not folded:
+        return
+    heading = page.new_tag("h2")
+    heading.string = "Answers"
+    article.append(heading)
+    for number, details in enumerate(folded, 1):
+        name = details.summary.get_text(" ", strip=True)
+        details.summary.extract()
+        here = BeautifulSoup(
+            f'<p class="print-answer" id="asked-{number}">{name}: <a href="#answer-{number}">answer {number}</a> at the'
+            " end of this part</p>",
+            "html.parser",
+        )
+        details.replace_with(here)
+        details.name = "div"
+        title = BeautifulSoup(
+            f'<p class="print-answer" id="answer-{number}"><a href="#asked-{number}">Answer {number}</a></p>',
+            "html.parser",
+        )
+        article.append(title)
+        article.append(details)
+
+
+def _rename(article: Any, name: str) -> None:
+    """Names that are this page's own. What a drawing names inside itself is so already."""
+    for one in article.select("[id]"):
+        if not one.find_parent("svg"):
+            one["id"] = f"{slug(name)}--{one['id']}"
+
+
+def target(link: str, page: str, names: Sequence[str]) -> str:
+    """Where a link of a page leads in the document; nowhere, for one to a page that is not in it.
+
+    >>> target("2_roofline.html#c1-ridge", "1_inner_loop/index", ["1_inner_loop/2_roofline"])
+    '#1_inner_loop_2_roofline--c1-ridge'
+    >>> target("../drills/kv_cache.html", "1_inner_loop/index", ["1_inner_loop/index"])
+    ''
+    """
+    if re.match(r"[a-z]+:", link):
+        return link
+    path, _, anchor = link.partition("#")
+    found = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)).removesuffix(".html") if path else page
+    if found not in names:
+        return ""
+    return f"#{slug(found)}--{anchor}" if anchor else f"#{slug(found)}"

@@ -1,0 +1,101 @@
+"""A chapter as a PDF: every part in it as text that can be searched, links that arrive, nothing cut, and not heavy."""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pypdf import PdfReader
+
+from tests.site.conftest import ROOT, Page
+from threeloops.site import parts, printing
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
+]
+MOST_BYTES = 10e6
+PAPER_WIDTH = 658  # pixels between the margins of A4
+CUT = """() => {
+  const width = document.documentElement.clientWidth;
+  const wide = one => one.getBoundingClientRect().right > width + 2;
+  const clips = one => getComputedStyle(one).overflowX !== 'visible' && one.scrollWidth > one.clientWidth + 2;
+  return [...document.querySelectorAll('article *')]
+    .filter(one => !one.closest('.katex-mathml, svg *') && one.clientWidth && (wide(one) || clips(one)))
+    .filter(one => !one.closest('.katex') || wide(one))
+    .map(one => one.outerHTML.slice(0, 200));
+}"""
+
+
+def plain(text: str) -> str:
+    """Words without what lines and fonts make of the space between them."""
+    return re.sub(r"\W+", "", text)
+
+
+def of(chapter: str) -> list[parts.Part]:
+    return [part for part in parts.parts(ROOT) if posixpath.dirname(part.page) == chapter]
+
+
+def test_a_chapter_is_printed_with_every_part(folder: Path, printed: list[str], pages: dict[str, Page]) -> None:
+    assert printed
+    for chapter in printed:
+        path = folder / printing.file(chapter)
+        assert path.stat().st_size < MOST_BYTES
+        assert path.name in pages[f"{chapter}/index.html"].links
+        pdf = PdfReader(path)
+        text = plain("".join(page.extract_text() for page in pdf.pages))
+        headings = [
+            title for part in of(chapter) for title in re.findall(r"<h[12]>(.*?)<a", pages[f"{part.page}.html"].source)
+        ]
+        lost = [title for title in headings if plain(re.sub("<[^>]+>|&[a-z]+;", "", title)) not in text]
+        assert headings
+        assert not [title for title in lost if "katex" not in title]
+        assert [item["/Title"] for item in pdf.outline] == [part.title for part in of(chapter) if part.place]
+        links_arrive(pdf)
+
+
+def links_arrive(pdf: PdfReader) -> None:
+    """Inside the document, or to somebody else; never into a folder of whoever printed it."""
+    notes = [note.get_object() for page in pdf.pages for note in page.get("/Annots", [])]
+    inside = [note["/Dest"] for note in notes if "/Dest" in note]
+    outside = [note["/A"]["/URI"] for note in notes if "/A" in note]
+    assert len(inside) > 50
+    assert {name for name in inside if isinstance(name, str)} <= set(pdf.named_destinations)
+    assert not [link for link in outside if not link.startswith(("https://", "http://", "mailto:"))]
+
+
+def test_nothing_is_wider_than_the_paper(folder: Path, printed: list[str], chromium: Any) -> None:
+    page = chromium.new_page(viewport={"width": PAPER_WIDTH, "height": 900})
+    page.emulate_media(media="print")
+    for chapter in printed:
+        source = folder / f"on-screen-{chapter}.html"
+        source.write_text(printing.document([part.page for part in of(chapter)], folder), encoding="utf-8")
+        page.goto(source.as_uri())
+        source.unlink()
+        assert page.evaluate("document.querySelectorAll('details, script').length") == 0
+        assert page.evaluate("[...document.images].filter(image => !image.naturalWidth).length") == 0
+        assert page.evaluate(CUT) == []
+    page.close()
+
+
+def test_an_answer_that_was_folded_stands_at_the_end_of_its_part(folder: Path) -> None:
+    name = "1_inner_loop/1_three_loops"
+    told = printing.document([name], folder)
+    question, _, answers = told.partition(">Answers</h2>")
+    assert 'href="#1_inner_loop_1_three_loops--answer-1"' in question
+    assert 'id="1_inner_loop_1_three_loops--answer-1"' in answers
+    assert "The working" in question
+    assert "Source: " in answers
+
+
+def test_what_cannot_print_is_named(tmp_path: Path) -> None:
+    with pytest.raises(printing.PrintError, match="could not be printed by"):
+        printing._print("no-such-browser", tmp_path / "a.html", tmp_path / "a.pdf", str(tmp_path))
+
+
+def test_without_a_browser_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(printing.shutil, "which", lambda name: None)
+    monkeypatch.setattr(printing, "PLACES", ())
+    assert printing.browser() == ""
+    assert "apt install chromium" in printing.MISSING
