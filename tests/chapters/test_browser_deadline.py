@@ -10,7 +10,8 @@ from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.explorers import NAME, SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
-from threeloops.widgets.driving.deadline_view import START, view
+from threeloops.units import ms
+from threeloops.widgets.driving.deadline_view import STAGES, START, view
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -35,9 +36,41 @@ def test_the_repairs_are_switched_by_keyboard(page: Any) -> None:
         page.keyboard.press("ArrowDown")
         state = replace(state, **{switch: True})
         wait(page, cell, SAYS, view(state).summary)
-    expect(cell.locator("tbody tr")).to_have_count(5)
+    expect(cell.locator("tbody tr")).to_have_count(6)
     expect(cell.locator("table")).to_be_visible()
     assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
+
+
+def test_a_stage_is_chosen_and_gets_the_readers_own_time(page: Any) -> None:
+    cell = explorer(page, 0)
+    for label in ("backbones", "convolutions", "boxes"):
+        cell.get_by_label(label, exact=True).select_option(index=0)
+    wait(page, cell, SAYS, view(START).summary)
+    stages = cell.get_by_role("radio")
+    assert stages.count() == len(STAGES)
+    expect(stages.nth(STAGES.index("backbone"))).to_have_attribute("aria-checked", "true")
+    stages.nth(STAGES.index("backbone")).focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")  # lift, heads
+    time = cell.get_by_label("time of this stage", exact=True)
+    expect(time).to_have_attribute("aria-valuetext", "recorded")
+    tab_to(page, time)
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    own = tuple(3 * ms if name == "heads" else None for name in STAGES)
+    told = view(replace(START, stage="heads", own=own))
+    wait(page, cell, SAYS, told.summary)
+    wait(page, cell, SHOWS, told.figure.title)
+    expect(stages.nth(STAGES.index("heads"))).to_contain_text("3.00 ms")
+    expect(cell.locator("[aria-label^='heads: 3.0']")).to_have_count(1)
+    stages.nth(STAGES.index("plan")).click()
+    expect(time).to_have_attribute("aria-valuetext", "recorded")
+    expect(stages.nth(STAGES.index("heads"))).to_contain_text("3.00 ms")
+    stages.nth(STAGES.index("heads")).click()
+    expect(time).to_have_attribute("aria-valuetext", "3 ms")
+    time.focus()
+    page.keyboard.press("Home")
+    wait(page, cell, SHOWS, view(START).figure.title)
 
 
 def test_it_steps_plays_and_stops(page: Any) -> None:
@@ -58,7 +91,7 @@ def test_it_steps_plays_and_stops(page: Any) -> None:
 def test_its_boxes_bars_and_sliders_have_words(page: Any) -> None:
     cell = explorer(page, 0)
     names = [cell.locator("input[type=range]").nth(number).evaluate(NAME) for number in range(2)]
-    assert names == ["times slower", "moment"]
+    assert names == ["time of this stage", "moment"]
     cell.locator("input[type=range]").nth(1).focus()
     page.keyboard.press("End")
     wait(page, cell, SAYS, "At 1.97 s")

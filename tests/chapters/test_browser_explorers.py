@@ -157,9 +157,11 @@ def test_that_look_sees_what_is_cut_and_what_overlaps(page: Any) -> None:
     assert "texts overlap" in found
 
 
-@pytest.mark.parametrize(("width", "height"), [(1024, 700), (640, 500)])
+@pytest.mark.parametrize(("width", "height"), [(1024, 700), (800, 700), (760, 700), (640, 500)])
 def test_nothing_overlaps_or_is_cut_in_a_narrow_window(page: Any, width: int, height: int) -> None:
-    """640 by 500 is what a window of 1280 by 1000 has at 200 %."""
+    """640 by 500 is what a window of 1280 by 1000 has at 200 %; in 800 two columns of controls just fit, in 760 they no
+    longer do. tests/site looks at 320, which JupyterLab's own bars leave little of.
+    """
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_timeout(1_000)
     found = faults(page)

@@ -44,6 +44,12 @@ for name, needed in exploring.STILL.items():
         raise ValueError(f"{name} can live")
 """
 WIDTHS = "all => all.map(svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width])"
+CUT = """all => all.flatMap(select => {
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = getComputedStyle(select).font;
+  const needs = word => pen.measureText(word).width + 24;  // padding and arrow
+  return [...select.options].map(option => option.text).filter(word => needs(word) > select.clientWidth);
+})"""
 READABLE = 440  # pixels below which the words in a drawing are too small; from there on it scrolls
 WAITS = "Turn something, and the picture follows."
 
@@ -168,8 +174,10 @@ def nobody_is_kept_out_once_it_moves(seen: Visit, axe: str) -> None:
     for scheme in ("light", "dark"):
         seen.page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
         assert not findings(seen, scheme)
-    seen.page.set_viewport_size({"width": NARROW, "height": 700})
-    assert seen.page.evaluate("document.documentElement.scrollWidth") <= NARROW
+    for width in (660, NARROW):  # one column of controls, and the narrowest
+        seen.page.set_viewport_size({"width": width, "height": 700})
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert seen.page.locator(".tl-control > select").evaluate_all(CUT) == [], width
     drawings = seen.page.locator(".tl-chart svg").evaluate_all(WIDTHS)
     assert all(shown >= min(READABLE, whole) for shown, whole in drawings), drawings
 

@@ -1,13 +1,15 @@
 """Deadline replay: the recorded drive, with answers that are ready when their chain is: which frame's boxes a user has
-at a moment, how old they are, and how far off.
+at a moment, how old they are, and how far off. Any stage's time may be the reader's own.
 
->>> shown = replayed(Chain(way="shared fp32", clock="quiet", slower=1.0, queue=False), predicted=False, moment=120)
+>>> chain = Chain(way="shared fp32", clock="quiet", own_s=RECORDED, queue=False)
+>>> shown = replayed(chain, predicted=False, moment=120)
 >>> shown.frame, len(shown.true) >= shown.found
 (29, True)
 """
 
 import functools
 import math
+import statistics
 from dataclasses import dataclass
 
 from threeloops import checks
@@ -17,6 +19,9 @@ from threeloops.units import ms
 
 WITHIN_M = 0.5
 PER_FRAME = 4  # moments that are shown in a camera's period
+# What the reader's own times stand for: one backbone in FP32, and nobody else on the processor.
+OWN_WAY, OWN_CLOCK = "shared fp32", "quiet"
+RECORDED: tuple[float | None, ...] = (None,) * len(recorded_drive.drive().stages)  # no stage has a time of its own
 Place = tuple[float, float, float]  # x, y, yaw
 
 
@@ -26,13 +31,17 @@ class Chain:
 
     way: str
     clock: str
-    slower: float  # than the recorded machine
+    own_s: tuple[float | None, ...]  # of every stage, with one FP32 backbone and no neighbours; None: as recorded
     queue: bool  # False: a frame that finds the chain busy is dropped
 
     def __post_init__(self) -> None:
         checks.one_of(recorded_drive.WAYS, way=self.way)
         checks.one_of(recorded_drive.CLOCKS, clock=self.clock)
-        checks.positive(slower=self.slower)
+        if len(self.own_s) != len(RECORDED):
+            raise ValueError(
+                f"own_s has {len(self.own_s)} times; the chain has {len(RECORDED)} stages, a time for each"
+            )
+        checks.non_negative(**{f"own_s[{n}]": one for n, one in enumerate(self.own_s) if one is not None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +76,30 @@ def moments() -> int:
     return PER_FRAME * (len(recorded_drive.drive().frames) - 1)
 
 
+@functools.cache
+def recorded_s() -> tuple[float, ...]:
+    """Of every stage, the median of the drive with one FP32 backbone and no neighbours."""
+    frames = recorded_drive.drive().milliseconds[OWN_CLOCK][OWN_WAY]
+    return tuple(ms * statistics.median(column) for column in zip(*frames, strict=True))
+
+
 def stage_seconds(chain: Chain) -> list[tuple[float, ...]]:
-    """Of every frame, every stage."""
-    frames = recorded_drive.drive().milliseconds[chain.clock][chain.way]
-    return [tuple(stage * ms * chain.slower for stage in frame) for frame in frames]
+    """Of every frame, every stage. A repair, a neighbour or a slow frame changes the reader's own time by the factor
+    by which it changed the recorded one.
+    """
+    frames, factors = recorded_drive.drive().milliseconds[chain.clock][chain.way], _factors(chain)
+    return [tuple(ms * stage * factor for stage, factor in zip(frame, factors, strict=True)) for frame in frames]
+
+
+def _factors(chain: Chain) -> list[float]:
+    """Of every stage, its own time over the recorded one."""
+    own = [told if told is not None else seen for told, seen in zip(chain.own_s, recorded_s(), strict=True)]
+    factors = [told / seen for told, seen in zip(own, recorded_s(), strict=True)]
+    if chain.way.startswith("separate"):  # there each backbone lifts its own features, and its time has both
+        backbone, lift = (recorded_drive.drive().stages.index(name) for name in ("backbone", "lift"))
+        both = sum(recorded_s()[stage] for stage in (backbone, lift))
+        factors[backbone] = factors[lift] = (own[backbone] + own[lift]) / both
+    return factors
 
 
 @functools.lru_cache(maxsize=64)

@@ -21,12 +21,13 @@ from threeloops.units import fmt_percent, fmt_seconds, ms
 from threeloops.widgets.driving import deadline_replay as replay
 from threeloops.widgets.view import View
 
-SLOWER = (0.5, 1.0, 2.0, 4.0)  # times as slow as the recorded machine: the reader's own
+STAGES = recorded_drive.drive().stages
+OWN_S = (None, *(n * ms for n in (*range(31), *range(35, 61, 5))))  # of a stage: None is as recorded
 COLUMNS = ("", "now", "over the two seconds")
 CLOCKS = {False: "quiet", True: "crowded"}
 AHEAD, BEHIND, SIDE = 36, -20, 15  # metres that are drawn
 PANEL, BARS, VIEW = 560, 58, 300  # pixels
-LIMIT_MS = 140  # longer bars are cut
+REACH_MS = 140  # of the axis, at least
 SHADES = (look.BLUE, "#56a0cf", "#8fc1e3", look.GREEN, look.PINK, look.GREY, look.INK)
 
 
@@ -39,12 +40,12 @@ class State:
     predicted: bool
     queue: bool
     crowded: bool
-    slower: float
+    stage: str  # the one whose time can be set
+    own: tuple[float | None, ...]  # of every stage; None is as recorded
     moment: int
 
     def __post_init__(self) -> None:
-        if self.slower not in SLOWER:
-            raise ValueError(f"slower={self.slower!r} must be one of {', '.join(map(str, SLOWER))}")
+        checks.one_of(STAGES, stage=self.stage)
         checks.count(at_least=0, moment=self.moment)
         if self.moment > replay.moments():
             raise ValueError(f"moment={self.moment} must be at most {replay.moments()}")
@@ -52,11 +53,22 @@ class State:
     @property
     def chain(self) -> replay.Chain:
         way = f"{'shared' if self.shared else 'separate'} {'int8' if self.int8 else 'fp32'}"
-        return replay.Chain(way=way, clock=CLOCKS[self.crowded], slower=self.slower, queue=self.queue)
+        return replay.Chain(way=way, clock=CLOCKS[self.crowded], own_s=self.own, queue=self.queue)
+
+    @property
+    def own_s(self) -> float | None:
+        """The own time of the chosen stage."""
+        return self.own[STAGES.index(self.stage)]
+
+    @property
+    def set_s(self) -> tuple[float, ...]:
+        """Of every stage, the time that its box shows: the reader's own, or the recorded one."""
+        return tuple(seen if told is None else told for told, seen in zip(self.own, replay.recorded_s(), strict=True))
 
 
 START = State(
-    shared=False, int8=False, predicted=False, queue=False, crowded=False, slower=1.0, moment=120
+    shared=False, int8=False, predicted=False, queue=False, crowded=False,
+    stage="backbone", own=replay.RECORDED, moment=120,
 )  # fmt: skip
 
 
@@ -64,35 +76,41 @@ def view(state: State) -> View:
     """What to show for a state."""
     now = replay.replayed(state.chain, predicted=state.predicted, moment=state.moment)
     all_of_it = replay.whole(state.chain, predicted=state.predicted)
-    told, rows = _summary(state, now, all_of_it), _rows(now, all_of_it)
     stages = _medians(state.chain)
-    total = sum(seconds for _, seconds in stages)
+    total, slowest = sum(seconds for _, seconds in stages), max(map(sum, replay.stage_seconds(state.chain)))
+    told, rows = _summary(state, now, all_of_it), (_frame_row(total, slowest), *_rows(now, all_of_it))
     kept = "in time" if total <= replay.period_s() else "late"
     figure = Figure(
         title=f"{fmt_seconds(total)} a frame, {kept}; {fmt_percent(all_of_it.found_share)} of cars within half a metre",
         caption=(
-            "Above: the chain's stages, median of the drive; red is the camera's period, the thin line the slowest"
-            " frame. Below: seen from the vehicle, which drives to the right; grey are the cars, outlined what the"
-            " newest answer believes."
+            "Above: the chain's stages, median of the drive; red is the camera's period, thin the slowest frame. Below,"
+            " seen from the vehicle, which drives to the right: cars in grey, outlined where the newest answer believes"
+            " them. A time that you set is of one FP32 backbone without neighbours; repairs change it as recorded."
             f" Recorded {recorded_drive.drive().stamp['measured']} on {recorded_drive.drive().stamp['hardware']}."
         ),
         alt=told,
-        body={"vconcat": [_bars(stages, state.chain), _birds_eye(now)], "spacing": 14},
+        body={"vconcat": [_bars(stages, slowest), _birds_eye(now)], "spacing": 14},
     )
     return View(columns=COLUMNS, figure=figure, summary=told, rows=rows)
 
 
 def _summary(state: State, now: replay.Shown, all_of_it: replay.Whole) -> str:
+    own = [f"{name} {fmt_seconds(one)}" for name, one in zip(STAGES, state.own, strict=True) if one is not None]
+    yours = f" Your times: {', '.join(own)}." if own else ""
     at = f"At {state.moment * replay.period_s() / replay.PER_FRAME:.2f} s"
     if now.frame is None:
-        return f"{at} no answer is ready yet; the first frame is still being worked on."
+        return f"{at} no answer is ready yet; the first frame is still being worked on.{yours}"
     road = latency_budget.distance_m(speed_m_per_s=now.speed_m_per_s, seconds=now.age_s)
     return (
         f"{at} the newest answer is {fmt_seconds(now.age_s)} old: {road:.2f} m of own road. {now.found} of"
         f" {len(now.true)} cars have a box within half a metre; over the two seconds"
         f" {fmt_percent(all_of_it.found_share)}. {all_of_it.answers_per_s:.1f} answers a second from"
-        f" {recorded_drive.drive().rate_hz} frames."
+        f" {recorded_drive.drive().rate_hz} frames.{yours}"
     )
+
+
+def _frame_row(median_s: float, slowest_s: float) -> tuple[str, str, str]:
+    return ("work on a frame", "", f"median {fmt_seconds(median_s)}, slowest {fmt_seconds(slowest_s)}")
 
 
 def _rows(now: replay.Shown, all_of_it: replay.Whole) -> tuple[tuple[str, ...], ...]:
@@ -116,15 +134,15 @@ def _medians(chain: replay.Chain) -> list[tuple[str, float]]:
     ]
 
 
-def _bars(stages: list[tuple[str, float]], chain: replay.Chain) -> dict[str, Any]:
+def _bars(stages: list[tuple[str, float]], slowest_s: float) -> dict[str, Any]:
     rows, begin = [], 0.0
     for name, seconds in stages:
         end = begin + seconds / ms
         words = f"{name}: {fmt_seconds(seconds)}"
-        rows.append({"stage": name, "from": min(begin, LIMIT_MS), "to": min(end, LIMIT_MS), "words": words})
+        rows.append({"stage": name, "from": begin, "to": end, "words": words})
         begin = end
-    worst = max(sum(frame) for frame in replay.stage_seconds(chain)) / ms
-    x = {"type": "quantitative", "scale": {"domain": [0, LIMIT_MS], "nice": False}, "title": "ms of a frame"}
+    reach_ms = max(REACH_MS, 20 * math.ceil(max(begin, slowest_s / ms) / 20))
+    x = {"type": "quantitative", "scale": {"domain": [0, reach_ms], "nice": False}, "title": "ms of a frame"}
     names = [name for name, _ in stages]
     return {
         "width": PANEL - 20,
@@ -147,7 +165,7 @@ def _bars(stages: list[tuple[str, float]], chain: replay.Chain) -> dict[str, Any
                 },
             },
             _mark(replay.period_s() / ms, x, "#c00000", 4, f"camera's period {fmt_seconds(replay.period_s())}"),
-            _mark(min(worst, LIMIT_MS), x, look.INK, 2, f"slowest frame {fmt_seconds(worst * ms)}"),
+            _mark(slowest_s / ms, x, look.INK, 2, f"slowest frame {fmt_seconds(slowest_s)}"),
         ],
     }
 
