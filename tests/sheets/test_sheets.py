@@ -27,6 +27,7 @@ from threeloops.sheets import (
     interview,
     layout,
     numbers,
+    orders,
     reading,
     references,
     sheet,
@@ -84,6 +85,7 @@ def fact(part: str, name: str) -> float:
 
 P_7B = 32 * (4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096) + 2 * 32000 * 4096 + 4096  # Llama 2 7B, matrix by matrix
 P_8B = 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336 + 2 * 4096) + 2 * 128256 * 4096 + 4096  # Llama 3 8B
+CACHE_8B = 8192 * 2 * 32 * 8 * 128 * 2  # of a user with 8,192 tokens, Llama 3 8B
 RING = 2 * 7 / 8 * 14e9
 # Printed: H100 989.4 TFLOP/s and 3.35 TB/s, A100 312 TFLOP/s, TF32 half of BF16, INT8 twice; NVLink 600 and 900 GB/s
 # both ways; NDR 400 Gbit/s; PCIe 5 32 GT/s a lane, 128 bits in 130.
@@ -120,6 +122,10 @@ EXPECTED = {
     "int4_bits": 4 + 16 / 128,
     "int4_smaller": 16 / (4 + 16 / 128),
     "int4_fp32": 32 / (4 + 16 / 128),
+    # One head: four passes over its scores, and Q, K, V and the output; 4 FLOP per pair and width
+    "scores_s": (4 * 8192**2 + 4 * 8192 * 128) * 2 / 3.35e12,
+    "attention_s": 4 * 8192**2 * 128 / 989.4e12,
+    "flash_speed": (4 * 8192**2 + 4 * 8192 * 128) * 2 / 3.35e12 / (4 * 8192**2 * 128 / 989.4e12),
     "scores": 8192**2 * 2,
     "statistics": 8192 * 4,
     "attention_output": 8192 * 128 * 2,
@@ -133,6 +139,7 @@ EXPECTED = {
     "fused": 6 / 2,
     "tensor_sent": 4 * 2 * 7 / 8 * 8192 * 4096 * 2,
     "in_flight": 4,
+    "idle": 3 / 19,
     "six": 2 + 4,
     "kv_token": 2 * 32 * 32 * 128 * 2,
     "kv_context": 8192 * 2 * 32 * 32 * 128 * 2,
@@ -141,8 +148,19 @@ EXPECTED = {
     "spare": 15 * 2 * 32 * 8 * 128 * 2,
     "weights": 2 * P_8B,
     "token_floor": 2 * P_8B / 3.35e12,
+    "kv_kept": CACHE_8B,
+    "caches": 32 * CACHE_8B,
+    "int4_floor": 2 * P_8B * 4.125 / 16 / 3.35e12,
+    "split_floor": 2 * P_8B / 3.35e12 / 8 + 2 * 32 * 10e-6,
+    "batch_gain": 32 * (2 * P_8B + CACHE_8B) / (2 * P_8B + 32 * CACHE_8B),
+    "cache_gain": (2 * P_8B + 32 * CACHE_8B) / (2 * P_8B + 16 * CACHE_8B),
+    "gqa_speed": (2 * P_8B + 32 * 4 * CACHE_8B) / (2 * P_8B + 32 * CACHE_8B),
+    "prompt_s": 8192 * 2 * P_8B / 989.4e12,
+    "chunk_s": 512 * 2 * P_8B / 989.4e12,
+    "handover_s": CACHE_8B / 50e9,
     "checked": sum(0.8**k for k in range(6)),
     "drafting": sum(0.8**k for k in range(6)) / (1 + 5 * 0.05),
+    "drafting_full": sum(0.8**k for k in range(6)) / (6 + 5 * 0.05),
     "waiting_at_most": 10 / 7,
     "exposed_at_most": 10 / 8,
     "launching_at_most": 100 / 85,
@@ -155,6 +173,8 @@ GIVENS = {
     "block",
     "kernels",
     "launch",
+    "users",
+    "chunk",
     "gradients",
     "accepted",
     "drafted",
@@ -180,7 +200,7 @@ def test_every_figure_is_worked_out_or_is_a_given() -> None:
 
 
 NAMES = re.compile(
-    r"[BT]F(16|32)|FP(16|32)|INT[48]|[HA]100|ZeRO-3|Llama [23] \d+B|PCIe 5 x16|arXiv:[\d.]+|\(?p [-+] 1\)?|\(m \+ p -"
+    r"[BT]F(16|32)|FP(8|16|32)|INT[48]|[HA]100|ZeRO-3|Llama [23] \d+B|PCIe 5 x16|arXiv:[\d.]+|\(?p [-+] 1\)?|\(m \+ p -"
     r" 1\)|4th ed., 2022|52\(4\), 2009|, 20\d\d|stage3\.py|/v1/"
 )
 QUOTED = (
@@ -198,7 +218,8 @@ FORMULA = 2  # the column of a number's formula: its figures are the formula's o
 def test_no_figure_is_typed_into_the_interview_sheet() -> None:
     memorised = tuple((*row[:FORMULA], *row[FORMULA + 1 :]) for row in interview.MEMORISED)
     shelves = ((reading.BOOK,), reading.PAPERS, reading.REPOSITORIES)
-    for table in (techniques.TECHNIQUES, interview.TRAINING_FIRST, interview.SERVING_FIRST, memorised, *shelves):
+    pages = tuple(row[-1:] for row in (*reading.PAGES, *reading.POINTERS))
+    for table in (techniques.TECHNIQUES, orders.TRAINING_FIRST, orders.SERVING_FIRST, memorised, *shelves, pages):
         for cell in (cell for row in table for cell in row if cell not in QUOTED):
             assert not typed_figures(cell), cell
 
@@ -212,7 +233,7 @@ def test_thirteen_of_each_and_every_figure_is_used() -> None:
     assert len(techniques.TECHNIQUES) == len(interview.MEMORISED) == 13
     words = " ".join(
         cell
-        for table in (techniques.TECHNIQUES, interview.TRAINING_FIRST, interview.SERVING_FIRST, interview.MEMORISED)
+        for table in (techniques.TECHNIQUES, orders.TRAINING_FIRST, orders.SERVING_FIRST, interview.MEMORISED)
         for row in table
         for cell in row
     )
@@ -248,16 +269,34 @@ def test_each_technique_says_what_worked_it_out_and_the_map_holds_the_same_figur
         assert pair == pytest.approx(expected[name], rel=0.01)
 
 
-def test_the_chapter_s_table_says_more_than_the_printed_one_and_nothing_else() -> None:
-    printed, told = interview.debugging(more=False).rows, interview.debugging(more=True).rows
-    longer = [(short[-1], long[-1]) for short, long in zip(printed, told, strict=True) if short != long]
-    assert len(longer) == 4
-    assert all(long.startswith(f"{short}; ") for short, long in longer)
+def test_every_technique_says_what_it_does_and_when_it_pays() -> None:
+    for row in techniques.table().rows:
+        assert len(row[1].split()) >= 8, row[0]
+        assert row[-2], row[0]
+    for row in orders.serving_first().rows:
+        assert ": " in row[2], f"{row[0]}: a technique without a clause"
+        assert len(row[3].split()) >= 5, row[0]
+    for row in orders.training_first().rows:
+        assert all(": " in part for part in row[2].split("; ")), f"{row[0]}: a technique without a clause"
+
+
+def test_the_printed_sheet_holds_every_table_of_the_chapter() -> None:
+    printed = [table.title for page in interview.pages() for table in page.tables]
+    told = (
+        techniques.table(), interview.memorised(), orders.training_first(), orders.serving_first(),
+        interview.debugging(), reading.shelf(), reading.pages_of_others(), reading.pointers(),
+    )  # fmt: skip
+    assert printed == [table.title for table in told]
+
+
+def test_a_system_that_is_ill_names_what_else_to_try() -> None:
+    assert sum("; " in row[-1] for row in interview.debugging().rows) >= 4
 
 
 def test_one_book_five_papers_five_repositories() -> None:
     assert [len(reading.PAPERS), len(reading.REPOSITORIES), len(reading.shelf().rows)] == [5, 5, 11]
     assert all(len(row[-1].split()) >= 6 for row in reading.shelf().rows)
+    assert all(len(row[-1].split()) >= 12 for row in reading.pages_of_others().rows)
 
 
 # --- the list of sources ------------------------------------------------------------------------
@@ -281,6 +320,7 @@ def test_a_source_has_a_year_stands_once_and_says_where_it_is_used() -> None:
         for row in table.rows:
             assert re.search(r"(19|20)\d\d", " ".join(row))
             assert row[-1]
+            assert len(row[-2].split()) >= 3, f"{row[0]} {row[1]}: nothing says what rests on it"
     assert len({row[1].rpartition(" ")[2] for row in references.papers().rows}) == len(references.papers().rows)
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", row[-1]) for row in references.pages_read().rows)
 

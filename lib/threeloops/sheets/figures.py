@@ -1,56 +1,60 @@
 """Every figure of the interview sheet, by name: its words ask for {kv_token}, and what stands there was computed when
-the sheet was made.
+the sheet was made. Those of attention and of serving stand in `figures_serving`.
 """
 
-import dataclasses
 import functools
 
 from threeloops import units
 from threeloops.driving import latency_budget
 from threeloops.dtypes import bytes_per_element
 from threeloops.facts.hardware import part
-from threeloops.inner_loop import attention_io, fusion, launches, number_formats, scaling
+from threeloops.inner_loop import fusion, launches, number_formats, scaling
 from threeloops.inner_loop.block_formats import BlockFormat
 from threeloops.models import catalogue, model_flops
-from threeloops.models.architecture import Attention
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import model_parameters
 from threeloops.operations import roofline
-from threeloops.product_loop import kv_allocators, kv_cache, speculative
+from threeloops.sheets import figures_serving
+from threeloops.sheets.figures_serving import (
+    ACCEPTED,
+    BF16,
+    BLOCK,
+    CHUNK,
+    DRAFT_COST,
+    DRAFTED,
+    H100,
+    LAUNCH_S,
+    OLD,
+    TOKENS,
+    USERS,
+    bytes_shown,
+    times,
+)
 from threeloops.training_loop.memory import in_flight, rank_states
 from threeloops.training_loop.memory.activations import per_layer
 from threeloops.training_loop.network import collectives, traffic
+from threeloops.training_loop.parallelism import pipelines
 
-H100, A100 = "h100-sxm5", "a100-sxm4-80gb"
-OLD, NEW = "llama-2-7b", "llama-3-8b"  # without and with grouped-query attention
-TOKENS, GPUS, GROUP, BLOCK = 8192, 8, 128, 16
-KERNELS, LAUNCH_S = 50, 10 * units.us  # per layer, and the host's work for one: the interview's round numbers
+A100 = "a100-sxm4-80gb"
+GPUS, GROUP = 8, 128
+KERNELS = 50  # per layer: the interview's round number
 GRADIENT_BYTES = 14 * units.GB  # what people say for 7 billion parameters in two bytes
-ACCEPTED, DRAFTED, DRAFT_COST = 0.8, 5, 0.05
 STAGES, MICRO_BATCHES = 4, 16
 SHARES = {"waiting": 0.3, "exposed": 0.2, "launching": 0.15, "attention": 0.1}
 SPEED_KM_H, FRAME_S = 120, 33 * units.ms
-BF16 = bytes_per_element("bf16")
 
 
 @functools.cache
 def values() -> dict[str, str]:
     """Name -> figure as it is printed."""
-    return {**_machines(), **_memory(), **_attention(), **_training(), **_serving(), **_shares(), **_givens()}
+    serving = figures_serving.values(gpus=GPUS, int4_bits=_int4().bits_per_element)
+    return {**_machines(), **_memory(), **_training(), **serving, **_shares(), **_givens()}
 
 
 def filled(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     """Words with their figures put in."""
     known = values()
     return tuple(tuple(cell.format(**known) for cell in row) for row in rows)
-
-
-def _bytes(value: float, base: int) -> str:
-    return units.fmt_bytes(value, base=base)
-
-
-def _times(value: float) -> str:
-    return f"{value:.3g}×"
 
 
 def _givens() -> dict[str, str]:
@@ -62,10 +66,12 @@ def _givens() -> dict[str, str]:
         "block": f"{BLOCK}",
         "kernels": f"{KERNELS}",
         "launch": units.fmt_seconds(LAUNCH_S),
-        "gradients": _bytes(GRADIENT_BYTES, 10),
+        "gradients": bytes_shown(GRADIENT_BYTES, 10),
         "accepted": units.fmt_percent(ACCEPTED),
         "drafted": f"{DRAFTED}",
         "draft_cost": units.fmt_percent(DRAFT_COST),
+        "users": f"{USERS}",
+        "chunk": f"{CHUNK}",
         "stages": f"{STAGES}",
         "micro_batches": f"{MICRO_BATCHES}",
         "speed": f"{SPEED_KM_H}",
@@ -90,11 +96,11 @@ def _machines() -> dict[str, str]:
     }
     return {
         "peak": units.fmt_si(peak, "FLOP/s"),
-        "generation": _times(peak / a100.peak_flops_per_s("bf16")),
+        "generation": times(peak / a100.peak_flops_per_s("bf16")),
         "bandwidth": units.fmt_si(bandwidth, "B/s"),
         "ridge": units.fmt(roofline.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=bandwidth), "FLOP/B"),
-        "bf16_speed": _times(peak / h100.peak_flops_per_s("tf32")),
-        "int8_speed": _times(h100.peak_flops_per_s("int8") / peak),
+        "bf16_speed": times(peak / h100.peak_flops_per_s("tf32")),
+        "int8_speed": times(h100.peak_flops_per_s("int8") / peak),
         "nvlink_a100": units.fmt_si(part("nvlink-3")["bytes_per_s_one_way"], "B/s"),
         "nvlink_a100_printed": units.fmt_si(part("nvlink-3")["advertised_bytes_per_s"], "B/s"),
         "nvlink_h100": units.fmt_si(part("nvlink-4")["bytes_per_s_one_way"], "B/s"),
@@ -102,14 +108,14 @@ def _machines() -> dict[str, str]:
         "infiniband": units.fmt_si(part("infiniband-ndr")["bytes_per_s_one_way"], "B/s"),
         "infiniband_bits": units.fmt_si(part("infiniband-ndr")["bytes_per_s_one_way"] * units.BITS_PER_BYTE, "bit/s"),
         "pcie": units.fmt_si(part("pcie-5-x16")["bytes_per_s_one_way"], "B/s"),
-        "nvlink_over_pcie": _times(part("nvlink-4")["bytes_per_s_one_way"] / part("pcie-5-x16")["bytes_per_s_one_way"]),
-        "ring_sent": _bytes(seconds["nvlink-4"].sent_bytes_per_rank, 10),
+        "nvlink_over_pcie": times(part("nvlink-4")["bytes_per_s_one_way"] / part("pcie-5-x16")["bytes_per_s_one_way"]),
+        "ring_sent": bytes_shown(seconds["nvlink-4"].sent_bytes_per_rank, 10),
         "ring_a100": units.fmt_seconds(seconds["nvlink-3"].bandwidth_s),
         "ring_h100": units.fmt_seconds(seconds["nvlink-4"].bandwidth_s),
         "ring_network": units.fmt_seconds(seconds["infiniband-ndr"].bandwidth_s),
-        "network_slower": _times(seconds["infiniband-ndr"].bandwidth_s / seconds["nvlink-4"].bandwidth_s),
+        "network_slower": times(seconds["infiniband-ndr"].bandwidth_s / seconds["nvlink-4"].bandwidth_s),
         "launching_s": units.fmt_seconds(KERNELS * LAUNCH_S),
-        "hidden_bytes": _bytes(launches.break_even_bytes(issue_s=LAUNCH_S, memory_bytes_per_s=bandwidth), 10),
+        "hidden_bytes": bytes_shown(launches.break_even_bytes(issue_s=LAUNCH_S, memory_bytes_per_s=bandwidth), 10),
         "metres": (
             f"{latency_budget.distance_m(speed_m_per_s=SPEED_KM_H * units.km / units.hour, seconds=FRAME_S):.2g} m"
         ),
@@ -133,32 +139,24 @@ def _memory() -> dict[str, str]:
         ).total_bytes
         for stage in (0, 3)
     ]
-    # as many bits per element as INT4
-    int4 = BlockFormat(name="INT4", element=number_formats.E2M1, block=GROUP, scale=number_formats.FP16)
+    int4 = _int4()
     return {
         "states": f"{states['zero-paper', 0] / count:g} bytes",
         "states_fp32": f"{states['fp32', 0] / count:g}",
-        "states_model": _bytes(states["zero-paper", 0], 10),
-        "states_shared": _bytes(states["zero-paper", 3], 10),
-        "sharding_traffic": _times(sent[1] / sent[0]),
-        "int8_smaller": _times(BF16 / bytes_per_element("int8")),
-        "int8_fp32": _times(bytes_per_element("fp32") / bytes_per_element("int8")),
+        "states_model": bytes_shown(states["zero-paper", 0], 10),
+        "states_shared": bytes_shown(states["zero-paper", 3], 10),
+        "sharding_traffic": times(sent[1] / sent[0]),
+        "int8_smaller": times(BF16 / bytes_per_element("int8")),
+        "int8_fp32": times(bytes_per_element("fp32") / bytes_per_element("int8")),
         "int4_bits": f"{int4.bits_per_element:.4g}",
-        "int4_smaller": _times(number_formats.BF16.bits / int4.bits_per_element),
-        "int4_fp32": _times(number_formats.FP32.bits / int4.bits_per_element),
+        "int4_smaller": times(number_formats.BF16.bits / int4.bits_per_element),
+        "int4_fp32": times(number_formats.FP32.bits / int4.bits_per_element),
     }
 
 
-def _attention() -> dict[str, str]:
-    old = catalogue.model(OLD)
-    head = old.groups[0][0].attention.head_dim if isinstance(old.groups[0][0].attention, Attention) else 0
-    one = {"batch": 1, "num_heads": 1, "query_tokens": TOKENS}
-    return {
-        "scores": _bytes(attention_io.score_matrix_bytes(context_tokens=TOKENS, bytes_per_element=BF16, **one), 2),
-        "statistics": _bytes(attention_io.row_statistics_bytes(**one), 2),
-        "head_dim": f"{head}",
-        "attention_output": _bytes(TOKENS * head * BF16, 2),
-    }
+def _int4() -> BlockFormat:
+    """A format with as many bits per element as INT4."""
+    return BlockFormat(name="INT4", element=number_formats.E2M1, block=GROUP, scale=number_formats.FP16)
 
 
 def _kept(recompute: str) -> int:
@@ -194,12 +192,22 @@ def _training() -> dict[str, str]:
         regather_input=False,
     )
     return {
-        "again": _times(again),
-        "again_speed": _times(1 / again),
-        "kept": _bytes(kept["none"], 2),
-        "kept_full": _bytes(kept["full"], 2),
-        "fused": _times(saved),
-        "tensor_sent": _bytes(halves.total_bytes, 10),
+        "again": times(again),
+        "again_speed": times(1 / again),
+        "kept": bytes_shown(kept["none"], 2),
+        "kept_full": bytes_shown(kept["full"], 2),
+        "fused": times(saved),
+        "tensor_sent": bytes_shown(halves.total_bytes, 10),
+        "idle": units.fmt_percent(
+            pipelines.bubble(
+                schedule="1f1b",
+                pp=STAGES,
+                micro_batches=MICRO_BATCHES,
+                forward_s=1,
+                input_gradient_s=1,
+                weight_gradient_s=1,
+            ).share_of_step
+        ),
         "in_flight": (
             f"{in_flight.micro_batches_in_flight(schedule='1f1b', stage=0, pp=STAGES, micro_batches=MICRO_BATCHES):g}"
         ),
@@ -207,35 +215,9 @@ def _training() -> dict[str, str]:
     }
 
 
-def _serving() -> dict[str, str]:
-    old, new = catalogue.model(OLD), catalogue.model(NEW)
-    attention = new.groups[0][0].attention
-    assert isinstance(attention, Attention)
-    every = dataclasses.replace(attention, num_kv_heads=attention.num_heads)
-    token = {key: kv_cache.bytes_per_token(model, bytes_per_element=BF16) for key, model in ((OLD, old), (NEW, new))}
-    shared = kv_cache.layer_bytes_per_token(every, bytes_per_element=BF16) / kv_cache.layer_bytes_per_token(
-        attention, bytes_per_element=BF16
-    )
-    paged = kv_allocators.by_name("vllm-paged", block_tokens=BLOCK)
-    spare = (
-        kv_cache.held_bytes(new, tokens=TOKENS + 1, bytes_per_element=BF16, allocator=paged) - (TOKENS + 1) * token[NEW]
-    )
-    return {
-        "kv_token": _bytes(token[OLD], 2),
-        "kv_context": _bytes(kv_cache.request_bytes(old, tokens=TOKENS, bytes_per_element=BF16), 10),
-        "kv_token_new": _bytes(token[NEW], 2),
-        "kv_shared": _times(shared),
-        "spare": _bytes(spare, 2),
-        "weights": _bytes(model_parameters(new).total * BF16, 10),
-        "token_floor": units.fmt_seconds(model_parameters(new).total * BF16 / part(H100)["memory_bytes_per_s"]),
-        "checked": f"{speculative.tokens_per_check(accepted_share=ACCEPTED, drafted=DRAFTED):.2f}",
-        "drafting": _times(speculative.speedup(accepted_share=ACCEPTED, drafted=DRAFTED, draft_cost=DRAFT_COST)),
-    }
-
-
 def _shares() -> dict[str, str]:
     """The most that removing a share of the time can win."""
-    return {f"{name}_at_most": _times(scaling.amdahl_limit(accelerated_share=share)) for name, share in SHARES.items()}
+    return {f"{name}_at_most": times(scaling.amdahl_limit(accelerated_share=share)) for name, share in SHARES.items()}
 
 
 def factors() -> dict[str, tuple[float, float]]:

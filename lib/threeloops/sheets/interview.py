@@ -1,71 +1,18 @@
-"""The interview sheet: how to use it, thirteen techniques, what to try first, thirteen numbers, eight systems that are
+"""The interview sheet: how to use it, thirteen techniques, thirteen numbers, what to try first, eight systems that are
 ill, what to read.
 
 Words stand here and figures in `figures`: a name in braces is computed when the sheet is made, and a test refuses a
-figure that is typed. The techniques stand in `techniques`, the reading in `reading`.
+figure that is typed. The techniques stand in `techniques`, what to try first in `orders`, the reading in `reading`.
 """
 
 from threeloops.room.kinds.scenario_table import SCENARIOS
-from threeloops.sheets import figures, reading, techniques
+from threeloops.sheets import figures, orders, reading, techniques
 from threeloops.sheets.layout import Page, Table
 
 HOW = """Print it. Cover the right half of a table, say what stands there with the reason, uncover, and tick what you said without stopping.
 A calculation takes two minutes in an interview: `threeloops drill --mode sprint` times ten of them, with other numbers each time.
 Learn the derivation with the number. A number alone answers one question; how it comes about answers the next one, which begins with “and if”."""  # noqa: E501
 
-TRAINING_FIRST = (
-    (
-        "Is the device fed? Idle share of a trace, loader beside step",
-        "{waiting} idle: {waiting_at_most}",
-        "workers, prefetch, decode elsewhere",
-    ),
-    (
-        "Does the batch fill it? Memory used, waves, padding",
-        "measure: MFU before and after",
-        "larger batch, recompute to make room, multiples of the tile",
-    ),
-    (
-        "Is the arithmetic in BF16 on matrix units, attention fused?",
-        "the roofline of each kernel",
-        "autocast, fused attention, compile",
-    ),
-    (
-        "Is communication hidden? Exposed share of a trace",
-        "{exposed} exposed: {exposed_at_most}",
-        "buckets, overlap, fewer and larger messages, inside the node",
-    ),
-    (
-        "Do launches show? Gaps between kernels",
-        "{launching} in gaps: {launching_at_most}",
-        "fusion, graphs, fused optimiser",
-    ),
-    (
-        "Only then a cleverer kernel",
-        "{attention} of the step: {attention_at_most} even if it took no time",
-        "profile it first",
-    ),
-)
-SERVING_FIRST = (
-    (
-        "Batch what is there",
-        "weights are read once for all; below {ridge} reading them binds, not arithmetic",
-        "continuous batching, paged cache",
-    ),
-    (
-        "Shrink what is read",
-        "one token for one user reads {weights} of Llama 3 8B: {token_floor} at least",
-        "narrow weights; then a narrow cache",
-    ),
-    ("Do not compute it twice", "prompts that begin alike", "prefix cache, routing that keeps it warm"),
-    (
-        "Keep prompts from stalling answers",
-        "one long prompt holds up every decode step",
-        "chunked prefill, or separate machines",
-    ),
-    ("Take the host out", "{kernels} launches of {launch} are {launching_s} a layer", "graphs, compiled samplers"),
-    ("Guess ahead", "{drafting} alone, nothing under full load", "speculative decoding for the few users who need it"),
-    ("Split the model", "last, for latency or size: each split adds messages", "tensor parallel inside the node"),
-)
 # What, how much, by which formula, and what to beware of.
 MEMORISED = (
     (
@@ -148,26 +95,10 @@ def memorised() -> Table:
     return Table(title="Thirteen numbers", head=("what", "number", "formula", "beware"), rows=figures.filled(MEMORISED))
 
 
-def training_first() -> Table:
-    """What to look at when training is too slow, in order."""
-    note = "The most: Amdahl's law on your own share, not a factor from somebody else's run."
-    head = ("look at", "the most it can give", "then")
-    rows = figures.filled(TRAINING_FIRST)
-    return Table(title="Training too slow: in this order", head=head, rows=rows, note=note)
-
-
-def serving_first() -> Table:
-    """What to do when serving is too slow or too dear, in order."""
-    rows = figures.filled(SERVING_FIRST)
-    return Table(title="Serving too slow or too dear: in this order", head=("do", "because", "with"), rows=rows)
-
-
-def debugging(*, more: bool) -> Table:
-    """Eight systems that are ill: what is seen, and what to say in which order; with more, also what else to try or to
-    suspect (the printed page has no room for it).
-    """
+def debugging() -> Table:
+    """Eight systems that are ill: what is seen, what to say in which order, and at the end what else to try."""
     rows = tuple(
-        (ill.symptom, ill.loop, ill.cause, ill.look, f"{ill.fix}; {ill.also}" if more and ill.also else ill.fix)
+        (ill.symptom, ill.loop, ill.cause, ill.look, f"{ill.fix}; {ill.also}" if ill.also else ill.fix)
         for ill in SCENARIOS[:ILL]
     )
     return Table(
@@ -176,17 +107,27 @@ def debugging(*, more: bool) -> Table:
 
 
 def pages() -> tuple[Page, ...]:
-    """Three sides of paper: techniques; numbers and priorities; what is ill and what to read."""
+    """Five sides of paper: techniques; numbers; what to try first; what is ill; what to read."""
     return (
         Page(title="Interview sheet: techniques", intro=HOW, tables=(techniques.table(),), sources=REPORTED),
         Page(
-            title="Interview sheet: numbers and order",
-            intro="Thirteen numbers to say without thinking, and what to try first.",
-            tables=(memorised(), training_first(), serving_first()),
+            title="Interview sheet: numbers",
+            intro="Thirteen numbers to say without thinking.",
+            tables=(memorised(),),
         ),
         Page(
-            title="Interview sheet: symptoms and reading",
+            title="Interview sheet: what to try first",
+            intro="From cheap to dear. What comes earlier would falsify the measurement of what comes later.",
+            tables=(orders.training_first(), orders.serving_first()),
+        ),
+        Page(
+            title="Interview sheet: symptoms",
             intro="Cover all but the first column. Which loop, which cause, which single measurement, then what?",
-            tables=(debugging(more=False), reading.shelf()),
+            tables=(debugging(),),
+        ),
+        Page(
+            title="Interview sheet: reading",
+            intro="What to read, and which question it answers.",
+            tables=(reading.shelf(), reading.pages_of_others(), reading.pointers()),
         ),
     )

@@ -148,4 +148,6 @@ def _html_page(page: Page) -> str:
 
 def _cells(row: Sequence[str], tag: str) -> str:
     scope = ' scope="col"' if tag == "th" else ""
-    return "<tr>" + "".join(f"<{tag}{scope}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
+    # the name of a function may go on in the next line
+    cells = (re.sub(r"(?<=[a-z])([_.])(?=[a-z])", r"\1<wbr>", html.escape(cell)) for cell in row)
+    return "<tr>" + "".join(f"<{tag}{scope}>{cell}</{tag}>" for cell in cells) + "</tr>"

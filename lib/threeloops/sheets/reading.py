@@ -69,29 +69,33 @@ PAGES = (
     (
         "Tuning PyTorch",
         "Performance Tuning Guide, docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
-        "a list to check a slow training script against, from the loader to the optimiser",
+        "a list to check a slow training script against before you profile: loader workers and pinned memory, needless"
+        " waits for the GPU, channels last, fused kernels and optimisers",
     ),
     (
         "The H100, block by block",
         "NVIDIA Hopper Architecture In-Depth, 2022, developer.nvidia.com/blog/nvidia-hopper-architecture-in-depth (the"
         " whitepaper's text in short)",
-        "units per SM, and the printed rates that count sparsity",
+        "where a printed rate comes from: units per SM times clock; which rates count sparsity, and what is new since"
+        " the A100 (thread block clusters, the copy engine TMA, FP8)",
     ),
     (
         "GPU basics",
         "Matrix Multiplication Background User's Guide, DU-09799-001, 2023, docs.nvidia.com/deeplearning/performance/"
         "dl-performance-matrix-multiplication",
-        "arithmetic intensity, tiles and waves, in ten pages",
+        "why a matmul that is a little larger can be much slower: arithmetic intensity, tiles and waves, in ten pages",
     ),
     (
         "Tokenizers",
         "Byte-Pair Encoding tokenization, Hugging Face LLM Course, huggingface.co/learn/llm-course/chapter6/5",
-        "what a token is before you count any",
+        "what a token is before you count any: how a vocabulary is learnt, and why the same text is more tokens in"
+        " another one",
     ),
     (
         "TPU and GPU",
         "Austin et al., How to Scale Your Model, 2025, jax-ml.github.io/scaling-book/tpus and /gpus",
-        "the same sums for a systolic array and for SMs, side by side",
+        "which of your sentences hold on the other chip: the same rooflines for a systolic array (one large matrix"
+        " unit fed in step) and for SMs, and what each has to its neighbours",
     ),
 )
 POINTERS = (

@@ -1,13 +1,17 @@
 """Every source of the book: papers by their numbers, books and manuals by their names, pages of the catalogue.
 
-Nothing here is typed. Papers are found in what the library's modules say about themselves and about their drills;
-pages in the catalogue. So the list holds what the book really uses, and a wrong number stands where it can be found.
+Nothing here is typed. Papers are found in what the library's modules say about themselves and about their drills, and
+what each is good for in what the function says that cites it; pages in the catalogue. So the list holds what the book
+really uses, and a wrong number stands where it can be found.
 """
 
 import ast
 import functools
+import inspect
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from threeloops.facts import hardware
@@ -23,34 +27,88 @@ PLACE = re.compile(
     r", (?:sections?|tables?|equations?|appendix|theorems?|algorithms?|figures?|chapters?|pages?|pp\.|as above)\b.*$"
     r"| \([^)]*$|^[A-Z][a-z ]{3,20}: (?=[A-Z])"
 )
-ROWS_A_PAGE = 36
+# Rooms whose words say what a source is good for, the best first: those of formulas, of counts, of measurements.
+ROOMS = (
+    *("inner_loop", "training_loop", "product_loop", "driving", "foundations"),
+    *("operations", "models", "simulate", "measure"),
+)
+FEW = 5  # words of a function that say too little by themselves
+ROWS_A_PAGE = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cited:
+    """A source, once."""
+
+    said: str  # as the book cites it most fully
+    rests: str  # what rests on it, in the words of what cites it
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citing:
+    """A place that cites."""
+
+    text: str
+    rests: str  # what it says of itself
+    module: str
+    whole: bool  # a module, not one of its functions
+
+    @property
+    def rank(self) -> tuple[int, bool, int]:
+        """The lowest says best what a source is good for: a whole module, of a room of formulas."""
+        room = self.module.partition(".")[0]
+        known = room in ROOMS
+        return not known, not self.whole, ROOMS.index(room) if known else 0
 
 
 @functools.cache
-def found() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Source -> (as the book cites it most fully, the modules that do). A paper is known by its number."""
-    cited: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+def found() -> dict[str, Cited]:
+    """Every source that the library cites. A paper is known by its number."""
+    cited: defaultdict[str, list[tuple[str, Citing]]] = defaultdict(list)
     for path in sorted(path for path in LIB.rglob("*.py") if path.parent.name != "sheets"):
-        module = ".".join(path.relative_to(LIB).with_suffix("").parts).removesuffix(".__init__")
-        for text in _texts(path):
-            for one in _single(text):
+        for citing in _citing(path):
+            for one in _single(citing.text):
                 number = NUMBERED.search(one)
-                cited[number[0].rstrip(".") if number else _bare(one)].append((_bare(one), module))
+                cited[number[0].rstrip(".") if number else _bare(one)].append((_bare(one), citing))
     return {
-        key: (max((said for said, _ in told), key=len), tuple(dict.fromkeys(module for _, module in told)))
+        key: Cited(
+            said=max((said for said, _ in told), key=len),
+            rests=min((citing for _, citing in told), key=lambda citing: citing.rank).rests,
+            modules=tuple(dict.fromkeys(citing.module for _, citing in told)),
+        )
         for key, told in cited.items()
     }
 
 
-def _texts(path: Path) -> list[str]:
+def _citing(path: Path) -> Iterator[Citing]:
     """Fields named Source of all docstrings; elsewhere, text that names a paper by its number."""
-    texts = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    module = ".".join(path.relative_to(LIB).with_suffix("").parts).removesuffix(".__init__")
+    about = says(ast.get_docstring(tree))
+    for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
-            texts.append(fields(ast.get_docstring(node)).get("Source", ""))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
-            texts += [node.value] if NUMBERED.search(node.value) and YEAR.search(node.value) else []
-    return texts
+            told, whole = ast.get_docstring(node), isinstance(node, ast.Module)
+            own = says(told)
+            rests = own if len(own.split()) >= FEW else about
+            yield Citing(text=fields(told).get("Source", ""), rests=rests, module=module, whole=whole)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _names_paper(node.value):
+            yield Citing(text=node.value, rests=about, module=module, whole=False)
+
+
+def _names_paper(text: str) -> bool:
+    return "\n" not in text and bool(NUMBERED.search(text)) and bool(YEAR.search(text))
+
+
+def says(docstring: str | None) -> str:
+    """The first sentence of a docstring; of a module's, what stands behind its name.
+
+    >>> says("Tail samples: how many frames to watch. And more.")
+    'how many frames to watch'
+    """
+    first = inspect.cleandoc(docstring or "").partition("\n\n")[0].replace("\n", " ")
+    sentence = re.split(r"\.(?= |$)", first)[0]
+    return re.sub(r"^[A-Z][\w ,-]{2,30}: (?=[a-z])", "", sentence)
 
 
 def _single(text: str) -> list[str]:
@@ -70,15 +128,17 @@ def _bare(citation: str) -> str:
 def papers() -> Table:
     """Papers, by number, the oldest first."""
     rows = sorted(
-        ((YEAR.findall(NUMBERED.sub("", said))[-1], said, _rooms(modules)) for said, modules in _with_number(True))
+        (YEAR.findall(NUMBERED.sub("", one.said))[-1], one.said, one.rests, _rooms(one.modules))
+        for one in _with_number(True)
     )
-    return Table(title="Papers", head=("year", "paper", "used in"), rows=tuple(rows))
+    return Table(title="Papers", head=("year", "paper", "what rests on it here", "used in"), rows=tuple(rows))
 
 
 def manuals() -> Table:
     """Books, manuals and pages of documentation that modules cite."""
-    rows = sorted((said, _rooms(modules)) for said, modules in _with_number(False))
-    return Table(title="Books, manuals, documentation", head=("source", "used in"), rows=tuple(rows))
+    rows = sorted((one.said, one.rests, _rooms(one.modules)) for one in _with_number(False))
+    head = ("source", "what rests on it here", "used in")
+    return Table(title="Books, manuals, documentation", head=head, rows=tuple(rows))
 
 
 def pages_read() -> Table:
@@ -93,12 +153,12 @@ def pages_read() -> Table:
     return Table(title="Pages of the catalogue", head=("page", "read"), rows=tuple(sorted(seen.items())))
 
 
-def _with_number(numbered: bool) -> list[tuple[str, tuple[str, ...]]]:
-    every = [said for said, _ in found().values()]
+def _with_number(numbered: bool) -> list[Cited]:
+    every = [one.said for one in found().values()]
     return [
-        told
-        for key, told in found().items()
-        if bool(NUMBERED.fullmatch(key)) == numbered and (numbered or not _meant_elsewhere(told[0], every))
+        one
+        for key, one in found().items()
+        if bool(NUMBERED.fullmatch(key)) == numbered and (numbered or not _meant_elsewhere(one.said, every))
     ]
 
 

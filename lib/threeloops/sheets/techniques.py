@@ -1,4 +1,4 @@
-"""Thirteen techniques: what each does to speed and memory, how complex it is, when to use it, and what worked it out.
+"""Thirteen techniques: what each does, to speed and to memory, how complex it is, when it pays, and what worked it out.
 
 Words stand here and figures in `figures`: a name in braces is computed when the sheet is made, and a test refuses a
 figure that is typed.
@@ -11,27 +11,30 @@ from threeloops.facts import hardware
 from threeloops.inner_loop import attention_io, fusion, launches
 from threeloops.inner_loop.block_formats import BlockFormat
 from threeloops.models import model_flops
-from threeloops.product_loop import kv_allocators, kv_cache, speculative
+from threeloops.operations import attention
+from threeloops.product_loop import kv_allocators, kv_cache, serving, speculative
 from threeloops.sheets import figures
 from threeloops.sheets.layout import Table
 from threeloops.training_loop.memory import activations, in_flight, rank_states
 from threeloops.training_loop.network import traffic
 
-# Technique, what it does to speed, to memory, how complex it is, when. Every factor says what it is measured
-# against.
+# Technique, what it does, what that does to speed, to memory, how complex it is, when it pays. Every factor says what
+# it is measured against.
 TECHNIQUES = (
     (
         "BF16 mixed precision",
+        "matmuls take BF16 and add in FP32; a master copy of the weights stays in FP32",
         "up to {bf16_speed} over TF32 where arithmetic binds",
         (
-            "tensors kept for the backward pass in BF16 halve, those kept in FP32 do not; states stay: {states} a"
-            " parameter, {states_fp32} in plain FP32"
+            "activations in BF16 halve, those in FP32 do not; states stay: {states} a parameter, {states_fp32} in plain"
+            " FP32"
         ),
         "a flag",
         "always; no loss scaling, unlike FP16",
     ),
     (
         "Recomputing activations",
+        "keeps each layer's input alone and runs the layer again in the backward pass",
         "a training step of {again} the time, so {again_speed} the speed",
         "one Llama 2 7B layer at {tokens} tokens: {kept} down to {kept_full}",
         "a line per layer",
@@ -39,34 +42,42 @@ TECHNIQUES = (
     ),
     (
         "FlashAttention",
-        "as much faster as unfused attention is bound by memory",
+        "works through the scores in tiles on the chip, with a running maximum; exact",
+        (
+            "up to {flash_speed} at {tokens} tokens on an H100: unfused, the scores cross the memory four times,"
+            " {scores_s} a head; the arithmetic takes {attention_s}"
+        ),
         "{scores} of scores per head at {tokens} tokens never exist; {statistics} per head are kept besides the output",
         "a library call",
         "always",
     ),
     (
         "Fusing kernels, torch.compile",
-        "three elementwise kernels in a row: {fused} less traffic as one",
+        "one kernel does several operations on a value while it is on the chip",
+        "three elementwise kernels in a row: {fused} less traffic as one, and as much faster where memory binds",
         "what lies between them is never stored",
         "compile time, and again for each new shape",
         "many small operations on large tensors",
     ),
     (
         "CUDA graphs",
+        "records a step's launches once and sends them with one call",
         "hides what launches cost: {kernels} of {launch} are {launching_s} a layer",
         "its buffers stay reserved",
         "fixed shapes and addresses",
-        "decode steps; kernels that move less than {hidden_bytes} on an H100",
+        "decode; kernels that move less than {hidden_bytes}, H100",
     ),
     (
         "ZeRO-3, FSDP",
-        "slower on thin links: {sharding_traffic} the traffic of data parallelism",
+        "each GPU stores a share of all states; a layer's weights are gathered while it runs",
+        "{sharding_traffic} the traffic of data parallelism: free while arithmetic hides it, slower on thin links",
         "states of Llama 2 7B: {states_model} become {states_shared} on each of {gpus}; activations stay whole",
         "a wrapper",
         "states do not fit on one GPU",
     ),
     (
         "Tensor parallelism",
+        "each GPU multiplies by its share of every matrix; results are added up",
         "four all-reduces per layer and step: {tensor_sent} from each GPU, Llama 2 7B, {tokens} tokens on {gpus}",
         "weights, states and caches divided by the GPUs",
         "the layers are rewritten",
@@ -74,13 +85,15 @@ TECHNIQUES = (
     ),
     (
         "Pipeline parallelism",
-        "idle for (p - 1) / (m + p - 1) of the time, p stages, m micro-batches",
+        "each GPU holds layers in a row; micro-batches pass from one to the next",
+        "idle for (p - 1) / (m + p - 1) of the time, {idle}: p = {stages} stages, m = {micro_batches} micro-batches",
         "weights divided by p; the first of {stages} stages still keeps {in_flight} of {micro_batches} micro-batches",
         "a schedule to get right",
         "between nodes: it sends the least",
     ),
     (
         "INT8 weights and activations",
+        "both become integers with a scale, and integer matrix units multiply them",
         "up to {int8_speed} over BF16 where arithmetic binds",
         "{int8_smaller} smaller than BF16 ({int8_fp32} than FP32)",
         "calibration, outliers",
@@ -88,20 +101,23 @@ TECHNIQUES = (
     ),
     (
         "INT4 weights, groups of {group}",
-        "decode at small batch up to as much faster as the weights are smaller",
+        "stores weights as INT4 with a scale per group, and widens them in the kernel",
+        "one user's token, Llama 3 8B on an H100: {token_floor} becomes {int4_floor} at least",
         "{int4_bits} bits with the scales: {int4_smaller} smaller than BF16 ({int4_fp32} than FP32)",
         "calibration, and kernels that unpack",
         "weights bind: small batches, small devices",
     ),
     (
         "Grouped-query attention",
-        "larger batches, and less cache to read at each step",
+        "several query heads share one key and value head",
+        "{users} users of {tokens} tokens: {gqa_speed} the tokens/s, where a KV head per query head would fit at all",
         "cache of Llama 3 8B {kv_shared} smaller than with a KV head per query head",
         "decided when the model is trained",
         "always, in new models",
     ),
     (
         "Paged cache, continuous batching",
+        "hands out the cache in blocks as it grows; a request joins or leaves the batch at any step",
         "reported: 2–4× over tuned servers at equal latency (the paper), up to 24× over plain Transformers (the blog)",
         "less than a block of {block} tokens unused per request: {spare}, Llama 3 8B",
         "a serving engine",
@@ -109,13 +125,14 @@ TECHNIQUES = (
     ),
     (
         "Speculative decoding",
+        "a small model drafts tokens, the large one checks them in one pass; same distribution",
         (
             "{checked} tokens per check if {accepted} are accepted, {drafted} drafted: {drafting} if a draft token"
             " costs {draft_cost}"
         ),
         "a second model and its cache",
         "a draft model that fits",
-        "small batches; a full batch has no arithmetic to spare",
+        "small batches; {drafting_full} the speed where arithmetic binds",
     ),
 )
 Function = Callable[..., Any]
@@ -123,17 +140,17 @@ Function = Callable[..., Any]
 FROM: tuple[tuple[Function, ...], ...] = (
     (hardware.part, rank_states.model_states),
     (model_flops.training_flops, activations.per_layer),
-    (attention_io.score_matrix_bytes, attention_io.row_statistics_bytes),
+    (attention_io.score_matrix_bytes, attention_io.row_statistics_bytes, attention.attention),
     (fusion.separate_bytes, fusion.fused_bytes),
     (launches.break_even_bytes,),
     (traffic.data_parallel_traffic, rank_states.model_states),
     (traffic.tensor_parallel_traffic,),
     (in_flight.micro_batches_in_flight,),
     (hardware.part,),
-    (BlockFormat,),
-    (kv_cache.layer_bytes_per_token,),
+    (BlockFormat, serving.decode_step_s),
+    (kv_cache.layer_bytes_per_token, serving.decode_step_s),
     (kv_allocators.by_name,),
-    (speculative.tokens_per_check, speculative.speedup),
+    (speculative.tokens_per_check, speculative.speedup, speculative.batch_speedup),
 )
 
 
@@ -142,7 +159,7 @@ def table() -> Table:
     rows = figures.filled(TECHNIQUES)
     return Table(
         title="Thirteen techniques",
-        head=("technique", "speed", "memory", "complexity", "when", "worked out by"),
+        head=("technique", "what it does", "speed", "memory", "complexity", "when it pays", "worked out by"),
         rows=tuple((*row, ", ".join(map(called, functions))) for row, functions in zip(rows, FROM, strict=True)),
     )
 
