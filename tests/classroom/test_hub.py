@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-
 from tests.chapters.conftest import chromium as chromium
 from tests.classroom.machine import Machine, machine, why_not
 from tests.classroom.submissions import asked, filled, maximum, released, right_number
+
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.posed import question
 

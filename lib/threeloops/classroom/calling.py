@@ -22,6 +22,7 @@ class Caller(Protocol):
     """What runs a file and calls what it defines: a kernel, or a page's own Python."""
 
     limits: Limits
+    notebook: bool  # whether what it runs is one
 
     def run(self, source: str) -> dict[str, Any]: ...
 

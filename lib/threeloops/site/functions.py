@@ -35,7 +35,7 @@ Tell = Callable[[str, float], object]
 class Here:
     """What a kernel is at the desk, in this very Python."""
 
-    limits = LIMITS
+    limits, notebook = LIMITS, False
 
     def __init__(self, tell: Tell) -> None:
         self._shell, self._tell = inside.PlainShell(), tell

@@ -58,8 +58,8 @@ class Hub:
             raise ValueError("TLS takes a certificate and its key; give --certificate and --key, or neither")
         if self.ip != HERE and not self.certificate:
             raise ValueError(
-                f"passwords would cross the network to {self.ip} for everybody to read; give --certificate and --key, or"
-                f" leave the hub at {HERE} behind a server of yours that speaks TLS"
+                f"passwords would cross the network to {self.ip} for everybody to read; give --certificate and --key,"
+                f" or leave the hub at {HERE} behind a server of yours that speaks TLS"
             )
 
 
