@@ -95,6 +95,7 @@ NEW = {
     ("--timezone", "UTC", "--late", "per-day"): "off_per_day=0.0 must be greater than 0",
     (*TERM, "--off-per-day", "0.1"): "takes neither off_per_day nor last_day",
     ("--timezone", "UTC", "--late", "per-day", "--off-per-day", "10", "--last-day", "3"): "a share, not a percentage",
+    (*TERM, "--gradebook", "mysql://x/y"): "mysql://x/y is no gradebook: give postgresql://USER@HOST/DATABASE",
     (*TERM, "--course", "…"): "must hold a letter or a digit",
 }
 

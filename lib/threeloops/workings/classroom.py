@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from threeloops.classroom.hub.commands import add_init
-from threeloops.workings.typed import whole
+from threeloops.workings.typed import whole, workers
 
 if TYPE_CHECKING:
     from threeloops.classroom.term.settings import Term
@@ -31,6 +31,7 @@ def _before_the_term(verbs: Any) -> None:
     new.add_argument("--late", required=True, metavar="POLICY", help="what late costs: none, zero or per-day")
     new.add_argument("--off-per-day", type=float, default=0.0, metavar="SHARE", help="per-day: 0.1 is a tenth a day")
     new.add_argument("--last-day", type=whole, default=0, metavar="DAYS", help="per-day: later than this earns nothing")
+    new.add_argument("--gradebook", metavar="URL", help="a PostgreSQL database for the scores, in place of a file")
     new.set_defaults(run=_new)
     roster = _verb(verbs, "roster", _roster, "read a class list of Canvas, Moodle or a spreadsheet, and check it")
     roster.add_argument("list", metavar="CLASS.csv")
@@ -52,7 +53,12 @@ def _around_a_set(verbs: Any) -> None:
     collect.add_argument("--on-time", action="store_true", help="what has no time came in time")
     grade = _set_verb(verbs, "grade", _grade, "grade what is collected")
     grade.add_argument("--again", action="store_true", help="also what was graded before and is unchanged")
-    grade.add_argument("--workers", metavar="N", type=int, help="how many at once (default: one per core)")
+    grade.add_argument(
+        "--workers",
+        type=workers,
+        metavar="N|ADDRESS",
+        help="how many at once (default: one per core), or the machines of a Dask scheduler, as tcp://HOST:8786",
+    )
     grade.add_argument("--no-sandbox", action="store_true", help="run students' code without bubblewrap all the same")
     _set_verb(verbs, "return", _return, "feedback pages, zipped for the platform's bulk upload")
 
@@ -107,7 +113,13 @@ def _new(given: argparse.Namespace) -> None:
 
     folder = Path(given.folder)
     late = LatePolicy(policy=given.late, off_per_day=given.off_per_day, last_day=given.last_day)
-    term = settings.new(folder, course=given.course or folder.resolve().name, zone=given.timezone, late=late)
+    term = settings.new(
+        folder,
+        course=given.course or folder.resolve().name,
+        zone=given.timezone,
+        late=late,
+        gradebook=given.gradebook,
+    )
     print(f"{folder / settings.FILE}: course code {term.course}, times of {term.zone}, {term.late.in_words}.")
 
 
@@ -184,6 +196,7 @@ def _grade(given: argparse.Namespace) -> int:
         drill_set=given.set,
         again=given.again,
         workers=given.workers,
+        server=term.gradebook,
     )
 
 

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from threeloops.workings.typed import workers
+
 
 def add_grade(commands: Any) -> None:
     """Add the command."""
@@ -27,6 +29,7 @@ def add_grade(commands: Any) -> None:
     grade.add_argument("--again", action="store_true", help="of a class, also what was graded before and is unchanged")
     grade.add_argument(
         "--workers",
+        type=workers,
         metavar="N|ADDRESS",
         help="of a class, how many at once (default: one per core), or on the machines of a Dask scheduler, as"
         " tcp://HOST:8786",
@@ -56,6 +59,6 @@ def _grade(given: argparse.Namespace) -> int:
         trust_students=given.no_sandbox,
         drill_set=given.set,
         again=given.again,
-        workers=int(given.workers) if given.workers and given.workers.isdecimal() else given.workers,
+        workers=given.workers,
         server=given.gradebook,
     )

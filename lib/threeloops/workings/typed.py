@@ -16,6 +16,15 @@ def whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, like 8192") from None
 
 
+def workers(text: str) -> int | str:
+    """How many at once, or the address of a scheduler of Dask's.
+
+    >>> workers("4"), workers("tcp://grader:8786")
+    (4, 'tcp://grader:8786')
+    """
+    return int(text) if text.isdecimal() else text
+
+
 def context(text: str) -> int:
     """Tokens as people write a context: 8192, 8,192 or 32k, which is 32 × 1,024.
 

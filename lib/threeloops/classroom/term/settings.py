@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 
 from threeloops import checks, units
 from threeloops.classroom.course import Course, write_whole
+from threeloops.classroom.gradebook import checked
 from threeloops.drills.engine.posed import plain_id
 
 FILE = "term.toml"
 POLICIES = ("none", "zero", "per-day")
-KEYS = ("course", "timezone", "late", "sets", "exams")
+KEYS = ("course", "timezone", "gradebook", "late", "sets", "exams")
 HOW_LATE = ("policy", "off_per_day", "last_day")
 DAY = dt.timedelta(days=1)
 
@@ -88,6 +89,7 @@ class Term:
     late: LatePolicy
     sets: Mapping[str, Set] = field(default_factory=dict)
     exams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gradebook: str | None = None  # URL of a database on a server; without it a file among what is graded
 
     @property
     def roster(self) -> Path:
@@ -120,7 +122,7 @@ class Term:
 
     def grading(self, root: Path) -> Course:
         """This term as the grader knows it."""
-        return Course(root=root, work=self.graded, code=plain_id(self.course))
+        return Course(root=root, work=self.graded, code=plain_id(self.course), server=self.gradebook or "")
 
     def handed_out(self, name: str) -> Set:
         """The set as it was released.
@@ -146,7 +148,7 @@ def days_late(came: dt.datetime, due: dt.datetime, *, extra_days: int) -> int:
     return max(0, math.ceil((came - due) / DAY) - extra_days) if came > due else 0
 
 
-def new(folder: Path, *, course: str, zone: str, late: LatePolicy) -> Term:
+def new(folder: Path, *, course: str, zone: str, late: LatePolicy, gradebook: str | None = None) -> Term:
     """Begin a term: its folder, and the file in it.
 
     Raises:   ValueError when there is one already, or for a code that is no code, or a zone that nobody knows
@@ -154,6 +156,8 @@ def new(folder: Path, *, course: str, zone: str, late: LatePolicy) -> Term:
     if not plain_id(course):
         raise ValueError(f"course={course!r} must hold a letter or a digit: it draws the students' numbers")
     _zone(zone)
+    if gradebook:
+        checked(gradebook)
     path = folder / FILE
     if path.exists():
         raise ValueError(f"{path} is already there; a new term needs a folder and a course code of its own")
@@ -161,6 +165,7 @@ def new(folder: Path, *, course: str, zone: str, late: LatePolicy) -> Term:
         "# One term of a class; every `threeloops classroom` command reads this file.",
         f"course = {json.dumps(course)}  # public: with the id and the question it draws a student's numbers",
         f"timezone = {json.dumps(zone)}  # of due dates, and of times that a platform writes without one",
+        *([f"gradebook = {json.dumps(gradebook)}  # the scores, on a server"] if gradebook else []),
         "",
         "[late]  # policy: none, zero or per-day",
         f"policy = {json.dumps(late.policy)}",
@@ -205,6 +210,7 @@ def read(folder: Path) -> Term:
             late=LatePolicy(**{"policy": "not said"} | written["late"]),
             sets={name: _set(name, given) for name, given in written.get("sets", {}).items()},
             exams=written.get("exams", {}),
+            gradebook=written.get("gradebook"),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
