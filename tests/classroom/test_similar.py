@@ -59,6 +59,12 @@ def test_what_cannot_be_read_has_no_form(code: str) -> None:
     assert nodes(code, "reserved_bytes") == 0
 
 
+@pytest.mark.parametrize("depth", [90, 300, 900, 20_000])
+def test_what_nobody_writes_stops_nothing(depth: int) -> None:
+    for deep in ("-" * depth + "1", "1" + " - 1" * depth, "1" + " + 1" * depth, "x" + "[0]" * depth):
+        normal_form(f"def reserved_bytes(x):\n    return {deep}", "reserved_bytes")
+
+
 def test_chance_is_not_told_and_copying_is() -> None:
     """Sixty people, three functions, each form drawn from a dozen ways, common ones and rare ones: nobody is told of.
     Two who share rare forms in all three are.

@@ -132,11 +132,11 @@ def test_releasing_again_moves_the_date_and_keeps_the_teachers_lines(
 ) -> None:
     file = term / "term.toml"
     file.write_text(file.read_text() + "# mine\n")
-    assert run("release", SET, "--due", "2027-04-19", "--title", "Caches", "--term", term) == 0
+    assert run("release", SET, "--due", "2027-04-19", "--title", "Cachés 😀", "--term", term) == 0
     assert "due 2027-04-19 23:59 UTC (it was 2027-04-12 18:00)" in capsys.readouterr().out
     assert run("release", "amdahl", "--due", "2027-05-01T12:00+02:00", "--term", term) == 0
     assert file.read_text().count("[sets.kv_cache]") == 1
-    assert 'title = "Caches"' in file.read_text()
+    assert 'title = "Cachés 😀"' in file.read_text()
     assert "# mine\n" in file.read_text()
     assert {name: str(one.due) for name, one in settings.read(term).sets.items()} == {
         SET: "2027-04-19 23:59:00+00:00",

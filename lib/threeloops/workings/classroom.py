@@ -141,8 +141,6 @@ def _roster(given: argparse.Namespace) -> None:
 
 
 def _release(given: argparse.Namespace) -> None:
-    import json
-
     from threeloops.classroom.term import handing_out, settings
 
     term, root = _term(given), _root()
@@ -150,7 +148,7 @@ def _release(given: argparse.Namespace) -> None:
     before = term.sets.get(given.set)
     due = settings.due_date(given.due, term.zone)
     title = given.title or (before.title if before else given.set)
-    term = settings.record(term, f"sets.{given.set}", {"due": due.isoformat(), "title": json.dumps(title)})
+    term = settings.record(term, f"sets.{given.set}", {"due": due.isoformat(), "title": settings.quoted(title)})
     written = handing_out.hand_out(term, given.set, term.sets[given.set], root=root)
     moved = f" (it was {before.due:%Y-%m-%d %H:%M})" if before and before.due != due else ""
     print(f"{given.set} is due {due:%Y-%m-%d %H:%M %Z}{moved}. For students: {written[0]} and {written[1].name}.")

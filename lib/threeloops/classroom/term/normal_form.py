@@ -20,7 +20,10 @@ MOST_ROUNDS = 50  # of putting a value where it is used: nobody writes more line
 def normal_form(code: str, name: str) -> str | None:
     """The normal form of the last function of that name; None where there is none that can be read."""
     tree = parsed(code, name)
-    return None if tree is None else ast.unparse(tree)
+    try:
+        return None if tree is None else ast.unparse(tree)
+    except RecursionError:  # nested as no person nests
+        return None
 
 
 def nodes(code: str, name: str) -> int:

@@ -138,6 +138,15 @@ class Term:
         return self.sets[name]
 
 
+def quoted(text: str) -> str:
+    """A string as TOML writes it.
+
+    >>> quoted('a "b" – 😀')
+    '"a \\\\"b\\\\" – 😀"'
+    """
+    return json.dumps(text, ensure_ascii=False)
+
+
 def days_late(came: dt.datetime, due: dt.datetime, *, extra_days: int) -> int:
     """Days begun after the due date and the student's extra days; 0 for on time.
 
@@ -163,12 +172,12 @@ def new(folder: Path, *, course: str, zone: str, late: LatePolicy, gradebook: st
         raise ValueError(f"{path} is already there; a new term needs a folder and a course code of its own")
     rows = [
         "# One term of a class; every `threeloops classroom` command reads this file.",
-        f"course = {json.dumps(course)}  # public: with the id and the question it draws a student's numbers",
-        f"timezone = {json.dumps(zone)}  # of due dates, and of times that a platform writes without one",
-        *([f"gradebook = {json.dumps(gradebook)}  # the scores, on a server"] if gradebook else []),
+        f"course = {quoted(course)}  # public: with the id and the question it draws a student's numbers",
+        f"timezone = {quoted(zone)}  # of due dates, and of times that a platform writes without one",
+        *([f"gradebook = {quoted(gradebook)}  # the scores, on a server"] if gradebook else []),
         "",
         "[late]  # policy: none, zero or per-day",
-        f"policy = {json.dumps(late.policy)}",
+        f"policy = {quoted(late.policy)}",
     ]
     if late.policy == "per-day":
         rows += [
@@ -203,6 +212,8 @@ def read(folder: Path) -> Term:
         checks.table(late=written["late"], sets=written.get("sets", {}), exams=written.get("exams", {}))
         checks.one_of(HOW_LATE, **{key: key for key in written["late"]})
         zone = _zone(written["timezone"])
+        if not isinstance(written.get("gradebook", ""), str):
+            raise ValueError(f"gradebook={written['gradebook']!r} must be a URL, like 'postgresql://HOST/NAME'")
         return Term(
             folder=folder.resolve(),
             course=str(written["course"]),
