@@ -197,6 +197,7 @@ def test_the_same_term_on_moodle(tmp_path: Path, prepared: Path, capsys: pytest.
     filled_in = rows(term / "exported" / f"{SET}-worksheet.csv")
     assert [row["Grade"] for row in filled_in] == [f"{FULL:g}", "0", ""]
     assert list(filled_in[0]) == WORKSHEET.splitlines()[0].split(","), "Moodle takes its own columns back"
+    assert {row["Last modified (grade)"] for row in filled_in} == {"-"}, "to the letter"
     assert run("return", SET, "--term", term) == 0
     with zipfile.ZipFile(term / "returned" / f"{SET}-moodle.zip") as archive:
         names = archive.namelist()

@@ -110,4 +110,4 @@ def _filled(term: Term, lines: Sequence[Line], name: str, worksheet: Path) -> Pa
         if student in points:
             row = row | {"grade": lists.safe(points[student])}
         rows.append([row.get(column, "") for column in compared])
-    return lists.write(term.folder / "exported" / f"{name}-worksheet.csv", headings, rows)
+    return lists.write(term.folder / "exported" / f"{name}-worksheet.csv", headings, rows, exact=True)

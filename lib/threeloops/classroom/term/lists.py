@@ -68,14 +68,20 @@ def safe(cell: object) -> str:
     return f"'{text}" if isinstance(cell, str) and cell.startswith(FORMULA) else text
 
 
-def write(path: Path, headings: Sequence[str], lines: Iterable[Mapping[str, object] | Sequence[object]]) -> Path:
-    """Write a CSV file, whole or not at all."""
+def write(
+    path: Path,
+    headings: Sequence[str],
+    lines: Iterable[Mapping[str, object] | Sequence[object]],
+    *,
+    exact: bool = False,
+) -> Path:
+    """Write a CSV file, whole or not at all; `exact` for a program that wants its own cells back as they came."""
     file = io.StringIO(newline="")
     written = csv.writer(file)
     written.writerow(headings)
     for line in lines:
         cells = [line.get(name, "") for name in headings] if isinstance(line, Mapping) else line
-        written.writerow([safe(cell) for cell in cells])
+        written.writerow(cells if exact else [safe(cell) for cell in cells])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, file.getvalue())
     return path
