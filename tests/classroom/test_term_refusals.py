@@ -9,6 +9,7 @@ from submissions import canvas_zip, released
 
 from threeloops import cli
 from threeloops.classroom.term import settings
+from threeloops.classroom.term.collecting import received
 
 PLAIN = "id,name,email,extra_days,extra_time\nada,Ada Lovelace,ada@x,,\ngrace,Grace Hopper,grace@x,2,1.25\n"
 TERM = ("--timezone", "UTC", "--late", "none")
@@ -178,16 +179,23 @@ def test_what_does_not_fit_is_listed_and_not_taken(term: Path, capsys: pytest.Ca
     assert "leads out of the zip" in out
     assert "amdahl, handed in by 1" in out
     assert not (term / "collected").exists()
+    moodle = {"+Grace Hopper_9_assignsubmission_file/kv_cache.ipynb": answers}
+    assert run("collect", SET, canvas_zip(term / "in.zip", moodle), "--term", term) == 0
+    assert "grace,'+Grace Hopper_9" in (term / "received" / f"{SET}.csv").read_text(), "no spreadsheet calculates it"
+    assert received(settings.read(term), SET)["grace"].handed_in_as == next(iter(moodle)), "and it is read as it was"
+    (term / "received" / f"{SET}.csv").unlink()
+    (term / "collected" / SET / "grace" / f"{SET}.ipynb").unlink()
+    capsys.readouterr()
     plain = term / "by hand" / "grace"
     plain.mkdir(parents=True)
     (plain / f"{SET}.ipynb").write_text(answers)
     assert run("collect", SET, plain.parent, "--on-time", "--term", term) == 0
     assert "1 hand-in new" in capsys.readouterr().out
-    received = (term / "received" / f"{SET}.csv").read_text()
-    assert received.splitlines()[1:] == [f"grace,grace/{SET}.ipynb,,0"]
-    (term / "received" / f"{SET}.csv").write_text(received.replace(",0", ",soon"))
+    kept = (term / "received" / f"{SET}.csv").read_text()
+    assert kept.splitlines()[1:] == [f"grace,grace/{SET}.ipynb,,0"]
+    (term / "received" / f"{SET}.csv").write_text(kept.replace(",0", ",soon"))
     assert "days_late 'soon' must be a whole number" in refused(capsys, "collect", SET, plain.parent, "--term", term)
-    (term / "received" / f"{SET}.csv").write_text(received)
+    (term / "received" / f"{SET}.csv").write_text(kept)
     assert "neither a notebook, a folder nor a zip" in refused(
         capsys, "collect", SET, term / "roster.csv", "--term", term
     )

@@ -26,4 +26,5 @@ cluster        the same on other machines, through a scheduler of Dask's
 fitness        what a worker there must have
 away           what is sent to it, and what is done with what comes back
 grade          the command `threeloops grade`
+term           the group of commands `threeloops classroom`: from a class list to marks in a platform's gradebook
 """

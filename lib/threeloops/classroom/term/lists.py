@@ -54,7 +54,7 @@ def rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     if twice:
         raise ValueError(f"{path} has two columns called {twice!r}; leave one of them out")
     return headings, [
-        (line, dict(zip(names, (cell.strip() for cell in row), strict=False))) for line, row in numbered[1:]
+        (line, dict(zip(names, (_meant(cell.strip()) for cell in row), strict=False))) for line, row in numbered[1:]
     ]
 
 
@@ -66,6 +66,15 @@ def safe(cell: object) -> str:
     """
     text = "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
     return f"'{text}" if isinstance(cell, str) and cell.startswith(FORMULA) else text
+
+
+def _meant(cell: str) -> str:
+    """A cell that `safe` has written, as it was.
+
+    >>> _meant("'=1+1"), _meant("'tis")
+    ('=1+1', "'tis")
+    """
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
 
 
 def write(
