@@ -106,7 +106,9 @@ def test_a_term_from_the_platforms_list_to_its_gradebook(canvas: Path, capsys: p
         "under the ids of the roster, which the students' numbers are drawn from"
     )
     assert run("export", "--format", "csv", "--term", canvas) == 2
-    assert "came late, by an unknown number of days" in capsys.readouterr().err, "Canvas's file names say no more"
+    told = capsys.readouterr().err
+    assert "by how many days, 1 of the hand-ins of kv_cache came late" in told, "Canvas's file names say no more"
+    assert told.endswith("into received/kv_cache.csv for grace02\n")
     received = canvas / "received" / f"{SET}.csv"
     received.write_text(received.read_text().replace(",,late", ",,2"))
     assert run("export", "--format", "csv", "--term", canvas) == 0

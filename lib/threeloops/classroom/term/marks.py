@@ -16,6 +16,7 @@ from threeloops.drills.engine.posed import plain_id
 
 FAULT = "not graded"  # the grader's own: it costs the student nothing, so there is no mark yet
 MISSING = "missing"
+MOST_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,41 +64,45 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> d
             f" classroom grade {name}` looks at everybody again, and grades only what is new"
         )
     came, maximum = received(term, name), _maximum(term, name, root=root)
-    course, found = term.grading(root), {}
+    course, found, unknown = term.grading(root), {}, list[str]()
     for one in roster:
         student = plain_id(one.student)
         now = kept.earlier(course, name, student) if student in answered else None
+        if student in answered and now is None:
+            raise ValueError(
+                f"the gradebook has lost what {one.student} earned with {name}; `threeloops classroom grade {name}"
+                " --again` grades everybody anew"
+            )
         raw = None if status[student] == FAULT else now.points + now.by_hand if now else 0.0
         known = came[student].days_late if student in came and status[student] != MISSING else ""
-        late = 0 if status[student] == MISSING else _days(one, known, term.late, name)
+        days = _days(one, known, term.late) if raw else 0
+        unknown += [one.student] * (days is None)
         found[student] = Mark(
             status=status[student],
             raw=raw,
             maximum=maximum,
             days_late=known,
-            points=None if raw is None else term.late.points(raw, maximum=maximum, days_late=late),
+            points=None if raw is None else term.late.points(raw, maximum=maximum, days_late=days or 0),
             waiting=now.waiting if now else 0,
+        )
+    if unknown:
+        raise ValueError(
+            f"nobody knows whether, or by how many days, {len(unknown)} of the hand-ins of {name} came late, and"
+            f" {term.late.in_words}: collect again with --worksheet or --on-time, or write days_late, extra days taken"
+            f" off, into received/{name}.csv for {', '.join(unknown[:MOST_NAMED])}{' …' * (len(unknown) > MOST_NAMED)}"
         )
     return found
 
 
-def _days(one: Person, known: str, policy: LatePolicy, name: str) -> int:
-    """Days late, as far as the policy has to know. Whom the platform calls late may have extra days that it does not
-    know of.
-
-    Raises:   ValueError when it has to and nobody knows
+def _days(one: Person, known: str, policy: LatePolicy) -> int | None:
+    """Days late, as far as the policy has to know; None where it has to and nobody knows. Whom the platform calls late
+    may have extra days that it does not know of.
     """
     if known.isdecimal():
         return int(known)
     if policy.policy == "none":
         return 0
-    if known == LATE and policy.policy == "zero" and not one.extra_days:
-        return 1
-    what = "came late, by an unknown number of days" if known == LATE else "has no time"
-    raise ValueError(
-        f"the hand-in of {one.student} {what}, and {policy.in_words}: collect {name} again with --worksheet or"
-        f" --on-time, or write days_late into received/{name}.csv, extra days taken off"
-    )
+    return 1 if known == LATE and policy.policy == "zero" and not one.extra_days else None
 
 
 def _maximum(term: Term, name: str, *, root: Path) -> float:
