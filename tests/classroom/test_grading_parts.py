@@ -265,7 +265,7 @@ def test_the_students_side_behaves_like_a_notebook(sandboxed: bool) -> None:
         assert kernel.value("nothing") == {"kind": "missing"}
         kernel.run("def double(*, n): return 2 * n")
         assert kernel.call("double", {"n": 21}) == {"kind": "number", "text": "42.0"}
-        assert kernel.call("double", {"m": 21}) == {"kind": "raised", "text": "TypeError", "line": ""}
+        assert kernel.call("double", {"m": 21}) == {"kind": "raised", "text": "TypeError"}
         for forbidden in (
             "import threeloops.product_loop.kv_cache",
             "from threeloops import units",

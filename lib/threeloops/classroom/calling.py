@@ -38,8 +38,6 @@ def collected(kernel: Caller, name: str, asked: Asked, draws: Sequence[Draw]) ->
         reply = kernel.call(name, asked.arguments(p))
         if reply.get("kind") == "missing":
             return None
-        if kernel.notebook:
-            reply.pop("line", None)  # a line of whose file? Its number may be one that was drawn
         returned.append(_returned(reply, kernel.limits.call_s))
         if reply.get("kind") in ("timeout", "raised"):
             break

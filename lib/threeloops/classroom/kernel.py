@@ -128,7 +128,10 @@ class Kernel:
     def call(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
         """What a student's function returns, as text: {"kind", "text"}."""
         request = {"do": "call", "name": name, "arguments": arguments, "limit_s": self.limits.call_s}
-        return self._ask(request, until=self._within(self.limits.call_s))
+        reply = self._ask(request, until=self._within(self.limits.call_s))
+        if self.notebook:
+            reply.pop("line", None)  # a notebook has cells; a line that is told may be a number that was drawn
+        return reply
 
     def close(self) -> None:
         """End the process and everything it started; inside the sandbox nothing outlives it."""
