@@ -79,6 +79,20 @@ time.sleep(0.3)
     assert "left-by-a-child" not in running_commands(), "at once, not a moment later"
 
 
+@pytest.mark.skipif(sandbox._version() < sandbox.COUNTED_APART, reason="this Linux counts a user's processes together")
+def test_ones_bomb_takes_nothing_from_anothers_share() -> None:
+    bomb = """
+import os, time
+try:
+    for _ in range(1_000):
+        if os.fork() == 0: time.sleep(600)
+except OSError: print('full')
+"""
+    with side(Limits()) as one, side(Limits()) as other:
+        assert one.run(bomb)["printed"] == "full\n"
+        assert other.run("import subprocess\nprint(subprocess.run(['/bin/echo']).returncode)")["printed"] == "0\n"
+
+
 def test_a_killed_one_is_started_again_once_and_said(capsys: pytest.CaptureFixture[str]) -> None:
     with side(Limits()) as kernel:
         assert not kernel.run("x = 1")["failed"]

@@ -28,7 +28,7 @@ LONGEST_WORD = 65_536  # bytes of one message
 NEW_NAMESPACES = 0x00020000 | 0x20000000 | 0x08000000 | 0x40000000 | 0x04000000  # mounts, processes, IPC, network, UTS
 NEW_USER = 0x10000000
 NO_SET_UID, NO_DEVICES, NO_PROGRAMS, BIND, ALL_BELOW, PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
-SET_SECCOMP, FILTER, NO_NEW_PRIVILEGES = 22, 2, 38
+SET_DUMPABLE, SET_SECCOMP, FILTER, NO_NEW_PRIVILEGES = 4, 22, 2, 38
 JOIN_SESSION_KEYRING = 1
 CAPABILITIES_VERSION = 0x20080522
 SET_INTERFACE_FLAGS, UP = 0x8914, 1
@@ -92,13 +92,20 @@ def apart(walls: dict[str, Any]) -> None:
     os.setsid()
     if walls["keyctl"]:
         libc.syscall(walls["keyctl"], JOIN_SESSION_KEYRING, None)  # refused to us, it is refused to the student as well
+    if walls["become"] is None:
+        own_users()
+    demand(libc.unshare(NEW_NAMESPACES), "namespaces")
+
+
+def own_users() -> None:
+    """A user namespace of one's own, in which one is who one was. What a user may start is counted in each of them, so
+    that one student's bomb takes nothing from another's share.
+    """
     user, group = os.geteuid(), os.getegid()
-    own_user = walls["become"] is None
-    demand(libc.unshare(NEW_NAMESPACES | (NEW_USER if own_user else 0)), "namespaces")
-    if own_user:
-        for file, line in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{file}", "w") as map_:
-                map_.write(line)
+    demand(libc.unshare(NEW_USER), "users")
+    for file, line in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{file}", "w") as map_:
+            map_.write(line)
 
 
 def furnish(walls: dict[str, Any]) -> None:
@@ -126,6 +133,8 @@ def powerless(walls: dict[str, Any]) -> None:
         os.setgroups([])
         os.setgid(walls["become"])
         os.setuid(walls["become"])
+        demand(libc.prctl(SET_DUMPABLE, 1, 0, 0, 0), "users")  # or one's own files in /proc are root's
+        own_users()
     header = struct.pack("Ii", CAPABILITIES_VERSION, 0)
     demand(libc.capset(header, bytes(24)), "powers")
     demand(libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0), "powers")
