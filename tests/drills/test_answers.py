@@ -101,6 +101,7 @@ def test_answers_are_read_into_base_units(written: object, like: str, value: flo
         ("400 Gbps", "B/s", "bits or bytes"),
         ("24-25 GB", "B", "is not a number with a unit"),
         ("72 GPUs", "", "is not a unit that this book knows"),
+        ("2.45 ms", "", "does not measure what was asked"),
         ("8.4 TFLOPS", "s", "does not measure what was asked"),
         ("nan GB", "B", "is not a number with a unit"),
         ("inf s", "s", "is not a number with a unit"),
@@ -152,6 +153,11 @@ def test_words_of_the_question_may_stand_with_the_number(written: str, like: str
 @given(some.lists(some.integers(1, 999), min_size=2, max_size=5), some.sampled_from(["*", " × ", " x ", "·"]))
 def test_a_product_is_worked_out(factors: list[int], sign: str) -> None:
     assert parse(sign.join(map(str, factors)) + " B", like="B").value == math.prod(factors)
+
+
+def test_a_unit_of_the_question_is_no_noun_of_it() -> None:
+    with pytest.raises(UnreadableError, match="does not measure what was asked"):
+        parse("2.45 ms", like="", nouns=nouns("A step takes 160 ms. After how many steps has it paid?"))
 
 
 def test_a_number_too_long_to_print_is_refused_too() -> None:

@@ -169,6 +169,7 @@ def test_points_are_marked_as_people_write_letters_and_only_those_missing_are_sh
     few = marked("b", ("one", "two", "three"))
     assert few.message == "1 of 3 points said; 2 would do. Not said:\nA. one\nC. three"
     assert few.share == pytest.approx(1 / 3)
+    assert marked("none", ("one", "two", "three")).message == "0 of 3 points said; 2 would do."  # all stand above
 
 
 @pytest.mark.parametrize("written", ["", "a b c x", "bad", "a, b, h", "cab", "A or B?"])

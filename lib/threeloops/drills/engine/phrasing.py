@@ -10,6 +10,7 @@ import re
 from threeloops.units import GB, PFLOP, TFLOP, fmt_si, kB
 
 _LITERAL = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(\.\d*)?(e[+-]?\d+)?(?![\w.])")
+_ALONE = re.compile(r"(?<=[×+−] )\((\d[\d,.]*)\)")  # brackets around one number
 _EXACT = PFLOP  # counts below are written out: a model has so many parameters and no other number
 
 
@@ -36,9 +37,12 @@ def arithmetic(substitution: str) -> str:
 
     >>> arithmetic("2 × 4096 × 11264 / 989.5e12"), arithmetic("9 × 5.98e-06 + 0.30000000000000004**2")
     ('2 × 4,096 × 11,264 / (989.5 × 10^12)', '9 × 5.98 × 10^-6 + 0.3^2')
+    >>> arithmetic("6 * (7) + 4 * (-1)")
+    '6 × 7 + 4 × (-1)'
     """
     said = _LITERAL.sub(lambda found: _operand(found, substitution), substitution)
-    return said.replace("**", "^").replace("*", "×").replace(" - ", " − ")
+    said = said.replace("**", "^").replace("*", "×").replace(" - ", " − ")
+    return _ALONE.sub(r"\1", said)
 
 
 def _operand(found: re.Match[str], substitution: str) -> str:

@@ -20,6 +20,7 @@ _ABOUT = re.compile(r"^\s*(?:~|≈|=|about\b|approximately\b|roughly\b|approx\.|
 _FIGURES = re.compile(r"^[\d.,\s+\-*/^×·()]*(?:[eE][+-]?\d[\d.,\s+\-*/^×·()]*)*")
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
 _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_UNITS = re.compile(r"[kKMGTP]i?B|[mµun]s|[kMGTP]?FLOPS?|[kmMG]W|[kMG]?Hz|[GM]bit")
 _SHORT = {  # how else a noun of a question is written
     "fps": "per second",
     "Hz": "per second",
@@ -44,12 +45,14 @@ _OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
 
 
 def nouns(question: str) -> frozenset[str]:
-    """The words of a question that may stand behind a number, in the singular.
+    """The words of a question that may stand behind a number, in the singular; its units are none: in milliseconds no
+    steps are counted.
 
-    >>> sorted(nouns("How many SMs?"))
-    ['how', 'many', 'sm']
+    >>> sorted(nouns("How many SMs, in 3 ms?"))
+    ['how', 'in', 'many', 'sm']
     """
-    return frozenset(map(_singular, re.findall(r"[A-Za-z]{2,}", question)))
+    words = re.findall(r"[A-Za-zµ]{2,}", question)
+    return frozenset(_singular(word) for word in words if not _UNITS.fullmatch(word))
 
 
 def plain(written: str, *, like: str, nouns: frozenset[str] = frozenset()) -> str:

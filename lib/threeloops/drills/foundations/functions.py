@@ -64,7 +64,7 @@ COMPOSED = Drill(
     ),
     derive=lambda p: Derivation(
         value=float(lines.composed(_outer(p), _inner(p)).intercept),
-        formula="slope of the second layer * intercept of the first + intercept of the second",
+        formula="slope of the second layer × intercept of the first + intercept of the second",
         substitution=f"{p.a} * {p.d} + {p.b}",
         source=SOURCE_LINEAR,
     ),
@@ -213,7 +213,7 @@ def _derive_cosine(p: Draw) -> Derivation:
     products = " + ".join(f"{x} * ({y})" for x, y in zip(p.a, p.b, strict=True))
     return Derivation(
         value=similarity.cosine(p.a, p.b),
-        formula="sum of the products of matching entries / (length of a * length of b)",
+        formula="sum of the products of matching entries / (length of a × length of b)",
         substitution=f"({products}) / ({squares[0]}**0.5 * {squares[1]}**0.5)",
         source=SOURCE_COSINE,
     )

@@ -56,7 +56,7 @@ PARAMETERS = Drill(
     ),
     derive=lambda p: Derivation(
         value=float(dense_networks.parameters(p.widths)),
-        formula="sum over layers of (inputs + 1) * outputs",
+        formula="sum over layers of (inputs + 1) × outputs",
         substitution=" + ".join(
             f"({inputs} + 1) * {outputs}" for inputs, outputs in zip(p.widths, p.widths[1:], strict=False)
         ),
@@ -118,7 +118,7 @@ def _error(p: Draw) -> float:
 def _derive_step(p: Draw) -> Derivation:
     return Derivation(
         value=chain_rule.after_step(_net(p), x=p.x, target=p.target, learning_rate=p.learning_rate).first,
-        formula="w1 - learning rate * 2 * (w2 * w1 * x - target) * w2 * x",
+        formula="w1 − learning rate × 2 × (w2 × w1 × x − target) × w2 × x",
         substitution=(
             f"{p.first} - {p.learning_rate} * 2 * ({p.second} * {p.first} * {p.x} - {p.target}) * {p.second} * {p.x}"
         ),
@@ -213,7 +213,7 @@ def _tonnes(p: Draw, *, gpus: float, hours: float, overhead: float) -> float:
 def _derive_carbon(p: Draw) -> Derivation:
     return Derivation(
         value=_tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=p.overhead),
-        formula="GPUs * hours * kW per GPU * PUE * kg per kWh / 1000",
+        formula="GPUs × hours × kW per GPU × PUE × kg per kWh / 1000",
         substitution=f"{p.gpus} * 24 * {p.days} * {p.power_w} / 1000 * {p.overhead} * {p.kg_per_kwh} / 1000",
         source=SOURCE_CARBON,
     )

@@ -177,7 +177,7 @@ def marked(written: str, points: tuple[str, ...]) -> Verdict:
     counted = f"{len(said)} of {len(points)} points said" + ("" if right else f"; {enough} would do")
     return Verdict(
         status="right" if right else "slip",
-        message="\n".join((f"{counted}. Not said:", *lines)),
+        message="\n".join((f"{counted}. Not said:", *lines)) if said else f"{counted}.",  # all of them stand above
         slips=() if right else tuple(f"unsaid:{letter}" for letter in missed),
         share=len(said) / len(points),
     )

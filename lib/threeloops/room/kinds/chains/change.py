@@ -84,12 +84,12 @@ class Best:
         now, gains = value_of(self.drill, self.now(p)), self.gains(p)
         after = {change.key: shown(self.drill, change.numbers(p)) for change in self.changes}
         alike = len(set(after.values())) < len(after)  # what rounding makes equal is told by its difference
-        told = "; ".join(
-            f"{change.text(p)} → {after[change.key]}"
+        told = "\n".join(
+            f"  - {change.text(p)} → {after[change.key]}"
             + (f" ({_signed(gains[change.key], self.more, self.drill)})" if alike else "")
             for change in self.changes
         )
-        return f"As it is, {DRILLS[self.drill].shown(now)}. With one change: {told}."
+        return f"As it is, {DRILLS[self.drill].shown(now)}. With one change:\n{told}"
 
 
 def _signed(gain: float, more: bool, key: str) -> str:
