@@ -37,6 +37,7 @@ def test_exactly_one_choice_is_right_and_no_two_look_alike(drill: Drill) -> None
         assert 4 <= len(shown) <= 5
         assert len(set(shown.values())) == len(shown)
         right, culprit = key_of(drill, seed)
+        assert asked.working.startswith(f"  {right} is right; the mistake leads to {culprit}.\n")
         accepted = [(one, two) for one in shown for two in shown if asked.judge(f"{one} {two}").right]
         assert accepted == [(right, culprit)]
 
@@ -60,6 +61,7 @@ def test_a_colleagues_mistake_has_one_name(drill: Drill) -> None:
         (right,) = [letter for letter in options(asked.text) if asked.judge(letter).right]
         (made,) = [slip for slip in drill.slips if slip.story == options(asked.text)[right]]
         assert f"A colleague says: {drill.shown(made.wrong(p))}." in asked.text
+        assert asked.working.startswith(f"  The mistake was {right}. {made.story}\n")
 
 
 @pytest.mark.parametrize("written", ["", "A", "A B C", "A Z", "1 2", "A B?!", "the first"])

@@ -88,7 +88,10 @@ def test_what_was_chosen_is_what_is_asked(file: Path) -> None:
     room = interview.room(file)
     room.act({"do": "begin", "mode": "sprint", "topic": "kv_cache", "difficulty": "2", "length": " 3 ", "extra": "1.5"})
     record = room.history.session(str(room.history.unfinished()))
-    assert (record.mode, record.options) == ("sprint", {"extra": 1.5, "topic": "kv_cache"})
+    assert (record.mode, record.options) == (
+        "sprint",
+        {"extra": 1.5, "topic": "kv_cache", "track": "everything"},
+    )
     assert len(record.plan) == 3
     assert {(ideas.IDEAS[ask.idea].topic, ideas.IDEAS[ask.idea].difficulty) for ask in record.plan} == {("kv_cache", 2)}
     assert room.screen.heading.startswith("Question 1 of 3: ")

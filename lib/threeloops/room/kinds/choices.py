@@ -4,6 +4,7 @@ The distractors are computed, not invented: each is what somebody who made that 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from threeloops.drills.engine.drill import Draw, Drill, Slip, seeded
 from threeloops.drills.engine.judge import Verdict
@@ -32,7 +33,8 @@ def choice(drill: Drill, seed: str) -> Question:
         + f"\nWhich is right? And which of the others comes from this mistake: “{quoted.story}”\n"
         f"Answer with two letters, the right one first, like {_example(right, culprit)}."
     )
-    return _letters(drill, p, seed, "choice", text, judge=lambda written: _judged(written, options, right, culprit))
+    told = f"  {right} is right; the mistake leads to {culprit}."
+    return _letters(drill, p, seed, "choice", text, told, lambda written: _judged(written, options, right, culprit))
 
 
 def diagnosis(drill: Drill, seed: str) -> Question:
@@ -48,15 +50,18 @@ def diagnosis(drill: Drill, seed: str) -> Question:
         + "\n".join(lines)
         + "\nAnswer with a letter."
     )
+    told = f"  The mistake was {letter}. {made.story}"
     return _letters(
-        drill, p, seed, "diagnosis", text, judge=lambda written: _diagnosed(written, slips, letter, drill, p)
+        drill, p, seed, "diagnosis", text, told, lambda written: _diagnosed(written, slips, letter, drill, p)
     )
 
 
-def _letters(drill: Drill, p: Draw, seed: str, kind: str, text: str, *, judge: Callable[[str], Verdict]) -> Question:
+def _letters(
+    drill: Drill, p: Draw, seed: str, kind: str, text: str, told: str, judge: Callable[[str], Verdict]
+) -> Question:
+    """The drill as a question of letters; its working begins with the right ones."""
     asked = number_with(drill, p, seed=seed, text=text)
-    values = {name: getattr(asked, name) for name in asked.__slots__}
-    return Question(**(values | {"kind": kind, "judge": judge}))
+    return replace(asked, kind=kind, judge=judge, working=f"{told}\n{asked.working}")
 
 
 def _example(*used: str) -> str:
@@ -86,4 +91,5 @@ def _diagnosed(written: str, slips: list[Slip], letter: str, drill: Drill, p: Dr
     if letters == [letter]:
         return Verdict(status="right", message="Right.")
     told = slips[LETTERS.index(letters[0])]
-    return Verdict(status="off", message=f"That mistake would have given {drill.shown(told.wrong(p))}.")
+    message = f"It is not {letters[0]}: that mistake would have given {drill.shown(told.wrong(p))}."
+    return Verdict(status="off", message=message)

@@ -10,6 +10,7 @@ import datetime as dt
 import re
 from dataclasses import asdict, dataclass, replace
 
+from threeloops.room import preparation
 from threeloops.room.clock import EXTRA_TIMES, SPOKEN_S, QuestionClock
 from threeloops.room.history import History
 from threeloops.room.ideas import LOOPS, TOPICS, chosen
@@ -85,11 +86,13 @@ def form() -> dict[str, object]:
 def start(history: History, said: str = "Choose, then begin.") -> Screen:
     """The form."""
     kept = "" if history.kept else " Nothing is kept when this notebook closes."
+    track = preparation.wishes(history).track
+    asked = "" if track == preparation.EVERYTHING else f" Your track is {track}: every topic means those of its own."
     return Screen(
         stage="start",
         about=(
             f"Questions with fresh numbers, as an interviewer would ask them. A sprint asks {SPRINT_QUESTIONS}; your"
-            f" first is your placement.{kept}"
+            f" first is your placement.{asked}{kept}"
         ),
         said=said,
         unfinished=unfinished(history),
