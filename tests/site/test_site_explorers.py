@@ -35,13 +35,6 @@ from threeloops.site import exploring
 for name in exploring.EXPLORERS:
     exploring.begun(name)
     exploring.turned(name, '{"serial": 1, "standing": {}}')
-for name, needed in exploring.STILL.items():
-    try:
-        __import__(exploring.module_name(name))
-    except ModuleNotFoundError as error:
-        assert needed in str(error)
-    else:
-        raise ValueError(f"{name} can live")
 """
 WIDTHS = "all => all.map(svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width])"
 CUT = """all => all.flatMap(select => {
@@ -58,10 +51,10 @@ def code(*lines: str) -> Cell:
     return {"cell_type": "code", "source": "\n".join(lines)}
 
 
-def test_every_explorer_lives_that_needs_nothing_but_python() -> None:
+def test_every_explorer_lives_and_needs_nothing_but_python() -> None:
     shown = [explorers.shown_by(cell, part.cells) for part in parts.parts(ROOT) for cell in part.cells if is_code(cell)]
-    assert len(set(filter(None, shown))) == len([*filter(None, shown)]) >= 18
-    assert sorted([*exploring.EXPLORERS, *exploring.STILL]) == MODULES
+    assert len(set(filter(None, shown))) == len([*filter(None, shown)]) >= 20
+    assert sorted(exploring.EXPLORERS) == MODULES
     done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -77,7 +70,7 @@ def test_an_explorer_that_no_page_can_show_stops_the_build() -> None:
             explorers.shown_by(code(call), [load])
     assert explorers.shown_by(code("chart.explorer()  # turn it"), [load]) == "inner_loop.roofline"
     load = code("from threeloops.widgets.inner_loop import attention")
-    assert explorers.shown_by(code("attention.explorer()"), [load]) in exploring.STILL
+    assert explorers.shown_by(code("attention.explorer()"), [load]) == "inner_loop.attention"
     assert explorers.shown_by(code("shown = chart.explorer(3)", "shown.state"), [load]) == ""
 
 
@@ -100,7 +93,7 @@ def shown_on(pages: dict[str, Page]) -> dict[str, str]:
 
 def test_without_a_script_there_are_drawing_words_and_table(pages: dict[str, Page]) -> None:
     places = shown_on(pages)
-    assert len(places) >= 18
+    assert len(places) >= 20
     for name, place in places.items():
         section = pages[place].source.partition(f'<section class="explorer" data-explorer="{name}"')[2]
         for mark in ("<svg", 'role="img" aria-label="', 'class="tl-said"', 'class="tl-table"><table'):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from threeloops.site import explorers, exploring, predictions
+from threeloops.site import explorers, predictions
 from threeloops.site.links import Places, rewritten
 from threeloops.site.parts import Cell, Part, text
 
@@ -49,9 +49,7 @@ def shown(cell: Cell, part: Part, known: Places, card: Card) -> list[Cell]:
         metadata["mystnb"] = {"image": {"alt": pictures[0]["alt"], **width}}
     page = [{**cell, "metadata": metadata, "outputs": made}]
     explorer = explorers.shown_by(cell, part.cells)
-    if explorer in exploring.STILL:
-        page.append(prose(explorers.AT_THE_DESK.format(word=part.word)))
-    elif explorer:
+    if explorer:
         page[0]["outputs"] = [output for output in made if PICTURE not in output.get("data", {})]
         page.append(prose(explorers.block(explorer)))
     return page

@@ -15,7 +15,6 @@ from threeloops.site.exploring import explorer, module_name
 from threeloops.site.parts import Cell, text
 
 READABLE = 440  # pixels, as in panel.js
-AT_THE_DESK = "*The picture above moves under your hand in JupyterLab: `python3 book.py {word}` opens it there.*"
 SHOWS = "explorer"  # the function that the last line of a cell calls
 
 
@@ -29,7 +28,7 @@ def shown_by(cell: Cell, cells: Iterable[Cell]) -> str:
         return ""
     modules = {alias: module for one in cells if one["cell_type"] == "code" for alias, module in _imported(text(one))}
     module = modules.get(ast.unparse(call.func.value)) if isinstance(call.func, ast.Attribute) else None
-    found = next((name for name in (*exploring.EXPLORERS, *exploring.STILL) if module_name(name) == module), None)
+    found = next((name for name in exploring.EXPLORERS if module_name(name) == module), None)
     if found is None or call.args or call.keywords:
         raise ValueError(f"no page can show {ast.unparse(call)}: site/exploring.py lists what can be shown")
     return found

@@ -12,7 +12,7 @@ from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
 from threeloops.simulate.training_loop.contributions import watched, watched_run, whose
-from threeloops.simulate.training_loop.network import Array, Run
+from threeloops.simulate.training_loop.network import Run, State
 from threeloops.training_loop.network.collectives import bus_factor
 from threeloops.units import counted
 
@@ -104,14 +104,14 @@ def _bars(sent: list[float], least: float, most: float, height: int) -> dict[str
     }
 
 
-def _cells(states: tuple[Array, ...], step: int) -> list[dict[str, Any]]:
+def _cells(states: tuple[State, ...], step: int) -> list[dict[str, Any]]:
     """Numbers in a cell, and whether it has just changed."""
     ranks = len(states[0])
     rows = []
-    for rank, pieces in enumerate(states[step].tolist()):
+    for rank, pieces in enumerate(states[step]):
         for piece, bits in enumerate(pieces):
             held = len(whose(bits))
-            new = step > 0 and bits != int(states[step - 1][rank, piece])
+            new = step > 0 and bits != states[step - 1][rank][piece]
             shade = SHADES[min(len(SHADES) - 1, round((held - 1) / (ranks - 1) * (len(SHADES) - 1)))]
             rows.append(
                 {
@@ -126,7 +126,7 @@ def _cells(states: tuple[Array, ...], step: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _panel(states: tuple[Array, ...], step: int, side: int) -> dict[str, Any]:
+def _panel(states: tuple[State, ...], step: int, side: int) -> dict[str, Any]:
     axis = {"titleFontSize": look.TEXT, "labelAngle": 0, "grid": False, "domain": False, "ticks": False}
     place = {
         "x": {"field": "piece", "type": "nominal", "axis": {**axis, "title": None, "orient": "top"}},
@@ -164,7 +164,7 @@ def _panel(states: tuple[Array, ...], step: int, side: int) -> dict[str, Any]:
     }
 
 
-def _sentence(states: tuple[Array, ...], step: int) -> str:
+def _sentence(states: tuple[State, ...], step: int) -> str:
     cells = _cells(states, step)
     arrived, complete = sum(cell["new"] for cell in cells), sum(cell["done"] for cell in cells)
     verb = "arrives" if arrived == 1 else "arrive"

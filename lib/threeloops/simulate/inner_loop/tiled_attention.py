@@ -12,9 +12,8 @@ it. The output is the real attention output, so a walk that skips work it should
 (True, True)
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,17 +49,6 @@ class CountedAttention:
     @property
     def moved_bytes(self) -> int:
         return self.loaded_bytes + self.stored_bytes
-
-
-class Visit(NamedTuple):
-    """One meeting of a block of queries with a block of keys, and what is known after it; of the first head alone."""
-
-    queries: range
-    keys: range
-    largest: Array  # per query of the block: its largest score so far
-    shrunk: Array  # what its sum so far was multiplied with, to be relative to that
-    seen: Array  # its sum of exponentials so far
-    moved_bytes: int  # loaded and stored so far, by all
 
 
 def unfused_attention(q: Array, k: Array, v: Array, *, causal: bool) -> CountedAttention:
@@ -111,14 +99,12 @@ def fused_attention(
     causal: bool,
     query_block: int,
     key_block: int,
-    watch: Callable[[Visit], None] | None = None,
 ) -> CountedAttention:
     """One kernel: each block of queries meets every block of keys and values it can see, keeping a running maximum,
     sum and output.
 
     A block of queries holds the rows of all heads that share a KV head, so that a group loads each key once per
-    block. With causal=True, blocks in which every score is masked are neither loaded nor multiplied. `watch` is told
-    of every meeting of two blocks.
+    block. With causal=True, blocks in which every score is masked are neither loaded nor multiplied.
 
     Source:   Milakov and Gimelshein, 2018, arXiv:1805.02867 (running softmax); Dao et al., FlashAttention, 2022,
               arXiv:2205.14135
@@ -139,12 +125,8 @@ def fused_attention(
                 scores = queries @ keys.T / np.sqrt(q.shape[-1])
                 if causal:
                     scores = np.where(_visible(rows, keys.shape[0], i, j, shift), scores, -np.inf)
-                shrunk = state.add(scores, values)
+                state.add(scores, values)
                 multiply_adds += group * rows * keys.shape[0] * (keys.shape[1] + values.shape[1])
-                if watch:
-                    met = range(i, i + rows), range(j, j + keys.shape[0])
-                    known = state.largest[0].copy(), shrunk[0], state.total[0].copy()
-                    watch(Visit(*met, *known, slow.loaded_bytes + slow.stored_bytes))
             output[heads, i : i + query_block] = slow.store((state.output / state.total[..., None]).astype(q.dtype))
     return CountedAttention(
         output=output, multiply_adds=multiply_adds, loaded_bytes=slow.loaded_bytes, stored_bytes=slow.stored_bytes
@@ -167,15 +149,14 @@ class _RunningSoftmax:
             output=np.zeros((heads, rows, width)),
         )
 
-    def add(self, scores: Array, values: Array) -> Array:
-        """Take in a block; the factor by which everything before it was shrunk."""
+    def add(self, scores: Array, values: Array) -> None:
+        """Take in a block: everything before it shrinks with the largest score that has been seen."""
         largest = np.maximum(self.largest, scores.max(axis=-1))
         shrink: Array = np.exp(self.largest - largest)
         weights = np.exp(scores - largest[..., None])
         self.output = self.output * shrink[..., None] + weights @ values
         self.total = self.total * shrink + weights.sum(axis=-1)
         self.largest = largest
-        return shrink
 
 
 def _visible(rows: int, columns: int, first_row: int, first_column: int, shift: int) -> NDArray[np.bool_]:

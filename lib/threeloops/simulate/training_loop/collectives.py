@@ -9,11 +9,9 @@ Rings are in ring.py, trees in tree.py and two_trees.py; halving-doubling and pa
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from threeloops import checks
 from threeloops.simulate.training_loop import ring, tree, two_trees
-from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors
+from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors, zeros
 
 
 def _halve(network: Network, buffers: list[Array], members: Sequence[int]) -> None:
@@ -70,7 +68,7 @@ def doubling_all_gather(parts: Sequence[Array]) -> Run:
     _power_of_two(len(parts))
     vectors(parts)
     ranks, length = len(parts), len(parts[0])
-    buffers = [np.zeros(ranks * length, dtype=part.dtype) for part in parts]
+    buffers = [zeros(ranks * length, like=part) for part in parts]
     for rank, part in enumerate(parts):
         buffers[rank][rank * length : (rank + 1) * length] = part
     network = Network(ranks)
@@ -166,5 +164,7 @@ def simulated(*, op: str, algorithm: str, ranks: int, elements: int, chunks: int
 
 def random_vectors(*, ranks: int, elements: int, seed: int) -> list[Array]:
     """One vector of whole numbers per rank."""
+    import numpy as np
+
     generator = np.random.default_rng(seed)
     return [generator.integers(-1000, 1000, elements).astype(np.float64) for _ in range(ranks)]

@@ -1,19 +1,18 @@
 """Contributions: whose numbers have reached which rank, piece by piece, after every step of an all-reduce.
 
-Each rank puts a bit of its own into every piece. A sum of different bits is the set of ranks that it contains; a rank
-that were added twice would spoil the bits of the others.
+The collectives are those that move numbers. What they move here are pieces that say whose numbers are in them: a bit
+for each rank, so that a sum is the set of ranks that it contains, and a rank that were added twice is refused.
 
->>> [[whose(piece) for piece in rank] for rank in watched("ring", ranks=2)[1].tolist()]
+>>> [[whose(piece) for piece in rank] for rank in watched("ring", ranks=2)[1]]
 [[(0, 1), (0,)], [(1,), (0, 1)]]
 """
 
-from collections.abc import Callable
-
-import numpy as np
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from threeloops import checks
 from threeloops.simulate.training_loop import collectives, ring, tree
-from threeloops.simulate.training_loop.network import Array, Run
+from threeloops.simulate.training_loop.network import Run, State
 
 _RUNS: dict[str, Callable[..., Run]] = {
     "ring": ring.all_reduce,
@@ -21,14 +20,55 @@ _RUNS: dict[str, Callable[..., Run]] = {
     "binomial-tree": tree.binomial_all_reduce,
     "through-root": tree.root_all_reduce,
 }
-_MOST_RANKS = 62  # bits of a signed 64-bit number, less one
+_PIECE_BYTES = 8
 
 
-def watched(algorithm: str, *, ranks: int) -> tuple[Array, ...]:
-    """Sets as bits, [rank, piece], before the first step and after each; a vector has as many pieces as there are
+class Pieces:
+    """A rank's vector, piece by piece; cut and added as vectors of numbers are.
+
+    >>> (Pieces([1, 2]) + Pieces([4, 4])).tolist()
+    [5, 6]
+    """
+
+    ndim, dtype = 1, "sets of ranks"
+
+    def __init__(self, held: Iterable[int]) -> None:
+        self._held = list(held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __getitem__(self, place: slice) -> "Pieces":
+        return Pieces(self._held[place])
+
+    def __setitem__(self, place: slice, pieces: "Pieces") -> None:
+        self._held[place] = pieces._held
+
+    def __add__(self, other: "Pieces") -> "Pieces":
+        for mine, theirs in zip(self._held, other._held, strict=True):
+            assert not mine & theirs, "a rank's numbers are added twice"
+        return Pieces(mine | theirs for mine, theirs in zip(self._held, other._held, strict=True))
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
+
+    @property
+    def nbytes(self) -> int:
+        return _PIECE_BYTES * len(self)
+
+    def copy(self) -> "Pieces":
+        return self[:]
+
+    def tolist(self) -> list[int]:
+        return self._held.copy()
+
+
+def watched(algorithm: str, *, ranks: int) -> tuple[State, ...]:
+    """Sets as bits, [rank][piece], before the first step and after each; a vector has as many pieces as there are
     ranks.
 
-    Raises:   ValueError for an algorithm that is not watched here, and for more ranks than a number has bits
+    Raises:   ValueError for an algorithm that is not watched here
     """
     return watched_run(algorithm, ranks=ranks).states
 
@@ -41,9 +81,7 @@ def watched_run(algorithm: str, *, ranks: int) -> Run:
     """
     checks.one_of(_RUNS, algorithm=algorithm)
     checks.count(ranks=ranks, at_least=2)
-    if ranks > _MOST_RANKS:
-        raise ValueError(f"ranks={ranks} must not exceed {_MOST_RANKS}: each takes a bit of one number")
-    own = [np.full(ranks, 1 << rank, dtype=np.int64) for rank in range(ranks)]
+    own: list[Any] = [Pieces([1 << rank] * ranks) for rank in range(ranks)]
     return _RUNS[algorithm](own, watch=True)
 
 

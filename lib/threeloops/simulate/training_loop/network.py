@@ -8,14 +8,19 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from threeloops import checks
 
-Array = NDArray[Any]
+# numpy's arrays, or what is added and cut like them: whoever moves sets of ranks (contributions.py) needs no numpy.
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+else:
+    Array: TypeAlias = Any
+
+State: TypeAlias = "tuple[tuple[Any, ...], ...]"  # [rank][element]
 
 
 class Message(NamedTuple):
@@ -35,7 +40,7 @@ class Network:
     steps: int = 0
     messages: list[Message] = field(default_factory=list)
     watched: Sequence[Array] = ()  # buffers, one per rank, whose contents are kept from before each step
-    states: list[Array] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
 
     def exchange(self, sends: Sequence[tuple[int, int, Array]]) -> list[Array]:
         """One step: (source, destination, array) each; returns what arrived, in the same order, as copies.
@@ -48,7 +53,7 @@ class Network:
         assert len(sources) == len(destinations) == len(sends), f"step {self.steps}: a rank sends or receives twice"
         assert all(source != destination for source, destination, _ in sends)
         if self.watched:
-            self.states.append(np.stack(self.watched))
+            self.states.append(_looked_at(self.watched))
         self.messages += [
             Message(self.steps, source, destination, array.nbytes) for source, destination, array in sends
         ]
@@ -63,7 +68,7 @@ class Run:
     outputs: tuple[Array, ...]
     steps: int
     messages: tuple[Message, ...]
-    states: tuple[Array, ...] = ()  # of a watched run: [rank, element] before the first step and after every step
+    states: tuple[State, ...] = ()  # of a watched run: before the first step and after every step
 
     @property
     def ranks(self) -> int:
@@ -125,10 +130,21 @@ def cuts(length: int, parts: int) -> list[slice]:
     return [slice(part * length // parts, (part + 1) * length // parts) for part in range(parts)]
 
 
+def zeros(length: int, *, like: Array) -> Array:
+    """Room for a vector of that length and the type of another."""
+    import numpy as np
+
+    return np.zeros(length, dtype=like.dtype)
+
+
+def _looked_at(watched: Sequence[Array]) -> State:
+    return tuple(tuple(buffer.tolist()) for buffer in watched)
+
+
 def finished(network: Network, outputs: Sequence[Array]) -> Run:
-    states = (*network.states, np.stack(network.watched)) if network.watched else ()
+    states = (*network.states, _looked_at(network.watched)) if network.watched else ()
     return Run(
-        outputs=tuple(np.asarray(output) for output in outputs),
+        outputs=tuple(outputs),
         steps=network.steps,
         messages=tuple(network.messages),
         states=states,

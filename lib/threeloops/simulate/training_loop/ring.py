@@ -1,5 +1,6 @@
 """Chunks that walk a ring: every rank only ever talks to its right neighbour.
 
+>>> import numpy as np
 >>> run = all_reduce([np.arange(6.0), np.ones(6), np.zeros(6)])
 >>> run.outputs[2].tolist(), run.steps, run.sent_bytes
 ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 4, (64, 64, 64))
@@ -7,10 +8,8 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from threeloops import checks
-from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors
+from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors, zeros
 
 
 def _reduce_round(network: Network, buffers: list[Array], members: Sequence[int]) -> None:
@@ -58,7 +57,7 @@ def all_gather(parts: Sequence[Array]) -> Run:
             f"parts of {[len(part) for part in parts]} elements must be an even cut; try"
             f" {[piece.stop - piece.start for piece in pieces]}"
         )
-    buffers = [np.zeros(length, dtype=part.dtype) for part in parts]
+    buffers = [zeros(length, like=part) for part in parts]
     for buffer, part, piece in zip(buffers, parts, pieces, strict=True):
         buffer[piece] = part
     network = Network(len(parts))
@@ -80,7 +79,7 @@ def broadcast(vector: Array, *, ranks: int, chunks: int) -> Run:
     before.
     """
     checks.count(ranks=ranks, chunks=chunks)
-    buffers = [vector.copy()] + [np.zeros_like(vector) for _ in range(ranks - 1)]
+    buffers = [vector.copy()] + [zeros(len(vector), like=vector) for _ in range(ranks - 1)]
     pieces = cuts(len(vector), chunks)
     network = Network(ranks)
     # chunks that a rank has, but has not passed on

@@ -1,6 +1,7 @@
 """Vectors that climb and descend trees: whole on a binomial tree, in chunks on a binary one; and the star that trees
 replace. The root is rank 0.
 
+>>> import numpy as np
 >>> run = binomial_all_reduce([np.full(4, rank, dtype=float) for rank in range(5)])
 >>> run.outputs[3].tolist(), run.steps, max(run.sent_bytes)
 ([10.0, 10.0, 10.0, 10.0], 6, 96)
@@ -8,16 +9,14 @@ replace. The root is rank 0.
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from threeloops import checks
-from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors
+from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors, zeros
 
 
 def _copies(vector: Array, ranks: int) -> list[Array]:
     """The vector at the root, and room for it elsewhere."""
     checks.count(ranks=ranks)
-    return [vector.copy()] + [np.zeros_like(vector) for _ in range(ranks - 1)]
+    return [vector.copy()] + [zeros(len(vector), like=vector) for _ in range(ranks - 1)]
 
 
 def _binomial_reduce(network: Network, buffers: list[Array]) -> None:

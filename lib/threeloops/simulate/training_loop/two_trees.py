@@ -3,6 +3,7 @@ busy in every step.
 
 Rank 0 feeds the trees' roots in turn and is in neither tree. Each link is used in even steps or in odd ones.
 
+>>> import numpy as np
 >>> run = broadcast(np.arange(12.0), ranks=6, chunks=12)
 >>> max(run.sent_bytes), run.outputs[5].tolist() == run.outputs[0].tolist()
 (96, True)
@@ -14,10 +15,8 @@ Source: Sanders, Speck, Träff, Two-tree algorithms for full bandwidth broadcast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from threeloops import checks
-from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors
+from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors, zeros
 
 
 class Edge(NamedTuple):
@@ -131,7 +130,7 @@ def _send(
 def broadcast(vector: Array, *, ranks: int, chunks: int) -> Run:
     """Chunk after chunk from rank 0, down either tree in turn."""
     checks.count(ranks=ranks, chunks=chunks)
-    buffers, network = [vector.copy()] + [np.zeros_like(vector) for _ in range(ranks - 1)], Network(ranks)
+    buffers, network = [vector.copy()] + [zeros(len(vector), like=vector) for _ in range(ranks - 1)], Network(ranks)
     _spread(network, buffers, chunks)
     return finished(network, buffers)
 

@@ -62,7 +62,7 @@ def view(state: State) -> View:
     sent = chunk_steps.sent_vectors(done, state.step)
     held = done.states[state.step]
     whole = (1 << state.ranks) - 1
-    complete = [sum(int(piece) == whole for piece in pieces) for pieces in held.tolist()]
+    complete = [sum(piece == whole for piece in pieces) for pieces in held]
     most = max(chunk_steps.sent_vectors(done, done.steps))
     name = next(words for words, key in ALGORITHMS.items() if key == state.algorithm)
     figure = chunk_steps.one_step(
@@ -76,7 +76,8 @@ def view(state: State) -> View:
         ),
     )
     before = done.states[max(state.step - 1, 0)]
-    came, pieces = int((held != before).sum()), held.size
+    came = sum(piece != was for now, old in zip(held, before, strict=True) for piece, was in zip(now, old, strict=True))
+    pieces = state.ranks**2
     said = f"{came} {'piece arrives' if came == 1 else 'pieces arrive'}, " if state.step else ""
     summary = (
         f"Step {state.step} of {done.steps}: {said}{sum(complete)} of {pieces} are complete."
