@@ -1,11 +1,12 @@
 """Benchmark of the pages: python tests/bench/site.py [--smoke]. How long they take to build, how large they are, how
-soon there is text, how long from a click to the first verdict: from this machine, on return, and over a line of
-25 Mbit/s and 40 ms; and from a key on the opening page's explorer to its redraw.
+heavy the heaviest page is, how soon there is text, how long from a click to the first verdict: from this machine, on
+return, and over a line of 25 Mbit/s and 40 ms; and from a key on the opening page's explorer to its redraw.
 """
 
 import argparse
 import contextlib
 import http.server
+import re
 import shutil
 import statistics
 import sys
@@ -103,6 +104,17 @@ def redrawn(browser: Any, address: str, count: int) -> str:
     )
 
 
+def weight(folder: Path) -> str:
+    """The page that brings the most bytes with its pictures, the styles and scripts that all share aside."""
+    sizes = {}
+    for path in folder.rglob("*.html"):
+        source = path.read_text(encoding="utf-8")
+        pictures = {(path.parent / name).resolve() for name in re.findall(r'<img[^>]* src="([^"]+)"', source)}
+        sizes[path] = len(source.encode()) + sum(one.stat().st_size for one in pictures if one.is_file())
+    name = max(sizes, key=lambda path: sizes[path])
+    return f"{name.relative_to(folder).as_posix()}, {sizes[name] / MB:.2f} MB with its pictures"
+
+
 def one_page(root: Path, sources: Path, prints: Sequence[str]) -> None:
     """In place of the whole book, where only the way of it is tried."""
     sources.mkdir()
@@ -131,6 +143,7 @@ def main() -> None:
             if not smoke:
                 measured(browser, slow_server(folder), "over 25 Mbit/s and 40 ms", visits)
             browser.close()
+        print(f"heaviest page: {weight(folder)}")
         sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
         print(f"folder of pages: {sum(sizes) / MB:.1f} MB in {len(sizes)} files")
 
