@@ -40,7 +40,7 @@ def test_impossible_shapes_are_refused(change: dict[str, int], message: str) -> 
         DeltaState(**SHAPE | change)
 
 
-MAMBA = {"num_heads": 8, "head_dim": 5, "state_dim": 11, "groups": 2, "conv_entries": 4}
+MAMBA = {"num_heads": 8, "head_dim": 5, "state_dim": 11, "groups": 2, "conv_entries": 4, "chunk": 16}
 
 
 def test_a_mamba_layer_keeps_a_matrix_per_head_and_its_last_inputs() -> None:

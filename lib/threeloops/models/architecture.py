@@ -18,6 +18,12 @@ from threeloops.models.recurrent_layers import DeltaState, StateSpace
 # What stands in a layer for attention and keeps a state that does not grow with the context.
 Recurrent = DeltaState | StateSpace
 
+# What autograd keeps of a scan depends on the kernel that runs it, and nobody counted it here.
+_COUNTED_OF_HYBRIDS = (
+    "parameters, caches and FLOPs are counted for it (`threeloops kv`, `threeloops fit`, `threeloops roofline`),"
+    " training memory and layouts are not"
+)
+
 # A norm's values per channel: weight and bias, weight alone, or nothing that is learned.
 NORM_WIDTHS = {"layernorm": 2, "rmsnorm": 1, "layernorm-no-bias": 1, "layernorm-no-weight": 0}
 
@@ -199,19 +205,13 @@ class Layer:
         if isinstance(self.attention, Attention | LatentAttention):
             return self.attention
         kind = "no attention" if self.attention is None else "a recurrent state in place of attention"
-        raise ValueError(
-            f"a layer of this hybrid model has {kind}; only parameters and caches are counted for it (`threeloops kv`,"
-            " `threeloops fit`)"
-        )
+        raise ValueError(f"a layer of this hybrid model has {kind}; {_COUNTED_OF_HYBRIDS}")
 
     @property
     def feeding(self) -> DenseMlp | MoeMlp:
         """The MLP, for counts in which every layer has one."""
         if self.mlp is None:
-            raise ValueError(
-                "a layer of this hybrid model has no MLP; only parameters and caches are counted for it (`threeloops"
-                " kv`, `threeloops fit`)"
-            )
+            raise ValueError(f"a layer of this hybrid model has no MLP; {_COUNTED_OF_HYBRIDS}")
         return self.mlp
 
 

@@ -50,8 +50,7 @@ CHANGES_NO_COUNT = frozenset({
     # heads for other tasks, which a causal language model does not build
     "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
     # how a program runs the same layers
-    "use_cache", "cache_implementation", "gradient_checkpointing", "pretraining_tp", "use_mamba_kernels", "chunk_size",
-    "mamba_chunk_size",
+    "use_cache", "cache_implementation", "gradient_checkpointing", "pretraining_tp", "use_mamba_kernels",
     # recurrent layers: how the step of each head is started and limited, and what the state is kept in
     "time_step_floor", "time_step_limit", "time_step_max", "time_step_min", "time_step_rank", "mamba_ssm_cache_dtype",
     "mamba_ssm_dtype",

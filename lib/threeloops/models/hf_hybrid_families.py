@@ -109,7 +109,7 @@ def _nemotron_h(fields: Fields, name: str) -> Model:
 _NEMOTRON_UNUSED = frozenset({
     "intermediate_size", "mlp_hidden_act", "moe_intermediate_size", "moe_shared_expert_intermediate_size",
     "n_routed_experts", "n_shared_experts", "num_experts_per_tok", "moe_latent_size", "expand", "sliding_window",
-    "attention_head_dim", "mamba_proj_bias", "mtp_layers_block_type",
+    "attention_head_dim", "mamba_proj_bias", "mtp_layers_block_type", "chunk_size", "mamba_chunk_size",
 })  # fmt: skip
 
 
@@ -122,6 +122,7 @@ def _nemotron_state(fields: Fields) -> StateSpace:
         conv_entries=fields.count("conv_kernel"),
         conv_bias=fields.flag("use_conv_bias"),
         bias=fields.flag("use_bias"),  # of both projections: the class does not read mamba_proj_bias
+        chunk=fields.count_either("chunk_size", "mamba_chunk_size"),
     )
 
 
@@ -182,6 +183,7 @@ def _granite_state(fields: Fields) -> StateSpace:
         conv_entries=fields.count("mamba_d_conv"),
         conv_bias=fields.flag("mamba_conv_bias"),
         bias=fields.flag("mamba_proj_bias"),
+        chunk=fields.count("mamba_chunk_size"),
     )
 
 

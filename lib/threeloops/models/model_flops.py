@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from threeloops import checks
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
 from threeloops.models.forward_step import LOGITS
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.operations import kernels
 
 # What runs a second time: nothing; the scores, inside a fused attention kernel; the core of attention (selective);
@@ -31,19 +32,21 @@ def layer_matmul_parameters(layer: Layer, *, hidden: int) -> int:
 
     Formula:  attention: hidden * head_dim * (2 * num_heads + 2 * num_kv_heads); feed-forward: 2 or 3 * hidden *
               intermediate
-    Assumes:  latent attention expanded, as in training; biases and norms are no matrices
+    Assumes:  latent attention expanded, as in training; biases, norms and the short convolution of a recurrent layer
+              are no matrices
 
-    >>> layer = Layer(
-    ...     attention=Attention(num_heads=32, num_kv_heads=8, head_dim=128),
-    ...     norm="rmsnorm",
-    ...     num_norms=2,
-    ...     mlp=DenseMlp(intermediate=14336, gated=True, activation="silu"),
-    ... )
+    >>> from threeloops.models.catalogue import model as catalogued
+    >>> layer, _ = catalogued("llama-3-8b").groups[0]
     >>> layer_matmul_parameters(layer, hidden=4096)
     218103808
     """
     checks.count(hidden=hidden)
-    return _attention_parameters(layer.attending, hidden) + _mlp_parameters(layer.feeding, hidden)
+    attention, mlp = layer.attention, layer.mlp
+    if isinstance(attention, DeltaState | StateSpace):
+        mixing = attention.matmul_parameters(hidden=hidden)
+    else:
+        mixing = _attention_parameters(layer.attending, hidden) if attention else 0
+    return mixing + (_mlp_parameters(mlp, hidden) if mlp else 0)
 
 
 def _attention_parameters(attention: Attention | LatentAttention, hidden: int) -> int:
@@ -85,6 +88,7 @@ class ForwardFlops:
     projections: float  # all matrices of all layers
     scores: float  # Q K^T of all layers
     values: float  # P V of all layers
+    scans: float  # the recurrent layers of a hybrid model, between their projections
     head: float
     tokens: int
     causal: str
@@ -97,7 +101,7 @@ class ForwardFlops:
 
     @property
     def total(self) -> float:
-        return self.projections + self.attention + self.head
+        return self.projections + self.attention + self.scans + self.head
 
     @property
     def per_token(self) -> float:
@@ -109,27 +113,38 @@ def forward_flops(model: Model, *, batch: int, sequence: int, causal: str, logit
 
     Formula:  projections: 2 * matmul parameters * tokens;  head: 2 * hidden * vocab * tokens (or * batch with
               logits="last") scores, values: 2 * attended_pairs * num_heads * (head_dim, value_head_dim) * batch per
-              layer
-    Assumes:  the input table is a look-up and costs nothing, tied or not; norms, softmax and activations are not
-              counted
+              layer; scans: batch * scan_flops of the recurrent layer (DeltaState, StateSpace)
+    Assumes:  the input table is a look-up and costs nothing, tied or not; norms, softmax, activations and short
+              convolutions are not counted
     Source:   Narayanan et al., 2021, arXiv:2104.04473, appendix; Kaplan et al., 2020, arXiv:2001.08361, section 2.1
     """
     checks.count(batch=batch, sequence=sequence)
     checks.one_of(LOGITS, logits=logits)
     tokens = batch * sequence
-    projections, scores, values = 0.0, 0.0, 0.0
+    projections, scores, values, scans = 0.0, 0.0, 0.0, 0.0
     for layer, num_layers in model.groups:
+        projections += num_layers * 2 * layer_matmul_parameters(layer, hidden=model.hidden) * tokens
+        if isinstance(layer.attention, DeltaState | StateSpace):
+            scans += num_layers * batch * layer.attention.scan_flops(tokens=sequence, causal=causal)
+        if not isinstance(layer.attention, Attention | LatentAttention):
+            continue
         window = layer.attention.window if isinstance(layer.attention, Attention) else None
         pairs = batch * kernels.attended_pairs(
             query_tokens=sequence, context_tokens=sequence, causal=causal, window=window
         )
         score_dim, value_dim = _score_and_value_dims(layer.attending)
-        projections += num_layers * 2 * layer_matmul_parameters(layer, hidden=model.hidden) * tokens
         scores += num_layers * 2 * pairs * score_dim
         values += num_layers * 2 * pairs * value_dim
     head = 2 * model.hidden * model.vocab * (tokens if logits == "all" else batch)
     return ForwardFlops(
-        projections=projections, scores=scores, values=values, head=head, tokens=tokens, causal=causal, logits=logits
+        projections=projections,
+        scores=scores,
+        values=values,
+        scans=scans,
+        head=head,
+        tokens=tokens,
+        causal=causal,
+        logits=logits,
     )
 
 
@@ -168,7 +183,8 @@ def training_flops(model: Model, *, batch: int, sequence: int, causal: str, reco
 
     Formula:  model: 3 * forward;  hardware: model + the forward FLOPs of what is recomputed
     Assumes:  logits for every token, the head never recomputed, the optimiser's update not counted;
-              recompute="full" is a framework that runs each layer's whole forward pass again
+              recompute="full" is a framework that runs each layer's whole forward pass again; scans are part of
+              that only
     Raises:   ValueError for an unknown convention, with the known ones
     Source:   Narayanan et al., 2021, arXiv:2104.04473, appendix (full); Korthikanti et al., 2022, arXiv:2205.05198,
               appendix A (selective)
@@ -179,7 +195,7 @@ def training_flops(model: Model, *, batch: int, sequence: int, causal: str, reco
         "none": 0.0,
         "scores": forward.scores,
         "selective": forward.attention,
-        "full": forward.projections + forward.attention,
+        "full": forward.projections + forward.attention + forward.scans,
     }
     return TrainingFlops(forward=forward, recomputed=again[recompute], recompute=recompute)
 
@@ -201,15 +217,8 @@ def early_stop_flops(model: Model, *, batch: int, sequence: int, causal: str, re
     Raises:   ValueError where layers differ and every is more than 1: which layer ends a segment is not known
     Source:   torch 2.13, torch/utils/checkpoint.py, set_checkpoint_early_stop
 
-    >>> layer = Layer(
-    ...     attention=Attention(num_heads=32, num_kv_heads=8, head_dim=128),
-    ...     norm="rmsnorm",
-    ...     num_norms=2,
-    ...     mlp=DenseMlp(intermediate=14336, gated=True, activation="silu"),
-    ... )
-    >>> llama = Model(
-    ...     name="Llama 3 8B", hidden=4096, vocab=128256, groups=((layer, 32),), tied_head=False, max_context=8192
-    ... )
+    >>> from threeloops.models.catalogue import model as catalogued
+    >>> llama = catalogued("llama-3-8b")
     >>> step = training_flops(llama, batch=1, sequence=8192, causal="full", recompute="full")
     >>> round(early_stop_flops(llama, batch=1, sequence=8192, causal="full", recompute="full") / step.recomputed, 3)
     0.206
@@ -262,7 +271,7 @@ class SixNCorrections:
     six_n: float
     # negative: the input table (where it is not the head), idle experts, norms, biases multiply nothing
     idle_parameters: float
-    attention: float
+    attention: float  # with the scans of recurrent layers
     causal: str
 
     @property
@@ -283,5 +292,8 @@ def six_n_corrections(model: Model, *, num_parameters: int, sequence: int, causa
     working = 3 * (forward.projections + forward.head) / forward.tokens
     six_n = 6 * num_parameters
     return SixNCorrections(
-        six_n=six_n, idle_parameters=working - six_n, attention=3 * forward.attention / forward.tokens, causal=causal
+        six_n=six_n,
+        idle_parameters=working - six_n,
+        attention=3 * (forward.attention + forward.scans) / forward.tokens,
+        causal=causal,
     )

@@ -1,6 +1,8 @@
 """Recurrent layers: what stands in place of attention in hybrid models, and keeps a state that does not grow.
 
 Such a layer writes every token into one matrix per head. The matrix keeps its size, however many tokens it has read.
+A prompt goes through it chunk by chunk: the pairs of tokens inside a chunk as attention has them, what came before the
+chunk through the matrix. One token alone updates the matrix and reads it.
 
 >>> layer = DeltaState(key_heads=16, value_heads=32, key_head_dim=128, value_head_dim=128, conv_entries=4)
 >>> layer.state_elements, layer.conv_elements
@@ -10,6 +12,9 @@ Such a layer writes every token into one matrix per head. The matrix keeps its s
 from dataclasses import dataclass
 
 from threeloops import checks
+from threeloops.operations import kernels
+
+MATRIX_BYTES = 4  # of each number in a matrix: servers and kernels keep it in fp32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +30,7 @@ class DeltaState:
     key_head_dim: int
     value_head_dim: int
     conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
+    chunk: int = 64  # tokens that the scan takes at once: a constant of the kernels, in no config
 
     def __post_init__(self) -> None:
         checks.count(
@@ -33,6 +39,7 @@ class DeltaState:
             key_head_dim=self.key_head_dim,
             value_head_dim=self.value_head_dim,
             conv_entries=self.conv_entries,
+            chunk=self.chunk,
         )
         checks.divides(part="key_heads", part_value=self.key_heads, whole="value_heads", whole_value=self.value_heads)
 
@@ -66,6 +73,57 @@ class DeltaState:
         """Weights of the norm on the way out, one for all heads."""
         return self.value_head_dim
 
+    @property
+    def norms_per_token(self) -> int:
+        """Rows that this norm sees of each token."""
+        return self.value_heads
+
+    @property
+    def output_dim(self) -> int:
+        """Width of what the layer reads out of its matrices for one token."""
+        return self.value_dim
+
+    @property
+    def input_columns(self) -> int:
+        """Columns of all projections in: queries, keys, values, a gate as wide as the values, 2 per value head."""
+        return self.conv_channels + self.value_dim + 2 * self.value_heads
+
+    def matmul_parameters(self, *, hidden: int) -> int:
+        """Weights of both projections, which multiply every token.
+
+        Formula:  hidden * (input_columns + value_dim)
+        """
+        checks.count(hidden=hidden)
+        return hidden * (self.input_columns + self.value_dim)
+
+    def scan_flops(self, *, tokens: int, causal: str) -> float:
+        """Matrix-product FLOPs of the scan over one sequence, chunk by chunk.
+
+        Formula:  per value head 2 * pairs * (3 * key_head_dim + 2 * value_head_dim) + 6 * padded tokens *
+                  key_head_dim * value_head_dim: keys with keys, queries with keys, the inverse with keys and with
+                  values, the scores with values; the matrix read for keys, read for queries, written
+        Assumes:  the sequence padded to whole chunks; pairs by `causal` inside each chunk; the inverse of the
+                  triangular system (chunk^3 / 3 per chunk and head) not counted, nor what is done element by element
+        Source:   Yang, Kautz, Hatamizadeh, 2024, arXiv:2412.06464, section 3.3; Yang et al., 2024, arXiv:2406.06484,
+                  section 3 (the form without a gate)
+
+        >>> layer = DeltaState(key_heads=16, value_heads=32, key_head_dim=128, value_head_dim=128, conv_entries=4)
+        >>> layer.scan_flops(tokens=4096, causal="full") / 4096
+        5767168.0
+        """
+        chunks, pairs = _chunks(tokens=tokens, chunk=self.chunk, causal=causal)
+        k, v = self.key_head_dim, self.value_head_dim
+        return self.value_heads * (2 * pairs * (3 * k + 2 * v) + 6 * chunks * self.chunk * k * v)
+
+    @property
+    def update_flops(self) -> int:
+        """FLOPs of one token alone, element by element.
+
+        Formula:  7 * state_elements: decay (1), what the matrix holds for the key (2), the correction written (2), the
+                  query's read (2)
+        """
+        return 7 * self.state_elements
+
     def parameters(self, *, hidden: int) -> int:
         """Projections, convolution and the decay of each head, without the norm.
 
@@ -78,8 +136,7 @@ class DeltaState:
         33718336
         """
         checks.count(hidden=hidden)
-        into = hidden * (self.conv_channels + self.value_dim + 2 * self.value_heads)
-        return into + self.value_dim * hidden + self.conv_elements + 2 * self.value_heads
+        return self.matmul_parameters(hidden=hidden) + self.conv_elements + 2 * self.value_heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +154,7 @@ class StateSpace:
     conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
     conv_bias: bool
     bias: bool  # on both projections
+    chunk: int  # tokens that the scan takes at once
     gated_norm: bool = True
 
     def __post_init__(self) -> None:
@@ -106,6 +164,7 @@ class StateSpace:
             state_dim=self.state_dim,
             groups=self.groups,
             conv_entries=self.conv_entries,
+            chunk=self.chunk,
         )
         checks.divides(part="groups", part_value=self.groups, whole="num_heads", whole_value=self.num_heads)
 
@@ -139,6 +198,63 @@ class StateSpace:
         """Weights of the norm on the way out."""
         return self.inner if self.gated_norm else 0
 
+    @property
+    def norms_per_token(self) -> int:
+        """Rows that this norm sees of each token."""
+        return 1
+
+    @property
+    def output_dim(self) -> int:
+        """Width of what the layer reads out of its matrices for one token."""
+        return self.inner
+
+    @property
+    def input_columns(self) -> int:
+        """Columns of the projection in: what the convolution reads, a gate as wide as the heads, a step per head."""
+        return self.conv_channels + self.inner + self.num_heads
+
+    def matmul_parameters(self, *, hidden: int) -> int:
+        """Weights of both projections, which multiply every token.
+
+        Formula:  hidden * (input_columns + inner)
+        """
+        checks.count(hidden=hidden)
+        return hidden * (self.input_columns + self.inner)
+
+    def scan_flops(self, *, tokens: int, causal: str) -> float:
+        """Matrix-product FLOPs of the scan over one sequence, chunk by chunk.
+
+        Formula:  2 * pairs * (groups * state_dim + inner) + 4 * padded tokens * inner * state_dim: each group's
+                  scores, the scores with the heads' inputs; the matrix written, and read
+        Assumes:  the sequence padded to whole chunks; pairs by `causal` inside each chunk; heads of one group share
+                  their scores, as the kernels of mamba_ssm do (transformers' own code computes them per head); states
+                  are passed from chunk to chunk element by element, which is not counted
+        Source:   Dao, Gu, 2024, arXiv:2405.21060, section 6
+
+        >>> layer = StateSpace(
+        ...     num_heads=128,
+        ...     head_dim=64,
+        ...     state_dim=128,
+        ...     groups=8,
+        ...     conv_entries=4,
+        ...     conv_bias=True,
+        ...     bias=False,
+        ...     chunk=128,
+        ... )
+        >>> layer.scan_flops(tokens=4096, causal="full") / 4096
+        6553600.0
+        """
+        chunks, pairs = _chunks(tokens=tokens, chunk=self.chunk, causal=causal)
+        return 2 * pairs * (self.groups * self.state_dim + self.inner) + 4 * chunks * self.chunk * self.state_elements
+
+    @property
+    def update_flops(self) -> int:
+        """FLOPs of one token alone, element by element.
+
+        Formula:  5 * state_elements: decay (1), the input written (2), the read (2)
+        """
+        return 5 * self.state_elements
+
     def parameters(self, *, hidden: int) -> int:
         """Projections, convolution, and three values per head (decay, step, skip), without the norm.
 
@@ -146,11 +262,24 @@ class StateSpace:
                   num_heads + biases
 
         >>> StateSpace(
-        ...     num_heads=128, head_dim=64, state_dim=128, groups=8, conv_entries=4, conv_bias=True, bias=False
+        ...     num_heads=128,
+        ...     head_dim=64,
+        ...     state_dim=128,
+        ...     groups=8,
+        ...     conv_entries=4,
+        ...     conv_bias=True,
+        ...     bias=False,
+        ...     chunk=128,
         ... ).parameters(hidden=4096)
         109627776
         """
         checks.count(hidden=hidden)
-        into = self.conv_channels + self.inner + self.num_heads
-        biases = self.conv_bias * self.conv_channels + self.bias * (into + hidden)
-        return hidden * (into + self.inner) + self.conv_elements + 3 * self.num_heads + biases
+        biases = self.conv_bias * self.conv_channels + self.bias * (self.input_columns + hidden)
+        return self.matmul_parameters(hidden=hidden) + self.conv_elements + 3 * self.num_heads + biases
+
+
+def _chunks(*, tokens: int, chunk: int, causal: str) -> tuple[int, float]:
+    """Chunks of a sequence, the last one filled up, and the pairs of tokens inside all of them."""
+    checks.count(tokens=tokens)
+    chunks = -(-tokens // chunk)
+    return chunks, chunks * kernels.attended_pairs(query_tokens=chunk, context_tokens=chunk, causal=causal)

@@ -28,6 +28,8 @@ from dataclasses import replace
 
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
 from threeloops.models.forward_step import MATRIX, VECTOR, ForwardStep, Op
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
+from threeloops.models.recurrent_ops import recurrent_ops
 from threeloops.models.sublayers import attention_ops, latent_attention_ops, mlp_ops, moe_ops
 from threeloops.operations import kernels, roofline
 from threeloops.operations.roofline import SerialTime, Work
@@ -54,40 +56,56 @@ def layer_ops(layer: Layer, *, hidden: int, rotary: bool, step: ForwardStep) -> 
     """Every kernel of one transformer layer in one forward pass, in the order of a layer with norms in front of its
     blocks.
 
-    Assumes:  no dropout; see attention_ops, latent_attention_ops, mlp_ops and moe_ops for the blocks
+    Assumes:  no dropout; see attention_ops, latent_attention_ops, recurrent_ops, mlp_ops and moe_ops for the blocks; a
+              layer of a hybrid model that has one block only has one norm and one residual
     Raises:   ValueError for more than four norms, or where the layer needs a convention (latent, routing) that the
               step leaves open
     """
     if layer.num_norms > len(NORMS):
         raise ValueError(f"num_norms={layer.num_norms} must be at most {len(NORMS)}: {', '.join(NORMS)}")
     norm = kernels.rmsnorm if layer.norm == "rmsnorm" else kernels.layernorm
+    names = NORMS if layer.attention is not None else ("mlp_norm",)
     norms = {
         name: (_vector(name, norm(rows=step.tokens, width=hidden, bytes_per_element=step.bytes_per_element)),)
-        for name in NORMS[: layer.num_norms]
+        for name in names[: layer.num_norms]
     }
     add = kernels.elementwise(
         elements=step.tokens * hidden, flops_per_element=1, inputs=2, bytes_per_element=step.bytes_per_element
     )
-    attends, feeds = layer.attending, layer.feeding
-    if isinstance(attends, LatentAttention):
-        attention = latent_attention_ops(attends, hidden=hidden, step=step)
-    else:
-        attention = attention_ops(attends, hidden=hidden, rotary=rotary, step=step)
-    mlp = (
-        mlp_ops(feeds, hidden=hidden, step=step)
-        if isinstance(feeds, DenseMlp)
-        else moe_ops(feeds, hidden=hidden, step=step)
+    attending = (
+        (
+            *norms.get("attention_norm", ()),
+            *_attention_ops(layer, hidden=hidden, rotary=rotary, step=step),
+            *norms.get("attention_output_norm", ()),
+            _vector("attention_residual", add),
+        )
+        if layer.attention is not None
+        else ()
     )
+    mlp = layer.mlp
+    if mlp is None:
+        return attending
     return (
-        *norms.get("attention_norm", ()),
-        *attention,
-        *norms.get("attention_output_norm", ()),
-        _vector("attention_residual", add),
+        *attending,
         *norms.get("mlp_norm", ()),
-        *mlp,
+        *(
+            mlp_ops(mlp, hidden=hidden, step=step)
+            if isinstance(mlp, DenseMlp)
+            else moe_ops(mlp, hidden=hidden, step=step)
+        ),
         *norms.get("mlp_output_norm", ()),
         _vector("mlp_residual", add),
     )
+
+
+def _attention_ops(layer: Layer, *, hidden: int, rotary: bool, step: ForwardStep) -> tuple[Op, ...]:
+    """Attention of either kind, or what stands in its place."""
+    if isinstance(layer.attention, DeltaState | StateSpace):
+        return recurrent_ops(layer.attention, hidden=hidden, step=step)
+    attends = layer.attending
+    if isinstance(attends, LatentAttention):
+        return latent_attention_ops(attends, hidden=hidden, step=step)
+    return attention_ops(attends, hidden=hidden, rotary=rotary, step=step)
 
 
 def model_ops(model: Model, step: ForwardStep) -> tuple[Op, ...]:

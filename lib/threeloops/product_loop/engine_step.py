@@ -141,6 +141,7 @@ def launched(model: Model, switches: Switches, *, batch: int, context: int) -> t
         weight_bytes_per_element=PRECISIONS[switches.precision],
         kv_bytes_per_element=2,
     )
+    model.refuse_hybrid()
     ops = model_ops(model, step)
     if switches.fused:
         return tuple(op for op in ops if not (op.unit == VECTOR and _is(op, *RIDES_ALONG)))

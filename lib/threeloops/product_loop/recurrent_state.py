@@ -10,11 +10,11 @@ so a hybrid model, in which most layers are of this kind, pays for context in th
 
 from threeloops import checks
 from threeloops.models.architecture import Recurrent
-from threeloops.models.recurrent_layers import DeltaState, StateSpace
+from threeloops.models.recurrent_layers import MATRIX_BYTES, DeltaState, StateSpace
 
 __all__ = ["CONV_BYTES", "MATRIX_BYTES", "DeltaState", "StateSpace", "rank_state_bytes", "state_bytes"]
 
-MATRIX_BYTES, CONV_BYTES = 4, 2  # the matrices in fp32, the convolution's inputs in 16 bits
+CONV_BYTES = 2  # the convolution's inputs in 16 bits
 
 
 def state_bytes(layer: Recurrent, *, state_bytes_per_element: float, conv_bytes_per_element: float) -> float:
