@@ -147,6 +147,14 @@ def test_training_days_of_a_trillion_parameters_as_published():
     assert days == pytest.approx(84, rel=0.04)  # theirs drops attention and the head: 8 N per token
 
 
+def test_blooms_throughput_as_published():
+    # BigScience, train/tr11-176B-ml (commit e726b159): 70 layers of 14,336, 112 heads, vocabulary padded to 250,880;
+    # chronicles.md, iteration 12,695: 2,048 sequences of 2,048 in 105.22 s on 384 A100, "TFLOPs: 149.02", which its
+    # README says to be hardware FLOPs with activation checkpointing.
+    step = training_flops(gpt(14336, 70, 112, 250_880), batch=2048, sequence=2048, causal="full", recompute="full")
+    assert step.hardware / 105.22 / 384 == pytest.approx(149.02e12, rel=5e-5)
+
+
 def test_deepseek_flops_per_token_as_published():
     # Zhao et al., Insights into DeepSeek-V3, 2025, arXiv:2505.09343, table 2 (sequence 4096): 155 GFLOP/token for V2
     # and 250 for V3.
