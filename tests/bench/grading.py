@@ -128,7 +128,7 @@ def class_of(folder: Path, students: int) -> dict[str, float]:
     return deserved
 
 
-def graded(folder: Path, work: Path, workers: int) -> None:
+def graded(folder: Path, work: Path, workers: int | str) -> None:
     """The class, graded as `threeloops grade` does."""
     course = Course(root=ROOT, work=work)
     silent(lambda: grade._grade_class(handed_in(folder / "class", [SET]), course, trust_students=True, workers=workers))
@@ -138,16 +138,20 @@ def points(course: Course, students: Iterable[str]) -> dict[str, float]:
     return {student: sum(score.points for score in course.scores(SET, student)) for student in students}
 
 
+def taken(folder: Path, work: Path, workers: int, students: int) -> tuple[float, float, float]:
+    """Processor seconds a submission outside and inside of the sandbox, and seconds in all."""
+    Course(root=ROOT, work=work).prepare(SET)
+    with sides(folder) as told:
+        before = spent()
+        wall = seconds(partial(graded, folder, work, workers))
+        return (spent() - before) / students, sum(of_sides(told)) / students, wall
+
+
 def against_stock(folder: Path, *, students: int, stock: int) -> None:
     deserved = class_of(folder, students)
     for workers in (1, 2):
         work = folder / f"by-{workers}"
-        Course(root=ROOT, work=work).prepare(SET)
-        with sides(folder) as told:
-            before = spent()
-            wall = seconds(partial(graded, folder, work, workers))
-            outside = (spent() - before) / students
-            inside = sum(of_sides(told)) / students
+        outside, inside, wall = taken(folder, work, workers, students)
         right = points(Course(root=ROOT, work=work), deserved) == deserved
         print(
             f"{students} submissions by {workers}: {fmt_seconds(outside + inside)} of processor time each (aim 250 ms),"
@@ -180,15 +184,20 @@ def killed_at_random(folder: Path, *, students: int, each: int) -> None:
                 os.kill(chance.choice(workers), signal.SIGKILL)
                 kills += 1
     run.join()
+    print(verdict(work, deserved, kills))
+
+
+def verdict(work: Path, deserved: dict[str, float], kills: int) -> str:
+    """What became of a class under attack."""
     with (work / f"grades-{SET}.csv").open(newline="", encoding="utf-8") as file:
         rows = Counter((row["student"], row["question"]) for row in csv.DictReader(file))
     found = points(Course(root=ROOT, work=work), deserved)
     lost = deserved.keys() - {student for student, question in rows if question}
     double = [row for row, count in rows.items() if count > 1]
     wrong = [student for student in deserved if found[student] != deserved[student]]
-    print(
-        f"{students} submissions, {kills} workers killed: {len(lost)} lost, {len(double)} double, {len(wrong)} wrong"
-        " (aim 0, 0, 0)"
+    return (
+        f"{len(deserved):,} submissions, {kills} workers killed: {len(lost)} lost, {len(double)} double, {len(wrong)}"
+        " wrong (aim 0, 0, 0)"
     )
 
 

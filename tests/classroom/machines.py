@@ -17,12 +17,20 @@ START_S = 60
 class Machines:
     """What is running; everything is ended with the `with` that began it."""
 
-    def __init__(self, folder: Path, protocol: str = "tcp", more: Mapping[str, str] = {}) -> None:  # read only
+    def __init__(
+        self,
+        folder: Path,
+        protocol: str = "tcp",
+        more: Mapping[str, str] = {},  # read only
+        port: int = 0,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self._environment = folder, os.environ | more
+        self._environment["DASK_TEMPORARY_DIRECTORY"] = str(folder / "scratch")
         self._running: list[subprocess.Popen[bytes]] = []
         told = folder / "scheduler.json"
-        self.scheduler = self._start("scheduler", "--port", "0", "--protocol", protocol, "--scheduler-file", str(told))
+        words = ("--port", str(port), "--protocol", protocol, "--scheduler-file", str(told))
+        self.scheduler = self._start("scheduler", *words)
         self.address = ""
         until = time.monotonic() + START_S
         while not self.address and time.monotonic() < until:
@@ -43,7 +51,7 @@ class Machines:
     def workers(self, number: int, *, threads: int = 1, more: Mapping[str, str] = {}) -> "subprocess.Popen[bytes]":
         """Start so many; Dask's nanny starts one anew that is killed."""
         words = [self.address, "--nworkers", str(number), "--nthreads", str(threads)]
-        return self._start("worker", *words, "--local-directory", str(self.folder / "scratch"), more=more)
+        return self._start("worker", *words, more=more)
 
     def log(self) -> str:
         return "\n".join(path.read_text(errors="replace")[-3000:] for path in self.folder.glob("*.log"))
@@ -56,8 +64,8 @@ class Machines:
 
 
 @contextlib.contextmanager
-def machines(folder: Path, protocol: str = "tcp", more: Mapping[str, str] = {}) -> Iterator[Machines]:
-    started = Machines(folder, protocol, more)
+def machines(folder: Path, protocol: str = "tcp", more: Mapping[str, str] = {}, port: int = 0) -> Iterator[Machines]:
+    started = Machines(folder, protocol, more, port)
     try:
         yield started
     finally:

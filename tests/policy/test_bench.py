@@ -15,6 +15,7 @@ LAST = {
     "grading": "workers killed",
     "jupyterlab": "a widget scrolled away and back: alive",
     "library": "memory.model_states: ",
+    "machines": "workers killed",
     "pipeline": ", 4 stages, 8 micro-batches: ",
     "planner": "tokens/s/GPU published",
     "ring": "ring all-reduce, 8 ranks",

@@ -25,6 +25,7 @@ workers        several graded at once
 cluster        the same on other machines, through a scheduler of Dask's
 fitness        what a worker there must have
 away           what is sent to it, and what is done with what comes back
+cost           minutes that a class takes, from what was measured
 grade          the command `threeloops grade`
 term           the group of commands `threeloops classroom`: from a class list to marks in a platform's gradebook
 """

@@ -2,6 +2,8 @@
 another does again. Of Dask nothing is loaded unless an address is given.
 """
 
+import asyncio
+import concurrent.futures
 import contextlib
 import importlib.util
 import logging
@@ -85,6 +87,7 @@ class Cluster:
         Raises:   ValueError when the scheduler or all workers are gone; what a job raises
         """
         from distributed import KilledWorker
+        from distributed.comm import CommClosedError
 
         run, number, lost = uuid.uuid4().hex[:8], iter(range(len(jobs) * ROUNDS)), dict[int, int]()
         waiting, done = list(reversed(range(len(jobs)))), queue.SimpleQueue[tuple[int, Any]]()
@@ -105,19 +108,17 @@ class Cluster:
             except queue.Empty:
                 continue
             del on_the_way[job]
-            error = None if future.cancelled() else future.exception()
-            if future.cancelled() or self._client.status != "running":
-                raise self._gone()
-            if isinstance(error, KilledWorker):
+            try:
+                result = future.result()
+            except KilledWorker:
                 lost[job] = lost.get(job, 0) + 1
                 if lost[job] < ROUNDS:
                     waiting.append(job)
-                else:
-                    yield jobs[job], None
-            elif error is not None:
-                raise error
-            else:
-                yield jobs[job], future.result()
+                    continue
+                result = None
+            except (asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError):
+                raise self._gone() from None
+            yield jobs[job], result
 
     def _cores(self) -> int:
         """Of all workers together; asked each time, because they come and go."""
