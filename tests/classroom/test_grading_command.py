@@ -264,6 +264,7 @@ def run_grade(path: Path, *, root: Path) -> int:
 def test_a_fault_of_the_grader_is_not_put_on_the_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    warm.problem()  # asked before it breaks
     monkeypatch.setattr(sandbox, "command", lambda **_: [sys.executable, "-c", "pass"])
     warm.drop()
     write(filled(SET, student="ada"), tmp_path / "class", "ada", SET)

@@ -419,6 +419,7 @@ def running_commands() -> str:
 
 
 def test_a_side_that_does_not_start_is_no_fault_of_the_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    warm.problem()  # asked before it breaks
     monkeypatch.setattr(sandbox, "command", lambda **_: [sys.executable, "-c", "pass"])
     warm.drop()
     with pytest.raises(NoStartError, match="did not start"):

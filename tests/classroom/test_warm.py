@@ -117,6 +117,20 @@ def test_one_that_never_starts_is_refused_not_done_without(
     assert capsys.readouterr().err.count("Once more") == 1
 
 
+def test_a_machine_that_forks_none_is_told_and_graded_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = sandbox.command
+    monkeypatch.setattr(sandbox, "command", lambda **words: ["false"] if words.get("warm") else real(**words))
+    warm.problem.cache_clear()
+    with side(Limits()) as kernel:
+        assert isinstance(kernel.side, sandbox.Side)
+        assert kernel.run("print(1)")["printed"] == "1\n"
+    assert "Each submission starts its own sandbox here, which takes longer" in capsys.readouterr().err
+    monkeypatch.undo()
+    warm.problem.cache_clear()
+
+
 def test_one_that_shares_something_refuses_to_fork(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, then in (
         ("open files", "held = open('/dev/null')"),

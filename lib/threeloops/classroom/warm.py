@@ -164,11 +164,14 @@ def fork() -> Forked:
 
 @functools.cache
 def problem() -> str:
-    """Why each submission must start its sandbox anew on this machine; empty where it can be forked."""
+    """Why each submission must start its sandbox anew on this machine, which is said once; empty where it can be
+    forked. Asked before the first: one that fails later is refused.
+    """
     if sandbox.problem():
         return sandbox.problem()
     try:
         fork().end()
     except NoStartError as error:
+        print(f"Each submission starts its own sandbox here, which takes longer: {error}.", file=sys.stderr, flush=True)
         return str(error)
     return ""
