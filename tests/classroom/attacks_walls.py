@@ -74,6 +74,7 @@ for name in os.listdir('/proc'):
 """
 
 FIRST_PROCESS = """
+import re
 for pid in (1, os.getppid(), os.getpid()):
     try: spans = [line.split() for line in open(f'/proc/{pid}/maps') if line.split()[1].startswith('rw')]
     except OSError: continue
@@ -83,7 +84,7 @@ for pid in (1, os.getppid(), os.getpid()):
         first, last = (int(at, 16) for at in span.split('-'))
         try: memory.seek(first); text = memory.read(min(last - first, 2**22))
         except (OSError, ValueError, OverflowError): continue
-        if b'grading' + b'.key' in text or b'hidden' + b' draws' in text: print('GOT-THROUGH', pid, span)
+        if re.search(rb'grading[.]key|hidden[ ]draws', text): print('GOT-THROUGH', pid, span)
 """
 
 WRITES = """

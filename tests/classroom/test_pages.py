@@ -4,12 +4,10 @@ import bs4
 import nbconvert.exporters.html
 import pytest
 from nbgrader.api import Gradebook, MissingEntry
-from submissions import ROOT, asked, filled, write
+from submissions import ROOT, asked, filled
 
 from threeloops.classroom import pages, sandbox
 from threeloops.classroom.course import Course
-from threeloops.classroom.grade import _one_of_class
-from threeloops.classroom.intake import handed_in
 from threeloops.classroom.stages import KeptGradebook
 
 SET = "kv_cache"
@@ -21,9 +19,8 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     course = Course(root=ROOT, work=folder / "work", judge={"sandboxed": not sandbox.problem()})
     course.prepare(SET)
     for student in ("ada", "grace"):
-        write(filled(SET, student=student, wrong={"a-batch": "batch_cache = '1 GB'"}), folder / "class", student, SET)
-    for submission in handed_in(folder / "class", [SET]).submissions:
-        assert _one_of_class(course, SET, submission, again=False).status == "graded"
+        course.autograde(SET, student, filled(SET, student=student, wrong={"a-batch": "batch_cache = '1 GB'"}))
+        course.feedback(SET, student)
     return course
 
 
