@@ -51,7 +51,9 @@ SYSTEM_PACKAGES = {
     "bwrap": "bubblewrap",
     "chromium": "chromium",
     "g++": "g++",
+    "openssl": "openssl",
     "pg_lsclusters": "postgresql",
+    "pgrep": "procps",
     "python3-config": "python3-dev",
 }
 

@@ -13,7 +13,7 @@ import yaml
 
 from threeloops import cli
 from threeloops.classroom.hub import folder as hubs
-from threeloops.classroom.hub import marking, people, reach
+from threeloops.classroom.hub import marking, people, proxy, reach
 from threeloops.classroom.hub.exchange import Collect
 from threeloops.drills.engine import sheet
 from threeloops.drills.engine.bank import DRILLS
@@ -34,7 +34,6 @@ TOLD: dict[str, Any] = {
     "cores": 2,
     "python": sys.executable,
     "book": str(ROOT),
-    "proxy": ["node", "proxy"],
 }
 needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root writes a hub")
 
@@ -44,7 +43,7 @@ needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
     [
         ({"authenticator": "none"}, "authenticator='none'"),
         ({"authenticator": "trial", "ip": "0.0.0.0"}, "for this machine alone"),
-        ({"ip": "0.0.0.0"}, "passwords would cross the network"),
+        ({"ip": "0.0.0.0"}, "passwords cross the network"),
         ({"certificate": "/srv/certificate"}, "a certificate and its key"),
         ({"course": ""}, "no letter and no digit"),
         ({"port": 0}, "port=0"),
@@ -111,6 +110,7 @@ def test_a_link_leads_behind_a_closed_door_too(tmp_path: Path) -> None:
 @needs_root
 def test_the_folder_is_one_of_files_that_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reach, "refuse_unless_open", lambda book, folder: None)
+    monkeypatch.setattr(proxy, "command", lambda: ["node", "proxy"])
     folder = tmp_path / "hub"
     hubs.write(folder, hubs.Hub(**(TOLD | {"teacher": "daemon", "authenticator": "trial"})), ["ada", "bob"])
     python = sorted(path for path in folder.rglob("*.py"))

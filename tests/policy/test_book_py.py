@@ -143,6 +143,13 @@ def test_the_pages_need_what_builds_them_and_no_torch(book: ModuleType, monkeypa
     assert book.ran[-1].endswith("threeloops.cli site --serve")
 
 
+def test_a_hub_is_installed_when_it_is_asked_for(book: ModuleType) -> None:
+    assert book.main(["setup"]) == 0
+    assert not [line for line in book.ran if "[book,hub]" in line]
+    assert book.main(["setup", "--hub"]) == 0
+    assert "--compile-bytecode -c requirements.lock -e .[book,hub]" in installs(book)[-1]
+
+
 def test_an_interrupted_set_up_starts_over(book: ModuleType) -> None:
     book.set_up("book", with_torch=True)
     book.MARK.unlink()

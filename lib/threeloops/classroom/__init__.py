@@ -28,4 +28,5 @@ away           what is sent to it, and what is done with what comes back
 cost           minutes that a class takes, from what was measured
 grade          the command `threeloops grade`
 term           the group of commands `threeloops classroom`: from a class list to marks in a platform's gradebook
+hub            JupyterHub with nbgrader for a class on one machine
 """

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from threeloops.classroom.hub.commands import add_init
+from threeloops.workings.hub import add_init
 from threeloops.workings.typed import whole, workers
 
 if TYPE_CHECKING:

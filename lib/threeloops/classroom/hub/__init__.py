@@ -7,5 +7,4 @@ folder     the folder, written
 proxy      the proxy that the hub starts
 exchange   whose a hand-in is
 marking    one command for the teacher: collect, grade, hand back
-commands   `threeloops classroom init` and `mark`
 """

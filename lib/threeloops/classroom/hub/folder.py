@@ -8,12 +8,12 @@ import secrets
 import shutil
 import string
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from threeloops import checks
 from threeloops.classroom.course import write_whole
-from threeloops.classroom.hub import people, reach
+from threeloops.classroom.hub import people, proxy, reach
 from threeloops.drills.engine.posed import plain_id
 from threeloops.units import counted, fmt_bytes
 
@@ -42,7 +42,7 @@ class Hub:
     cores: int  # threads that numerical libraries of one student start
     python: str
     book: str
-    proxy: list[str]  # the command that starts it
+    proxy: list[str] = field(default_factory=list)  # the command that starts it
 
     def __post_init__(self) -> None:
         checks.one_of(AUTHENTICATORS, authenticator=self.authenticator)
@@ -58,8 +58,8 @@ class Hub:
             raise ValueError("TLS takes a certificate and its key; give --certificate and --key, or neither")
         if self.ip != HERE and not self.certificate:
             raise ValueError(
-                f"passwords would cross the network to {self.ip} for everybody to read; give --certificate and --key,"
-                f" or leave the hub at {HERE} behind a server of yours that speaks TLS"
+                f"ip={self.ip!r} would let passwords cross the network for everybody to read; give --certificate and"
+                f" --key, or leave the hub at {HERE} behind a server of yours that speaks TLS"
             )
 
 
@@ -90,6 +90,7 @@ def write(folder: Path, hub: Hub, students: list[str]) -> None:
     for file in filter(None, (hub.certificate, hub.key)):
         if not Path(file).is_file():
             raise ValueError(f"{file} does not exist; expected a file for TLS, as PEM")
+    hub = replace(hub, proxy=proxy.command())
     compileall.compile_dir(Path(hub.book) / "lib", quiet=2)  # students cannot write there: each would do it anew
     _folder(folder, 0o755)
     _folder(folder / "state", 0o700)
@@ -100,6 +101,7 @@ def write(folder: Path, hub: Hub, students: list[str]) -> None:
     write_whole(folder / "hub.json", json.dumps(asdict(hub), indent=1) + "\n")
     (folder / "hub.json").chmod(0o644)
     (folder / "class.csv").write_text("".join(f"{name}\n" for name in students), encoding="utf-8")
+    (folder / "class.csv").chmod(0o644)
     if hub.authenticator == "trial":
         passwords = {"students": secrets.token_urlsafe(12), "teacher": secrets.token_urlsafe(32)}
         write_whole(folder / "state" / "trial.json", json.dumps(passwords, indent=1) + "\n")

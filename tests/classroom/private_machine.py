@@ -2,6 +2,7 @@
 which students can reach this Python, and a private view of the processes, which end together. Nothing of it stays.
 """
 
+import functools
 import os
 import shlex
 import shutil
@@ -17,11 +18,12 @@ from pathlib import Path
 from threeloops.classroom.hub.reach import barrier
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("unshare", "nsenter", "mount", "useradd", "chpasswd", "runuser", "bwrap", "openssl")
+NEEDED = ("unshare", "nsenter", "mount", "useradd", "chpasswd", "runuser", "bwrap", "openssl", "pgrep")
 # Everything that a server needs, wherever it lies: it stays visible when the closed folders above it are covered.
 OPEN = dict.fromkeys(map(Path, (sys.base_prefix, sys.prefix, os.path.realpath(sys.prefix), ROOT)))
 
 
+@functools.cache
 def why_not() -> str:
     """Why there can be no such machine here; empty where there can."""
     if sys.platform != "linux" or os.geteuid() != 0:
@@ -29,6 +31,9 @@ def why_not() -> str:
     missing = [program for program in NEEDED if shutil.which(program) is None]
     if missing:
         return f"not installed here: {', '.join(missing)}"
+    closed = [str(path) for path in OPEN if path.stat().st_mode & 0o005 != 0o005]
+    if closed:  # what lies above it can be opened in the private view, the folder itself cannot
+        return f"others may not read {closed[0]}"
     tried = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True, text=True)
     return "" if tried.returncode == 0 else f"no private view of files here: {tried.stderr.strip()}"
 
