@@ -142,7 +142,7 @@ def test_a_sprint_is_chosen_and_begun_by_keyboard(page: Any, file: Path) -> None
     expect(room(page).get_by_role("textbox", name="Your answer")).to_be_focused()
     history = History(file)
     record = history.session(str(history.unfinished()))
-    assert (record.mode, record.options) == ("sprint", {"extra": 1.25, "topic": "kv_cache"})
+    assert (record.mode, record.options) == ("sprint", {"extra": 1.25, "topic": "kv_cache", "track": "everything"})
 
 
 def test_a_slip_a_right_answer_a_hint_and_a_surrender(page: Any, file: Path) -> None:
