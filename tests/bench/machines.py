@@ -102,9 +102,11 @@ def measured(folder: Path, students: int) -> dict[str, Any]:
 
 
 def processor() -> str:
+    """What it runs on, and how much else does: processor seconds grow beside other work."""
     told = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     names = [line.partition(":")[2].strip() for line in told.splitlines() if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
+    load = f", load {os.getloadavg()[0]:.0f}" if hasattr(os, "getloadavg") else ""
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores{load}"
 
 
 def attacked(folder: Path, *, students: int, each: int) -> None:

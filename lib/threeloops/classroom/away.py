@@ -3,6 +3,7 @@ the gradebook and the work folder here: no disk and no database is shared.
 """
 
 import functools
+import gc
 import hashlib
 import os
 import shutil
@@ -147,6 +148,8 @@ def _course(order: Order, place: str) -> Course:
     write_whole(work / "grading.key", order.key.hex() + "\n")
     course = Course(root=contents.book_root(), work=work, code=order.code)
     course.prepare(order.name)
+    course.make_ready()
+    gc.freeze()  # as in workers.py: what is loaded stays
     return course
 
 
