@@ -87,7 +87,7 @@ class Cluster:
         Raises:   ValueError when the scheduler or all workers are gone; what a job raises
         """
         from distributed import KilledWorker
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
 
         run, number, lost = uuid.uuid4().hex[:8], iter(range(len(jobs) * ROUNDS)), dict[int, int]()
         waiting, done = list(reversed(range(len(jobs)))), queue.SimpleQueue[tuple[int, Any]]()
