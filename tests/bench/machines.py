@@ -38,8 +38,8 @@ from tests.bench.grading import (
 )
 from tests.classroom.machines import grading, machines
 from tests.classroom.submissions import ROOT
-from threeloops.classroom import cost
 from threeloops.classroom.course import Course
+from threeloops.classroom.machines import cost
 from threeloops.units import fmt_seconds
 
 STUDENTS, ATTACKED, EACH, WORKERS = 60, 1_000, 60, 2

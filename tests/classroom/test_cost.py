@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from threeloops.classroom import cost
-from threeloops.classroom.cost import Way
+from threeloops.classroom.machines import cost
+from threeloops.classroom.machines.cost import Way
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,9 +19,10 @@ from test_grading_parts import comes_to_be
 from test_workers import class_of, is_whole
 
 from threeloops import cli
-from threeloops.classroom import cluster, fitness, sandbox
+from threeloops.classroom import sandbox
 from threeloops.classroom.course import Course
-from threeloops.classroom.fitness import Order, unfit
+from threeloops.classroom.machines import cluster, fitness
+from threeloops.classroom.machines.fitness import Order, unfit
 
 PATIENCE_S = 300  # each process loads for seconds, and others may be at work
 walls = pytest.mark.skipif(bool(sandbox.problem()), reason=f"a class needs the sandbox: {sandbox.problem()}")

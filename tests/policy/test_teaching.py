@@ -71,7 +71,7 @@ def test_what_the_page_says_of_files_and_flags_is_so() -> None:
     for name in ("solutions", "drills", "nbgrader_config.py"):
         assert (ROOT / name).exists()
     assert "WrittenAnswers.points" in (ROOT / "nbgrader_config.py").read_text()
-    grading = "".join(path.read_text() for path in (ROOT / "lib" / "threeloops" / "classroom").glob("*.py"))
+    grading = "".join(path.read_text() for path in (ROOT / "lib" / "threeloops" / "classroom").rglob("*.py"))
     assert '"grading.key"' in grading
     for flag in re.findall(r"`(--[a-z-]+)", PAGE):
         assert flag in Path(cli.__file__).read_text() + "".join(

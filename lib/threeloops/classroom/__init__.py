@@ -22,10 +22,7 @@ report         table, grades per question, slips per question
 kept           what stays between two runs: the lock, marks of what is graded, an earlier hand-in's page
 single         one submission graded, from its bytes to its mark
 workers        several graded at once
-cluster        the same on other machines, through a scheduler of Dask's
-fitness        what a worker there must have
-away           what is sent to it, and what is done with what comes back
-cost           minutes that a class takes, from what was measured
+machines       the same on other machines, through a scheduler of Dask's; what a class costs there
 grade          the command `threeloops grade`
 term           the group of commands `threeloops classroom`: from a class list to marks in a platform's gradebook
 hub            JupyterHub with nbgrader for a class on one machine

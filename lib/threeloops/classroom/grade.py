@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from threeloops import checks
-from threeloops.classroom import away, gradebook, kept, sandbox, single
-from threeloops.classroom.cluster import is_address
+from threeloops.classroom import gradebook, kept, sandbox, single
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
+from threeloops.classroom.machines import away
+from threeloops.classroom.machines.cluster import is_address
 from threeloops.classroom.questions import source
 from threeloops.classroom.report import (
     Bar,

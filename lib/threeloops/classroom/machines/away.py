@@ -17,10 +17,10 @@ from typing import Any
 
 from threeloops import contents
 from threeloops.classroom import gradebook, kept, sandbox, single
-from threeloops.classroom.cluster import Cluster
 from threeloops.classroom.course import Course, grading_key, write_whole
-from threeloops.classroom.fitness import Order, UnfitError, fitness, identity, unfit
 from threeloops.classroom.intake import Submission
+from threeloops.classroom.machines.cluster import Cluster
+from threeloops.classroom.machines.fitness import Order, UnfitError, fitness, identity, unfit
 from threeloops.classroom.report import Result, result
 
 STAGES = ("submitted", "autograded", "feedback", "logs")  # where grading leaves something of one student
