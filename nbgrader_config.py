@@ -69,7 +69,7 @@ c.GenerateFeedback.preprocessors = [
     "threeloops.classroom.summary.FeedbackCard",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
-c.HTMLExporter.filters = {"highlight_code": "threeloops.classroom.pages.in_colour"}
+c.HTMLExporter.filters = {"highlight_code": "threeloops.classroom.summary.in_colour"}
 c.HTMLExporter.template_name = "threeloops"
 c.HTMLExporter.template_file = "card.html.j2"
 c.HTMLExporter.extra_template_basedirs = [

@@ -6,7 +6,7 @@ import pytest
 from nbgrader.api import Gradebook, MissingEntry
 from submissions import ROOT, asked, filled
 
-from threeloops.classroom import pages, sandbox
+from threeloops.classroom import sandbox, summary
 from threeloops.classroom.course import Course
 from threeloops.classroom.stages import KeptGradebook
 
@@ -25,7 +25,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 def test_a_page_is_what_nbconvert_makes(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pages._in_colour.cache_info().hits > 20, "two students, the same questions"
+    assert summary._in_colour.cache_info().hits > 20, "two students, the same questions"
     quick = course.folder("feedback", "ada", SET) / f"{SET}.html"
     page = quick.read_text()
     plain = Course(root=ROOT, work=course.work, judge=course.judge)
@@ -56,5 +56,5 @@ def test_a_row_is_the_one_that_nbgrader_finds(course: Course) -> None:
 
 def test_a_page_with_something_to_change_is_read_anew() -> None:
     for page in ('<img src="x">', "<IMG\n src='x'>", '<div class="jp-Notebook"></div>'):
-        assert isinstance(pages.read_where_needed(page, "html.parser"), bs4.BeautifulSoup)
-    assert str(pages.read_where_needed('<img src="x" alt="y"><br>', "html.parser")) == '<img src="x" alt="y"><br>'
+        assert isinstance(summary.read_where_needed(page, "html.parser"), bs4.BeautifulSoup)
+    assert str(summary.read_where_needed('<img src="x" alt="y"><br>', "html.parser")) == '<img src="x" alt="y"><br>'

@@ -12,8 +12,6 @@ calling        a learner's function called over it, from a graded cell or from a
 judging        one notebook judged: poses, collects, compares
 preprocessors  the same as steps of `nbgrader autograde`
 summary        the card on top of a feedback page
-pages          what makes feedback pages quicker to write
-rows           nbgrader's gradebook, asked once per notebook
 stages         nbgrader's own converters, kept from one student to the next
 gradebook      where the scores are kept: a file, or a database on a server
 course         folders, keys and what is done with them at each stage

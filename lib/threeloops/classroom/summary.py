@@ -1,12 +1,17 @@
 """The card on top of a feedback page: every question with its points, the answer that was given, what it looks like
 and where the book teaches it, wrong ones first. A step of nbgrader's generate_feedback; templates/threeloops shows it.
+
+And what makes pages quicker to write: a class has the same questions, and most pages need no afterthoughts.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bs4 import BeautifulSoup
+from nbconvert.filters.highlight import Highlight2HTML
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor  # type: ignore[import-untyped]
 
@@ -15,6 +20,10 @@ from threeloops.classroom.questions import Notebook, Question, mark, question, s
 from threeloops.drills.engine.bank import DRILLS
 
 LONGEST_ANSWER = 80  # letters of an expression that still fit into a line
+
+IN_COLOUR = 512  # sources that are kept in colour: those of a set, and some of a student's
+# What nbconvert changes in a page that it has made: pictures without a description, and the Lab's own cells.
+AFTERTHOUGHT = re.compile(r"<img(?![^>]*\salt=)|jp-Notebook", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,3 +86,36 @@ def _line(cell: Mapping[str, Any], asked: Question, title: str, answers: Mapping
 
 def _notes(notebook: Notebook) -> list[str]:
     return [str(note) for note in notebook["metadata"].get("threeloops", {}).get("notes", ())]
+
+
+class Unread:
+    """A page in which there is nothing to change."""
+
+    def __init__(self, page: str) -> None:
+        self._page = page
+
+    def select(self, _: str) -> tuple[()]:
+        return ()
+
+    def __str__(self) -> str:
+        return self._page
+
+
+def read_where_needed(page: str, features: str) -> Any:
+    """In place of nbconvert's BeautifulSoup: a page of half a megabyte is read anew only when that will change it.
+
+    >>> str(read_where_needed("<p>Right<br>", "html.parser")), str(read_where_needed("<img src='x'>", "html.parser"))
+    ('<p>Right<br>', '<img src="x"/>')
+    """
+    return BeautifulSoup(page, features) if AFTERTHOUGHT.search(page) else Unread(page)
+
+
+@functools.lru_cache(IN_COLOUR)
+def _in_colour(source: str, language: str) -> str:
+    coloured: str = Highlight2HTML(pygments_lexer=language)(source)  # type: ignore[no-untyped-call]
+    return coloured
+
+
+def in_colour(source: str, language: str | None = None, metadata: Any = None) -> str:
+    """The filter `highlight_code`, for notebooks whose language is Python throughout."""
+    return _in_colour(source, language or "python")
