@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from small_configs import small
+from tests.models import recurrent_scans
 from tests.seeds import seeds
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.qwen3_5_moe import modeling_qwen3_5_moe
@@ -24,7 +25,6 @@ from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.models.recurrent_ops import recurrent_ops
 from threeloops.models.transformer import model_ops, total
 from threeloops.operations import kernels
-from threeloops.simulate.inner_loop import recurrent_scans
 
 torch.set_num_threads(1)
 BATCH = 3

@@ -88,7 +88,7 @@ def _fp8_gemm(m: int, n: int, k: int, device: str) -> Call:
 
 def _needs_triton(device: str) -> None:
     if device == "cpu":
-        raise Skipped("a Triton kernel; Triton needs a GPU")
+        raise Skipped("a Triton kernel; compiled, Triton needs a GPU")
     if importlib.util.find_spec("triton") is None:
         raise Skipped("a Triton kernel; Triton is not installed here")
 

@@ -94,7 +94,8 @@ def latencies() -> Table:
         ]
         rows.append((part.name, *told, units.fmt_bytes(flight, base=2), units.fmt_bytes(flight / part["sms"], base=2)))
     head = ("a load from", "shared memory or L1", "L2", "memory", "in flight to hide it", "per SM")
-    return Table(title="Waiting", head=head, rows=tuple(rows))
+    note = "One pointer chase each, in cycles of a clock that was not locked, at the boost clock: good to a third."
+    return Table(title="Waiting", head=head, rows=tuple(rows), note=note)
 
 
 def links(size_bytes: float) -> Table:

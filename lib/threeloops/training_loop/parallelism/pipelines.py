@@ -168,7 +168,8 @@ def micro_batches_for(*, share_of_step: float, pp: int, chunks: int = 1) -> int:
     """The fewest micro-batches with which the bubble takes no more than a share of the step.
 
     Formula:  (p - 1) / (v * m + p - 1) <= share, so m >= (p - 1) * (1 - share) / (share * v), rounded up
-    Assumes:  GPipe, 1F1B or interleaved 1F1B; even stages. Interleaving wants a multiple of pp besides
+    Assumes:  GPipe, 1F1B or interleaved 1F1B; even stages. Megatron-LM's first schedule wants a multiple of pp besides
+              when it interleaves; Llama 3's does not
     Raises:   ValueError for a share that is not between 0 and 1
     Source:   Narayanan et al., 2021, arXiv:2104.04473, section 2.2 (solved for m)
 
