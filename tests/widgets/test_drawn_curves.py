@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from threeloops.widgets.drawn_curve import CLOSE, Question, State, drawing, farthest, flat, verdict
-from threeloops.widgets.inner_loop import drawn_speedup
+from threeloops.widgets.inner_loop import drawn_rate, drawn_speedup
 from threeloops.widgets.product_loop import drawn_wait
 
-every = pytest.mark.parametrize("question", [drawn_speedup.QUESTION, drawn_wait.QUESTION], ids=["speedup", "wait"])
+every = pytest.mark.parametrize(
+    "question", [drawn_rate.QUESTION, drawn_speedup.QUESTION, drawn_wait.QUESTION], ids=["rate", "speedup", "wait"]
+)
 
 
 def on_sliders(question: Question, curve: Any) -> dict[str, float]:

@@ -20,8 +20,8 @@ def test_every_step_of_every_setting_can_be_shown() -> None:
 
 def test_a_gradient_that_is_not_summed_yet_and_old_weights_are_low() -> None:
     for stage, step, name in (
-        (0, 4, "control"),
-        (1, 11, "memory"),
+        (0, 4, "memory"),
+        (1, 11, "compute"),
     ):  # a backward pass; the first gather after the update
         drawn = view(State(stage=stage, ranks=2, layers=3, step=step)).figure.body["layer"][0]["data"]["values"]
         assert len({round(box["y2"] - box["y"], 3) for box in drawn if box["kind"] == name}) == (1 if stage == 0 else 2)

@@ -167,7 +167,7 @@ def copy_rate(*, size_bytes: int, repeats: int = 10, device: str = "cpu") -> Mea
     """Bytes/s of copying an array of `size_bytes`: each byte read once and written once.
 
     Assumes:  the array is several times larger than the last-level cache, else the cache is measured; a processor
-              that first fetches a line before it overwrites it moves a third more than is counted
+              that first fetches a line before it overwrites it moves half more than is counted
     Source:   McCalpin, STREAM, 1995 (copy)
     """
     checks.count(at_least=torch.float32.itemsize, size_bytes=size_bytes)

@@ -18,7 +18,8 @@ from threeloops.widgets.explorer import Explorer
 # The explorers that live on the pages, by their modules below widgets/: they need nothing but Python itself.
 EXPLORERS = (
     "system_map",
-    *("inner_loop.attention", "inner_loop.drawn_speedup", "inner_loop.number_line", "inner_loop.roofline"),
+    *("inner_loop.attention", "inner_loop.drawn_rate", "inner_loop.drawn_speedup", "inner_loop.number_line"),
+    "inner_loop.roofline",
     *("inner_loop.timeline", "training_loop.all_reduce", "training_loop.memory", "training_loop.pipeline"),
     *("training_loop.scaling", "training_loop.sharded_step", "training_loop.sharding", "training_loop.stack"),
     *("training_loop.zero_ranks", "product_loop.batching", "product_loop.capacity_plan", "product_loop.compression"),

@@ -1,7 +1,7 @@
 """A curve that the reader draws before it appears: by pointer across the chart, or point by point with sliders. What
 was drawn is compared with the curve as it is, and with the curves that usual mistakes would draw.
 
-The questions are in inner_loop/drawn_speedup.py and product_loop/drawn_wait.py.
+The questions are in inner_loop/drawn_rate.py, inner_loop/drawn_speedup.py and product_loop/drawn_wait.py.
 """
 
 import math

@@ -14,7 +14,7 @@ from threeloops.figures.figure import Figure
 from threeloops.figures.overlap_rows import Busy, overlap_rows
 from threeloops.simulate.training_loop.sharded_step import Work, play
 
-SHARES = (("weights", 2, "memory", 3), ("gradients", 2, "control", 2), ("optimiser", 12, "compute", 1))
+SHARES = (("weights", 2, "compute", 3), ("gradients", 2, "memory", 2), ("optimiser", 12, "control", 1))
 WIDTH, HEIGHT, GAP, NAME = 30, 46, 14, 92  # pixels: of a byte, of a row, between rows, of a row's name
 
 KINDS = {"gather": "memory", "scatter": "control", "forward": "compute", "backward": "compute"}

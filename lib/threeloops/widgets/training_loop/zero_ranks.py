@@ -37,11 +37,12 @@ def settled(state: State, at: dict[str, Any]) -> State:
 
 def explorer(state: State = START) -> Explorer[State]:
     """The explorer, with its controls at a state; as the last line of a cell, it shows itself."""
-    worst = replace(state, step=_fullest(state))
-    return Explorer(state, view=view, controls=controls, settled=settled, still=worst)
+    return Explorer(
+        state, view=view, controls=controls, settled=settled, still=replace(state, step=_first_gradient(state))
+    )
 
 
-def _fullest(state: State) -> int:
-    """The step in which a rank keeps the most: what stands still shows that one."""
-    done = played(state.stage, state.ranks, state.layers)
-    return max(range(len(done.moments)), key=lambda step: done.held_bytes(done.moments[step], 0))
+def _first_gradient(state: State) -> int:
+    """The first step of the backward pass: something of everything, and no answer yet."""
+    moments = played(state.stage, state.ranks, state.layers).moments
+    return next(step for step, moment in enumerate(moments) if moment.what == "backward")

@@ -22,7 +22,7 @@ WAYS = {
 }
 RANKS, LAYERS = (2, 3, 4), (2, 3, 4)
 COLUMNS = ("rank", "weights", "gradients", "optimiser", "bytes a parameter", "models sent")
-KINDS = {"weights": "memory", "gradients": "control", "optimiser": "compute"}
+KINDS = {"weights": "compute", "gradients": "memory", "optimiser": "control"}  # blue, orange, green
 LETTERS = {"weights": "W", "gradients": "G", "optimiser": "O"}
 SAYS = {
     "start": "nothing has begun",
@@ -103,15 +103,16 @@ def _figure(state: State, done: PlayedRanks, now: Moment) -> Figure:
             (f"keeps {done.held_bytes(now, rank):.3g} B", f"sent {done.sent(now, rank):.3g} P")
         ):
             plan.append(Box(x=left, y=y + 17 * line, width=wide, height=16, kind="bare", text=text))
+    so_far = max(done.held_bytes(moment, 0) for moment in done.moments[: state.step + 1])
     way = "Plain data parallelism" if state.stage == 0 else f"ZeRO stage {state.stage}"
     rows = (zip(COLUMNS, _row(done, now, rank), strict=True) for rank in range(state.ranks))
     told = ". ".join(", ".join(f"{name} {cell}" for name, cell in row) for row in rows)
     return boxes(
         plan,
-        title=f"{way}: at most {done.most_bytes:.3g} bytes a parameter, and {done.sent_models:.3g} models sent",
+        title=f"{way}, step {state.step} of {len(done.moments) - 1}: up to {so_far:.3g} bytes a parameter so far",
         caption=(
             f"{counted(state.ranks, 'rank')}, {counted(state.layers, 'layer')}, {state.ranks} shards of each."
-            " W: weights, G: gradients, O: optimiser, P: all weights once. Low: one rank's gradient, or old weights."
+            " W: weights, G: gradients, O: optimiser, six times a W; P: all weights. Low: not summed, or old."
         ),
         alt=f"{way}, after {SAYS[now.what].format(now.layer)}. {told}.",
     )
