@@ -383,6 +383,15 @@ def test_systems_on_a_chip_list_every_engine_and_mode() -> None:
     assert shown.keys() == expected.keys()
     for name, peaks in shown.items():
         assert peaks == pytest.approx(expected[name], rel=0.005)
+    guessed = {
+        (PARTS[key]["name"], engine, mode)
+        for key in SYSTEMS_ON_CHIP
+        for engine, modes in PARTS[key]["engines"].items()
+        for mode, rates in modes.items()
+        if any(row["kind"] == "estimate" for row in rates["peaks"].values())
+    }
+    assert guessed == {row[:3] for row in systems_on_chip().rows if "(estimate)" in row[3]}
+    assert guessed
 
 
 @pytest.mark.parametrize(

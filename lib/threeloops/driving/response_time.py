@@ -35,7 +35,6 @@ def total_utilisation(tasks: Sequence[Task]) -> Time:
     """The share of time that the processor works.
 
     Formula:  sum of cost / period
-    Source:   Liu and Layland, Journal of the ACM 20(1), 1973, doi:10.1145/321738.321743, section 4
 
     >>> total_utilisation([Task(cost=2, period=8), Task(cost=3, period=12)])
     0.5

@@ -1,4 +1,4 @@
-"""Training energy: from GPU time to joules, and from there to emitted CO2.
+"""Training energy: seconds of GPUs, watts and a building's overhead make joules, and the grid's kg per kWh make CO2.
 
 Power is a rate (W), energy its sum over time (J, kWh); a GPU hour is an hour of one GPU, however many of them run at
 once.

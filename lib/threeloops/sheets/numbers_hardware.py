@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from threeloops import units
 from threeloops.facts import hardware
+from threeloops.facts.fact import Fact
 from threeloops.facts.hardware import Part
 from threeloops.inner_loop import latency_hiding
 from threeloops.operations import roofline
@@ -51,6 +52,10 @@ def _shown(part: Part, fact: str, unit: str, *, binary: bool = False) -> str:
     if fact not in part.facts:
         return NOTHING
     return units.fmt_bytes(part[fact], base=2) if binary else units.fmt_si(part[fact], unit)
+
+
+def _with_kind(fact: Fact, unit: str) -> str:
+    return units.fmt_si(fact.value, unit) + (" (estimate)" if fact.kind == "estimate" else "")
 
 
 def accelerators() -> Table:
@@ -135,10 +140,11 @@ def systems_on_chip() -> Table:
         for engine, modes in part.engines.items():
             for mode, rates in modes.items():
                 peaks = ", ".join(
-                    f"{dtype} {units.fmt_si(fact.value, 'OP/s' if dtype.startswith('int') else 'FLOP/s')}"
+                    f"{dtype} {_with_kind(fact, 'OP/s' if dtype.startswith('int') else 'FLOP/s')}"
                     for dtype, fact in rates.peaks.items()
                 )
-                rows.append((part.name, engine, mode, peaks, units.fmt_si(part["memory_bytes_per_s"], "B/s")))
+                shared = _with_kind(part.facts["memory_bytes_per_s"], "B/s")
+                rows.append((part.name, engine, mode, peaks, shared))
     return Table(
         title="Systems on a chip, dense rates",
         head=("part", "engine", "power mode", "peak", "memory, shared by all engines"),

@@ -32,7 +32,7 @@ ROOMS = (
     *("inner_loop", "training_loop", "product_loop", "driving", "foundations"),
     *("operations", "models", "simulate", "measure"),
 )
-FEW = 5  # words of a function that say too little by themselves
+FEW, FEW_NOTED = 5, 3  # words of a function, and in brackets, that say too little by themselves
 ROWS_A_PAGE = 24
 
 
@@ -85,7 +85,7 @@ def _citing(path: Path) -> Iterator[Citing]:
     """Fields named Source of all docstrings; elsewhere, text that names a paper by its number."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     module = ".".join(path.relative_to(LIB).with_suffix("").parts).removesuffix(".__init__")
-    about = says(ast.get_docstring(tree))
+    about, cases = says(ast.get_docstring(tree)), _cases(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
             told, whole = ast.get_docstring(node), isinstance(node, ast.Module)
@@ -93,7 +93,26 @@ def _citing(path: Path) -> Iterator[Citing]:
             rests = own if len(own.split()) >= FEW else about
             yield Citing(text=fields(told).get("Source", ""), rests=rests, module=module, whole=whole)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _names_paper(node.value):
-            yield Citing(text=node.value, rests=about, module=module, whole=False)
+            rests = cases.get(node.value) or _noted(node.value) or about
+            yield Citing(text=node.value, rests=rests, module=module, whole=False)
+
+
+def _cases(tree: ast.Module) -> dict[str, str]:
+    """Source of a debugging case -> its cause."""
+    calls = ({one.arg: one.value for one in node.keywords} for node in ast.walk(tree) if isinstance(node, ast.Call))
+    told = ((given.get("source"), given.get("cause")) for given in calls)
+    return {
+        str(source.value): f"a case: {cause.value!s}"
+        for source, cause in told
+        if isinstance(source, ast.Constant) and isinstance(cause, ast.Constant)
+    }
+
+
+def _noted(text: str) -> str:
+    """What a citation of a single paper says in brackets, if it says enough."""
+    numbers = list(NUMBERED.finditer(text))
+    notes = re.findall(r"\(([^()]*)\)", text[numbers[0].end() :]) if len(numbers) == 1 else []
+    return notes[0] if notes and len(notes[0].split()) >= FEW_NOTED else ""
 
 
 def _names_paper(text: str) -> bool:

@@ -63,10 +63,13 @@ SCENARIOS = (
         ),
         cause="adding up gradients between nodes takes longer than the backward pass can hide",
         look="nccl-tests' all_reduce_perf over all nodes: its busbw beside the rate of a network card",
-        fix="send gradients in buckets during the backward pass, and add up several micro-batches before each exchange",
+        fix="add up several micro-batches before each exchange, which makes the total batch larger",
         source="Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704; NVIDIA nccl-tests, doc/PERFORMANCE.md",
         akin=("one-slow-rank", "activations-out-of-memory"),
-        also="last, compressed gradients, or local SGD (weights averaged now and then)",
+        also=(
+            "buckets hide no more than the backward pass takes; last, narrower gradients, or local SGD (each trains"
+            " alone, weights are averaged now and then)"
+        ),
     ),
     Scenario(
         key="loss-jumps-every-epoch",

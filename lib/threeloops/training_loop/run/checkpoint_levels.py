@@ -6,7 +6,7 @@ disk, seldom, for the others.
 >>> round(lost_share([memory, disk], mtbf_s=3 * 3600, detect_s=60), 3)
 0.054
 
-Source: Vaidya, A Case for Two-Level Distributed Recovery Schemes, SIGMETRICS 1995
+Source: Vaidya, A Case for Two-Level Distributed Recovery Schemes, SIGMETRICS 1995;
         Wang et al., GEMINI, SOSP 2023, doi:10.1145/3600006.3613145 (saves in the memory of peers)
 """
 
