@@ -2,7 +2,9 @@
 tests, and a folder for each file of tests.
 """
 
+import atexit
 import contextlib
+import functools
 import json
 import os
 import re
@@ -94,14 +96,21 @@ def chromium_path() -> str:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    path = chromium_path()
+def chromium() -> Any:
+    """One browser a process, whichever folders of tests import this fixture: a second driver would not start beside
+    the first.
+    """
+    return _browser(chromium_path())
+
+
+@functools.cache
+def _browser(path: str) -> Any:
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield browser
-        browser.close()
+    driver = sync_playwright().start()
+    browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+    atexit.register(lambda: (browser.close(), driver.stop()))
+    return browser
 
 
 @contextlib.contextmanager

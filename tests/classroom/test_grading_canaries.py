@@ -22,7 +22,7 @@ from submissions import (
     written_number,
 )
 
-from threeloops.classroom import grade
+from threeloops.classroom import single
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import handed_in
 from threeloops.classroom.report import Result
@@ -93,7 +93,7 @@ def everything_handed_in(name: str, folder: Path) -> dict[str, Result]:
     found = handed_in(folder / "class", course.sets())
     assert found.name == name
     course.prepare(name)
-    return {submission.student: grade.one(course, name, submission) for submission in found.submissions}
+    return {submission.student: single.one(course, name, submission) for submission in found.submissions}
 
 
 every_set = pytest.mark.parametrize("name", SETS)
