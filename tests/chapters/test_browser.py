@@ -140,7 +140,7 @@ def height(cell: Any) -> float:
 
 
 def test_the_widget_works_by_keyboard(part_run: Reader) -> None:
-    page, cell = part_run.page, part_run.cell(part_run.code(r"\.explorer\("))
+    page, cell = part_run.page, part_run.cell(part_run.code(r"roofline_widget\.explorer\("))
     cell.scroll_into_view_if_needed()
     figure, spoken = cell.locator("figure.tl-figure"), cell.get_by_role("status")
     figure.wait_for(timeout=30_000)
@@ -166,7 +166,7 @@ def test_the_widget_works_by_keyboard(part_run: Reader) -> None:
 
 def test_the_changed_value_is_read_in_the_next_cell(part_run: Reader) -> None:
     """What a reader set by keyboard is an ordinary value for the next cell."""
-    index = part_run.code(r"\.explorer\(")
+    index = part_run.code(r"roofline_widget\.explorer\(")
     number = part_run.cell(index).locator(".jp-InputPrompt").first.text_content().strip("[]:")
     part_run.cell(index).locator(".cm-content").click()
     part_run.page.keyboard.press("Escape")
@@ -196,7 +196,7 @@ def test_a_page_without_a_kernel_shows_the_widgets_picture(reader: Reader) -> No
     """The committed chapter, as a fresh clone shows it before anything was run or trusted."""
     page = reader.page.context.new_page()
     page.goto(reader.door.address(reader.place.notebook, workspace="committed"))
-    wanted = reader.cells[reader.code(r"\.explorer\(")]["id"]
+    wanted = reader.cells[reader.code(r"roofline_widget\.explorer\(")]["id"]
     committed = json.loads((reader.door.root / reader.place.notebook).read_text())["cells"]
     cell = page.locator(numbered([one["id"] for one in committed].index(wanted)))
     cell.wait_for(state="attached", timeout=60_000)
