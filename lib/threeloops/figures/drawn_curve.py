@@ -2,11 +2,12 @@
 
 >>> at = (0.5, 0.9)
 >>> axes = {"x": Axis(title="load"), "y": Axis(title="wait", log=True, low=0.1, high=100)}
->>> print(drawn_curve(at, {"drawn": (0.5, 0.9), "as it is": (1, 9)}, **axes, title="Draw it", caption="").alt)
-Wait against load. drawn: from 0.5 at 0.5 to 0.9 at 0.9. as it is: from 1 at 0.5 to 9 at 0.9.
+>>> lines = {"drawn": (0.5, 0.9), "as it is": (1, 9)}
+>>> print(drawn_curve(at, lines, **axes, unit=str, title="Draw it", caption="").alt)
+Wait against load. drawn: 0.5 at 0.5, 0.9 at 0.9. as it is: 1 at 0.5, 9 at 0.9.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from threeloops.figures import look
@@ -17,9 +18,17 @@ SIZE = 110  # square pixels of a point: large enough to be taken hold of
 
 
 def drawn_curve(
-    at: Sequence[float], lines: Mapping[str, Sequence[float]], *, x: Axis, y: Axis, title: str, caption: str
+    at: Sequence[float],
+    lines: Mapping[str, Sequence[float]],
+    *,
+    x: Axis,
+    y: Axis,
+    unit: Callable[[float], str],
+    title: str,
+    caption: str,
 ) -> Figure:
-    """The first line has a handle on each of its points; all lines have a value at every place of `at`.
+    """The first line has a handle on each of its points; all lines have a value at every place of `at`. `unit` writes a
+    value out, in the words beside the picture.
 
     Raises:   ValueError for a line that is not as long as `at`
     """
@@ -30,4 +39,9 @@ def drawn_curve(
         "mark": {"type": "point", "filled": True, "size": SIZE, "color": look.SERIES_COLOURS[0], "aria": False},
         "encoding": {"x": x.encoding("x", zero=False), "y": y.encoding("y", zero=True)},
     }
-    return replace(plain, body={**plain.body, "layer": [*plain.body["layer"], handles]})
+    told = (
+        f"{name}: {', '.join(f'{unit(value)} at {place:,.6g}' for place, value in line)}"
+        for name, line in points.items()
+    )
+    alt = f"{y.title[0].upper()}{y.title[1:]} against {x.title}. {'. '.join(told)}."
+    return replace(plain, alt=alt, body={**plain.body, "layer": [*plain.body["layer"], handles]})

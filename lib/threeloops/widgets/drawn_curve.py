@@ -111,7 +111,8 @@ def view(question: Question, state: State) -> View:
     truth = question.values(question.truth)
     lines = {MINE: state.drawn} | ({TRUE: truth} if state.shown else {})
     title = question.answer if state.shown else question.asked
-    figure = drawn_curve(question.at, lines, x=question.x, y=question.y, title=title, caption=question.about)
+    axes = {"x": question.x, "y": question.y}
+    figure = drawn_curve(question.at, lines, **axes, unit=question.unit, title=title, caption=question.about)
     said = verdict(question, state.drawn) if state.shown else "Draw across the chart, or turn the sliders; then look."
     rows = tuple(
         (f"{at:g}", question.unit(mine), question.unit(real) if state.shown else "…")

@@ -24,7 +24,7 @@ def speedup(processors: float) -> float:
 
 
 QUESTION = Question(
-    asked="Draw the speed-up: how many times faster?",
+    asked="Draw how many times faster the job becomes",
     about=f"{SHARE:.0%} of a job's time can be divided among more and more processors; the rest cannot.",
     answer=f"The speed-up bends early, and never reaches {LIMIT:.0f}",
     at=AT,

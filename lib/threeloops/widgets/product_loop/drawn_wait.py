@@ -20,7 +20,7 @@ def wait(load: float) -> float:
 
 
 QUESTION = Question(
-    asked="Draw the wait: how many service times, on average?",
+    asked="Draw the mean wait, in service times",
     about="One server; requests come when they like and take as long as they need (M/M/1). Before service begins.",
     answer=f"From {AT[2]:.0%} busy to {AT[4]:.0%}, the wait grows {wait(AT[4]) / wait(AT[2]):.0f} times",
     at=AT,
