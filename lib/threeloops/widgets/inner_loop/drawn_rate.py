@@ -29,10 +29,11 @@ def rate(rows: float) -> float:
     return work.flops / roofline.time(work, peak_flops_per_s=PEAK, memory_bytes_per_s=MEMORY).lower_bound_s
 
 
+BEND = next(rows for rows in range(1, WIDTH) if intensity(rows) * MEMORY >= PEAK)
 QUESTION = Question(
     asked="Draw the highest rate of a product",
     about=f"So many rows, times a matrix of {WIDTH:,} by {WIDTH:,}, in bf16 on an {PART.name}.",
-    answer=f"Up to some {PEAK / MEMORY:.0f} rows the rate grows with them; then it is the peak",
+    answer=f"Up to {BEND} rows the rate grows with them; then it is the peak",
     at=AT,
     x=Axis(title="rows", log=True, ticks=AT, format=",d", low=0.8, high=5000),
     y=Axis(title="rate (FLOP/s)", log=True, ticks=(1e11, 1e12, 1e13, 1e14, 1e15), format="~s", low=5e10, high=5e15),
