@@ -8,6 +8,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
+from tests.chapters.keys import run
 
 expect.set_options(timeout=20_000)  # what a page shows follows its kernel after a while: ask until it does
 
@@ -32,22 +33,8 @@ def explorers(look: Callable[[Door], Sight], folder: Door, *modules: str) -> Any
     page.wait_for_selector(CELL, timeout=60_000)
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
     for number in range(len(sources)):
-        run(page, number)
+        run(page, page.locator(CELL).nth(number))
     return page
-
-
-def run(page: Any, number: int) -> None:
-    """Run a cell by keyboard; a kernel that is still being connected forgets what it was asked, so ask until the cell
-    has been run.
-    """
-    cell = page.locator(CELL).nth(number)
-    for _ in range(5):
-        cell.locator(".cm-content").click()
-        page.keyboard.press("Control+Enter")
-        page.wait_for_timeout(2_000)
-        if cell.locator(".jp-InputPrompt").first.text_content() != "[ ]:":
-            return
-    raise AssertionError(f"the kernel did not take cell {number + 1}")
 
 
 def explorer(page: Any, number: int) -> Any:

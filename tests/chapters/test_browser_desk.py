@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
+from tests.chapters.keys import run
 from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
@@ -133,15 +134,6 @@ def test_opening_a_part_changes_nothing_that_would_have_to_be_saved(page: Any) -
 def cell(page: Any, path: Path, name: str) -> Any:
     ids = [one["id"] for one in json.loads(path.read_text())["cells"]]
     return page.locator(f'{CELL}[data-windowed-list-index="{ids.index(name)}"]')
-
-
-def run(page: Any, chosen: Any) -> None:
-    chosen.scroll_into_view_if_needed()
-    chosen.locator(".cm-content").click()
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+Enter")
-    page.wait_for_selector(IDLE, timeout=60_000)
-    expect(chosen.locator(".jp-InputPrompt").first).to_have_text(re.compile(r"\[\d+\]:"))
 
 
 def notebook_source(page: Any, path: Path, name: str) -> str:

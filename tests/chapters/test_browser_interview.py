@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
+from tests.chapters.keys import run
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
 from threeloops.room.history import History
@@ -57,22 +58,8 @@ def page(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Any:
     page = look(open_at("drills/interview")).page
     page.wait_for_selector(CELL, timeout=60_000)
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
-    run(page, ROOM)
+    run(page, page.locator(CELL).nth(ROOM))
     return page
-
-
-def run(page: Any, number: int) -> None:
-    """Run a cell by keyboard; a kernel that is still being connected forgets what it was asked, so ask until the cell
-    has been run.
-    """
-    cell = page.locator(CELL).nth(number)
-    for _ in range(5):
-        cell.locator(".cm-content").click()
-        page.keyboard.press("Control+Enter")
-        page.wait_for_timeout(2_000)
-        if re.fullmatch(r"\[\d+\]:", cell.locator(".jp-InputPrompt").first.text_content()):
-            return
-    raise AssertionError(f"the kernel did not take cell {number + 1}")
 
 
 def room(page: Any) -> Any:

@@ -3,7 +3,6 @@ numbers.
 """
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.explorers import NAME, depth
+from tests.chapters.keys import run
 from tests.chapters.test_browser import CELL, ERROR_OUTPUT, Reader, numbered
 from threeloops import contents
 
@@ -33,26 +33,11 @@ def reader(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Rea
         door=door, page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"]
     )
     reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", timeout=60_000)
-    run(reader, reader.cell(index(reader, LOAD)))
+    run(reader.page, reader.cell(index(reader, LOAD)))
     reader.cell(index(reader, PREDICTION)).get_by_role("button", name="skip", exact=True).click()
-    run(reader, reader.cell(index(reader, MAP)))
+    run(reader.page, reader.cell(index(reader, MAP)))
     reader.idle()
     return reader
-
-
-def run(reader: Reader, cell: Any) -> None:
-    """Run one cell by keyboard; once more where JupyterLab, which draws a long notebook bit by bit, took the focus
-    away in between.
-    """
-    for _ in range(6):
-        cell.locator(".cm-content").click()
-        cell.locator(".cm-content:focus").wait_for(timeout=15_000)
-        reader.page.keyboard.press("Control+Enter")
-        for _ in range(30):
-            if re.search(r"\[\d+\]:", cell.locator(".jp-InputPrompt").first.text_content()):
-                return
-            reader.page.wait_for_timeout(500)
-    raise AssertionError(f"the cell did not run: {cell.locator('.jp-InputPrompt').first.text_content()!r}")
 
 
 def index(reader: Reader, wanted: str) -> int:
