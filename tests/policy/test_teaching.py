@@ -58,12 +58,11 @@ def test_what_the_page_says_of_a_class_of_300_was_measured() -> None:
     (block,) = [block for block in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL) if "classroom collect" in block]
     verbs = [line.split()[2] for line in block.splitlines()]
     assert ["zero", "one", "two", "three", "four", "five", "six"][len(verbs)] + " commands" in PAGE
-    minutes = round(sum(recorded["seconds"][verb] for verb in verbs) / 60)
-    said = f"For {recorded['hand_ins']} hand-ins the commands ran for {minutes} minutes"
+    ran_s = sum(recorded["seconds"][verb] for verb in verbs)
+    said = f"For {recorded['hand_ins']} hand-ins the commands ran for {ran_s:.0f} seconds on {recorded['cores']} cores"
     assert said in PAGE
-    assert f"on {recorded['cores']} cores at a load of {recorded['load']:.0f}: other programs wanted them too" in PAGE
-    assert recorded["load"] > recorded["cores"]
-    assert recorded["seconds"]["grade"] > 0.8 * sum(recorded["seconds"][verb] for verb in verbs), "nearly all of it"
+    assert recorded["load"] < recorded["cores"] + 1, "the cores were free: measure it on a quiet machine"
+    assert recorded["seconds"]["grade"] > 0.8 * ran_s, "nearly all of it"
     assert f"any of {similar.DEALS}\nrandom deals" in PAGE
 
 
