@@ -6,7 +6,7 @@ from threeloops.figures.inner_loop.roofline_scale import INTENSITIES
 from threeloops.operations import roofline as formulas
 from threeloops.widgets.controls import Drag
 from threeloops.widgets.inner_loop.roofline_layer import PRECISIONS, operations, part
-from threeloops.widgets.inner_loop.roofline_view import TIMES, State, view
+from threeloops.widgets.inner_loop.roofline_view import TIMES, State, rows_of
 
 MOVES = 1.5  # an operation that changes its intensity by less over all batches cannot be dragged
 
@@ -38,7 +38,7 @@ def drags(state: State, batches: tuple[int, ...]) -> list[Drag]:
 def _kernels(state: State, batches: tuple[int, ...]) -> list[Drag]:
     """Held before the lines on which they lie."""
     every = [operations(state.model, state.precision, state.phase, batch, state.sequence) for batch in batches]
-    rows, found = {row.name: row for row in view(state).rows}, []
+    rows, found = {row.name: row for row in rows_of(state)}, []
     for index, op in enumerate(every[0]):
         row = rows.get(op.name.replace("_", " "))
         places = tuple(ops[index].work.arithmetic_intensity for ops in every if ops[index].work.flops)

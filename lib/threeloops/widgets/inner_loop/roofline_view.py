@@ -117,9 +117,7 @@ def view(state: State) -> View:
     stored, weights = bytes_per_element(precision.stored), bytes_per_element(precision.weights)
     ops = operations(state.model, state.precision, state.phase, state.batch, state.sequence)
     roofs = _roofs(chip, precision.peak, state.compute_times, every=state.roofs == ROOFS[1])
-    peaks = dict(zip((MATRIX, VECTOR), roofs.values(), strict=False))
-    bandwidth = chip["memory_bytes_per_s"] * state.memory_times
-    rows = tuple(_row(op, peaks[op.unit], bandwidth, state.launch_overhead_s) for op in ops if op.work.flops)
+    peaks, bandwidth, rows = _peaks(roofs), chip["memory_bytes_per_s"] * state.memory_times, rows_of(state)
     setting = (
         f"{state.phase}, batch {state.batch:,}, {state.sequence:,} tokens"
         f" {'each' if state.phase == 'prefill' else 'of context'}, {precision.words}"
@@ -153,6 +151,20 @@ def view(state: State) -> View:
         f"{_room(state, network, chip, stored, weights)}{_levels(state)}"
     )
     return View(figure=figure, summary=summary, rows=rows)
+
+
+def rows_of(state: State) -> tuple[Row, ...]:
+    """Every operation of the layer that computes anything, at the rate that its roof allows."""
+    chip = part(state.accelerator)
+    peaks = _peaks(_roofs(chip, PRECISIONS[state.precision].peak, state.compute_times, every=False))
+    bandwidth = chip["memory_bytes_per_s"] * state.memory_times
+    ops = operations(state.model, state.precision, state.phase, state.batch, state.sequence)
+    return tuple(_row(op, peaks[op.unit], bandwidth, state.launch_overhead_s) for op in ops if op.work.flops)
+
+
+def _peaks(roofs: dict[str, float]) -> dict[str, float]:
+    """FLOP/s of the matrix units and of the vector units, whose roofs come first."""
+    return dict(zip((MATRIX, VECTOR), roofs.values(), strict=False))
 
 
 def _turned(state: State) -> str:
