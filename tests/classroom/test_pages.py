@@ -1,5 +1,7 @@
 """What is done once per class is what nbgrader would do each time: the same pages, the same rows."""
 
+import re
+
 import bs4
 import nbconvert.exporters.html
 import pytest
@@ -34,6 +36,19 @@ def test_a_page_is_what_nbconvert_makes(course: Course, monkeypatch: pytest.Monk
     assert bs4.BeautifulSoup(plain.feedback(SET, "ada").read_text(), "html.parser") == bs4.BeautifulSoup(
         page, "html.parser"
     )
+
+
+def test_a_page_asks_nothing_of_a_network(course: Course) -> None:
+    page = bs4.BeautifulSoup((course.folder("feedback", "ada", SET) / f"{SET}.html").read_text(), "html.parser")
+    asks = [
+        tag.get(name) for tag in page.find_all(True) for name in ("src", "srcset", "data", "action") if tag.get(name)
+    ]
+    asks += [tag["href"] for tag in page.find_all("link")]
+    asks += re.findall(
+        r"(?:url\(|@import\s+)[\"']?(?!data:)([^\s)\"']+)", "".join(tag.text for tag in page.find_all("style"))
+    )
+    assert asks, "of fonts beside it, which are not there either"
+    assert not [one for one in asks if "//" in one]
 
 
 def test_a_row_is_the_one_that_nbgrader_finds(course: Course) -> None:
