@@ -230,7 +230,8 @@ def notebook(folder: Path, size: Size) -> None:
     from playwright.sync_api import sync_playwright
 
     from tests.chapters.conftest import ROOT, chromium_path, running
-    from tests.chapters.test_browser_interview import CELL, ROOM, run
+    from tests.chapters.keys import run
+    from tests.chapters.test_browser_interview import CELL, ROOM
 
     root = folder / "book"
     (root / "drills").mkdir(parents=True)
@@ -250,7 +251,7 @@ def notebook(folder: Path, size: Size) -> None:
         page.goto(door.page)
         page.wait_for_selector(CELL, timeout=60_000)
         page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
-        run(page, ROOM)
+        run(page, page.locator(CELL).nth(ROOM))
         page.locator(".interview-room").get_by_role("button", name="continue", exact=True).click()
         page.get_by_role("heading", name="Question 1 of").wait_for()
         samples = page.evaluate(PRESSES, size.questions - 1)

@@ -2,6 +2,8 @@
 
 import contextlib
 import math
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -175,3 +177,17 @@ def test_no_text_gets_past_as_anything_but_a_number(text: str, like: str) -> Non
 def test_what_is_written_with_a_unit_is_read_back(number: float, unit: str) -> None:
     scale = {"GB": 1e9, "GiB": 2**30, "MB": 1e6, "kB": 1e3, "B": 1}[unit]
     assert parse(f"{number!r} {unit}", like="B").value == pytest.approx(number * scale)
+
+
+def test_two_readers_of_the_first_unit_load_it_once() -> None:
+    """The room gets ready in a thread while the learner may already answer."""
+    work = (
+        "import sys\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from threeloops.drills.engine import answers\n"
+        "with ThreadPoolExecutor(4) as pool:\n"
+        "    read = [pool.submit(answers.parse, '2 GB', like='B') for _ in range(4)]\n"
+        "    print({one.result().value for one in read}, 'dask' in sys.modules)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, timeout=60)
+    assert told.stdout == "{2000000000.0} False\n", told.stderr

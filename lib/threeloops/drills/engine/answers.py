@@ -14,6 +14,7 @@ import functools
 import math
 import re
 import sys
+import threading
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -131,10 +132,18 @@ def question_in(text: str) -> str:
     return next((sentence for sentence in reversed(sentences) if "?" in sentence), sentences[-1])
 
 
+_LOADING = threading.Lock()
+
+
 # pint and what it brings take longer to load than the whole bank of drills, so it is loaded when the first unit is
 # read, not when a question is asked.
-@functools.cache
 def _registry() -> Any:
+    with _LOADING:  # a second thread waits for the first
+        return _loaded()
+
+
+@functools.cache
+def _loaded() -> Any:
     sys.modules.setdefault("dask", None)  # type: ignore[arg-type]  # pint would load all of it where it is installed
     try:
         import pint
