@@ -140,7 +140,8 @@ def it_moves(seen: Visit, name: str) -> None:
     asked = [address for address in seen.asked if re.search(r"/python/|vega\.js", address)]
     assert not asked, "nothing that draws or answers before the first touch"
     (key, place), control = turn(made, explorer)
-    for serial in (1, 2):
+    for serial in (1, 2, 3):
+        page.wait_for_timeout(200)  # so that the next answer may be there before it is asked for
         page.keyboard.press(key)
         made.turned({"serial": serial, "standing": {control.name: place}})
         expect(explorer.locator(".tl-said")).to_have_text(said(made), timeout=START_MS)

@@ -7,6 +7,7 @@ in the reader's browser; the page speaks as it does to a kernel (widgets/panel.j
 1
 """
 
+import copy
 import importlib
 import json
 from dataclasses import asdict
@@ -58,3 +59,18 @@ def turned(name: str, told: str) -> str:
     if name not in _open:
         begun(name)
     return json.dumps(asdict(_open[name].turned(json.loads(told))))
+
+
+def ahead(name: str, told: str) -> str:
+    """What `turned` would answer; the explorer stays as it is.
+
+    >>> import json
+    >>> shown = json.loads(begun("system_map"))["shown"]
+    >>> ahead("system_map", '{"serial": 1, "standing": {"gpus": 0}}') == begun("system_map")
+    False
+    >>> json.loads(turned("system_map", '{"serial": 1, "standing": {}}'))["shown"] == shown.replace(
+    ...     '"answers": 0', '"answers": 1'
+    ... )
+    True
+    """
+    return json.dumps(asdict(copy.copy(_open[name]).turned(json.loads(told))))

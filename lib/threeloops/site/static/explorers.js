@@ -15,9 +15,44 @@
   globalThis.threeloopsVega = () => touched.then(() => import(new URL('vega.js', STATIC))).then(library => library.default);
   globalThis.threeloopsPlace = notebook => new URL(notebook.replace(/^chapters\//, '../').replace(/ipynb$/, 'html'), STATIC).href;
 
+  const QUICK_MS = 30; // what is answered so fast may be asked ahead: a turn that comes in between waits no longer
+  const CALM_MS = 10; // after which nothing else is being turned
+
+  // The answers to where a control is likely to go next: a place further, for which Python is asked while nobody turns,
+  // or back to where it was.
+  function guesses(name, state) {
+    let known = new Map(), timer, last = {...state};
+    const written = standing => JSON.stringify(standing);
+    return {
+      take: standing => {
+        clearTimeout(timer);
+        const found = known.get(written(standing));
+        known = new Map();
+        return found;
+      },
+      make: took_ms => {
+        const before = JSON.parse(last.shown).standing;
+        const {standing, controls} = JSON.parse(state.shown);
+        const turned = controls.filter(control => standing[control.name] !== before[control.name]);
+        known.set(written(before), last);
+        last = {...state};
+        if (turned.length !== 1 || took_ms > QUICK_MS) return;
+        const [{name: control, options}] = turned;
+        const further = {...standing, [control]: 2 * standing[control] - before[control]};
+        if (!options[further[control]]) return;
+        const mine = known;
+        timer = setTimeout(() => {
+          const asked = call('exploring.ahead', name, JSON.stringify({serial: 0, standing: further}));
+          asked.then(told => mine.set(written(further), told), () => {});
+        }, CALM_MS);
+      },
+    };
+  }
+
   // The model that panel.js knows, with Python in this page behind it.
   function model(name, state, wait) {
     const heard = {};
+    const guessed = guesses(name, state);
     return {
       get: key => state[key],
       set: (key, value) => { state[key] = value; },
@@ -25,10 +60,17 @@
       off: (event, tell) => heard[event]?.delete(tell),
       send: () => {},
       save_changes: async () => {
-        const told = await wait(() => call('exploring.turned', name, JSON.stringify(state.turned)));
+        const begun = performance.now();
+        const {serial, standing} = state.turned;
+        const known = guessed.take(standing);
+        // Python turns too where the answer is known, so that it stands where the page does
+        const asked = wait(() => call('exploring.turned', name, JSON.stringify(state.turned)));
+        const told = known ?? await asked;
         if (!told) return;
-        Object.assign(state, told);
+        state.chart = told.chart;
+        state.shown = JSON.stringify({...JSON.parse(told.shown), answers: serial});
         for (const tell of heard['change:shown'] ?? []) tell();
+        asked.then(() => guessed.make(performance.now() - begun));
       },
     };
   }
