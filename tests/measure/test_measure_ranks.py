@@ -168,7 +168,7 @@ def test_a_script_under_spawn_and_a_killed_parent(tmp_path):
     path, pids = tmp_path / "calls_ranks.py", tmp_path / "pids"
     path.write_text(script)
     pids.mkdir()
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}  # a killed process leaves its temporary folder
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, str(path), str(Path(__file__).parent), str(pids)], env=environment
     ) as parent:
@@ -183,6 +183,7 @@ def test_a_script_under_spawn_and_a_killed_parent(tmp_path):
         parent.kill()
     if sys.platform.startswith("linux"):
         assert gone(pids)
+        assert not list(tmp_path.glob("threeloops-ranks-*")), "a killed process cannot tidy up: its ranks do"
 
 
 def pid_and_luck() -> tuple[int, float, float]:
@@ -307,3 +308,4 @@ def test_an_idle_crew_ends_with_its_caller(end, tmp_path):
     )
     assert len(list((tmp_path / "pids").iterdir())) == 2
     assert gone(tmp_path / "pids")
+    assert not list(tmp_path.glob("threeloops-ranks-*"))

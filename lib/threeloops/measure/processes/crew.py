@@ -11,6 +11,7 @@ import gc
 import multiprocessing.connection
 import os
 import pickle
+import shutil
 import signal
 import sys
 import tempfile
@@ -59,7 +60,8 @@ class Crew:
             for rank in range(ranks):
                 here, there = context.Pipe()
                 self._lines.append(here)
-                process = context.Process(target=_serve, args=(there, rank, ranks), name=f"rank-{rank}")  # type: ignore[attr-defined]
+                words = (there, rank, ranks, self._folder.name)
+                process = context.Process(target=_serve, args=words, name=f"rank-{rank}")  # type: ignore[attr-defined]
                 process.start()
                 self._processes.append(process)
                 there.close()  # so that the line ends when the rank does
@@ -188,10 +190,12 @@ def _exit(code: int) -> str:
 # --- in a rank ----------------------------------------------------------------------------------
 
 
-def _serve(line: Connection, rank: int, ranks: int) -> NoReturn:
-    """The life of one rank: one order after another, until one fails or the caller is gone."""
+def _serve(line: Connection, rank: int, ranks: int, folder: str) -> NoReturn:
+    """The life of one rank: one order after another, until one fails or the caller is gone. A caller that was killed
+    leaves its folder to the ranks, who tidy it up.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends its ranks
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    threading.Thread(target=_leave_with_parent, args=(folder,), daemon=True).start()
     gc.freeze()  # torch's own objects stay: looking through them after every job would take longer than most jobs
     random_numbers = torch.get_rng_state()
     code = 0
@@ -209,7 +213,7 @@ def _serve(line: Connection, rank: int, ranks: int) -> NoReturn:
             del outcome
             gc.collect()  # while nobody waits: what still holds the closed group
     except (EOFError, OSError):  # the caller has ended this crew, or itself
-        pass
+        shutil.rmtree(folder, ignore_errors=True)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -240,9 +244,10 @@ def _done(order: _Order, rank: int, ranks: int) -> tuple[Any, ...]:
         return "raised", time.monotonic(), f"{type(error).__name__}: {error}", traceback.format_exc()
 
 
-def _leave_with_parent() -> None:
+def _leave_with_parent(folder: str) -> None:
     """End this process when the one that started the crew is gone, even if it was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         multiprocessing.connection.wait([parent.sentinel])
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
