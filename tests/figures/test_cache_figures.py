@@ -3,8 +3,8 @@
 import pytest
 
 from threeloops.facts import hardware
-from threeloops.figures import still
-from threeloops.figures.product_loop import curves, memory_bar, page_table, phases, token_cache
+from threeloops.figures import curves, still
+from threeloops.figures.product_loop import memory_bar, page_table, phases, token_cache
 from threeloops.models import catalogue
 from threeloops.simulate.product_loop.shared_blocks import SharedBlocks
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from threeloops.figures.product_loop import bound_bars, curves
+from threeloops.figures import curves
+from threeloops.figures.product_loop import bound_bars
 
 
 def test_curves_hold_their_points_and_marks() -> None:

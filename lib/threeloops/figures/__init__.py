@@ -5,5 +5,6 @@ look        colours, shapes and sizes
 figure      what every function here returns: a drawing with its title, its caption and its words (still: the PNG)
 labels      names of points, placed so that none overlap
 boxes       plans of things that are built of parts
-foundations, inner_loop, training_loop      one module for every kind of figure
+curves      one quantity against another (drawn_curve: after the reader has drawn it)
+foundations, inner_loop, training_loop, product_loop, driving      one module for every kind of figure
 """

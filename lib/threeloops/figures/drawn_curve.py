@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from threeloops.figures import look
+from threeloops.figures.curves import Axis, curves
 from threeloops.figures.figure import Figure
-from threeloops.figures.product_loop.curves import Axis, curves
 
 SIZE = 110  # square pixels of a point: large enough to be taken hold of
 

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from threeloops.figures.curves import Axis
 from threeloops.figures.drawn_curve import drawn_curve
-from threeloops.figures.product_loop.curves import Axis
 from threeloops.widgets.controls import Control, Drag, menu, slider
 from threeloops.widgets.explorer import Explorer
 from threeloops.widgets.view import View

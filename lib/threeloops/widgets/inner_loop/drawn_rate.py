@@ -7,7 +7,7 @@ In a notebook:
 """
 
 from threeloops.facts import hardware
-from threeloops.figures.product_loop.curves import Axis
+from threeloops.figures.curves import Axis
 from threeloops.operations import kernels, roofline
 from threeloops.units import fmt_si
 from threeloops.widgets.drawn_curve import Question, State, drawing

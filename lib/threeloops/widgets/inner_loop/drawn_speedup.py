@@ -8,7 +8,7 @@ In a notebook:
 
 import math
 
-from threeloops.figures.product_loop.curves import Axis
+from threeloops.figures.curves import Axis
 from threeloops.inner_loop.scaling import amdahl_limit, amdahl_speedup
 from threeloops.widgets.drawn_curve import Question, State, drawing
 from threeloops.widgets.explorer import Explorer

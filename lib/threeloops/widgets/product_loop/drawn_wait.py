@@ -6,7 +6,7 @@ In a notebook:
     drawn_wait.explorer()
 """
 
-from threeloops.figures.product_loop.curves import Axis
+from threeloops.figures.curves import Axis
 from threeloops.product_loop.queueing import mg1_wait_s, mm1_wait_s
 from threeloops.widgets.drawn_curve import Question, State, drawing
 from threeloops.widgets.explorer import Explorer
