@@ -53,6 +53,17 @@ def test_a_queue_makes_every_frame_later_than_the_one_before(busy: int, period: 
     assert float(ready - exposed) == pytest.approx(predicted)
 
 
+@given(busy=latencies, period=periods)
+def test_a_buffer_of_one_keeps_the_worker_busy_and_its_newest_picture(busy: int, period: int) -> None:
+    exposed, ready = zip(
+        *picture_age.buffered(busy=busy * MS, period=period * MS, frames=4 * (busy // period + 2)), strict=True
+    )
+    for place in range(1, len(ready)):
+        start = ready[place] - busy * MS
+        assert start == max(exposed[place], ready[place - 1])  # it never waits while a picture does
+        assert start - exposed[place] <= period * MS  # and what waits is never older than a period
+
+
 @given(stages=st.lists(st.integers(2, 40), min_size=2, max_size=5), period=st.integers(10, 60))
 def test_a_pipeline_answers_more_often_and_no_sooner(stages: list[int], period: int) -> None:
     """The youngest picture of all is as old as the whole chain takes, however many frames are under way."""

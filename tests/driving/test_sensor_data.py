@@ -37,6 +37,17 @@ def test_a_picture_is_its_packets(width: int, height: int, bits: int) -> None:
 
 
 @settings(max_examples=30)
+@given(width=st.integers(1, 20), height=st.integers(1, 20), pause=st.integers(0, 9), bits=st.sampled_from((8, 12, 16)))
+def test_lanes_carry_a_row_in_the_time_of_a_row(width: int, height: int, pause: int, bits: int) -> None:
+    rows = list(sensors.csi_packets(width=2 * width, height=height, bits_per_pixel=bits))[1:-1]
+    row_s = 1 / (10 * (height + pause))  # ten pictures a second, the pause as long as so many rows
+    told = sensor_data.csi_row_bits_per_s(
+        width=2 * width, total_height=height + pause, bits_per_pixel=bits, frames_per_s=10
+    )
+    assert told == pytest.approx(8 * max(rows) / row_s)
+
+
+@settings(max_examples=30)
 @given(width=st.integers(1, 40), height=st.integers(1, 20), bits=st.sampled_from((8, 12, 16)), frames=few)
 def test_the_cable_carries_the_clock_through_the_pauses(width: int, height: int, bits: int, frames: int) -> None:
     told = sensor_data.cable_bits_per_s(

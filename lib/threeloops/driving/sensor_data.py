@@ -54,6 +54,21 @@ def csi_frame_bytes(*, width: int, height: int, bits_per_pixel: int) -> int:
     return height * (row_bytes + HEADER_BYTES + FOOTER_BYTES) + 2 * SHORT_PACKET_BYTES
 
 
+def csi_row_bits_per_s(*, width: int, total_height: int, bits_per_pixel: int, frames_per_s: float) -> float:
+    """Bits per second of CSI-2 while rows come, which the lanes must carry: more than the mean over a frame.
+
+    Formula:  bits of a row's packet / (1 / (frames/s * rows with blanking))
+    Assumes:  one row waits in a buffer and is sent while the next one is read out; packets as csi_frame_bytes
+
+    >>> csi_row_bits_per_s(width=1920, total_height=1220, bits_per_pixel=12, frames_per_s=30)
+    845020800.0
+    """
+    checks.count(width=width, total_height=total_height, bits_per_pixel=bits_per_pixel)
+    checks.positive(frames_per_s=frames_per_s)
+    row_bits = width * bits_per_pixel + BITS_PER_BYTE * (HEADER_BYTES + FOOTER_BYTES)
+    return float(row_bits * total_height * frames_per_s)
+
+
 def cable_bits_per_s(
     *, total_width: int, total_height: int, bits_per_pixel: int, frames_per_s: float, coded_bits: int, data_bits: int
 ) -> float:

@@ -19,6 +19,7 @@ from threeloops.figures.figure import Figure
 from threeloops.units import fmt_seconds, ms
 
 ROW = 46  # pixels per bar
+COLOURS = (*look.SERIES_COLOURS, "#7a5c00", look.GREY)  # for seven pieces; the letters on them are white
 ROOM = 0.05  # a piece shorter than this share of the axis has no room for its letter
 
 
@@ -33,7 +34,7 @@ def step_bars(
     """One bar per row, its pieces one after another; a dashed line where the longest ends. upto_s: where the axis
     ends, if that shall stay put. side_by_side=False: rows are steps to compare, and no line is drawn.
 
-    Raises:   ValueError if there is no row, or one of no length
+    Raises:   ValueError if there is no row, one of no length, or more than seven kinds of pieces
     """
     if not rows:
         raise ValueError("rows is empty; give at least one, like {'device': {'products': 0.1}}")
@@ -41,6 +42,8 @@ def step_bars(
         checks.non_negative(**{f"{row}[{name}]": seconds for name, seconds in pieces.items()})
         checks.positive(**{f"sum of {row}": sum(pieces.values())})
     names = list(dict.fromkeys(name for pieces in rows.values() for name in pieces))
+    if len(names) > len(COLOURS):
+        raise ValueError(f"{len(names)} kinds of pieces; draw at most {len(COLOURS)}, each in a colour of its own")
     whole_s = max(sum(pieces.values()) for pieces in rows.values())
     end_s = whole_s if upto_s is None else max(whole_s, upto_s)
     marks = [mark for row, pieces in rows.items() for mark in _marks(row, pieces, names)]
@@ -55,7 +58,7 @@ def step_bars(
     keys = [f"{'ABCDEFG'[place]} {name}" for place, name in enumerate(names)]
     colours = {
         "domain": keys,
-        "range": [look.SERIES_COLOURS[place % len(look.SERIES_COLOURS)] for place in range(len(keys))],
+        "range": list(COLOURS[: len(keys)]),
     }
     told = " ".join(_told(row, pieces) for row, pieces in rows.items())
     bars = {

@@ -32,6 +32,17 @@ def queued(*, busy: Fraction, period: Fraction, frames: int) -> list[tuple[Fract
     return answers
 
 
+def buffered(*, busy: Fraction, period: Fraction, frames: int) -> list[tuple[Fraction, Fraction]]:
+    """One worker and a buffer of one picture: what arrives while it works overwrites what waits there."""
+    free, waiting, answers = Fraction(0), None, []
+    for frame in range(frames):
+        if waiting is not None and free <= frame * period:  # the worker took it before this one came
+            free = max(free, waiting * period) + busy
+            answers.append((waiting * period, free))
+        waiting = frame
+    return answers
+
+
 def ages(answers: Answers, *, begin: Fraction, end: Fraction, step: Fraction) -> list[Fraction]:
     """The age at the middle of every step: exact for the mean wherever answers arrive between two steps."""
     found, moment, newest, place = [], begin + step / 2, None, 0

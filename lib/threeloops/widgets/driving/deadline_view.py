@@ -84,8 +84,9 @@ def view(state: State) -> View:
         title=f"{fmt_seconds(total)} a frame, {kept}; {fmt_percent(all_of_it.found_share)} of cars within half a metre",
         caption=(
             "Above: the chain's stages, median of the drive; red is the camera's period, thin the slowest frame. Below,"
-            " seen from the vehicle, which drives to the right: cars in grey, outlined where the newest answer believes"
-            " them. A time that you set is of one FP32 backbone without neighbours; repairs change it as recorded."
+            " seen from the vehicle, which drives to the right: cars in grey, and the newest answer's boxes, blue or,"
+            " half a metre off or more, orange and dashed; cars beyond the frame count too. A time that you set is of"
+            " one FP32 backbone without neighbours; repairs change it as recorded."
             f" Recorded {recorded_drive.drive().stamp['measured']} on {recorded_drive.drive().stamp['hardware']}."
         ),
         alt=told,
@@ -143,7 +144,7 @@ def _bars(stages: list[tuple[str, float]], slowest_s: float) -> dict[str, Any]:
         begin = end
     reach_ms = max(REACH_MS, 20 * math.ceil(max(begin, slowest_s / ms) / 20))
     x = {"type": "quantitative", "scale": {"domain": [0, reach_ms], "nice": False}, "title": "ms of a frame"}
-    names = [name for name, _ in stages]
+    seen = [name for name, seconds in stages if seconds / ms > reach_ms / PANEL]  # wide enough for a pixel
     return {
         "width": PANEL - 20,
         "height": BARS,
@@ -157,8 +158,8 @@ def _bars(stages: list[tuple[str, float]], slowest_s: float) -> dict[str, Any]:
                     "color": {
                         "field": "stage",
                         "type": "nominal",
-                        "scale": {"domain": names, "range": list(SHADES)},
-                        "legend": {"columns": 7, "symbolSize": 70},
+                        "scale": {"domain": list(STAGES), "range": list(SHADES)},
+                        "legend": {"columns": 7, "symbolSize": 70, "values": seen},
                     },
                     "description": {"field": "words"},
                     "tooltip": {"field": "words"},

@@ -67,7 +67,12 @@ def loads(state: State) -> dict[str, tuple[float, float]]:
         data_bits=9,
     )
     lane, link = hardware.part("mipi-dphy-1-2-x4"), hardware.part("ethernet-10gbase-t1")
-    picture = sensor_data.csi_frame_bytes(width=width, height=height, bits_per_pixel=state.bits)
+    row = sensor_data.csi_row_bits_per_s(
+        width=width,
+        total_height=height * BLANKING[1] // 100,
+        bits_per_pixel=state.bits,
+        frames_per_s=state.rate,
+    )
     bus = BITS_PER_BYTE * hardware.part("jetson-agx-orin-64gb")["memory_bytes_per_s"]
     small = NETWORK_PIXELS * NETWORK_BYTES / (width * height)
     few = (RAW, RAW, YUV, YUV, small, small)
@@ -79,10 +84,7 @@ def loads(state: State) -> dict[str, tuple[float, float]]:
 
     return {
         "cable (GMSL2)": (cable, hardware.part("gmsl2")["bits_per_s_per_lane"]),
-        "CSI-2, 4 lanes": (
-            BITS_PER_BYTE * picture * state.rate,
-            lane["lanes"] * lane["bits_per_s_per_lane"],
-        ),
+        "CSI-2, 4 lanes": (row, lane["lanes"] * lane["bits_per_s_per_lane"]),
         "10GBASE-T1": (BITS_PER_BYTE * arriving_bytes_per_s(state), USABLE_ETHERNET * link["bits_per_s_per_lane"]),
         "bus, small first": (moved(few), bus),
         "bus, large first": (moved(many), bus),
