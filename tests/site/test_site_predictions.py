@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.site.conftest import ROOT, Page, Visit
+from threeloops.drills.engine import prediction
 from threeloops.site import answering, parts, predictions
 from threeloops.site.parts import Part
 from threeloops.site.predictions import Question
@@ -68,7 +69,7 @@ def test_every_card_finds_its_result_and_that_is_folded(
 
 def test_a_number_asked_for_anew_is_another_question() -> None:
     ask, compare = "prediction = ...  # like 2", 'predicted.compare(prediction, value, "s")'
-    printed = {"output_type": "stream", "text": [f"{predictions.NOT_YET} comes out at 2 s.\n"]}
+    printed = {"output_type": "stream", "text": [f"{prediction.NOT_YET}It comes out at 2 s.\n"]}
     measured, ask_again = ({"cell_type": "code", "source": ask, "outputs": []} for _ in range(2))
     result = {"cell_type": "code", "source": compare, "outputs": [printed]}
     (found,) = predictions.questions([measured, ask_again, result])

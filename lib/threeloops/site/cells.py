@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from threeloops.site import explorers, predictions
+from threeloops.drills.engine import prediction
+from threeloops.site import explorers
 from threeloops.site.links import Places, rewritten
 from threeloops.site.parts import Cell, Part, text
 
@@ -64,7 +65,7 @@ def _only_imports(source: str) -> bool:
 def _output(output: dict[str, Any]) -> dict[str, Any]:
     """An output without what only JupyterLab can show."""
     if output["output_type"] == "stream":
-        return {**output, "text": "".join(output["text"]).replace(predictions.NOT_YET, "It")}
+        return {**output, "text": "".join(output["text"]).replace(prediction.NOT_YET, "")}
     data = output.get("data", {})
     if PICTURE in data:
         return {**output, "data": {PICTURE: data[PICTURE]}, "metadata": {}}

@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from threeloops.drills.engine.prediction import NOT_YET
 from threeloops.site.parts import Cell, text
 
 ASKS = re.compile(r"^(?P<name>\w+) = \.\.\.[ \t]*(?:# *(?P<hint>.*))?$", re.MULTILINE)
-NOT_YET = "No prediction yet: write one down before you read on. It"  # what a run without a prediction prints
-OUTCOME = re.compile(re.escape(NOT_YET) + r" comes out at (?P<outcome>.*)\.$", re.MULTILINE)
+OUTCOME = re.compile(re.escape(NOT_YET) + r"It comes out at (?P<outcome>.*)\.$", re.MULTILINE)
 FOLD = '<details class="outcome" id="{name}"><summary>How it comes out</summary>'
 UNFOLD = "</details>"
 

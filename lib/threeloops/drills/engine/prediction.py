@@ -1,7 +1,9 @@
 """A prediction made before the answer is shown: the book's smallest exercise, never graded.
 
 >>> compare(..., 1.34e12, "FLOP/s")
-No prediction yet: write one down before you read on. It comes out at 1.34 TFLOP/s.
+No prediction yet: write yours down, then read the line below.
+<BLANKLINE>
+It comes out at 1.34 TFLOP/s.
 >>> compare("300 GFLOP/s", 1.34e12, "FLOP/s")
 You said 300 GFLOP/s; it comes out at 1.34 TFLOP/s, 4.5 times that.
 >>> compare("skip", 1.34e12, "FLOP/s")
@@ -11,6 +13,8 @@ Skipped: it comes out at 1.34 TFLOP/s.
 from threeloops.drills.engine.answers import UnreadableError, parse
 from threeloops.units import fmt
 
+# A page that nobody runs carries the result too, so the reader is told where to stop and where it stands.
+NOT_YET = "No prediction yet: write yours down, then read the line below.\n\n"
 SKIP = "skip"  # what a card writes for whoever would rather not guess
 WELL = "Well predicted."
 
@@ -30,7 +34,7 @@ def verdict(prediction: object, value: float, unit: str) -> str:
     """
     outcome = f"it comes out at {fmt(value, unit)}"
     if prediction is ... or prediction is None:
-        return f"No prediction yet: write one down before you read on. I{outcome[1:]}."
+        return f"{NOT_YET}I{outcome[1:]}."
     if isinstance(prediction, str) and prediction.strip().lower() == SKIP:
         return f"Skipped: {outcome}."
     try:
