@@ -65,7 +65,8 @@ def response_time(task: Task, *, above: Sequence[Task], blocking: Time = 0) -> T
               the smallest w on until it stays; the response is w + own jitter
     Assumes:  all tasks are released together at the worst moment; each of higher priority may preempt at once; blocking
               is the longest section of a task of lower priority that must be waited for, once (priority ceiling);
-              preemption itself is free. Beyond the period the next job waits as well, and this formula no longer holds
+              preemption itself is free, and no task suspends itself (to wait for a GPU, say). Beyond the period the
+              next job waits as well, and this formula no longer holds
     Source:   Joseph and Pandya, The Computer Journal 29(5), 1986; Audsley, Burns, Richardson, Tindell and Wellings,
               Software Engineering Journal 8(5), 1993 (blocking, jitter)
 
