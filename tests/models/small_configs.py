@@ -121,6 +121,7 @@ SMALL = {
     "smollm3": GQA | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
     "ministral3": GQA | {"head_dim": 20},
     "starcoder2": GQA | {"hidden_act": "gelu_pytorch_tanh"},
+    "bloom": {"hidden_size": 48, "n_layer": 5, "n_head": 6, "vocab_size": 131},
     "gpt_neox": ROTARY,
     "qwen2_moe": GQA | SHARED,
     "qwen3_vl_text": GQA | {"head_dim": 20, "tie_word_embeddings": True},

@@ -84,6 +84,10 @@ VARIANTS = [
     ("phimoe", {"attention_bias": True, "lm_head_bias": True}),
     ("granite", {"attention_bias": True, "mlp_bias": True}),
     ("starcoder2", {"use_bias": False}),
+    (
+        "bloom",
+        {"hidden_size": ..., "n_embed": 48, "n_head": ..., "num_attention_heads": 4, "tie_word_embeddings": False},
+    ),
     ("gpt_neox", {"attention_bias": False}),
     ("qwen2_moe", {"qkv_bias": False, "mlp_only_layers": [0], "decoder_sparse_step": 2}),
     ("llama4_text", {"interleave_moe_layer_step": 2, "attention_bias": True}),
@@ -365,6 +369,10 @@ REFUSALS = [
     ("nemotron_h", {"hybrid_override_pattern": ...}, "'hybrid_override_pattern' is missing"),
     ("nemotron_h", {"num_hidden_layers": 9}, "num_hidden_layers=9 is not understood; only 7 is"),
     ("nemotron_h", {"n_groups": 3}, "groups=3 must divide num_heads=8"),
+    ("bloom", {"n_inner": 70}, "n_inner=70 is not understood; only 192 is"),
+    ("bloom", {"num_attention_heads": 4}, "num_attention_heads=4 is not understood; only 6 is"),
+    ("bloom", {"n_head": 5}, "n_head=5 must divide hidden_size=48; try"),
+    ("bloom", {"n_layer": ...}, "'n_layer' is missing; a bloom config needs it"),
     ("granitemoehybrid", {"mamba_d_head": 5}, "mamba_d_head=5 is not understood; only 12 is"),
 ]
 

@@ -244,6 +244,16 @@ def test_every_catalogued_model_reads_its_parameters_and_adds_up(key):
     assert transformer.total(ops[2], unit=MATRIX).flops == formula.total
 
 
+def test_alibi_is_no_kernel_and_a_norm_behind_the_table_is_one():
+    bloom = catalogued("bloom-176b")
+    names = [op.name for op in transformer.model_ops(bloom, PREFILL)]
+    assert names[:3] == ["embedding", "embedding_norm", "attention_norm"]
+    assert not {"rotary", "position_embedding"} & set(names)
+    assert not bloom.rotary
+    assert LLAMA.rotary
+    assert not GPT2.rotary
+
+
 def test_experts_read_are_all_of_them_for_many_tokens_and_top_k_for_one():
     def weights(step):
         heavy, light = (

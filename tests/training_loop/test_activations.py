@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
+from transformers import BloomConfig, BloomModel
 
 from threeloops.measure.models.transformer_block import TransformerBlock
 from threeloops.measure.training_loop.alive_bytes import watched
@@ -337,6 +338,25 @@ def test_a_real_embedding_saves_exactly_these_bytes():
         ).total_bytes
         == measured
     )
+
+
+def test_a_real_bloom_saves_exactly_these_bytes():
+    """A norm behind the table, and blocks to which ALiBi adds nothing: its slopes are no parameter."""
+    sizes = {"hidden_size": 48, "n_layer": 2, "n_head": 6, "vocab_size": 131}
+    network = BloomModel(BloomConfig(**sizes)).train()
+    measured = saved_bytes(
+        lambda ids: network(ids, use_cache=False).last_hidden_state,
+        torch.zeros(3, 14, dtype=torch.int64),
+        module=network,
+    )
+    ours = from_hf_config({"model_type": "bloom", **sizes})
+    (layer, count), shape = ours.groups[0], {"hidden": 48, "sequence": 14, "micro_batch": 3, "bytes_per_element": 4}
+    block = per_layer(layer, **shape, kernels="eager", dropout=False).total_bytes
+    table = embedding_activations(**shape, kernels="eager", dropout=False, norm="layernorm").total_bytes
+    head = dict(head_activations(norm="layernorm", vocab=131, **shape, kernels="eager").rows)
+    final_norm = sum(size for name, size in head.items() if name.startswith("final norm"))
+    assert ours.embedding_norm
+    assert table + count * block + final_norm == measured
 
 
 def test_korthikanti_head():

@@ -227,6 +227,8 @@ class Model:
     max_context: int  # tokens that positions were made for
     learned_positions: int = 0  # rows of a learned position table; 0 for rotary or none
     head_bias: bool = False  # one more value per word in the output head
+    alibi: bool = False  # positions are a slope per head on the scores: nothing is stored, nothing is rotated
+    embedding_norm: bool = False  # one more norm, of the first layer's kind, behind the input table
 
     def __post_init__(self) -> None:
         checks.count(hidden=self.hidden, vocab=self.vocab, max_context=self.max_context)
@@ -239,6 +241,11 @@ class Model:
     @property
     def num_layers(self) -> int:
         return sum(num_layers for _, num_layers in self.groups)
+
+    @property
+    def rotary(self) -> bool:
+        """Whether queries and keys are rotated: taken so where positions are neither a learned table nor ALiBi."""
+        return not self.learned_positions and not self.alibi
 
     def refuse_hybrid(self) -> None:
         """For counts of attention and an MLP in every layer.

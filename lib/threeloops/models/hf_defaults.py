@@ -122,6 +122,7 @@ CLASS_DEFAULTS: dict[str, dict[str, Any]] = {
     },
     "ministral3": {"head_dim": 128, "sliding_window": None, "tie_word_embeddings": False},
     "starcoder2": {"sliding_window": None, "use_bias": True, "tie_word_embeddings": True},
+    "bloom": {"tie_word_embeddings": True},
     "gpt_neox": {"hidden_act": "gelu", "attention_bias": True, "tie_word_embeddings": False},
     "qwen2_moe": {
         "use_sliding_window": False,

@@ -7,7 +7,7 @@ Source: modeling_*.py and configuration_*.py of Hugging Face transformers 5.23.0
 from collections.abc import Callable
 
 from threeloops import checks
-from threeloops.models.architecture import Attention, Model, MoeMlp
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model, MoeMlp
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_layers import (
     configured_attention,
@@ -164,6 +164,45 @@ def _gpt_neox(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, [attention], [plain_mlp(fields, bias=True)], norm="layernorm")
 
 
+# What a config of BLOOM says besides sizes: kept from the framework that trained it, and read by nothing.
+_BLOOM_SAYS = {
+    "apply_residual_connection_post_layernorm", "slow_but_exact", "attention_softmax_in_fp32", "masked_softmax_fusion",
+    "bias_dropout_fusion", "skip_bias_add", "skip_bias_add_qkv", "offset_alibi", "unk_token_id", "n_inner",
+}  # fmt: skip
+
+
+def _bloom(fields: Fields, name: str) -> Model:
+    """BLOOM: ALiBi in place of positions, a norm behind the input table, biases everywhere.
+
+    Assumes: trained on 2,048 tokens, as all of them were, where the file says nothing (seq_length)
+    Source:  BigScience, 2022, arXiv:2211.05100, table 3
+    """
+    fields.seen |= _BLOOM_SAYS
+    hidden, heads = fields.count_either("hidden_size", "n_embed"), fields.count_either("n_head", "num_attention_heads")
+    depth = fields.count_either("n_layer", "num_hidden_layers")
+    checks.divides(part="n_head", part_value=heads, whole="hidden_size", whole_value=hidden)
+    if fields.config.get("n_inner") is not None:
+        fields.must_equal("n_inner", 4 * hidden, "the class builds MLPs of four times the width")
+    layer = Layer(
+        attention=Attention(
+            num_heads=heads, num_kv_heads=heads, head_dim=hidden // heads, qkv_bias=True, output_bias=True
+        ),
+        mlp=DenseMlp(intermediate=4 * hidden, gated=False, activation="gelu", bias=True),
+        norm="layernorm",
+        num_norms=2,
+    )
+    return Model(
+        name=name,
+        hidden=hidden,
+        vocab=fields.count("vocab_size"),
+        groups=((layer, depth),),
+        tied_head=fields.flag("tie_word_embeddings"),
+        max_context=fields.count("seq_length") if "seq_length" in fields.config else 2048,
+        alibi=True,
+        embedding_norm=True,
+    )
+
+
 DENSE_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "gemma": _gemma1,
     "glm": lambda fields, name: _glm(fields, name, num_norms=2),
@@ -181,5 +220,6 @@ DENSE_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "smollm3": _smollm3,
     "ministral3": _ministral3,
     "starcoder2": _starcoder2,
+    "bloom": _bloom,
     "gpt_neox": _gpt_neox,
 }

@@ -13,7 +13,6 @@ _OUTSIDE = "its class ships with the checkpoint and not with transformers, so th
 
 NOT_READ = {
     "bamba": "Granite 4's granitemoehybrid is the nearest that is read; its own reader would be needed",
-    "bloom": "it has a norm behind the input table and ALiBi; its own reader would be needed",
     "deci": _UNEQUAL,
     "deepseek_v4": _COMPRESSED,
     "falcon_h1": _SIDE_BY_SIDE,

@@ -96,18 +96,20 @@ def stage_buckets(model: Model, *, stage: int, pp: int, tables_as_layers: bool =
     """Parameters of one pipeline stage by bucket; with pp=1, of the whole model.
 
     Assumes:  layers dealt out as layers_on_stage deals them; each stage holds the kinds of layers in the
-              model's proportion; the first stage has the input tables, the last the final norm and the output head; a
+              model's proportion; the first stage has the input tables and the norm
+              behind them, the last the final norm and the output head; a
               tied table is held by both
     Raises:   ValueError for a stage outside the pipeline, or more stages than layers
     """
     num_layers = layers_on_stage(num_layers=model.num_layers, stage=stage, pp=pp, tables_as_layers=tables_as_layers)
-    table, last_norm = model.vocab * model.hidden, model.groups[-1][0].norm
+    table, first_norm, last_norm = model.vocab * model.hidden, model.groups[0][0].norm, model.groups[-1][0].norm
     parts = [
         _times(layer_buckets(layer, hidden=model.hidden), count * num_layers / model.num_layers)
         for layer, count in model.groups
     ]
     if stage == 0:
-        parts.append(ParameterBuckets(split_others=table, whole_others=model.learned_positions * model.hidden))
+        rows = model.learned_positions + model.embedding_norm * NORM_WIDTHS[first_norm]
+        parts.append(ParameterBuckets(split_others=table, whole_others=rows * model.hidden))
     if stage == pp - 1:
         holds_table_already = model.tied_head and stage == 0
         parts.append(

@@ -56,6 +56,7 @@ class ModelParameters:
     embedding: int  # the input table, vocab rows of width hidden
     positions: int  # a learned position table; 0 with rotary positions
     head: int  # the output matrix, 0 when it is the input table (tied); and its bias
+    embedding_norm: int  # behind the input table, where there is one
     final_norm: int
     layers: tuple[tuple[LayerParameters, int], ...]  # equal layers, with how many there are
     head_matrix: int  # size of the matrix that makes the logits, whether or not it is the input table
@@ -77,7 +78,7 @@ class ModelParameters:
 
     @property
     def norms(self) -> int:
-        return self._over_layers(lambda layer: layer.norms) + self.final_norm
+        return self._over_layers(lambda layer: layer.norms) + self.embedding_norm + self.final_norm
 
     @property
     def buffers(self) -> int:
@@ -98,12 +99,12 @@ class ModelParameters:
         """Without input table, learned positions and output head: the N of Kaplan et al., 2020, arXiv:2001.08361,
         section 2.1.
         """
-        return self._over_layers(lambda layer: layer.total) + self.final_norm
+        return self._over_layers(lambda layer: layer.total) + self.embedding_norm + self.final_norm
 
     @property
     def active_non_embedding(self) -> int:
         """What one token runs between the input table and the output head."""
-        return self._over_layers(lambda layer: layer.active) + self.final_norm
+        return self._over_layers(lambda layer: layer.active) + self.embedding_norm + self.final_norm
 
     @property
     def active_with_head(self) -> int:
@@ -258,7 +259,7 @@ def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
 def model_parameters(model: Model) -> ModelParameters:
     """Parameters of a whole model, item by item.
 
-    Assumes:  one norm after the last layer, of the same kind as the layers'
+    Assumes:  one norm after the last layer, of the same kind as the layers', and so one behind the input table
 
     >>> from threeloops.models.catalogue import model as catalogued
     >>> counts = model_parameters(catalogued("llama-3-8b"))
@@ -266,11 +267,12 @@ def model_parameters(model: Model) -> ModelParameters:
     (8030261248, 525336576, 6979588096)
     """
     table = model.vocab * model.hidden
-    last_layer, _ = model.groups[-1]
+    first_layer, last_layer = model.groups[0][0], model.groups[-1][0]
     return ModelParameters(
         embedding=table,
         positions=model.learned_positions * model.hidden,
         head=(0 if model.tied_head else table) + model.head_bias * model.vocab,
+        embedding_norm=model.embedding_norm * NORM_WIDTHS[first_layer.norm] * model.hidden,
         final_norm=NORM_WIDTHS[last_layer.norm] * model.hidden,
         layers=tuple((layer_parameters(layer, hidden=model.hidden), num_layers) for layer, num_layers in model.groups),
         head_matrix=table,

@@ -110,14 +110,19 @@ def _attention_ops(layer: Layer, *, hidden: int, rotary: bool, step: ForwardStep
 
 def model_ops(model: Model, step: ForwardStep) -> tuple[Op, ...]:
     """Every kernel of a model in one forward pass: look-up, each group of equal layers (with how many there are),
-    final norm, head.
+    norms at both ends, head.
 
-    Assumes:  positions are rotary where the model has no learned table; the head is a product with a [hidden, vocab]
+    Assumes:  positions are rotary where the model has no learned table and no ALiBi, which the product of the scores
+              adds on its way out; the head is a product with a [hidden, vocab]
               matrix, tied or not; no loss, no sampling
     """
     hidden, element, weight = model.hidden, step.bytes_per_element, step.weight_bytes_per_element
-    last_layer = model.groups[-1][0]
-    norm = kernels.rmsnorm if last_layer.norm == "rmsnorm" else kernels.layernorm
+    first_norm, last_norm = (
+        (kernels.rmsnorm if layer.norm == "rmsnorm" else kernels.layernorm)(
+            rows=step.tokens, width=hidden, bytes_per_element=element
+        )
+        for layer in (model.groups[0][0], model.groups[-1][0])
+    )
     rows = step.tokens if step.logits == "all" else step.batch
     lookup = kernels.embedding(
         tokens=step.tokens, hidden=hidden, bytes_per_element=element, weight_bytes_per_element=weight
@@ -136,13 +141,14 @@ def model_ops(model: Model, step: ForwardStep) -> tuple[Op, ...]:
     layers = [
         replace(op, count=num_layers, group=index)
         for index, (layer, num_layers) in enumerate(model.groups)
-        for op in layer_ops(layer, hidden=hidden, rotary=not model.learned_positions, step=step)
+        for op in layer_ops(layer, hidden=hidden, rotary=model.rotary, step=step)
     ]
     return (
         _vector("embedding", lookup),
         *((_vector("position_embedding", position),) if model.learned_positions else ()),
+        *((_vector("embedding_norm", first_norm),) if model.embedding_norm else ()),
         *layers,
-        _vector("final_norm", norm(rows=step.tokens, width=hidden, bytes_per_element=element)),
+        _vector("final_norm", last_norm),
         Op(name="head", unit=MATRIX, work=head),
     )
 

@@ -129,14 +129,18 @@ def embedding_activations(
     dropout: bool,
     tp: int = 1,
     sequence_parallel: bool = False,
+    norm: str | None = None,
 ) -> Activations:
-    """What looking up the tokens keeps: their ids, and a dropout mask where there is dropout.
+    """What looking up the tokens keeps: their ids, what a norm behind the table keeps where there is one, and a dropout
+    mask where there is dropout.
 
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 4.3 (the mask)
     """
     rank = _rank(hidden, sequence, micro_batch, bytes_per_element, kernels, dropout, tp, sequence_parallel)
     ids = rank.small("token ids", "embedding", (micro_batch, sequence), bytes_per_element=INDEX_BYTES)
-    return _activations((*ids, *rank.mask("embedding dropout mask", "embedding", rank.stream)), rank, recompute="none")
+    normed = stream_norm_items("embedding norm", norm, "embedding", rank) if norm else ()
+    mask = rank.mask("embedding dropout mask", "embedding", rank.stream)
+    return _activations((*ids, *normed, *mask), rank, recompute="none")
 
 
 def head_activations(

@@ -52,6 +52,7 @@ def lookup_activations(training: Training, *, micro_batch: int, sequence: int) -
         dropout=training.dropout,
         tp=training.tp,
         sequence_parallel=training.sequence_parallel,
+        norm=training.model.groups[0][0].norm if training.model.embedding_norm else None,
     )
 
 

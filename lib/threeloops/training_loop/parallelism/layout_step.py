@@ -221,7 +221,7 @@ def _vector_bytes(layer: Layer, job: Job, tp: int, cp: int, fused: bool) -> tupl
         latent="expanded",
         routing="uniform",
     )
-    ops = layer_ops(_rank_layer(layer, tp), hidden=job.model.hidden, rotary=not job.model.learned_positions, step=step)
+    ops = layer_ops(_rank_layer(layer, tp), hidden=job.model.hidden, rotary=job.model.rotary, step=step)
     split = [op for op in ops if op.unit == VECTOR and op.name in _FOLLOW_TP]
     stream = [op for op in ops if op.unit == VECTOR and op.name not in _FOLLOW_TP and op.name != "attention_softmax"]
     softmax = [op for op in ops if op.name == "attention_softmax"]

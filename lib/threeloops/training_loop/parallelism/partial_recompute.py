@@ -76,7 +76,7 @@ def time_share(model: Model, again: Again, *, sequence: int, causal: str, cluste
     )
     chosen, whole = 0.0, 0.0
     for layer, count in model.groups:
-        for op in layer_ops(layer, hidden=model.hidden, rotary=not model.learned_positions, step=step):
+        for op in layer_ops(layer, hidden=model.hidden, rotary=model.rotary, step=step):
             seconds = count * _seconds(op, cluster)
             whole += seconds
             chosen += seconds if op.name in again.operations else 0.0

@@ -73,4 +73,4 @@ def operations(model_key: str, precision: str, phase: str, batch: int, sequence:
         weight_bytes_per_element=bytes_per_element(stored.weights),
     )
     layer = network.groups[0][0]
-    return tuple(transformer.layer_ops(layer, hidden=network.hidden, rotary=not network.learned_positions, step=step))
+    return tuple(transformer.layer_ops(layer, hidden=network.hidden, rotary=network.rotary, step=step))
