@@ -73,6 +73,14 @@ def test_megatrons_own_figures_make_its_published_efficiency() -> None:
     assert days == pytest.approx(84, rel=0.03)
 
 
+def test_blooms_log_line_is_one_speed_in_two_units() -> None:
+    """Iteration 12,695 took 105.22 s for 2,048 sequences of 2,048 tokens, at 149.02 TFLOP/s a GPU."""
+    row = published("bloom-176b")
+    assert 2048 * 2048 / (row.tokens_per_gpu_s * 384) == pytest.approx(105.22, rel=5e-5)
+    # Four ports of 12.5 GB/s in a node of eight.
+    assert row.cluster.slow_bytes_per_s_one_way == 4 * 12.5e9 / 8
+
+
 def test_deepseeks_hours_are_the_reports() -> None:
     """3.7 days per trillion tokens on 2,048 GPUs."""
     row = published("deepseek-v3")

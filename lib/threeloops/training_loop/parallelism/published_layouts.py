@@ -145,7 +145,7 @@ def _cluster(row: Mapping[str, Any], assumed: Mapping[str, Fact]) -> Cluster:
         memory_bytes_per_s=part["memory_bytes_per_s"],
         usable_bytes=part.capacity_bytes(),
         fast_bytes_per_s_one_way=row.get("fast_bytes_per_s_one_way", domain["bytes_per_s_one_way"]),
-        slow_bytes_per_s_one_way=network["bytes_per_s_one_way"],
+        slow_bytes_per_s_one_way=network["bytes_per_s_one_way"] / row.get("gpus_per_card", 1),
         link_efficiency=assumed["link_efficiency"].value,
         alpha_s=assumed["alpha_s"].value,
     )
