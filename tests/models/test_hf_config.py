@@ -77,6 +77,7 @@ VARIANTS = [
     ("olmo2", {"attention_bias": True}),
     ("olmo3", {"layer_types": ["full_attention"] * 5}),
     ("falcon", {"bias": True, "parallel_attn": False}),
+    ("falcon", {"alibi": True, "bias": True, "multi_query": False, "parallel_attn": False}),
     ("falcon", {"multi_query": False, "ffn_hidden_size": 70}),
     ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 3}),
     ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
@@ -158,6 +159,15 @@ def test_ignored_fields_change_no_count(model_type):
     assert len(changed) > 4
     assert real(small(model_type, **changed))[1] == real(small(model_type))[1]
     assert from_hf_config(small(model_type, **changed)) == from_hf_config(small(model_type))
+
+
+def test_positions_are_what_the_class_makes_of_them():
+    """ALiBi's slopes and rotary angles are no parameters, so that no count tells them apart."""
+    for changes, rotates in (({}, True), ({"alibi": True}, False)):
+        config = small("falcon", **changes)
+        assert real(config)[0].rotary == from_hf_config(config).rotary == rotates
+    assert not from_hf_config(small("bloom")).rotary
+    assert not from_hf_config(small("gpt2")).rotary
 
 
 # Windows
@@ -348,7 +358,6 @@ REFUSALS = [
     ("llama", {"hidden_size": 10**40}, "hidden_size=1e+40 is larger than in any model; it must be at most 1e+12"),
     ("llama", {"num_hidden_layers": 10**6}, "num_hidden_layers=1000000 must be at most 10,000; no model is so deep"),
     ("llama", {"architectures": 5}, "architectures=5 has no language-model head"),
-    ("falcon", {"alibi": True}, "alibi=True is not understood; only False is"),
     ("cohere2", {"use_qk_norm": True}, "use_qk_norm=True is not understood; only False is"),
     ("cohere2", {"sliding_window_pattern": 0}, "sliding_window_pattern=0 must be a whole number of at least 1"),
     ("phi", {"qk_layernorm": True}, "qk_layernorm=True is not understood; only False is"),

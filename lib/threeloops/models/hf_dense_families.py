@@ -5,6 +5,7 @@ Source: modeling_*.py and configuration_*.py of Hugging Face transformers 5.23.0
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from threeloops import checks
 from threeloops.models.architecture import Attention, DenseMlp, Layer, Model, MoeMlp
@@ -77,10 +78,10 @@ def _olmoe(fields: Fields, name: str) -> Model:
 
 
 def _falcon(fields: Fields, name: str) -> Model:
-    """Falcon: attention and MLP side by side on one norm, or on one each in the larger models."""
-    fields.must_equal("alibi", False, "Falcon models with ALiBi are another class of checkpoint")
+    """Falcon: attention and MLP side by side on one norm, or on one each in the larger models; Falcon-RW has ALiBi."""
     sizes = falcon_sizes(fields)
-    return rotary_model(fields, name, [sizes.attention], [sizes.mlp], norm="layernorm", num_norms=sizes.num_norms)
+    rotary = rotary_model(fields, name, [sizes.attention], [sizes.mlp], norm="layernorm", num_norms=sizes.num_norms)
+    return replace(rotary, alibi=fields.flag("alibi"))
 
 
 def _cohere(fields: Fields, name: str) -> Model:
