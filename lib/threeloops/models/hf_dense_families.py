@@ -176,7 +176,7 @@ def _bloom(fields: Fields, name: str) -> Model:
     """BLOOM: ALiBi in place of positions, a norm behind the input table, biases everywhere.
 
     Assumes: trained on 2,048 tokens, as all of them were, where the file says nothing (seq_length)
-    Source:  BigScience, 2022, arXiv:2211.05100, table 3
+    Source:  BigScience, 2022, arXiv:2211.05100 (sequence length)
     """
     fields.seen |= _BLOOM_SAYS
     hidden, heads = fields.count_either("hidden_size", "n_embed"), fields.count_either("n_head", "num_attention_heads")
