@@ -5,8 +5,8 @@ stated          formula, assumption and source out of a function's docstring
 numbers         the page of numbers of each loop (numbers_hardware: its parts)
 formulas        the page of formulas of each loop
 interview       the interview sheet: techniques, thirteen numbers, priorities, symptoms, reading (techniques, orders,
-                reading: its tables; figures, figures_serving: every figure in them)
+                reading: its tables; figures, figures_serving, figures_reading: every figure in them)
 coding          four things to write by hand, how long they take and what they are marked by
-references      every source of the book, made from what the library cites and from the catalogue
+references      every source of the book, made from what the library cites and from the catalogue (papers: what for)
 sheet           all of them by name
 """

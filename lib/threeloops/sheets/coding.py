@@ -184,9 +184,9 @@ def drills() -> tuple[CodingDrill, ...]:
                 (
                     2,
                     (
-                        "segments of k blocks keep n / k inputs, but one whole segment is alive while it is run again,"
-                        " k times the b inputs' worth that a block keeps: least near k = √(n / b), and k = 1 where b"
-                        " passes n"
+                        "n blocks in segments of k: n / k inputs wait, and one segment is alive, k b − 1 more, if a"
+                        " block keeps as much as b inputs. One term falls with k, one grows: least near k = √(n / b)."
+                        " So k > 1 is for n well above b, many light blocks; n = 10 blocks of b = 9 want k = 1"
                     ),
                 ),
             ),

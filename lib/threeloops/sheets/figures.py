@@ -1,5 +1,5 @@
 """Every figure of the interview sheet, by name: its words ask for {kv_token}, and what stands there was computed when
-the sheet was made. Those of attention and of serving stand in `figures_serving`.
+the sheet was made. Those of attention and of serving stand in `figures_serving`, of pages in `figures_reading`.
 """
 
 import functools
@@ -14,7 +14,7 @@ from threeloops.models import catalogue, model_flops
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import model_parameters
 from threeloops.operations import roofline
-from threeloops.sheets import figures_serving
+from threeloops.sheets import figures_reading, figures_serving
 from threeloops.sheets.figures_serving import (
     ACCEPTED,
     BF16,
@@ -48,7 +48,7 @@ SPEED_KM_H, FRAME_S = 120, 33 * units.ms
 def values() -> dict[str, str]:
     """Name -> figure as it is printed."""
     serving = figures_serving.values(gpus=GPUS, int4_bits=_int4().bits_per_element)
-    return {**_machines(), **_memory(), **_training(), **serving, **_shares(), **_givens()}
+    return {**_machines(), **_memory(), **_training(), **serving, **figures_reading.values(), **_shares(), **_givens()}
 
 
 def filled(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
@@ -196,8 +196,10 @@ def _training() -> dict[str, str]:
         "again_speed": times(1 / again),
         "kept": bytes_shown(kept["none"], 2),
         "kept_full": bytes_shown(kept["full"], 2),
+        "kept_less": times(kept["none"] / kept["full"]),
         "fused": times(saved),
         "tensor_sent": bytes_shown(halves.total_bytes, 10),
+        "tensor_step": bytes_shown(model.num_layers * halves.total_bytes, 10),
         "idle": units.fmt_percent(
             pipelines.bubble(
                 schedule="1f1b",
@@ -221,17 +223,13 @@ def _shares() -> dict[str, str]:
 
 
 def factors() -> dict[str, tuple[float, float]]:
-    """Technique -> (times faster, times less memory), from the figures above; see techniques.factors."""
+    """Technique and what it shrinks -> (times faster, times less memory), figures above; see techniques.factors."""
     known = {name: float(told.rstrip("×")) for name, told in values().items() if told.endswith("×")}
-    busy = MICRO_BATCHES / (STAGES - 1 + MICRO_BATCHES)
     return {
-        "BF16": (known["bf16_speed"], bytes_per_element("fp32") / BF16),
-        "recomputing": (known["again_speed"], _kept("none") / _kept("full")),
-        f"ZeRO-3, {GPUS} GPUs": (1.0, float(GPUS)),
-        f"tensor parallel, {GPUS} GPUs": (float(GPUS), float(GPUS)),
-        f"pipeline, {STAGES} stages": (STAGES * busy, float(STAGES)),
-        "INT8": (known["int8_speed"], known["int8_smaller"]),
-        "INT4": (known["int4_smaller"], known["int4_smaller"]),
-        "shared KV heads": (known["kv_shared"], known["kv_shared"]),
-        "speculation": (known["drafting"], 1 / (1 + DRAFT_COST)),
+        "BF16: activations": (known["bf16_speed"], bytes_per_element("fp32") / BF16),
+        "recomputing: activations": (known["again_speed"], known["kept_less"]),
+        "INT8: weights": (known["int8_speed"], known["int8_smaller"]),
+        "INT4: weights": (known["int4_smaller"], known["int4_smaller"]),
+        "shared KV heads: cache": (known["gqa_speed"], known["kv_shared"]),
+        "speculation: weights": (known["drafting"], 1 / (1 + DRAFT_COST)),
     }

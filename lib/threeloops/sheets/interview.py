@@ -108,8 +108,9 @@ def debugging() -> Table:
 
 def pages() -> tuple[Page, ...]:
     """Five sides of paper: techniques; numbers; what to try first; what is ill; what to read."""
+    sources = (*REPORTED, techniques.worked_out_by())
     return (
-        Page(title="Interview sheet: techniques", intro=HOW, tables=(techniques.table(),), sources=REPORTED),
+        Page(title="Interview sheet: techniques", intro=HOW, tables=(techniques.table(),), sources=sources),
         Page(
             title="Interview sheet: numbers",
             intro="Thirteen numbers to say without thinking.",

@@ -15,6 +15,7 @@ format  bytes
 bf16    2
 """
 
+import dataclasses
 import html
 import re
 import textwrap
@@ -22,6 +23,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WIDTH = 118  # characters of a wide terminal, and of a landscape page
+# What a reader can open: a paper by its number, a page by an address without its scheme.
+ADDRESS = re.compile(
+    r"arXiv:(?P<arxiv>\d{4}\.\d{4,5})|doi:(?P<doi>10\.\d{4,}/[^\s,;()]*[^\s,;().])"
+    r"|(?P<page>(?:[a-z0-9-]+\.)+[a-z]{2,}/[^\s,;()]*[^\s,;().])"
+)
+BREAK = "\N{ZERO WIDTH SPACE}"  # a long address may go on in the next line
 NARROWEST = 16  # characters that a wrapped column keeps
 STYLE = """
 @page { size: A4 landscape; margin: 8mm }
@@ -46,6 +53,22 @@ class Table:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """In a notebook: a table that takes the page's own colours, and the same as plain lines."""
         return {"text/markdown": as_markdown(self), "text/plain": "\n".join(_text_table(self))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """Long tables in a notebook: each opens under its title."""
+
+    tables: tuple[Table, ...]
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """As markdown, and the titles as plain lines."""
+        folds = [
+            f"<details><summary>{html.escape(table.title)}</summary>\n\n"
+            f"{as_markdown(dataclasses.replace(table, title=''))}\n\n</details>"
+            for table in self.tables
+        ]
+        return {"text/markdown": "\n\n".join(folds), "text/plain": "\n".join(table.title for table in self.tables)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +111,29 @@ def as_markdown(table: Table) -> str:
 
 
 def escaped(cell: str) -> str:
-    """Plain words as markdown that shows them as they are.
+    """Plain words as markdown that shows them as they are; papers and pages can be clicked.
 
     >>> print(escaped("a|b * c"))
     a\\|b \\* c
+    >>> print(escaped("Dao, 2023, arXiv:2307.08691"))
+    Dao, 2023, [arXiv:2307.08691](https://arxiv.org/abs/2307.08691)
     """
-    return re.sub(r"([|*_`<\[\]$])", r"\\\1", cell).replace("\n", "<br>")
+    shown, end = [], 0
+    for match in ADDRESS.finditer(cell):
+        named = _plain(match[0]).replace("/", "/" + BREAK if match["page"] else "/")
+        shown += [_plain(cell[end : match.start()]), f"[{named}]({_address(match)})"]
+        end = match.end()
+    return "".join([*shown, _plain(cell[end:])])
+
+
+def _plain(words: str) -> str:
+    return re.sub(r"([|*_`<\[\]$])", r"\\\1", words).replace("\n", "<br>")
+
+
+def _address(match: re.Match[str]) -> str:
+    if match["arxiv"]:
+        return f"https://arxiv.org/abs/{match['arxiv']}"
+    return f"https://doi.org/{match['doi']}" if match["doi"] else f"https://{match['page']}"
 
 
 def as_html(title: str, pages: Sequence[Page]) -> str:

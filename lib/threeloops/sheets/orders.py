@@ -129,7 +129,7 @@ SERVING_FIRST = (
 
 def training_first() -> Table:
     """What to look at when training is too slow, in order."""
-    note = "The most: Amdahl's law on your own share, not a factor from somebody else's run."
+    note = "The shares are made up, put in your own. The most: Amdahl's law, 1 / (1 − share)."
     head = ("look at", "the most it can give", "then")
     rows = figures.filled(TRAINING_FIRST)
     return Table(title="Training too slow: in this order", head=head, rows=rows, note=note)

@@ -2,9 +2,10 @@
 that this chapter only names.
 """
 
+from threeloops.sheets import figures
 from threeloops.sheets.layout import Table
 
-# What, which, what to read it for.
+# What, which, what to read it for; of a page also one thing that it teaches, worked out in `figures_reading`.
 BOOK = (
     "Programming Massively Parallel Processors",
     "Hwu, Kirk and El Hajj, 4th ed., 2022",
@@ -19,7 +20,8 @@ PAPERS = (
     (
         "FlashAttention",
         "Dao et al., 2022, arXiv:2205.14135",
-        "counting bytes instead of FLOP, and a proof that no exact attention moves asymptotically less",
+        "counting bytes instead of FLOP, and a proof that no exact algorithm moves asymptotically fewer bytes at all"
+        " sizes of fast memory from d to N d (at some of them one may)",
     ),
     (
         "ZeRO",
@@ -71,6 +73,8 @@ PAGES = (
         "Performance Tuning Guide, docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         "a list to check a slow training script against before you profile: loader workers and pinned memory, needless"
         " waits for the GPU, channels last, fused kernels and optimisers",
+        "a DataLoader has no workers by default, so loading and step add up: if loading is {waiting} of the time,"
+        " enough workers give up to {waiting_at_most}",
     ),
     (
         "The H100, block by block",
@@ -78,24 +82,31 @@ PAGES = (
         " whitepaper's text in short)",
         "where a printed rate comes from: units per SM times clock; which rates count sparsity, and what is new since"
         " the A100 (thread block clusters, the copy engine TMA, FP8)",
+        "{sms} SMs × {sm_flops} FLOP a cycle × {tensor_clock} are the {peak} of the datasheet, in BF16 and dense",
     ),
     (
         "GPU basics",
         "Matrix Multiplication Background User's Guide, DU-09799-001, 2023, docs.nvidia.com/deeplearning/performance/"
         "dl-performance-matrix-multiplication",
         "why a matmul that is a little larger can be much slower: arithmetic intensity, tiles and waves, in ten pages",
+        "{tiles} tiles on the {tile_places} SMs of an A100 take {tile_waves} waves, {tiles_full} full: the time doubles"
+        " with one tile more",
     ),
     (
         "Tokenizers",
         "Byte-Pair Encoding tokenization, Hugging Face LLM Course, huggingface.co/learn/llm-course/chapter6/5",
         "what a token is before you count any: how a vocabulary is learnt, and why the same text is more tokens in"
         " another one",
+        "in its corpus the pair u, g comes {pair_ug} times (hug, pug and hugs) and u, n {pair_un} (pun and bun), so"
+        " “ug” is the first token learnt",
     ),
     (
         "TPU and GPU",
-        "Austin et al., How to Scale Your Model, 2025, jax-ml.github.io/scaling-book/tpus and /gpus",
+        "Austin et al., How to Scale Your Model, 2025, jax-ml.github.io/scaling-book/tpus and"
+        " jax-ml.github.io/scaling-book/gpus",
         "which of your sentences hold on the other chip: the same rooflines for a systolic array (one large matrix"
         " unit fed in step) and for SMs, and what each has to its neighbours",
+        "one {array} array does {array_flops} FLOP a cycle, as much as the matrix units of {array_sms} SMs of an H100",
     ),
 )
 POINTERS = (
@@ -113,7 +124,8 @@ def shelf() -> Table:
 
 def pages_of_others() -> Table:
     """Pages that lists of this field link to."""
-    return Table(title="Five pages", head=("what", "which", "read it for"), rows=PAGES)
+    head = ("what", "which", "read it for", "one finding")
+    return Table(title="Five pages", head=head, rows=figures.filled(PAGES))
 
 
 def pointers() -> Table:

@@ -1,22 +1,23 @@
 """Every source of the book: papers by their numbers, books and manuals by their names, pages of the catalogue.
 
-Nothing here is typed. Papers are found in what the library's modules say about themselves and about their drills, and
-what each is good for in what the function says that cites it; pages in the catalogue. So the list holds what the book
-really uses, and a wrong number stands where it can be found.
+Citations are not typed: papers are found in what the library's modules say about themselves and about their drills,
+pages in the catalogue. So the list holds what the book really uses, and a wrong number stands where it can be found.
+What a part takes from a paper is said in `papers`.
 """
 
 import ast
 import functools
-import inspect
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from threeloops.contents import CHAPTERS, book_root, places
 from threeloops.facts import hardware
 from threeloops.models import catalogue
-from threeloops.sheets.layout import Page, Table
+from threeloops.sheets.layout import Folded, Page, Table
+from threeloops.sheets.papers import TAKEN
 from threeloops.sheets.stated import fields
 
 LIB = Path(__file__).resolve().parents[1]
@@ -27,12 +28,7 @@ PLACE = re.compile(
     r", (?:sections?|tables?|equations?|appendix|theorems?|algorithms?|figures?|chapters?|pages?|pp\.|as above)\b.*$"
     r"| \([^)]*$|^[A-Z][a-z ]{3,20}: (?=[A-Z])"
 )
-# Rooms whose words say what a source is good for, the best first: those of formulas, of counts, of measurements.
-ROOMS = (
-    *("inner_loop", "training_loop", "product_loop", "driving", "foundations"),
-    *("operations", "models", "simulate", "measure"),
-)
-FEW, FEW_NOTED = 5, 3  # words of a function, and in brackets, that say too little by themselves
+PAPERS_HEAD = ("part", "paper", "what the part takes from it")
 ROWS_A_PAGE = 24
 
 
@@ -41,93 +37,37 @@ class Cited:
     """A source, once."""
 
     said: str  # as the book cites it most fully
-    rests: str  # what rests on it, in the words of what cites it
     modules: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Citing:
-    """A place that cites."""
-
-    text: str
-    rests: str  # what it says of itself
-    module: str
-    whole: bool  # a module, not one of its functions
-
-    @property
-    def rank(self) -> tuple[int, bool, int]:
-        """The lowest says best what a source is good for: a whole module, of a room of formulas."""
-        room = self.module.partition(".")[0]
-        known = room in ROOMS
-        return not known, not self.whole, ROOMS.index(room) if known else 0
 
 
 @functools.cache
 def found() -> dict[str, Cited]:
     """Every source that the library cites. A paper is known by its number."""
-    cited: defaultdict[str, list[tuple[str, Citing]]] = defaultdict(list)
+    cited: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for path in sorted(path for path in LIB.rglob("*.py") if path.parent.name != "sheets"):
-        for citing in _citing(path):
-            for one in _single(citing.text):
-                number = NUMBERED.search(one)
-                cited[number[0].rstrip(".") if number else _bare(one)].append((_bare(one), citing))
+        module = ".".join(path.relative_to(LIB).with_suffix("").parts).removesuffix(".__init__")
+        for one in (one for text in _citing(path) for one in _single(text)):
+            number = NUMBERED.search(one)
+            cited[number[0].rstrip(".") if number else _bare(one)].append((_bare(one), module))
     return {
         key: Cited(
-            said=max((said for said, _ in told), key=len),
-            rests=min((citing for _, citing in told), key=lambda citing: citing.rank).rests,
-            modules=tuple(dict.fromkeys(citing.module for _, citing in told)),
+            said=max((said for said, _ in told), key=len), modules=tuple(dict.fromkeys(module for _, module in told))
         )
         for key, told in cited.items()
     }
 
 
-def _citing(path: Path) -> Iterator[Citing]:
+def _citing(path: Path) -> Iterator[str]:
     """Fields named Source of all docstrings; elsewhere, text that names a paper by its number."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    module = ".".join(path.relative_to(LIB).with_suffix("").parts).removesuffix(".__init__")
-    about, cases = says(ast.get_docstring(tree)), _cases(tree)
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
-            told, whole = ast.get_docstring(node), isinstance(node, ast.Module)
-            own = says(told)
-            rests = own if len(own.split()) >= FEW else about
-            yield Citing(text=fields(told).get("Source", ""), rests=rests, module=module, whole=whole)
+            yield fields(ast.get_docstring(node)).get("Source", "")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _names_paper(node.value):
-            rests = cases.get(node.value) or _noted(node.value) or about
-            yield Citing(text=node.value, rests=rests, module=module, whole=False)
-
-
-def _cases(tree: ast.Module) -> dict[str, str]:
-    """Source of a debugging case -> its cause."""
-    calls = ({one.arg: one.value for one in node.keywords} for node in ast.walk(tree) if isinstance(node, ast.Call))
-    told = ((given.get("source"), given.get("cause")) for given in calls)
-    return {
-        str(source.value): f"a case: {cause.value!s}"
-        for source, cause in told
-        if isinstance(source, ast.Constant) and isinstance(cause, ast.Constant)
-    }
-
-
-def _noted(text: str) -> str:
-    """What a citation of a single paper says in brackets, if it says enough."""
-    numbers = list(NUMBERED.finditer(text))
-    notes = re.findall(r"\(([^()]*)\)", text[numbers[0].end() :]) if len(numbers) == 1 else []
-    return notes[0] if notes and len(notes[0].split()) >= FEW_NOTED else ""
+            yield node.value
 
 
 def _names_paper(text: str) -> bool:
     return "\n" not in text and bool(NUMBERED.search(text)) and bool(YEAR.search(text))
-
-
-def says(docstring: str | None) -> str:
-    """The first sentence of a docstring; of a module's, what stands behind its name.
-
-    >>> says("Tail samples: how many frames to watch. And more.")
-    'how many frames to watch'
-    """
-    first = inspect.cleandoc(docstring or "").partition("\n\n")[0].replace("\n", " ")
-    sentence = re.split(r"\.(?= |$)", first)[0]
-    return re.sub(r"^[A-Z][\w ,-]{2,30}: (?=[a-z])", "", sentence)
 
 
 def _single(text: str) -> list[str]:
@@ -145,19 +85,36 @@ def _bare(citation: str) -> str:
 
 
 def papers() -> Table:
-    """Papers, by number, the oldest first."""
-    rows = sorted(
-        (YEAR.findall(NUMBERED.sub("", one.said))[-1], one.said, one.rests, _rooms(one.modules))
-        for one in _with_number(True)
+    """Papers, chapter by chapter and part by part, and what the part takes from each."""
+    rows = tuple(row for table in by_chapter().tables for row in table.rows)
+    return Table(title="Papers", head=PAPERS_HEAD, rows=rows)
+
+
+def by_chapter() -> Folded:
+    """The same, a table for each chapter."""
+    named = {f"{place.chapter}.{place.number}": place.title for place in places(book_root())}
+    tables = {digit: f"Chapter {digit}: {title[0].lower()}{title[1:]}" for digit, title in CHAPTERS.values()}
+    rows = {
+        digit: tuple(
+            (f"{part} {named[part]}", found()[number].said, use)
+            for part, taken in TAKEN.items()
+            if part.startswith(digit)
+            for number, use in taken.items()
+        )
+        for digit in tables
+    }
+    return Folded(
+        tables=tuple(
+            Table(title=f"{title}, {len(rows[digit])} papers", head=PAPERS_HEAD, rows=rows[digit])
+            for digit, title in tables.items()
+        )
     )
-    return Table(title="Papers", head=("year", "paper", "what rests on it here", "used in"), rows=tuple(rows))
 
 
 def manuals() -> Table:
     """Books, manuals and pages of documentation that modules cite."""
-    rows = sorted((one.said, one.rests, _rooms(one.modules)) for one in _with_number(False))
-    head = ("source", "what rests on it here", "used in")
-    return Table(title="Books, manuals, documentation", head=head, rows=tuple(rows))
+    rows = sorted((one.said, _rooms(one.modules)) for one in _unnumbered())
+    return Table(title="Books, manuals, documentation", head=("source", "cited in the library by"), rows=tuple(rows))
 
 
 def pages_read() -> Table:
@@ -172,12 +129,10 @@ def pages_read() -> Table:
     return Table(title="Pages of the catalogue", head=("page", "read"), rows=tuple(sorted(seen.items())))
 
 
-def _with_number(numbered: bool) -> list[Cited]:
+def _unnumbered() -> list[Cited]:
     every = [one.said for one in found().values()]
     return [
-        one
-        for key, one in found().items()
-        if bool(NUMBERED.fullmatch(key)) == numbered and (numbered or not _meant_elsewhere(one.said, every))
+        one for key, one in found().items() if not NUMBERED.fullmatch(key) and not _meant_elsewhere(one.said, every)
     ]
 
 
@@ -189,8 +144,7 @@ def _meant_elsewhere(said: str, every: list[str]) -> bool:
 
 def _rooms(modules: tuple[str, ...]) -> str:
     """At most three modules by name, then how many more."""
-    short = [module.rpartition(".")[2] for module in modules]
-    return ", ".join(short[:3]) + (f" and {len(short) - 3} more" if len(short) > 3 else "")
+    return ", ".join(modules[:3]) + (f" and {len(modules) - 3} more" if len(modules) > 3 else "")
 
 
 def pages() -> tuple[Page, ...]:
@@ -198,7 +152,7 @@ def pages() -> tuple[Page, ...]:
     return tuple(
         Page(
             title=f"Sources: {table.title.lower()}, {start // ROWS_A_PAGE + 1}",
-            intro="Made from what the library's modules cite and from the catalogue; nothing on this page is typed.",
+            intro="Made from what the library cites and from the catalogue. `threeloops open 1.2` opens part 1.2.",
             tables=(Table(title="", head=table.head, rows=table.rows[start : start + ROWS_A_PAGE]),),
         )
         for table in (papers(), manuals(), pages_read())

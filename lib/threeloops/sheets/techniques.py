@@ -1,4 +1,4 @@
-"""Thirteen techniques: what each does, to speed and to memory, how complex it is, when it pays, and what worked it out.
+"""Thirteen techniques: what each does, to speed and to memory, how complex it is and when it pays.
 
 Words stand here and figures in `figures`: a name in braces is computed when the sheet is made, and a test refuses a
 figure that is typed.
@@ -26,8 +26,8 @@ TECHNIQUES = (
         "matmuls take BF16 and add in FP32; a master copy of the weights stays in FP32",
         "up to {bf16_speed} over TF32 where arithmetic binds",
         (
-            "activations in BF16 halve, those in FP32 do not; states stay: {states} a parameter, {states_fp32} in plain"
-            " FP32"
+            "activations kept in BF16 halve, those in FP32 do not; states stay: {states} a parameter, {states_fp32} in"
+            " plain FP32"
         ),
         "a flag",
         "always; no loss scaling, unlike FP16",
@@ -36,7 +36,7 @@ TECHNIQUES = (
         "Recomputing activations",
         "keeps each layer's input alone and runs the layer again in the backward pass",
         "a training step of {again} the time, so {again_speed} the speed",
-        "one Llama 2 7B layer at {tokens} tokens: {kept} down to {kept_full}",
+        "activations of a Llama 2 7B layer at {tokens} tokens: {kept} down to {kept_full}, {kept_less} less",
         "a line per layer",
         "activations do not fit; first the attention core alone",
     ),
@@ -78,7 +78,10 @@ TECHNIQUES = (
     (
         "Tensor parallelism",
         "each GPU multiplies by its share of every matrix; results are added up",
-        "four all-reduces per layer and step: {tensor_sent} from each GPU, Llama 2 7B, {tokens} tokens on {gpus}",
+        (
+            "four all-reduces per layer and step: each GPU sends {tensor_sent} a layer, {tensor_step} a step, Llama 2"
+            " 7B, {tokens} tokens on {gpus}"
+        ),
         "weights, states and caches divided by the GPUs",
         "the layers are rewritten",
         "inside a node, where links are {network_slower} those outside",
@@ -130,10 +133,14 @@ TECHNIQUES = (
             "{checked} tokens per check if {accepted} are accepted, {drafted} drafted: {drafting} if a draft token"
             " costs {draft_cost}"
         ),
-        "a second model and its cache",
+        "more: the second model's weights, {draft_cost} of the large one's, and its cache",
         "a draft model that fits",
         "small batches; {drafting_full} the speed where arithmetic binds",
     ),
+)
+EXAMPLES = (
+    "Examples, put in your own: {tokens} tokens, {gpus} GPUs, {launch} a launch, {accepted} of the drafted tokens"
+    " accepted, a draft token at {draft_cost} of a step."
 )
 Function = Callable[..., Any]
 # What works out the figures of each technique, in the same order.
@@ -155,13 +162,20 @@ FROM: tuple[tuple[Function, ...], ...] = (
 
 
 def table() -> Table:
-    """The thirteen, with what worked out their figures."""
-    rows = figures.filled(TECHNIQUES)
+    """The thirteen, and below them what is only an example."""
+    ((examples,),) = figures.filled(((EXAMPLES,),))
     return Table(
         title="Thirteen techniques",
-        head=("technique", "what it does", "speed", "memory", "complexity", "when it pays", "worked out by"),
-        rows=tuple((*row, ", ".join(map(called, functions))) for row, functions in zip(rows, FROM, strict=True)),
+        head=("technique", "what it does", "speed", "memory", "complexity", "when it pays"),
+        rows=figures.filled(TECHNIQUES),
+        note=examples,
     )
+
+
+def worked_out_by() -> str:
+    """The functions behind the figures, in the order of the techniques."""
+    functions = dict.fromkeys(called(function) for row in FROM for function in row)
+    return f"Techniques: worked out by {', '.join(functions)}"
 
 
 def called(function: Function) -> str:
@@ -174,9 +188,9 @@ def called(function: Function) -> str:
 
 
 def factors() -> dict[str, tuple[float, float]]:
-    """Technique -> (times faster, times less memory of what it shrinks), where both are worked out; each at its best.
+    """Technique and what it shrinks -> (times faster, times less memory of that), where both are worked out.
 
-    Faster is on paper: where arithmetic binds (BF16, INT8), where what is read binds (INT4, shared KV heads), where
-    links cost nothing (ZeRO-3, tensor parallelism). Memory is that of what the technique shrinks, not of everything.
+    All against the same device without the technique, each where it helps most: where arithmetic binds (BF16, INT8),
+    where what is read binds (INT4, shared KV heads). What divides a model among devices has another baseline.
     """
     return figures.factors()
