@@ -125,6 +125,10 @@ SERVING_FIRST = (
         "it does not fit, or one user waits: {token_floor} become {split_floor} on {gpus} GPUs, {launch} an all-reduce",
     ),
 )
+SERVING_NOTE = (
+    "Llama 3 8B in BF16 on an H100; floors of bytes over bandwidth and FLOP over peak, not forecasts. Examples, put in"
+    " your own: {users} users, {tokens} tokens, {accepted} accepted, {launch} a launch or an all-reduce."
+)
 
 
 def training_first() -> Table:
@@ -138,6 +142,6 @@ def training_first() -> Table:
 def serving_first() -> Table:
     """What to do when serving is too slow or too dear, in order."""
     head = ("do", "because", "with", "when it pays")
-    note = "Llama 3 8B in BF16 on an H100; floors of bytes over bandwidth and FLOP over peak, not forecasts."
+    ((note,),) = figures.filled(((SERVING_NOTE,),))
     rows = figures.filled(SERVING_FIRST)
     return Table(title="Serving too slow or too dear: in this order", head=head, rows=rows, note=note)
