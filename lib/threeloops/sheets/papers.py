@@ -125,6 +125,7 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:2505.09388": "heads whose width is not hidden / heads",
         "arXiv:1810.04805": "BERT's shape, read from its config.json: an encoder caches nothing",
         "arXiv:2010.11929": "the same for ViT",
+        "arXiv:2211.05100": "BLOOM's config.json: positions as a bias, and the length it was trained on",
         "arXiv:2405.21060": "a state of fixed size in place of a cache",
         "arXiv:2406.06484": "what such a state costs to compute, chunk by chunk",
         "arXiv:2412.06464": "a model whose layers mix states and attention",
