@@ -232,7 +232,7 @@ def test_what_is_done_is_on_the_start_page(page: Any) -> None:
 # --- a drill set ---
 
 
-def test_a_drill_set_is_answered_in_its_cards_and_a_check_before_its_answer_says_so(
+def test_a_drill_set_shows_its_questions_is_answered_in_its_cards_and_kept(
     open_at: Callable[[str], Door], look: Callable[[Door], Sight]
 ) -> None:
     door = open_at("drills/kv_cache")
@@ -240,17 +240,27 @@ def test_a_drill_set_is_answered_in_its_cards_and_a_check_before_its_answer_says
     page.locator(".threeloops-card").first.wait_for(timeout=60_000)
     page.wait_for_selector(IDLE, timeout=60_000)
     path = door.root / "my/drills/kv_cache/kv_cache.ipynb"
-    for name in ("who", "begin"):
-        run(page, cell(page, path, name))
+    assert page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty").count() == 0, "opening changes nothing"
+    drill = DRILLS["kv-bytes-per-token"]
+    p = posed(drill, course=HOME_COURSE, student=HOME_STUDENT)
+    card = cell(page, path, "one-token-answer")
+    box = card.get_by_role("textbox", name="Your answer")
+    card.scroll_into_view_if_needed()
+    expect(box).to_be_hidden()  # nobody answers a question that they have not seen
+    card.get_by_role("button", name="Show the questions").click()
+    asked = cell(page, path, "one-token-ask").locator(".jp-OutputArea-output")
+    expect(asked).to_contain_text(drill.prompt(p).split("\n")[0][:40])
+    expect(box).to_be_focused()
+    assert page.get_by_role("button", name="Show the questions").count() == 0, "one click shows them all"
     check = cell(page, path, "one-token")
     run(page, check)
     expect(check.locator(".jp-OutputArea-output")).to_contain_text("needs `one_token`, which is made in a cell above")
-    drill = DRILLS["kv-bytes-per-token"]
-    value = drill.derive(posed(drill, course=HOME_COURSE, student=HOME_STUDENT)).value
-    box = cell(page, path, "one-token-answer").get_by_role("textbox", name="Your answer")
+    value = drill.derive(p).value
     box.fill(f"{value!r} B")
     box.press("Enter")
     expect(check.locator(".jp-OutputArea-output")).to_have_text(re.compile(r"Right\."))
+    expect(page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty")).to_have_count(0)
+    assert repr(value) in path.read_text(), "`book.py grade` reads the file; a checked answer is in it"
     page.locator(CELL).get_by_role("link", name="3 KV cache", exact=True).first.click()
     arrive(page, "3_product_loop/3_kv_cache.ipynb")
 

@@ -322,6 +322,7 @@ def test_cells_that_wait_for_a_number_are_marked_with_what_stands_around_it(root
         "check": 'sheet.ask("kv-latent")\nsheet.check(\n    "kv-latent", ...\n)  # your answer',
         "own": "lengths = ...",
         "more": "prediction = ...\nprint(prediction)",
+        "cache-ask": 'sheet.ask("kv-latent")',
         "cache-answer": "cache = ...  # number and unit\n# Your work goes here.",
         "cache": '"""Right within 2 %."""\n\nsheet.check("kv-latent", cache)',
     }
@@ -338,6 +339,7 @@ def test_cells_that_wait_for_a_number_are_marked_with_what_stands_around_it(root
     assert found["plain"]["hint"] == 'like "3 GB"'
     assert found["named"]["hint"] == "What share?"
     assert "Answer with a unit" in found["check"]["question"]
+    assert found["cache-answer"]["asks"] == ["cache-ask"]
     assert found["cache-answer"]["then"] == ["cache"]
 
 

@@ -16,6 +16,7 @@ LOADS = re.compile(r"^stand_in\.watch\(\)|^sheet\.begin\(", re.MULTILINE)
 OPEN = re.compile(
     r"(?P<before>(?:#[^\n]*\n)*(?P<name>\w+) = (?:\(\n    )?)\.\.\.(?P<after>(?:\n\))?(?:  #[^\n]*)?(?:\n#[^\n]*)*)"
 )
+ASKS = re.compile(r"^sheet\.ask\(", re.MULTILINE)
 CHECK = re.compile(
     r'(?P<before>(?s:.*)^sheet\.check\(\s*"(?P<key>[\w-]+)",\s*)\.\.\.(?P<after>\s*\)(?:  #[^\n]*)?)', re.MULTILINE
 )
@@ -26,7 +27,7 @@ def carded(cells: Sequence[Cell]) -> list[Cell]:
     needs = _needs(cells)
     found = []
     for index, cell in enumerate(cells):
-        about = _about(cell, cells[index + 1 :]) if cell["cell_type"] == "code" else None
+        about = _about(cell, cells[:index], cells[index + 1 :]) if cell["cell_type"] == "code" else None
         if about:
             about["needs"] = needs
             own = cell["metadata"].get("threeloops", {})
@@ -42,7 +43,7 @@ def _needs(cells: Sequence[Cell]) -> list[str]:
     return [cell["id"] for cell in code[: load + 1]]
 
 
-def _about(cell: Cell, following: Sequence[Cell]) -> dict[str, Any] | None:
+def _about(cell: Cell, before: Sequence[Cell], following: Sequence[Cell]) -> dict[str, Any] | None:
     text = source(cell)
     check = CHECK.fullmatch(text)
     if check and check["key"] in DRILLS:
@@ -55,7 +56,9 @@ def _about(cell: Cell, following: Sequence[Cell]) -> dict[str, Any] | None:
     ends = {"before": found["before"], "after": found["after"]}
     judge = next((other for other in following if other["cell_type"] == "code"), None)
     if judge and re.search(rf'^sheet\.check\("[\w-]+", {found["name"]}\)', source(judge), re.MULTILINE):
-        return {"kind": "answer", **ends, "then": [judge["id"]]}
+        asking = next((other for other in reversed(before) if other["cell_type"] == "code"), None)
+        asks = [asking["id"]] if asking and ASKS.search(source(asking)) else []
+        return {"kind": "answer", **ends, "asks": asks, "then": [judge["id"]]}
     if not found["name"].startswith("prediction"):
         return None
     return {"kind": "prediction", **ends, "hint": _hint(text)}

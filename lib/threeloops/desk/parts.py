@@ -169,9 +169,7 @@ def noted(notebook: Notebook) -> Notebook:
         "pygments_lexer": "ipython3",
         "version": platform.python_version(),
     }
-    kernel = notebook["metadata"].get(
-        "kernelspec", {"display_name": "Python 3", "language": "python", "name": "python3"}
-    )
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     return {
         "cells": notebook["cells"],
         "metadata": {"kernelspec": kernel, "language_info": language},

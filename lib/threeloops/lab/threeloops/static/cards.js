@@ -3,7 +3,7 @@
 const LITERAL = /^(?:\.\.\.|"(?:[^"\\\n]|\\.)*")$/;
 const VERDICT = /^sheet\.check/m;
 const WORDS = {
-  prediction: { label: "Your prediction", button: "predict", noted: "Noted. The cells below compare it." },
+  prediction: { label: "Your prediction", button: "predict", noted: "Noted. Shift+Enter runs the cells below, which compare it." },
   check: { label: "Your answer", button: "check", noted: "" },
   answer: { label: "Your answer", button: "check", noted: "" },
 };
@@ -48,13 +48,13 @@ export const cards = (app, actions) => {
   // Enter goes into the code of a cell; where a card stands in its place, it goes into the card.
   window.addEventListener("keydown", (event) => {
     const panel = app.shell.currentWidget;
-    const input = event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey && !event.metaKey && known.get(panel?.content?.activeCell)?.input;
+    const input = event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey && !event.metaKey && known.get(panel?.content?.activeCell)?.waits();
     if (!input || panel.content.mode !== "command" || !panel.node.contains(document.activeElement)) return;
     if (document.activeElement.matches("input, textarea, select, button, a, [role=slider]") || !input.offsetParent) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     input.focus();
-    input.select();
+    input.select?.();
   }, true);
 };
 
@@ -66,11 +66,14 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
   const input = make("input", { type: "text", id, autocomplete: "off", spellcheck: "false", "aria-describedby": `${id}-question ${id}-hint` });
   const submit = make("button", { class: "main", words: words.button });
   const skip = make("button", { type: "button", words: "skip" });
+  const ask = make("button", { type: "button", class: "main", words: "Show the questions" });
   const code = make("button", { type: "button", class: "code", words: "code", "aria-pressed": "false", title: "Show the cell's code" });
   const said = make("p", { class: "said", role: "status" });
-  const form = make("form", {}, make("label", { for: id, words: words.label }), input, submit, ...(about.kind === "prediction" ? [skip] : []), code, hint);
+  const label = make("label", { for: id, words: words.label });
+  const form = make("form", {}, ask, label, input, submit, ...(about.kind === "prediction" ? [skip] : []), code, hint);
   const root = make("section", { class: "threeloops-card", "aria-label": words.label }, question, form, said);
 
+  const asking = () => panel.content.widgets.filter(({ model }) => about.asks?.includes(model.id));
   const written = () => {
     const source = cell.model.sharedModel.getSource();
     const { before, after } = about;
@@ -81,6 +84,9 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
     const literal = written();
     const coded = code.getAttribute("aria-pressed") === "true" || literal === null;
     cell.node.classList.toggle("threeloops-carded", !coded);
+    const unasked = asking().some(({ model }) => !model.outputs?.length); // an answer to a question that nobody has seen
+    ask.hidden = !unasked;
+    for (const element of [label, input, submit]) element.hidden = unasked;
     root.hidden = literal === null; // the reader's own code stands there: it is what counts
     question.hidden = !about.question || Boolean(cell.model.outputs?.length);
     if (literal === null) return;
@@ -114,6 +120,7 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
     }
     said.textContent = "Checking …";
     await runs([cell.model.id, ...(about.then ?? [])]);
+    await panel.context.save(); // `book.py grade` reads the file
     said.textContent = "";
     show();
   };
@@ -123,6 +130,13 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
     const value = input.value.trim().replace(/^["']|["']$/g, "");
     if (value) answer(value);
     else said.textContent = about.kind === "prediction" ? "Write a number here, or skip." : "Write your answer here, a number with its unit where it has one.";
+  });
+  ask.addEventListener("click", async () => {
+    const asks = panel.content.widgets.flatMap(({ model }) => model.getMetadata("threeloops")?.card?.asks ?? []);
+    said.textContent = "Drawing your numbers …";
+    await runs(asks);
+    said.textContent = "";
+    if (!input.hidden) input.focus();
   });
   skip.addEventListener("click", () => answer("skip"));
   code.addEventListener("click", () => {
@@ -144,11 +158,12 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
   });
   cell.model.sharedModel.changed.connect(show);
   cell.model.outputs?.changed.connect(show);
+  for (const asked of asking()) asked.model.outputs?.changed.connect(show);
   const place = async () => {
     await cell.ready;
     cell.node.append(root);
     show();
   };
   place();
-  return { input };
+  return { waits: () => (input.hidden ? ask : input) };
 };
