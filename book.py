@@ -99,11 +99,7 @@ def mark():
 
 def run(*command, cwd=ROOT):
     """Exit code of a command, its output shown; Ctrl-C ends both."""
-    try:
-        return subprocess.call([str(word) for word in command], cwd=cwd and str(cwd))
-    except KeyboardInterrupt:
-        print("\nbook.py: interrupted; the next run takes up where this one stopped.", file=sys.stderr)
-        sys.exit(130)
+    return subprocess.call([str(word) for word in command], cwd=cwd and str(cwd))
 
 
 def hand_over(*command):
@@ -152,7 +148,7 @@ def beside(*command):
 
 def make_venv():
     print("Making a Python environment in .venv ...", flush=True)
-    if run(sys.executable, "-m", "venv", "--clear", VENV):
+    if quietly(sys.executable, "-m", "venv", "--clear", VENV):
         shutil.rmtree(str(VENV), ignore_errors=True)
         hint = " (on Debian and Ubuntu: apt install python3-venv)" if sys.platform == "linux" else ""
         stop(f"this Python cannot make a virtual environment; install its venv module{hint} and try again.")
@@ -163,7 +159,8 @@ def install(level):
     when it worked.
     """
     extras = {"drill": "", "book": "[book]", "site": "[book,site]", "test": "[book,site,machines,hub,test]"}[level]
-    print("Installing packages ...", flush=True)
+    line = " (on a slow line this is the long part)" if level != "drill" else ""
+    print(f"Installing packages{line} ...", flush=True)
     quiet = ("-qq", "--disable-pip-version-check", "--retries", "1")
     packages = ("-c", "requirements.lock", "-e", "." + extras)
     get_uv = [str(PYTHON), "-m", "pip", "install", *quiet, "-c", "requirements.lock", "uv"]
@@ -356,4 +353,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
+        print("\nbook.py: interrupted; the next run takes up where this one stopped.", file=sys.stderr)
         sys.exit(130)

@@ -5,7 +5,10 @@ import hashlib
 import json
 import re
 import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -411,6 +414,50 @@ def test_one_line_says_where_the_book_is_and_the_log_is_in_its_file(
     assert "The book is open: http://localhost:1/lab?token=t0" in said
     assert "my/lab/server.log" in said
     assert "the server's log" in (root / "my/lab/server.log").read_text()
+
+
+@pytest.fixture
+def answering() -> Iterator[str]:
+    """A server that knows the start page's address, and no other."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/threeloops/start?token=t0" else 404)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_a_book_that_is_open_is_not_opened_twice(
+    root: Path, answering: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was killed has left its note behind, and somebody's own JupyterLab in this folder is not the book."""
+    runtime = root / "runtime"
+    runtime.mkdir()
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(runtime))
+    started: list[list[str]] = []
+    monkeypatch.setattr(opening, "serve", lambda command, _: started.append(command) or 0)
+    for number, (url, folder) in enumerate(
+        [("http://127.0.0.1:1/", root), (f"{answering}other/", root), (answering, root.parent)]
+    ):
+        note = {"url": url, "token": "t0", "root_dir": str(folder)}
+        (runtime / f"jpserver-{number}.json").write_text(json.dumps(note))
+    assert opening.open_book("roofline", browser=False, root=root) == 0
+    assert len(started) == 1
+    note = {"url": answering, "token": "t0", "root_dir": str(root)}
+    (runtime / "jpserver-9.json").write_text(json.dumps(note))
+    assert opening.open_book("roofline", browser=False, root=root) == 0
+    told = f"The book is open already: {answering}lab/tree/my/chapters/1_inner_loop/2_roofline.ipynb?token=t0"
+    assert told in capsys.readouterr().out
+    assert len(started) == 1
+    opening.open_book(None, browser=False, root=root)
+    assert f"{answering}lab?token=t0" in capsys.readouterr().out
 
 
 def test_a_server_that_does_not_start_is_told_with_its_log(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,12 @@
 
 import importlib.util
 import json
+import os
 import platform
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -39,6 +43,8 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
 
     def pretend_quietly(command: list[str], **_: object) -> SimpleNamespace:
         text = " ".join(command)
+        if "-m venv" in text:
+            return SimpleNamespace(returncode=pretend(*command), stdout="")
         module.ran.append(text)
         if "importlib.metadata" in text:
             return SimpleNamespace(returncode=0 if module.torch_here else 1, stdout="2.13.0+cu130", stderr="")
@@ -156,6 +162,27 @@ def test_an_interrupted_set_up_starts_over(book: ModuleType) -> None:
     book.ran.clear()
     book.set_up("book", with_torch=True)
     assert any("venv --clear" in line for line in book.ran)
+
+
+def test_ctrl_c_in_the_middle_of_a_set_up_is_one_sentence(tmp_path: Path) -> None:
+    """A real terminal's Ctrl-C: it reaches every process of the group."""
+    (tmp_path / "book.py").write_bytes(SOURCE.read_bytes())
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).write_bytes((SOURCE.parent / name).read_bytes())
+    began = subprocess.Popen(
+        [sys.executable, "-S", "book.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert began.stdout.readline().startswith("Making a Python environment")
+    time.sleep(1)
+    os.killpg(began.pid, signal.SIGINT)
+    _, said = began.communicate(timeout=60)
+    assert began.returncode == 130
+    assert said.strip() == "book.py: interrupted; the next run takes up where this one stopped."
 
 
 def test_new_pins_are_installed_into_the_old_environment(book: ModuleType) -> None:

@@ -6,7 +6,12 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from threeloops.desk import copies
 from threeloops.desk.jupyter import lab_command
@@ -14,6 +19,7 @@ from threeloops.desk.start_page import written_page
 from threeloops.drills.engine.ask_first import READER
 
 START_S = 120  # a cold disk may need a minute for JupyterLab
+ANSWERS_S = 5
 
 
 def open_book(word: str | None, *, browser: bool, root: Path, teach: bool = False) -> int:
@@ -25,11 +31,18 @@ def open_book(word: str | None, *, browser: bool, root: Path, teach: bool = Fals
     if not copies.chapters(root):
         raise ValueError("chapters/ holds no notebook; fetch the book's repository again")
     key = copies.find_notebook(word, root)[0] if word else None
+    print("Opening the book ...", flush=True)
     made = copies.all_copies(root)
     written_page(root)
     copy = None
     if key is not None:
         copy = made[key] if key in made else copies.whole_copy(root / key, root)
+    address = "" if teach else _open_already(copy, root)  # that one may have been opened without a teacher's tools
+    if address:
+        print(f"The book is open already: {address}\nCtrl-C in the terminal where it was opened closes it.", flush=True)
+        if browser:
+            webbrowser.open(address)
+        return 0
     return serve(lab_command(copy, browser=browser, root=root, teach=teach), root)
 
 
@@ -73,16 +86,34 @@ def _closed(server: "subprocess.Popen[bytes]") -> int:
 
 def _address(server: "subprocess.Popen[bytes]", root: Path, began_s: float) -> str:
     """Where the server that has just been started can be reached, token and all; empty if it ended or never was."""
+    while server.poll() is None and time.time() < began_s + START_S:
+        for about in _servers(root, began_s - 2):
+            return f"{about['url']}lab?token={about['token']}"
+        time.sleep(0.1)
+    return ""
+
+
+def _servers(root: Path, since_s: float = 0) -> Iterator[dict[str, Any]]:
+    """What Jupyter's servers in this folder have noted of themselves; one that was killed has left its note."""
     from jupyter_core.paths import jupyter_runtime_dir
 
-    while server.poll() is None and time.time() < began_s + START_S:
-        for path in Path(jupyter_runtime_dir()).glob("jpserver-*.json"):
-            try:
-                about = json.loads(path.read_text(encoding="utf-8"))
-                ours = path.stat().st_mtime >= began_s - 2 and Path(about["root_dir"]).samefile(root)
-            except (OSError, ValueError, KeyError):  # one that is being written, or has just gone
-                continue
-            if ours:
-                return f"{about['url']}lab?token={about['token']}"
-        time.sleep(0.1)
+    for path in Path(jupyter_runtime_dir()).glob("jpserver-*.json"):
+        try:
+            about = json.loads(path.read_text(encoding="utf-8"))
+            if path.stat().st_mtime >= since_s and Path(about["root_dir"]).samefile(root):
+                yield about
+        except (OSError, ValueError, KeyError):  # one that is being written, or has just gone
+            continue
+
+
+def _open_already(copy: Path | None, root: Path) -> str:
+    """Where the book's own server that runs in this folder shows a notebook, or the start page; empty if none does."""
+    tree = f"/tree/{quote(copy.relative_to(root).as_posix())}" if copy else ""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # this machine is reached without a proxy
+    for about in _servers(root):
+        try:
+            direct.open(f"{about['url']}threeloops/start?token={about['token']}", timeout=ANSWERS_S).close()
+        except OSError:  # gone, or a JupyterLab without the book's extension
+            continue
+        return f"{about['url']}lab{tree}?token={about['token']}"
     return ""
