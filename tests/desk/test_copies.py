@@ -313,6 +313,19 @@ def test_reset_of_an_untouched_copy_keeps_nothing_aside(root: Path) -> None:
     assert copies.reset("roofline", root) == (root / "my/chapters/1_inner_loop/2_roofline.ipynb", None)
 
 
+def test_a_copy_with_work_in_it_is_not_written_again(root: Path) -> None:
+    """JupyterLab saves texts in lines, and asks about a file that has changed under an open notebook."""
+    copy = roofline(root)
+    answer(copy, "prediction = 'mine'")
+    saved = read(copy)
+    for one in saved["cells"]:
+        one["source"] = "".join(one["source"]).splitlines(keepends=True)
+    copy.write_text(json.dumps(saved))
+    before = copy.read_bytes()
+    assert roofline(root) == copy
+    assert copy.read_bytes() == before
+
+
 # --- cards ---
 
 

@@ -206,8 +206,12 @@ def _both_kept(source: Source, copy: Path, my: Path) -> Path:
 def _led_on(mine: Notebook, made: Notebook) -> Notebook:
     """The reader's notebook with today's ways to the parts before and after."""
     ways = {cell["id"]: cell["source"] for cell in made["cells"] if cell["id"] in (parts.TOP, parts.END)}
-    cells = [cell | {"source": ways[cell["id"]]} if cell.get("id") in ways else cell for cell in mine["cells"]]
-    return mine | {"cells": cells}
+
+    def moved(cell: parts.Cell) -> bool:
+        way = ways.get(cell.get("id", ""))
+        return way is not None and way != parts.source(cell)  # JupyterLab saves a text in lines
+
+    return mine | {"cells": [cell | {"source": ways[cell["id"]]} if moved(cell) else cell for cell in mine["cells"]]}
 
 
 def _earlier_whole_copy(path: Path, root: Path, record: dict[str, dict[str, str]]) -> None:
