@@ -395,6 +395,7 @@ def test_the_command_opens_a_notebook_with_the_books_extension(root: Path) -> No
     command = jupyter.lab_command(root / "my/chapters/1 inner.ipynb", browser=False, root=root)
     assert "--LabApp.default_url=/lab/tree/my/chapters/1%20inner.ipynb" in command
     assert "--no-browser" in command
+    assert f"--LabApp.workspaces_dir={root / 'my/lab/workspaces'}" in command, "no tabs of another folder's"
     (folder,) = [word.partition("=")[2] for word in command if "extra_labextensions_path" in word]
     package = read(Path(folder) / "threeloops/package.json")["jupyterlab"]
     assert (Path(folder) / "threeloops" / package["_build"]["load"]).is_file()

@@ -46,6 +46,8 @@ def lab_command(copy: Path | None, *, browser: bool, root: Path, teach: bool = F
         "--ServerApp.answer_yes=True",  # Ctrl-C closes: the question would stand in the log
         f"--LabApp.default_url={opens}",
         f"--LabApp.app_settings_dir={lab_settings(root, teach=teach)}",
+        # which tabs were open: JupyterLab would bring in those of the reader's other folders
+        f"--LabApp.workspaces_dir={root / 'my' / 'lab' / 'workspaces'}",
         f"--LabApp.extra_labextensions_path={Path(__file__).parents[1] / 'lab'}",
         *([] if browser else ["--no-browser"]),
         *_as_root(),
