@@ -9,6 +9,7 @@ predictions     a number that is asked for before it is shown
 explorers       a picture that moves, as it is read without a script
 answering, exploring, remembering, wasm      what runs in the reader's browser: questions put, judged and
                 remembered, pictures moved by the book's own Python
+printing, pictures              the chapters as PDFs; pictures packed
 repairs         what the theme leaves undone for those who hear a page
 build, serve    all of it, into one folder; and shown
 """

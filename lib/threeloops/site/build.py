@@ -11,7 +11,7 @@ from typing import Any
 from threeloops import widgets
 from threeloops.figures import still
 from threeloops.sheets.sheet import SHEETS
-from threeloops.site import chapters, drill_sets, mathematics, npm, papers, printing, wasm, words
+from threeloops.site import chapters, drill_sets, mathematics, npm, papers, pictures, printing, wasm, words
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
 
@@ -87,6 +87,7 @@ def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
             shutil.copy(path, work / "static")
         _write(still.library(), work / "static" / "vega.js")
         _run_sphinx(work)
+        pictures.pack(work / "made")
         wasm.bundle(work / "made" / "_static" / "python", work)
         for chapter in prints:
             printing.write(chapter, parts(root), work / "made", printing.browser())

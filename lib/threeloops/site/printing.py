@@ -4,20 +4,18 @@ On paper nothing can be unfolded. What a prediction is held against stands where
 from there; every other folded answer stands at the end of its part; folded code, which gets things ready, is left out.
 """
 
-import logging
 import os
 import posixpath
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pikepdf
 from bs4 import BeautifulSoup
-from pypdf import PdfReader, PdfWriter
-from pypdf.generic import NameObject, TextStringObject
 
 from threeloops.site.parts import Part, slug
 
@@ -36,6 +34,8 @@ MISSING = (
 LONGEST_S = 300
 STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css", "pygments.css", "katex/katex.min.css")
 OURS = ("mystnb.*.css", "panel.css", "site.css", "print.css")
+# what code is coloured with where it has the colour of all text: a tag for each would be half of the file
+UNCOLOURED = ", ".join(f".highlight span.{name}" for name in ("n", "nn", "nx", "p", "pm", "w"))
 LEFT_OUT = "a.headerlink, script, details.hide, .explorer .tl-table, .on-the-page"
 NOTE = (
     "Printed from the book's pages. Results of predictions stand where the text goes on from them; the answers to"
@@ -75,13 +75,14 @@ def write(chapter: str, pages: Sequence[Part], folder: Path, program: str) -> Pa
     """
     printed = [part for part in pages if posixpath.dirname(part.page) == chapter]
     source, pdf = folder / f"print-{chapter}.html", folder / file(chapter)
-    source.write_text(document([part.page for part in printed], folder), encoding="utf-8")
+    text = document([part.page for part in printed], folder)
+    source.write_text(text, encoding="utf-8")
     try:
         with tempfile.TemporaryDirectory() as profile:
             _print(program, source, pdf, profile)
     finally:
         source.unlink()
-    _list_parts(pdf, printed)
+    _finish(pdf, headings(text))
     return pdf
 
 
@@ -89,8 +90,8 @@ def _print(program: str, source: Path, printed: Path, profile: str) -> None:
     command = [
         *(program, "--headless", "--disable-gpu", f"--user-data-dir={profile}", "--no-first-run"),
         *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),  # root has none
-        # tags for every letter of code would be two thirds of the file
-        *("--no-pdf-header-footer", "--disable-pdf-tagging", f"--print-to-pdf={printed}", source.as_uri()),
+        *("--no-pdf-header-footer", "--generate-pdf-document-outline"),  # with tags, unless told otherwise
+        *(f"--print-to-pdf={printed}", source.as_uri()),
     ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LONGEST_S)
@@ -100,16 +101,34 @@ def _print(program: str, source: Path, printed: Path, profile: str) -> None:
         raise PrintError(f"{printed.name} could not be printed by {program}: {done.stderr.strip()[-300:]}")
 
 
-def _list_parts(pdf: Path, printed: Sequence[Part]) -> None:
-    """Put the parts into the list beside the pages, and say the language."""
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # a browser's count of its objects is a little low
-    made = PdfWriter(clone_from=PdfReader(pdf))
-    places = made.named_destinations
-    for part in printed:
-        if place := places.get(f"/{slug(part.page)}"):
-            made.add_outline_item(title=part.title, page_number=made.get_destination_page_number(place))
-    made.root_object[NameObject("/Lang")] = TextStringObject("en")
-    made.write(pdf)
+def _finish(pdf: Path, titles: Sequence[str]) -> None:
+    """Write the list beside the pages as the headings are written (a browser runs the lines of one together), and pack
+    the tags, which are two thirds of the file otherwise.
+    """
+    with pikepdf.open(pdf, allow_overwriting_input=True) as made:
+        with made.open_outline() as outline:
+            entries = list(_each(outline.root))
+            if len(entries) != len(titles):
+                raise PrintError(f"{pdf.name} lists {len(entries)} headings, and its pages have {len(titles)}")
+            for entry, title in zip(entries, titles, strict=True):
+                entry.title = title
+        made.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate)
+
+
+def _each(entries: Iterable[pikepdf.OutlineItem]) -> Iterator[pikepdf.OutlineItem]:
+    for entry in entries:
+        yield entry
+        yield from _each(entry.children)
+
+
+def headings(text: str) -> list[str]:
+    """The headings of a document, one after the other.
+
+    >>> headings("<h1>1 Three <em>loops</em></h1><p>So.</p><h2>Draw it</h2>")
+    ['1 Three loops', 'Draw it']
+    """
+    found = BeautifulSoup(text, "html.parser").find_all(re.compile(r"h[1-6]$"))
+    return [" ".join(one.get_text().split()) for one in found]
 
 
 def document(names: Sequence[str], folder: Path) -> str:
@@ -134,6 +153,10 @@ def _article(name: str, names: Sequence[str], folder: Path) -> Any:
     article = page.select_one("article.bd-article")
     for one in article.select(LEFT_OUT):
         one.decompose()
+    for one in article.select(UNCOLOURED):
+        one.unwrap()
+    for figure in article.select("figure"):  # its drawing is the one that has words for it
+        figure.name = "div"
     for result in article.select("details.outcome"):
         result.summary.name, result.name = "p", "div"
     _gather(article, page)
