@@ -10,6 +10,7 @@
 
 const LOST_MS = 5000; // after so long without an answer another question may be asked
 const READABLE = 440; // pixels to which a drawing shrinks on a narrow page; then it scrolls
+const WIDE = { chart: "drawing, wider than the page", table: "table, wider than the page" }; // what the keyboard then scrolls
 const SPEEDS = [0.5, 1, 2, 4];
 const CALM_MS = 1000; // the shortest step for whoever asked their system for less motion
 
@@ -53,7 +54,10 @@ function render({ model, el }) {
   };
   model.on("change:shown", show);
   show();
-  const wide = new ResizeObserver(() => page.loose());
+  const wide = new ResizeObserver(() => {
+    page.loose();
+    page.reach();
+  });
   wide.observe(el);
   return () => {
     model.off?.("change:shown", show);
@@ -85,7 +89,18 @@ function scaffold(el) {
   const held = [page.title, page.caption, page.chart, page.said];
   let width = 0;
   // What once took three lines keeps them, so that nothing below it moves; another width begins anew.
-  page.hold = () => held.forEach((node) => (node.style.minHeight = `${node.offsetHeight}px`));
+  page.hold = () => {
+    page.reach();
+    held.forEach((node) => (node.style.minHeight = `${node.offsetHeight}px`));
+  };
+  page.reach = () => {
+    for (const [name, label] of Object.entries(WIDE)) {
+      const part = page[name], wide = part.scrollWidth > part.clientWidth;
+      if (wide === part.hasAttribute("tabindex")) continue;
+      const told = { tabindex: 0, role: "group", "aria-label": label };
+      for (const [key, value] of Object.entries(told)) wide ? part.setAttribute(key, value) : part.removeAttribute(key);
+    }
+  };
   page.loose = () => {
     if (el.offsetWidth === width) return;
     width = el.offsetWidth;
