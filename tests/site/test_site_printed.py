@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
 ]
-MOST_BYTES = 10e6
+MOST_BYTES = 5e6
 PAPER_WIDTH = 658  # pixels between the margins of A4
 CUT = """() => {
   const width = document.documentElement.clientWidth;

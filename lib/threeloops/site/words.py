@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from threeloops.site.parts import Part, headings, label, text
 
 BOLD = re.compile(r"\*\*(?P<term>[^*\n]+?)\*\*(?P<after>.)?")
+GREEK = "Greek letters"
 MOST_WORDS = 4
 MOST_TERMS = 3  # in one sentence: more are a list of signposts
 # In bold, and no terms: what the parts say over and over.
@@ -82,8 +83,9 @@ def page(pages: list[Part]) -> str:
     letter = ""
     for term in terms(pages):
         first = term.term[0].upper()
-        if first != letter and first.isalpha():
-            letter = first
+        group = first if first.isascii() else GREEK  # a Greek capital looks like a Latin one
+        if group != letter and first.isalpha():
+            letter = group
             lines += [f"## {letter}", ""]
         lines += [term.term, f": {term.sentence} [{term.part}](#{term.label})", ""]
     return "\n".join(lines)
