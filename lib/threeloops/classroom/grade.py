@@ -100,6 +100,7 @@ def _says(content: bytes, name: str) -> str:
 
 def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | None, browser: bool) -> int:
     """A lone reader is who their notebook says, in the course it says."""
+    print(f"Grading {path.name} …", flush=True)  # the next line takes some seconds
     content = path.read_bytes()
     student = _says(content, "student") or HOME_STUDENT
     course = Course(
