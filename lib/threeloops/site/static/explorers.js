@@ -15,8 +15,8 @@
   globalThis.threeloopsVega = () => touched.then(() => import(new URL('vega.js', STATIC))).then(library => library.default);
   globalThis.threeloopsPlace = notebook => new URL(notebook.replace(/^chapters\//, '../').replace(/ipynb$/, 'html'), STATIC).href;
 
-  const QUICK_MS = 30; // what is answered so fast may be asked ahead: a turn that comes in between waits no longer
-  const CALM_MS = 10; // after which nothing else is being turned
+  const QUICK_MS = 100; // what takes longer is not asked ahead: a turn that comes in between would have to wait for it
+  const CALM_MS = 5; // after which nothing else is being turned
 
   // The answers to where a control is likely to go next: a place further, for which Python is asked while nobody turns,
   // or back to where it was.
