@@ -11,6 +11,7 @@ from transformers import AutoConfig
 from transformers.masking_utils import sliding_window_overlay
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from threeloops.contents import book_root
 from threeloops.models import catalogue
 from threeloops.models.hf_config import READ, SAME_CLASS, from_hf_config
 from threeloops.models.hf_encoders import ENCODERS
@@ -421,6 +422,11 @@ def test_unknown_model_types_name_the_known_ones():
         from_hf_config({"model_type": "llama5"})
     with pytest.raises(ValueError, match=r"^config: 'model_type' is missing; it must be one of gpt2, opt"):
         from_hf_config({})
+
+
+def test_the_readme_counts_the_families_that_are_read():
+    readme = (book_root() / "README.md").read_text(encoding="utf-8")
+    assert f"`config.json`, of {len(FAMILIES)} model types" in readme
 
 
 def test_the_multimodal_wrapper():
