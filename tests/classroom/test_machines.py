@@ -171,7 +171,7 @@ def test_workers_that_must_not_grade_are_named(
         def both_are_named() -> bool:
             assert run(folder, "--workers", started.address) == 2
             told.append(capsys.readouterr().err)
-            return "cannot load the book" in told[-1] and "; " in told[-1]
+            return "cannot load the book" in told[-1] and "has 2 threads" in told[-1]
 
         assert comes_to_be(both_are_named, PATIENCE_S), started.log()
     assert "has 2 threads, and grades on one: start it with --nthreads 1" in told[-1]
