@@ -18,7 +18,7 @@ Notebook = Any  # nbformat's own type is a dict with attributes
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 300  # per cell
 KEPT_MIME = ("text/plain", "image/png", "text/html", "text/markdown")
-MEASURED = re.compile(r"(?<=measured ).*")
+MEASURED = re.compile(r"(?<=measured ).*(?:\n\nIt comes out at .*)?")  # an unanswered prediction takes three lines
 
 
 def parts(notebook: Notebook) -> list[tuple[str, Notebook]]:
