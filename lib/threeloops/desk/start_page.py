@@ -58,8 +58,8 @@ class Page:
             '<main class="threeloops-start"><h1>Three Loops</h1>'
             "<p>Predict how fast machine learning can run, count it, measure it. Each part opens with a question and"
             " says which parts it needs; its first 20 to 25 minutes are the short way. Shift+Enter"
-            " runs a cell and goes on. Beside a part stand its drill sets: questions with numbers drawn for you. Answer"
-            " one or more, and <code>python3 book.py grade amdahl</code> in a terminal marks that set.</p>"
+            " runs a cell and goes on. Beside a part stand its drill sets: questions with numbers drawn for you. Once"
+            " you have answered some of a set, <code>python3 book.py grade amdahl</code> in a terminal marks it.</p>"
             + self._continued()
             + f'<p><a href="{ROOM}">The interview room</a>: {escape(self.room)}</p>'
             + (chapters + touch if self.last else touch + chapters)  # who has been here wants to go on

@@ -47,11 +47,15 @@ def csi_frame_bytes(*, width: int, height: int, bits_per_pixel: int) -> int:
     >>> csi_frame_bytes(width=1920, height=1080, bits_per_pixel=12)
     3116888
     """
-    checks.count(width=width, height=height, bits_per_pixel=bits_per_pixel)
+    checks.count(height=height)
+    return height * _row_packet_bytes(width, bits_per_pixel) + 2 * SHORT_PACKET_BYTES
+
+
+def _row_packet_bytes(width: int, bits_per_pixel: int) -> int:
+    checks.count(width=width, bits_per_pixel=bits_per_pixel)
     if width * bits_per_pixel % BITS_PER_BYTE:
         raise ValueError(f"width={width} times bits_per_pixel={bits_per_pixel} must be whole bytes; make width even")
-    row_bytes = width * bits_per_pixel // BITS_PER_BYTE
-    return height * (row_bytes + HEADER_BYTES + FOOTER_BYTES) + 2 * SHORT_PACKET_BYTES
+    return width * bits_per_pixel // BITS_PER_BYTE + HEADER_BYTES + FOOTER_BYTES
 
 
 def csi_row_bits_per_s(*, width: int, total_height: int, bits_per_pixel: int, frames_per_s: float) -> float:
@@ -59,14 +63,15 @@ def csi_row_bits_per_s(*, width: int, total_height: int, bits_per_pixel: int, fr
 
     Formula:  bits of a row's packet / (1 / (frames/s * rows with blanking))
     Assumes:  one row waits in a buffer and is sent while the next one is read out; packets as csi_frame_bytes
+    Raises:   ValueError if a row is no whole number of bytes
+    Source:   Texas Instruments, SDAA236, March 2026, section 3.1 (header of 32 bits, footer of 16, short packets of 32)
 
     >>> csi_row_bits_per_s(width=1920, total_height=1220, bits_per_pixel=12, frames_per_s=30)
     845020800.0
     """
-    checks.count(width=width, total_height=total_height, bits_per_pixel=bits_per_pixel)
+    checks.count(total_height=total_height)
     checks.positive(frames_per_s=frames_per_s)
-    row_bits = width * bits_per_pixel + BITS_PER_BYTE * (HEADER_BYTES + FOOTER_BYTES)
-    return float(row_bits * total_height * frames_per_s)
+    return float(BITS_PER_BYTE * _row_packet_bytes(width, bits_per_pixel) * total_height * frames_per_s)
 
 
 def cable_bits_per_s(

@@ -96,9 +96,8 @@ def stage_buckets(model: Model, *, stage: int, pp: int, tables_as_layers: bool =
     """Parameters of one pipeline stage by bucket; with pp=1, of the whole model.
 
     Assumes:  layers dealt out as layers_on_stage deals them; each stage holds the kinds of layers in the
-              model's proportion; the first stage has the input tables and the norm
-              behind them, the last the final norm and the output head; a
-              tied table is held by both
+              model's proportion; the first stage has the input tables and the norm behind them, the last the final
+              norm and the output head; a tied table is held by both
     Raises:   ValueError for a stage outside the pipeline, or more stages than layers
     """
     num_layers = layers_on_stage(num_layers=model.num_layers, stage=stage, pp=pp, tables_as_layers=tables_as_layers)
