@@ -1,7 +1,7 @@
 """Explorers in a notebook of their own, in a real browser: opened, run, and turned by keyboard."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,14 @@ SAYS = "([cell, words]) => cell.querySelector('[role=status]')?.textContent.incl
 SHOWS = "([cell, words]) => cell.querySelector('figure')?.textContent.includes(words)"
 
 
-def explorers(look: Callable[[Door], Sight], folder: Door, *modules: str) -> Any:
-    """The page of a notebook with one explorer per cell, all run; `modules` like "inner_loop.roofline"."""
+def explorers(look: Callable[[Door], Sight], folder: Door, *modules: str, then: Sequence[str] = ()) -> Any:
+    """The page of a notebook with one explorer per cell, all run; `modules` like "inner_loop.roofline". The cells of
+    `then` stand below, not run.
+    """
     sources = [f"from threeloops.widgets.{module} import explorer\n\nexplorer()" for module in modules]
     cells = [
         {"cell_type": "code", "id": f"cell-{n}", "metadata": {}, "source": text, "outputs": [], "execution_count": None}
-        for n, text in enumerate(sources)
+        for n, text in enumerate([*sources, *then])
     ]
     kernel = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}}
     (folder.root / "explorers.ipynb").write_text(

@@ -9,17 +9,32 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
-from tests.chapters.explorers import NAME, SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
+from tests.chapters.explorers import CELL, NAME, SAYS, SHOWS, depth, explorer, explorers, tab_to, wait
+from tests.chapters.keys import run
 from threeloops.units import ms
 from threeloops.widgets.driving.deadline_view import STAGES, START, view
 
 pytestmark = pytest.mark.timeout(300)
+# an explorer whose every answer takes as long as on a very slow machine
+SLOW = """
+import time
+from threeloops.widgets.driving import deadline
+from threeloops.widgets.explorer import Explorer
+
+
+def view(state):
+    time.sleep(1)
+    return deadline.view(state)
+
+
+Explorer(deadline.START, view=view, controls=deadline.controls, settled=deadline.settled)
+"""
 
 
 @pytest.fixture(scope="module")
 def page(look: Callable[[Door], Sight], folder: Door) -> Any:
     """A notebook with the explorer, run."""
-    return explorers(look, folder, "driving.deadline")
+    return explorers(look, folder, "driving.deadline", then=[SLOW])
 
 
 def test_the_repairs_are_switched_by_keyboard(page: Any) -> None:
@@ -71,6 +86,21 @@ def test_a_stage_is_chosen_and_gets_the_readers_own_time(page: Any) -> None:
     time.focus()
     page.keyboard.press("Home")
     wait(page, cell, SHOWS, view(START).figure.title)
+
+
+def test_what_is_turned_before_an_answer_counts_in_the_readers_order(page: Any) -> None:
+    run(page, page.locator(CELL).nth(1))
+    cell = explorer(page, 1)
+    stages, time = cell.get_by_role("radio"), cell.get_by_label("time of this stage", exact=True)
+    stages.nth(STAGES.index("plan")).click()
+    stages.nth(STAGES.index("lift")).click()
+    time.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    own = tuple(4 * ms if name == "lift" else None for name in STAGES)
+    wait(page, cell, SHOWS, view(replace(START, stage="lift", own=own)).figure.title)
+    expect(time).to_have_attribute("aria-valuetext", "4 ms")
+    expect(stages.nth(STAGES.index("lift"))).to_contain_text("4.00 ms")
 
 
 def test_it_steps_plays_and_stops(page: Any) -> None:

@@ -34,7 +34,7 @@ for name in ("numpy", "torch", "anywidget", "traitlets", "ipywidgets", "vl_conve
 from threeloops.site import exploring
 for name in exploring.EXPLORERS:
     exploring.begun(name)
-    exploring.turned(name, '{"serial": 1, "standing": {}}')
+    exploring.turned(name, '{"serial": 1, "turns": []}')
 """
 WIDTHS = "all => all.map(svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width])"
 CUT = """all => all.flatMap(select => {
@@ -143,7 +143,7 @@ def it_moves(seen: Visit, name: str) -> None:
     for serial in (1, 2, 3):
         page.wait_for_timeout(200)  # so that the next answer may be there before it is asked for
         page.keyboard.press(key)
-        made.turned({"serial": serial, "standing": {control.name: place}})
+        made.turned({"serial": serial, "turns": [(control.name, place)]})
         expect(explorer.locator(".tl-said")).to_have_text(said(made), timeout=START_MS)
         key, place = one_on(made.controls[control.name], json.loads(made.message.shown)["standing"][control.name])
     if made.message.chart:
@@ -181,7 +181,7 @@ def the_page_says_what_python_says_here(page: Any, name: str) -> None:
     made, calls = exploring.explorer(name), [("exploring.begun", name)]
     for serial, (key, control) in enumerate(made.controls.items(), 1):
         _, place = one_on(control, json.loads(made.message.shown)["standing"][key])
-        calls.append(("exploring.turned", name, json.dumps({"serial": serial, "standing": {key: place}})))
+        calls.append(("exploring.turned", name, json.dumps({"serial": serial, "turns": [(key, place)]})))
     there = page.evaluate(ALL, calls)
     here = [json.loads(getattr(exploring, call.partition(".")[2])(*words)) for call, *words in calls]
     assert [plain(one) for one in there] == [plain(one) for one in here]

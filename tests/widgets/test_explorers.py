@@ -15,6 +15,7 @@ import pytest
 
 from threeloops import widgets
 from threeloops.figures import still
+from threeloops.units import ms
 from threeloops.widgets.controls import Control, several, slider
 from threeloops.widgets.explorer import Explorer
 
@@ -157,8 +158,19 @@ def test_a_value_that_is_no_option_is_refused_with_those_that_are() -> None:
 
 def test_a_page_that_is_behind_stays_within_the_options() -> None:
     explorer = made("training_loop.scaling")
-    explorer.panel.turned = {"serial": 1, "standing": {"gpus": 400}}
+    explorer.panel.turned = {"serial": 1, "turns": [["gpus", 400]]}
     assert explorer.state.gpus == explorer.controls["gpus"].values[-1]
+
+
+def test_turns_that_come_together_count_in_the_order_of_the_reader() -> None:
+    """A busy kernel is told of several at once: the last slider's time belongs to the stage that was chosen before."""
+    explorer = made("driving.deadline")
+    stage, own = explorer.controls["stage"], explorer.controls["own_s"]
+    turns = [["stage", stage.place("lift")], ["own_s", own.place(5 * ms)], ["stage", stage.place("heads")]]
+    explorer.panel.turned = {"serial": 1, "turns": [*turns, ["own_s", own.place(3 * ms)]]}
+    assert explorer.state.own[stage.place("lift")] == 5 * ms
+    assert explorer.state.own[stage.place("heads")] == 3 * ms
+    assert told(explorer)["standing"]["own_s"] == own.place(3 * ms)
 
 
 def test_places_and_values_go_both_ways() -> None:

@@ -51,7 +51,7 @@ class Explored(Answered):
         try:
             await self.answer(lambda: exploring.turned(start_page.EXPLORER, told))
         except (ValueError, KeyError, TypeError) as wrong:
-            raise web.HTTPError(400, f"a turn is {{serial, standing}} in JSON, not {told[:80]!r}") from wrong
+            raise web.HTTPError(400, f"a turn is {{serial, turns}} in JSON, not {told[:80]!r}") from wrong
 
 
 def begun() -> str:

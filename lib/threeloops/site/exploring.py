@@ -2,7 +2,7 @@
 in the reader's browser; the page speaks as it does to a kernel (widgets/panel.js).
 
 >>> import json
->>> before, after = begun("system_map"), turned("system_map", '{"serial": 1, "standing": {"gpus": 0}}')
+>>> before, after = begun("system_map"), turned("system_map", '{"serial": 1, "turns": [["gpus", 0]]}')
 >>> json.loads(json.loads(after)["shown"])["answers"]
 1
 """
@@ -66,9 +66,9 @@ def ahead(name: str, told: str) -> str:
 
     >>> import json
     >>> shown = json.loads(begun("system_map"))["shown"]
-    >>> ahead("system_map", '{"serial": 1, "standing": {"gpus": 0}}') == begun("system_map")
+    >>> ahead("system_map", '{"serial": 1, "turns": [["gpus", 0]]}') == begun("system_map")
     False
-    >>> json.loads(turned("system_map", '{"serial": 1, "standing": {}}'))["shown"] == shown.replace(
+    >>> json.loads(turned("system_map", '{"serial": 1, "turns": []}'))["shown"] == shown.replace(
     ...     '"answers": 0', '"answers": 1'
     ... )
     True

@@ -90,25 +90,31 @@ class Explorer(Generic[State]):
         return {control.name: control for control in self._controls(self.state)}
 
     def turn(self, **at: Any) -> None:
-        """Turn controls to values, as the page does by hand."""
-        known = self.controls
-        for name in at:
-            checks.one_of(known, control=name)
-        told = {name: control.place(at[name]) for name, control in known.items() if name in at}
-        self.turned({"serial": self._answers + 1, "standing": told})
+        """Turn controls to values, one after the other, as the page does by hand."""
+        for name, value in at.items():
+            checks.one_of(self.controls, control=name)
+            self.turned({"serial": self._answers + 1, "turns": [(name, self.controls[name].place(value))]})
 
     def turned(self, told: Mapping[str, Any]) -> Message:
-        """Answer a page that has turned controls: {"serial": 3, "standing": {"batch": 5}}. A setting that cannot be
-        shown says so, and leaves the last one.
+        """Answer a page that has turned controls, in that order: {"serial": 3, "turns": [("batch", 5)]}. A setting
+        that cannot be shown says so, and leaves the last one.
         """
-        known = self.controls
-        at = {name: control.at(control.place(getattr(self.state, name))) for name, control in known.items()}
-        at |= {name: known[name].at(place) for name, place in told["standing"].items() if name in known}
         try:
-            self._put(self._settled(self.state, at), answers=told["serial"])
+            state = self.state
+            for name, place in told["turns"]:
+                state = self._turned(state, name, place)
+            self._put(state, answers=told["serial"])
         except ValueError as error:
             self._put(self.state, answers=told["serial"], instead=f"This cannot be shown: {error}.")
         return self.message
+
+    def _turned(self, state: State, name: str, place: Any) -> State:
+        """The state after one control more; one that is no longer there changes nothing."""
+        known = {control.name: control for control in self._controls(state)}
+        if name not in known:
+            return state
+        at = {name: control.at(control.place(getattr(state, name))) for name, control in known.items()}
+        return self._settled(state, at | {name: known[name].at(place)})
 
     def _put(self, state: State, *, answers: int, instead: str = "") -> None:
         """Show a state, in one message."""

@@ -4,7 +4,8 @@
 //   in   chart   a Vega-Lite specification whose data have names and no rows, or ""
 //   in   shown   {answers, controls: [{name, label, kind, options, …}], standing: {name: place}, title, caption, alt, said, table, drags: [{control, along, places, hold, drawn}], links: [{words, notebook}],
 //               rows: {name: JSON}, signals: {name: value}}
-//   out  turned  {serial, standing: {name: place}}: every answer says in `answers` which turn it answers
+//   out  turned  {serial, turns: [[name, place], …]}, in the reader's order, since one turn may reset another control;
+//                every answer says in `answers` which serial it answers
 // A page with a Vega of its own lends it: globalThis.threeloopsVega() promises vegaEmbed. Any other asks once, {wants: "vega"}.
 // A page that is no notebook says where links lead: globalThis.threeloopsPlace(notebook) is an address.
 
@@ -19,22 +20,25 @@ export default { render };
 function render({ model, el }) {
   const page = scaffold(el);
   const chart = drawing(page.chart, () => vega(model), () => page.hold());
-  let standing = {}, serial = 0, answered = 0, unsent = false, asked_ms = 0;
+  // `sent` and `unsent` are the turns that no answer has seen yet
+  let standing = {}, sent = [], unsent = [], serial = 0, answered = 0, asked_ms = 0;
 
   const ask = () => {
-    if (!unsent || (answered < serial && performance.now() - asked_ms < LOST_MS)) return;
-    unsent = false;
+    if (!unsent.length || (answered < serial && performance.now() - asked_ms < LOST_MS)) return;
+    sent = [...sent, ...unsent]; // a lost question is asked again with the next one
+    unsent = [];
     asked_ms = performance.now();
     serial = Math.max(serial, answered) + 1;
-    model.set("turned", { serial, standing });
+    model.set("turned", { serial, turns: sent });
     model.save_changes();
   };
   const turn = (name, place) => {
     standing = { ...standing, [name]: place };
-    unsent = true;
+    if (unsent.at(-1)?.[0] === name) unsent.pop();
+    unsent.push([name, place]);
     ask();
   };
-  const desk = controls(page.controls, turn, () => !unsent && answered >= serial);
+  const desk = controls(page.controls, turn, () => !unsent.length && answered >= serial);
   const hand = dragging(page.chart, chart.view, (name, place) => {
     if (standing[name] === place) return;
     turn(name, place);
@@ -44,7 +48,8 @@ function render({ model, el }) {
   const show = () => {
     const shown = JSON.parse(model.get("shown"));
     answered = shown.answers;
-    if (!unsent && answered >= serial) standing = shown.standing; // else the reader is further already
+    if (answered >= serial) sent = [];
+    standing = { ...shown.standing, ...Object.fromEntries([...sent, ...unsent]) }; // the reader may be further already
     desk.show(shown.controls, standing);
     el.firstChild.classList.toggle("tl-undrawn", !model.get("chart"));
     words(page, shown);

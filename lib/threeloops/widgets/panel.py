@@ -16,7 +16,7 @@ class Panel(anywidget.AnyWidget):
     _css = Path(__file__).with_name("panel.css")
     chart = traitlets.Unicode().tag(sync=True)  # a Vega-Lite specification without its rows; sent when it changes
     shown = traitlets.Unicode().tag(sync=True)  # where the controls stand, the words, the rows
-    turned = traitlets.Dict().tag(sync=True)  # from the page: {"serial": 3, "standing": {"batch": 5}}
+    turned = traitlets.Dict().tag(sync=True)  # from the page: {"serial": 3, "turns": [["batch", 5]]}
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,11 +22,11 @@
   // or back to where it was.
   function guesses(name, state) {
     let known = new Map(), timer, last = {...state};
-    const written = standing => JSON.stringify(standing);
+    const written = (...turns) => JSON.stringify(turns);
     return {
-      take: standing => {
+      take: turns => {
         clearTimeout(timer);
-        const found = known.get(written(standing));
+        const found = known.get(written(...turns));
         known = new Map();
         return found;
       },
@@ -34,15 +34,16 @@
         const before = JSON.parse(last.shown).standing;
         const {standing, controls} = JSON.parse(state.shown);
         const turned = controls.filter(control => standing[control.name] !== before[control.name]);
-        known.set(written(before), last);
+        const earlier = last;
         last = {...state};
-        if (turned.length !== 1 || took_ms > QUICK_MS) return;
+        if (turned.length !== 1) return;
         const [{name: control, options}] = turned;
-        const further = {...standing, [control]: 2 * standing[control] - before[control]};
-        if (!options[further[control]]) return;
+        known.set(written([control, before[control]]), earlier);
+        const further = [control, 2 * standing[control] - before[control]];
+        if (!options[further[1]] || took_ms > QUICK_MS) return;
         const mine = known;
         timer = setTimeout(() => {
-          const asked = call('exploring.ahead', name, JSON.stringify({serial: 0, standing: further}));
+          const asked = call('exploring.ahead', name, JSON.stringify({serial: 0, turns: [further]}));
           asked.then(told => mine.set(written(further), told), () => {});
         }, CALM_MS);
       },
@@ -61,8 +62,8 @@
       send: () => {},
       save_changes: async () => {
         const begun = performance.now();
-        const {serial, standing} = state.turned;
-        const known = guessed.take(standing);
+        const {serial, turns} = state.turned;
+        const known = guessed.take(turns);
         // Python turns too where the answer is known, so that it stands where the page does
         const asked = wait(() => call('exploring.turned', name, JSON.stringify(state.turned)));
         const told = known ?? await asked;
