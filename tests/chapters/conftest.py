@@ -26,6 +26,7 @@ from threeloops.desk import opening
 
 ROOT = Path(__file__).parents[2]
 START_S = 90
+PATIENCE_MS = 120_000  # for anything on a page, on a machine that is busy with other tests
 # Every folder in which Jupyter keeps something of a person's own: a test must neither read nor change them.
 PERSONAL = (
     "JUPYTER_CONFIG_DIR",
@@ -105,8 +106,9 @@ def chromium() -> Any:
 
 @functools.cache
 def _browser(path: str) -> Any:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     driver = sync_playwright().start()
     browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
     atexit.register(lambda: (browser.close(), driver.stop()))
@@ -210,6 +212,7 @@ def look(chromium: Any) -> Iterator[Callable[[Door], Sight]]:
 
         def sight(door: Door) -> Sight:
             context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+            context.set_default_timeout(PATIENCE_MS)
             stack.callback(context.close)
             if door.config:
                 context.add_init_script(f"({CONFIGURE})({json.dumps(dict(door.config))})")

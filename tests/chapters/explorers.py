@@ -5,12 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from playwright.sync_api import expect
-
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.keys import run
-
-expect.set_options(timeout=20_000)  # what a page shows follows its kernel after a while: ask until it does
 
 CELL = ".jp-Notebook .jp-Cell"
 NAME = "control => control.labels[0].textContent"  # what a screen reader calls it
@@ -32,8 +28,8 @@ def explorers(look: Callable[[Door], Sight], folder: Door, *modules: str, then: 
         json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
     )
     page = look(replace(folder, page=folder.address("explorers.ipynb"))).page
-    page.wait_for_selector(CELL, timeout=60_000)
-    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
+    page.wait_for_selector(CELL)
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
     for number in range(len(sources)):
         run(page, page.locator(CELL).nth(number))
     return page
@@ -43,12 +39,12 @@ def explorer(page: Any, number: int) -> Any:
     """The cell of an explorer, once it is drawn."""
     cell = page.locator(CELL).nth(number)
     cell.scroll_into_view_if_needed()
-    cell.locator("[role=graphics-document]").wait_for(timeout=60_000)
+    cell.locator("[role=graphics-document]").wait_for()
     return cell
 
 
 def wait(page: Any, cell: Any, condition: str, words: str) -> None:
-    page.wait_for_function(condition, arg=[cell.element_handle(), words], timeout=20_000)
+    page.wait_for_function(condition, arg=[cell.element_handle(), words])
 
 
 def tab_to(page: Any, control: Any) -> None:

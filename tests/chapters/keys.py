@@ -14,7 +14,8 @@ def run(page: Any, cell: Any) -> None:
     for _ in range(6):
         cell.scroll_into_view_if_needed()
         cell.locator(".cm-content").click()
-        cell.locator(".cm-content:focus").wait_for(timeout=15_000)
+        if not within(page, 5, cell.locator(".cm-content:focus").count):
+            continue
         page.keyboard.press("Control+Enter")
         if within(page, 5, lambda: prompt.text_content() != before):
             assert within(page, 120, lambda: re.fullmatch(r"\[\d+\]:", prompt.text_content())), "the cell goes on"

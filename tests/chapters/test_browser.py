@@ -65,7 +65,7 @@ class Reader:
 
     def at_the_part(self) -> None:
         """Wait until the part's heading stands on the screen."""
-        self.page.wait_for_function(HEADING_IN_SIGHT, arg=self.place.heading, timeout=30_000)
+        self.page.wait_for_function(HEADING_IN_SIGHT, arg=self.place.heading)
 
     def idle(self) -> None:
         """Wait until nothing runs."""
@@ -80,7 +80,7 @@ class Reader:
 def reader(lab: Door, look: Callable[[Door], Sight]) -> Reader:
     place = contents.find_place(PART, lab.root)
     sight = look(lab)
-    sight.page.wait_for_selector(CELL, timeout=60_000)
+    sight.page.wait_for_selector(CELL)
     copy = lab.root / "my" / place.copy
     return Reader(
         door=lab, page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"]
@@ -90,7 +90,7 @@ def reader(lab: Door, look: Callable[[Door], Sight]) -> Reader:
 @pytest.fixture(scope="module")
 def part_run(reader: Reader) -> Reader:
     """The part, run the way a reader runs it: from its heading, cell by cell with Shift+Enter."""
-    reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", timeout=60_000)
+    reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']")
     reader.at_the_part()
     reader.cell(reader.span[0]).click(position={"x": 4, "y": 20})
     for index in reader.span:
@@ -115,8 +115,8 @@ def test_no_answer_stands_under_its_question(reader: Reader) -> None:
 
 def test_the_contents_panel_is_shown(reader: Reader) -> None:
     contents = reader.page.locator("#table-of-contents")
-    contents.wait_for(state="visible", timeout=15_000)
-    contents.get_by_text(reader.place.heading).first.wait_for(timeout=15_000)
+    contents.wait_for(state="visible")
+    contents.get_by_text(reader.place.heading).first.wait_for()
 
 
 def test_the_part_runs(part_run: Reader) -> None:
@@ -143,7 +143,7 @@ def test_the_widget_works_by_keyboard(part_run: Reader) -> None:
     page, cell = part_run.page, part_run.cell(part_run.code(r"roofline_widget\.explorer\("))
     cell.scroll_into_view_if_needed()
     figure, spoken = cell.locator("figure.tl-figure"), cell.get_by_role("status")
-    figure.wait_for(timeout=30_000)
+    figure.wait_for()
     expect(spoken).to_contain_text("batch 8,")
     below = height(cell)
 
@@ -174,7 +174,7 @@ def test_the_changed_value_is_read_in_the_next_cell(part_run: Reader) -> None:
     part_run.page.keyboard.press("Enter")
     part_run.page.keyboard.insert_text(f"print(Out[{number}].state.batch, Out[{number}].state.accelerator)")
     part_run.page.keyboard.press("Control+Enter")
-    expect(part_run.cell(index + 1).locator(".jp-OutputArea-output")).to_have_text("16 h100-sxm5", timeout=30_000)
+    expect(part_run.cell(index + 1).locator(".jp-OutputArea-output")).to_have_text("16 h100-sxm5")
     part_run.page.keyboard.press("Escape")
     part_run.page.keyboard.press("d")
     part_run.page.keyboard.press("d")
@@ -189,7 +189,7 @@ def test_a_wrong_answer_is_told_its_slip(part_run: Reader) -> None:
     box.fill(f"{slip.wrong(p)!r} {drill.unit}")
     box.press("Enter")
     complaint = part_run.cell(index).locator(ERROR_OUTPUT)
-    complaint.get_by_text(slip.story[:60]).wait_for(timeout=30_000)
+    complaint.get_by_text(slip.story[:60]).wait_for()
 
 
 def test_a_page_without_a_kernel_shows_the_widgets_picture(reader: Reader) -> None:
@@ -199,10 +199,10 @@ def test_a_page_without_a_kernel_shows_the_widgets_picture(reader: Reader) -> No
     wanted = reader.cells[reader.code(r"roofline_widget\.explorer\(")]["id"]
     committed = json.loads((reader.door.root / reader.place.notebook).read_text())["cells"]
     cell = page.locator(numbered([one["id"] for one in committed].index(wanted)))
-    cell.wait_for(state="attached", timeout=60_000)
+    cell.wait_for(state="attached")
     cell.scroll_into_view_if_needed()
     picture = cell.locator(".jp-OutputArea-output img")
-    picture.wait_for(timeout=30_000)
+    picture.wait_for()
     assert picture.evaluate("image => image.naturalWidth") > 600
     assert picture.evaluate("image => image.offsetWidth") <= 640
 
@@ -221,7 +221,7 @@ def test_the_browser_complains_about_nothing_of_ours(
     others = [extension for extension in config[FEDERATED] if extension["name"] != "threeloops"]
     assert len(others) < len(config[FEDERATED])
     sight = look(replace(folder, page=folder.address("bare.ipynb"), config={FEDERATED: others}))
-    sight.page.wait_for_selector(".jp-Notebook", timeout=60_000)
+    sight.page.wait_for_selector(".jp-Notebook")
     sight.page.wait_for_timeout(3_000)
     usual = {plain(error) for error in sight.errors}
     ours = [error for error in part_run.sight.errors if plain(error) not in usual]

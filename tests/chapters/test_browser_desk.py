@@ -15,14 +15,12 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
-from tests.chapters.keys import run
+from tests.chapters.keys import run, within
 from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
 
 pytestmark = pytest.mark.timeout(600)
-expect.set_options(timeout=30_000)
-
 CELL = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell"
 TAB = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current .lm-TabBar-tabLabel"
 IDLE = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-ExecutionIndicator[data-status='idle']"
@@ -51,20 +49,20 @@ def page(lab: Door, look: Callable[[Door], Sight]) -> Any:
     """The start page, as `book.py` opens it."""
     workspace = replace(lab, page=f"{lab.server}lab/workspaces/start?token={lab.token}")
     page = look(workspace).page
-    page.locator(".threeloops-start h1").wait_for(timeout=60_000)
+    page.locator(".threeloops-start h1").wait_for()
     return page
 
 
 def arrive(page: Any, path: str) -> None:
     """Wait until a notebook is before the reader and its kernel is there."""
     expect(page.locator(TAB)).to_have_text(path.rpartition("/")[2])
-    page.locator(CELL).first.wait_for(timeout=60_000)
-    page.wait_for_selector(IDLE, timeout=60_000)
+    page.locator(CELL).first.wait_for()
+    page.wait_for_selector(IDLE)
 
 
 def to_start(page: Any) -> None:
     page.locator(CELL).get_by_role("link", name="Start", exact=True).first.click()
-    page.locator(".threeloops-start h1").wait_for(timeout=30_000)
+    page.locator(".threeloops-start h1").wait_for()
 
 
 def test_the_start_page_has_every_part_and_every_drill_set(page: Any, lab: Door) -> None:
@@ -237,8 +235,8 @@ def test_a_drill_set_shows_its_questions_is_answered_in_its_cards_and_kept(
 ) -> None:
     door = open_at("drills/kv_cache")
     page = look(door).page
-    page.locator(".threeloops-card").first.wait_for(timeout=60_000)
-    page.wait_for_selector(IDLE, timeout=60_000)
+    page.locator(".threeloops-card").first.wait_for()
+    page.wait_for_selector(IDLE)
     path = door.root / "my/drills/kv_cache/kv_cache.ipynb"
     assert page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty").count() == 0, "opening changes nothing"
     drill = DRILLS["kv-bytes-per-token"]
@@ -274,6 +272,7 @@ def test_in_a_narrow_window_nothing_is_cut_off_or_overlaps(page: Any, width: int
     page.set_viewport_size({"width": width, "height": 700})
     try:
         page.wait_for_timeout(500)
+        within(page, 20, lambda: not page.evaluate(CUT_OFF, ".threeloops-start :is(h1, h2, p, a, th, td)"))
         assert not page.evaluate(CUT_OFF, ".threeloops-start :is(h1, h2, p, a, th, td)")
         assert not page.evaluate(OVERLAPPING, ".threeloops-start a")
         page.locator(".threeloops-start .go a").click()
@@ -305,8 +304,8 @@ def test_shift_enter_through_a_whole_part_never_loses_the_reader(
     """Keys come faster than cells end: the next one is active all the same, and to be seen."""
     number = len(json.loads((lab.root / "my" / copy).read_text())["cells"])
     page = look(replace(lab, page=lab.address(f"my/{copy}", workspace=copy))).page
-    page.locator(CELL).nth(number - 1).wait_for(state="attached", timeout=60_000)
-    page.wait_for_selector(IDLE, timeout=60_000)
+    page.locator(CELL).nth(number - 1).wait_for(state="attached")
+    page.wait_for_selector(IDLE)
     page.locator(CELL).first.click(position={"x": 4, "y": 12})
     for index in range(number - 1):
         page.keyboard.press("Shift+Enter")

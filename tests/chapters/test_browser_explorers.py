@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.explorers import CELL, SAYS, explorers, wait
+from tests.chapters.keys import within
 from tests.widgets.test_explorers import MODULES
 
 LIGHT, DARK = "JupyterLab Light", "JupyterLab Dark"
@@ -115,9 +116,9 @@ def page(look: Callable[[Door], Sight], folder: Door) -> Any:
     for number in range(len(MODULES)):
         cell = page.locator(CELL).nth(number)
         cell.scroll_into_view_if_needed()
-        cell.locator(".tl-explorer").wait_for(timeout=60_000)
+        cell.locator(".tl-explorer").wait_for()
         if MODULES[number] != "system_map":
-            cell.locator(".tl-chart svg").wait_for(timeout=60_000)
+            cell.locator(".tl-chart svg").wait_for()
     return page
 
 
@@ -164,6 +165,7 @@ def test_nothing_overlaps_or_is_cut_in_a_narrow_window(page: Any, width: int, he
     """
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_timeout(1_000)
+    within(page, 20, lambda: faults(page) == [])  # until everything has its new width
     found = faults(page)
     page.set_viewport_size({"width": 1280, "height": 1000})
     assert found == []
@@ -228,7 +230,7 @@ def wait_still(page: Any, cell: Any) -> None:
 def drag(page: Any, mark: Any, right: float, down: float, *, from_below: float | None = None) -> None:
     """Take hold of a mark, or of what lies below it, and draw it away."""
     mark.scroll_into_view_if_needed()
-    page.wait_for_timeout(300)
+    wait_still(page, mark.locator("xpath=ancestor::*[contains(@class, 'tl-chart')]"))
     box = mark.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     if from_below is not None:
@@ -287,5 +289,5 @@ def test_everything_can_be_read_in_the_dark(
     themed(DARK)
     dark = explorers(look, folder, "inner_loop.roofline", "system_map", "product_loop.batching")
     dark.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
-    dark.locator(".tl-chart svg").nth(1).wait_for(timeout=60_000)
+    dark.locator(".tl-chart svg").nth(1).wait_for()
     assert faults(dark) == []

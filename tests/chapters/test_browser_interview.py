@@ -56,8 +56,8 @@ def file(lab: Door) -> Path:
 def page(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Any:
     """The room as `book.py drills/interview` opens it, its cell run by keyboard."""
     page = look(open_at("drills/interview")).page
-    page.wait_for_selector(CELL, timeout=60_000)
-    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
+    page.wait_for_selector(CELL)
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
     run(page, page.locator(CELL).nth(ROOM))
     return page
 
@@ -83,7 +83,7 @@ def press(page: Any, name: str) -> None:
 
 
 def heading(page: Any, words: str) -> None:
-    room(page).get_by_role("heading", name=re.compile(words)).wait_for(timeout=20_000)
+    room(page).get_by_role("heading", name=re.compile(words)).wait_for()
 
 
 def answer(page: Any, written: str) -> None:
@@ -106,14 +106,13 @@ def go_on(page: Any) -> None:
         page.keyboard.press("Enter")
         room(page).get_by_role("button", name="begin", exact=True).wait_for()
     page.evaluate("() => window.dispatchEvent(new Event('focus'))")  # the reader comes back from the other window
-    page.wait_for_timeout(500)
     room(page).get_by_role("button", name="continue", exact=True).focus()
     page.keyboard.press("Enter")
 
 
 def test_a_sprint_is_chosen_and_begun_by_keyboard(page: Any, file: Path) -> None:
     mode = room(page).get_by_label("Mode")
-    mode.wait_for(timeout=60_000)
+    mode.wait_for()
     mode.focus()
     page.keyboard.press("ArrowUp")  # sprint -> warm-up, and back
     expect(mode).to_have_value("warm-up")
@@ -210,7 +209,7 @@ def test_the_clock_is_seen_every_second_and_heard_at_its_marks(page: Any, file: 
     page.wait_for_function(
         "() => document.querySelector('[data-clock]').textContent === '30 seconds left'", timeout=40_000
     )
-    page.wait_for_function(TICKED, arg=[timer.element_handle(), timer.text_content()], timeout=10_000)
+    page.wait_for_function(TICKED, arg=[timer.element_handle(), timer.text_content()])
     assert aloud.text_content() == "30 seconds left"
 
 
@@ -226,7 +225,7 @@ def test_the_clock_goes_on_while_a_cell_runs_and_the_answer_is_judged_by_it(page
     room(page).get_by_role("textbox", name="Your answer").focus()
     answer(page, typed(ideas.pose(asks()[0].idea, "number", "browser")))
     # at once where widgets have a thread of their own in the kernel, else after the cell
-    page.wait_for_function(SAID, arg="Right.", timeout=20_000)
+    page.wait_for_function(SAID, arg="Right.")
     assert History(file).attempts()[-1].seconds > ideas.pose(asks()[0].idea, "number", "browser").allowed_s - 30
 
 
@@ -284,6 +283,5 @@ def test_the_link_leads_to_the_part(page: Any) -> None:
     page.wait_for_function(
         """() => { const box = [...document.querySelectorAll('.jp-Notebook h2')].find(h => h.textContent.includes('2 Roofline'))?.getBoundingClientRect();
                    return box && box.top >= 0 && box.bottom < window.innerHeight; }""",  # noqa: E501
-        timeout=60_000,
     )
     assert "/my/chapters/1_inner_loop/2_roofline.ipynb" in page.url

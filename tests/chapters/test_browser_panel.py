@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.chapters.conftest import PATIENCE_MS
 from threeloops.figures import still
 from threeloops.widgets.explorer import Explorer
 from threeloops.widgets.panel import Panel
@@ -38,13 +39,14 @@ async ([module, state, name]) => {
 }
 """
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
 def page(chromium: Any) -> Iterator[Any]:
     """A page of nobody's."""
     context = chromium.new_context(viewport={"width": 900, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.errors = []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
@@ -70,7 +72,7 @@ def shown(page: Any, name: str, explorer: Explorer[Any]) -> Any:
     state = {"chart": explorer.panel.chart, "shown": explorer.panel.shown}
     page.evaluate(STAND_IN, [str(explorer.panel._esm), state, name])
     root = page.locator(".tl-explorer").last
-    root.locator(".tl-chart svg").wait_for(timeout=60_000)
+    root.locator(".tl-chart svg").wait_for()
     return root, asked
 
 

@@ -38,7 +38,7 @@ def test_a_reader_steps_through_the_schedule_by_keyboard(page: Any) -> None:
         page.keyboard.press("ArrowRight")
         wait(page, cell, SAYS, words)
     # forward passes of ranks 1, 2, 3; rank 4 is about to begin
-    page.wait_for_function(DRAWN, arg=[cell.element_handle(), 3 + 2 + 1], timeout=20_000)
+    page.wait_for_function(DRAWN, arg=[cell.element_handle(), 3 + 2 + 1])
     assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 

@@ -43,9 +43,7 @@ def test_it_works_by_keyboard_and_nothing_jumps(cell: Any) -> None:
     before = cell.locator("table").text_content()
     cell.page.keyboard.press("ArrowDown")
     cell.page.wait_for_function(
-        "([cell, words]) => cell.querySelector('table').textContent !== words",
-        arg=[cell.element_handle(), before],
-        timeout=20_000,
+        "([cell, words]) => cell.querySelector('table').textContent !== words", arg=[cell.element_handle(), before]
     )
     assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 

@@ -27,12 +27,12 @@ def reader(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Rea
     door = open_at(PART)
     place = contents.find_place(PART, door.root)
     sight = look(door)
-    sight.page.wait_for_selector(CELL, timeout=60_000)
+    sight.page.wait_for_selector(CELL)
     copy = door.root / "my" / place.copy
     reader = Reader(
         door=door, page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"]
     )
-    reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", timeout=60_000)
+    reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']")
     run(reader.page, reader.cell(index(reader, LOAD)))
     reader.cell(index(reader, PREDICTION)).get_by_role("button", name="skip", exact=True).click()
     run(reader.page, reader.cell(index(reader, MAP)))
@@ -49,7 +49,7 @@ def cell(reader: Reader) -> Any:
     """The map's cell, on the screen."""
     found = reader.cell(index(reader, MAP))
     found.scroll_into_view_if_needed()
-    found.get_by_role("radiogroup", name="stage").wait_for(timeout=30_000)
+    found.get_by_role("radiogroup", name="stage").wait_for()
     return found
 
 
@@ -58,7 +58,6 @@ def says(reader: Reader, cell: Any, words: str) -> None:
     reader.page.wait_for_function(
         "([cell, words]) => cell.querySelector('[role=status]')?.textContent.includes(words)",
         arg=[cell.element_handle(), words],
-        timeout=15_000,
     )
 
 
@@ -103,10 +102,10 @@ def test_a_page_without_a_kernel_shows_the_maps_picture(reader: Reader, cell: An
     page.goto(reader.door.address(reader.place.notebook, workspace="committed"))
     committed = json.loads((reader.door.root / reader.place.notebook).read_text())["cells"]
     shown = page.locator(numbered([one["id"] for one in committed].index(MAP)))
-    shown.wait_for(state="attached", timeout=60_000)
+    shown.wait_for(state="attached")
     shown.scroll_into_view_if_needed()
     picture = shown.locator(".jp-OutputArea-output img")
-    picture.wait_for(timeout=30_000)
+    picture.wait_for()
     assert picture.evaluate("image => image.naturalWidth") > 600
     assert picture.evaluate("image => image.offsetWidth") <= 640
 

@@ -66,7 +66,6 @@ def test_the_number_line_works_by_keyboard(page: Any) -> None:
     page.wait_for_function(
         "([cell, words]) => cell.querySelector('[role=status]').textContent !== words",
         arg=[cell.element_handle(), before],
-        timeout=20_000,
     )
     expect(cell.get_by_role("status")).to_contain_text("becomes")
     assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"

@@ -53,14 +53,14 @@ def notebook() -> dict[str, Any]:
 def test_clicked_links_lead_to_their_parts_and_back(look: Callable[[Door], Sight], folder: Door) -> None:
     (folder.root / "linked.ipynb").write_text(json.dumps(notebook()))
     page = look(replace(folder, page=folder.address("linked.ipynb"))).page
-    page.get_by_role("link", name="part 4", exact=True).wait_for(timeout=60_000)
+    page.get_by_role("link", name="part 4", exact=True).wait_for()
     for words, heading in (("part 4", FAR), ("part F", FURTHER), ("Part 4", FAR)):
         page.get_by_role("link", name=words, exact=True).click()
-        page.wait_for_function(AT_THE_TOP, arg=heading, timeout=15_000)
+        page.wait_for_function(AT_THE_TOP, arg=heading)
     page.go_back()
-    page.wait_for_function(AT_THE_TOP, arg=FURTHER, timeout=15_000)
+    page.wait_for_function(AT_THE_TOP, arg=FURTHER)
     page.get_by_role("link", name="part F", exact=True).click()  # the address stays as it is
-    page.wait_for_function(AT_THE_TOP, arg=FURTHER, timeout=15_000)
+    page.wait_for_function(AT_THE_TOP, arg=FURTHER)
 
 
 def test_nbconvert_writes_the_same_anchors() -> None:

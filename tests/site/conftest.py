@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.chapters.conftest import PATIENCE_MS
 from tests.chapters.conftest import chromium as chromium
 from tests.seeds import todays
 from threeloops.site import build, parts, printing, serve
@@ -97,6 +98,7 @@ def visit(chromium: Any, home: str) -> Iterator[Any]:
         contexts.append(
             chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, base_url=home, **more)
         )
+        contexts[-1].set_default_timeout(PATIENCE_MS)
         seen = Visit(page=contexts[-1].new_page())
         contexts[-1].on("request", lambda request: seen.asked.append(request.url))
         seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))

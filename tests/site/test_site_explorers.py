@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from tests.seeds import todays
 from tests.site.conftest import ROOT, Page, Visit
 from tests.site.test_site_axe import NARROW, axe, findings
-from tests.site.test_site_cards import ALL, START_MS
+from tests.site.test_site_cards import ALL
 from tests.site.test_site_predictions import the_result_waits_for_the_prediction
 from tests.widgets.test_explorers import MODULES
 from threeloops.site import explorers, exploring, papers, parts
@@ -144,11 +144,11 @@ def it_moves(seen: Visit, name: str) -> None:
         page.wait_for_timeout(200)  # so that the next answer may be there before it is asked for
         page.keyboard.press(key)
         made.turned({"serial": serial, "turns": [(control.name, place)]})
-        expect(explorer.locator(".tl-said")).to_have_text(said(made), timeout=START_MS)
+        expect(explorer.locator(".tl-said")).to_have_text(said(made))
         key, place = one_on(made.controls[control.name], json.loads(made.message.shown)["standing"][control.name])
     if made.message.chart:
         drawing = explorer.locator("[role=graphics-document]")
-        expect(drawing).to_have_attribute("aria-label", made.view.figure.alt, timeout=START_MS)
+        expect(drawing).to_have_attribute("aria-label", made.view.figure.alt)
 
 
 def turn(made: Any, explorer: Any) -> tuple[tuple[str, Any], Control]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.site.conftest import Visit
-from tests.site.test_site_cards import KEY, SET, START_MS, answers, said
+from tests.site.test_site_cards import KEY, SET, answers, said
 from threeloops.room import moving
 from threeloops.room.history import NOWHERE, History
 from threeloops.room.kept import Ask, Attempt
@@ -25,7 +25,7 @@ DESK = Attempt(**json.loads(remembering.attempt("kv-latent", "w-1", "3 GB", "wro
 
 def told(page: Any, words: str) -> None:
     """Wait until the page of the memory says something."""
-    page.locator("#my-memory [role=status]", has_text=words).wait_for(timeout=START_MS)
+    page.locator("#my-memory [role=status]", has_text=words).wait_for()
 
 
 def test_what_is_answered_is_kept_taken_along_brought_in_and_deleted(
@@ -37,9 +37,7 @@ def test_what_is_answered_is_kept_taken_along_brought_in_and_deleted(
     for written, verdict in (("nonsense", "'nonsense'"), (wrong, ""), (right, "Right.")):
         card.get_by_role("textbox").fill(written)
         card.get_by_role("button", name="Check").click()
-        said(card, verdict) if verdict else page.wait_for_function(
-            "async () => (await threeloops.all()).length", timeout=START_MS
-        )
+        said(card, verdict) if verdict else page.wait_for_function("async () => (await threeloops.all()).length")
     page.goto("memory.html")
     told(page, "1 attempt in this browser.")
     page.get_by_role("button", name="How am I doing").click()
