@@ -203,6 +203,6 @@ def test_a_card_promises_the_minutes_that_its_part_is_reckoned_at(path: Path) ->
         assert said, heading
         assert short, heading
         assert int(said[1]) == int(short[1]) + int(short[2]), heading
-        assert abs(int(said[1]) - parts_in_figures.minutes(inside)) <= 10, heading
+        assert abs(int(said[1]) - parts_in_figures.minutes(inside)) <= 5, heading
         assert abs(int(short[1]) - parts_in_figures.minutes(parts_in_figures.short_way(inside))) <= 5, heading
         assert int(short[1]) <= 25, heading
