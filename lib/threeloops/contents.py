@@ -14,6 +14,7 @@ CHAPTERS = {
     "product": ("3", "The product loop"),
     "driving": ("4", "The driving case study"),
 }
+STARTER = "first_steps"  # the drill set to begin with: short, and of all loops
 PART_HEADING = re.compile(r"^## (?:(?P<number>[0-9A-Z]+) )?(?P<title>.*?)(?: · (?P<minutes>\d+) min)?$", re.MULTILINE)
 
 

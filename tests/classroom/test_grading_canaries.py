@@ -3,6 +3,7 @@ name.
 """
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,13 +26,18 @@ from submissions import (
 from threeloops.classroom import single
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import handed_in
+from threeloops.classroom.questions import source
 from threeloops.classroom.report import Result
+from threeloops.contents import STARTER
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.posed import posed
 
 CODE = "spring-26"
 WITHOUT_A_MODEL = {"queues"}  # a queue knows arrivals and service times, whatever stands behind it
-WRITTEN_BY_HAND = {"coding": (4, 5)}  # four things to write: each asked as a number first, one of them two functions
+HOLDS = {  # numbers and functions, where a set is of another kind than the rest
+    STARTER: (5, 0),  # for whoever is new: nothing to write
+    "coding": (4, 5),  # four things to write: each asked as a number first, one of them two functions
+}
 
 
 def slips(name: str, grade_id: str) -> list[str]:
@@ -134,12 +140,29 @@ def test_every_slip_costs_its_own_question_and_is_named(graded: Callable[[str], 
 @every_set
 def test_what_a_set_holds(name: str) -> None:
     kinds = [one.kind for one in asked(name).values()]
-    numbers, functions = WRITTEN_BY_HAND.get(name, (6, 3))  # five numbers, and one on a real model's config
+    numbers, functions = HOLDS.get(name, (6, 3))  # five numbers, and one on a real model's config
     assert kinds.count("number") >= numbers
     assert kinds.count("function") == functions
     assert len({one.drill for one in asked(name).values()}) == len(kinds), "one drill, asked twice"
-    assert {DRILLS[one.drill].family for one in asked(name).values()} == {name}
-    if name not in WITHOUT_A_MODEL:
+    if name != STARTER:
+        assert {DRILLS[one.drill].family for one in asked(name).values()} == {name}
+    if name not in WITHOUT_A_MODEL | {STARTER}:
         assert [cell["id"] for cell in solution(name)["cells"] if "real-config" in cell["id"]], (
             "no question on a real model's config"
         )
+
+
+def test_the_first_set_asks_one_simple_question_of_each_of_five_families() -> None:
+    drills = [DRILLS[one.drill] for one in asked(STARTER).values()]
+    assert len({drill.family for drill in drills}) == len(drills) == 5
+    assert {drill.loop for drill in drills} == {"inner", "training", "product", "driving"}
+    assert max(drill.target_s for drill in drills) <= 75
+    assert not [drill.key for drill in drills if drill.prerequisites]
+
+
+def test_the_first_set_says_which_of_its_questions_come_back_and_where() -> None:
+    keys = {one.drill for one in asked(STARTER).values()}
+    back = {name for name in SETS if name != STARTER for one in asked(name).values() if one.drill in keys}
+    (told,) = [source(cell) for cell in released(STARTER)["cells"] if cell["id"] == "your-grade"]
+    assert set(re.findall(r"`(\w+)`", told)) == back
+    assert [name for name in SETS if f"my/drills/{name}`" in told] == [STARTER]

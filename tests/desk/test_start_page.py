@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,17 @@ def test_a_place_that_is_not_there_is_not_offered(root: Path, written: str) -> N
     assert "Continue" not in start_page.start_page(root).html
 
 
+def test_whoever_is_new_is_told_where_to_begin_until_that_set_has_a_mark(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "New here?" not in start_page.start_page(root).html, "this book has no such set"
+    monkeypatch.setattr(contents, "STARTER", "kv_cache")
+    assert 'New here? The set to begin with is <a href="drills/kv_cache/' in start_page.start_page(root).html
+    (root / "my/graded").mkdir()
+    keep_mark("kv_cache", Result(student="reader", status="graded", answers=()), root / "my/graded")
+    assert "New here?" not in start_page.start_page(root).html
+
+
 def test_the_page_is_a_file_too_for_other_editors(root: Path) -> None:
     page = start_page.written_page(root).read_text()
     assert page.startswith("<!doctype html>")
@@ -123,3 +135,10 @@ def test_the_whole_book_is_on_the_page() -> None:
     assert len(set(parts)) == len(parts)
     named = [entry.copy for chapter in page.chapters for _, its in chapter.parts for entry in its]
     assert sorted(Path(copy).parent.name for copy in named) == sorted(sets), "every set stands once"
+    assert Path(named[0]).parent.name == contents.STARTER
+    assert "New here? The set to begin with is" in replace(page, chapters=tuple(map(unmarked, page.chapters))).html
+
+
+def unmarked(chapter: start_page.Chapter) -> start_page.Chapter:
+    """The chapter as somebody sees it who has no marks."""
+    return replace(chapter, parts=[(part, [replace(one, mark="") for one in its]) for part, its in chapter.parts])

@@ -59,11 +59,24 @@ class Page:
             "<p>Predict how fast machine learning can run, count it, measure it. Each part opens with a question and"
             " says which parts it needs; its first 20 to 25 minutes are the short way. Shift+Enter"
             " runs a cell and goes on. Beside a part stand its drill sets: questions with numbers drawn for you. Once"
-            " you have answered some of a set, <code>python3 book.py grade amdahl</code> in a terminal marks it.</p>"
+            f" you have answered some of a set, <code>python3 book.py grade {contents.STARTER}</code> in a terminal"
+            " marks it.</p>"
+            + self._to_begin_with()
             + self._continued()
             + f'<p><a href="{ROOM}">The interview room</a>: {escape(self.room)}</p>'
             + (chapters + touch if self.last else touch + chapters)  # who has been here wants to go on
             + "</main>"
+        )
+
+    def _to_begin_with(self) -> str:
+        """Which set is for whoever is new; nothing once it has a mark, or where it is missing."""
+        sets = [entry for chapter in self.chapters for _, its in chapter.parts for entry in its]
+        first = next((entry for entry in sets if contents.STARTER in entry.copy), None)
+        if first is None or first.mark:
+            return ""
+        return (
+            f"<p>New here? The set to begin with is {_link(first, first.title)}: five numbers from all loops in about"
+            " twelve minutes, once you have read the short way of part 1.</p>"
         )
 
     def _touch(self) -> str:

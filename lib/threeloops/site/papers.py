@@ -25,7 +25,7 @@ Every number in this book is known in at least two of three independent ways: **
 Where to begin:
 
 - **Reading:** each part opens with a question that a practitioner asks, and with the shortest way to its idea. A part stands alone; a line says where one may stop.
-- **Practising:** [any drill, with fresh numbers](#page-practise), [functions to write](#page-code), or [the drill sets](#page-drills-index), two hours each.
+- **Practising:** [any drill, with fresh numbers](#page-practise), [functions to write](#page-code), or [the drill sets](#page-drills-index): [the first one](#page-drills-first-steps) takes twelve minutes, the others about two hours.
 - **An interview on Thursday:** [the interview sheet](#page-sheets-interview), then the drill sets that it names.
 - **Teaching:** [how to run a class with it](#page-teaching), and what a grade proves.
 
@@ -109,7 +109,7 @@ def drills_index(root: Path) -> str:
             "(page-drills-index)=",
             "# Drills",
             "",
-            "A set is about two hours: a few numbers, functions to write, one explanation. A wrong answer is told which mistake it looks like, never the answer.",  # noqa: E501
+            "The first set is for whoever is new: five numbers in about twelve minutes. Any other is about two hours: a few numbers, functions to write, one explanation. A wrong answer is told which mistake it looks like, never the answer.",  # noqa: E501
             "",
             "(page-drills-interview)=",
             "## The interview room",
