@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.site.conftest import ROOT, Page
-from threeloops.contents import places
+from threeloops.contents import STARTER, places
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room.question import draw_of
 from threeloops.sheets.sheet import SHEETS
@@ -82,6 +82,15 @@ def test_a_drill_set_gives_no_answer_away(pages: dict[str, Page]) -> None:
             assert derivation.formula not in source
             asked += 1
     assert asked > 150
+
+
+def test_the_set_to_begin_with_stands_first_and_speaks_of_no_functions(pages: dict[str, Page]) -> None:
+    assert drill_sets.paths(ROOT)[0].stem == STARTER
+    listed = [link for link in pages["drills/index.html"].links if re.fullmatch(r"[a-z_]+\.html", link)]
+    assert f"{STARTER}.html" in listed
+    first, other = (pages[f"drills/{name}.html"].source for name in (STARTER, "kv_cache"))
+    assert "write the functions" in other
+    assert not re.search(r"write the functions|book\.py grade", first), "what only a notebook can do is left out"
 
 
 def test_a_quick_check_has_its_working_folded(pages: dict[str, Page]) -> None:
