@@ -30,6 +30,7 @@ from threeloops.classroom.report import Result
 from threeloops.contents import STARTER
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.posed import posed
+from threeloops.room.ideas import FIRST
 
 CODE = "spring-26"
 WITHOUT_A_MODEL = {"queues"}  # a queue knows arrivals and service times, whatever stands behind it
@@ -153,6 +154,7 @@ def test_what_a_set_holds(name: str) -> None:
 
 def test_the_first_set_asks_one_simple_question_of_each_of_five_families() -> None:
     drills = [DRILLS[one.drill] for one in asked(STARTER).values()]
+    assert tuple(drill.key for drill in drills) == FIRST, "the room asks the same under this name"
     assert len({drill.family for drill in drills}) == len(drills) == 5
     assert {drill.loop for drill in drills} == {"inner", "training", "product", "driving"}
     assert max(drill.target_s for drill in drills) <= 75

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from threeloops.contents import STARTER
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.drills.engine.drill import Draw, Drill
@@ -18,7 +19,7 @@ from threeloops.drills.engine.posed import wrapped
 from threeloops.room import terminal
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S
-from threeloops.room.ideas import IDEAS, chosen, pose
+from threeloops.room.ideas import FIRST, IDEAS, chosen, pose
 from threeloops.room.question import draw_of, number
 from threeloops.room.terminal import CHECKLIST, HELP
 
@@ -178,6 +179,12 @@ def test_a_topic_asks_each_of_its_drills() -> None:
     assert f"{len(asked)} questions" in printed
     for idea in asked:
         assert idea.title in printed
+
+
+def test_the_set_to_begin_with_is_asked_by_its_name() -> None:
+    printed = drill(*["skip"] * len(FIRST), topic=STARTER)
+    assert f"{len(FIRST)} questions" in printed
+    assert all(DRILLS[key].title in printed for key in FIRST)
 
 
 def test_no_topic_means_every_drill() -> None:

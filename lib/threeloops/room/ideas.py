@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from threeloops import checks
+from threeloops.contents import STARTER
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Drill
 from threeloops.room import question
@@ -71,6 +72,13 @@ IDEAS: dict[str, Idea] = {
 }
 TOPICS = sorted({idea.topic for idea in IDEAS.values()})
 LOOPS = ("inner", "training", "product", "driving")
+FIRST = (  # what the graded set STARTER asks, in its order: the one set whose ideas are of several topics
+    "roofline-ridge-point",
+    "memory-model-states",
+    "ring-bytes-per-rank",
+    "kv-bytes-per-token",
+    "latency-metres-saved",
+)
 
 
 def known(ask: Ask) -> bool:
@@ -86,22 +94,25 @@ def pose(key: str, kind: str, seed: str) -> Question:
 
 
 def chosen(topic: str | None, *, difficulty: int | None = None) -> list[Idea]:
-    """The ideas of a topic, of a loop ("inner"), a single one by key, or all of them; of one difficulty where it is
-    given.
+    """The ideas of a topic, of a loop ("inner"), of the set to begin with, a single one by key, or all of them; of one
+    difficulty where it is given.
 
     >>> [idea.topic for idea in chosen("kv-bytes-per-token")], len(chosen(None)) == len(IDEAS)
     (['kv_cache'], True)
     """
     if topic is not None:
         checks.one_of(
-            [*TOPICS, *LOOPS, *IDEAS], see=f"Topics: {', '.join(TOPICS)}; loops: {', '.join(LOOPS)}", topic=topic
+            [STARTER, *TOPICS, *LOOPS, *IDEAS],
+            see=f"To begin with: {STARTER}; topics: {', '.join(TOPICS)}; loops: {', '.join(LOOPS)}",
+            topic=topic,
         )
     if difficulty is not None and difficulty not in (1, 2, 3):
         raise ValueError(f"difficulty={difficulty!r} is not offered; choose 1, 2 or 3")
     ideas = [
         idea
         for idea in IDEAS.values()
-        if topic in (None, idea.topic, idea.loop, idea.key) and difficulty in (None, idea.difficulty)
+        if (topic in (None, idea.topic, idea.loop, idea.key) or (topic == STARTER and idea.key in FIRST))
+        and difficulty in (None, idea.difficulty)
     ]
     if not ideas:
         raise ValueError(f"no question on {topic or 'any topic'} has difficulty {difficulty}; leave the difficulty out")

@@ -10,6 +10,7 @@ import datetime as dt
 import re
 from dataclasses import asdict, dataclass, replace
 
+from threeloops.contents import STARTER
 from threeloops.room import preparation
 from threeloops.room.clock import EXTRA_TIMES, SPOKEN_S, QuestionClock
 from threeloops.room.history import History
@@ -77,7 +78,7 @@ def form() -> dict[str, object]:
         "modes": list(MODE_NAMES.items()),
         "notes": MODES,
         "first": "sprint",
-        "topics": [("", "every topic"), *loops, *((topic, topic.replace("_", " ")) for topic in TOPICS)],
+        "topics": [("", "every topic"), *loops, *((topic, topic.replace("_", " ")) for topic in (STARTER, *TOPICS))],
         "difficulties": [("", "any"), ("1", "1, easy"), ("2", "2, medium"), ("3", "3, hard")],
         "extras": [(f"{times:g}", "none" if times == 1 else f"{times:g} times the time") for times in EXTRA_TIMES],
     }
