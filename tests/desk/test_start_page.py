@@ -136,6 +136,7 @@ def test_the_whole_book_is_on_the_page() -> None:
     named = [entry.copy for chapter in page.chapters for _, its in chapter.parts for entry in its]
     assert sorted(Path(copy).parent.name for copy in named) == sorted(sets), "every set stands once"
     assert Path(named[0]).parent.name == contents.STARTER
+    assert f"<code>python3 book.py grade my/{Path(named[0]).parent}</code>" in page.html
     assert "New here? The set to begin with is" in replace(page, chapters=tuple(map(unmarked, page.chapters))).html
 
 

@@ -59,8 +59,8 @@ class Page:
             "<p>Predict how fast machine learning can run, count it, measure it. Each part opens with a question and"
             " says which parts it needs; its first 20 to 25 minutes are the short way. Shift+Enter"
             " runs a cell and goes on. Beside a part stand its drill sets: questions with numbers drawn for you. Once"
-            f" you have answered some of a set, <code>python3 book.py grade {contents.STARTER}</code> in a terminal"
-            " marks it.</p>"
+            f" you have answered some of a set, <code>python3 book.py grade my/drills/{contents.STARTER}</code> in a"
+            " terminal marks it.</p>"
             + self._to_begin_with()
             + self._continued()
             + f'<p><a href="{ROOM}">The interview room</a>: {escape(self.room)}</p>'
