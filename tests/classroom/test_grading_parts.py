@@ -378,13 +378,14 @@ answer = ' '.join(let_through) + '.'
 @walls
 def test_nothing_outlives_the_sandbox() -> None:
     with side(Limits()) as kernel:
+        name = f"left-behind-by-{os.getpid()}"
         stay = (
             "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)',"
-            " 'left-behind-by-a-test'], start_new_session=True)"
+            f" '{name}'], start_new_session=True)"
         )
         assert not kernel.run(stay)["failed"]
-        assert comes_to_be(lambda: "left-behind-by-a-test" in running_commands())
-    assert comes_to_be(lambda: "left-behind-by-a-test" not in running_commands())
+        assert comes_to_be(lambda: name in running_commands())
+    assert comes_to_be(lambda: name not in running_commands())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -2,11 +2,12 @@
 two children.
 """
 
+import contextlib
+import itertools
 import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,18 +66,19 @@ print(json.dumps(own | {'process': os.getpid()}))
 
 
 def test_what_a_child_leaves_running_has_ended_before_the_next() -> None:
-    stay = """
+    name = f"left-by-a-child-of-{os.getpid()}"  # the same test may run beside this one
+    stay = f"""
 import os, time
 if os.fork() == 0:
     os.setsid()
-    if os.fork() == 0: os.execv('/bin/sleep', ['left-by-a-child', '600'])
+    if os.fork() == 0: os.execv('/bin/sleep', ['{name}', '600'])
     os._exit(0)
 time.sleep(0.3)
 """
     with side(Limits()) as kernel:
         assert not kernel.run(stay)["failed"]
-        assert comes_to_be(lambda: "left-by-a-child" in running_commands())
-    assert "left-by-a-child" not in running_commands(), "at once, not a moment later"
+        assert comes_to_be(lambda: name in running_commands())
+    assert name not in running_commands(), "at once, not a moment later"
 
 
 @pytest.mark.skipif(sandbox._version() < sandbox.COUNTED_APART, reason="this Linux counts a user's processes together")
@@ -97,8 +99,9 @@ def test_a_killed_one_is_started_again_once_and_said(capsys: pytest.CaptureFixtu
     with side(Limits()) as kernel:
         assert not kernel.run("x = 1")["failed"]
     template = warm._template()
-    for pid in children():  # bubblewrap's processes have the script's name in their words too
-        os.kill(int(pid), signal.SIGKILL)
+    for pid in below(template.process.pid):
+        with contextlib.suppress(ProcessLookupError):  # gone with the one above it
+            os.kill(pid, signal.SIGKILL)
     template.process.wait()
     with side(Limits()) as kernel:
         assert kernel.run("x = 2\nprint(x)")["printed"] == "2\n"
@@ -167,22 +170,30 @@ def test_many_may_ask_at_once() -> None:
 
 def test_it_ends_with_whoever_holds_its_line() -> None:
     """However the grader ends, its line is closed; and a process that it has forked does not hold it open."""
-    before = set(children())
+    ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         with side(Limits()):
+            os.write(theirs, json.dumps(below(warm._template().process.pid)).encode())
             os.kill(os.getpid(), signal.SIGKILL)
     assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-    assert comes_to_be(lambda: set(children()) <= before)
+    started = json.loads(os.read(ours, 65_536))
+    assert len(started) > 1
+    assert comes_to_be(lambda: not any(map(forks, started)))
 
 
-def children() -> list[str]:
-    """Processes that run the warm script."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if "/run/forking.py" in path.read_text(errors="replace"):
-                found.append(path.parent.name)
-        except OSError:
-            time.sleep(0)
+def below(pid: int) -> list[int]:
+    """A process and all that come from it; other tests, beside this one, have warm ones of their own."""
+    found = [pid]
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += itertools.chain.from_iterable(below(int(child)) for child in thread.read_text().split())
     return found
+
+
+def forks(pid: int) -> bool:
+    """Does a process still run the warm script?"""
+    try:
+        return "/run/forking.py" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except OSError:
+        return False
