@@ -195,9 +195,9 @@ def main(words: list[str]) -> None:
         if importlib.util.find_spec(needs) and (not names or any(n in name for n in names))
     }
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        root = Path(folder) / "root"
-        root.mkdir()
-        for index, code in enumerate(chosen.values()):
+        roots = [Path(folder) / f"root-{index}" for index in range(len(chosen))]  # what was open in one stays there
+        for root, code in zip(roots, chosen.values(), strict=True):
+            root.mkdir()
             cell: dict[str, Any] = {
                 "cell_type": "code",
                 "id": "cell",
@@ -207,7 +207,7 @@ def main(words: list[str]) -> None:
                 "execution_count": None,
             }
             kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-            (root / f"{index}.ipynb").write_text(
+            (root / "bench.ipynb").write_text(
                 json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
             )
         driver = stack.enter_context(sync_playwright())
@@ -216,8 +216,8 @@ def main(words: list[str]) -> None:
         )
         print(f"{'':42} median     p95   held key   first s  jump px  outside")
         for index, name in enumerate(chosen):
-            command = lab_command(root / f"{index}.ipynb", browser=False, root=root)
-            with running(command, root, Path(folder) / f"jupyter-{index}") as door:
+            command = lab_command(roots[index] / "bench.ipynb", browser=False, root=roots[index])
+            with running(command, roots[index], Path(folder) / f"jupyter-{index}") as door:
                 print(f"{name:42} {measured(browser, door.page, 4 if smoke else 60)}", flush=True)
         browser.close()
 
