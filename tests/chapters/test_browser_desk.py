@@ -272,8 +272,7 @@ def test_in_a_narrow_window_nothing_is_cut_off_or_overlaps(page: Any, width: int
     page.set_viewport_size({"width": width, "height": 700})
     try:
         page.wait_for_timeout(500)
-        within(page, 20, lambda: not page.evaluate(CUT_OFF, ".threeloops-start :is(h1, h2, p, a, th, td)"))
-        assert not page.evaluate(CUT_OFF, ".threeloops-start :is(h1, h2, p, a, th, td)")
+        assert within(page, 20, lambda: not page.evaluate(CUT_OFF, ".threeloops-start :is(h1, h2, p, a, th, td)"))
         assert not page.evaluate(OVERLAPPING, ".threeloops-start a")
         page.locator(".threeloops-start .go a").click()
         page.locator(CELL).locator(".threeloops-card").first.wait_for()

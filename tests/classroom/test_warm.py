@@ -177,7 +177,9 @@ def test_it_ends_with_whoever_holds_its_line() -> None:
             os.write(theirs, json.dumps(below(warm._template().process.pid)).encode())
             os.kill(os.getpid(), signal.SIGKILL)
     assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-    started = json.loads(os.read(ours, 65_536))
+    os.close(theirs)
+    with os.fdopen(ours) as told:
+        started = json.load(told)
     assert len(started) > 1
     assert comes_to_be(lambda: not any(map(forks, started)))
 

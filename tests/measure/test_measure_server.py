@@ -25,7 +25,7 @@ from threeloops.measure.product_loop.server.errors import Refusal
 from threeloops.measure.product_loop.server.generation import Generation, Order
 from threeloops.measure.product_loop.server.scheduler import Scheduler
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 SIZES = DecoderSizes(hidden=24, layers=2, heads=4, kv_heads=2, head_dim=6, intermediate=32)
 LIMITS = Limits(slots=16, token_budget=48, blocks=64, block_tokens=8, most_waiting=400, context=128)
 TIGHT = Limits(slots=6, token_budget=12, blocks=9, block_tokens=8, most_waiting=2, context=64)

@@ -91,8 +91,9 @@ class Explorer(Generic[State]):
 
     def turn(self, **at: Any) -> None:
         """Turn controls to values, one after the other, as the page does by hand."""
-        for name, value in at.items():
+        for name in at:
             checks.one_of(self.controls, control=name)
+        for name, value in at.items():
             self.turned({"serial": self._answers + 1, "turns": [(name, self.controls[name].place(value))]})
 
     def turned(self, told: Mapping[str, Any]) -> Message:

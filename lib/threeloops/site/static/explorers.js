@@ -22,11 +22,11 @@
   // or back to where it was.
   function guesses(name, state) {
     let known = new Map(), timer, last = {...state};
-    const written = (...turns) => JSON.stringify(turns);
+    const written = turns => JSON.stringify(turns);
     return {
       take: turns => {
         clearTimeout(timer);
-        const found = known.get(written(...turns));
+        const found = known.get(written(turns));
         known = new Map();
         return found;
       },
@@ -38,12 +38,13 @@
         last = {...state};
         if (turned.length !== 1) return;
         const [{name: control, options}] = turned;
-        known.set(written([control, before[control]]), earlier);
-        const further = [control, 2 * standing[control] - before[control]];
-        if (!options[further[1]] || took_ms > QUICK_MS) return;
+        known.set(written([[control, before[control]]]), earlier);
+        const place = 2 * standing[control] - before[control];
+        if (!options[place] || took_ms > QUICK_MS) return;
+        const further = [[control, place]];
         const mine = known;
         timer = setTimeout(() => {
-          const asked = call('exploring.ahead', name, JSON.stringify({serial: 0, turns: [further]}));
+          const asked = call('exploring.ahead', name, JSON.stringify({serial: 0, turns: further}));
           asked.then(told => mine.set(written(further), told), () => {});
         }, CALM_MS);
       },
