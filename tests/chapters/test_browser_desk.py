@@ -2,8 +2,10 @@
 whole parts, a narrow window.
 """
 
+import contextlib
 import json
 import re
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -129,8 +131,18 @@ def test_opening_a_part_changes_nothing_that_would_have_to_be_saved(page: Any) -
 # --- cards ---
 
 
+def saved(path: Path) -> list[dict[str, Any]]:
+    """The cells of a notebook as JupyterLab keeps it, read again while it is being written."""
+    for _ in range(100):
+        with contextlib.suppress(json.JSONDecodeError):
+            cells: list[dict[str, Any]] = json.loads(path.read_text())["cells"]
+            return cells
+        time.sleep(0.1)
+    raise AssertionError(f"{path.name} is never whole")
+
+
 def cell(page: Any, path: Path, name: str) -> Any:
-    ids = [one["id"] for one in json.loads(path.read_text())["cells"]]
+    ids = [one["id"] for one in saved(path)]
     return page.locator(f'{CELL}[data-windowed-list-index="{ids.index(name)}"]')
 
 
@@ -138,7 +150,7 @@ def notebook_source(page: Any, path: Path, name: str) -> str:
     """A cell as it is saved."""
     page.keyboard.press("Control+s")
     for _ in range(60):
-        (found,) = ["".join(one["source"]) for one in json.loads(path.read_text())["cells"] if one["id"] == name]
+        (found,) = ["".join(one["source"]) for one in saved(path) if one["id"] == name]
         if not found.startswith("prediction = ..."):
             return found
         page.wait_for_timeout(250)
