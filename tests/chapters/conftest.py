@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from tests.chapters.keys import answer_restarts
 from threeloops.desk import opening
 
 ROOT = Path(__file__).parents[2]
@@ -217,6 +218,7 @@ def look(chromium: Any) -> Iterator[Callable[[Door], Sight]]:
             if door.config:
                 context.add_init_script(f"({CONFIGURE})({json.dumps(dict(door.config))})")
             seen = Sight(page=context.new_page())
+            answer_restarts(seen.page)
             seen.page.on(
                 "console", lambda message: seen.errors.append(message.text) if message.type == "error" else None
             )

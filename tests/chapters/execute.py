@@ -38,8 +38,25 @@ def executed(notebook: Notebook) -> Notebook:
     it.
     """
     fresh = copy.deepcopy(notebook)
-    NotebookClient(fresh, timeout=LIMIT_S, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
+    run_through(fresh)
     return stripped(fresh)
+
+
+def run_through(notebook: Notebook, limit_s: float = LIMIT_S, root: Path = ROOT) -> None:
+    """Run a notebook's cells in a new kernel, which is begun again where it dies before its first word, as JupyterLab
+    does: another process took one of its ports in the moment before it could.
+    """
+    client = NotebookClient(
+        notebook, timeout=limit_s, kernel_name="python3", resources={"metadata": {"path": str(root)}}
+    )
+    for again in (True, True, False):
+        try:
+            client.execute()
+        except RuntimeError as stopped:
+            if not again or "died before replying" not in str(stopped):
+                raise
+        else:
+            return
 
 
 def stripped(notebook: Notebook) -> Notebook:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-from tests.chapters.execute import LIMIT_S, ROOT
+from tests.chapters.execute import ROOT, run_through
 from tests.seeds import todays
 from threeloops import stand_in
 
@@ -23,7 +22,7 @@ def test_a_chapter_runs_without_torch(path: Path) -> None:
     marked = [cell.id for cell in notebook.cells if stand_in.TAG in cell.metadata.get("tags", ())]
     fresh = copy.deepcopy(notebook)
     fresh.cells.insert(0, nbformat.v4.new_code_cell(BLOCK))
-    NotebookClient(fresh, timeout=LIMIT_S, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
+    run_through(fresh)
     said = {
         cell.id
         for cell in fresh.cells

@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from nbgrader.utils import determine_grade
 from submissions import ROOT, SETS, Notebook, asked, released, signed, solution
+from tests.chapters.execute import run_through
 from tests.seeds import seeds
 
 from threeloops.classroom.questions import mark, own_mark, source
@@ -171,7 +172,7 @@ def test_a_stub_takes_the_arguments_that_its_function_is_given(name: str) -> Non
 def executed(notebook: Notebook) -> Notebook:
     """A release or a source, run as a reader or a teacher runs it, in a plain kernel with the whole library."""
     nodes = nbformat.reads(json.dumps(signed(notebook, student="ada", course="stock")), as_version=4)
-    pytest.importorskip("nbclient").NotebookClient(nodes, timeout=60, kernel_name="python3").execute()
+    run_through(nodes, limit_s=60)
     return nodes
 
 
