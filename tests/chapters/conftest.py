@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -206,6 +206,23 @@ def open_at(folder: Door) -> Callable[[str], Door]:
     return door
 
 
+# the pages that are open, so that a red test can say what stood on them
+OPEN: list[Sight] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to a failure where its pages were, what dialog stood before them, and what the browser complained about."""
+    report = yield
+    if report.failed:
+        for seen in OPEN:
+            dialogs = []
+            with contextlib.suppress(Exception):  # a page that is closed, or has crashed
+                dialogs = seen.page.locator(".jp-Dialog").all_inner_texts()
+            report.sections.append((f"a page at {seen.page.url}", "\n".join([*dialogs, *seen.errors])))
+    return report
+
+
 @pytest.fixture(scope="module")
 def look(chromium: Any) -> Iterator[Callable[[Door], Sight]]:
     """A new page at a door, whose complaints are collected."""
@@ -218,6 +235,8 @@ def look(chromium: Any) -> Iterator[Callable[[Door], Sight]]:
             if door.config:
                 context.add_init_script(f"({CONFIGURE})({json.dumps(dict(door.config))})")
             seen = Sight(page=context.new_page())
+            OPEN.append(seen)
+            stack.callback(OPEN.remove, seen)
             answer_restarts(seen.page)
             seen.page.on(
                 "console", lambda message: seen.errors.append(message.text) if message.type == "error" else None
