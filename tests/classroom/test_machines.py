@@ -290,7 +290,8 @@ def test_encrypted_by_dasks_own_settings(folder: Path, tmp_path_factory: pytest.
         bare = began(folder, started.address)
         _, said = bare.communicate(timeout=PATIENCE_S)
         assert (bare.returncode, marks(folder)) == (2, {}), said
-        assert f"{started.address} cannot be spoken to" in said
+        assert said.startswith(f"threeloops: {started.address} cannot be spoken to")
+        assert said.count("\n") == 1, said
         with pytest.MonkeyPatch.context() as patch:
             for name, value in secrets.items():
                 patch.setenv(name, value)

@@ -121,7 +121,11 @@ class Cluster:
             yield jobs[job], result
 
     def _cores(self) -> int:
-        """Of all workers together; asked each time, because they come and go."""
+        """Of all workers together; asked each time, because they come and go. A lost connection has taken along all
+        that was on its way, and to ask then is to wait in vain until Dask gives up.
+        """
+        if self._client.status != "running":
+            raise self._gone()
         try:
             return sum(self._client.nthreads().values())
         except Exception:
@@ -136,12 +140,16 @@ def _client(address: str) -> Any:
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # one sentence tells what has happened
 
+    client = Client.__new__(Client)  # at hand to be closed when it gets no further than half of its start
     try:
-        return Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+        Client.__init__(client, address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+        return client
     except (OSError, TimeoutError):
         raise ValueError(
             f"no scheduler answers at {address}; `dask scheduler --host ADDRESS` starts one, and `dask worker"
             f" {address} --nthreads 1` a worker"
         ) from None
     except (TypeError, RuntimeError, ValueError) as error:
+        with contextlib.suppress(Exception):
+            client.close(timeout=CLOSE_S)  # type: ignore[no-untyped-call]  # or this process could not end for 40 s
         raise ValueError(f"{address} cannot be spoken to: {' '.join(str(error).split())}") from None
