@@ -26,4 +26,5 @@ workings, cli   the `threeloops` command: calculations with their working shown
 contents        the table of contents, read from the chapters
 desk            the reader's notebooks, one a part, and the JupyterLab that opens them; its extension is in lab
 doctor, stand_in        this machine, recorded outputs
+quick_start     programs of Jupyter's, started in half the time
 """

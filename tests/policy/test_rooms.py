@@ -27,7 +27,7 @@ FLOORS = (
     ),
     ("simulate", "measure"),
     ("figures", "widgets", "drills"),
-    ("contents", "room", "sheets", "paper", "classroom", "site"),
+    ("contents", "quick_start", "room", "sheets", "paper", "classroom", "site"),
     ("desk", "doctor", "stand_in", "workings", "cli"),
 )
 ROOMS = tuple(room for floor in FLOORS for room in floor)

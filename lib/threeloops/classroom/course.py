@@ -7,7 +7,6 @@ import json
 import os
 import re
 import secrets
-import sys
 import tempfile
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -15,12 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from threeloops import checks, contents
+from threeloops import quick_start as quick_start  # before nbgrader is loaded
 from threeloops.classroom import gradebook
 from threeloops.drills.engine.answers import parse
-
-# nbformat loads jsonschema, which would compile grammars for addresses in non-Latin letters for two seconds; no
-# notebook has one. Without it jsonschema does without that one format.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 STAGES = ("release", "submitted", "autograded", "feedback", "solution", "source_with_tests")
 KEY_BYTES = 32

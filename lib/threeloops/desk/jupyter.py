@@ -40,7 +40,7 @@ def lab_command(copy: Path | None, *, browser: bool, root: Path, teach: bool = F
     """The command that starts JupyterLab on a notebook of the book, or on the start page."""
     opens = f"/lab/tree/{quote(copy.relative_to(root).as_posix())}" if copy else "/lab"
     return [
-        *(sys.executable, "-m", "jupyterlab"),
+        *(sys.executable, "-m", "threeloops.quick_start", "jupyterlab"),
         f"--config={lab_config(root, teach=teach)}",
         f"--ServerApp.root_dir={root}",
         "--ServerApp.answer_yes=True",  # Ctrl-C closes: the question would stand in the log

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 STRANGER = 65534  # nobody: an account that owns nothing and belongs to no group
-NEEDED = "import jupyterhub, jupyterlab, nbgrader, threeloops.drills.engine.sheet"
+NEEDED = "import threeloops.quick_start, jupyterhub, jupyterlab, nbgrader, threeloops.drills.engine.sheet"
 PATIENCE_S = 120
 
 
