@@ -37,8 +37,8 @@ def run(page: Any, cell: Any) -> None:
 
 def within(page: Any, seconds: float, true: Callable[[], Any]) -> bool:
     """Whether something has become true by then."""
-    for _ in range(int(seconds * 4)):
+    for _ in range(int(seconds * 20)):
         if true():
             return True
-        page.wait_for_timeout(250)
+        page.wait_for_timeout(50)
     return False

@@ -19,7 +19,7 @@ export default { render };
 
 function render({ model, el }) {
   const page = scaffold(el);
-  const chart = drawing(page.chart, () => vega(model), () => page.hold());
+  const chart = drawing(page.chart, () => vega(model), () => page.hold(), () => busy());
   // `sent` and `unsent` are the turns that no answer has seen yet
   let standing = {}, sent = [], unsent = [], serial = 0, answered = 0, asked_ms = 0;
 
@@ -32,11 +32,14 @@ function render({ model, el }) {
     model.set("turned", { serial, turns: sent });
     model.save_changes();
   };
+  // the drawing is not yet that of the last turn
+  const busy = () => page.chart.setAttribute("aria-busy", String(unsent.length > 0 || answered < serial || chart.busy()));
   const turn = (name, place) => {
     standing = { ...standing, [name]: place };
     if (unsent.at(-1)?.[0] === name) unsent.pop();
     unsent.push([name, place]);
     ask();
+    busy();
   };
   const desk = controls(page.controls, turn, () => !unsent.length && answered >= serial);
   const hand = dragging(page.chart, chart.view, (name, place) => {
@@ -56,6 +59,7 @@ function render({ model, el }) {
     chart.show(model.get("chart"), shown);
     hand.show(shown.drags);
     ask();
+    busy();
   };
   model.on("change:shown", show);
   show();
@@ -142,7 +146,7 @@ function link({ words, notebook }) {
 // --- the chart ---
 
 // Draws one state after the other; of those that come while it draws, only the last.
-function drawing(place, library, drew) {
+function drawing(place, library, drew, rested) {
   let drawn = "", rows = {}, result, next, busy = false;
 
   const draw = async ({ chart, rows: data, signals, alt }) => {
@@ -183,8 +187,10 @@ function drawing(place, library, drew) {
       }
     }
     busy = false;
+    rested();
   };
   return {
+    busy: () => busy,
     show: (chart, shown) => {
       if (!chart) return;
       next = { ...shown, chart };
