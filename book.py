@@ -31,6 +31,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -125,6 +126,8 @@ def quietly(*command):
         cwd=str(ROOT),
         check=False,
     )
+    if done.returncode in (-signal.SIGINT, 128 + signal.SIGINT):  # a Ctrl-C that it had first
+        raise KeyboardInterrupt
     if done.returncode:
         print(done.stdout[-2000:], file=sys.stderr)
     return done.returncode

@@ -258,9 +258,13 @@ def test_a_pipeline_plays_pauses_and_steps(page: Any) -> None:
     cell.get_by_label("speed").select_option("4 ×")
     cell.get_by_role("button", name="play").press("Enter")
     wait(page, cell, SAYS, "Step 3 of")
+    cell.get_by_label("speed").select_option("0.5 ×")  # so that no slow machine is at the end before it pauses
     play, pause = (cell.get_by_role("button", name=name, exact=True) for name in ("play", "pause"))
-    # pressed again where JupyterLab had taken the focus
-    assert within(page, 20, lambda: play.count() or pause.press("Enter"))
+    for _ in range(4):  # again where JupyterLab had taken the focus
+        if pause.count():
+            pause.press("Enter")
+        if within(page, 10, play.count):
+            break
     page.wait_for_timeout(500)
     stopped = cell.get_by_label("step", exact=True).input_value()
     page.wait_for_timeout(800)

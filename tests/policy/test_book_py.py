@@ -181,8 +181,8 @@ def test_ctrl_c_in_the_middle_of_a_set_up_is_one_sentence(tmp_path: Path) -> Non
     time.sleep(1)
     os.killpg(began.pid, signal.SIGINT)
     _, said = began.communicate(timeout=60)
-    assert began.returncode == 130
-    assert said.strip() == "book.py: interrupted; the next run takes up where this one stopped."
+    told = "book.py: interrupted; the next run takes up where this one stopped."
+    assert (began.returncode, said.strip()) == (130, told)
 
 
 def test_new_pins_are_installed_into_the_old_environment(book: ModuleType) -> None:
