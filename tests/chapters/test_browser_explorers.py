@@ -265,6 +265,7 @@ def test_a_pipeline_plays_pauses_and_steps(page: Any) -> None:
             pause.press("Enter")
         if within(page, 10, play.count):
             break
+    expect(play).to_be_visible()  # at half speed a step may take longer than the look below
     page.wait_for_timeout(500)
     stopped = cell.get_by_label("step", exact=True).input_value()
     page.wait_for_timeout(800)
