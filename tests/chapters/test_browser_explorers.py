@@ -255,8 +255,12 @@ def test_a_pipeline_plays_pauses_and_steps(page: Any) -> None:
     cell = page.locator(CELL).nth(MODULES.index("training_loop.pipeline"))
     player = cell.locator(".tl-play")
     player.get_by_label("speed").select_option("0.5 ×")
-    turned(cell, "micro-batches", 10_000)  # 55 steps of 1.2 s: no slow machine is at the end before it pauses
-    wait(page, cell, SAYS, "Step 55 of 55")
+    cell.get_by_label("schedule").select_option("1F1B")
+    turned(cell, "micro-batches", 0)
+    turned(cell, "stages", 10_000)  # wherever another test left them
+    wait(page, cell, SAYS, "Step 16 of 16")
+    turned(cell, "micro-batches", 10_000)  # 115 steps of 1.2 s: no slow machine is at the end before it pauses
+    wait(page, cell, SAYS, "Step 115 of 115")
     turned(cell, "step", 0)
     wait(page, cell, SAYS, "Step 0 of")
     player.get_by_role("button", name="play", exact=True).press("Enter")

@@ -216,12 +216,15 @@ def test_the_clock_is_seen_every_second_and_heard_at_its_marks(page: Any, file: 
 def test_the_clock_goes_on_while_a_cell_runs_and_the_answer_is_judged_by_it(page: Any, file: Path) -> None:
     timer = room(page).get_by_role("timer", name="clock")
     progress = page.locator(CELL).nth(ROOM + 2)
-    progress.locator(".cm-content").click()
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text("import time; time.sleep(9)")
-    page.keyboard.press("Control+Enter")
-    # while the cell runs
-    page.wait_for_function(TICKED, arg=[timer.element_handle(), timer.text_content()], timeout=6_000)
+    for rest_s in (9, 30, 60):  # a page that a busy machine shows late has a longer cell
+        progress.locator(".cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(f"import time; time.sleep({rest_s})")
+        page.keyboard.press("Control+Enter")
+        page.wait_for_function(TICKED, arg=[timer.element_handle(), timer.text_content()])
+        if ticked_while_it_ran := progress.locator(".jp-InputPrompt").first.text_content() == "[*]:":
+            break
+    assert ticked_while_it_ran
     room(page).get_by_role("textbox", name="Your answer").focus()
     answer(page, typed(ideas.pose(asks()[0].idea, "number", "browser")))
     # at once where widgets have a thread of their own in the kernel, else after the cell

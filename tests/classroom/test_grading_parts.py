@@ -285,9 +285,9 @@ def test_the_empty_places_are_mounted_first() -> None:
 def test_memory_is_counted_over_all_processes() -> None:
     hoarders = (
         "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n        hoard = b'x' * 300_000_000\n       "
-        " time.sleep(20)\ntime.sleep(8)"
+        " time.sleep(50)\ntime.sleep(50)"
     )
-    with side(Limits(total_memory_bytes=600_000_000)) as kernel, pytest.raises(DiedError):
+    with side(Limits(total_memory_bytes=600_000_000, cell_s=60)) as kernel, pytest.raises(DiedError):
         kernel.run(hoarders)
     with side(Limits(total_memory_bytes=600_000_000)) as kernel:
         assert not kernel.run("hoard = b'x' * 200_000_000\nimport time; time.sleep(0.5)")["failed"]
@@ -302,10 +302,10 @@ for _ in range(3):
     if os.fork() == 0:
         shared = mmap.mmap(-1, 250_000_000)
         shared[::4096] = bytes(len(range(0, 250_000_000, 4096)))
-        {look_away}time.sleep(20)
-time.sleep(8)
+        {look_away}time.sleep(50)
+time.sleep(50)
 """
-    with side(Limits(total_memory_bytes=600_000_000)) as kernel, pytest.raises(DiedError):
+    with side(Limits(total_memory_bytes=600_000_000, cell_s=60)) as kernel, pytest.raises(DiedError):
         kernel.run(hoarders)
 
 

@@ -18,9 +18,10 @@ def test_jobs_give_the_same_result_wherever_they_run():
 
 
 def test_seconds_are_of_all_jobs():
-    # Six rests of 0.1 s on two workers: 0.3 s, which no machine undercuts, and not the 0.6 s of one worker, which
-    # leaves a busy machine 0.25 s to be late.
-    assert 0.3 <= loaders.seconds(_rest, 10, jobs=6, kind="thread", workers=2, repeats=2) < 0.55
+    # Six rests of 0.1 s on two workers: 0.3 s, which no machine undercuts, and not the 0.6 s of one worker. A busy
+    # machine can only be later: the best of several tries counts.
+    tries = (loaders.seconds(_rest, 10, jobs=6, kind="thread", workers=2, repeats=2) for _ in range(5))
+    assert next((seconds for seconds in tries if seconds < 0.55), 0) >= 0.3
 
 
 def _rest(size, seed):
