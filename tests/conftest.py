@@ -1,20 +1,17 @@
 """How the suite is run: how much of it, in which order, and what stays together in one worker."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import seeds
+from threeloops import quick_start as quick_start  # before a test loads nbformat
 
 # Torch's threads that have nothing to do sleep, here and in every process that a test starts. By default they turn in
 # circles, and two workers beside each other, with two threads each on two cores, take ten times as long to train.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# nbformat loads jsonschema, which would compile grammars for addresses in non-Latin letters for two seconds; no
-# notebook has one. Without it jsonschema does without that one format.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # What takes long, in seconds of one quiet core: of a file, or of the largest piece of a file that several workers
 # share. The longest begin first, so that no worker is left with one at the end, and --quick leaves all of these out:

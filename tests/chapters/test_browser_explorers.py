@@ -271,7 +271,7 @@ def test_a_pipeline_plays_pauses_and_steps(page: Any) -> None:
             pause.press("Enter")
         if within(page, 5, play.count):
             break
-    assert play.count(), player.inner_text()  # at half speed a step may take longer than the look below
+    assert play.count(), player.inner_text()  # no longer playing: a step takes nearly as long as the look below
     page.wait_for_timeout(500)
     stopped = cell.get_by_label("step", exact=True).input_value()
     page.wait_for_timeout(800)
