@@ -60,7 +60,8 @@ def machine(code: str) -> Attack:
     return running(PRELUDE + code)
 
 
-# What an honest student looks for who comes next: anything that the one before has left.
+# What an honest student looks for who comes next: anything that the one before has left. The port is none that a
+# connection may be given as its own: one in 28,000 would be joined to itself, and look like a server.
 TRACES = """
 import os, socket, subprocess, sys
 def trace(*what): print('LEFT-BEHIND', *what)
@@ -73,10 +74,10 @@ def look():
     for name in ('shm', 'sem', 'msg'):
         listing = '/proc/sysvipc/' + name
         if os.path.exists(listing) and open(listing).read().count(chr(10)) > 1: trace(name)
-    for family, address in ((socket.AF_UNIX, chr(0) + 'left-behind'), (socket.AF_INET, ('127.0.0.1', 40404))):
+    for family, address in ((socket.AF_UNIX, chr(0) + 'left-behind'), (socket.AF_INET, ('127.0.0.1', 14040))):
         with socket.socket(family) as line:
             if line.connect_ex(address) == 0: trace(address)
-    with socket.create_server(('127.0.0.1', 40404)) as server: pass
+    with socket.create_server(('127.0.0.1', 14040)) as server: pass
     if os.umask(0o022) != 0o022: trace('umask')
     if subprocess.run(['/bin/echo', 'x'], capture_output=True).stdout != b'x' + bytes([10]): trace('no process')
 try: look()
