@@ -237,8 +237,11 @@ def install_torch():
             return False
         reason = "For your NVIDIA GPU" if gpu else "No CPU build of torch can be reached from here, so"
         print(reason + " torch comes with its CUDA libraries: about 2.7 GB to download, 5 GB on disk.")
-        print("Ctrl-C within 10 seconds stops; `book.py --no-torch` opens the book without it.", flush=True)
-        time.sleep(10)
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # begun in the background: nobody's Ctrl-C comes here
+            print("`book.py --no-torch` opens the book without it.", flush=True)
+        else:
+            print("Ctrl-C within 10 seconds stops; `book.py --no-torch` opens the book without it.", flush=True)
+            time.sleep(10)
     print("Installing torch ...", flush=True)
     return quietly(*command) == 0
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests import seeds
 from threeloops import quick_start as quick_start  # before a test loads nbformat
+from threeloops import wall_clock
 
 # Torch's threads that have nothing to do sleep, here and in every process that a test starts. By default they turn in
 # circles, and two workers beside each other, with two threads each on two cores, take ten times as long to train.
@@ -140,3 +141,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(seeds.said())
+
+
+class Clock:
+    """A clock on the wall that goes only when a test moves it."""
+
+    def __init__(self, at_s: float) -> None:
+        self.at_s = at_s
+
+    def move(self, seconds: float) -> None:
+        self.at_s += seconds
+
+
+@pytest.fixture
+def noon(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Noon of this run's day, for the product in this process and in those that it starts: no midnight passes between
+    two looks at the calendar.
+    """
+    clock = Clock(wall_clock.here().replace(hour=12, minute=0, second=0, microsecond=0).timestamp())
+    monkeypatch.setattr(wall_clock, "_read", lambda: clock.at_s)
+    monkeypatch.setenv(wall_clock.SET, str(clock.at_s))
+    return clock

@@ -15,12 +15,13 @@ how far draws scatter) need them all and do not ask: they run over their full nu
 marked `thorough`.
 """
 
-import datetime
 import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
+
+from threeloops import wall_clock
 
 T = TypeVar("T")
 QUICK, USUAL, SHARES = 6, 60, 10
@@ -48,7 +49,7 @@ def todays_share() -> int:
         ["git", "rev-parse", "--is-shallow-repository"], cwd=Path(__file__).parent, capture_output=True, text=True
     )
     if counted.returncode or shallow.stdout.strip() != "false":
-        return datetime.date.today().toordinal() % SHARES
+        return wall_clock.today().toordinal() % SHARES
     return int(counted.stdout) % SHARES
 
 

@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from nbgrader.converters import Autograde, GenerateFeedback  # type: ignore[import-untyped]
 
 from tests.classroom.submissions import ROOT, SETS, asked, filled, maximum, right_number, write
+from threeloops import wall_clock
 from threeloops.classroom import grade, sandbox, warm
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import handed_in
@@ -177,7 +178,7 @@ def killed_at_random(folder: Path, *, students: int, each: int) -> None:
     run = multiprocessing.get_context("spawn").Process(target=graded, args=(folder, work, 2))
     run.start()
     while run.is_alive():
-        time.sleep(chance.uniform(0, 0.2))
+        wall_clock.pause(chance.uniform(0, 0.2))
         workers = children(run.pid or 0)
         if workers and len(list((work / "kept").glob("*/*.json"))) >= (kills + 1) * each:
             with contextlib.suppress(ProcessLookupError):

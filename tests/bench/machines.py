@@ -7,7 +7,6 @@ nobody wrong.
 """
 
 import contextlib
-import datetime
 import json
 import multiprocessing
 import os
@@ -38,6 +37,7 @@ from tests.bench.grading import (
 )
 from tests.classroom.machines import grading, machines
 from tests.classroom.submissions import ROOT
+from threeloops import wall_clock
 from threeloops.classroom.course import Course
 from threeloops.classroom.machines import cost
 from threeloops.units import fmt_seconds
@@ -93,7 +93,7 @@ def measured(folder: Path, students: int) -> dict[str, Any]:
     side_s = sum(float(taken_s) for name, taken_s in lines if name.startswith("student-")) / students
     ways = {"here": one, "there": there(folder / "there", students, side_s)}
     return {
-        "date": datetime.date.today().isoformat(),
+        "date": wall_clock.today().isoformat(),
         "machine": processor(),
         "drill_set": SET,
         "submissions": students,
@@ -119,7 +119,7 @@ def attacked(folder: Path, *, students: int, each: int) -> None:
         begun = time.monotonic()
         run.start()
         while run.is_alive():
-            time.sleep(chance.uniform(0, 1))
+            wall_clock.pause(chance.uniform(0, 1))
             workers = grading(nanny)
             if workers and len(list((work / "kept").glob("*/*.json"))) >= (kills + 1) * each:
                 with contextlib.suppress(ProcessLookupError):

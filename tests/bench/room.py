@@ -25,6 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from threeloops import wall_clock
 from threeloops.room import progress
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
@@ -167,13 +168,7 @@ def page_of_progress(folder: Path, size: Size) -> None:
         f"progress over {size.attempts:,} attempts: the command",
         [timed(lambda: subprocess.run(command, capture_output=True, check=True)) for _ in range(min(size.pages, 5))],
     )
-    assert sum(topic.answered for topic in progress.progress(history, now=_now()).topics) > size.attempts / 2
-
-
-def _now() -> Any:
-    import datetime as dt
-
-    return dt.datetime.now(dt.UTC)
+    assert sum(topic.answered for topic in progress.progress(history, now=wall_clock.now()).topics) > size.attempts / 2
 
 
 def _attempt(place: int, idea: Any, rng: random.Random) -> Attempt:

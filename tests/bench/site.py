@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.widget import WATCH, presses
-from threeloops import units
+from threeloops import units, wall_clock
 from threeloops.site import build, explorers, papers, serve
 from threeloops.units import MB
 
@@ -39,12 +39,12 @@ def slow_server(folder: Path) -> http.server.ThreadingHTTPServer:
 
     class Slow(serve.Files):
         def copyfile(self, source: Any, outputfile: Any) -> None:
-            time.sleep(LINE_DELAY_S)
+            wall_clock.pause(LINE_DELAY_S)
             while chunk := source.read(16384):
                 with lock:
                     free_at[0] = max(free_at[0], time.monotonic()) + len(chunk) / LINE_BYTES_PER_S
                     wait = free_at[0] - time.monotonic()
-                time.sleep(max(wait, 0))
+                wall_clock.pause(wait)
                 outputfile.write(chunk)
 
     made.RequestHandlerClass = lambda *words: Slow(*words, directory=str(folder))

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.grading import WRONG
 from tests.classroom.submissions import canvas_zip, filled
+from threeloops import wall_clock
 from threeloops.units import fmt_seconds
 
 SET, COURSE, STUDENTS, SMOKE = "kv_cache", "spring-27", 300, 3
@@ -74,7 +75,7 @@ def main() -> None:
             "hand_ins": number,
             "cores": len(os.sched_getaffinity(0)),
             "load": round(os.getloadavg()[0], 1),  # more than the cores: other work ran beside it, and it took longer
-            "measured": time.strftime("%Y-%m-%d"),
+            "measured": wall_clock.today().isoformat(),
             "seconds": {name: round(seconds, 1) for name, seconds in took.items()},
         }
         RECORDED.write_text(json.dumps(kept, indent=1) + "\n")

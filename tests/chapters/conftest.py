@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from tests.chapters.keys import answer_restarts
+from threeloops import wall_clock
 from threeloops.desk import opening
 
 ROOT = Path(__file__).parents[2]
@@ -139,14 +139,14 @@ def running(command: list[str], root: Path, personal: Path, **more: str) -> Iter
 
 
 def _opening_page(server: Any, runtime: Path, log: Path) -> str:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        pages = list(runtime.glob("jpserver-*-open.html"))
-        if pages and re.search("The book is open|is running at", log.read_text()):
-            return pages[0].as_uri()
+    def told() -> bool:
         assert server.poll() is None, f"JupyterLab ended:\n{log.read_text()}"
-        time.sleep(0.2)
-    raise AssertionError(f"JupyterLab did not start within {START_S} s:\n{log.read_text()}")
+        page = any(runtime.glob("jpserver-*-open.html"))
+        return page and bool(re.search("The book is open|is running at", log.read_text()))
+
+    started = wall_clock.until(told, limit_s=START_S, step_s=0.2)
+    assert started, f"JupyterLab did not start within {START_S} s:\n{log.read_text()}"
+    return next(runtime.glob("jpserver-*-open.html")).as_uri()
 
 
 PART = "roofline"  # at which the book is opened for all tests

@@ -5,7 +5,6 @@ whole parts, a narrow window.
 import contextlib
 import json
 import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.keys import run, within
-from threeloops import contents
+from threeloops import contents, wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
 
@@ -137,7 +136,7 @@ def saved(path: Path) -> list[dict[str, Any]]:
         with contextlib.suppress(json.JSONDecodeError):
             cells: list[dict[str, Any]] = json.loads(path.read_text())["cells"]
             return cells
-        time.sleep(0.1)
+        wall_clock.pause(0.1)
     raise AssertionError(f"{path.name} is never whole")
 
 

@@ -3,7 +3,6 @@ clock; 200 % zoom; a second door.
 """
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.keys import run
+from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
 from threeloops.room.history import History
@@ -198,7 +198,7 @@ def test_the_clock_is_seen_every_second_and_heard_at_its_marks(page: Any, file: 
     target = ideas.pose(asks()[0].idea, "number", "browser").allowed_s
     history.shown(name, 0)
     # 45 s left: time to draw the page
-    history._file.execute("update shown set at_s = ? where session = ?", [time.time() - (target - 45), name])
+    history._file.execute("update shown set at_s = ? where session = ?", [wall_clock.now_s() - (target - 45), name])
     go_on(page)
     heading(page, "Question 1 of 6")
     timer = room(page).get_by_role("timer", name="clock")

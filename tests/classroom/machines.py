@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from threeloops import wall_clock
 
 LOOPBACK = ("--host", "127.0.0.1", "--no-dashboard")
 START_S = 60
@@ -32,12 +33,13 @@ class Machines:
         words = ("--port", str(port), "--protocol", protocol, "--scheduler-file", str(told))
         self.scheduler = self._start("scheduler", *words)
         self.address = ""
-        until = time.monotonic() + START_S
-        while not self.address and time.monotonic() < until:
-            time.sleep(0.1)
+
+        def answered() -> bool:
             with contextlib.suppress(OSError, ValueError):
                 self.address = json.loads(told.read_text())["address"]
-        assert self.address, self.log()
+            return bool(self.address)
+
+        assert wall_clock.until(answered, limit_s=START_S, step_s=0.1), self.log()
 
     def _start(self, kind: str, *words: str, more: Mapping[str, str] = {}) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "distributed.cli.dask_" + kind, *LOOPBACK, *words]

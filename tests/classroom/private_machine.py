@@ -9,12 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from threeloops import wall_clock
 from threeloops.classroom.hub.reach import barrier
 
 ROOT = Path(__file__).parents[2]
@@ -99,11 +99,8 @@ def machine(work: Path) -> Iterator[Machine]:
     holder = subprocess.Popen(words, start_new_session=True)
     try:
         children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
-        deadline = time.monotonic() + 60
-        while not (work / "ready").exists():
-            assert holder.poll() is None, "the private view could not be laid"
-            assert time.monotonic() < deadline, "the private view was not laid in a minute"
-            time.sleep(0.05)
+        wall_clock.until(lambda: (work / "ready").exists() or holder.poll() is not None, limit_s=60)
+        assert (work / "ready").exists(), "the private view could not be laid, or not in a minute"
         yield Machine(pid=int(children.read_text().split()[0]))
     finally:
         os.killpg(holder.pid, signal.SIGKILL)

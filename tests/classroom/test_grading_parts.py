@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from submissions import Notebook, asked, filled, released, right_number, set_source, signed
 
+from threeloops import wall_clock
 from threeloops.classroom import sandbox, transplant, warm
 from threeloops.classroom.intake import Person, handed_in, lone_notebook, person
 from threeloops.classroom.judging import Examiner, judged, number_verdict, self_mark
@@ -403,12 +404,7 @@ def comes_to_be(condition: Callable[[], bool], patience_s: float = 60) -> bool:
     """Does it become true? A process shows its command a moment after it has started, and disappears a moment after
     it was ended.
     """
-    until = time.monotonic() + patience_s
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
+    return wall_clock.until(condition, limit_s=patience_s, step_s=0.02)
 
 
 def running_commands() -> str:

@@ -19,6 +19,7 @@ from private_machine import Machine, machine, why_not
 from submissions import asked, filled, maximum, released, right_number
 from tests.chapters.conftest import chromium as chromium
 
+from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.posed import question
 
@@ -92,11 +93,12 @@ def hub(inside: Machine, tmp_path_factory: pytest.TempPathFactory) -> str:
     assert inside.run("sh", "-c", f"echo '{passwords}' | chpasswd").returncode == 0
     log = tmp_path_factory.mktemp("hub") / "log"
     process = inside.start(sys.executable, "-m", "jupyterhub", "-f", f"{HUB}/jupyterhub_config.py", log=log)
-    deadline = time.monotonic() + 90
-    while "JupyterHub is now running" not in log.read_text():
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.1)
+
+    def runs() -> bool:
+        return "JupyterHub is now running" in log.read_text()
+
+    wall_clock.until(lambda: runs() or process.poll() is not None, limit_s=90, step_s=0.1)
+    assert runs(), log.read_text()
     return f"https://127.0.0.1:{port}"
 
 

@@ -3,7 +3,10 @@
 import ast
 import hashlib
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -428,6 +431,32 @@ def test_one_line_says_where_the_book_is_and_the_log_is_in_its_file(
     assert "The book is open: http://localhost:1/lab?token=t0" in said
     assert "my/lab/server.log" in said
     assert "the server's log" in (root / "my/lab/server.log").read_text()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signal that asks a process to end")
+def test_opened_in_the_background_it_says_how_to_close_it_and_leaves_no_server(root: Path) -> None:
+    """As a shell's & opens it: Ctrl-C is ignored by all that is started."""
+    jupyter.lab_settings(root, teach=False)
+    server = SERVER.replace("sleep(0.5)", "sleep(600)").replace("print(", "print(os.getpid(), ")
+    code = (
+        "import sys; from pathlib import Path; from threeloops.desk import opening;"
+        f" sys.exit(opening.serve([sys.executable, '-c', {server!r}, {str(root)!r}], Path({str(root)!r})))"
+    )
+    began = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"JUPYTER_RUNTIME_DIR": str(root / "runtime"), "PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert began.stdout is not None
+    assert began.stdout.readline().startswith("The book is open: http://localhost:1/lab?token=t0")
+    assert f"`kill {began.pid}` closes it" in began.stdout.readline()
+    began.terminate()
+    began.communicate(timeout=60)
+    pid = int((root / "my/lab/server.log").read_text().split()[0])
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_every_value_can_be_checked(part: Part) -> None:
     assert rows
     for name, (fact, unit) in rows.items():
         assert len(fact.printed.split()) <= 8, f"{part.key}.{name} quotes more than a figure"
-        assert datetime.date(2026, 1, 1) <= fact.checked <= datetime.date.today(), name
+        assert 2026 <= fact.checked.year < 2036, name  # by no clock: that of a reader may be years behind
         assert re.match(r"(https?://[^ ]+\.[^ ]+|doi:10\.|arXiv:\d)", fact.url), f"{part.key}.{name}: {fact.url}"
         assert unit
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from threeloops import wall_clock
 from threeloops.measure.inner_loop import loaders
 
 
@@ -25,7 +26,7 @@ def test_seconds_are_of_all_jobs():
 
 
 def _rest(size, seed):
-    time.sleep(0.01 * size)
+    wall_clock.pause(0.01 * size)
 
 
 @pytest.mark.parametrize(
@@ -39,12 +40,12 @@ def test_refusals(wrong, named):
 def test_a_batch_in_advance_hides_the_shorter_of_two_waits():
     def batches():
         for number in range(15):
-            time.sleep(0.01)
+            wall_clock.pause(0.01)
             yield number
 
     def taken_s(source):
         start = time.perf_counter()
-        seen = [(number, time.sleep(0.01))[0] for number in source]
+        seen = [(number, wall_clock.pause(0.01))[0] for number in source]
         assert seen == list(range(15))
         return time.perf_counter() - start
 
@@ -62,7 +63,7 @@ def test_who_works_ahead_is_never_further_than_allowed():
             yield number
 
     for number in loaders.ahead(items(), depth=3):
-        time.sleep(0.002)
+        wall_clock.pause(0.002)
         used.append(number)
         assert len(made) - len(used) <= 3 + 1  # those in the queue, and one in the producer's hand
     assert used == list(range(20))
@@ -82,7 +83,4 @@ def test_who_leaves_early_leaves_no_thread_behind():
     for number in loaders.ahead(iter(range(10**6)), depth=1):
         if number == 3:
             break
-    deadline = time.monotonic() + 60
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    assert wall_clock.until(lambda: threading.active_count() == before, limit_s=60)

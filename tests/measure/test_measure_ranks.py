@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from threeloops import wall_clock
 from threeloops.measure.processes import ranks as ranks_module
 from threeloops.measure.processes.ranks import RankError, dismiss, run_ranks, warm_up
 
@@ -59,12 +60,12 @@ def leave_on_zero(folder: str) -> None:
 def hang_on_one(folder: str) -> None:
     note_pid(folder)
     if dist.get_rank() == 1:
-        time.sleep(3600)
+        wall_clock.pause(3600)
 
 
 def sum_and_hang(folder: str) -> None:
     Path(folder, str(os.getpid())).write_text(f"(0 + 1) + 2 * 5 = {rank_and_sum(5)[2]:g}")
-    time.sleep(3600)
+    wall_clock.pause(3600)
 
 
 def unpicklable() -> object:
@@ -75,12 +76,7 @@ def comes_true(condition: Callable[[], bool]) -> bool:
     """Whether it is so within our patience. A test asks again and again, since nobody can promise when another
     process gets its turn.
     """
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+    return wall_clock.until(condition, limit_s=PATIENCE_S)
 
 
 def runs(pid: int) -> bool:
@@ -172,13 +168,10 @@ def test_a_script_under_spawn_and_a_killed_parent(tmp_path):
     with subprocess.Popen(
         [sys.executable, str(path), str(Path(__file__).parent), str(pids)], env=environment
     ) as parent:
-        deadline = time.monotonic() + START_LIMIT_S
-        while (
-            sum(path.stat().st_size > 0 for path in pids.iterdir()) < 2
-            and parent.poll() is None
-            and time.monotonic() < deadline
-        ):
-            time.sleep(0.1)
+        wall_clock.until(
+            lambda: sum(path.stat().st_size > 0 for path in pids.iterdir()) >= 2 or parent.poll() is not None,
+            limit_s=START_LIMIT_S,
+        )
         assert [path.read_text() for path in pids.iterdir()] == ["(0 + 1) + 2 * 5 = 11", "(0 + 1) + 2 * 5 = 11"]
         parent.kill()
     if sys.platform.startswith("linux"):

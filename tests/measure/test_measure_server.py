@@ -5,7 +5,6 @@ Nothing hangs, no block is lost, every refusal is one sentence in the API's own 
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +14,7 @@ import openai
 import pytest
 import torch
 
+from threeloops import wall_clock
 from threeloops.measure.product_loop import small_language_model
 from threeloops.measure.product_loop.character_decoder import Decoder, DecoderSizes
 from threeloops.measure.product_loop.server import running
@@ -327,10 +327,7 @@ class Held(Decoder):
 
 
 def until(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return holds()
+    return wall_clock.until(holds, limit_s=PATIENCE_S, step_s=0.005)
 
 
 def wanted(front: Front) -> int:

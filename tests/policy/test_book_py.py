@@ -7,12 +7,13 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+
+from threeloops import wall_clock
 
 SOURCE = Path(__file__).parents[2] / "book.py"
 
@@ -176,9 +177,10 @@ def test_ctrl_c_in_the_middle_of_a_set_up_is_one_sentence(tmp_path: Path) -> Non
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's & has every child ignore it
     )
     assert began.stdout.readline().startswith("Making a Python environment")
-    time.sleep(1)
+    assert wall_clock.until((tmp_path / ".venv").exists, limit_s=60)
     os.killpg(began.pid, signal.SIGINT)
     _, said = began.communicate(timeout=60)
     told = "book.py: interrupted; the next run takes up where this one stopped."

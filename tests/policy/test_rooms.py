@@ -11,7 +11,7 @@ from test_light_door import loaded_by
 LIB = Path(__file__).parents[2] / "lib" / "threeloops"
 # From the ground up. On a floor, a room may ask the rooms named before it on its own line, and none after.
 FLOORS = (
-    ("units", "checks", "spelling", "dtypes"),
+    ("units", "checks", "spelling", "dtypes", "wall_clock"),
     ("facts",),
     ("operations", "models"),
     (

@@ -12,6 +12,7 @@ import pytest
 from tests.room.test_chains import named_wrongly, unsaid
 from tests.seeds import seeds
 
+from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.held import held
 from threeloops.room import ideas
@@ -27,7 +28,6 @@ from threeloops.room.progress import progress
 from threeloops.room.session import Session
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-NOW = dt.datetime.now(dt.UTC)
 
 
 @pytest.fixture
@@ -182,13 +182,13 @@ def test_a_case_is_asked_by_name_or_in_a_mock_and_never_in_pieces(history: Histo
     assert set(CASES) == {key for key in long if ideas.IDEAS[key].topic != "code"}
     for mode in ("sprint", "warm-up"):
         for topic in (None, "product"):
-            asked = questions(mode, Wish(topic=topic), history, seed="1", now=NOW)
+            asked = questions(mode, Wish(topic=topic), history, seed="1", now=wall_clock.now())
             assert not any(ask.kind.startswith(IN_ORDER) or ask.idea in long for ask in asked)
     for mode in ("sprint", "warm-up", "mock"):
-        one = questions(mode, Wish(topic="case-low-mfu"), history, seed="1", now=NOW)
+        one = questions(mode, Wish(topic="case-low-mfu"), history, seed="1", now=wall_clock.now())
         assert tuple((ask.idea, ask.kind) for ask in one) == CASES["case-low-mfu"].kinds
         assert len({ask.seed for ask in one}) == 1
-    whole = questions("warm-up", Wish(topic=TOPIC), history, seed="1", now=NOW)
+    whole = questions("warm-up", Wish(topic=TOPIC), history, seed="1", now=wall_clock.now())
     assert len(whole) == sum(map(len, CASES.values()))
 
 
@@ -204,9 +204,9 @@ def test_what_is_missed_in_a_case_comes_back_as_its_drill_and_not_in_pieces(hist
     held.give_up()
     held.next()
     assert len(held.plan) == len(case)
-    weak = questions("weak", Wish(), history, seed="w", now=NOW)
+    weak = questions("weak", Wish(), history, seed="w", now=wall_clock.now())
     assert [(ask.idea, ask.kind) for ask in weak] == [(case.kinds[1][0], "number")]
-    month = NOW + dt.timedelta(days=30)
+    month = wall_clock.now() + dt.timedelta(days=30)
     due = questions("today", Wish(), history, seed="t", now=month)
     assert [ask.idea for ask in due] == [case.kinds[1][0]]  # a conversation is not due on a day
     assert progress(history, now=month).due_now == 1

@@ -2,7 +2,6 @@
 them.
 """
 
-import datetime as dt
 import itertools
 import math
 import re
@@ -14,6 +13,7 @@ import pytest
 from tests.room.test_bands import whole
 from tests.seeds import seeds
 
+from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, seeded
 from threeloops.room import examples, ideas, plan
@@ -42,7 +42,7 @@ def history(tmp_path: Path) -> History:
 
 
 def planned(history: History, **wish: object) -> list[Ask]:
-    return plan.questions("mock", Wish(**wish), history, seed="s", now=dt.datetime.now(dt.UTC))  # type: ignore[arg-type]
+    return plan.questions("mock", Wish(**wish), history, seed="s", now=wall_clock.now())  # type: ignore[arg-type]
 
 
 @every_chain
@@ -198,7 +198,7 @@ def talks_of(asks: Sequence[Ask]) -> list[str]:
 
 def test_a_mock_holds_a_case_and_a_chain_in_order_with_single_questions_between(history: History) -> None:
     for seed in range(10):
-        asks = plan.questions("mock", Wish(), history, seed=str(seed), now=dt.datetime.now(dt.UTC))
+        asks = plan.questions("mock", Wish(), history, seed=str(seed), now=wall_clock.now())
         whole = {f"{PREFIX}{key}": chain.kinds for key, chain in CHAINS.items()}
         whole |= {f"{STAGE}{key}": case.kinds for key, case in CASES.items()}
         names = talks_of(asks)
@@ -218,7 +218,7 @@ def test_a_mock_holds_a_case_and_a_chain_in_order_with_single_questions_between(
 
 def test_three_mocks_in_a_row_do_not_repeat_and_in_time_every_conversation_comes(history: History) -> None:
     """Sat or only begun: what was asked is not asked again."""
-    now, sat = dt.datetime.now(dt.UTC), []
+    now, sat = wall_clock.now(), []
     for seed in range(30):
         asks = plan.questions("mock", Wish(), history, seed=str(seed), now=now)
         history.begin("mock", {}, asks)

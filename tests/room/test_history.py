@@ -8,10 +8,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.conftest import Clock
 
 from threeloops.room import moving
 from threeloops.room.history import History, HistoryError
@@ -233,10 +233,10 @@ def test_forgetting_one_idea_leaves_the_others(history: History) -> None:
     assert not history.cards()
 
 
-def test_a_question_keeps_the_moment_it_was_first_shown(history: History) -> None:
+def test_a_question_keeps_the_moment_it_was_first_shown(history: History, noon: Clock) -> None:
     name = history.begin("sprint", {}, [Ask(idea="kv-paged-blocks", kind="number", seed="1")])
     first = history.shown(name, 0)
-    time.sleep(0.02)
+    noon.move(60)
     assert History(history.path).shown(name, 0) == first
 
 

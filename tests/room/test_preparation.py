@@ -1,13 +1,13 @@
 """The plan to an interview: new ideas in order, repeats when they are due, the last days for what was wrong."""
 
 import datetime as dt
-import time
 from pathlib import Path
 
 import pytest
 from tests.room.test_history import attempt
 from tests.room.test_terminal import drill, refused
 
+from threeloops import wall_clock
 from threeloops.room import conversations, plan, preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
@@ -15,8 +15,6 @@ from threeloops.room.kinds.band_draws import INTERVIEW
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.plan import Wish
 from threeloops.room.session import Session
-
-TODAY = dt.date.today()
 
 
 @pytest.fixture
@@ -27,10 +25,10 @@ def history(tmp_path: Path) -> History:
 def planned(
     history: History, *, ahead: int = 9, minutes: float = 30, track: str = "everything"
 ) -> list[preparation.Day]:
-    history.set("interview", (TODAY + dt.timedelta(days=ahead)).isoformat())
+    history.set("interview", (wall_clock.today() + dt.timedelta(days=ahead)).isoformat())
     history.set("minutes", str(minutes))
     history.set("track", track)
-    return preparation.days(history, today=TODAY)
+    return preparation.days(history, today=wall_clock.today())
 
 
 def test_an_interview_in_a_thousand_years_is_planned_as_far_as_anybody_looks(tmp_path: Path) -> None:
@@ -48,7 +46,7 @@ def test_an_interview_in_a_thousand_years_is_planned_as_far_as_anybody_looks(tmp
 
 def test_every_day_to_the_interview_is_planned_and_fits_its_minutes(history: History) -> None:
     days = planned(history)
-    assert [day.date for day in days] == [TODAY + dt.timedelta(days=place) for place in range(9)]
+    assert [day.date for day in days] == [wall_clock.today() + dt.timedelta(days=place) for place in range(9)]
     for day in days:
         asked_s = sum(IDEAS[key].target_s for key in (*day.repeats, *day.new))
         assert asked_s * preparation.READING + (preparation.MOCK_S if day.mock else 0) <= 30 * 60
@@ -83,7 +81,7 @@ def test_the_placement_decides_which_topic_comes_first(history: History) -> None
     topics = {"roofline": "right", "gpu_kernels": "wrong"}
     for place, (topic, status) in enumerate(topics.items()):
         idea = next(idea for idea in IDEAS.values() if idea.topic == topic)
-        history.record(attempt(place, idea=idea.key, topic=topic, status=status, at_s=time.time()))
+        history.record(attempt(place, idea=idea.key, topic=topic, status=status, at_s=wall_clock.now_s()))
     unasked = [
         IDEAS[key].topic
         for day in planned(history, ahead=90, track="kernels")
@@ -94,8 +92,8 @@ def test_the_placement_decides_which_topic_comes_first(history: History) -> None
 
 
 def test_the_last_days_hold_what_was_wrong_and_the_numbers_and_nothing_new(history: History) -> None:
-    history.record(attempt(0, status="wrong", at_s=time.time()))
-    history.record(attempt(1, idea="ring-time", topic="all_reduce", status="right", at_s=time.time()))
+    history.record(attempt(0, status="wrong", at_s=wall_clock.now_s()))
+    history.record(attempt(1, idea="ring-time", topic="all_reduce", status="right", at_s=wall_clock.now_s()))
     (day, *_) = planned(history, ahead=1)
     assert day.last
     assert day.repeats[0] == "kv-paged-blocks"
@@ -105,7 +103,7 @@ def test_the_last_days_hold_what_was_wrong_and_the_numbers_and_nothing_new(histo
 
 
 def test_a_repeat_stands_on_the_day_on_which_it_is_due(history: History) -> None:
-    history.record(attempt(0, status="wrong", at_s=time.time()))
+    history.record(attempt(0, status="wrong", at_s=wall_clock.now_s()))
     (card,) = history.cards().values()
     days = planned(history)
     due = schedule.due(card, interview=history.interview).astimezone().date()
@@ -114,12 +112,19 @@ def test_a_repeat_stands_on_the_day_on_which_it_is_due(history: History) -> None
 
 def test_today_asks_what_the_plan_says_for_today(history: History) -> None:
     (day, *_) = planned(history)
-    asks = plan.questions("today", Wish(), history, seed="s", now=dt.datetime.now(dt.UTC))
+    asks = plan.questions("today", Wish(), history, seed="s", now=wall_clock.now())
     assert [ask.idea for ask in asks] == [*day.repeats, *day.new]
 
 
 def test_the_terminal_prints_the_plan_and_begins_with_today(tmp_path: Path) -> None:
-    flags = ("--interview", (TODAY + dt.timedelta(days=5)).isoformat(), "--minutes", "20", "--track", "serving")
+    flags = (
+        "--interview",
+        (wall_clock.today() + dt.timedelta(days=5)).isoformat(),
+        "--minutes",
+        "20",
+        "--track",
+        "serving",
+    )
     printed = drill("quit", topic=None, flags=flags, history=tmp_path / "h.sqlite3")
     assert "20 minutes a day, track serving" in printed
     assert printed.count(" new: ") == 3
@@ -138,11 +143,11 @@ def test_there_is_a_mock_every_week_and_two_days_before_the_interview(history: H
 
 
 def told(history: History) -> str:
-    return preparation.in_words(preparation.days(history, today=TODAY), preparation.wishes(history))
+    return preparation.in_words(preparation.days(history, today=wall_clock.today()), preparation.wishes(history))
 
 
 def test_a_repeat_that_a_mock_leaves_no_room_for_comes_a_day_later(history: History) -> None:
-    history.record(attempt(0, status="wrong", at_s=time.time() - 86400))  # due today
+    history.record(attempt(0, status="wrong", at_s=wall_clock.now_s() - 86400))  # due today
     first, second, *_ = planned(history, ahead=9)
     assert first.mock
     assert (first.repeats, first.new) == ((), ())
@@ -158,7 +163,7 @@ def test_a_repeat_that_a_mock_leaves_no_room_for_comes_a_day_later(history: Hist
 @pytest.mark.parametrize("track", preparation.TRACKS)
 def test_a_mock_asks_of_its_track_alone_and_its_case_is_of_the_tracks_own_loop(history: History, track: str) -> None:
     for seed in "abc":
-        asks = plan.questions("mock", Wish(track=track), history, seed=seed, now=dt.datetime.now(dt.UTC))
+        asks = plan.questions("mock", Wish(track=track), history, seed=seed, now=wall_clock.now())
         assert {IDEAS[ask.idea].loop for ask in asks} <= set(preparation.TRACKS[track])
         cases = {ask.kind.split(":")[1] for ask in asks if ask.kind.startswith("case:")}
         assert len(cases) == 1
@@ -171,7 +176,7 @@ def test_a_track_with_too_little_to_talk_about_is_refused_a_mock(
 ) -> None:
     monkeypatch.setattr(conversations, "CASES", {})
     with pytest.raises(ValueError, match="the track kernels has 0 open cases and 5 chains of follow-ups, and a mock"):
-        plan.questions("mock", Wish(track="kernels"), history, seed="s", now=dt.datetime.now(dt.UTC))
+        plan.questions("mock", Wish(track="kernels"), history, seed="s", now=wall_clock.now())
 
 
 def test_the_track_reaches_a_mock_from_the_command_line_and_a_topic_by_name_comes_before_it(tmp_path: Path) -> None:

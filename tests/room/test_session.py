@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fsrs import Rating
 
+from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas, plan, progress, schedule
 from threeloops.room.clock import GAP_S, QuestionClock
@@ -27,7 +28,7 @@ class Hands:
     """Two clocks that a test moves."""
 
     def __init__(self) -> None:
-        self.ticked, self.wall = 1000.0, dt.datetime.now(dt.UTC).timestamp()
+        self.ticked, self.wall = 1000.0, wall_clock.now_s()
 
     def wait(self, seconds: float) -> None:
         self.ticked += seconds
@@ -312,7 +313,7 @@ def test_nothing_is_scheduled_past_the_interview() -> None:
 
 
 def planned(mode: str, history: History, **wish: object) -> list[Ask]:
-    return plan.questions(mode, Wish(**wish), history, seed="s", now=dt.datetime.now(dt.UTC))  # type: ignore[arg-type]
+    return plan.questions(mode, Wish(**wish), history, seed="s", now=wall_clock.now())  # type: ignore[arg-type]
 
 
 def test_a_sprint_asks_ten_and_no_topic_twice_before_all_had_their_turn(history: History) -> None:
@@ -328,11 +329,11 @@ def test_a_mock_fills_its_thirty_minutes_and_no_more(history: History) -> None:
 
 def test_the_same_seed_plans_the_same_and_another_does_not(history: History) -> None:
     assert planned("mock", history) == planned("mock", history)
-    assert planned("mock", history) != plan.questions("mock", Wish(), history, seed="t", now=dt.datetime.now(dt.UTC))
+    assert planned("mock", history) != plan.questions("mock", Wish(), history, seed="t", now=wall_clock.now())
 
 
 def missed(idea: str, position: int, *, status: str = "wrong", days_ago: float = 0) -> Attempt:
-    at_s = dt.datetime.now(dt.UTC).timestamp() - days_ago * 86400
+    at_s = wall_clock.now_s() - days_ago * 86400
     values = {
         "session": "old",
         "position": position,
@@ -389,22 +390,22 @@ def test_a_wish_that_cannot_be_met_is_refused(history: History, mode: str, wish:
 def test_progress_counts_what_was_answered(history: History) -> None:
     for position in range(6):
         history.record(missed("kv-paged-blocks", position, status="right" if position else "wrong"))
-    (topic,) = progress.progress(history, now=dt.datetime.now(dt.UTC)).topics
+    (topic,) = progress.progress(history, now=wall_clock.now()).topics
     assert (topic.answered, topic.right, topic.in_time, topic.latest, topic.known) == (6, 5, 5, 6, 1)
     assert topic.pace == pytest.approx(30 / 90)
     assert topic.readiness == "ready"
 
 
 def test_progress_without_answers_says_where_to_begin(history: History) -> None:
-    assert "sprint" in progress.in_words(progress.progress(history, now=dt.datetime.now(dt.UTC)))
+    assert "sprint" in progress.in_words(progress.progress(history, now=wall_clock.now()))
 
 
 def test_progress_mentions_slips_interview_and_extra_time(history: History) -> None:
     held = sitting(history, "sprint", asks(), Hands(), extra=2.0)
     held.answer(wrong_answer(held))
-    day = dt.date.today() + dt.timedelta(days=30)
+    day = wall_clock.today() + dt.timedelta(days=30)
     history.set("interview", day.isoformat())
-    words = progress.in_words(progress.progress(history, now=dt.datetime.now(dt.UTC)))
+    words = progress.in_words(progress.progress(history, now=wall_clock.now()))
     assert DRILLS[next(iter(DRILLS))].slips[0].story in words
     assert day.isoformat() in words
     assert "extra time" in words
@@ -428,7 +429,7 @@ def test_an_honest_marking_of_a_case_is_not_asked_again_and_its_points_are_one_m
     assert reply.done
     assert held.question is not None
     assert held.question.working in reply.lines
-    report = progress.progress(history, now=dt.datetime.now(dt.UTC))
+    report = progress.progress(history, now=wall_clock.now())
     assert report.slips == ((idea, "unsaid", 1),)
     assert "points of a good answer left out" in progress.slip_lines(report)[0]
     assert ":" not in progress.slip_lines(report)[0].partition(": ")[2]
@@ -444,9 +445,9 @@ def test_an_answer_in_columns_counts_by_what_is_right_of_it(history: History) ->
     assert reply.verdict.message.startswith("2 of 3 right")
     assert held.score == "0.7 right of 1."
     assert Session(history, held.name).score == held.score  # and as it was written
-    (topic,) = progress.progress(history, now=dt.datetime.now(dt.UTC)).topics
+    (topic,) = progress.progress(history, now=wall_clock.now()).topics
     assert topic.right == pytest.approx(2 / 3)
-    assert "0.7 of 1" in progress.in_words(progress.progress(history, now=dt.datetime.now(dt.UTC)))
+    assert "0.7 of 1" in progress.in_words(progress.progress(history, now=wall_clock.now()))
 
 
 def test_letters_may_be_joined_by_and() -> None:

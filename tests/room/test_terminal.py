@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from threeloops import wall_clock
 from threeloops.contents import STARTER
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
@@ -230,7 +231,7 @@ def test_what_was_left_is_taken_up_again(tmp_path: Path) -> None:
 
 
 def test_an_interview_date_is_kept_and_a_past_one_refused(tmp_path: Path) -> None:
-    day = (dt.date.today() + dt.timedelta(days=20)).isoformat()
+    day = (wall_clock.today() + dt.timedelta(days=20)).isoformat()
     assert f"Interview on {day}" in drill("quit", flags=("--interview", day), history=tmp_path / "h.sqlite3")
     assert History(tmp_path / "h.sqlite3").interview == dt.date.fromisoformat(day)
     assert "has passed" in refused("drill", "--interview", "2020-01-01")

@@ -4,7 +4,6 @@
 '12 of 38 cells run, 2 of 3 checks right'
 """
 
-import datetime as dt
 import functools
 import json
 import re
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from threeloops import wall_clock
 from threeloops.classroom.report import MARKS
 from threeloops.desk.parts import source
 from threeloops.room.history import History, HistoryError
@@ -85,7 +85,7 @@ def marks(root: Path) -> dict[str, str]:
 def room_words(history: Path) -> str:
     """What waits in the interview room, in a sentence."""
     try:
-        report = progress(History(history), now=dt.datetime.now(dt.UTC))
+        report = progress(History(history), now=wall_clock.now())
     except HistoryError:
         return "Its history cannot be read at the moment."
     if not report.topics:

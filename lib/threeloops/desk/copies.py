@@ -7,7 +7,6 @@ for the new edition, since other parts link to it; a drill set keeps its name fo
 graded.
 """
 
-import datetime
 import hashlib
 import json
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from threeloops import checks
+from threeloops import checks, wall_clock
 from threeloops.contents import Place, find_place
 from threeloops.desk import parts
 from threeloops.desk.carded import carded
@@ -142,7 +141,7 @@ def reset(word: str, root: Path) -> tuple[Path, Path | None]:
     copy = _copy_of(key, root)
     if _fingerprint(_read(copy)) == _record(root)[key]["written"]:
         return copy, None
-    moment = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    moment = wall_clock.here().strftime("%Y-%m-%d-%H%M%S")
     aside = root / "my" / "aside" / f"{copy.stem}.{moment}.ipynb"
     aside.parent.mkdir(parents=True, exist_ok=True)
     copy.replace(aside)
@@ -190,7 +189,7 @@ def _both_kept(source: Source, copy: Path, my: Path) -> Path:
     if not source.gives_way:
         print(f"A new edition of {source.told} is here; your own copy stays beside it.")
         return my / source.copy.replace(".ipynb", f".edition-{source.edition[:6]}.ipynb")
-    moment = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    moment = wall_clock.here().strftime("%Y-%m-%d-%H%M%S")
     kept = next(
         path
         for path in (

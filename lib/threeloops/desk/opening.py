@@ -1,18 +1,21 @@
 """Opening: from a word to an open book, one line that says where it is and how to come back, and a clean end."""
 
+import contextlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
-import time
 import urllib.request
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
+from threeloops import wall_clock
 from threeloops.desk import copies
 from threeloops.desk.jupyter import lab_command
 from threeloops.desk.start_page import written_page
@@ -47,9 +50,11 @@ def open_book(word: str | None, *, browser: bool, root: Path, teach: bool = Fals
 
 
 def serve(command: list[str], root: Path) -> int:
-    """Run the server with its log in a file until it ends or Ctrl-C ends it."""
+    """Run the server with its log in a file until it ends, or Ctrl-C or a `kill` of this process ends it."""
     log = root / "my" / "lab" / "server.log"
-    began_s = time.time()
+    noted = _notes()
+    in_background = signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # a shell's `&`: no Ctrl-C comes here
+    closes = f"`kill {os.getpid()}`" if in_background else "Ctrl-C here"
     with log.open("w", encoding="utf-8") as stream:
         server = subprocess.Popen(
             command,
@@ -59,19 +64,22 @@ def serve(command: list[str], root: Path) -> int:
             cwd=root,
             env=os.environ | {READER: "1"},
         )
+        before = signal.signal(signal.SIGTERM, lambda *_: server.terminate())  # it closes its kernels; we end with it
         try:
-            address = _address(server, root, began_s)
+            address = _address(server, root, noted)
             if not address:
                 print(f"JupyterLab did not start; its log says why: {log}", file=sys.stderr)
                 return server.wait() or 1
             print(
-                f"The book is open: {address}\nCtrl-C here closes it, `book.py` opens it again; your work is in my/,"
+                f"The book is open: {address}\n{closes} closes it, `book.py` opens it again; your work is in my/,"
                 f" the server's log in {log.relative_to(root)}.",
                 flush=True,
             )
             return server.wait()
         except KeyboardInterrupt:  # the server has had it too, and closes its kernels
             return _closed(server)
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _closed(server: "subprocess.Popen[bytes]") -> int:
@@ -84,23 +92,37 @@ def _closed(server: "subprocess.Popen[bytes]") -> int:
     return 0
 
 
-def _address(server: "subprocess.Popen[bytes]", root: Path, began_s: float) -> str:
-    """Where the server that has just been started can be reached, token and all; empty if it ended or never was."""
-    while server.poll() is None and time.time() < began_s + START_S:
-        for about in _servers(root, began_s - 2):
-            return f"{about['url']}lab?token={about['token']}"
-        time.sleep(0.1)
-    return ""
+def _address(server: "subprocess.Popen[bytes]", root: Path, noted: dict[Path, int]) -> str:
+    """Where the server that has just been started can be reached, token and all; empty if it ended or never was. Its
+    note is one that was not there before, whatever the clock says.
+    """
+    found: list[dict[str, Any]] = []
+
+    def answered() -> bool:
+        found.extend(_servers(root, but=noted))
+        return bool(found) or server.poll() is not None
+
+    wall_clock.until(answered, limit_s=START_S, step_s=0.1)
+    return f"{found[0]['url']}lab?token={found[0]['token']}" if found else ""
 
 
-def _servers(root: Path, since_s: float = 0) -> Iterator[dict[str, Any]]:
-    """What Jupyter's servers in this folder have noted of themselves; one that was killed has left its note."""
+def _notes() -> dict[Path, int]:
+    """The note of each of Jupyter's servers, and when it was written (ns); one that was killed has left its own."""
     from jupyter_core.paths import jupyter_runtime_dir
 
+    notes = {}
     for path in Path(jupyter_runtime_dir()).glob("jpserver-*.json"):
+        with contextlib.suppress(OSError):  # one that has just gone
+            notes[path] = path.stat().st_mtime_ns
+    return notes
+
+
+def _servers(root: Path, *, but: Mapping[Path, int] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
+    """What Jupyter's servers in this folder have noted of themselves, but for these notes."""
+    for path, written_ns in _notes().items():
         try:
             about = json.loads(path.read_text(encoding="utf-8"))
-            if path.stat().st_mtime >= since_s and Path(about["root_dir"]).samefile(root):
+            if but.get(path) != written_ns and Path(about["root_dir"]).samefile(root):
                 yield about
         except (OSError, ValueError, KeyError):  # one that is being written, or has just gone
             continue

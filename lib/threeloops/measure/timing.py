@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from threeloops import checks
+from threeloops import checks, wall_clock
 from threeloops.units import ms
 
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -41,7 +41,7 @@ def this_machine(*, device: str = "cpu") -> Machine:
         f"torch {torch.__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}"
     )
     return Machine(
-        hardware=hardware, software=software, num_threads=torch.get_num_threads(), measured=datetime.date.today()
+        hardware=hardware, software=software, num_threads=torch.get_num_threads(), measured=wall_clock.today()
     )
 
 

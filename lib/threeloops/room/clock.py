@@ -8,7 +8,7 @@
 import time
 from collections.abc import Callable
 
-from threeloops import checks
+from threeloops import checks, wall_clock
 
 GAP_S = 600.0  # longer than this away from the desk is no slow answer but an interruption
 SPOKEN_S = (60, 30, 10)  # seconds left at which the clock speaks
@@ -31,7 +31,7 @@ class QuestionClock:
         extra: float = 1.0,
         started_wall_s: float | None = None,
         monotonic: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        wall: Callable[[], float] = wall_clock.now_s,
     ) -> None:
         checks.positive(target_s=target_s)
         if extra not in EXTRA_TIMES:

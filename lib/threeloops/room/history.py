@@ -10,12 +10,12 @@ import datetime as dt
 import json
 import secrets
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
+from threeloops import wall_clock
 from threeloops.room import schedule
 from threeloops.room.kept import ANSWERED, RATED, Ask, Attempt, SessionRecord, plan_of, plan_text
 from threeloops.room.trouble import plainly
@@ -77,14 +77,14 @@ class History:
         with self._writing():
             self._file.execute(
                 "insert into sessions values (?, ?, ?, ?, ?, null)",
-                [name, mode, json.dumps(options), plan_text(plan), time.time()],
+                [name, mode, json.dumps(options), plan_text(plan), wall_clock.now_s()],
             )
         return name
 
     def end(self, session: str) -> None:
         with self._writing():
             self._file.execute(
-                "update sessions set ended_s = coalesce(ended_s, ?) where id = ?", [time.time(), session]
+                "update sessions set ended_s = coalesce(ended_s, ?) where id = ?", [wall_clock.now_s(), session]
             )
 
     def session(self, name: str) -> SessionRecord:
@@ -142,9 +142,9 @@ class History:
         before.
         """
         with self._writing():
-            self._file.execute("insert or ignore into shown values (?, ?, ?)", [session, position, time.time()])
+            self._file.execute("insert or ignore into shown values (?, ?, ?)", [session, position, wall_clock.now_s()])
         row = self._row("select at_s from shown where session = ? and position = ?", session, position)
-        return float(row[0]) if row else time.time()
+        return float(row[0]) if row else wall_clock.now_s()
 
     # --- attempts --------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class History:
             date = dt.date.fromisoformat(written) if written else None
         except ValueError as error:
             raise HistoryError(f"{self.path} holds no date for the interview: {error}; set it again") from error
-        return date if date and date >= dt.date.today() else None
+        return date if date and date >= wall_clock.today() else None
 
     def add(self, attempts: Sequence[Attempt]) -> int:
         """Take in attempts from elsewhere; those already here are left alone. How many were new. Schedules are worked

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from threeloops import checks, units
+from threeloops import checks, units, wall_clock
 from threeloops.room import schedule
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S, Idea
@@ -98,7 +98,7 @@ def days(history: History, *, today: dt.date, most: int = HORIZON) -> list[Day]:
 
 def mode_of_today(history: History) -> str:
     """The mode that the plan has first today."""
-    (day,) = days(history, today=dt.date.today(), most=1)
+    (day,) = days(history, today=wall_clock.today(), most=1)
     return "mock" if day.mock else "today"
 
 

@@ -3,14 +3,13 @@ the widget only show it.
 """
 
 import contextlib
-import datetime as dt
 import functools
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from threeloops import contents
+from threeloops import contents, wall_clock
 from threeloops.drills.engine.judge import Verdict
 from threeloops.room import ideas, plan, preparation, schedule
 from threeloops.room.clock import QuestionClock
@@ -57,7 +56,7 @@ class Session:
         name: str,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        wall: Callable[[], float] = wall_clock.now_s,
     ) -> None:
         record = history.session(name)
         self.history, self.name, self.mode = history, name, record.mode
@@ -84,7 +83,7 @@ class Session:
 
         Raises: ValueError in words for the reader, when there is nothing to ask
         """
-        now = dt.datetime.now(dt.UTC)
+        now = wall_clock.now()
         asks = plan.questions(mode, wish, history, seed=seed or secrets.token_hex(3), now=now)
         for _ in range(TRIES):
             if (

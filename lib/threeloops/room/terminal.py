@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from threeloops import units
+from threeloops import units, wall_clock
 from threeloops.contents import book_root
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.posed import wrapped
@@ -246,7 +246,7 @@ def prepare(history: History, *, interview: str | None, minutes: float | None, t
     if wished.date is None:
         track = "" if wished.track == preparation.EVERYTHING else f" Track {wished.track}, until another is named."
         return f"No interview date: repeats are spread by memory alone.{track}"
-    return preparation.in_words(preparation.days(history, today=dt.date.today()), wished)
+    return preparation.in_words(preparation.days(history, today=wall_clock.today()), wished)
 
 
 def _future(written: str) -> None:
@@ -255,7 +255,7 @@ def _future(written: str) -> None:
         date = dt.date.fromisoformat(written)
     except ValueError:
         raise ValueError(f"{written!r} is not a date; write it like 2026-11-26, or none") from None
-    if date < dt.date.today():
+    if date < wall_clock.today():
         raise ValueError(f"{date.isoformat()} has passed; give the day of an interview to come, or none")
 
 

@@ -4,12 +4,12 @@ browser keeps them; what follows from them is worked out by the room's own histo
 Words go in and JSON comes out, as in answering.
 """
 
-import datetime as dt
 import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from threeloops import wall_clock
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import moving, progress, schedule
@@ -73,7 +73,7 @@ def report(attempts: str) -> str:
     {'topics': [], 'due': []}
     """
     history = _history(attempts)
-    now = dt.datetime.now(dt.UTC)
+    now = wall_clock.now()
     topics = [
         {"topic": topic.topic, "right": round(topic.right, 1), "answered": topic.answered, "readiness": topic.readiness}
         for topic in progress.progress(history, now=now).topics

@@ -1,7 +1,6 @@
 """The interview room's commands: drill, progress and history. What they do stands in `threeloops.room`."""
 
 import argparse
-import datetime as dt
 import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,9 +95,10 @@ def _drill(given: argparse.Namespace) -> None:
 
 
 def _progress(given: argparse.Namespace) -> None:
+    from threeloops import wall_clock
     from threeloops.room import progress, terminal
 
-    terminal.say(progress.in_words(progress.progress(terminal.opened(_path(given)), now=dt.datetime.now(dt.UTC))))
+    terminal.say(progress.in_words(progress.progress(terminal.opened(_path(given)), now=wall_clock.now())))
 
 
 def _history(given: argparse.Namespace) -> None:
@@ -127,7 +127,7 @@ def _history(given: argparse.Namespace) -> None:
 
 def _exported(given: argparse.Namespace, history: "History") -> str:
     """Write what was asked for; how much, in words."""
-    from threeloops import units
+    from threeloops import units, wall_clock
     from threeloops.room import cards, moving
 
     path = Path(given.what)
@@ -136,7 +136,7 @@ def _exported(given: argparse.Namespace, history: "History") -> str:
     if given.all:
         raise ValueError(f"--all belongs to a deck, whose file ends in .apkg, not to {path.name}")
     if given.cards:
-        return units.counted(cards.table(history, path, now=dt.datetime.now(dt.UTC)), "card")
+        return units.counted(cards.table(history, path, now=wall_clock.now()), "card")
     return units.counted(moving.export(history, path), "attempt")
 
 

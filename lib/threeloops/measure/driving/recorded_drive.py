@@ -7,7 +7,6 @@ stage took, for separate and shared backbones, fp32 and INT8: once as processor 
 on a core that nobody else uses), once on the clock beside two processes that compute without end.
 """
 
-import datetime
 import json
 import multiprocessing
 import platform
@@ -22,6 +21,7 @@ from unittest import mock
 import onnxruntime
 import torch
 
+from threeloops import wall_clock
 from threeloops.measure.driving import bev_training, engine_pieces, faster_network, pipeline
 from threeloops.measure.driving.faster_network import Pieces
 from threeloops.simulate.driving import rays, scenes
@@ -101,7 +101,7 @@ def _stamp() -> dict[str, str]:
                 f"Python {platform.python_version()}",
             )
         ),
-        "measured": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "measured": wall_clock.now().date().isoformat(),
     }
 
 

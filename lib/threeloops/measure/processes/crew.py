@@ -28,6 +28,8 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 import torch.distributed as dist
 
+from threeloops import wall_clock
+
 _TICK_S = 0.05
 _GRACE_S = 0.5  # for the rank that crashed to be seen dead before the ranks that noticed it are blamed
 
@@ -165,7 +167,7 @@ def _cause(processes: Sequence[BaseProcess], folder: Path) -> str:
     """The first failure: a rank that died without a word, else the earliest exception (later ones are mostly
     "connection closed by peer").
     """
-    time.sleep(_GRACE_S)
+    wall_clock.pause(_GRACE_S)
     codes = [process.exitcode for process in processes]
     outcomes = [_outcome(folder, rank) for rank in range(len(processes))]
     for rank, (code, outcome) in enumerate(zip(codes, outcomes, strict=True)):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 
-from threeloops import checks
+from threeloops import checks, wall_clock
 from threeloops.measure.processes.ranks import run_ranks
 from threeloops.simulate.training_loop.pipeline_orders import (
     BACKWARD,
@@ -138,7 +138,7 @@ class _Rank:
             came = self.received(one)
             start_s = time.monotonic()
             made = self.compute(one, came)
-            time.sleep(max(0.0, start_s + self.pass_s * UNITS[one.kind] / self.plan.chunks - time.monotonic()))
+            wall_clock.pause(start_s + self.pass_s * UNITS[one.kind] / self.plan.chunks - time.monotonic())
             done.append(Timed(slot, start_s, time.monotonic()))
             if made is not None:
                 self.send(one, made)

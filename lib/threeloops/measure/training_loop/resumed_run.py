@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import random
 import tempfile
-import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from threeloops import checks
+from threeloops import checks, wall_clock
 from threeloops.measure.processes import ranks
 
 PARTS = ("model", "optimiser", "schedule", "torch random state", "python random state", "data position")
@@ -154,7 +153,7 @@ def _train(
             if save_every and run.step % save_every == 0:
                 save(run.state(), checkpoint)
             while pause_at and run.step >= pause_at:
-                time.sleep(1.0)
+                wall_clock.pause(1.0)
 
 
 def _losses(path: Path) -> tuple[float, ...]:
@@ -201,14 +200,13 @@ def _outcome(
         target=_train, args=(folder, name, steps, save_every, kill_at, resume, forget), name=f"run-{name}"
     )
     process.start()
-    limit, path = time.monotonic() + START_LIMIT_S, Path(folder, name)
+    path = Path(folder, name)
+
+    def enough() -> bool:
+        return bool(kill_at) and len(_losses(path)) >= kill_at and _saved(folder, save_every, kill_at)
+
     try:
-        while (
-            process.is_alive()
-            and time.monotonic() < limit
-            and not (kill_at and len(_losses(path)) >= kill_at and _saved(folder, save_every, kill_at))
-        ):
-            time.sleep(TICK_S)
+        wall_clock.until(lambda: enough() or not process.is_alive(), limit_s=START_LIMIT_S, step_s=TICK_S)
         ended = not process.is_alive()
     finally:
         process.kill()

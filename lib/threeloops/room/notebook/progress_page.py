@@ -6,12 +6,11 @@ sentences.
 Nothing answered yet. `python3 book.py drill --mode sprint` asks ten questions and is your placement.
 """
 
-import datetime as dt
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from threeloops import units
+from threeloops import units, wall_clock
 from threeloops.room.history import History
 from threeloops.room.kept import tally
 from threeloops.room.progress import FEWEST, READY_SHARE, RECENT, Progress, TopicReport, in_words, progress, slip_lines
@@ -49,7 +48,7 @@ class Page:
 
 def page(history: History, trouble: str = "") -> Page:
     """The progress page of everything in the history."""
-    return Page(report=progress(history, now=dt.datetime.now(dt.UTC)), trouble=trouble)
+    return Page(report=progress(history, now=wall_clock.now()), trouble=trouble)
 
 
 def cells(topic: TopicReport) -> tuple[str, ...]:

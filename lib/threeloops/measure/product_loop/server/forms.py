@@ -7,9 +7,9 @@
 
 import itertools
 import json
-import time
 from typing import Any, NamedTuple
 
+from threeloops import wall_clock
 from threeloops.measure.product_loop import character_text
 from threeloops.measure.product_loop.server.errors import Refusal
 from threeloops.measure.product_loop.server.generation import Generation, Order
@@ -141,7 +141,7 @@ class Answer:
     def __init__(self, generation: Generation, *, chat: bool, model: str) -> None:
         self.generation, self.chat = generation, chat
         kind, prefix = ("chat.completion", "chatcmpl") if chat else ("text_completion", "cmpl")
-        self._head = {"id": f"{prefix}-{next(_numbers)}", "created": int(time.time()), "model": model}
+        self._head = {"id": f"{prefix}-{next(_numbers)}", "created": int(wall_clock.now_s()), "model": model}
         self._kind = kind
 
     def whole(self, text: str, finish_reason: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import httpx
 import torch
 import uvicorn
 
+from threeloops import wall_clock
 from threeloops.measure.product_loop.character_decoder import Decoder
 from threeloops.measure.product_loop.server.api_front import Front
 from threeloops.measure.product_loop.server.engine import Limits
@@ -48,12 +49,14 @@ class ServerProcess:
 
     def settled(self) -> dict[str, float]:
         """The metrics once nothing runs or waits any more, or after ten seconds."""
-        deadline = time.monotonic() + STOP_LIMIT_S
-        while True:
-            found = self.metrics()
-            if not found["requests_running"] + found["requests_waiting"] or time.monotonic() > deadline:
-                return found
-            time.sleep(0.02)
+        found: dict[str, float] = {}
+
+        def idle() -> bool:
+            found.update(self.metrics())
+            return not found["requests_running"] + found["requests_waiting"]
+
+        wall_clock.until(idle, limit_s=STOP_LIMIT_S, step_s=0.02)
+        return found
 
     def stop(self) -> None:
         """Ask it to end, and see to it that it does."""
@@ -89,7 +92,7 @@ def start(model: str = "target", **limits: int) -> ServerProcess:
         if time.monotonic() > deadline:
             server.stop()
             raise TimeoutError(f"the server did not answer within {START_LIMIT_S:g} s")
-        time.sleep(0.05)
+        wall_clock.pause(0.05)
     assert process.stderr
     raise RuntimeError(f"the server ended as it began: {process.stderr.read()[-500:]}")
 
@@ -125,11 +128,9 @@ def in_this_process(
     server = uvicorn_server(front, port)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + START_LIMIT_S
-    while not server.started:
-        if time.monotonic() > deadline or not thread.is_alive():
-            raise TimeoutError("the server did not begin")
-        time.sleep(0.01)
+    wall_clock.until(lambda: server.started or not thread.is_alive(), limit_s=START_LIMIT_S, step_s=0.01)
+    if not server.started:
+        raise TimeoutError("the server did not begin")
     try:
         yield front, f"http://{LOOPBACK}:{port}"
     finally:
