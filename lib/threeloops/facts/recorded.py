@@ -21,7 +21,7 @@ from typing import Any
 from threeloops import checks
 from threeloops.facts import hardware
 from threeloops.facts.recorded_cases import DEVICES, Case, suite
-from threeloops.units import fmt_percent, fmt_seconds
+from threeloops.units import fmt_bytes, fmt_percent, fmt_seconds
 
 FORMAT = 1
 NOT_YET = "not yet recorded"
@@ -58,18 +58,18 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Seconds per call of one case."""
+    """Seconds per call of one case, or the bytes that a call allocates."""
 
     case: Case
     n: int  # samples
     median: float
     lower_quartile: float
     upper_quartile: float
-    fastest: float
+    fastest: float  # the least
     unit: str = "s"
 
     def __post_init__(self) -> None:
-        checks.one_of(("s",), unit=self.unit)
+        checks.one_of((self.case.unit,), unit=self.unit)
         checks.count(at_least=2, n=self.n)
         checks.positive(
             fastest=self.fastest,
@@ -89,7 +89,8 @@ class Measured:
 
     @property
     def words(self) -> str:
-        return f"{fmt_seconds(self.median)}, spread {fmt_percent(self.spread)} of {self.n} samples"
+        median = fmt_seconds(self.median) if self.unit == "s" else fmt_bytes(self.median, base=10)
+        return f"{median}, spread {fmt_percent(self.spread)} of {self.n} samples"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

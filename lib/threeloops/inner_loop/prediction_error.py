@@ -12,14 +12,24 @@ from threeloops import checks, dtypes
 from threeloops.facts import hardware
 from threeloops.facts.recorded import Measured, Recording
 from threeloops.facts.recorded_cases import Case
-from threeloops.models import transformer
-from threeloops.models.architecture import Attention, DenseMlp, Layer
+from threeloops.models import recorded_work, transformer
 from threeloops.models.forward_step import ForwardStep
-from threeloops.operations import kernels, roofline
-from threeloops.operations.roofline import Work
+from threeloops.operations import roofline
 
 ORIGINS = ("datasheet", "measured")
-VECTOR_KINDS = ("copy", "triad", "saxpy", "softmax", "rmsnorm")
+VECTOR_KINDS = (
+    "copy",
+    "triad",
+    "saxpy",
+    "softmax",
+    "rmsnorm",
+    "layernorm_fused",
+    "layernorm_steps",
+    "layernorm_compiled",
+)
+# What has no lower bound here: issuing is a ceiling itself, no datasheet says what an L2 delivers, and bytes are
+# memory's.
+NOT_PREDICTED = ("launch", "launch_graph", "reread", "train_peak")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +101,7 @@ def _measured_ceilings(recording: Recording, launch_s: float, issued: frozenset[
         )
     return Ceilings(
         origin="measured",
-        memory_bytes_per_s=max(_works(one.case)[0].moved_bytes / one.fastest for one in streams),
+        memory_bytes_per_s=max(recorded_work.works(one.case)[0].moved_bytes / one.fastest for one in streams),
         peak_flops_per_s={dtype: _rate(one) for dtype, one in products.items()},
         launch_s=launch_s,
         set_by=issued | {one.case.name for one in (*streams, *products.values())},
@@ -99,125 +109,66 @@ def _measured_ceilings(recording: Recording, launch_s: float, issued: frozenset[
 
 
 def _rate(product: Measured) -> float:
-    return _gemm(product.case).flops / product.fastest
-
-
-def _gemm(case: Case) -> Work:
-    m, n, k = (case.sizes[size] for size in ("m", "n", "k"))
-    return kernels.gemm(m=m, n=n, k=k, bytes_per_element=dtypes.bytes_per_element(case.dtype))
-
-
-def _works(case: Case) -> list[Work]:
-    """The kernels of a case that multiplies no transformer layers, in order."""
-    sizes, element = case.sizes, dtypes.bytes_per_element(case.dtype)
-    if case.kind in ("copy", "triad"):
-        flops, inputs = (0, 1) if case.kind == "copy" else (2, 2)
-        return [
-            kernels.elementwise(
-                elements=int(sizes["bytes"] // element),
-                flops_per_element=flops,
-                inputs=inputs,
-                bytes_per_element=element,
-            )
-        ]
-    if case.kind == "saxpy":
-        return [
-            kernels.elementwise(elements=sizes["elements"], flops_per_element=2, inputs=2, bytes_per_element=element)
-        ]
-    if case.kind in ("softmax", "rmsnorm"):
-        vector = kernels.softmax if case.kind == "softmax" else kernels.rmsnorm
-        return [vector(rows=sizes["rows"], width=sizes["width"], bytes_per_element=element)]
-    if case.kind == "gemm":
-        return [_gemm(case)]
-    if case.kind == "tiled_gemm":
-        m, n, k, tile = (sizes[size] for size in ("m", "n", "k", "tile"))
-        return [kernels.tiled_gemm(m=m, n=n, k=k, tile_m=tile, tile_n=tile, bytes_per_element=element)]
-    heads, tokens = sizes["heads"], sizes["tokens"]
-    if case.kind == "attention_fused":
-        return [
-            kernels.attention(
-                batch=sizes["batch"],
-                num_heads=heads,
-                num_kv_heads=heads,
-                head_dim=sizes["head_dim"],
-                query_tokens=tokens,
-                context_tokens=tokens,
-                causal="full",
-                fused=True,
-                bytes_per_element=element,
-            )
-        ]
-    unfused = kernels.unfused_attention(
-        batch=sizes["batch"],
-        num_heads=heads,
-        num_kv_heads=heads,
-        head_dim=sizes["head_dim"],
-        query_tokens=tokens,
-        context_tokens=tokens,
-        causal="full",
-        bytes_per_element=element,
-    )
-    return [unfused.scores, unfused.softmax, unfused.values]
-
-
-def decode_layer(case: Case) -> Layer:
-    """The transformer layer of a recorded decode step: grouped-query attention, gated MLP, two RMSNorms."""
-    attention = Attention(
-        num_heads=case.sizes["heads"], num_kv_heads=case.sizes["kv_heads"], head_dim=case.sizes["head_dim"]
-    )
-    mlp = DenseMlp(intermediate=case.sizes["intermediate"], gated=True, activation="silu")
-    return Layer(attention=attention, mlp=mlp, norm="rmsnorm", num_norms=2)
+    return recorded_work.matmul_of(product.case).flops / product.fastest
 
 
 def predicted_s(case: Case, ceiling: Ceilings) -> float:
     """Seconds for one call of a case: the roofline's lower bound under these ceilings.
 
-    Formula:  roofline.serial_time(kernels of the case).lower_bound_s, one launch per kernel; a graph is launched once
+    Formula:  roofline.serial_time(kernels of the case).lower_bound_s, one launch per kernel; a graph is launched
+              once; a training step: train_flops over the peak
     Assumes:  vector operations run at the fp32 peak, or where none is known at the highest; every operand is moved
-              once, from memory
-    Raises:   ValueError for a number format without a ceiling, and for `launch`, which is a ceiling itself
+              once, from memory, however often a tile kernel asks for it: an L2 may answer
+    Raises:   ValueError for a number format without a ceiling, and for NOT_PREDICTED
     """
-    if case.kind == "launch":
-        raise ValueError("launch is a ceiling, not something to predict from ceilings")
+    if case.kind in NOT_PREDICTED:
+        raise ValueError(f"{case.kind} has no lower bound here: it is a ceiling itself, or is not measured in seconds")
     dtype = dtypes.peak_format(case.dtype)
     vector = ceiling.peak_flops_per_s.get("fp32", max(ceiling.peak_flops_per_s.values()))
     if case.kind not in VECTOR_KINDS:
         checks.one_of(ceiling.peak_flops_per_s, dtype=dtype)
     matrix = ceiling.peak_flops_per_s.get(dtype, vector)
+    if case.kind.startswith("train"):
+        return recorded_work.train_flops(case) / matrix
     if case.kind.startswith("decode"):
-        element = dtypes.bytes_per_element(case.dtype)
-        step = ForwardStep(
-            phase="decode",
-            batch=case.sizes["batch"],
-            sequence=case.sizes["context"],
-            causal="full",
-            fused_attention=True,
-            logits="last",
-            bytes_per_element=element,
-        )
-        ops = (
-            transformer.layer_ops(decode_layer(case), hidden=case.sizes["hidden"], rotary=True, step=step)
-            * case.sizes["layers"]
-        )
-        whole = transformer.model_time(
-            ops,
-            matrix_flops_per_s=matrix,
-            vector_flops_per_s=vector,
-            memory_bytes_per_s=ceiling.memory_bytes_per_s,
-            launch_overhead_s=0.0 if case.kind == "decode_graph" else ceiling.launch_s,
-        )
-        return max(whole.lower_bound_s, ceiling.launch_s)
-    works = _works(case)
-    peaks = [vector if case.kind in VECTOR_KINDS or index == 1 else matrix for index in range(len(works))]
-    return roofline.serial_time(
+        return _decode_s(case, ceiling, matrix=matrix, vector=vector)
+    works = recorded_work.works(case)
+    graph = case.kind.endswith("_graph")
+    peaks = [
+        vector if case.kind in VECTOR_KINDS or (case.kind == "attention_unfused" and index == 1) else matrix
+        for index in range(len(works))
+    ]
+    bound = roofline.serial_time(
         roofline.time(
             work,
             peak_flops_per_s=peak,
             memory_bytes_per_s=ceiling.memory_bytes_per_s,
-            launch_overhead_s=ceiling.launch_s,
+            launch_overhead_s=0.0 if graph else ceiling.launch_s,
         )
         for work, peak in zip(works, peaks, strict=True)
     ).lower_bound_s
+    return max(bound, ceiling.launch_s)
+
+
+def _decode_s(case: Case, ceiling: Ceilings, *, matrix: float, vector: float) -> float:
+    step = ForwardStep(
+        phase="decode",
+        batch=case.sizes["batch"],
+        sequence=case.sizes["context"],
+        causal="full",
+        fused_attention=True,
+        logits="last",
+        bytes_per_element=dtypes.bytes_per_element(case.dtype),
+    )
+    ops = transformer.layer_ops(recorded_work.decode_layer(case), hidden=case.sizes["hidden"], rotary=True, step=step)
+    whole = transformer.model_time(
+        ops * case.sizes["layers"],
+        matrix_flops_per_s=matrix,
+        vector_flops_per_s=vector,
+        memory_bytes_per_s=ceiling.memory_bytes_per_s,
+        launch_overhead_s=0.0 if case.kind == "decode_graph" else ceiling.launch_s,
+    )
+    return max(whole.lower_bound_s, ceiling.launch_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +198,7 @@ def rows(recording: Recording, *, origin: str) -> list[Row]:
     return [
         Row(case=one.case, hardware=recording.stamp.hardware, predicted_s=predicted_s(one.case, ceiling), measured=one)
         for one in chosen
-        if one.case.name not in ceiling.set_by
+        if one.case.name not in ceiling.set_by and one.case.kind not in NOT_PREDICTED
     ]
 
 

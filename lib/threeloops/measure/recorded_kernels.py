@@ -7,6 +7,7 @@ torch.Size([2, 3])
 """
 
 import importlib.util
+import time
 from collections.abc import Callable
 
 import torch
@@ -15,12 +16,14 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from threeloops.facts.recorded_cases import Case
-from threeloops.inner_loop.prediction_error import decode_layer
+from threeloops.measure import recorded_training
 from threeloops.measure.product_loop.decode_step import DecodeStep
+from threeloops.models.recorded_work import decode_layer
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "tf32": torch.float32}
 FP8_CAPABILITY = (8, 9)  # Ada, Hopper and later
-BF16_CAPABILITY = (8, 0)
+AMPERE = (8, 0)  # from here on there are bf16 and tf32 units
+EPSILON = 1e-5
 
 Call = Callable[[], object]
 
@@ -34,8 +37,12 @@ def call(case: Case, *, device: str) -> Call:
 
     Raises:   Skipped, with the reason in words
     """
-    if device == "cuda" and case.dtype == "bf16" and torch.cuda.get_device_capability() < BF16_CAPABILITY:
-        raise Skipped("this GPU has no bf16 units")
+    if device == "cuda" and case.dtype in ("bf16", "tf32") and torch.cuda.get_device_capability() < AMPERE:
+        raise Skipped(f"this GPU has no {case.dtype} units")
+    if device == "cpu" and case.dtype == "tf32":
+        raise Skipped("TF32 is a format of GPUs' tensor cores")
+    # what else decides about fp32 products is a case of its own
+    torch.backends.cuda.matmul.allow_tf32 = case.dtype == "tf32"
     return BUILDERS[case.kind](case, device)
 
 
@@ -51,6 +58,14 @@ def _triad(case: Case, device: str) -> Call:
     return lambda: torch.add(b, c, alpha=3.0, out=a)
 
 
+def _reread(case: Case, device: str) -> Call:
+    _needs_triton(device)
+    from threeloops.measure import triton_kernels
+
+    x = torch.ones(case.sizes["bytes"] // 4, device=device)
+    return lambda: triton_kernels.reread(x, read_bytes=case.sizes["read_bytes"])
+
+
 def _softmax(case: Case, device: str) -> Call:
     x = torch.randn(case.sizes["rows"], case.sizes["width"], device=device)
     out = torch.empty_like(x)
@@ -63,6 +78,24 @@ def _rmsnorm(case: Case, device: str) -> Call:
     return lambda: functional.rms_norm(x, weight.shape, weight)
 
 
+def _layernorm(case: Case, device: str) -> Call:
+    width = case.sizes["width"]
+    x = torch.randn(case.sizes["rows"], width, device=device)
+    weight, bias = (torch.randn(width, device=device) for _ in range(2))
+    if case.kind == "layernorm_fused":
+        return lambda: functional.layer_norm(x, (width,), weight, bias, EPSILON)
+    run = torch.compile(layernorm_steps) if case.kind == "layernorm_compiled" else layernorm_steps
+    run(x, weight, bias)  # compiles now, so that a machine without a compiler is skipped and not timed
+    return lambda: run(x, weight, bias)
+
+
+def layernorm_steps(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """LayerNorm after its definition: nine kernels, two of them on a number a row."""
+    centred = x - x.mean(-1, keepdim=True)
+    normal = centred / (centred.square().mean(-1, keepdim=True) + EPSILON).sqrt()
+    return normal * weight + bias
+
+
 def _gemm(case: Case, device: str) -> Call:
     m, n, k = (case.sizes[size] for size in ("m", "n", "k"))
     if case.dtype == "fp8":
@@ -70,6 +103,34 @@ def _gemm(case: Case, device: str) -> Call:
     a, b = (torch.randn(shape, device=device).to(DTYPES[case.dtype]) for shape in ((m, k), (k, n)))
     out = torch.empty(m, n, dtype=a.dtype, device=device)
     return lambda: torch.mm(a, b, out=out)
+
+
+def _gemm_graph(case: Case, device: str) -> Call:
+    _needs_graphs(device)
+    once = _gemm(case, device)
+    return _graph(lambda: [once() for _ in range(case.sizes["calls"])])
+
+
+def _gemm_long(case: Case, device: str) -> Call:
+    """A card that multiplies without a pause grows warm, and its clock falls to what its power limit allows."""
+    once, began = _gemm(case, device), time.perf_counter()
+    while time.perf_counter() - began < case.sizes["seconds"]:
+        for _ in range(20):
+            once()
+        if device == "cuda":
+            torch.cuda.synchronize()
+    return once
+
+
+def _ladder(case: Case, device: str) -> Call:
+    if device == "cpu":
+        raise Skipped("a kernel in CUDA C++, which needs a GPU")
+    from threeloops.measure import cuda_kernels
+
+    m, n, k = (case.sizes[size] for size in ("m", "n", "k"))
+    a, b = (torch.randn(shape, device=device) for shape in ((m, k), (k, n)))
+    run = cuda_kernels.product(case.kind.removeprefix("ladder_"))
+    return lambda: run(a, b)
 
 
 def _fp8_gemm(m: int, n: int, k: int, device: str) -> Call:
@@ -112,16 +173,27 @@ def _tiled_gemm(case: Case, device: str) -> Call:
 
 def _attention(case: Case, device: str) -> Call:
     shape = tuple(case.sizes[size] for size in ("batch", "heads", "tokens", "head_dim"))
-    q, k, v = (torch.randn(shape, device=device).to(DTYPES[case.dtype]) for _ in range(3))
-    fused = case.kind == "attention_fused"
-    if fused and device == "cuda" and case.dtype == "fp32":
+    way = case.kind.removeprefix("attention_")
+    if way.startswith("cudnn") and device == "cpu":
+        raise Skipped("a kernel of cuDNN, which needs a GPU")
+    if way != "unfused" and device == "cuda" and case.dtype == "fp32":
         raise Skipped("torch's FlashAttention on a GPU takes 16-bit numbers only")
+    backend = {"unfused": SDPBackend.MATH, "cudnn": SDPBackend.CUDNN_ATTENTION}.get(
+        way.removesuffix("_backward"), SDPBackend.FLASH_ATTENTION
+    )
+    q, k, v = (torch.randn(shape, device=device).to(DTYPES[case.dtype]) for _ in range(3))
+    causal = way not in ("unfused", "fused")
 
     def attention() -> Tensor:
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION if fused else SDPBackend.MATH):
-            return functional.scaled_dot_product_attention(q, k, v)
+        with sdpa_kernel(backend):
+            return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-    return attention
+    if not way.endswith("_backward"):
+        return attention
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+    out = attention()
+    gradient = torch.randn_like(out)
+    return lambda: torch.autograd.grad(out, inputs, gradient, retain_graph=True)
 
 
 def _launch(case: Case, device: str) -> Call:
@@ -131,46 +203,76 @@ def _launch(case: Case, device: str) -> Call:
         for _ in range(operations):
             number.add_(1.0)
 
-    return launches
+    if case.kind == "launch":
+        return launches
+    _needs_graphs(device)
+    return _graph(launches)
+
+
+def _train(case: Case, device: str) -> Call:
+    peak = case.kind == "train_peak"
+    if peak and device == "cpu":
+        raise Skipped("torch counts what it allocates on a GPU only")
+    step = recorded_training.step(case, device=device, compiled=case.kind == "train_compiled")
+    return (lambda: recorded_training.peak_bytes(step)) if peak else step
 
 
 def _decode(case: Case, device: str) -> Call:
     sizes = {name: case.sizes[name] for name in ("layers", "hidden", "batch", "context")}
-    if case.kind == "decode_graph" and device == "cpu":
-        raise Skipped("a CUDA graph; a CPU has no launches to save")
+    if case.kind == "decode_graph":
+        _needs_graphs(device)
     step = DecodeStep(decode_layer(case), **sizes, dtype=DTYPES[case.dtype], device=device)
     x = torch.randn(sizes["batch"], sizes["hidden"], device=device).to(DTYPES[case.dtype])
     if case.kind == "decode_compiled":
         compiled = torch.compile(step)
         compiled(x)  # compiles now, so that a machine without a compiler is skipped and not timed
         return lambda: compiled(x)
-    return (lambda: step(x)) if case.kind == "decode_eager" else _graph(step, x)
+    return (lambda: step(x)) if case.kind == "decode_eager" else _graph(lambda: step(x))
 
 
-def _graph(step: DecodeStep, x: Tensor) -> Call:
+def _needs_graphs(device: str) -> None:
+    if device == "cpu":
+        raise Skipped("a CUDA graph; a CPU has no launches to save")
+
+
+def _graph(work: Call) -> Call:
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):  # once outside the graph: libraries set themselves up on first use
-        step(x)
+        work()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        step(x)
+        work()
     return graph.replay
 
 
 BUILDERS: dict[str, Callable[[Case, str], Call]] = {
     "copy": _copy,
     "triad": _triad,
+    "reread": _reread,
     "softmax": _softmax,
     "rmsnorm": _rmsnorm,
+    **dict.fromkeys(("layernorm_fused", "layernorm_steps", "layernorm_compiled"), _layernorm),
     "gemm": _gemm,
+    "gemm_graph": _gemm_graph,
+    "gemm_long": _gemm_long,
     "saxpy": _saxpy,
     "tiled_gemm": _tiled_gemm,
-    "attention_unfused": _attention,
-    "attention_fused": _attention,
+    **dict.fromkeys(("ladder_naive", "ladder_tiled", "ladder_registers"), _ladder),
+    **dict.fromkeys(
+        (
+            "attention_unfused",
+            "attention_fused",
+            "attention_causal",
+            "attention_cudnn",
+            "attention_causal_backward",
+            "attention_cudnn_backward",
+        ),
+        _attention,
+    ),
     "launch": _launch,
-    "decode_eager": _decode,
-    "decode_compiled": _decode,
-    "decode_graph": _decode,
+    "launch_graph": _launch,
+    **dict.fromkeys(("train_eager", "train_compiled", "train_peak"), _train),
+    **dict.fromkeys(("decode_eager", "decode_compiled", "decode_graph"), _decode),
 }

@@ -5,24 +5,28 @@
 (['launch-fp32-operations10'], 'cpu')
 """
 
+import gc
 import importlib.metadata
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from threeloops import checks
 from threeloops.facts.recorded import Measured, Recording, Stamp
-from threeloops.facts.recorded_cases import Case
+from threeloops.facts.recorded_cases import BYTES, Case
 from threeloops.measure import timing
 from threeloops.measure.recorded_kernels import Skipped, call
 
 SEED = 0
 NOT_REPORTED = "not reported"
+BUSY_CALLS = 600
 # What NVIDIA's driver calls a part of the catalogue. A name that is not here leaves the stamp's `part` empty, unless
 # the recorder is told.
 DRIVER_NAMES = {
@@ -50,15 +54,17 @@ def recorded(
     note: str = "",
     leave_out: tuple[str, ...] = (),
     say: Callable[[str], None] = lambda _: None,
+    keep: Callable[[Recording], None] = lambda _: None,
 ) -> Recording:
     """Time every case, or write down why this machine does not run it.
 
-    Assumes:  nothing else competes for the machine; `leave_out` are kinds that were not asked for
+    Assumes:  nothing else competes for the machine; `leave_out` are kinds that were not asked for; `keep` is called
+              after every case with what there is by then, so that a run that is stopped has lost nothing
     Raises:   ValueError for a device that is not there
     """
     checks.count(at_least=2, repeats=repeats)
-    cases = tuple(cases)
     stamp = stamp_of(device=device, part=part, note=note)
+    done: list[Case] = []
     measured: dict[str, Measured] = {}
     skipped: dict[str, str] = {}
     for case in cases:
@@ -71,13 +77,20 @@ def recorded(
             skipped[case.name] = str(reason)
             say(f"{case.name}: skipped: {reason}")
         _forget(case, device)
-    return Recording(stamp=stamp, cases=cases, measured=measured, skipped=skipped)
+        done.append(case)
+        if case.kind == "gemm_long" and device == "cuda":
+            stamp = replace(stamp, clocks=f"{stamp.clocks}; {_busy_clocks(case)}")
+        keep(Recording(stamp=stamp, cases=tuple(done), measured=dict(measured), skipped=dict(skipped)))
+    return Recording(stamp=stamp, cases=tuple(done), measured=measured, skipped=skipped)
 
 
 def _measured(case: Case, *, device: str, repeats: int) -> Measured:
     torch.manual_seed(SEED)
     try:
-        result = timing.timed(call(case, device=device), repeats=repeats, device=device)
+        work = call(case, device=device)
+        if case.kind in BYTES:
+            return _spread(case, [float(work()) for _ in range(repeats)])  # type: ignore[arg-type]
+        result = timing.timed(work, repeats=repeats, device=device)
     except Skipped:
         raise
     # a compiler that is missing, memory that is too small: the suite goes on, and says which
@@ -93,9 +106,23 @@ def _measured(case: Case, *, device: str, repeats: int) -> Measured:
     )
 
 
+def _spread(case: Case, samples: list[float]) -> Measured:
+    lower, median, upper = statistics.quantiles(samples, n=4, method="inclusive")
+    return Measured(
+        case=case,
+        n=len(samples),
+        median=median,
+        lower_quartile=lower,
+        upper_quartile=upper,
+        fastest=min(samples),
+        unit=case.unit,
+    )
+
+
 def _forget(case: Case, device: str) -> None:
     """Give back what a case held before the next one begins."""
-    if case.kind == "decode_compiled":
+    gc.collect()  # models hold themselves in circles
+    if case.kind.endswith("_compiled"):
         torch.compiler.reset()
     if device == "cuda":
         torch.cuda.empty_cache()
@@ -144,6 +171,23 @@ def _gpu_clocks() -> str:
     if len(answers) != 3:
         return NOT_REPORTED
     return f"SM at most {answers[0]}, memory at most {answers[1]}, power limit {answers[2]}"
+
+
+def _busy_clocks(case: Case) -> str:
+    """What the driver reports while the card multiplies: asked beside a second of products, which only wait in the
+    card's queue.
+    """
+    try:
+        once = call(case, device="cuda")
+    except Skipped:
+        return NOT_REPORTED
+    for _ in range(BUSY_CALLS):
+        once()
+    answers = [answer.strip() for answer in _asked("clocks.sm,power.draw,temperature.gpu").split(",")]
+    torch.cuda.synchronize()
+    if len(answers) != 3:
+        return NOT_REPORTED
+    return f"after {case.sizes['seconds']} s of products SM {answers[0]}, {answers[1]}, {answers[2]} °C"
 
 
 def _cpu_clock() -> str:

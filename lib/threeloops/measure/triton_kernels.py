@@ -1,4 +1,5 @@
-"""Triton kernels that are recorded: SAXPY with narrow and wide loads, and a plain tile product. Only where Triton is
+"""Triton kernels that are recorded: a working set read round and round, SAXPY with narrow and wide loads, and a plain
+tile product. Only where Triton is
 installed; the recorder asks first.
 
 How wide a load is, Triton decides from how many neighbouring elements fall to one thread: as many elements as threads
@@ -18,6 +19,7 @@ except ModuleNotFoundError:
 
 WARPS, LANES = 4, 32
 ELEMENT_BITS = 32
+PIECE, PROGRAMS_PER_SM = 4096, 8  # elements of a piece; enough loads under way to hide the memory's latency
 
 
 if triton is not None:
@@ -27,6 +29,15 @@ if triton is not None:
         place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         inside = place < n
         tl.store(y + place, scalar * tl.load(x + place, mask=inside) + tl.load(y + place, mask=inside), mask=inside)
+
+    @triton.jit
+    def _reread(x, out, pieces, turns, PIECE: tl.constexpr):  # type: ignore[no-untyped-def]
+        me, inside = tl.program_id(0), tl.arange(0, PIECE)
+        total = tl.zeros((PIECE,), dtype=tl.float32)
+        for turn in range(turns):
+            piece = (me + turn * tl.num_programs(0)) % pieces
+            total += tl.load(x + piece.to(tl.int64) * PIECE + inside, cache_modifier=".cg")  # from L2, past the L1
+        tl.store(out + me * PIECE + inside, total)
 
     @triton.jit
     def _tiled_gemm(a, b, c, m, n, k, TILE: tl.constexpr, DEPTH: tl.constexpr):  # type: ignore[no-untyped-def]
@@ -47,6 +58,17 @@ if triton is not None:
             total.to(c.dtype.element_ty),
             mask=(rows[:, None] < m) & (columns[None, :] < n),
         )
+
+
+def reread(x: Tensor, *, read_bytes: int) -> Tensor:
+    """Read an array round and round, a piece of 16 KiB after the other, so many bytes in all: what the L2 holds of it
+    comes from there. Every program writes one piece of sums, so that nothing is left out; that is not counted.
+    """
+    programs = PROGRAMS_PER_SM * torch.cuda.get_device_properties(x.device).multi_processor_count
+    out = torch.empty(programs * PIECE, device=x.device)
+    turns = max(1, read_bytes // (programs * PIECE * x.itemsize))
+    _reread[(programs,)](x, out, x.numel() // PIECE, turns, PIECE=PIECE, num_warps=WARPS)
+    return out
 
 
 def saxpy(x: Tensor, y: Tensor, scalar: float, *, load_bits: int) -> None:

@@ -17,7 +17,11 @@ from threeloops.inner_loop.prediction_error import Row
 from threeloops.units import fmt_seconds
 
 REPEATS = {False: 20, True: 5}  # by whether the recording is a quick one
-SLOW_TO_BEGIN = ("decode_compiled",)  # a compiler has to start: not in a quick recording
+SLOW_TO_BEGIN = (
+    "decode_compiled",
+    "layernorm_compiled",
+    "train_compiled",
+)  # a compiler has to start: not in a quick recording
 
 
 def run(given: argparse.Namespace) -> None:
@@ -38,14 +42,13 @@ def run(given: argparse.Namespace) -> None:
     if given.table:
         print(tables([*recorded.shipped(), *recorded.in_folder(folder)], origin=given.ceilings))
         return
-    made = _recorded(given)
-    path = folder / file_name(made, quick=given.quick)
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(recorded.as_text(made), encoding="utf-8")
+    made = _recorded(given, folder)
+    path = folder / file_name(made, quick=given.quick)
     print(f"{len(made.measured)} cases measured, {len(made.skipped)} skipped: {path}")
 
 
-def _recorded(given: argparse.Namespace) -> Recording:
+def _recorded(given: argparse.Namespace, folder: Path) -> Recording:
     if importlib.util.find_spec("torch") is None:
         raise ValueError(
             "torch is not installed here, and nothing can be measured without it; `threeloops record --table` shows"
@@ -62,7 +65,15 @@ def _recorded(given: argparse.Namespace) -> Recording:
         note=given.note,
         leave_out=SLOW_TO_BEGIN if given.quick else (),
         say=print,
+        keep=lambda made: _write(made, folder / file_name(made, quick=given.quick)),
     )
+
+
+def _write(made: Recording, path: Path) -> None:
+    """In one movement, so that a run that is stopped leaves the cases that it had, and no half of a file."""
+    beside = path.with_suffix(".part")
+    beside.write_text(recorded.as_text(made), encoding="utf-8")
+    beside.replace(path)
 
 
 def file_name(made: Recording, *, quick: bool) -> str:
