@@ -14,10 +14,11 @@
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
     python3 book.py site            the whole book as a folder of pages, build/site; --serve shows it
     python3 book.py setup           only install; --hub: with what a class's hub needs (TEACHING.md)
-    python3 book.py test            install and run the tests: a quarter of an hour on two cores; other words go to
+    python3 book.py test            install and run the tests: eleven minutes on two cores; other words go to
                                     pytest
-    python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; a good two minutes
-    python3 book.py test --thorough all seeds of every drill; half an hour
+    python3 book.py test --fast     at every save: what the change since the last commit touches
+    python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; two minutes
+    python3 book.py test --thorough all that takes turns, and all seeds of every drill; an hour
 
 Options: --no-browser (print the address, open nothing), --no-torch (leave out the one large package), --teach (show
 nbgrader's menus and buttons).
@@ -51,6 +52,7 @@ MOST_WORKERS = 4  # each loads torch, and some measure time: more would get into
 SYSTEM_PACKAGES = {
     "bwrap": "bubblewrap",
     "chromium": "chromium",
+    "faketime": "faketime",
     "g++": "g++",
     "openssl": "openssl",
     "pg_lsclusters": "postgresql",
@@ -313,12 +315,15 @@ def test(python, arguments):
     """Format, lint, types, tests: every one runs, and one failure fails the whole. Types are checked beside the
     tests, and told after them.
     """
-    if "--quick" in arguments and "--thorough" in arguments:
-        stop("test --quick leaves out what test --thorough adds; choose one of them.")
-    system_packages()
+    amounts = [word for word in ("--fast", "--quick", "--thorough") if word in arguments]
+    if len(amounts) > 1:
+        stop(f"test {amounts[0]} leaves out what test {amounts[1]} adds; choose one of them.")
+    fast = amounts == ["--fast"]
+    if not fast:
+        system_packages()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of small processes: each would compile the library anew
     formats = [run(python, "-m", "ruff", *words) for words in (("format", "--check", "."), ("check", "."))]
-    types = beside(python, "-m", "mypy")
+    types = beside(python, "-m", "mypy") if not fast else lambda: 0
     tests = run(python, "-m", "pytest", *workers(arguments), *arguments)
     return max([*formats, tests, types()])
 

@@ -1,12 +1,14 @@
 """How the suite is run: how much of it, in which order, and what stays together in one worker."""
 
+import collections
 import os
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import seeds
+from tests import seeds, times, touched, turns
 from threeloops import quick_start as quick_start  # before a test loads nbformat
 from threeloops import wall_clock
 
@@ -35,6 +37,10 @@ SECONDS = {
     "test_term.py": 25,
     "test_data_parallel.py": 15,
     "test_interview_widget.py": 10,
+    "test_explorers.py": 20,
+    "test_other_processors.py": 18,
+    "test_recording.py": 10,
+    "test_conditions.py": 25,
     "test_together.py": 10,
     "test_small_language_model.py": 12,
     "test_measure_driving.py": 12,
@@ -52,35 +58,50 @@ SECONDS = {
 }
 # Files whose tests have nothing in common that is made once: every one goes to whichever worker is free. All others
 # stay together, file by file.
-SPREAD = ("test_parts_run.py", "test_without_torch.py", "test_bench.py")
+SPREAD = ("test_parts_run.py", "test_without_torch.py", "test_bench.py", "test_conditions.py")
 MEASURED = "test_measure_"  # real torch, often on several ranks: left out by --quick as well
-# Here, what is made once is made for one drill set, the last word of a test's name.
-BY_SET = ("test_grading_canaries.py", "test_release.py")
 # Whatever looks into the one JupyterLab through the one Chromium; two of each would take twice the memory, and the
 # time to start them.
 BROWSER, BROWSERS_S = ("tests/chapters/test_browser", "tests/chapters/test_links"), 210
+BROWSER_FILES = tuple(path.name for path in (Path(__file__).parent / "chapters").glob("test_browser*.py"))
 # The pages, which are built once.
 PAGES = "tests/site/"
 # What times a clock on the wall, or counts what the kernel has sent, would see the other's work as its own.
 CLOCKS = ("test_measure_hosts.py", "test_measure_ranks.py", "test_measure_timing.py", "test_measure_wire.py")
+# in the environment: what --fast reads, and a seed for another order
+FAST, ORDER = "THREELOOPS_TESTS_FILES", "THREELOOPS_TESTS_ORDER"
+TIMES: pytest.StashKey[times.Times] = pytest.StashKey()
+
+pytest_pyfunc_call = times.pytest_pyfunc_call
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("three loops").addoption
+    group("--fast", action="store_true", help="what the change since the last commit touches: at every save")
     group("--quick", action="store_true", help="few seeds, and no file that takes long: before a commit")
     group("--thorough", action="store_true", help="every seed, and what is marked thorough")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: run by --thorough alone; tests/seeds.py says why")
-    if config.getoption("--quick") and config.getoption("--thorough"):
-        raise pytest.UsageError("--quick and --thorough contradict each other")
-    seeds.begin("quick" if config.getoption("--quick") else "thorough" if config.getoption("--thorough") else "usual")
+    config.addinivalue_line("markers", "clock(why): tried a second time, which the run says; tests/times.py")
+    asked = [mode for mode in ("fast", "quick", "thorough") if config.getoption(f"--{mode}")]
+    if len(asked) > 1:
+        raise pytest.UsageError(f"--{asked[0]} and --{asked[1]} contradict each other")
+    if not hasattr(config, "workerinput"):  # workers take the run's mode, turn and files from the environment
+        named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+        seeds.begin("quick" if asked == ["fast"] else asked[0] if asked else "usual", named=named or asked == ["fast"])
+        os.environ[FAST] = "\n".join(touched.files(SECONDS)) if asked == ["fast"] else ""
+        config.stash[TIMES] = times.Times()
+        config.pluginmanager.register(config.stash[TIMES])
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     slow = collection_path.name in SECONDS or collection_path.name.startswith(MEASURED)
-    return True if slow and config.getoption("--quick") else None
+    wanted = os.environ.get(FAST)
+    if wanted and collection_path.suffix == ".py":
+        return collection_path.relative_to(config.rootpath).as_posix() not in wanted.split("\n") or None
+    return True if slow and seeds.mode() == "quick" else None
 
 
 def together(test: str) -> str:
@@ -99,7 +120,7 @@ def together(test: str) -> str:
         return "pages"
     if name in CLOCKS:
         return "clocks"
-    if name in BY_SET and "[" in test:
+    if name in turns.BY_SET and "[" in test:
         return "set " + test.partition("[")[2]
     return test if name in SPREAD else path
 
@@ -116,11 +137,25 @@ def left_out(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left = {item for item in items if left_out(item)}
+    mine, turn = seeds.turn(), turns.turns([item.nodeid for item in items])
+    waiting = {item for item in items if mine is not None and turn.get(item.nodeid, mine) != mine}
+    left = waiting | {item for item in items if left_out(item)}
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
-    if hasattr(config, "workerinput"):  # otherwise one after the other, as they are written
+    if os.environ.get(ORDER):
+        items[:] = shuffled(items, int(os.environ[ORDER]))
+    elif hasattr(config, "workerinput"):  # otherwise one after the other, as they are written
         items.sort(key=lambda item: -seconds(item.nodeid))
+
+
+def shuffled(items: list[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Files in another order, and the tests of each as well; what a file makes once is still made once."""
+    chance, files = random.Random(seed), collections.defaultdict(list)
+    for item in items:
+        files[item.path].append(item)
+    names = sorted(files)
+    chance.shuffle(names)
+    return [item for name in names for item in chance.sample(files[name], len(files[name]))]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -139,7 +174,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Together(config, log)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    told = config.stash[TIMES]
+    if seeds.whole():
+        known = (*SECONDS, *turns.WHOLE, *turns.ONE_BY_ONE, *BROWSER_FILES, "test_measure_compiling.py")
+        for line in told.lines(known, before=times.last_run()):
+            terminalreporter.write_line(line)
+        told.keep()
+    elif told.tried_again:
+        terminalreporter.write_line(told.lines((), before={})[-1])
     terminalreporter.write_line(seeds.said())
 
 

@@ -7,8 +7,8 @@ A drill promises something about a thousand draws. Trying them all at every comm
   every seed;
 - `--thorough` tries them all.
 
-What is not drawn and takes long (a page in a browser, a chapter without torch, a benchmark's smallest run) is cut
-into shares in the same way: `todays`.
+What is not drawn and takes long is cut into shares in the same way: `todays`. Whole tests that take long take turns:
+tests/turns.py.
 
 A test asks `seeds(1000)` for what it may try of a thousand. Statistics over many draws (how many answers there are,
 how far draws scatter) need them all and do not ask: they run over their full number every time, unless they are
@@ -21,12 +21,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from tests.turns import TURNS
 from threeloops import wall_clock
 
 T = TypeVar("T")
 QUICK, USUAL, SHARES = 6, 60, 10
 # in the environment, which the workers of one run have in common
-MODE, SHARE = "THREELOOPS_TESTS", "THREELOOPS_TESTS_SHARE"
+MODE, SHARE, ALL = "THREELOOPS_TESTS", "THREELOOPS_TESTS_SHARE", "THREELOOPS_TESTS_ALL"
+COUNT = "THREELOOPS_TESTS_COUNT"
 
 
 def mode() -> str:
@@ -34,23 +36,32 @@ def mode() -> str:
     return os.environ.get(MODE, "usual")
 
 
-def begin(chosen: str) -> None:
-    """Fix the mode and the share of this run, once, before any worker starts."""
+def begin(chosen: str, *, named: bool = False) -> None:
+    """Fix the mode and the share of this run, once, before any worker starts; `named`: somebody asked for these files,
+    and no turn is waited for.
+    """
     os.environ[MODE] = chosen
-    os.environ.setdefault(SHARE, str(todays_share()))
+    os.environ[ALL] = "yes" if named or chosen == "thorough" else ""
+    os.environ.setdefault(COUNT, str(_commits()))
+    os.environ.setdefault(SHARE, str(counted() % SHARES))
 
 
-def todays_share() -> int:
-    """0 to 9: counted on by commits; by days where the history is not there."""
-    counted = subprocess.run(
+def counted() -> int:
+    """A number that goes up by one from commit to commit."""
+    return int(os.environ.get(COUNT, "0"))
+
+
+def _commits() -> int:
+    """How many there are; days where the history is not there."""
+    commits = subprocess.run(
         ["git", "rev-list", "--count", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True
     )
     shallow = subprocess.run(
         ["git", "rev-parse", "--is-shallow-repository"], cwd=Path(__file__).parent, capture_output=True, text=True
     )
-    if counted.returncode or shallow.stdout.strip() != "false":
-        return wall_clock.today().toordinal() % SHARES
-    return int(counted.stdout) % SHARES
+    if commits.returncode or shallow.stdout.strip() != "false":
+        return wall_clock.today().toordinal()
+    return int(commits.stdout)
 
 
 def chosen(most: int, *, mode: str, share: int) -> list[int]:
@@ -80,13 +91,23 @@ def todays(everything: Sequence[T], *, shares: int = SHARES) -> list[T]:
     return list(everything if mode() == "thorough" else everything[share::shares])
 
 
+def turn() -> int | None:
+    """Which of so many turns this run has; None where it runs them all."""
+    return None if os.environ.get(ALL) else int(os.environ.get(SHARE, "0")) % TURNS
+
+
+def whole() -> bool:
+    """Does this run take the whole suite, and not files that somebody named?"""
+    return mode() == "thorough" or not os.environ.get(ALL)
+
+
 def said() -> str:
-    """What this run tried, in a sentence."""
+    """What this run tried, in a sentence or two."""
     if mode() == "thorough":
         return "Every seed was tried."
     if mode() == "quick":
         return f"The first {QUICK} seeds were tried, and nothing that takes long; `book.py test` tries more."
-    return (
-        f"The first {USUAL} seeds were tried, and of all of them every tenth from {os.environ[SHARE]}; `book.py test"
-        " --thorough` tries all."
-    )
+    tried = f"The first {USUAL} seeds were tried, and of all of them every tenth from {os.environ[SHARE]}"
+    if turn() is not None:
+        tried += f"; of what takes turns, the tests of turn {turn()} of 0 to {TURNS - 1}"
+    return f"{tried}. `book.py test --thorough` tries all."

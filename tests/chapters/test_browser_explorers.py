@@ -251,6 +251,7 @@ def drag(page: Any, mark: Any, right: float, down: float, *, from_below: float |
     page.mouse.up()
 
 
+@pytest.mark.clock("steps that a browser paints in time")
 def test_a_pipeline_plays_pauses_and_steps(page: Any) -> None:
     cell = page.locator(CELL).nth(MODULES.index("training_loop.pipeline"))
     player = cell.locator(".tl-play")
@@ -283,6 +284,7 @@ def test_a_pipeline_plays_pauses_and_steps(page: Any) -> None:
     expect(player.get_by_role("button", name="one step on")).to_be_disabled()
 
 
+@pytest.mark.clock("steps that a browser paints in time")
 def test_whoever_wants_less_motion_gets_slow_steps(page: Any) -> None:
     page.emulate_media(reduced_motion="reduce")
     cell = page.locator(CELL).nth(MODULES.index("training_loop.pipeline"))

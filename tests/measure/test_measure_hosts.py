@@ -18,6 +18,7 @@ def test_jobs_give_the_same_result_wherever_they_run():
             assert len(set(results[0])) == 4
 
 
+@pytest.mark.clock("two workers at once, on the wall clock")
 def test_seconds_are_of_all_jobs():
     # Six rests of 0.1 s on two workers: 0.3 s, which no machine undercuts, and not the 0.6 s of one worker. A busy
     # machine can only be later: the best of several tries counts.
@@ -37,6 +38,7 @@ def test_refusals(wrong, named):
         loaders.seconds(_rest, 0, **({"jobs": 1, "kind": "thread", "workers": 1} | wrong))
 
 
+@pytest.mark.clock("two runs on the wall clock")
 def test_a_batch_in_advance_hides_the_shorter_of_two_waits():
     def batches():
         for number in range(15):

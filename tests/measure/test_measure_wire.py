@@ -156,6 +156,7 @@ def test_a_fit_needs_times_that_grow():
     assert fitted_link([4096, 8192], [1e-3, 1.5e-3], ranks=2).bytes_per_s_one_way == pytest.approx(4096 / 0.5e-3)
 
 
+@pytest.mark.clock("two runs on the wall clock")
 def test_a_large_all_reduce_takes_longer_than_a_small_one():
     # 32 MiB through a loopback of some GB/s take milliseconds; 4 KiB take long only while something else has the
     # processor, so the quickest of three counts.

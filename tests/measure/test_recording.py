@@ -35,8 +35,10 @@ DECODE = Case(
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     """A quick recording by the command, as a reader makes it."""
-    folder = tmp_path_factory.mktemp("recorded")
+    folder, threads = tmp_path_factory.mktemp("recorded"), torch.get_num_threads()
+    torch.set_num_threads(1)  # two that wait for each other take many times as long beside another test
     assert main(["record", "--quick", "--device", "cpu", "--note", "in a test", "--into", str(folder)]) == 0
+    torch.set_num_threads(threads)
     (path,) = folder.iterdir()
     return path
 

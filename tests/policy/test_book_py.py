@@ -203,15 +203,24 @@ def test_a_torch_that_is_there_is_never_reinstalled(book: ModuleType) -> None:
     assert json.loads(book.MARK.read_text())["torch"] is True
 
 
-def test_several_gigabytes_come_with_a_word_and_a_way_out(book: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("heard", "waits"), [(signal.default_int_handler, True), (signal.SIG_IGN, False)])
+def test_several_gigabytes_come_with_a_word_and_a_way_out(
+    book: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    heard: object,
+    waits: bool,
+) -> None:
+    """A way out by Ctrl-C, where one is heard: begun in the background, none is."""
+    monkeypatch.setattr(book.signal, "getsignal", lambda number: heard)
     book.torch_plan = [{"metadata": {"name": "torch"}}, {"metadata": {"name": "nvidia-cublas"}}]
     book.set_up("book", with_torch=True)
     said = capsys.readouterr().out
     assert "2.7 GB to download" in said
     assert "--no-torch" in said
-    assert book.ran.index("sleep 10") < next(
-        i for i, line in enumerate(book.ran) if "torch==" in line and "--dry-run" not in line
-    )
+    assert ("Ctrl-C" in said) == waits
+    fetched = next(i for i, line in enumerate(book.ran) if "torch==" in line and "--dry-run" not in line)
+    assert ("sleep 10" in book.ran[:fetched]) == waits
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(

@@ -1,5 +1,7 @@
 """Ten commits in a row try every seed, and what a run tries is the same for all its workers."""
 
+import os
+
 import pytest
 from tests import seeds
 
@@ -18,10 +20,13 @@ def test_a_test_that_asks_for_few_gets_them_all_in_a_usual_run() -> None:
 def test_workers_take_mode_and_share_from_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(seeds.SHARE, "7")
     monkeypatch.setenv(seeds.MODE, "usual")
+    monkeypatch.setenv(seeds.ALL, "yes")
     seeds.begin("usual")
+    assert seeds.turn() == 7 % seeds.TURNS
     assert {seed % 10 for seed in seeds.seeds(1000)[60:]} == {7}
     assert "every tenth from 7" in seeds.said()
 
 
 def test_a_share_is_one_of_ten() -> None:
-    assert 0 <= seeds.todays_share() < seeds.SHARES
+    assert 0 <= int(os.environ[seeds.SHARE]) < seeds.SHARES
+    assert seeds.counted() % seeds.SHARES == int(os.environ[seeds.SHARE])
