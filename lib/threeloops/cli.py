@@ -78,6 +78,12 @@ def _sources(given: argparse.Namespace) -> None:
     print(sources.keys(overlay=given.catalog) if given.keys else sources.audit(key=given.key, overlay=given.catalog))
 
 
+def _measured(given: argparse.Namespace) -> None:
+    from threeloops.workings import measured
+
+    print(measured.report(given.part))
+
+
 def _doctor(given: argparse.Namespace) -> None:
     from threeloops import doctor
 
@@ -143,6 +149,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     sources.add_argument("--keys", action="store_true", help="only the names of parts and models")
     sources.add_argument("--catalog", metavar="FILE")
     sources.set_defaults(run=_sources)
+    measured = commands.add_parser(
+        "measured", help="what kernels took on others' GPUs, and how far the expected times are from it"
+    )
+    measured.add_argument("part", nargs="?", help="one accelerator (default: all that somebody timed)")
+    measured.set_defaults(run=_measured)
     commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(
         run=_doctor
     )

@@ -1,0 +1,172 @@
+"""Kernel times: how long single kernels took on GPUs that others own, as tables over sizes.
+
+A table holds, for cells of sizes that we define, the median of (measured time / (bound + shortest kernel)), where the
+bound is the roofline's at the peaks that stand in the table. A fifth of the rows, chosen by a hash of their sizes, is
+in no cell: a sample of those rows stands beside, and whoever predicts is judged on them (operations/expected_times.py).
+
+>>> table = kernel_table("h100-sxm5", "product", "bf16")
+>>> table.engine, table.kernels
+('vLLM 0.24.0', ('torch.nn.functional.linear',))
+>>> 1.0 < table.stretch(m=8192, n=8192, k=8192) < 1.6
+True
+
+Source: NVIDIA AIConfigurator's collected kernel times, Apache-2.0; each file says which commit, engine and device. Made
+        by measure/published_kernels.py
+"""
+
+import functools
+import itertools
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from threeloops import checks
+
+PRODUCT, PREFILL, DECODE = "product", "prefill", "decode"
+EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+# What a row of a family says about its call, and what its cells are spread over. `group` is query heads per KV head.
+SIZES = {
+    PRODUCT: ("m", "n", "k"),
+    PREFILL: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
+    DECODE: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
+} | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
+AXES = {
+    PRODUCT: ("m", "n", "k"),
+    PREFILL: ("head_dim", "group", "heads", "tokens"),
+    DECODE: ("head_dim", "heads", "tokens"),
+} | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
+# Beyond its last value an axis goes on at the border's share, but for these: another head, another number of ranks is
+# another kernel, and nothing lies between two of them.
+EXACT = ("head_dim", "ranks")
+TimedRow = tuple[tuple[int, ...], float]  # sizes in the order of SIZES, and seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTable:
+    """One family of kernels in one format on one device."""
+
+    part: str
+    family: str
+    format: str  # of both operands of a product, of the cache for attention, of the data that is exchanged
+    kernels: tuple[str, ...]  # as the source names them
+    engine: str
+    rows: int  # behind all cells
+    peak_flops_per_s: float  # 0 for exchanges
+    rate_bytes_per_s: float  # memory's, or the link's one way
+    shortest_s: float  # what hardly any call is quicker than
+    axes: Mapping[str, tuple[int, ...]]
+    stretches: tuple[float | None, ...]  # of the cells, the last axis quickest; None where no row was
+    kept_back: tuple[TimedRow, ...]  # a sample of those that are in no cell
+
+    def stretch(self, **place: float) -> float:
+        """Measured time over bound + shortest kernel at a place of the axes.
+
+        Formula:  between the nearest cells, linear in the logarithms of the sizes and of the ratio; beyond the last
+                  cell of an open axis, its border
+        Raises:   ValueError for another axis, for sizes below the first cell, for heads or ranks that were not
+                  measured, or where all cells around are empty
+        """
+        if set(place) != set(self.axes):
+            raise ValueError(f"place={sorted(place)} must name {', '.join(self.axes)}")
+        corners = [self._sides(name, place[name]) for name in self.axes]
+        lengths = [len(values) for values in self.axes.values()]
+        total = weights = 0.0
+        for sides in itertools.product(*corners):
+            weight = math.prod(share for _, share in sides)
+            found = self.stretches[_flat([index for index, _ in sides], lengths)]
+            if found is not None and weight:
+                total += weight * math.log(found)
+                weights += weight
+        if not weights:
+            raise ValueError(f"place={dict(place)}: nobody measured a {self.family} of such sizes on {self.part}")
+        return math.exp(total / weights)
+
+    def _sides(self, name: str, value: float) -> list[tuple[int, float]]:
+        """The cells on both sides along one axis, and the weight of each."""
+        values = self.axes[name]
+        checks.positive(**{name: value})
+        if name in EXACT and value in values:
+            return [(values.index(int(value)), 1.0)]
+        if name in EXACT or value < values[0]:
+            known = ", ".join(map(str, values)) if name in EXACT else f"from {values[0]} on"
+            raise ValueError(f"{name}={value:g}: {self.family} was measured on {self.part} for {name} {known}")
+        low = min(bisect_right(values, value), len(values) - 1) - 1
+        across = math.log(min(value, values[-1]) / values[low]) / math.log(values[low + 1] / values[low])
+        return [(low, 1 - across), (low + 1, across)]
+
+
+def _flat(place: Sequence[int], lengths: Sequence[int]) -> int:
+    return functools.reduce(lambda flat, step: flat * step[1] + step[0], zip(place, lengths, strict=True), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTimes:
+    """All tables of one device, and where they come from."""
+
+    part: str
+    device: str  # as the driver named it
+    source: str
+    licence: str
+    timed: str  # how, in a sentence
+    tables: tuple[KernelTable, ...]
+
+
+def timed_parts() -> list[str]:
+    """The parts of the catalogue on which kernels were timed.
+
+    >>> "h100-sxm5" in timed_parts()
+    True
+    """
+    return sorted(name.removesuffix(".json") for name in _files())
+
+
+def kernel_table(part: str, family: str, format: str) -> KernelTable:
+    """One table.
+
+    Raises:   ValueError for a part, a family or a format that was not timed; it names those that were
+
+    >>> kernel_table("h100-sxm5", "product", "nvfp4")
+    Traceback (most recent call last):
+    ValueError: format='nvfp4' is not known; did you mean 'fp8'? Known: bf16, fp8
+    """
+    checks.one_of(SIZES, family=family)
+    found = {table.format: table for table in kernel_times(part).tables if table.family == family}
+    checks.one_of(found, format=format)
+    return found[format]
+
+
+@functools.cache
+def kernel_times(part: str) -> KernelTimes:
+    """What was timed on one part.
+
+    Raises:   ValueError for a part on which nothing was; it names those on which something was
+    """
+    checks.one_of(timed_parts(), part=part)
+    content = json.loads((resources.files("threeloops.facts") / "timed_kernels" / f"{part}.json").read_text("utf-8"))
+    told = {name: content[name] for name in ("device", "source", "licence", "timed")}
+    return KernelTimes(part=part, tables=tuple(_tables(part, content["tables"])), **told)
+
+
+def _tables(part: str, rows: Sequence[Mapping[str, object]]) -> Iterator[KernelTable]:
+    for row in rows:
+        values: dict[str, object] = dict(row)
+        percents: list[list[float | None]] = values.pop("percents")  # type: ignore[assignment]
+        kept: list[list[float]] = values.pop("kept_back")  # type: ignore[assignment]
+        axes: Mapping[str, list[int]] = values.pop("axes")  # type: ignore[assignment]
+        kernels: list[str] = values.pop("kernels")  # type: ignore[assignment]
+        yield KernelTable(
+            part=part,
+            kernels=tuple(kernels),
+            axes={name: tuple(steps) for name, steps in axes.items()},
+            stretches=tuple(one if one is None else one / 100 for line in percents for one in line),
+            kept_back=tuple((tuple(map(int, sizes)), seconds) for *sizes, seconds in kept),
+            **values,  # type: ignore[arg-type]
+        )
+
+
+def _files() -> list[str]:
+    folder = resources.files("threeloops.facts") / "timed_kernels"
+    return [entry.name for entry in folder.iterdir() if entry.name.endswith(".json")] if folder.is_dir() else []

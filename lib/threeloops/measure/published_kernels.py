@@ -1,0 +1,292 @@
+"""Published kernels: from the kernel times that NVIDIA's AIConfigurator collected to the tables of facts/timed_kernels.
+
+    git clone https://github.com/ai-dynamo/aiconfigurator
+    pip install pyarrow
+    python -m threeloops.measure.published_kernels aiconfigurator
+
+reads the collected files of that folder (they are not part of this book, and pyarrow is needed by nothing else of it)
+and writes one table file per device. A fifth of the rows, by a hash of their sizes, enters no cell; of those, a sample
+is kept for judging.
+"""
+
+import json
+import subprocess
+import sys
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log2
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from threeloops import dtypes
+from threeloops.facts import hardware, kernel_times
+from threeloops.facts.kernel_times import DECODE, EXCHANGES, PREFILL, PRODUCT, TimedRow
+from threeloops.operations.expected_times import kernel_work, place
+from threeloops.operations.roofline import time
+from threeloops.training_loop.network.collectives import bus_factor
+
+SYSTEMS = Path("aic-core/src/aiconfigurator_core/systems/data")
+INTO = Path(kernel_times.__file__).with_name("timed_kernels")
+KEPT_BACK_EACH, KEPT_SAMPLE = 5, 100  # one row in so many; of those, so many stand in the file
+NOT_BELOW = 0.01  # the share of calls that are quicker than "the shortest"
+MS, NS = 1e-3, 1e-9
+TIMED = (
+    "three calls to warm up, then replays of a CUDA graph on the same tensors, mean by events; collectives by"
+    " nccl-tests inside one node"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A part of the catalogue, its folder there, and the releases that were read."""
+
+    part: str
+    folder: str
+    engine: str  # its folder: name and version
+    nccl: str
+
+    @property
+    def engine_said(self) -> str:
+        return " ".join(ENGINES.get(word, word) for word in self.engine.split("/"))
+
+
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
+DEVICES = (
+    Device("a100-sxm4-80gb", "a100_sxm", "sglang/0.5.10", "2.27.3"),
+    Device("h100-sxm5", "h100_sxm", "vllm/0.24.0", "2.29.2"),
+    Device("h200-sxm", "h200_sxm", "vllm/0.24.0", "2.29.2"),
+    Device("b200-hgx", "b200_sxm", "vllm/0.24.0", "2.29.2"),
+    Device("b300-hgx", "b300_sxm", "vllm/0.24.0", "2.29.2"),
+    Device("gb200", "gb200", "vllm/0.24.0", "2.29.2"),
+    Device("gb300", "gb300", "vllm/0.24.0", "2.29.2"),
+    Device("l40s", "l40s", "vllm/0.24.0", "2.27.3"),
+)
+# fp8 in blocks stands there, too, but was timed call by call: a hundred microseconds of each are the host's.
+FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
+POWERS = tuple(2**power for power in range(6, 17))
+ROWS = (1, *(2**power for power in range(3, 16)))
+HEAD_DIMS = (64, 128, 256)
+AXES: dict[str, tuple[tuple[int, ...], ...]] = {
+    PRODUCT: (ROWS, POWERS, POWERS),
+    PREFILL: (HEAD_DIMS, (1, 4, 16), tuple(4**power for power in range(7)), tuple(2**power for power in range(4, 15))),
+    DECODE: (HEAD_DIMS, tuple(2**power for power in range(13)), tuple(2**power for power in range(1, 18))),
+}
+
+
+def kept_back(sizes: Sequence[int]) -> bool:
+    """Is a row of these sizes never looked at while a table is made?
+
+    >>> round(sum(kept_back((m, 4096, 4096)) for m in range(1, 1001)) / 1000, 1)
+    0.2
+    """
+    return _hash(sizes) % KEPT_BACK_EACH == 0
+
+
+def _hash(sizes: Sequence[int]) -> int:
+    return zlib.crc32(",".join(map(str, sizes)).encode())
+
+
+def made(rows: Iterable[TimedRow], *, family: str, axes: Mapping[str, Sequence[int]], bound_s: Any) -> dict[str, Any]:
+    """One table from rows: the cells' medians in percent, and the sample that was kept back.
+
+    Formula:  shortest: the first percentile of the times; cell: median of time / (bound + shortest) over the rows
+              whose nearest cell it is, by logarithms; an empty cell lies on the line between its neighbours along the
+              last axis, or goes on as the border does
+    """
+    names = kernel_times.SIZES[family]
+
+    def named(sizes: Sequence[int]) -> dict[str, float]:
+        return dict(zip(names, sizes, strict=True))
+
+    def where(sizes: Sequence[int]) -> Mapping[str, float]:
+        return place(family, named(sizes)) if family not in EXCHANGES else named(sizes)
+
+    rows = [row for row in rows if _within(where(row[0]), axes)]
+    used = [row for row in rows if not kept_back(row[0])]
+    shortest_s = sorted(seconds for _, seconds in used)[int(NOT_BELOW * len(used))]
+    cells: dict[tuple[int, ...], list[float]] = defaultdict(list)
+    for sizes, seconds in used:
+        at = where(sizes)
+        cells[tuple(_nearest(values, at[name]) for name, values in axes.items())].append(
+            seconds / (bound_s(named(sizes)) + shortest_s)
+        )
+    found = {cell: 100 * median(ratios) for cell, ratios in cells.items()}
+    lines = [
+        _filled([found.get((*above, last)) for last in range(len([*axes.values()][-1]))])
+        for above in _places([len(values) for values in [*axes.values()][:-1]])
+    ]
+    sample = sorted((row for row in rows if kept_back(row[0])), key=lambda row: _hash(row[0]))[:KEPT_SAMPLE]
+    return {
+        "rows": len(used),
+        "shortest_s": float(f"{shortest_s:.4g}"),
+        "axes": {name: list(values) for name, values in axes.items()},
+        "percents": [[one if one is None else round(one) for one in line] for line in lines],
+        "kept_back": [[*sizes, float(f"{seconds:.4g}")] for sizes, seconds in sample],
+    }
+
+
+def _nearest(values: Sequence[int], value: float) -> int:
+    return min(range(len(values)), key=lambda index: abs(log2(values[index] / value)))
+
+
+def _places(lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    if not lengths:
+        yield ()
+        return
+    for first in range(lengths[0]):
+        for rest in _places(lengths[1:]):
+            yield (first, *rest)
+
+
+def _within(at: Mapping[str, float], axes: Mapping[str, Sequence[int]]) -> bool:
+    """Would a table with these axes answer there?"""
+    return all(
+        at[name] in values if name in kernel_times.EXACT else at[name] >= values[0] for name, values in axes.items()
+    )
+
+
+def _filled(line: Sequence[float | None]) -> list[float | None]:
+    """A line of cells whose empty ones lie on the straight line between their neighbours, or go on as the border does.
+
+    >>> _filled([None, 100.0, None, 120.0, None]), _filled([None, None])
+    ([100.0, 100.0, 110.0, 120.0, 120.0], [None, None])
+    """
+    known = [(index, one) for index, one in enumerate(line) if one is not None]
+    if not known:
+        return list(line)
+    filled: list[float | None] = []
+    for index in range(len(line)):
+        low = max((one for one in known if one[0] <= index), default=known[0])
+        high = min((one for one in known if one[0] >= index), default=known[-1])
+        share = (index - low[0]) / (high[0] - low[0]) if high[0] > low[0] else 0.0
+        filled.append((1 - share) * low[1] + share * high[1])
+    return filled
+
+
+def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[str], list[TimedRow]]]:
+    """Family, format, kernels and rows of everything that one device's files have for us."""
+    products = _read(folder, device, f"gemm/{device.engine}/gemm_perf.parquet")
+    for there, ours in FORMATS.items():
+        chosen = [row for row in products if row["gemm_dtype"] == there]
+        if len({row["m"] for row in chosen}) > len(ROWS):  # a few samples make no table
+            yield PRODUCT, ours, _kernels(chosen), [_row(row, ("m", "n", "k")) for row in chosen]
+    for family, name in ((PREFILL, "context"), (DECODE, "generation")):
+        calls = _read(folder, device, f"attention/{device.engine}/{name}_attention_perf.parquet")
+        for there, ours in (("bfloat16", "bf16"), ("fp8", "fp8")):
+            chosen = [row for row in calls if row["kv_cache_dtype"] == there and _whole(row)]
+            if chosen:
+                yield family, ours, _kernels(chosen), [_attention_row(family, row) for row in chosen]
+    exchanges = _read(folder, device, f"comm/nccl/{device.nccl}/nccl_perf.parquet")
+    for op in EXCHANGES:
+        chosen = [row for row in exchanges if row["op_name"] == op.replace("all_to_all", "alltoall")]
+        chosen = [row for row in chosen if row["nccl_dtype"] == "half"]
+        two = int(dtypes.bytes_per_element("fp16"))
+        rows: list[TimedRow] = [((row["num_gpus"], row["message_size"] * two), row["latency"] * MS) for row in chosen]
+        yield op, "bf16", [f"NCCL {device.nccl}"], rows
+
+
+def _whole(row: Mapping[str, Any]) -> bool:
+    """Attention to everything before, by bf16 queries."""
+    return not row.get("window_size") and row["attn_dtype"] == "bfloat16"
+
+
+def _attention_row(family: str, row: Mapping[str, Any]) -> TimedRow:
+    heads = (row["batch_size"], row["num_heads"], row["num_key_value_heads"] or row["num_heads"], row["head_dim"])
+    # a step of generation has `step` tokens in the cache, and its own
+    return (*heads, row["isl"] if family == PREFILL else row["step"] + 1), row["latency"] * MS
+
+
+def _row(row: Mapping[str, Any], names: Sequence[str]) -> TimedRow:
+    return tuple(row[name] for name in names), row["latency"] * MS
+
+
+def _kernels(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted({row["kernel_source"] for row in rows})
+
+
+def _read(folder: Path, device: Device, name: str) -> list[dict[str, Any]]:
+    from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    found: list[dict[str, Any]] = parquet.read_table(folder / SYSTEMS / device.folder / name).to_pylist()
+    return found
+
+
+def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
+    """What is written for one device."""
+    part = hardware.part(device.part)
+    link = "link_bytes_per_s_one_way" if "link_bytes_per_s_one_way" in part.facts else "host_link_bytes_per_s_one_way"
+    tables = []
+    for family, format, kernels, rows in table_rows(folder, device):
+        exchange = family in EXCHANGES
+        peak = 0.0 if exchange else part.peaks[_peak(family, format)].value
+        rate = part[link] if exchange else part["memory_bytes_per_s"]
+        axes = AXES.get(family) or tuple(tuple(sorted({sizes[axis] for sizes, _ in rows})) for axis in (0, 1))
+
+        def bound_s(
+            sizes: Mapping[str, float],
+            *,
+            family: str = family,
+            format: str = format,
+            peak: float = peak,
+            rate: float = rate,
+        ) -> float:
+            if family in EXCHANGES:
+                return bus_factor(op=family, ranks=int(sizes["ranks"])) * sizes["size_bytes"] / rate
+            work = kernel_work(family, sizes, format)
+            return time(work, peak_flops_per_s=peak, memory_bytes_per_s=rate).lower_bound_s
+
+        told: dict[str, object] = {"family": family, "format": format, "kernels": kernels}
+        told |= {"engine": kernels[0] if exchange else device.engine_said}
+        told |= {"peak_flops_per_s": peak, "rate_bytes_per_s": rate}
+        named = dict(zip(kernel_times.AXES[family], axes, strict=True))
+        tables.append(told | made(rows, family=family, axes=named, bound_s=bound_s))
+    products = _read(folder, device, f"gemm/{device.engine}/gemm_perf.parquet")
+    source = f"github.com/ai-dynamo/aiconfigurator at commit {commit}, {SYSTEMS / device.folder}"
+    return {
+        "device": products[0]["device"],
+        "source": source,
+        "licence": "Apache-2.0",
+        "timed": TIMED,
+        "tables": tables,
+    }
+
+
+def _peak(family: str, format: str) -> str:
+    if family != PRODUCT:
+        return "bf16"  # queries, and what the kernel multiplies in
+    return dtypes.peak_format(format)
+
+
+def written(content: Mapping[str, Any]) -> str:
+    """A document as it stands in the file: one line a line of cells, one line for all rows kept back."""
+    tables = []
+    for table in content["tables"]:
+        lines = [f' "{name}": {_short(value)}' for name, value in table.items() if name != "percents"]
+        cells = ",\n  ".join(_short(line) for line in table["percents"])
+        tables.append("{\n" + ",\n".join([*lines, f' "percents": [\n  {cells}]']) + "\n}")
+    head = [f'"{name}": {json.dumps(value)}' for name, value in content.items() if name != "tables"]
+    return "{\n" + ",\n".join([*head, '"tables": [' + ", ".join(tables) + "]"]) + "\n}\n"
+
+
+def _short(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def main(words: Sequence[str]) -> None:
+    """Read a clone, and write all tables."""
+    (folder,) = map(Path, words)
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    INTO.mkdir(exist_ok=True)
+    for device in DEVICES:
+        path = INTO / f"{device.part}.json"
+        path.write_text(written(document(folder, device, commit)), encoding="utf-8")
+        print(f"{path.name}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

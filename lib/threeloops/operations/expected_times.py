@@ -1,0 +1,172 @@
+"""Expected times: what single kernels take on a GPU by what was measured, beside the bound that none can beat.
+
+A bound says "not less than"; an expected time says "about so much", and has an error that `threeloops measured` prints.
+
+>>> one = expected_product("h100-sxm5", m=8192, n=8192, k=8192, format="bf16")
+>>> one.bound_s < one.seconds < 2 * one.bound_s
+True
+>>> small = expected_product("h100-sxm5", m=1, n=4096, k=4096, format="bf16")
+>>> small.seconds > 1.3 * small.bound_s  # a kernel of ten microseconds is far from its roof
+True
+
+Source: facts/kernel_times.py; each table says whose measurements stand behind it
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from threeloops import checks, dtypes
+from threeloops.facts.kernel_times import DECODE, PREFILL, PRODUCT, SIZES, KernelTable, TimedRow, kernel_table
+from threeloops.operations.attention import attention
+from threeloops.operations.roofline import Work, time
+
+OUTPUT_BYTES = 2  # products of every format here write bf16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A bound, and what it takes by a table of measured kernels."""
+
+    bound_s: float
+    seconds: float
+    table: KernelTable
+
+    @property
+    def share(self) -> float:
+        """Of its roof that the kernel is expected to reach: bound over expected time."""
+        return self.bound_s / self.seconds
+
+
+def expected_product(part: str, *, m: int, n: int, k: int, format: str) -> Expected:
+    """[m, k] x [k, n] in a format of weights and activations, as an inference engine's linear layer does it.
+
+    Formula:  (bound + shortest kernel) * stretch(m, n, k)
+    Shapes:   m rows (tokens), n outputs, k inputs; the result is bf16
+    Assumes:  launches are hidden (a CUDA graph); weights that fit into the L2 may lie there; fp8 and nvfp4 include
+              what the layer does to its input before the product; sizes beyond the largest measured reach its share
+    Raises:   ValueError for a part or format that was not measured, for n or k below 64
+    """
+    return kernel_expected(kernel_table(part, PRODUCT, format), {"m": m, "n": n, "k": k})
+
+
+def expected_prefill(
+    part: str, *, batch: int, num_heads: int, num_kv_heads: int, head_dim: int, tokens: int, cache: str
+) -> Expected:
+    """Causal attention over prompts of `tokens` tokens, between the projections.
+
+    Formula:  (bound + shortest kernel) * stretch(head_dim, query heads per KV head, batch * num_heads, tokens)
+    Assumes:  bf16 queries; no window; forward only
+    Raises:   ValueError for a part or cache format that was not measured, for a width of head that was not
+    """
+    sizes = _attention_sizes(locals())
+    return kernel_expected(kernel_table(part, PREFILL, cache), sizes)
+
+
+def expected_decode(
+    part: str, *, batch: int, num_heads: int, num_kv_heads: int, head_dim: int, tokens: int, cache: str
+) -> Expected:
+    """Attention of one new token for each of `batch` requests over caches of `tokens` tokens.
+
+    Formula:  (bound + shortest kernel) * stretch(head_dim, batch * num_kv_heads, tokens)
+    Assumes:  bf16 queries; all requests equally long; no window
+    Raises:   ValueError for a part or cache format that was not measured, for a width of head that was not
+    """
+    sizes = _attention_sizes(locals())
+    return kernel_expected(kernel_table(part, DECODE, cache), sizes)
+
+
+def _attention_sizes(given: Mapping[str, object]) -> dict[str, float]:
+    return {name: given[name] for name in SIZES[PREFILL]}  # type: ignore[misc]
+
+
+def kernel_expected(table: KernelTable, sizes: Mapping[str, float]) -> Expected:
+    """The expected time of a call of these sizes (those that SIZES names for the family) by one table."""
+    work = kernel_work(table.family, sizes, table.format)
+    bound = time(work, peak_flops_per_s=table.peak_flops_per_s, memory_bytes_per_s=table.rate_bytes_per_s)
+    return stretched(table, bound_s=bound.lower_bound_s, place=place(table.family, sizes))
+
+
+def stretched(table: KernelTable, *, bound_s: float, place: Mapping[str, float]) -> Expected:
+    """Bound + shortest kernel, times what the table found around this place."""
+    return Expected(bound_s=bound_s, seconds=(bound_s + table.shortest_s) * table.stretch(**place), table=table)
+
+
+def place(family: str, sizes: Mapping[str, float]) -> dict[str, float]:
+    """Where a call stands on the axes of its family's tables.
+
+    >>> place("decode", {"batch": 8, "num_heads": 32, "num_kv_heads": 8, "head_dim": 128, "tokens": 4096})
+    {'head_dim': 128, 'tokens': 4096, 'heads': 64}
+    """
+    if family == PRODUCT:
+        return dict(sizes)
+    ends = {"head_dim": sizes["head_dim"], "tokens": sizes["tokens"]}
+    if family == DECODE:  # what is read decides: KV heads, whoever shares them
+        return ends | {"heads": sizes["batch"] * sizes["num_kv_heads"]}
+    return ends | {"heads": sizes["batch"] * sizes["num_heads"], "group": sizes["num_heads"] / sizes["num_kv_heads"]}
+
+
+def kernel_work(family: str, sizes: Mapping[str, float], format: str) -> Work:
+    """FLOPs and bytes of a call.
+
+    >>> kernel_work("product", {"m": 4096, "n": 4096, "k": 4096}, "bf16").arithmetic_intensity > 1365
+    True
+    """
+    if family == PRODUCT:
+        return _product_work(format=format, **sizes)
+    asked = 1 if family == DECODE else sizes["tokens"]
+    return attention(
+        batch=int(sizes["batch"]),
+        num_heads=int(sizes["num_heads"]),
+        num_kv_heads=int(sizes["num_kv_heads"]),
+        head_dim=int(sizes["head_dim"]),
+        query_tokens=int(asked),
+        context_tokens=int(sizes["tokens"]),
+        causal="full" if family == DECODE else "half",
+        fused=True,
+        bytes_per_element=dtypes.bytes_per_element("bf16"),
+        kv_bytes_per_element=dtypes.bytes_per_element(format),
+    )
+
+
+def _product_work(*, m: float, n: float, k: float, format: str) -> Work:
+    checks.count(m=m, n=n, k=k)
+    operand = dtypes.bytes_per_element(format)
+    return Work(flops=2 * m * n * k, moved_bytes=(m * k + k * n) * operand + m * n * OUTPUT_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """How far expected times are from measured ones."""
+
+    rows: int
+    median: float  # of the sizes of the errors
+    ninth_decile: float
+    signed_median: float  # above 0: expected to take longer than it took
+
+
+def errors(
+    table: KernelTable,
+    rows: Sequence[TimedRow],
+    expect: Callable[[KernelTable, Mapping[str, float]], Expected] = kernel_expected,
+) -> Errors:
+    """The error of a table's expectations on rows, as a rule those that it kept back.
+
+    Formula:  expected / measured - 1 of each row; the median and the ninth decile of its size, the median with sign
+    Raises:   ValueError for fewer than two rows
+
+    >>> table = kernel_table("h100-sxm5", "decode", "bf16")
+    >>> errors(table, table.kept_back).median < 0.1
+    True
+    """
+    if len(rows) < 2:
+        raise ValueError(f"rows={len(rows)} of {table.family}; an error needs at least two")
+    names = SIZES[table.family]
+    signed = [expect(table, dict(zip(names, sizes, strict=True))).seconds / took_s - 1 for sizes, took_s in rows]
+    sizes_of = [abs(one) for one in signed]
+    return Errors(
+        rows=len(signed),
+        median=median(sizes_of),
+        ninth_decile=quantiles(sizes_of, n=10, method="inclusive")[-1],
+        signed_median=median(signed),
+    )

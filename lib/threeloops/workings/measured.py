@@ -1,0 +1,63 @@
+"""`threeloops measured`: how far the expected times of kernels are from times that others measured."""
+
+from collections.abc import Iterator
+
+from threeloops import spelling
+from threeloops.facts import hardware, kernel_times
+from threeloops.facts.kernel_times import EXCHANGES, PRODUCT, KernelTable, TimedRow
+from threeloops.operations.expected_times import errors, kernel_expected
+from threeloops.training_loop.network.measured_collectives import collective_expected
+from threeloops.units import fmt_seconds
+
+FEW_ROWS = 128  # of a product: fewer, and its weights are read for little
+HEAD = ("part", "kernels", "format", "measured with", "rows", "shortest", "judged on", "median", "p90", "sign")
+MEANS = (
+    "Expected times come from the rows; each is judged on rows that no table has seen (a sample of a fifth, chosen by"
+    " a hash of the sizes); where the cells' borders lie was chosen with these errors in view. median, p90: of the"
+    " error's size; sign: its median with sign, above 0 where the kernel was quicker than expected."
+)
+
+
+def report(part: str | None) -> str:
+    """The table, a line per family and format, and where the measurements come from."""
+    parts = kernel_times.timed_parts() if part is None else [_key(part)]
+    rows = [HEAD, *(row for name in parts for row in _rows(name))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    sources = []
+    for name in parts:
+        told = kernel_times.kernel_times(name)
+        sources.append(f"{name}: {told.device}; {told.source} ({told.licence})")
+    timed = sorted({kernel_times.kernel_times(name).timed for name in parts})
+    return "\n".join([*lines, "", MEANS, "", *(f"Timed: {how}." for how in timed), *sources])
+
+
+def _key(typed: str) -> str:
+    named = {name: (hardware.part(name).name,) for name in kernel_times.timed_parts()}
+    return spelling.key_of(named, see="`threeloops measured` lists all.", accelerator=typed)
+
+
+def _rows(part: str) -> Iterator[tuple[str, ...]]:
+    for table in kernel_times.kernel_times(part).tables:
+        for what, rows in _groups(table):
+            found = errors(table, rows, collective_expected if table.family in EXCHANGES else kernel_expected)
+            yield (
+                part,
+                what,
+                table.format,
+                table.engine,
+                f"{table.rows:,}",
+                fmt_seconds(table.shortest_s),
+                str(found.rows),
+                *(f"{share:.1%}".replace("%", " %") for share in (found.median, found.ninth_decile)),
+                f"{found.signed_median:+.1%}".replace("%", " %"),
+            )
+
+
+def _groups(table: KernelTable) -> Iterator[tuple[str, tuple[TimedRow, ...]]]:
+    """The rows to judge on: a product of few rows is another kind of work than one of many."""
+    if table.family != PRODUCT:
+        yield table.family.replace("_", "-"), table.kept_back
+        return
+    for what, few in ((f"product, below {FEW_ROWS} rows", True), (f"product, {FEW_ROWS} rows and more", False)):
+        yield what, tuple(row for row in table.kept_back if (row[0][0] < FEW_ROWS) is few)
