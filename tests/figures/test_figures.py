@@ -184,6 +184,27 @@ def test_a_chart_without_a_roof_is_refused() -> None:
     roofline.roofline([], roofs={"bf16": 1e15}, memory_bytes_per_s=1e12, title="t", caption="c").png()
 
 
+def test_measured_calls_stand_below_the_roof_that_they_do_not_beat() -> None:
+    calls = [(1.0, 2e12), (1000.0, 8e14), (0.1, 1e11)]
+    figure = roofline.roofline(
+        [],
+        roofs={"bf16": 1e15},
+        memory_bytes_per_s=3e12,
+        title="A finding",
+        caption="What to see.",
+        measured=calls,
+    )
+    assert "3 measured calls, from 100 GFLOP/s to 800 TFLOP/s" in figure.alt
+    dots = [
+        tuple(map(float, re.findall(r"[-\d.]+", path.get("transform") or "")))
+        for path in svg(figure).iter("{http://www.w3.org/2000/svg}path")
+        if path.get("fill") == look.INK and path.get("opacity") == "0.6"
+    ]
+    assert len(dots) == len(calls)
+    assert dots[0][0] < dots[1][0]  # more FLOP per byte is further right,
+    assert dots[0][1] > dots[1][1]  # and more FLOP/s further up
+
+
 # --- labels ---
 
 

@@ -125,13 +125,15 @@ def roofline(
     slopes: Mapping[str, float] | None = None,
     memory: str = "memory",
     under: Mapping[str, str] | None = None,
+    measured: Sequence[Place] = (),
 ) -> Figure:
     """The chart. `roofs` are peaks in FLOP/s by name: the first is drawn through, the others dashed. `memory` is what
     the slope is called.
 
     `slopes` are further memories, by name, with their bytes/s: caches, or the same memory as measured. They are
     dashed, and lead up to the first roof. `under` pairs a roof with one of them, where both belong to another
-    machine: the slope ends in that roof, and the roof begins at that slope.
+    machine: the slope ends in that roof, and the roof begins at that slope. `measured` are many calls, (FLOP/B,
+    FLOP/s) each: small dots without names.
 
     Raises:   ValueError if `under` names a roof or a slope that is not there
     """
@@ -146,7 +148,8 @@ def roofline(
     top = math.ceil(math.log10(HEADROOM * max(roofs.values())))
     memories = {memory: memory_bytes_per_s, **more}
     # every point, every slope's foot
-    rates = [*(point.flops_per_s for point in points), *(INTENSITIES[0] * rate for rate in memories.values())]
+    rates = [rate for _, rate in (*(point.place for point in points), *measured)]
+    rates += [INTENSITIES[0] * rate for rate in memories.values()]
     scale = Scale(top=10.0**top, decades=top - math.floor(math.log10(min(rates))))
     feeds = {name: more.get(pairs.get(name, ""), memory_bytes_per_s) for name in roofs}
     tops = {
@@ -166,7 +169,7 @@ def roofline(
     return Figure(
         title=title,
         caption=caption,
-        alt=_alt(points, roofs, feeds, memories),
+        alt=_alt(points, roofs, feeds, memories, measured),
         body={
             "width": look.PLOT_WIDTH,
             "height": look.PLOT_HEIGHT,
@@ -179,6 +182,7 @@ def roofline(
                 *(roofline_scale.dashed_slope(ends) for ends in feet.values()),
                 *(layer for sign in signs.values() for layer in roofline_names.sign_layers(sign, scale)),
                 *(layer for found in names.values() for layer in roofline_names.along_layers(found, scale)),
+                *([_dots(measured)] if measured else []),
                 *_names(points, scale, taken, lines),
                 *([_marks(points)] if points else []),
             ],
@@ -264,8 +268,18 @@ def _marks(points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
+def _dots(measured: Sequence[Place]) -> dict[str, Any]:
+    rows = [{"x": intensity, "y": rate} for intensity, rate in measured]
+    mark = {"type": "point", "filled": True, "size": 22, "opacity": 0.6, "color": look.INK, "aria": False}
+    return {"data": data(rows), "mark": mark}
+
+
 def _alt(
-    points: Sequence[Point], roofs: Mapping[str, float], feeds: Mapping[str, float], memories: Mapping[str, float]
+    points: Sequence[Point],
+    roofs: Mapping[str, float],
+    feeds: Mapping[str, float],
+    memories: Mapping[str, float],
+    measured: Sequence[Place],
 ) -> str:
     ridges = {
         name: model.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=feeds[name]) for name, peak in roofs.items()
@@ -274,4 +288,9 @@ def _alt(
         f"{name} peak {fmt_si(peak, 'FLOP/s')}, ridge point {ridges[name]:,.0f} FLOP/B" for name, peak in roofs.items()
     )
     slopes = ", ".join(f"{name} {fmt_si(rate, 'B/s')}" for name, rate in memories.items())
-    return f"Roofline. {slopes[:1].upper()}{slopes[1:]}; {over}. " + "; ".join(point.sentence for point in points) + "."
+    said = [point.sentence for point in points]
+    if measured:
+        rates = [rate for _, rate in measured]
+        many = f"{len(measured)} measured calls, from {fmt(min(rates), 'FLOP/s')} to {fmt(max(rates), 'FLOP/s')}"
+        said.append(many)
+    return f"Roofline. {slopes[:1].upper()}{slopes[1:]}; {over}. " + "; ".join(said) + "."
