@@ -172,7 +172,7 @@ def _alt(
     x: str,
     y: str,
 ) -> str:
-    begins = y if y.split()[0] in ("ms", "s") else y[:1].upper() + y[1:]  # a unit is not a word
+    begins = y if y.split()[0] in ("µs", "ms", "s") else y[:1].upper() + y[1:]  # a unit is not a word
     said = [f"{begins} against {x}."]
     for name, points in lines.items():
         (first, low), (last, high) = points[0], points[-1]
