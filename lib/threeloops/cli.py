@@ -79,9 +79,9 @@ def _sources(given: argparse.Namespace) -> None:
 
 
 def _measured(given: argparse.Namespace) -> None:
-    from threeloops.workings import measured
+    from threeloops.workings import measured, measured_steps
 
-    print(measured.report(given.part))
+    print(measured_steps.report() if given.part == "steps" else measured.report(given.part))
 
 
 def _doctor(given: argparse.Namespace) -> None:
@@ -150,9 +150,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     sources.add_argument("--catalog", metavar="FILE")
     sources.set_defaults(run=_sources)
     measured = commands.add_parser(
-        "measured", help="what kernels took on others' GPUs, and how far the expected times are from it"
+        "measured", help="what kernels and training steps took on others' GPUs, and how far expected times are from it"
     )
-    measured.add_argument("part", nargs="?", help="one accelerator (default: all that somebody timed)")
+    measured.add_argument(
+        "part", nargs="?", help="one accelerator, or `steps`: training steps (default: all accelerators)"
+    )
     measured.set_defaults(run=_measured)
     commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(
         run=_doctor

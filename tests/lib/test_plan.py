@@ -201,3 +201,26 @@ def test_a_model_whose_training_is_not_counted_is_refused(tmp_path: Path, capsys
     said = capsys.readouterr()
     assert "recurrent state in place of attention" in said.err
     assert said.out == ""
+
+
+def test_an_expected_time_stands_beside_the_one_at_best_rates(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(STEP, capsys)
+    assert sum(found["expected_parts_s"].values()) == pytest.approx(found["results"]["expected_step"]["value"])
+    assert found["results"]["expected_step"]["value"] > found["results"]["step"]["value"]
+    (planned,) = [one for one in answer(f"{PLAN} --top 50", capsys)["layouts"] if one["dp"] == 16][:1]
+    assert planned["expected_s"] > planned["step_s"]
+
+
+def test_an_older_attention_kernel_takes_longer(capsys: pytest.CaptureFixture[str]) -> None:
+    took = [
+        answer(f"{STEP} --attention {kernel}", capsys)["expected_parts_s"]["attention"]
+        for kernel in ("cudnn", "flash-2", "triton-2023")
+    ]
+    assert took == sorted(took)
+    assert main([*STEP.split(), "--attention", "flash-9"]) == 2
+    assert "attention='flash-9'" in capsys.readouterr().err
+
+
+def test_where_nobody_timed_kernels_no_time_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
+    said = spoken(STEP.replace("h100-sxm", "mi300x") + " --reach 0.6", capsys)
+    assert "No expected time: nobody timed the kernels of AMD Instinct MI300X" in " ".join(said.split())

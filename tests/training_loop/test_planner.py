@@ -13,8 +13,8 @@ from threeloops.simulate.training_loop.pipeline_schedules import Work, run
 from threeloops.training_loop.memory.fit import largest_rank_memory, rank_memory
 from threeloops.training_loop.parallelism import layout_reasons, layouts, planner
 from threeloops.training_loop.parallelism.layout_rules import refusal
-from threeloops.training_loop.parallelism.layout_step import layout_step, stage_layers
-from threeloops.training_loop.parallelism.layouts import Layout
+from threeloops.training_loop.parallelism.layout_step import layout_step
+from threeloops.training_loop.parallelism.layouts import Layout, stage_layers
 from threeloops.training_loop.parallelism.step_time import StepTime
 
 CHOICES = planner.Choices(

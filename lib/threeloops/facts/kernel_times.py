@@ -65,9 +65,9 @@ class KernelTable:
         """Measured time over bound + shortest kernel at a place of the axes.
 
         Formula:  between the nearest cells, linear in the logarithms of the sizes and of the ratio; beyond the last
-                  cell of an open axis, its border
+                  cell of an open axis, its border; where all cells around are empty, the nearest that is not
         Raises:   ValueError for another axis, for sizes below the first cell, for heads or ranks that were not
-                  measured, or where all cells around are empty
+                  measured
         """
         if set(place) != set(self.axes):
             raise ValueError(f"place={sorted(place)} must name {', '.join(self.axes)}")
@@ -80,9 +80,30 @@ class KernelTable:
             if found is not None and weight:
                 total += weight * math.log(found)
                 weights += weight
-        if not weights:
-            raise ValueError(f"place={dict(place)}: nobody measured a {self.family} of such sizes on {self.part}")
-        return math.exp(total / weights)
+        return math.exp(total / weights) if weights else self._nearest([sides[0][0] for sides in corners])
+
+    def measured(self, name: str) -> tuple[int, ...]:
+        """The values of an axis at which any row was."""
+        place = list(self.axes).index(name)
+        cells = itertools.product(*self.axes.values())
+        return tuple(
+            sorted({cell[place] for cell, found in zip(cells, self.stretches, strict=True) if found is not None})
+        )
+
+    def _nearest(self, place: Sequence[int]) -> float:
+        """Of the cells that hold rows, the stretch of the one fewest steps away; among equals the first."""
+        fixed = [name in EXACT for name in self.axes]
+        filled = [
+            (sum(abs(one - other) for one, other in zip(place, cell, strict=True)), found)
+            for cell, found in zip(
+                itertools.product(*(range(len(values)) for values in self.axes.values())), self.stretches, strict=True
+            )
+            if found is not None
+            and all(one == other for one, other, same in zip(place, cell, fixed, strict=True) if same)
+        ]
+        if not filled:
+            raise ValueError(f"nobody measured a {self.family} of such sizes on {self.part}")
+        return min(filled, key=lambda cell: cell[0])[1]
 
     def _sides(self, name: str, value: float) -> list[tuple[int, float]]:
         """The cells on both sides along one axis, and the weight of each."""

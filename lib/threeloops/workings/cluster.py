@@ -38,6 +38,8 @@ class Asked:
     job: Job
     cluster: Cluster
     part: Part
+    format: str  # of the layers' products
+    attention: str | None  # the kernel of expected times, where one was named
     inputs: dict[str, str]
     flops_per_token: float  # of the model, forward and backward, nothing computed twice
     training_tokens: float | None
@@ -102,6 +104,8 @@ def asked(given: argparse.Namespace, *, num_gpus: int) -> Asked:
         job=job,
         cluster=cluster,
         part=part,
+        format=form,
+        attention=given.attention,
         inputs=inputs,
         flops_per_token=flops.model / flops.tokens,
         training_tokens=given.tokens,

@@ -7,8 +7,10 @@ from threeloops import checks, units
 from threeloops.training_loop.memory.recipes import recipe_named
 from threeloops.training_loop.parallelism import planner
 from threeloops.training_loop.parallelism.alternatives import alternatives, misses, slower
+from threeloops.training_loop.parallelism.expected_step import ExpectedStep
 from threeloops.training_loop.parallelism.planner import Choices, Planned, Search
 from threeloops.workings.cluster import RULES, SOURCES, Asked, asked, throughput_lines
+from threeloops.workings.expected import EXPECTS, expected_of
 from threeloops.workings.working import Line, Working, plain
 
 FEWEST_TOKENS = 4096  # of a sequence, on each rank of a context-parallel group
@@ -20,6 +22,7 @@ ASSUMES = (
     f" {FEWEST_TOKENS:,} tokens or more",
     "MFU counts attention as a causal mask leaves it; memory is what the fullest GPU holds, without fragments and"
     " workspaces: --share 0.9 leaves room for them",
+    EXPECTS,
 )
 
 
@@ -129,7 +132,7 @@ def _one_a_split(found: Search) -> list[Planned]:
     return list(best.values())
 
 
-_HEAD = ("layout", "memory", "step", "tokens/s", "MFU", "training", "dollars")
+_HEAD = ("layout", "memory", "step", "expected", "tokens/s", "MFU", "training", "dollars")
 
 
 def _row(plan: Planned, wanted: Asked) -> tuple[str, ...]:
@@ -138,11 +141,17 @@ def _row(plan: Planned, wanted: Asked) -> tuple[str, ...]:
         str(plan.layout),
         units.fmt_bytes(plan.memory_bytes, base=2),
         units.fmt_seconds(plan.step.total_s),
+        NOT_SAID if (likely := _expected_s(plan, wanted)) is None else units.fmt_seconds(likely),
         f"{wanted.job.tokens / plan.step.total_s:,.0f}",
         units.fmt_percent(wanted.mfu(plan)),
         NOT_SAID if days is None else units.fmt_seconds(days),
         NOT_SAID if money is None else f"{money:,.0f}",
     )
+
+
+def _expected_s(plan: Planned, wanted: Asked) -> float | None:
+    expected = expected_of(wanted, plan.layout)
+    return expected.total_s if isinstance(expected, ExpectedStep) else None
 
 
 def _data(plan: Planned, wanted: Asked) -> dict[str, object]:
@@ -152,6 +161,7 @@ def _data(plan: Planned, wanted: Asked) -> dict[str, object]:
         "usable_bytes": plan.usable_bytes,
         "step_s": plan.step.total_s,
         "parts_s": plan.step.parts,
+        "expected_s": _expected_s(plan, wanted),
         "tokens_per_s": wanted.job.tokens / plan.step.total_s,
         "mfu": wanted.mfu(plan),
         "training_s": wanted.training_s(plan),

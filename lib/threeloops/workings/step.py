@@ -4,14 +4,15 @@ import argparse
 from dataclasses import asdict
 
 from threeloops import checks, units
-from threeloops.models.parameter_buckets import layers_on_stage
 from threeloops.training_loop.parallelism import planner
+from threeloops.training_loop.parallelism.expected_step import ExpectedStep
 from threeloops.training_loop.parallelism.group_traffic import group_traffic
 from threeloops.training_loop.parallelism.layout_rules import refusal
-from threeloops.training_loop.parallelism.layout_step import hiding_s, pass_times, shape_rates, stage_layers
-from threeloops.training_loop.parallelism.layouts import Layout
+from threeloops.training_loop.parallelism.layout_step import hiding_s, pass_times, shape_rates
+from threeloops.training_loop.parallelism.layouts import Layout, last_layers, stage_layers
 from threeloops.training_loop.parallelism.planner import Planned
 from threeloops.workings.cluster import RULES, SOURCES, Asked, asked, throughput_lines
+from threeloops.workings.expected import BESIDE, EXPECTS, beside, expected_of
 from threeloops.workings.training_flags import DEGREES
 from threeloops.workings.working import Line, Working, plain
 
@@ -40,6 +41,7 @@ def from_flags(given: argparse.Namespace) -> Working:
 def working(wanted: Asked, plan: Planned) -> Working:
     """The step of a legal layout, whether it fits or not."""
     layout, step = plan.layout, plan.step
+    expected = expected_of(wanted, layout)
     total = Line(
         name="step",
         formula="sum",
@@ -58,20 +60,24 @@ def working(wanted: Asked, plan: Planned) -> Working:
     return Working(
         title=f"One step of {wanted.job.model.name}, {layout}",
         inputs=wanted.inputs,
-        table=(("cause", "seconds", "share"), *_rows(plan)),
-        lines=(*_lines(wanted, plan), total, *throughput_lines(wanted, plan)),
-        conclusion=f"{units.fmt_seconds(step.total_s)} a step: {shares}.{fits}",
+        table=(("cause", "at best rates", "share", "expected"), *_rows(plan, expected)),
+        lines=(*_lines(wanted, plan), total, *_expected_lines(expected), *throughput_lines(wanted, plan)),
+        conclusion=(
+            f"{units.fmt_seconds(step.total_s)} a step: {shares}.{_expected_words(step.total_s, expected)}{fits}"
+        ),
         assumes=(
             "every kernel runs at the best rate of its shape, nobody is late, nothing fails: a run takes longer",
             "a backward pass costs two forward passes; the slowest stage sets the pace",
             "tensor, context and expert exchanges are waited for; the exchange of replicas runs beside the computing",
             "MFU counts attention as a causal mask leaves it",
+            EXPECTS,
         ),
         sources=SOURCES,
         data={
             "layout": asdict(layout),
             "parts_s": step.parts,
             "hidden_exchange_s": step.hidden_data_s,
+            "expected_parts_s": expected.parts if isinstance(expected, ExpectedStep) else None,
             "memory_bytes": plan.memory_bytes,
             "usable_bytes": plan.usable_bytes,
             "fits": plan.fits,
@@ -79,17 +85,38 @@ def working(wanted: Asked, plan: Planned) -> Working:
     )
 
 
-def _rows(plan: Planned) -> list[tuple[str, ...]]:
-    """Every cause that takes time, and what is hidden behind the computing."""
-    step = plan.step
-    rows: list[tuple[str, ...]] = [
-        (cause, units.fmt_seconds(seconds), units.fmt_percent(seconds / step.total_s))
-        for cause, seconds in step.parts.items()
-        if seconds
-    ]
+def _rows(plan: Planned, expected: ExpectedStep | str) -> list[tuple[str, ...]]:
+    """Every cause that takes time, with what is expected of it, and what is hidden behind the computing."""
+    step, known = plan.step, expected if isinstance(expected, ExpectedStep) else None
+    rows: list[tuple[str, ...]] = []
+    for cause, seconds in step.parts.items():
+        told = beside(known, cause) if known else 0.0
+        if seconds or told:
+            share = units.fmt_percent(seconds / step.total_s)
+            rows.append((cause, units.fmt_seconds(seconds), share, units.fmt_seconds(told) if known else "not said"))
+        if known:
+            rows += [
+                (f"  {one}", "", "", units.fmt_seconds(known.parts[one]))
+                for one in BESIDE.get(cause, ())
+                if known.parts[one] and one != cause
+            ]
     if step.hidden_data_s:
-        rows.append(("hidden behind them: exchange of replicas", units.fmt_seconds(step.hidden_data_s), ""))
+        rows.append(("hidden behind them: exchange of replicas", units.fmt_seconds(step.hidden_data_s), "", ""))
     return rows
+
+
+def _expected_lines(expected: ExpectedStep | str) -> list[Line]:
+    if isinstance(expected, str):
+        return []
+    numbers = " + ".join(plain(seconds) for seconds in expected.parts.values() if seconds)
+    return [_line("expected step", "sum by measured kernels", numbers, expected.total_s)]
+
+
+def _expected_words(step_s: float, expected: ExpectedStep | str) -> str:
+    if isinstance(expected, str):
+        return f" {expected[0].upper()}{expected[1:]}."
+    more = expected.total_s / step_s - 1
+    return f" Expected, by measured kernels: {units.fmt_seconds(expected.total_s)} ({more:+.0%})."
 
 
 def _lines(wanted: Asked, plan: Planned) -> list[Line]:
@@ -151,7 +178,7 @@ def _forward_line(wanted: Asked, layout: Layout, forward_s: float) -> Line:
     job = wanted.job
     once = pass_times(job=job, cluster=wanted.cluster, tp=layout.tp, cp=layout.cp, rates=shape_rates(layout, job=job))
     most = stage_layers(layout, job=job)
-    last = layers_on_stage(num_layers=job.model.num_layers, stage=layout.pp - 1, pp=layout.pp)
+    last = last_layers(layout, job=job)
     layer, head = plain(once.layer_s), plain(once.head_s)
     return _line(
         "forward pass of one micro-batch on the slowest stage",

@@ -87,6 +87,10 @@ def _cluster_flags(command: argparse.ArgumentParser) -> None:
         type=float,
         help="share of the dense peak that the best products reach; needed where nobody measured it for the catalogue",
     )
+    command.add_argument(
+        "--attention",
+        help="the kernel behind the expected time: cudnn, flash-2, triton-2023 (default: the card's fastest known)",
+    )
     command.add_argument("--recipe", default="megatron", help="what is kept of each parameter (default megatron)")
     command.add_argument("--kernels", default="fused", help="what is fused: fused (default), sdpa, eager, korthikanti")
     command.add_argument(

@@ -56,7 +56,7 @@ class Working:
         width = max(map(len, self.inputs), default=0)
         rows = [self.title, ""]
         rows += [f"  {name:<{width}}  {value}" for name, value in self.inputs.items()]
-        rows += ["", *_aligned(self.table)] if self.table else []
+        rows += ["", *aligned(self.table)] if self.table else []
         for line in self.lines:
             rows += [
                 "",
@@ -90,7 +90,7 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower().replace(",", "")).strip("_")
 
 
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+def aligned(table: Sequence[Sequence[str]]) -> list[str]:
     """A table's rows: the first column to the left, figures to the right."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     return [

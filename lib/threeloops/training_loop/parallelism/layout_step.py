@@ -14,7 +14,6 @@ from functools import lru_cache
 from threeloops.models.architecture import Attention, DenseMlp, Layer, MoeMlp
 from threeloops.models.forward_step import VECTOR, ForwardStep
 from threeloops.models.model_flops import forward_flops
-from threeloops.models.parameter_buckets import layers_on_stage
 from threeloops.models.transformer import layer_ops, total
 from threeloops.training_loop.memory.activation_kernels import KERNELS, Kernels
 from threeloops.training_loop.memory.fit import stage_states
@@ -106,7 +105,7 @@ def layout_step(layout: Layout, *, job: Job, cluster: Cluster) -> LayoutStep:
     rates = shape_rates(layout, job=job) if cluster.rates_by_shape else (1.0, 1.0)
     once = pass_times(job=job, cluster=cluster, tp=layout.tp, cp=layout.cp, rates=rates)
     forward_s, again_s = _stage_passes(layout, job, once)
-    sent = group_traffic(layout, job=job, cluster=cluster, num_layers=stage_layers(layout, job=job))
+    sent = group_traffic(layout, job=job, cluster=cluster, num_layers=layouts.stage_layers(layout, job=job))
     exposed_s = sent.tensor_s + sent.context_s + (0 if layout.schedule == "dualpipe" else sent.expert_s)
     overlapped_s = (
         max(3 * forward_s + again_s, sent.expert_s) + sent.tensor_s + sent.context_s
@@ -123,7 +122,8 @@ def layout_step(layout: Layout, *, job: Job, cluster: Cluster) -> LayoutStep:
         chunks=layout.chunks,
         overlapped_s=overlapped_s,
     )
-    data_s, hidden_s = _data_parallel(layout, sent, m, forward_s, 2 * forward_s + again_s)
+    backward_s = 2 * forward_s + again_s
+    data_s, hidden_s = exchanged_s(layout, sent, micro_batches=m, forward_s=forward_s, backward_s=backward_s)
     return LayoutStep(
         forward_backward_s=m * 3 * forward_s,
         recompute_s=m * again_s,
@@ -131,23 +131,13 @@ def layout_step(layout: Layout, *, job: Job, cluster: Cluster) -> LayoutStep:
         context_s=m * sent.context_s,
         expert_s=m
         * (max(0.0, sent.expert_s - 3 * forward_s - again_s) if layout.schedule == "dualpipe" else sent.expert_s),
-        pipeline_s=m * _uncovered_hops_s(layout, sent.hop_s),
+        pipeline_s=m * uncovered_hops_s(layout, sent.hop_s),
         bubble_s=idle.idle_s,
         data_s=data_s,
         hidden_data_s=hidden_s,
-        optimiser_s=_optimiser_s(layout, job, cluster),
+        optimiser_s=optimiser_s(layout, job, cluster),
         micro_batches=m,
     )
-
-
-def stage_layers(layout: Layout, *, job: Job) -> int:
-    """Layers of the rank that has most of them: whole chunks, dealt out evenly.
-
-    Formula:  chunks * ceil(dealt / (pp * chunks)), one less where only the ends of the pipeline are left; dealt:
-              layers, and tables that count as such
-    """
-    most = -(-job.dealt // (layout.pp * layout.chunks)) * layout.chunks
-    return most - (3 - layout.pp) if job.tables_as_layers and layout.pp < 3 else most
 
 
 @lru_cache(maxsize=4096)
@@ -221,9 +211,9 @@ def _vector_bytes(layer: Layer, job: Job, tp: int, cp: int, fused: bool) -> tupl
         latent="expanded",
         routing="uniform",
     )
-    ops = layer_ops(_rank_layer(layer, tp), hidden=job.model.hidden, rotary=job.model.rotary, step=step)
-    split = [op for op in ops if op.unit == VECTOR and op.name in _FOLLOW_TP]
-    stream = [op for op in ops if op.unit == VECTOR and op.name not in _FOLLOW_TP and op.name != "attention_softmax"]
+    ops = layer_ops(rank_layer(layer, tp), hidden=job.model.hidden, rotary=job.model.rotary, step=step)
+    split = [op for op in ops if op.unit == VECTOR and op.name in FOLLOW_TP]
+    stream = [op for op in ops if op.unit == VECTOR and op.name not in FOLLOW_TP and op.name != "attention_softmax"]
     softmax = [op for op in ops if op.name == "attention_softmax"]
     split_bytes, stream_bytes, softmax_bytes = (
         total(some).moved_bytes if some else 0.0 for some in (split, stream, softmax)
@@ -232,10 +222,10 @@ def _vector_bytes(layer: Layer, job: Job, tp: int, cp: int, fused: bool) -> tupl
 
 
 # Operations on tensors whose width tensor parallelism cuts: their bytes are one rank's already in the rank's layer.
-_FOLLOW_TP = ("qk_norm", "rotary", "activation", "gated_activation", "shared_activation", "shared_gated_activation")
+FOLLOW_TP = ("qk_norm", "rotary", "activation", "gated_activation", "shared_activation", "shared_gated_activation")
 
 
-def _rank_layer(layer: Layer, tp: int) -> Layer:
+def rank_layer(layer: Layer, tp: int) -> Layer:
     """The layer as one tensor rank sees it: its heads, and its share of the width."""
     attention, mlp = layer.attending, _rank_mlp(layer.feeding, tp)
     heads = attention.num_heads // tp
@@ -253,27 +243,24 @@ def _rank_mlp(mlp: DenseMlp | MoeMlp, tp: int) -> DenseMlp | MoeMlp:
 
 def _stage_passes(layout: Layout, job: Job, once: PassTimes) -> tuple[float, float]:
     """Forward time of one micro-batch on the slowest stage, and what its backward pass computes again."""
-    most = stage_layers(layout, job=job)
-    last = layers_on_stage(
-        num_layers=job.model.num_layers, stage=layout.pp - 1, pp=layout.pp, tables_as_layers=job.tables_as_layers
-    )
+    most, last = layouts.stage_layers(layout, job=job), layouts.last_layers(layout, job=job)
     forward_s = max(most * once.layer_s, last * once.layer_s + once.head_s)
     again_s = {_CORE: most * once.core_s, _LAYERS: most * once.layer_s}.get(layout.recompute, 0.0)
     return layout.micro_batch * forward_s, layout.micro_batch * again_s
 
 
-def _uncovered_hops_s(layout: Layout, hop_s: float) -> float:
+def uncovered_hops_s(layout: Layout, hop_s: float) -> float:
     """Per micro-batch, what 1F1B waits for hops in the middle of a long step."""
     if layout.schedule != "1f1b" or not hop_s:
         return 0.0
     return pipelines.one_f_one_b_pace_s(pass_s=1.0, pp=layout.pp, send_s=hop_s) - 1.0
 
 
-def _data_parallel(
-    layout: Layout, sent: GroupTraffic, m: int, forward_s: float, backward_s: float
+def exchanged_s(
+    layout: Layout, sent: GroupTraffic, *, micro_batches: int, forward_s: float, backward_s: float
 ) -> tuple[float, float]:
-    """Of the replicas' exchange: what sticks out, and what is hidden."""
-    gradients, weights = hiding_s(layout, micro_batches=m, forward_s=forward_s, backward_s=backward_s)
+    """Of the replicas' exchange: the seconds that stick out from behind the computing, and those that are hidden."""
+    gradients, weights = hiding_s(layout, micro_batches=micro_batches, forward_s=forward_s, backward_s=backward_s)
     out = max(0.0, sent.gradients_s - gradients) + max(0.0, sent.weights_s - weights)
     return out, sent.gradients_s + sent.weights_s - out
 
@@ -290,8 +277,8 @@ def hiding_s(layout: Layout, *, micro_batches: int, forward_s: float, backward_s
     )
 
 
-def _optimiser_s(layout: Layout, job: Job, cluster: Cluster) -> float:
-    """Read weights, gradients and state, write weights and state: each byte of the rank's share once."""
+def optimiser_s(layout: Layout, job: Job, cluster: Cluster) -> float:
+    """To read weights, gradients and state, and to write weights and state: each byte of a rank's share once."""
     shared_out = 3 if layout.zero_stage else 0
     recipe = layouts.training(layout, job=job, zero_stage=layout.zero_stage).used_recipe
     if shared_out not in recipe.zero_stages:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.models.architecture import Model, MoeMlp
+from threeloops.models.parameter_buckets import layers_on_stage
 from threeloops.training_loop.memory.activation_kernels import Kernels
 from threeloops.training_loop.memory.recipes import Recipe
 from threeloops.training_loop.memory.setup import Training
@@ -214,3 +215,19 @@ def members_in_domain(*, size: int, stride: int, domain_gpus: int) -> int:
     """
     checks.count(size=size, stride=stride, domain_gpus=domain_gpus)
     return min(size, max(1, domain_gpus // stride))
+
+
+def stage_layers(layout: Layout, *, job: Job) -> int:
+    """Layers of the rank that has most of them: whole chunks, dealt out evenly.
+
+    Formula:  chunks * ceil(dealt / (pp * chunks)), one less where only the ends of the pipeline are left; dealt:
+              layers, and tables that count as such
+    """
+    most = -(-job.dealt // (layout.pp * layout.chunks)) * layout.chunks
+    return most - (3 - layout.pp) if job.tables_as_layers and layout.pp < 3 else most
+
+
+def last_layers(layout: Layout, *, job: Job) -> int:
+    """Layers of the last stage, which has the head besides."""
+    last, tables = layout.pp - 1, job.tables_as_layers
+    return layers_on_stage(num_layers=job.model.num_layers, stage=last, pp=layout.pp, tables_as_layers=tables)

@@ -1,0 +1,204 @@
+"""Expected passes: what one micro-batch takes in a layer, and in the head with its loss, by measured kernels.
+
+Source: operations/expected_times.py and operations/attention_kernels.py (kernels); models/transformer.py (bytes)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from threeloops.facts.kernel_times import PRODUCT, kernel_table
+from threeloops.models.architecture import Attention, Layer
+from threeloops.models.forward_step import VECTOR, ForwardStep, Op
+from threeloops.models.transformer import layer_ops
+from threeloops.operations.attention import attended_pairs
+from threeloops.operations.attention_kernels import kernel_rates
+from threeloops.operations.expected_times import expected_product, kernel_work, stretched
+from threeloops.operations.recorded_rates import copy_share, sustained_share
+from threeloops.operations.roofline import time
+from threeloops.training_loop.parallelism import product_rates
+from threeloops.training_loop.parallelism.layout_step import FOLLOW_TP, rank_layer
+from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
+from threeloops.training_loop.parallelism.product_rates import Product
+from threeloops.training_loop.parallelism.software import LOSS_BYTES, UNFUSED, Software
+
+# Bytes of a backward pass over those of the forward pass, where they are not equal: a norm reads its input and a
+# gradient and writes one (3 for 2); a gate reads three and writes two (5 for 3); an activation reads two, writes one.
+BACKWARD_BYTES = {"norm": 3 / 2, "gated": 5 / 3, "activation": 3 / 2}
+AGAIN = 5 / 4  # a fused backward pass multiplies queries and keys once more, beside its four products
+HEAD_FORMAT = "bf16"  # of the last product, whatever the layers' is
+SHORTEST = 64  # the shortest side of a product that was timed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """Seconds of one micro-batch in the mean layer, or in the head with its loss; FLOPs of its products."""
+
+    products_s: tuple[float, float, float]  # forward, the input's gradient, the weights'
+    attention_s: tuple[float, float]  # forward, backward
+    vector_s: tuple[float, float]
+    best_products_s: float  # at the best rate that anybody reached
+    best_attention_s: float
+    slower: float  # of a product under load: what it takes beyond its time in the table, as a share
+
+    @property
+    def load_s(self) -> tuple[float, float]:
+        """What the clock adds to products, forward and backward."""
+        forward, *backward = self.products_s
+        return self.slower * forward, self.slower * sum(backward)
+
+    @property
+    def forward_s(self) -> float:
+        return self.products_s[0] + self.load_s[0] + self.attention_s[0] + self.vector_s[0]
+
+    @property
+    def backward_s(self) -> float:
+        return sum(self.products_s[1:]) + self.load_s[1] + self.attention_s[1] + self.vector_s[1]
+
+
+def copied_bytes_per_s(cluster: Cluster) -> float:
+    """What a copy reaches of the memory's rate."""
+    return cluster.memory_bytes_per_s * copy_share()
+
+
+def layer_pass(layout: Layout, job: Job, cluster: Cluster, part: str, format: str, software: Software) -> Pass:
+    """The mean layer of the model on one rank."""
+    rows = layout.micro_batch * job.sequence / layout.cp
+    products, attention, vector = [0.0] * 3, [0.0] * 2, [0.0] * 2
+    best_products_s = best_attention_s = 0.0
+    for layer, count in job.model.groups:
+        share = count / job.model.num_layers
+        for one in product_rates.layer_products(layer, hidden=job.model.hidden, rows=rows, tp=layout.tp, ep=layout.ep):
+            _add(products, _product_s(one, part, format), share)
+            best_products_s += share * 3 * one.flops / cluster.gemm_flops_per_s
+        flops = _attention_flops(layer, layout, job)
+        _add(attention, _attention_s(layer, flops, layout, job, cluster, part, software), share)
+        best_attention_s += share * 3 * flops / cluster.attention_flops_per_s
+        _add(vector, [moved / copied_bytes_per_s(cluster) for moved in _vector_bytes(layer, layout, job)], share)
+    return Pass(
+        products_s=(products[0], products[1], products[2]),
+        attention_s=(attention[0], attention[1]),
+        vector_s=(vector[0], vector[1]),
+        best_products_s=best_products_s,
+        best_attention_s=best_attention_s,
+        slower=1 / sustained_share(part, format) - 1,
+    )
+
+
+def _add(sums: list[float], some: Sequence[float], share: float) -> None:
+    for place, value in enumerate(some):
+        sums[place] += share * value
+
+
+def head_pass(layout: Layout, job: Job, cluster: Cluster, part: str, software: Software) -> Pass:
+    """The last product, in 16 bits, and the loss over its logits."""
+    rows = layout.micro_batch * job.sequence / layout.cp
+    one = Product(rows=rows, columns=job.model.vocab / layout.tp, inner=job.model.hidden)
+    forward, inputs, weights = _product_s(one, part, HEAD_FORMAT)
+    loss_s = LOSS_BYTES[software.loss] * one.rows * one.columns / copied_bytes_per_s(cluster)
+    return Pass(
+        products_s=(forward, inputs, weights),
+        attention_s=(0.0, 0.0),
+        vector_s=(0.0, loss_s),
+        best_products_s=3 * one.flops / cluster.attention_flops_per_s,
+        best_attention_s=0.0,
+        slower=1 / sustained_share(part, HEAD_FORMAT) - 1,
+    )
+
+
+@lru_cache(maxsize=65536)  # layouts of one model share most of their shapes
+def _product_s(one: Product, part: str, format: str) -> tuple[float, float, float]:
+    """Forward, the input's gradient, the weights': the same three lengths in other roles."""
+    rows, columns, inner = (max(SHORTEST, round(size)) for size in (one.rows, one.columns, one.inner))
+    if one.groups == 1:
+        shapes = ((rows, columns, inner), (rows, inner, columns), (columns, inner, rows))
+        forward, inputs, weights = (expected_product(part, m=m, n=n, k=k, format=format).seconds for m, n, k in shapes)
+        return forward, inputs, weights
+    each = max(1, round(one.rows / one.groups))
+    return (
+        _grouped_s(one.groups, (each, columns, inner), rows, part, format),
+        _grouped_s(one.groups, (each, inner, columns), rows, part, format),
+        _grouped_s(one.groups, (columns, inner, each), columns * one.groups, part, format),
+    )
+
+
+def _grouped_s(groups: float, shape: tuple[float, float, float], rows: float, part: str, format: str) -> float:
+    """Products of one shape in one kernel: the bounds of all, at the share of their roof that one with all their rows
+    reaches.
+    """
+    table = kernel_table(part, PRODUCT, format)
+    m, n, k = shape
+    work = kernel_work(PRODUCT, {"m": m, "n": n, "k": k}, format)
+    bound = time(work, peak_flops_per_s=table.peak_flops_per_s, memory_bytes_per_s=table.rate_bytes_per_s)
+    place = {"m": rows, "n": max(SHORTEST, n), "k": max(SHORTEST, k)}
+    return stretched(table, bound_s=groups * bound.lower_bound_s, place=place).seconds
+
+
+def _attention_flops(layer: Layer, layout: Layout, job: Job) -> float:
+    """Of both products of a forward pass, on one rank, for one micro-batch."""
+    attention = layer.attending
+    values, window = (
+        (attention.head_dim, attention.window) if isinstance(attention, Attention) else (attention.value_head_dim, None)
+    )
+    pairs = attended_pairs(query_tokens=job.sequence, context_tokens=job.sequence, causal=job.causal, window=window)
+    one = 2 * pairs * attention.num_heads * (attention.head_dim + values)
+    return layout.micro_batch * one / (layout.tp * layout.cp)
+
+
+def _attention_s(
+    layer: Layer, flops: float, layout: Layout, job: Job, cluster: Cluster, part: str, software: Software
+) -> tuple[float, float]:
+    """Forward and backward; unfused attention is two batched products a pass, and passes over the whole square."""
+    attention = layer.attending
+    if software.attention == UNFUSED:
+        if not isinstance(attention, Attention):
+            raise ValueError(f"attention={UNFUSED!r} is counted for queries, keys and values, not for latent vectors")
+        share = product_rates.scores_rate(attention, sequences=layout.micro_batch, sequence=job.sequence, tp=layout.tp)
+        products_s = flops / cluster.attention_flops_per_s / share
+        softmax_s = _softmax_bytes(layer, layout, job) / copied_bytes_per_s(cluster)
+        return products_s + softmax_s, 2 * products_s + BACKWARD_BYTES["norm"] * softmax_s
+    heads = max(1, attention.num_heads // layout.tp)
+    kv_heads = attention.num_kv_heads // layout.tp if isinstance(attention, Attention) else heads
+    rates = kernel_rates(
+        software.attention,
+        part,
+        batch=layout.micro_batch,
+        num_heads=heads,
+        num_kv_heads=max(1, kv_heads),
+        head_dim=attention.head_dim,
+        tokens=job.sequence,
+    )
+    return flops / rates.forward_flops_per_s, AGAIN * 2 * flops / rates.backward_flops_per_s
+
+
+def _ops(layer: Layer, layout: Layout, job: Job, *, fused: bool) -> Iterator[Op]:
+    """What one rank does outside of products, for one sequence."""
+    step = ForwardStep(
+        phase="prefill",
+        batch=1,
+        sequence=job.sequence,
+        causal=job.causal,
+        fused_attention=fused,
+        logits="all",
+        bytes_per_element=job.bytes_per_element,
+        latent="expanded",
+        routing="uniform",
+    )
+    ops = layer_ops(rank_layer(layer, layout.tp), hidden=job.model.hidden, rotary=job.model.rotary, step=step)
+    return (op for op in ops if op.unit == VECTOR)
+
+
+def _vector_bytes(layer: Layer, layout: Layout, job: Job) -> tuple[float, float]:
+    """Of everything but products and softmax, forward and backward, for one micro-batch."""
+    forward = backward = 0.0
+    for op in _ops(layer, layout, job, fused=True):
+        shared = layout.tp if job.sequence_parallel and op.name not in FOLLOW_TP else 1
+        moved = layout.micro_batch * op.work.moved_bytes / (layout.cp * shared)
+        forward += moved
+        backward += moved * next((more for kind, more in BACKWARD_BYTES.items() if kind in op.name), 1.0)
+    return forward, backward
+
+
+def _softmax_bytes(layer: Layer, layout: Layout, job: Job) -> float:
+    moved = (op.work.moved_bytes for op in _ops(layer, layout, job, fused=False) if op.name == "attention_softmax")
+    return layout.micro_batch * sum(moved) / layout.cp

@@ -1,0 +1,184 @@
+"""Expected step: what a training step takes by measured kernels, cause by cause, beside layout_step's at best rates.
+
+Nothing in it is fitted to a training run: products, attention and collectives come from tables of single kernels, the
+clock under load and the rate of memory from one recorded card, everything else from bytes. How far it is from steps
+that others published says `published_steps`.
+
+Source: operations/expected_times.py, operations/attention_kernels.py and network/measured_collectives.py (kernels);
+        the modules that count each part (layout_step)
+"""
+
+from dataclasses import dataclass
+
+from threeloops.facts import hardware
+from threeloops.facts.kernel_times import kernel_table
+from threeloops.operations.recorded_rates import copy_share
+from threeloops.training_loop.memory.fit import held_buckets
+from threeloops.training_loop.memory.rank_states import rank_buckets
+from threeloops.training_loop.network.measured_collectives import expected_collective
+from threeloops.training_loop.parallelism import layouts, pipelines
+from threeloops.training_loop.parallelism.expected_passes import Pass, copied_bytes_per_s, head_pass, layer_pass
+from threeloops.training_loop.parallelism.group_traffic import group_traffic
+from threeloops.training_loop.parallelism.layout_step import (
+    exchanged_s,
+    optimiser_s,
+    uncovered_hops_s,
+)
+from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
+from threeloops.training_loop.parallelism.published_layouts import assumptions
+from threeloops.training_loop.parallelism.software import Software
+
+# Another card of the same chip, whose tables stand in.
+CARRIED = {"a100-sxm4-40gb": "a100-sxm4-80gb"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedStep:
+    """One step of the slowest rank, in seconds by cause. The parts add up to the step."""
+
+    parts: dict[str, float]
+    # what the same causes would take at the best rates anybody reached, where they have one
+    at_best: dict[str, float]
+
+    @property
+    def total_s(self) -> float:
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """The slowest stage: so many layers, with the head or without."""
+
+    layers: int
+    heads: int
+    layer: Pass
+    head: Pass
+
+    def of(self, cause: str) -> float:
+        """Seconds of one micro-batch, both passes."""
+        layer, head = sum(getattr(self.layer, cause)), sum(getattr(self.head, cause))
+        return float(self.layers * layer + self.heads * head)
+
+    @property
+    def forward_s(self) -> float:
+        return self.layers * self.layer.forward_s + self.heads * self.head.forward_s
+
+    @property
+    def backward_s(self) -> float:
+        return self.layers * self.layer.backward_s + self.heads * self.head.backward_s
+
+
+def expected_step(
+    layout: Layout, *, job: Job, cluster: Cluster, part: str, format: str, software: Software
+) -> ExpectedStep:
+    """The step of a legal layout by measured kernels.
+
+    Formula:  for each micro-batch: products at their real shapes (forward, and both gradients), attention by its
+              kernel, everything else by its bytes at the rate of a recorded copy, head and loss on the last stage,
+              gradients added up; exchanges of tensor groups as measured, those of other groups by their bytes; +
+              bubble, what sticks out of the data-parallel exchange, optimiser. Products under load take longer by what
+              a recorded card lost in six seconds of them
+    Assumes:  the slowest stage has the most layers, or is the last, with the head in 16 bits; experts get equal shares
+              of the tokens, and theirs are one product with all their rows, whose weights are all read; while an
+              exchange runs, the rest has fewer SMs (nothing is charged where the catalogue knows no SMs); no launch is
+              waited for, and nobody is late
+    Raises:   ValueError for a part, format or kernel that was not measured, for models with recurrent layers
+    """
+    timed = CARRIED.get(part, part)
+    stage = _slowest_stage(
+        layout,
+        job,
+        layer=layer_pass(layout, job, cluster, timed, format, software),
+        head=head_pass(layout, job, cluster, timed, software),
+    )
+    m = layouts.micro_batches(layout, job=job)
+    again_s = {
+        "selective": stage.layers * stage.layer.attention_s[0],
+        "full": stage.layers * stage.layer.forward_s,
+    }.get(layout.recompute, 0.0)
+    sent = group_traffic(layout, job=job, cluster=cluster, num_layers=layouts.stage_layers(layout, job=job))
+    tensor_s = _tensor_s(layout, job, timed, software, otherwise=sent.tensor_s)
+    exposed_s = tensor_s + sent.context_s + sent.expert_s
+    backward_s = stage.backward_s + again_s
+    data_s, hidden_s = exchanged_s(layout, sent, micro_batches=m, forward_s=stage.forward_s, backward_s=backward_s)
+    loss_s = stage.heads * sum(stage.head.vector_s)
+    parts = {
+        "products": m * stage.of("products_s"),
+        "clock under load": m * stage.of("load_s"),
+        "attention": m * stage.of("attention_s"),
+        "vector work": m * (stage.of("vector_s") - loss_s),
+        "loss": m * loss_s,
+        "recomputation": m * again_s,
+        "gradients added up": m * _added_up_bytes(layout, job, software) / copied_bytes_per_s(cluster),
+        "tensor-parallel exchanges": m * tensor_s,
+        "context-parallel exchanges": m * sent.context_s,
+        "expert exchanges": m * sent.expert_s,
+        "hops between stages": m * uncovered_hops_s(layout, sent.hop_s),
+        "pipeline bubble": _bubble_s(layout, m, stage, backward_s, exposed_s),
+        "exchange of gradients and weights": data_s,
+        "fewer SMs beside it": hidden_s * _sms_of_exchange(part),
+        "optimiser": optimiser_s(layout, job, cluster) / copy_share(),
+    }
+    at_best = {
+        "products": m * (stage.layers * stage.layer.best_products_s + stage.heads * stage.head.best_products_s),
+        "attention": m * stage.layers * stage.layer.best_attention_s,
+    }
+    return ExpectedStep(parts=parts, at_best=at_best)
+
+
+def _slowest_stage(layout: Layout, job: Job, *, layer: Pass, head: Pass) -> _Stage:
+    most, last = layouts.stage_layers(layout, job=job), layouts.last_layers(layout, job=job)
+    plain = _Stage(layers=most, heads=0, layer=layer, head=head)
+    ending = _Stage(layers=last, heads=1, layer=layer, head=head)
+    return max(plain, ending, key=lambda stage: stage.forward_s + stage.backward_s)
+
+
+def _added_up_bytes(layout: Layout, job: Job, software: Software) -> float:
+    """Of a micro-batch's gradients, on the first stage."""
+    held = held_buckets(layouts.training(layout, job=job, zero_stage=0), stage=0)
+    mine = rank_buckets(held, tp=layout.tp, pp=1, ep=layout.ep, expert_tp=job.expert_tp)
+    return software.gradient_bytes_moved * mine.total
+
+
+def _tensor_s(layout: Layout, job: Job, part: str, software: Software, *, otherwise: float) -> float:
+    """Exchanges of a tensor group for one micro-batch, as measured inside a node; else by their bytes.
+
+    Formula:  two a layer and pass (three passes with full recompute), and the gathered input once more; piece by piece
+              beside its product, the first of tp pieces is waited for
+    """
+    table = kernel_table(part, "all_gather", "bf16")
+    seconds = otherwise
+    if layout.tp > 1 and layout.tp in table.axes["ranks"]:
+        size = layout.micro_batch * job.sequence / layout.cp * job.model.hidden * job.bytes_per_element
+        took = {
+            op: expected_collective(part, op=op, ranks=layout.tp, size_bytes=size).seconds
+            for op in ("all_gather", "reduce_scatter", "all_reduce")
+        }
+        halves = took["all_gather"] + took["reduce_scatter"]
+        passes = 3 if layout.recompute == "full" else 2
+        each = (
+            halves * 2 * passes + 2 * took["all_gather"] if job.sequence_parallel else took["all_reduce"] * 2 * passes
+        )
+        seconds = layouts.stage_layers(layout, job=job) * each
+    return seconds / layout.tp if software.overlaps_tensor else seconds
+
+
+def _bubble_s(layout: Layout, m: int, stage: _Stage, backward_s: float, exposed_s: float) -> float:
+    weights_s = stage.layers * stage.layer.products_s[2]
+    idle = pipelines.bubble(
+        schedule=layout.schedule,
+        pp=layout.pp,
+        micro_batches=m,
+        forward_s=stage.forward_s + exposed_s / 3,
+        input_gradient_s=backward_s - weights_s + exposed_s * 2 / 3,
+        weight_gradient_s=weights_s,
+        chunks=layout.chunks,
+        overlapped_s=stage.forward_s + backward_s + exposed_s if layout.schedule == "dualpipe" else None,
+    )
+    return idle.idle_s
+
+
+def _sms_of_exchange(part: str) -> float:
+    """The share of a GPU's SMs that an exchange takes from what runs beside it."""
+    facts = hardware.part(part).facts
+    return assumptions()["exchange_sms"].value / facts["sms"].value if "sms" in facts else 0.0

@@ -1,0 +1,43 @@
+"""Software: what a run's programs do, as far as it decides how long its step takes.
+
+>>> usual_software("h100-sxm5").attention
+'cudnn'
+"""
+
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.operations.attention_kernels import PARTS_OF, usual_kernel
+
+UNFUSED = "unfused"
+# Bytes moved for each logit by the loss and its backward pass, 16-bit logits. Plain (torch): a cast to fp32 (2 + 4),
+# log-softmax (4 + 4), its backward pass (two reads, a write: 12), the gradient that the pick of one class spreads out
+# (4), the cast back (4 + 2). Fused: one read for the sums, a read and a write of gradients in their place, and a read
+# and a write to scale them.
+LOSS_BYTES = {"plain": 36, "fused": 10}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Software:
+    """The kernels and habits of a training program."""
+
+    attention: str  # a kernel of operations.attention_kernels, or "unfused"
+    loss: str  # of LOSS_BYTES
+    # Of each weight's gradient, after every micro-batch, beyond the 16-bit number that the product writes: 6 where it
+    # is added up in fp32 (read 4, write 4, in place of 2), or cast to fp32 on its way to the other ranks
+    gradient_bytes_moved: float
+    overlaps_tensor: bool  # tensor-parallel exchanges run piece by piece beside the product that needs them
+
+    def __post_init__(self) -> None:
+        checks.one_of((*PARTS_OF, UNFUSED), attention=self.attention)
+        checks.one_of(LOSS_BYTES, loss=self.loss)
+        checks.non_negative(gradient_bytes_moved=self.gradient_bytes_moved)
+
+
+def usual_software(part: str) -> Software:
+    """A well-tuned program on a part: its fastest known attention kernel, a fused loss, gradients added up in fp32,
+    exchanges of tensor groups piece by piece.
+
+    Raises:   ValueError for a part on which no attention kernel was measured
+    """
+    return Software(attention=usual_kernel(part), loss="fused", gradient_bytes_moved=6, overlaps_tensor=True)

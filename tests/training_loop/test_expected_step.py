@@ -1,0 +1,161 @@
+"""Expected steps: recounted by hand where a layout is simple, one cause at a time where it is not, and against our own
+recording of a training step.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from threeloops.facts import hardware
+from threeloops.facts.recorded import Measured, find
+from threeloops.models import catalogue
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
+from threeloops.operations.expected_times import expected_product
+from threeloops.operations.recorded_rates import copy_share, sustained_share
+from threeloops.training_loop.parallelism.expected_step import ExpectedStep, expected_step
+from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
+from threeloops.training_loop.parallelism.software import Software, usual_software
+
+PART = "h100-sxm5"
+ONE = Layout(dp=1, tp=1, pp=1, cp=1, ep=1, micro_batch=8, zero_stage=0, recompute="none", schedule="1f1b", chunks=1)
+PLAIN = Software(attention="flash-2", loss="plain", gradient_bytes_moved=0, overlaps_tensor=False)
+
+
+def gpt(*, num_layers: int, hidden: int, heads: int, vocab: int) -> Model:
+    attention = Attention(num_heads=heads, num_kv_heads=heads, head_dim=hidden // heads)
+    mlp = DenseMlp(intermediate=4 * hidden, gated=False, activation="gelu")
+    layer = Layer(attention=attention, mlp=mlp, norm="layernorm", num_norms=2)
+    return Model(
+        name="a GPT", hidden=hidden, vocab=vocab, groups=((layer, num_layers),), tied_head=True, max_context=1024
+    )
+
+
+RECORDED = gpt(num_layers=24, hidden=1024, heads=16, vocab=50304)  # what `threeloops record` trains
+
+
+def job(model: Model, *, sequence: int = 1024, global_batch: int = 8) -> Job:
+    return Job(
+        model=model,
+        sequence=sequence,
+        global_batch=global_batch,
+        recipe="autocast",
+        kernels="fused",
+        causal="half",
+        sequence_parallel=False,
+        dropout=False,
+        tables_as_layers=False,
+        expert_tp=1,
+        dispatch_bytes=2,
+    )
+
+
+def cluster(*, num_gpus: int = 1) -> Cluster:
+    part = hardware.part(PART)
+    best = part["best_gemm_flops_per_s_bf16"]
+    return Cluster(
+        num_gpus=num_gpus,
+        domain_gpus=8,
+        peak_flops_per_s=part.peak_flops_per_s("bf16"),
+        gemm_flops_per_s=best,
+        attention_flops_per_s=best,
+        memory_bytes_per_s=part["memory_bytes_per_s"],
+        usable_bytes=part.capacity_bytes(),
+        fast_bytes_per_s_one_way=450e9,
+        slow_bytes_per_s_one_way=50e9,
+        link_efficiency=0.8,
+        alpha_s=5e-6,
+    )
+
+
+def expected(layout: Layout, wanted: Job, *, software: Software = PLAIN, part: str = PART) -> ExpectedStep:
+    return expected_step(
+        layout, job=wanted, cluster=cluster(num_gpus=layout.num_gpus), part=part, format="bf16", software=software
+    )
+
+
+def test_products_are_the_sum_of_every_product_of_the_step() -> None:
+    """24 layers of queries with keys and values, output, up and down, then the head; each forward and twice backward:
+    the same three lengths in other roles.
+    """
+    rows, shapes = 8192, [(3 * 1024, 1024), (1024, 1024), (4096, 1024), (1024, 4096)]
+    took_s = 0.0
+    for columns, inner, times in [*((n, k, 24) for n, k in shapes), (50304, 1024, 1)]:
+        for m, n, k in ((rows, columns, inner), (rows, inner, columns), (columns, inner, rows)):
+            took_s += times * expected_product(PART, m=m, n=n, k=k, format="bf16").seconds
+    step = expected(ONE, job(RECORDED))
+    assert step.parts["products"] == pytest.approx(took_s)
+    assert step.parts["clock under load"] == pytest.approx(took_s * (1 / sustained_share(PART, "bf16") - 1))
+
+
+def test_bytes_are_counted_by_hand() -> None:
+    """A layer moves, in units of tokens × width × 2 bytes: two norms (2 each, 3 back), two sums (3, 3), an activation
+    four times as wide (2, 3). Plain cross-entropy moves 36 bytes a logit.
+    """
+    unit = 8192 * 1024 * 2
+    layer = 2 * (2 + 3) + 2 * (3 + 3) + 4 * (2 + 3)
+    rate = hardware.part(PART)["memory_bytes_per_s"] * copy_share()
+    step = expected(ONE, job(RECORDED))
+    rotary = 24 * 2 * (2 + 2) * unit if RECORDED.rotary else 0
+    assert step.parts["vector work"] == pytest.approx((24 * layer * unit + rotary) / rate, rel=0.01)
+    assert step.parts["loss"] == pytest.approx(36 * 8192 * 50304 / rate)
+
+
+def test_our_own_recorded_step_takes_longer_than_expected_and_a_compiled_one_less_so() -> None:
+    """Nothing here was fitted to it: what an eager program adds (casts, launches, norms in fp32) is in no part."""
+    name = "bf16-layers24-hidden1024-heads16-vocabulary50304-tokens1024-batch8"
+    step = expected(ONE, job(RECORDED))
+    eager, compiled = (find(f"train_{way}-{name}", PART) for way in ("eager", "compiled"))
+    assert isinstance(eager, Measured)
+    assert isinstance(compiled, Measured)
+    assert step.total_s < compiled.median < eager.median < 1.5 * step.total_s
+
+
+def test_the_attention_kernel_decides_most_at_long_sequences() -> None:
+    long = job(RECORDED, sequence=16_384)
+    steps = [
+        expected(replace(ONE, micro_batch=1), long, software=replace(PLAIN, attention=kernel)).parts["attention"]
+        for kernel in ("cudnn", "flash-2", "triton-2023")
+    ]
+    assert steps == sorted(steps)
+    assert steps[2] > 2.5 * steps[0]
+
+
+@pytest.mark.parametrize(
+    ("layout", "cause"),
+    [
+        ({"recompute": "full"}, "recomputation"),
+        ({"tp": 2}, "tensor-parallel exchanges"),
+        ({"pp": 2}, "pipeline bubble"),
+        ({"dp": 2, "micro_batch": 4, "zero_stage": 3}, "fewer SMs beside it"),
+    ],
+)
+def test_a_cause_takes_time_where_its_layout_asks_for_it(layout: dict[str, object], cause: str) -> None:
+    assert expected(ONE, job(RECORDED)).parts[cause] == 0
+    assert expected(replace(ONE, **layout), job(RECORDED)).parts[cause] > 0
+
+
+def test_exchanges_beside_their_products_are_waited_for_once() -> None:
+    llama = job(catalogue.model("llama-3-8b"), sequence=8192)
+    split = replace(ONE, tp=4, micro_batch=1)
+    waited, beside = (
+        expected(split, llama, software=replace(PLAIN, overlaps_tensor=overlaps)).parts["tensor-parallel exchanges"]
+        for overlaps in (False, True)
+    )
+    assert beside == pytest.approx(waited / 4)
+
+
+def test_another_card_of_the_same_chip_has_the_same_products() -> None:
+    large, small = (
+        expected(ONE, job(RECORDED), part=part).parts["products"] for part in ("a100-sxm4-80gb", "a100-sxm4-40gb")
+    )
+    assert large == small
+
+
+def test_what_cannot_be_expected_is_refused() -> None:
+    with pytest.raises(ValueError, match="part='mi300x'"):
+        expected(ONE, job(RECORDED), part="mi300x")
+    with pytest.raises(ValueError, match="attention='flash-9'"):
+        replace(PLAIN, attention="flash-9")
+    with pytest.raises(ValueError, match="recurrent state"):
+        expected(ONE, job(catalogue.model("nemotron-3-nano-30b-a3b")))
+    assert usual_software("a100-sxm4-80gb").attention == "flash-2"
