@@ -291,6 +291,20 @@ def test_the_form_learns_what_another_door_has_begun_meanwhile(file: Path) -> No
     assert room.panel.screen["unfinished"] == room.screen.unfinished
 
 
+def test_a_button_that_brings_the_reader_back_to_the_window_is_pressed(file: Path) -> None:
+    """The browser says first that it is in sight again, then what was pressed, on the screen as it was."""
+    room = held(file)
+    do(room, "stop")
+    turn = room.panel.screen["turn"]
+    there = Session(History(file), str(History(file).unfinished()))
+    there.skip()
+    there.next()
+    room.act({"do": "sync"})
+    assert room.screen.unfinished.startswith("sprint, question 2 of 4")
+    room.act({"do": "continue", "turn": turn})
+    assert room.screen.heading.startswith("Question 2 of 4")
+
+
 def test_a_sitting_that_was_finished_elsewhere_is_said_to_be(file: Path) -> None:
     room = held(file, keys=KEYS[:1])
     do(room, "stop")

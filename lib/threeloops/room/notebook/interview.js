@@ -36,14 +36,17 @@ function render({ model, el }) {
 
   const show = () => {
     const screen = model.get("screen");
-    clearTimeout(slow);
-    waiting = false;
+    const answered = screen.turn !== shown.turn; // else it only brings news, and what the reader did is still on its way
+    if (answered) {
+      clearTimeout(slow);
+      waiting = false;
+    }
     draw(parts, screen);
     if (screen.starter && screen.key !== shown.key) parts.file.value = screen.starter;
     if (screen.key !== shown.key) clock.set(null);
     clock.set(screen.clock);
-    if (acted) focus(parts, screen, shown);
-    acted = false;
+    if (answered && acted) focus(parts, screen, shown);
+    if (answered) acted = false;
     shown = screen;
   };
   model.on("change:screen", show);

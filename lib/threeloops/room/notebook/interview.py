@@ -86,7 +86,9 @@ class Room:
         if self.session is not None and self.screen.clock is not None:
             self.panel.send({"clock": view.clock(self.session.clock)})
         elif self.screen.stage in ("start", "over") and self.screen.unfinished != view.unfinished(self.history):
-            self._show(replace(self.screen, unfinished=view.unfinished(self.history)))
+            self.screen = replace(self.screen, unfinished=view.unfinished(self.history))
+            # news, on the same turn: whoever comes back to this window by pressing a button has pressed it
+            self.panel.screen = self.screen.plain | {"turn": self._turn}
 
     def _keep(self, wish: Mapping[str, Any]) -> None:
         """What stands in the field of a task in code goes into its file, from which it comes back to any door."""
