@@ -79,9 +79,10 @@ def _sources(given: argparse.Namespace) -> None:
 
 
 def _measured(given: argparse.Namespace) -> None:
-    from threeloops.workings import measured, measured_steps
+    from threeloops.workings import measured, measured_served, measured_steps
 
-    print(measured_steps.report() if given.part == "steps" else measured.report(given.part))
+    of = {"steps": measured_steps.report, "served": measured_served.report}
+    print(of[given.part]() if given.part in of else measured.report(given.part))
 
 
 def _doctor(given: argparse.Namespace) -> None:
@@ -150,10 +151,12 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     sources.add_argument("--catalog", metavar="FILE")
     sources.set_defaults(run=_sources)
     measured = commands.add_parser(
-        "measured", help="what kernels and training steps took on others' GPUs, and how far expected times are from it"
+        "measured", help="what kernels, steps and servers took on others' GPUs, and how far expected times are from it"
     )
     measured.add_argument(
-        "part", nargs="?", help="one accelerator, or `steps`: training steps (default: all accelerators)"
+        "part",
+        nargs="?",
+        help="one accelerator; `steps`: training steps; `served`: served tokens (default: all accelerators)",
     )
     measured.set_defaults(run=_measured)
     commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(

@@ -1,5 +1,5 @@
 """Recorded rates: what recordings say of all that runs on a card: how far its clock falls under load, and what a copy
-reaches of its memory's rate.
+reaches of its memory's rate, and what even the smallest kernel takes.
 
 Source: recordings of one H100 and one H200
 """
@@ -13,6 +13,7 @@ RECORDED_PARTS = ("h100-sxm5", "h200-sxm")
 SHORT, LONG = "gemm-bf16-m8192-n8192-k8192", "gemm_long-bf16-m8192-n8192-k8192-seconds6"
 LONG_FORMAT = "bf16"
 COPIED = "copy-fp32-bytes2147483648"
+LAUNCHED, LAUNCHES = "launch_graph-fp32-operations1000", 1000
 
 
 def sustained_share(part: str, format: str) -> float:
@@ -39,6 +40,17 @@ def copy_share() -> float:
     part = RECORDED_PARTS[0]
     copied = 2 * 2**31 / _took_s(COPIED, part)
     return copied / hardware.part(part)["memory_bytes_per_s"]
+
+
+@cache
+def small_kernel_s() -> float:
+    """Seconds of a kernel that has next to nothing to do, in a CUDA graph of a thousand, on the recorded H100; taken
+    for all parts.
+
+    >>> 1.0 < small_kernel_s() * 1e6 < 1.3
+    True
+    """
+    return _took_s(LAUNCHED, RECORDED_PARTS[0]) / LAUNCHES
 
 
 @cache

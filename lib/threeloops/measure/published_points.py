@@ -1,0 +1,106 @@
+"""Published points: from the served points that NVIDIA's AIConfigurator collected to facts/served.
+
+    git clone https://github.com/ai-dynamo/aiconfigurator
+    python -m threeloops.measure.published_points aiconfigurator
+
+reads one file of that folder (it is not part of this book) and writes the rows of dense models whose prompts and
+answers one group of GPUs computes, a line each.
+"""
+
+import csv
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from threeloops.facts import served_points
+from threeloops.units import ms
+
+SAMPLE = Path("aic-core/src/aiconfigurator_core/systems/silicon_sample.csv")
+INTO = Path(served_points.__file__).with_name("served")
+# Llama 3.1 has the shapes of Llama 3: only its positions are scaled.
+MODELS = {
+    "meta-llama/Llama-3.1-8B-Instruct": "llama-3-8b",
+    "nvidia/Llama-3.1-8B-Instruct-FP8": "llama-3-8b",
+    "meta-llama/Llama-3.1-70B": "llama-3-70b",
+    "Qwen/Qwen3-32B": "qwen3-32b",
+    "nvidia/Qwen3-32B-NVFP4": "qwen3-32b",
+}
+PARTS = {"h100_sxm": "h100-sxm5", "h200_sxm": "h200-sxm", "b200_sxm": "b200-hgx", "gb200": "gb200"}
+FORMATS = {"": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4"}  # none named: the weights' own
+# Of one model's runs the scripts are public: keys and values in 8 bits, no prompt kept, lengths drawn from 0.8 to 1 of
+# what is stated. Of all others no setting is: the model's own 16 bits, and the stated lengths.
+SETTINGS = {"llama-3-70b": ("fp8", 0.8)}
+PLAIN = ("bf16", 1.0)
+SETTINGS_SAID = (
+    "Llama 3.1 70B: SemiAnalysis, InferenceX, benchmarks/70b_*.sh and .github/workflows/full-sweep-tmpl.yml at commit"
+    " 002bf8653; others: not said, the engines' defaults taken"
+)
+ENGINES = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
+COLUMNS = ("tp", "prompt", "answer", "requests", "ttft_s", "tpot_s")
+DIGITS = 4
+TIMED = (
+    "at a fixed number of requests at a time, means over requests; single runs by several people, some of unfinished"
+    " releases; which load generator each used is not said"
+)
+
+
+def wanted(row: Mapping[str, str]) -> bool:
+    """Whether a row is one dense model on one group of GPUs, its layout named in full."""
+    return row["mode"] == "agg" and row["model_path"] in MODELS and row["tp_size"] != "" and row["moe_ep_size"] != "0"
+
+
+def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
+    """The rows, by what they share; each once."""
+    groups: dict[tuple[str | float, ...], set[tuple[float, ...]]] = defaultdict(set)
+    for row in filter(wanted, rows):
+        shared = (
+            MODELS[row["model_path"]],
+            PARTS[row["system"]],
+            ENGINES[row["backend"]],
+            row["backend_version"],
+            FORMATS[row["gemm_quant_mode"]],
+            *SETTINGS.get(MODELS[row["model_path"]], PLAIN),
+        )
+        sizes = (int(row[name]) for name in ("tp_size", "isl", "osl", "batch_size"))
+        took_s = (float(f"{float(row[f'silicon_{name}_ms']) * ms:.{DIGITS}g}") for name in ("ttft", "tpot"))
+        groups[shared].add((*sizes, *took_s))
+    names = ("model", "part", "engine", "version", "format", "cache", "shortest")
+    return [
+        dict(zip(names, shared, strict=True)) | {"rows": [list(row) for row in sorted(rows_of)]}
+        for shared, rows_of in sorted(groups.items())
+    ]
+
+
+def text(groups: list[dict[str, object]], *, commit: str) -> str:
+    """The file, a line for each row."""
+    head = {
+        "source": f"NVIDIA, AIConfigurator, {SAMPLE} at commit {commit}",
+        "licence": "Apache-2.0",
+        "timed": TIMED,
+        "settings": SETTINGS_SAID,
+        "columns": COLUMNS,
+    }
+    lines = json.dumps(head)[:-1] + ', "groups": [\n'
+    made = []
+    for group in groups:
+        shared = json.dumps({name: value for name, value in group.items() if name != "rows"})[:-1]
+        rows: list[list[float]] = group["rows"]  # type: ignore[assignment]
+        made.append(f'{shared}, "rows": [\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]}")
+    return lines + ",\n".join(made) + "\n]}\n"
+
+
+def main(folder: Path) -> None:
+    """Read a clone, write the file."""
+    commit = subprocess.run(
+        ["git", "-C", str(folder), "rev-parse", "--short=9", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    with (folder / SAMPLE).open(newline="", encoding="utf-8") as file:
+        groups = grouped(csv.DictReader(file))
+    (INTO / "aiconfigurator.json").write_text(text(groups, commit=commit), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,72 @@
+"""`threeloops measured served`: how far expected times between two tokens are from servers that others measured."""
+
+from collections.abc import Sequence
+from math import inf
+from statistics import median
+
+from threeloops.facts.served_points import served_sources
+from threeloops.operations.expected_times import errors_of
+from threeloops.product_loop.expected_token import JudgedPoint, judged_points, worth
+from threeloops.units import fmt_percent
+from threeloops.workings.working import aligned
+
+HEAD = ("served points", "points", "over the floor", "expected", "p90", "sign", "too slow")
+AT_A_TIME = ((8, "up to 8 requests at a time"), (64, "9 to 64"), (inf, "65 and more"))
+ANSWERS = ((256, "answers of up to 256 tokens"), (1024, "of 500 to 1,024"), (inf, "of 2,000 and more"))
+MEANS = (
+    "over the floor: measured time between two tokens (TPOT) over that of reading weights and caches once, in the"
+    " median. expected, p90: median and ninth decile of the error's size by measured kernels; sign: its median with"
+    " sign, above 0 where servers were quicker than expected; too slow: the share that was expected to take longer"
+    " than it took. Nothing is fitted to these points; no time of the host, of sampling or of the network is charged."
+)
+
+
+def report() -> str:
+    """The rungs from the floor to the measured time, and the errors by model, device, engine, requests and answer."""
+    judged = judged_points()
+    rungs = [(name, _share(added), _share(reached)) for name, added, reached in worth(judged)]
+    groups: dict[tuple[int, float, str], list[JudgedPoint]] = {}
+    for one in judged:
+        for kind, (place, label) in enumerate(labels(one)):
+            groups.setdefault((kind, place, label), []).append(one)
+    rows = [_row(label, some) for (_, _, label), some in sorted(groups.items(), key=lambda item: item[0])]
+    told = [f"{one.source} ({one.licence}); {one.timed}. Settings: {one.settings}." for one in served_sources()]
+    head = ("rung", "of the measured", "reached")
+    return "\n".join([*aligned([HEAD, *rows]), "", *aligned([head, *rungs]), "", MEANS, *told])
+
+
+def labels(one: JudgedPoint) -> tuple[tuple[float, str], ...]:
+    """The groups that a point belongs to, one of each kind, with its place among them."""
+    point = one.point
+    return (
+        (0, "all"),
+        (0, point.model),
+        (0, f"on {point.part}"),
+        (0, point.engine),
+        (0, f"in {point.format}"),
+        (point.tp, f"on {point.tp} GPU{'s' if point.tp > 1 else ''}"),
+        _first(AT_A_TIME, point.requests),
+        _first(ANSWERS, point.answer),
+    )
+
+
+def _first(steps: Sequence[tuple[float, str]], value: int) -> tuple[float, str]:
+    return next((most, label) for most, label in steps if value <= most)
+
+
+def _row(what: str, some: Sequence[JudgedPoint]) -> tuple[str, ...]:
+    signed = [one.error for one in some]
+    found = errors_of(signed)
+    return (
+        what,
+        str(len(some)),
+        f"{median(one.over_floor for one in some):.2f}",
+        fmt_percent(found.median),
+        fmt_percent(found.ninth_decile),
+        f"{found.signed_median:+.1%}".replace("%", " %"),
+        fmt_percent(sum(error > 0 for error in signed) / len(signed)),
+    )
+
+
+def _share(share: float) -> str:
+    return f"{share:.1%}".replace("%", " %")

@@ -1,0 +1,51 @@
+"""Published points: which rows of a collection become points of the catalogue, and how."""
+
+import json
+from collections.abc import Mapping
+
+from threeloops.measure.published_points import SETTINGS_SAID, grouped, text
+
+ROW = {
+    "mode": "agg",
+    "model_path": "Qwen/Qwen3-32B",
+    "system": "h100_sxm",
+    "backend": "vllm",
+    "backend_version": "0.12.0",
+    "gemm_quant_mode": "",
+    "tp_size": "2",
+    "moe_ep_size": "1",
+    "isl": "2048",
+    "osl": "512",
+    "batch_size": "16",
+    "silicon_ttft_ms": "123.456789",
+    "silicon_tpot_ms": "20.5",
+}
+
+
+def rows_of(*rows: Mapping[str, str]) -> list[list[float]]:
+    return [row for group in grouped(rows) for row in group["rows"]]  # type: ignore[attr-defined]
+
+
+def test_a_row_is_kept_in_seconds_and_once() -> None:
+    assert rows_of(ROW, ROW) == [[2, 2048, 512, 16, 0.1235, 0.0205]]
+    (group,) = grouped([ROW])
+    assert (group["model"], group["part"], group["engine"]) == ("qwen3-32b", "h100-sxm5", "vLLM")
+    assert (group["format"], group["cache"], group["shortest"]) == ("bf16", "bf16", 1.0)
+
+
+def test_what_is_split_or_a_mixture_or_incomplete_is_left_out() -> None:
+    assert not rows_of(ROW | {"mode": "disagg"})
+    assert not rows_of(ROW | {"model_path": "openai/gpt-oss-120b"})
+    assert not rows_of(ROW | {"tp_size": ""}, ROW | {"moe_ep_size": "0"})
+
+
+def test_settings_that_a_publisher_printed_are_the_rows() -> None:
+    (group,) = grouped([ROW | {"model_path": "meta-llama/Llama-3.1-70B", "gemm_quant_mode": "fp8"}])
+    assert (group["cache"], group["shortest"]) == ("fp8", 0.8)
+
+
+def test_the_file_says_where_it_is_from() -> None:
+    content = json.loads(text(grouped([ROW]), commit="0123abc"))
+    assert "0123abc" in content["source"]
+    assert content["settings"] == SETTINGS_SAID
+    assert dict(zip(content["columns"], content["groups"][0]["rows"][0], strict=True))["tpot_s"] == 0.0205

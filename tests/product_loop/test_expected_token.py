@@ -1,0 +1,116 @@
+"""Expected token: against an independent count, a recorded decode loop, and servers that others measured."""
+
+from typing import Any
+
+import pytest
+
+from threeloops.cli import main
+from threeloops.facts import hardware
+from threeloops.facts.recorded import Measured, find
+from threeloops.models import catalogue
+from threeloops.models.parameters import model_parameters
+from threeloops.operations.expected_times import errors_of
+from threeloops.product_loop.expected_token import ExpectedToken, expected_token, judged_points, seats, worth
+
+LLAMA_8B = catalogue.model("llama-3-8b")
+SERVED: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16", "tp": 1}
+SERVED |= {"requests": 16, "prompt": 1024, "answer": 512, "mixed": True}
+
+
+def token(**other: Any) -> ExpectedToken:
+    return expected_token(LLAMA_8B, **SERVED | other)
+
+
+def test_the_floor_is_weights_and_caches_read_once() -> None:
+    """Counted from the parameters of the model: all but the table that is looked up, and the norms."""
+    read = 2 * (model_parameters(LLAMA_8B).total - LLAMA_8B.vocab * LLAMA_8B.hidden)
+    cached = 16 * (1024 + 256) * 131_072  # bytes of a token's keys and values: 2 * 32 layers * 8 heads * 128 * 2
+    floor_s = (read + cached) / hardware.part("h100-sxm5")["memory_bytes_per_s"]
+    assert token().floor_s == pytest.approx(floor_s, rel=1e-3)
+
+
+@pytest.mark.parametrize("batch", [1, 4, 16, 64])
+@pytest.mark.parametrize("part", ["h100-sxm5", "h200-sxm"])
+def test_a_recorded_decode_loop_takes_about_what_its_kernels_are_expected_to(part: str, batch: int) -> None:
+    """Random weights of an 8B model, plain torch in a CUDA graph; nobody else's prompts."""
+    shape = "layers32-hidden4096-heads32-kv_heads8-head_dim128-intermediate14336"
+    took = find(f"decode_graph-bf16-{shape}-batch{batch}-context1024", part)
+    assert isinstance(took, Measured)
+    expected = token(part=part, requests=batch, prompt=1023, answer=2)
+    expected_s = expected.total_s - expected.parts["prompts of others"]
+    assert expected_s == pytest.approx(took.median, rel=0.2)
+    assert expected.floor_s < took.median
+
+
+def test_alone_nobody_waits_for_prompts_and_a_longer_answer_spreads_them() -> None:
+    assert token(requests=1).parts["prompts of others"] == 0
+    short, long = (token(prompt=1024, answer=answer).parts["prompts of others"] for answer in (128, 2048))
+    assert short > 8 * long
+
+
+def test_an_engine_that_mixes_prompts_with_tokens_waits_less() -> None:
+    assert token(mixed=True).total_s < token(mixed=False).total_s
+    assert token(mixed=True, requests=1).total_s == token(mixed=False, requests=1).total_s
+
+
+def test_every_cause_takes_time_and_all_reduces_only_between_gpus() -> None:
+    assert token().parts["all-reduces"] == 0
+    split = token(tp=4)
+    assert all(seconds > 0 for seconds in split.parts.values()), split.parts
+    assert sum(split.parts.values()) == split.total_s
+    assert split.floor_s == pytest.approx(token().floor_s / 4)
+
+
+@pytest.mark.parametrize(
+    ("model", "other", "says"),
+    [
+        ("mixtral-8x7b", {}, "only dense layers"),
+        ("llama-3-8b", {"tp": 3}, "tp=3 does not divide the 32 heads"),
+        ("llama-3-8b", {"format": "nvfp4"}, "format='nvfp4'"),
+        ("llama-3-8b", {"requests": 0}, "requests"),
+    ],
+)
+def test_what_was_not_measured_is_refused(model: str, other: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        expected_token(catalogue.model(model), **SERVED | other)
+
+
+def test_seats_are_what_the_weights_leave() -> None:
+    formats: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16"}
+    held = seats(LLAMA_8B, **formats, tp=1, tokens=1000)
+    assert 460 < held < 485  # 62 GB, of which each takes 131 MB
+    assert seats(LLAMA_8B, **formats, tp=2, tokens=1000) > 2 * held
+    with pytest.raises(ValueError, match="leaves no room"):
+        seats(catalogue.model("llama-3-70b"), **formats, tp=1, tokens=1000)
+
+
+# --- servers ------------------------------------------------------------------------------------
+
+
+def test_no_server_is_quicker_than_its_floor() -> None:
+    for one in judged_points():
+        assert one.over_floor > 1, one.point
+
+
+def test_served_tokens_are_met_within_the_aim() -> None:
+    """A fifth in the median, over more than 500 points, on none of which anything was fitted; not to one side."""
+    judged = judged_points()
+    assert len(judged) > 500
+    assert errors_of([one.error for one in judged]).median < 0.2
+    slow = sum(one.error > 0 for one in judged) / len(judged)
+    assert 0.35 < slow < 0.65
+
+
+def test_rungs_lead_from_the_floor_to_about_the_measured_time() -> None:
+    rungs = list(worth(judged_points()))
+    reached = [up for _, _, up in rungs]
+    assert reached == sorted(reached)
+    assert 0.9 < reached[-1] < 1.1
+    assert [name for name, _, _ in rungs] == list(token().parts)
+
+
+def test_the_command_prints_both_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["measured", "served"])
+    told = capsys.readouterr().out
+    for words in ("served points", "llama-3-70b", "on 8 GPUs", "prompts of others", "InferenceX"):
+        assert words in told
