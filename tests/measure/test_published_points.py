@@ -42,6 +42,8 @@ def test_what_is_split_or_a_mixture_or_incomplete_is_left_out() -> None:
 def test_settings_that_a_publisher_printed_are_the_rows() -> None:
     (group,) = grouped([ROW | {"model_path": "meta-llama/Llama-3.1-70B", "gemm_quant_mode": "fp8"}])
     assert (group["cache"], group["shortest"]) == ("fp8", 0.8)
+    assert group["rounds"] == 10
+    assert grouped([ROW])[0]["rounds"] is None
 
 
 def test_the_file_says_where_it_is_from() -> None:

@@ -10,7 +10,14 @@ from threeloops.facts.recorded import Measured, find
 from threeloops.models import catalogue
 from threeloops.models.parameters import model_parameters
 from threeloops.operations.expected_times import errors_of
-from threeloops.product_loop.expected_token import ExpectedToken, expected_token, judged_points, seats, worth
+from threeloops.product_loop.expected_token import (
+    ExpectedToken,
+    expected_token,
+    first_token_s,
+    judged_points,
+    seats,
+    worth,
+)
 
 LLAMA_8B = catalogue.model("llama-3-8b")
 SERVED: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16", "tp": 1}
@@ -99,6 +106,22 @@ def test_served_tokens_are_met_within_the_aim() -> None:
     assert errors_of([one.error for one in judged]).median < 0.2
     slow = sum(one.error > 0 for one in judged) / len(judged)
     assert 0.35 < slow < 0.65
+
+
+def test_first_tokens_are_met_within_the_aim() -> None:
+    """Three tenths in the median, where a run says how many requests it had."""
+    errors = [one.first_error for one in judged_points() if one.first_error is not None]
+    assert len(errors) > 400
+    assert errors_of(errors).median < 0.3
+
+
+def test_who_begins_with_others_waits_for_half_of_them() -> None:
+    """Played: all prompts of the first round in a row, one at a time."""
+    alone = first_token_s(token(), requests=1, rounds=1)
+    assert alone == token().step_s / 2 + token().prompt_s
+    ends = [(place + 1) * token().prompt_s for place in range(9)]
+    assert first_token_s(token(), requests=9, rounds=1) == pytest.approx(token().step_s / 2 + sum(ends) / 9)
+    assert alone < first_token_s(token(), requests=9, rounds=10) < first_token_s(token(), requests=9, rounds=1)
 
 
 def test_rungs_lead_from_the_floor_to_about_the_measured_time() -> None:

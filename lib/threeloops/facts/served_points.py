@@ -27,6 +27,7 @@ class ServedPoint:
     format: str  # of weights and what multiplies them; the head's is bf16
     cache: str  # format of keys and values
     shortest: float  # share of the stated lengths from which prompts and answers were drawn, up to 1
+    rounds: int | None  # requests in all over those at a time; None where nobody says
     tp: int
     prompt: int  # tokens, at most
     answer: int  # tokens, at most
@@ -52,7 +53,7 @@ class ServedSource:
     source: str
     licence: str
     timed: str
-    settings: str  # where cache and shortest are from
+    settings: str  # where cache, shortest and rounds are from
 
 
 @functools.cache

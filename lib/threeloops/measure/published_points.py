@@ -31,9 +31,10 @@ MODELS = {
 PARTS = {"h100_sxm": "h100-sxm5", "h200_sxm": "h200-sxm", "b200_sxm": "b200-hgx", "gb200": "gb200"}
 FORMATS = {"": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4"}  # none named: the weights' own
 # Of one model's runs the scripts are public: keys and values in 8 bits, no prompt kept, lengths drawn from 0.8 to 1 of
-# what is stated. Of all others no setting is: the model's own 16 bits, and the stated lengths.
-SETTINGS = {"llama-3-70b": ("fp8", 0.8)}
-PLAIN = ("bf16", 1.0)
+# what is stated, ten times as many requests as at a time. Of all others no setting is: the model's own 16 bits, and the
+# stated lengths.
+SETTINGS = {"llama-3-70b": ("fp8", 0.8, 10)}
+PLAIN = ("bf16", 1.0, None)
 SETTINGS_SAID = (
     "Llama 3.1 70B: SemiAnalysis, InferenceX, benchmarks/70b_*.sh and .github/workflows/full-sweep-tmpl.yml at commit"
     " 002bf8653; others: not said, the engines' defaults taken"
@@ -54,7 +55,7 @@ def wanted(row: Mapping[str, str]) -> bool:
 
 def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
     """The rows, by what they share; each once."""
-    groups: dict[tuple[str | float, ...], set[tuple[float, ...]]] = defaultdict(set)
+    groups: dict[tuple[str | float | None, ...], set[tuple[float, ...]]] = defaultdict(set)
     for row in filter(wanted, rows):
         shared = (
             MODELS[row["model_path"]],
@@ -67,10 +68,10 @@ def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
         sizes = (int(row[name]) for name in ("tp_size", "isl", "osl", "batch_size"))
         took_s = (float(f"{float(row[f'silicon_{name}_ms']) * ms:.{DIGITS}g}") for name in ("ttft", "tpot"))
         groups[shared].add((*sizes, *took_s))
-    names = ("model", "part", "engine", "version", "format", "cache", "shortest")
+    names = ("model", "part", "engine", "version", "format", "cache", "shortest", "rounds")
     return [
         dict(zip(names, shared, strict=True)) | {"rows": [list(row) for row in sorted(rows_of)]}
-        for shared, rows_of in sorted(groups.items())
+        for shared, rows_of in sorted(groups.items(), key=lambda item: item[0][:5])
     ]
 
 

@@ -38,6 +38,7 @@ ACTIVATIONS = HEAD_FORMAT = "bf16"
 # batching"; vLLM's, "Chunked prefill" (on by default); SGLang's, "Server arguments" (--enable-mixed-chunk is off)
 MIXED = {"TensorRT-LLM": True, "vLLM": True, "SGLang": False}
 FLOOR = ("weights over bandwidth", "KV cache over bandwidth")
+PROMPTS = "prompts of others"
 IN_A_NORM = "residual"  # an engine adds the residual in the norm that follows
 MEMORY_SHARE = 0.9  # vLLM's gpu_memory_utilization, unless it is set; the others leave about as much
 CACHE_WRITES = 1  # kernels a layer that put the new keys and values into the cache
@@ -58,6 +59,11 @@ class ExpectedToken:
     @property
     def total_s(self) -> float:
         return sum(self.parts.values())
+
+    @property
+    def step_s(self) -> float:
+        """A step that brings nobody's prompt."""
+        return self.total_s - self.parts[PROMPTS]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -113,8 +119,20 @@ def expected_token(
     }
     prompts = (requests - 1) / answer
     shared_s = sum(parts.values()) - cached - parts["attention beyond that"] if mixed else 0.0
-    parts["prompts of others"] = prompts * prompt_s - min(1.0, prompts) * shared_s
+    parts[PROMPTS] = prompts * prompt_s - min(1.0, prompts) * shared_s
     return ExpectedToken(parts=parts, prompt_s=prompt_s)
+
+
+def first_token_s(expected: ExpectedToken, *, requests: int, rounds: int) -> float:
+    """The mean time to the first token where so many requests begin at once, and each that ends is followed by the
+    next, `rounds` times as many in all.
+
+    Formula:  half a step + own prompt + (requests - 1) / 2 * prompt / rounds: of those that begin at once the mean one
+              waits for half the others' prompts, and they are one in `rounds`
+    Assumes:  whoever comes later finds no other prompt; all have a seat
+    """
+    checks.count(requests=requests, rounds=rounds)
+    return expected.step_s / 2 + expected.prompt_s * (1 + (requests - 1) / 2 / rounds)
 
 
 def _dense(model: Model, layer: Layer, tp: int) -> Layer:
@@ -129,17 +147,14 @@ def _dense(model: Model, layer: Layer, tp: int) -> Layer:
 def _heads(layer: Layer, tp: int) -> dict[str, int]:
     one = layer.attending
     assert isinstance(one, Attention)  # as _dense has seen
-    return {
-        "num_heads": one.num_heads // tp,
-        "num_kv_heads": max(1, one.num_kv_heads // tp),
-        "head_dim": one.head_dim,
-    }
+    kv_heads = max(1, one.num_kv_heads // tp)
+    return {"num_heads": one.num_heads // tp, "num_kv_heads": kv_heads, "head_dim": one.head_dim}
 
 
 def _token_bytes(layer: Layer, tp: int, cache: str) -> float:
     """Keys and values of one token in a layer, on one GPU."""
-    heads = _heads(layer, tp)
-    return 2 * heads["num_kv_heads"] * heads["head_dim"] * dtypes.bytes_per_element(cache)
+    one = _heads(layer, tp)
+    return 2 * one["num_kv_heads"] * one["head_dim"] * dtypes.bytes_per_element(cache)
 
 
 def _weight_bytes(model: Model, tp: int, format: str) -> float:
@@ -149,8 +164,8 @@ def _weight_bytes(model: Model, tp: int, format: str) -> float:
         for layer, count in model.groups
         for one in layer_products(layer, hidden=model.hidden, rows=1, tp=tp, ep=1)
     )
-    head = model.vocab / tp * model.hidden
-    return elements * dtypes.bytes_per_element(format) + head * dtypes.bytes_per_element(HEAD_FORMAT)
+    head = model.vocab / tp * model.hidden * dtypes.bytes_per_element(HEAD_FORMAT)
+    return elements * dtypes.bytes_per_element(format) + head
 
 
 def _product_s(part: str, rows: int, columns: float, inner: float, format: str) -> float:
@@ -164,25 +179,16 @@ def _products_s(model: Model, layer: Layer, rows: int, part: str, format: str, t
 
 def _exchanges_s(model: Model, part: str, tp: int, rows: int) -> float:
     """Of one layer: the outputs of both its halves are added up over the GPUs."""
-    if tp == 1:
-        return 0.0
     size = rows * model.hidden * dtypes.bytes_per_element(ACTIVATIONS)
-    return 2 * expected_collective(part, op="all_reduce", ranks=tp, size_bytes=size).seconds
+    return 2 * expected_collective(part, op="all_reduce", ranks=tp, size_bytes=size).seconds if tp > 1 else 0.0
 
 
 def _small_s(model: Model, layer: Layer, tp: int, part: str, phase: str, tokens: int, cache: str) -> float:
     """Norms, rotation, activation and the write into the cache of one layer, for the new tokens."""
     element = dtypes.bytes_per_element(ACTIVATIONS)
     batch, sequence = (tokens, 1) if phase == "decode" else (1, tokens)
-    step = ForwardStep(
-        phase=phase,
-        batch=batch,
-        sequence=sequence,
-        causal="half",
-        fused_attention=True,
-        logits="last",
-        bytes_per_element=element,
-    )
+    counted: dict[str, Any] = {"causal": "half", "fused_attention": True, "logits": "last"}
+    step = ForwardStep(phase=phase, batch=batch, sequence=sequence, bytes_per_element=element, **counted)
     ops = layer_ops(rank_layer(layer, tp), hidden=model.hidden, rotary=model.rotary, step=step)
     small = [op for op in ops if op.unit == VECTOR]
     moved = sum(op.count * op.work.moved_bytes for op in small) + 2 * tokens * _token_bytes(layer, tp, cache)
@@ -208,20 +214,28 @@ def _prompt_s(
     return sum(each) + _product_s(part, 1, model.vocab / tp, model.hidden, HEAD_FORMAT)
 
 
-# --- judged -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPoint:
     """A served point beside what was expected of it."""
 
     point: ServedPoint
     expected: ExpectedToken
+    seated: bool  # whether the caches hold all requests
 
     @property
     def error(self) -> float:
         """Expected over measured time between two tokens, less 1: above 0 where the server was quicker."""
         return self.expected.total_s / self.point.tpot_s - 1
+
+    @property
+    def first_error(self) -> float | None:
+        """The same of the mean time to the first token; None where a run does not say how many requests it had, or
+        where some waited for a seat.
+        """
+        if self.point.rounds is None or not self.seated:
+            return None
+        expected_s = first_token_s(self.expected, requests=self.point.requests, rounds=self.point.rounds)
+        return expected_s / self.point.ttft_s - 1
 
     @property
     def over_floor(self) -> float:
@@ -232,21 +246,22 @@ class JudgedPoint:
 @functools.cache
 def judged_points() -> tuple[JudgedPoint, ...]:
     """Every served point of the catalogue."""
-    return tuple(_judge(point) for point in served_points())
+    return tuple(map(_judge, served_points()))
 
 
 def _judge(point: ServedPoint) -> JudgedPoint:
     formats: dict[str, Any] = {"part": point.part, "format": point.format, "cache": point.cache, "tp": point.tp}
     model, tokens = catalogue.model(point.model), point.mean_prompt + point.mean_answer
+    held = seats(model, **formats, tokens=tokens)
     expected = expected_token(
         model,
         **formats,
-        requests=min(point.requests, seats(model, **formats, tokens=tokens)),
+        requests=min(point.requests, held),
         prompt=point.mean_prompt,
         answer=point.mean_answer,
         mixed=MIXED[point.engine],
     )
-    return JudgedPoint(point=point, expected=expected)
+    return JudgedPoint(point=point, expected=expected, seated=held >= point.requests)
 
 
 def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: int) -> int:

@@ -32,6 +32,14 @@ def report() -> str:
     rows = [_row(label, some) for (_, _, label), some in sorted(groups.items(), key=lambda item: item[0])]
     told = [f"{one.source} ({one.licence}); {one.timed}. Settings: {one.settings}." for one in served_sources()]
     head = ("rung", "of the measured", "reached")
+    first = [one.first_error for one in judged if one.first_error is not None]
+    found = errors_of(first)
+    told.insert(
+        0,
+        f"The first token (TTFT), on {found.rows} points that say how many requests they had and seat all:"
+        f" expected {fmt_percent(found.median)} off in the median, {fmt_percent(found.ninth_decile)} in the ninth"
+        f" decile, sign {_signed(found.signed_median)}.",
+    )
     return "\n".join([*aligned([HEAD, *rows]), "", *aligned([head, *rungs]), "", MEANS, *told])
 
 
@@ -63,10 +71,14 @@ def _row(what: str, some: Sequence[JudgedPoint]) -> tuple[str, ...]:
         f"{median(one.over_floor for one in some):.2f}",
         fmt_percent(found.median),
         fmt_percent(found.ninth_decile),
-        f"{found.signed_median:+.1%}".replace("%", " %"),
+        _signed(found.signed_median),
         fmt_percent(sum(error > 0 for error in signed) / len(signed)),
     )
 
 
 def _share(share: float) -> str:
     return f"{share:.1%}".replace("%", " %")
+
+
+def _signed(share: float) -> str:
+    return f"{share:+.1%}".replace("%", " %")
