@@ -3,14 +3,12 @@ rung, by measured kernels; nothing in it is fitted to a server.
 
 >>> from threeloops.models import catalogue
 >>> llama = catalogue.model("llama-3-70b")
->>> served = {"requests": 16, "prompt": 1024, "answer": 1024, "mixed": True}
+>>> served = {"requests": 16, "prompt": 1024, "answer": 1024, "engine": "vLLM"}
 >>> one = expected_token(llama, part="h200-sxm", format="fp8", cache="fp8", tp=4, **served)
 >>> [name for name in one.parts][:2], one.floor_s < one.total_s
 (['weights over bandwidth', 'KV cache over bandwidth'], True)
 
-How far it is from servers that others measured: `judged_points`, and `threeloops measured served`.
-
-Source: operations/expected_times.py, network/measured_collectives.py and operations/recorded_rates.py (kernels);
+Source: operations/expected_times.py, facts/engine_exchanges.py and operations/recorded_rates.py (kernels);
         Pope et al., 2022, arXiv:2211.05102, section 2 (the floor)
 """
 
@@ -22,6 +20,7 @@ from typing import Any
 
 from threeloops import checks, dtypes
 from threeloops.facts import hardware
+from threeloops.facts.engine_exchanges import engine_all_reduce_s
 from threeloops.facts.served_points import ServedPoint, served_points
 from threeloops.models import catalogue
 from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
@@ -29,7 +28,6 @@ from threeloops.models.forward_step import VECTOR, ForwardStep
 from threeloops.models.transformer import layer_ops
 from threeloops.operations.expected_times import expected_decode, expected_prefill, expected_product
 from threeloops.operations.recorded_rates import copy_share, small_kernel_s
-from threeloops.training_loop.network.measured_collectives import expected_collective
 from threeloops.training_loop.parallelism.layout_step import rank_layer
 from threeloops.training_loop.parallelism.product_rates import layer_products
 
@@ -77,24 +75,25 @@ def expected_token(
     requests: int,
     prompt: int,
     answer: int,
-    mixed: bool,
+    engine: str,
 ) -> ExpectedToken:
     """The time between two tokens with so many requests at a time, each of `prompt` tokens, answered by `answer`.
 
     Formula:  weights and caches over bandwidth + what measured products and attention take beyond that + two
               all-reduces a layer + small kernels, each its bytes at a copy's rate and the shortest kernel's time
               + (requests - 1) / answer * time of one prompt: while one request gets its answer, each other one
-              brings a prompt; if mixed, its iteration makes a token for everybody else, who have read the weights
-              with it: what products, all-reduces and small kernels of a step take is saved that often
+              brings a prompt; where the engine is in MIXED, its iteration makes a token for everybody else, who have
+              read the weights with it: what products, all-reduces and small kernels of a step take is saved that often
     Shapes:   products [requests, hidden] x [hidden, columns / tp] per GPU; caches hold prompt + answer / 2 tokens
     Units:    prompt, answer in tokens; format: of weights and what multiplies them; cache: of keys and values; head and
               activations have 16 bits
-    Assumes:  NCCL's all-reduces (an engine's own are quicker on few bytes); one prompt an iteration, none kept;
-              no time of the host, of sampling, of the network to the client
+    Assumes:  the engine's all-reduces of 2026; for products and attention vLLM's kernels; one prompt an iteration, none
+              kept; no time of the host, of sampling, of the network to the client
     Raises:   ValueError for experts, windows, latent or recurrent layers, for a part, format or number of GPUs that
               was not measured, for heads that tp does not divide
     """
     checks.count(tp=tp, requests=requests, prompt=prompt, answer=answer)
+    checks.one_of(MIXED, engine=engine)
     layers = [(_dense(model, layer, tp), count) for layer, count in model.groups]
     context = prompt + answer // 2
     bandwidth = hardware.part(part)["memory_bytes_per_s"]
@@ -106,19 +105,19 @@ def expected_token(
         count * expected_decode(part, **_heads(layer, tp), batch=requests, tokens=context, cache=cache).seconds
         for layer, count in layers
     )
-    prompt_s = _prompt_s(model, layers, part=part, format=format, cache=cache, tp=tp, tokens=prompt)
+    prompt_s = _prompt_s(model, layers, part=part, format=format, cache=cache, tp=tp, tokens=prompt, engine=engine)
     parts = {
         FLOOR[0]: read,
         FLOOR[1]: cached,
         "products beyond that": products_s - read,
         "attention beyond that": attention_s - cached,
-        "all-reduces": model.num_layers * _exchanges_s(model, part, tp, requests),
+        "all-reduces": model.num_layers * _exchanges_s(model, part, tp, requests, engine),
         "small kernels": sum(
             count * _small_s(model, layer, tp, part, "decode", requests, cache) for layer, count in layers
         ),
     }
     prompts = (requests - 1) / answer
-    shared_s = sum(parts.values()) - cached - parts["attention beyond that"] if mixed else 0.0
+    shared_s = sum(parts.values()) - cached - parts["attention beyond that"] if MIXED[engine] else 0.0
     parts[PROMPTS] = prompts * prompt_s - min(1.0, prompts) * shared_s
     return ExpectedToken(parts=parts, prompt_s=prompt_s)
 
@@ -177,10 +176,10 @@ def _products_s(model: Model, layer: Layer, rows: int, part: str, format: str, t
     return sum(_product_s(part, rows, one.columns, one.inner, format) for one in made)
 
 
-def _exchanges_s(model: Model, part: str, tp: int, rows: int) -> float:
+def _exchanges_s(model: Model, part: str, tp: int, rows: int, engine: str) -> float:
     """Of one layer: the outputs of both its halves are added up over the GPUs."""
     size = rows * model.hidden * dtypes.bytes_per_element(ACTIVATIONS)
-    return 2 * expected_collective(part, op="all_reduce", ranks=tp, size_bytes=size).seconds if tp > 1 else 0.0
+    return 2 * engine_all_reduce_s(part, engine=engine, ranks=tp, size_bytes=size) if tp > 1 else 0.0
 
 
 def _small_s(model: Model, layer: Layer, tp: int, part: str, phase: str, tokens: int, cache: str) -> float:
@@ -198,7 +197,15 @@ def _small_s(model: Model, layer: Layer, tp: int, part: str, phase: str, tokens:
 
 
 def _prompt_s(
-    model: Model, layers: Sequence[tuple[Layer, int]], *, part: str, format: str, cache: str, tp: int, tokens: int
+    model: Model,
+    layers: Sequence[tuple[Layer, int]],
+    *,
+    part: str,
+    format: str,
+    cache: str,
+    tp: int,
+    tokens: int,
+    engine: str,
 ) -> float:
     """One prompt by itself, up to its first token."""
     each = (
@@ -206,7 +213,7 @@ def _prompt_s(
         * (
             _products_s(model, layer, tokens, part, format, tp)
             + expected_prefill(part, **_heads(layer, tp), batch=1, tokens=tokens, cache=cache).seconds
-            + _exchanges_s(model, part, tp, tokens)
+            + _exchanges_s(model, part, tp, tokens, engine)
             + _small_s(model, layer, tp, part, "prefill", tokens, cache)
         )
         for layer, count in layers
@@ -259,7 +266,7 @@ def _judge(point: ServedPoint) -> JudgedPoint:
         requests=min(point.requests, held),
         prompt=point.mean_prompt,
         answer=point.mean_answer,
-        mixed=MIXED[point.engine],
+        engine=point.engine,
     )
     return JudgedPoint(point=point, expected=expected, seated=held >= point.requests)
 
@@ -285,9 +292,7 @@ def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: 
 
 
 def worth(judged: Sequence[JudgedPoint]) -> Iterator[tuple[str, float, float]]:
-    """Rung by rung: its name, what it adds in the median as a share of the measured time, and how far up the ladder
-    then is, as a share of the measured time, in the median.
-    """
+    """Rung by rung: its name, what it adds, and how far up that is; medians of shares of the measured time."""
     reached = [0.0] * len(judged)
     for name in judged[0].expected.parts:
         shares = [one.expected.parts[name] / one.point.tpot_s for one in judged]

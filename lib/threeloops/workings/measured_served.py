@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import inf
 from statistics import median
 
+from threeloops.facts.engine_exchanges import engine_exchanges_source
 from threeloops.facts.served_points import served_sources
 from threeloops.operations.expected_times import errors_of
 from threeloops.product_loop.expected_token import JudgedPoint, judged_points, worth
@@ -31,6 +32,7 @@ def report() -> str:
             groups.setdefault((kind, place, label), []).append(one)
     rows = [_row(label, some) for (_, _, label), some in sorted(groups.items(), key=lambda item: item[0])]
     told = [f"{one.source} ({one.licence}); {one.timed}. Settings: {one.settings}." for one in served_sources()]
+    told.append(f"The engines' own all-reduces: {engine_exchanges_source()}.")
     head = ("rung", "of the measured", "reached")
     first = [one.first_error for one in judged if one.first_error is not None]
     found = errors_of(first)
