@@ -44,6 +44,8 @@ DRIVER_NAMES = {
     "NVIDIA GeForce RTX 5090": "rtx-5090",
 }
 
+WITH_MODELS = ("train_", "decode_")  # how their kinds begin
+
 
 def recorded(
     cases: Iterable[Case],
@@ -121,7 +123,8 @@ def _spread(case: Case, samples: list[float]) -> Measured:
 
 def _forget(case: Case, device: str) -> None:
     """Give back what a case held before the next one begins."""
-    gc.collect()  # models hold themselves in circles
+    if case.kind.startswith(WITH_MODELS):
+        gc.collect()  # models hold themselves in circles; in a large process to look for them takes a second
     if case.kind.endswith("_compiled"):
         torch.compiler.reset()
     if device == "cuda":
