@@ -1,5 +1,5 @@
 """Served points: what one server took for its requests, as others measured and published it: a model, a part, an
-engine, so many requests at a time, and the mean times to the first token and between two.
+engine, so many requests at a time, and the times to the first token and between two.
 
 >>> points = served_points()
 >>> len(points) > 1000, sorted({point.part for point in points})

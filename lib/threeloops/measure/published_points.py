@@ -43,8 +43,8 @@ ENGINES = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
 COLUMNS = ("tp", "prompt", "answer", "requests", "ttft_s", "tpot_s")
 DIGITS = 4
 TIMED = (
-    "at a fixed number of requests at a time, means over requests; single runs by several people, some of unfinished"
-    " releases; which load generator each used is not said"
+    "at a fixed number of requests at a time; single runs by several people, some of unfinished releases; whether means"
+    " or medians over requests, and which load generator each used, is not said"
 )
 
 

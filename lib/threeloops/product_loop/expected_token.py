@@ -60,7 +60,7 @@ class ExpectedToken:
 
     @property
     def step_s(self) -> float:
-        """A step that brings nobody's prompt."""
+        """A step without a prompt."""
         return self.total_s - self.parts[PROMPTS]
 
 
@@ -82,8 +82,8 @@ def expected_token(
     Formula:  weights and caches over bandwidth + what measured products and attention take beyond that + two
               all-reduces a layer + small kernels, each its bytes at a copy's rate and the shortest kernel's time
               + (requests - 1) / answer * time of one prompt: while one request gets its answer, each other one
-              brings a prompt; where the engine is in MIXED, its iteration makes a token for everybody else, who have
-              read the weights with it: what products, all-reduces and small kernels of a step take is saved that often
+              brings a prompt; where the engine is in MIXED, its iteration makes a token for every other request
+              and reads the weights once: products, all-reduces and small kernels of a step are saved that often
     Shapes:   products [requests, hidden] x [hidden, columns / tp] per GPU; caches hold prompt + answer / 2 tokens
     Units:    prompt, answer in tokens; format: of weights and what multiplies them; cache: of keys and values; head and
               activations have 16 bits
@@ -236,8 +236,8 @@ class JudgedPoint:
 
     @property
     def first_error(self) -> float | None:
-        """The same of the mean time to the first token; None where a run does not say how many requests it had, or
-        where some waited for a seat.
+        """The same of the time to the first token, expected as a mean; None where a run does not say how many requests
+        it had, or where some waited for a seat.
         """
         if self.point.rounds is None or not self.seated:
             return None

@@ -18,7 +18,8 @@ MEANS = (
     "over the floor: measured time between two tokens (TPOT) over that of reading weights and caches once, in the"
     " median. expected, p90: median and ninth decile of the error's size by measured kernels; sign: its median with"
     " sign, above 0 where servers were quicker than expected; too slow: the share that was expected to take longer"
-    " than it took. Nothing is fitted to these points; no time of the host, of sampling or of the network is charged."
+    " than it took. Nothing is fitted to these points, but which causes are"
+    " charged was decided with these errors in view; no time of the host, of sampling or of the network is charged."
 )
 
 
