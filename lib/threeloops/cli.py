@@ -225,6 +225,9 @@ def _record_flags(record: argparse.ArgumentParser) -> None:
             " one)"
         ),
     )
+    record.add_argument(
+        "--missing", action="store_true", help="only the cases that no recording of this hardware has yet"
+    )
     record.add_argument("--list", action="store_true", help="measure nothing: the names of all cases")
     record.set_defaults(run=_record)
 

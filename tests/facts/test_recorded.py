@@ -10,8 +10,9 @@ import math
 import pytest
 
 from threeloops.cli import main
-from threeloops.facts import recorded
-from threeloops.facts.recorded_cases import DEVICES, KINDS, Case, suite
+from threeloops.facts import hardware, recorded
+from threeloops.facts.recorded_cases import DEVICES, KINDS, Case
+from threeloops.facts.recorded_suite import suite
 from threeloops.figures.inner_loop import recorded_bars
 from threeloops.inner_loop import prediction_error
 from threeloops.inner_loop.prediction_error import NOT_PREDICTED
@@ -152,18 +153,70 @@ def test_no_recorded_gpu_beats_its_datasheet():
     """Of what is said to be a bound, no measurement on a part of the catalogue is faster."""
     gpus = [one for one in recorded.shipped() if one.stamp.part]
     assert {one.stamp.part for one in gpus} >= {"h100-sxm5", "h200-sxm"}
-    for one in gpus:
-        rows = prediction_error.rows(one, origin="datasheet")
+    for part in {one.stamp.part for one in gpus}:
+        mine = [one for one in gpus if one.stamp.part == part]
+        rows = [row for one in mine for row in prediction_error.rows(one, origin="datasheet")]
         assert len(rows) > 150
         assert not [(row.case.name, row.ratio) for row in rows if row.measured.fastest < row.predicted_s]
+
+
+GPUS = ("h100-sxm5", "h200-sxm")
+
+
+def took(kind, part, **sizes):
+    return recorded.find(Case(kind=kind, dtype="fp32", sizes=sizes).name, part).median
+
+
+@pytest.mark.parametrize("part", GPUS)
+def test_recorded_warps_take_the_turns_that_are_counted_on_paper(part):
+    """Lanes that meet in a bank are served one after the other, and so are the ways of a warp that parts."""
+    for stride in (1, 2, 4, 8, 16, 32):
+        turns = took("banks", part, requests=2**18, stride=stride) / took("banks", part, requests=2**18, stride=33)
+        assert turns == pytest.approx(stride, rel=0.05)
+    for ways in (1, 2, 4, 8, 16, 32):
+        times = took("paths", part, steps=2**14, paths=ways) / took("paths", part, steps=2**14, paths=1)
+        assert times == pytest.approx(ways, rel=0.03)
+
+
+@pytest.mark.parametrize("part", GPUS)
+def test_recorded_loads_obey_littles_law(part):
+    """Bytes under way over the latency of a chain of loads is the bandwidth, until the memory is busy."""
+    latency_s = took("chase", part, bytes=2**29, loads=10_000) / 10_000
+    assert 300e-9 < latency_s < 400e-9
+    for loads in (1, 4):
+        for warps in (1, 2, 4, 8, 16, 32, 64):
+            under_way = 132 * warps * loads * 128
+            reached = 2**30 / took("inflight", part, bytes=2**30, warps=warps, loads=loads)
+            if reached < 0.4 * hardware.part(part)["memory_bytes_per_s"]:
+                assert reached == pytest.approx(under_way / latency_s, rel=0.2)
+
+
+@pytest.mark.parametrize("part", GPUS)
+def test_recorded_latencies_are_near_what_others_measured(part):
+    clock = hardware.part(part)["boost_clock_hz"]
+    found = hardware.part("h100-sxm5")
+    for fact, size in (("l1_latency_cycles", 2**14), ("l2_latency_cycles", 2**20), ("memory_latency_cycles", 2**29)):
+        cycles = took("chase", part, bytes=size, loads=10_000) / 10_000 * clock
+        assert cycles == pytest.approx(found[fact], rel=0.1)
+
+
+@pytest.mark.parametrize("part", GPUS)
+def test_recorded_strides_fetch_sectors_and_from_memory_two_at_a_time(part):
+    """Up to eight numbers apart, a read costs its share of a sector; further apart, memory gives 64 bytes."""
+    times = {stride: took("strided", part, reads=2**26, stride=stride) for stride in (1, 2, 4, 8, 16, 32)}
+    for stride in (2, 4, 8, 16):
+        assert times[stride] / times[1] == pytest.approx(stride, rel=0.1)
+    assert times[32] / times[16] < 1.25
 
 
 def test_every_case_of_every_suite_has_a_name_of_its_own_and_a_prediction():
     ceiling = prediction_error.Ceilings(
         origin="measured",
         memory_bytes_per_s=1e12,
-        peak_flops_per_s=dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8"), 1e14),
+        peak_flops_per_s=dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8", "int8"), 1e14),
         launch_s=1e-9,
+        sm_hz=2e9,
+        host_bytes_per_s=64e9,
     )
     for device in DEVICES:
         for quick in (False, True):
@@ -220,6 +273,28 @@ def test_every_case_of_every_suite_has_a_name_of_its_own_and_a_prediction():
         (
             Case(kind="layernorm_steps", dtype="fp32", sizes={"rows": 16_384, "width": 4096}),
             12 * 2**28 / 3.35e12,
+        ),
+        # Two lanes meet in each bank: two turns a request, at 1.98 GHz.
+        (Case(kind="banks", dtype="fp32", sizes={"requests": 2**18, "stride": 2}), 2 * 2**18 / 1.98e9),
+        (Case(kind="banks", dtype="fp32", sizes={"requests": 2**18, "stride": 33}), 2**18 / 1.98e9),
+        # 64 warps on an SM, four of them issue in a cycle, each goes all three ways.
+        (Case(kind="paths", dtype="fp32", sizes={"steps": 2**14, "paths": 3}), 64 * 2**14 * 3 / 4 / 1.98e9),
+        # A sector of 32 bytes for each number.
+        (Case(kind="strided", dtype="fp32", sizes={"reads": 2**26, "stride": 8}), 32 * 2**26 / 3.35e12),
+        (Case(kind="copy_to_gpu", dtype="fp32", sizes={"bytes": 2**28}), 2**28 / 64e9),
+        # Half a byte a weight, and 4 bytes for each 128 of them.
+        (
+            Case(kind="gemm_int4", dtype="bf16", sizes={"m": 1, "n": 28_672, "k": 4096}),
+            (28_672 * 4096 * (0.5 + 4 / 128) + 2 * (28_672 + 4096)) / 3.35e12,
+        ),
+        # 16 tokens and 8 experts for each: all 128 have one.
+        (
+            Case(
+                kind="experts_grouped",
+                dtype="bf16",
+                sizes={"tokens": 16, "experts": 128, "top_k": 8, "hidden": 2048, "intermediate": 768},
+            ),
+            2 * (128 * 3 * 2048 * 768 + 2 * 16 * 2048) / 3.35e12,
         ),
     ],
     ids=lambda value: value.name if isinstance(value, Case) else "",

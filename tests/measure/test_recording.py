@@ -8,13 +8,15 @@ import torch
 from threeloops.cli import main
 from threeloops.facts import recorded
 from threeloops.facts.hardware import part_keys
-from threeloops.facts.recorded_cases import DEVICES, KINDS, Case, suite
+from threeloops.facts.recorded_cases import DEVICES, KINDS, Case
+from threeloops.facts.recorded_suite import suite
 from threeloops.inner_loop.prediction_error import rows
-from threeloops.measure import recorded_kernels, recording
+from threeloops.measure import recorded_kernels, recorded_threads, recording
 from threeloops.measure.inner_loop.flops import counted_flops
 from threeloops.models import transformer
 from threeloops.models.forward_step import ForwardStep
 from threeloops.models.recorded_work import decode_layer, train_flops
+from threeloops.workings import record
 
 DECODE = Case(
     kind="decode_eager",
@@ -62,7 +64,10 @@ def test_what_a_cpu_does_not_run_is_skipped_with_its_reason(quick):
     cudnn = {"attention_cudnn", "attention_cudnn_backward"}
     graphs = {"launch_graph", "gemm_graph", "decode_graph"}
     compiled = {"layernorm_compiled", "decode_compiled", "train_compiled"}
-    assert set(reasons) == {"reread", "saxpy", "tiled_gemm", "gemm", "train_peak"} | ladder | cudnn | graphs | compiled
+    products = {"gemm", "gemm_long", "gemm_int4", "tiled_gemm", "reread", "saxpy"}
+    threads = {"chase", "inflight", "strided", "banks", "paths"}
+    copies = {f"copy_{way}_gpu{memory}" for way in ("to", "from") for memory in ("", "_pageable")}
+    assert set(reasons) == {"train_peak"} | products | ladder | cudnn | graphs | compiled | threads | copies
     assert "Triton needs a GPU" in reasons["saxpy"]
     said = {made.skipped[case.name] for case in made.cases if case.name in made.skipped and case.kind == "gemm"}
     assert said == {
@@ -151,6 +156,65 @@ def test_attention_is_the_same_fused_and_not():
         torch.manual_seed(5)
         outputs.append(recorded_kernels.call(Case(kind=f"attention_{way}", dtype="fp32", sizes=sizes), device="cpu")())
     torch.testing.assert_close(*outputs)
+
+
+def test_experts_give_the_same_one_by_one_and_together():
+    """And the same as the sum over each token's experts, written out."""
+    sizes = {"tokens": 9, "experts": 6, "top_k": 2, "hidden": 16, "intermediate": 8}
+    outputs = []
+    for way in ("grouped", "loop"):
+        torch.manual_seed(5)
+        outputs.append(recorded_kernels.call(Case(kind=f"experts_{way}", dtype="fp32", sizes=sizes), device="cpu")())
+    torch.testing.assert_close(*outputs)
+    torch.manual_seed(5)
+    x, up, down = torch.randn(9, 16), torch.randn(6, 16, 16), torch.randn(6, 16, 8)
+    expected = torch.zeros(9, 16)
+    for token in range(9):
+        for expert in ((2 * token) % 6, (2 * token + 1) % 6):
+            gate, value = (up[expert] @ x[token]).chunk(2)
+            expected[token] += down[expert] @ (torch.nn.functional.silu(gate) * value)
+    torch.testing.assert_close(outputs[0], expected)
+
+
+def test_a_draw_comes_from_the_likeliest_tokens():
+    case = Case(kind="sample_top_p", dtype="fp32", sizes={"rows": 3, "width": 400})
+    torch.manual_seed(5)
+    draw = recorded_kernels.call(case, device="cpu")
+    torch.manual_seed(5)
+    logits = torch.randn(3, 400)
+    for _ in range(20):
+        for row, token in zip(logits.softmax(-1), draw()[:, 0], strict=True):
+            assert row[row > row[token]].sum() <= 0.9  # those before it had not yet reached the sum
+
+
+def test_the_prompt_that_is_timed_does_the_predicted_flops():
+    sizes = {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "head_dim": 16, "intermediate": 96}
+    case = Case(kind="prefill_eager", dtype="fp32", sizes=sizes | {"batch": 2, "tokens": 24})
+    step = ForwardStep(
+        phase="prefill", batch=2, sequence=24, causal="full", fused_attention=True, logits="last", bytes_per_element=4
+    )
+    ops = transformer.layer_ops(decode_layer(case), hidden=64, rotary=False, step=step) * 2
+    counted = counted_flops(recorded_kernels.call(case, device="cpu")).total
+    assert counted == transformer.total(ops, unit="matrix").flops  # torch counts a masked product in full
+
+
+def test_warps_that_part_have_a_loop_for_each_way():
+    source = recorded_threads.paths_source(3)
+    assert source.count("for (int i") == 3
+    assert len({line for line in source.splitlines() if line.startswith("for")}) == 3  # so that none can be joined
+
+
+def test_only_what_is_missing_is_measured_and_nothing_of_the_same_day_is_lost(tmp_path, monkeypatch):
+    cases = [Case(kind="launch", dtype="fp32", sizes={"operations": count}) for count in (1, 2)]
+    cases += [Case(kind="softmax", dtype="fp32", sizes={"rows": rows, "width": 8}) for rows in (1, 2)]
+    monkeypatch.setattr("threeloops.workings.record.suite", lambda **_: cases[:3])
+    assert main(["record", "--quick", "--device", "cpu", "--into", str(tmp_path)]) == 0
+    monkeypatch.setattr("threeloops.workings.record.suite", lambda **_: cases)
+    assert main(["record", "--quick", "--missing", "--device", "cpu", "--into", str(tmp_path)]) == 0
+    (path,) = tmp_path.iterdir()
+    assert list(recorded.read(path).measured) == [case.name for case in cases]
+    known = recorded.read(path)
+    assert record.missing(cases, [known]) == cases[:2]  # a launch sets a ceiling of every recording
 
 
 def test_driver_names_lead_to_parts_of_the_catalogue():

@@ -20,7 +20,8 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.facts import hardware
-from threeloops.facts.recorded_cases import DEVICES, Case, suite
+from threeloops.facts.recorded_cases import DEVICES, Case
+from threeloops.facts.recorded_suite import suite
 from threeloops.units import fmt_bytes, fmt_percent, fmt_seconds
 
 FORMAT = 1
@@ -146,6 +147,19 @@ def find(case: str, on: str, *, recordings: Sequence[Recording] | None = None) -
         ):
             found = recording.find(case)
     return found
+
+
+def joined(earlier: Recording, later: Recording) -> Recording:
+    """Two recordings of one machine as one, with the later one's stamp; what both measured, from the later one.
+
+    Raises:   ValueError for recordings of different hardware
+    """
+    if earlier.stamp.hardware != later.stamp.hardware:
+        raise ValueError(f"{earlier.stamp.hardware} and {later.stamp.hardware} are not one machine; keep two files")
+    measured = {**earlier.measured, **later.measured}
+    cases = {case.name: case for case in (*earlier.cases, *later.cases)}
+    skipped = {name: why for name, why in {**earlier.skipped, **later.skipped}.items() if name not in measured}
+    return Recording(stamp=later.stamp, cases=tuple(cases.values()), measured=measured, skipped=skipped)
 
 
 @functools.cache

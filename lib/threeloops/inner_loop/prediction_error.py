@@ -12,6 +12,7 @@ from threeloops import checks, dtypes
 from threeloops.facts import hardware
 from threeloops.facts.recorded import Measured, Recording
 from threeloops.facts.recorded_cases import Case
+from threeloops.inner_loop import coalescing
 from threeloops.models import recorded_work, transformer
 from threeloops.models.forward_step import ForwardStep
 from threeloops.operations import roofline
@@ -26,10 +27,18 @@ VECTOR_KINDS = (
     "layernorm_fused",
     "layernorm_steps",
     "layernorm_compiled",
+    "inflight",
+    "strided",
+    "sample_greedy",
+    "sample_top_p",
 )
-# What has no lower bound here: issuing is a ceiling itself, no datasheet says what an L2 delivers, and bytes are
-# memory's.
-NOT_PREDICTED = ("launch", "launch_graph", "reread", "train_peak")
+COPIED = ("copy_to_gpu", "copy_from_gpu", "copy_to_gpu_pageable", "copy_from_gpu_pageable")
+ON_AN_SM = ("banks", "paths")
+HOST_LINK = "host_link_bytes_per_s_one_way"
+SCHEDULERS = 4  # of an SM: so many warps issue an instruction in a cycle
+# What has no lower bound here: issuing is a ceiling itself, no datasheet says what an L2 delivers or how long a load
+# takes, and bytes are memory's.
+NOT_PREDICTED = ("launch", "launch_graph", "reread", "chase", "train_peak")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +50,8 @@ class Ceilings:
     peak_flops_per_s: dict[str, float]  # by number format
     launch_s: float  # time to issue one operation; measured in any case, for no datasheet prints it
     set_by: frozenset[str] = frozenset()  # names of the cases that these ceilings were read from
+    sm_hz: float | None = None  # the highest clock of an SM; a datasheet's, for nothing recorded says it
+    host_bytes_per_s: float | None = None  # of the link to the host, one way
 
 
 def ceilings(recording: Recording, *, origin: str) -> Ceilings:
@@ -77,7 +88,12 @@ def datasheet(part: str, *, launch_s: float) -> Ceilings:
     found = hardware.part(part)
     peaks = {name: fact.value for name, fact in found.peaks.items()}
     return Ceilings(
-        origin="datasheet", memory_bytes_per_s=found["memory_bytes_per_s"], peak_flops_per_s=peaks, launch_s=launch_s
+        origin="datasheet",
+        memory_bytes_per_s=found["memory_bytes_per_s"],
+        peak_flops_per_s=peaks,
+        launch_s=launch_s,
+        sm_hz=found["boost_clock_hz"] if "boost_clock_hz" in found.facts else None,
+        host_bytes_per_s=found[HOST_LINK] if HOST_LINK in found.facts else None,
     )
 
 
@@ -116,13 +132,16 @@ def predicted_s(case: Case, ceiling: Ceilings) -> float:
     """Seconds for one call of a case: the roofline's lower bound under these ceilings.
 
     Formula:  roofline.serial_time(kernels of the case).lower_bound_s, one launch per kernel; a graph is launched
-              once; a training step: train_flops over the peak
+              once; a training step: train_flops over the peak; a copy between host and GPU: its bytes over the link;
+              banks: requests * passes cycles; paths: an instruction per warp, step and path, four in a cycle
     Assumes:  vector operations run at the fp32 peak, or where none is known at the highest; every operand is moved
               once, from memory, however often a tile kernel asks for it: an L2 may answer
     Raises:   ValueError for a number format without a ceiling, and for NOT_PREDICTED
     """
     if case.kind in NOT_PREDICTED:
         raise ValueError(f"{case.kind} has no lower bound here: it is a ceiling itself, or is not measured in seconds")
+    if case.kind in (*COPIED, *ON_AN_SM):
+        return _beside_products_s(case, ceiling)
     dtype = dtypes.peak_format(case.dtype)
     vector = ceiling.peak_flops_per_s.get("fp32", max(ceiling.peak_flops_per_s.values()))
     if case.kind not in VECTOR_KINDS:
@@ -130,8 +149,8 @@ def predicted_s(case: Case, ceiling: Ceilings) -> float:
     matrix = ceiling.peak_flops_per_s.get(dtype, vector)
     if case.kind.startswith("train"):
         return recorded_work.train_flops(case) / matrix
-    if case.kind.startswith("decode"):
-        return _decode_s(case, ceiling, matrix=matrix, vector=vector)
+    if case.kind.startswith(("decode", "prefill")):
+        return _layers_s(case, ceiling, matrix=matrix, vector=vector)
     works = recorded_work.works(case)
     graph = case.kind.endswith("_graph")
     peaks = [
@@ -150,17 +169,33 @@ def predicted_s(case: Case, ceiling: Ceilings) -> float:
     return max(bound, ceiling.launch_s)
 
 
-def _decode_s(case: Case, ceiling: Ceilings, *, matrix: float, vector: float) -> float:
+def _beside_products_s(case: Case, ceiling: Ceilings) -> float:
+    needed = "host_bytes_per_s" if case.kind in COPIED else "sm_hz"
+    rate = getattr(ceiling, needed)
+    if rate is None:
+        raise ValueError(f"{needed}=None: no bound of {case.kind} is known without it; take a datasheet's ceilings")
+    sizes = case.sizes
+    if case.kind in COPIED:
+        return max(float(sizes["bytes"] / rate), ceiling.launch_s)
+    if case.kind == "banks":
+        turns: float = sizes["requests"] * coalescing.passes_per_request(stride_words=sizes["stride"])
+    else:
+        turns = recorded_work.WARPS_PER_SM * sizes["steps"] * sizes["paths"] / SCHEDULERS
+    return float(turns / rate)
+
+
+def _layers_s(case: Case, ceiling: Ceilings, *, matrix: float, vector: float) -> float:
+    decode = case.kind.startswith("decode")
     step = ForwardStep(
-        phase="decode",
+        phase="decode" if decode else "prefill",
         batch=case.sizes["batch"],
-        sequence=case.sizes["context"],
-        causal="full",
+        sequence=case.sizes["context" if decode else "tokens"],
+        causal="full" if decode else "exact",
         fused_attention=True,
         logits="last",
         bytes_per_element=dtypes.bytes_per_element(case.dtype),
     )
-    ops = transformer.layer_ops(recorded_work.decode_layer(case), hidden=case.sizes["hidden"], rotary=True, step=step)
+    ops = transformer.layer_ops(recorded_work.decode_layer(case), hidden=case.sizes["hidden"], rotary=decode, step=step)
     whole = transformer.model_time(
         ops * case.sizes["layers"],
         matrix_flops_per_s=matrix,
@@ -189,17 +224,21 @@ class Row:
 def rows(recording: Recording, *, origin: str) -> list[Row]:
     """Every measured case that has a prediction, in the order of the file; without those that set a ceiling."""
     ceiling = ceilings(recording, origin=origin)
-    known = {*ceiling.peak_flops_per_s}
-    chosen = [
-        one
-        for one in recording.measured.values()
-        if one.case.kind in VECTOR_KINDS or dtypes.peak_format(one.case.dtype) in known
-    ]
+    chosen = [one for one in recording.measured.values() if _has_bound(one.case, ceiling)]
     return [
         Row(case=one.case, hardware=recording.stamp.hardware, predicted_s=predicted_s(one.case, ceiling), measured=one)
         for one in chosen
-        if one.case.name not in ceiling.set_by and one.case.kind not in NOT_PREDICTED
+        if one.case.name not in ceiling.set_by
     ]
+
+
+def _has_bound(case: Case, ceiling: Ceilings) -> bool:
+    if case.kind in COPIED:
+        return ceiling.host_bytes_per_s is not None
+    if case.kind in ON_AN_SM:
+        return ceiling.sm_hz is not None
+    known = case.kind in VECTOR_KINDS or dtypes.peak_format(case.dtype) in ceiling.peak_flops_per_s
+    return known and case.kind not in NOT_PREDICTED
 
 
 def origin_for(recording: Recording) -> str:

@@ -6,7 +6,6 @@ why this machine cannot.
 torch.Size([2, 3])
 """
 
-import importlib.util
 import time
 from collections.abc import Callable
 
@@ -16,20 +15,14 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from threeloops.facts.recorded_cases import Case
-from threeloops.measure import recorded_training
-from threeloops.measure.product_loop.decode_step import DecodeStep
-from threeloops.models.recorded_work import decode_layer
+from threeloops.measure import recorded_models, recorded_threads
+from threeloops.measure.recorded_needs import DTYPES, Call, Skipped, graph, needs_gpu, needs_graphs, needs_triton
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "tf32": torch.float32}
 FP8_CAPABILITY = (8, 9)  # Ada, Hopper and later
 AMPERE = (8, 0)  # from here on there are bf16 and tf32 units
 EPSILON = 1e-5
-
-Call = Callable[[], object]
-
-
-class Skipped(Exception):
-    """This machine does not run the case; the message says why."""
+NARROW_ON_CPU = "torch multiplies 8-bit numbers on a CPU by a reference loop, which says nothing about the machine"
+GROUP, INNER_TILES = 128, 8  # of 4-bit weights: numbers that share a scale, and the order in which torch packs them
 
 
 def call(case: Case, *, device: str) -> Call:
@@ -59,7 +52,7 @@ def _triad(case: Case, device: str) -> Call:
 
 
 def _reread(case: Case, device: str) -> Call:
-    _needs_triton(device)
+    needs_triton(device)
     from threeloops.measure import triton_kernels
 
     x = torch.ones(case.sizes["bytes"] // 4, device=device)
@@ -98,17 +91,18 @@ def layernorm_steps(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 def _gemm(case: Case, device: str) -> Call:
     m, n, k = (case.sizes[size] for size in ("m", "n", "k"))
-    if case.dtype == "fp8":
-        return _fp8_gemm(m, n, k, device)
-    a, b = (torch.randn(shape, device=device).to(DTYPES[case.dtype]) for shape in ((m, k), (k, n)))
+    if case.dtype in ("fp8", "int8"):
+        return (_fp8_gemm if case.dtype == "fp8" else _int8_gemm)(m, n, k, device)
+    made = torch.zeros if case.kind == "gemm_zeros" else torch.randn
+    a, b = (made(shape, device=device).to(DTYPES[case.dtype]) for shape in ((m, k), (k, n)))
     out = torch.empty(m, n, dtype=a.dtype, device=device)
     return lambda: torch.mm(a, b, out=out)
 
 
 def _gemm_graph(case: Case, device: str) -> Call:
-    _needs_graphs(device)
+    needs_graphs(device)
     once = _gemm(case, device)
-    return _graph(lambda: [once() for _ in range(case.sizes["calls"])])
+    return graph(lambda: [once() for _ in range(case.sizes["calls"])])
 
 
 def _gemm_long(case: Case, device: str) -> Call:
@@ -123,8 +117,7 @@ def _gemm_long(case: Case, device: str) -> Call:
 
 
 def _ladder(case: Case, device: str) -> Call:
-    if device == "cpu":
-        raise Skipped("a kernel in CUDA C++, which needs a GPU")
+    needs_gpu(device, "a kernel in CUDA C++")
     from threeloops.measure import cuda_kernels
 
     m, n, k = (case.sizes[size] for size in ("m", "n", "k"))
@@ -135,9 +128,7 @@ def _ladder(case: Case, device: str) -> Call:
 
 def _fp8_gemm(m: int, n: int, k: int, device: str) -> Call:
     if device == "cpu":
-        raise Skipped(
-            "torch multiplies 8-bit numbers on a CPU by a reference loop, which says nothing about the machine"
-        )
+        raise Skipped(NARROW_ON_CPU)
     if torch.cuda.get_device_capability() < FP8_CAPABILITY:
         raise Skipped("this GPU has no FP8 units")
     a = torch.randn(m, k, device=device).to(torch.float8_e4m3fn)
@@ -147,15 +138,26 @@ def _fp8_gemm(m: int, n: int, k: int, device: str) -> Call:
     return lambda: torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
 
-def _needs_triton(device: str) -> None:
+def _int8_gemm(m: int, n: int, k: int, device: str) -> Call:
     if device == "cpu":
-        raise Skipped("a Triton kernel; compiled, Triton needs a GPU")
-    if importlib.util.find_spec("triton") is None:
-        raise Skipped("a Triton kernel; Triton is not installed here")
+        raise Skipped(NARROW_ON_CPU)
+    a, b = (torch.randint(-128, 128, shape, dtype=torch.int8, device=device) for shape in ((m, k), (n, k)))
+    out = torch.empty(m, n, dtype=torch.int32, device=device)
+    return lambda: torch._int_mm(a, b.t(), out=out)
+
+
+def _int4_gemm(case: Case, device: str) -> Call:
+    needs_gpu(device, "torch's product with packed weights of 4 bits")
+    m, n, k = (case.sizes[size] for size in ("m", "n", "k"))
+    pairs = torch.randint(256, (n, k // 2), dtype=torch.uint8, device=device)
+    packed = torch.ops.aten._convert_weight_to_int4pack(pairs, INNER_TILES)
+    scales = torch.randn(k // GROUP, n, 2, device=device).to(DTYPES[case.dtype])
+    x = torch.randn(m, k, device=device).to(DTYPES[case.dtype])
+    return lambda: torch.ops.aten._weight_int4pack_mm(x, packed, GROUP, scales)
 
 
 def _saxpy(case: Case, device: str) -> Call:
-    _needs_triton(device)
+    needs_triton(device)
     from threeloops.measure import triton_kernels
 
     x, y = (torch.ones(case.sizes["elements"], device=device) for _ in range(2))
@@ -163,7 +165,7 @@ def _saxpy(case: Case, device: str) -> Call:
 
 
 def _tiled_gemm(case: Case, device: str) -> Call:
-    _needs_triton(device)
+    needs_triton(device)
     from threeloops.measure import triton_kernels
 
     m, n, k = (case.sizes[size] for size in ("m", "n", "k"))
@@ -174,8 +176,8 @@ def _tiled_gemm(case: Case, device: str) -> Call:
 def _attention(case: Case, device: str) -> Call:
     shape = tuple(case.sizes[size] for size in ("batch", "heads", "tokens", "head_dim"))
     way = case.kind.removeprefix("attention_")
-    if way.startswith("cudnn") and device == "cpu":
-        raise Skipped("a kernel of cuDNN, which needs a GPU")
+    if way.startswith("cudnn"):
+        needs_gpu(device, "a kernel of cuDNN")
     if way != "unfused" and device == "cuda" and case.dtype == "fp32":
         raise Skipped("torch's FlashAttention on a GPU takes 16-bit numbers only")
     backend = {"unfused": SDPBackend.MATH, "cudnn": SDPBackend.CUDNN_ATTENTION}.get(
@@ -205,46 +207,8 @@ def _launch(case: Case, device: str) -> Call:
 
     if case.kind == "launch":
         return launches
-    _needs_graphs(device)
-    return _graph(launches)
-
-
-def _train(case: Case, device: str) -> Call:
-    peak = case.kind == "train_peak"
-    if peak and device == "cpu":
-        raise Skipped("torch counts what it allocates on a GPU only")
-    step = recorded_training.step(case, device=device, compiled=case.kind == "train_compiled")
-    return (lambda: recorded_training.peak_bytes(step)) if peak else step
-
-
-def _decode(case: Case, device: str) -> Call:
-    sizes = {name: case.sizes[name] for name in ("layers", "hidden", "batch", "context")}
-    if case.kind == "decode_graph":
-        _needs_graphs(device)
-    step = DecodeStep(decode_layer(case), **sizes, dtype=DTYPES[case.dtype], device=device)
-    x = torch.randn(sizes["batch"], sizes["hidden"], device=device).to(DTYPES[case.dtype])
-    if case.kind == "decode_compiled":
-        compiled = torch.compile(step)
-        compiled(x)  # compiles now, so that a machine without a compiler is skipped and not timed
-        return lambda: compiled(x)
-    return (lambda: step(x)) if case.kind == "decode_eager" else _graph(lambda: step(x))
-
-
-def _needs_graphs(device: str) -> None:
-    if device == "cpu":
-        raise Skipped("a CUDA graph; a CPU has no launches to save")
-
-
-def _graph(work: Call) -> Call:
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):  # once outside the graph: libraries set themselves up on first use
-        work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return graph.replay
+    needs_graphs(device)
+    return graph(launches)
 
 
 BUILDERS: dict[str, Callable[[Case, str], Call]] = {
@@ -273,6 +237,19 @@ BUILDERS: dict[str, Callable[[Case, str], Call]] = {
     ),
     "launch": _launch,
     "launch_graph": _launch,
-    **dict.fromkeys(("train_eager", "train_compiled", "train_peak"), _train),
-    **dict.fromkeys(("decode_eager", "decode_compiled", "decode_graph"), _decode),
+    "gemm_zeros": _gemm,
+    "gemm_int4": _int4_gemm,
+    "chase": recorded_threads.chase,
+    "inflight": recorded_threads.inflight,
+    "strided": recorded_threads.strided,
+    "banks": recorded_threads.banks,
+    "paths": recorded_threads.paths,
+    **dict.fromkeys(
+        ("copy_to_gpu", "copy_from_gpu", "copy_to_gpu_pageable", "copy_from_gpu_pageable"), recorded_threads.carried
+    ),
+    **dict.fromkeys(("train_eager", "train_compiled", "train_peak"), recorded_models.train),
+    **dict.fromkeys(("decode_eager", "decode_compiled", "decode_graph"), recorded_models.decode),
+    "prefill_eager": recorded_models.prefill,
+    **dict.fromkeys(("experts_grouped", "experts_loop"), recorded_models.experts),
+    **dict.fromkeys(("sample_greedy", "sample_top_p"), recorded_models.sample),
 }

@@ -22,7 +22,8 @@ from threeloops import checks
 from threeloops.facts.recorded import Measured, Recording, Stamp
 from threeloops.facts.recorded_cases import BYTES, Case
 from threeloops.measure import timing
-from threeloops.measure.recorded_kernels import Skipped, call
+from threeloops.measure.recorded_kernels import call
+from threeloops.measure.recorded_needs import Skipped
 
 SEED = 0
 NOT_REPORTED = "not reported"
@@ -44,7 +45,7 @@ DRIVER_NAMES = {
     "NVIDIA GeForce RTX 5090": "rtx-5090",
 }
 
-WITH_MODELS = ("train_", "decode_")  # how their kinds begin
+WITH_MODELS = ("train_", "decode_", "prefill_")  # how their kinds begin
 
 
 def recorded(
@@ -80,7 +81,7 @@ def recorded(
             say(f"{case.name}: skipped: {reason}")
         _forget(case, device)
         done.append(case)
-        if case.kind == "gemm_long" and device == "cuda":
+        if case.kind == "gemm_long" and device == "cuda" and "after" not in stamp.clocks:
             stamp = replace(stamp, clocks=f"{stamp.clocks}; {_busy_clocks(case)}")
         keep(Recording(stamp=stamp, cases=tuple(done), measured=dict(measured), skipped=dict(skipped)))
     return Recording(stamp=stamp, cases=tuple(done), measured=measured, skipped=skipped)

@@ -15,6 +15,8 @@ from threeloops.models.forward_step import ForwardStep
 from threeloops.operations import kernels
 from threeloops.operations.roofline import Work
 
+INT4_GROUP = 128
+WARPS_PER_SM, SECTOR_BYTES = 64, 32
 VECTORS = {
     "softmax": kernels.softmax,
     "rmsnorm": kernels.rmsnorm,
@@ -49,11 +51,38 @@ def works(case: Case) -> list[Work]:
         return [VECTORS[case.kind](rows=sizes["rows"], width=sizes["width"], bytes_per_element=element)]
     if case.kind == "layernorm_steps":
         return _layernorm_steps(sizes["rows"], sizes["width"], element)
-    if case.kind in ("gemm", "gemm_long", "tiled_gemm") or case.kind.startswith("ladder"):
+    if case.kind in ("gemm", "gemm_long", "gemm_zeros", "tiled_gemm") or case.kind.startswith("ladder"):
         return [matmul_of(case)]  # however often a kernel fetches its operands: what comes again may come from the L2
     if case.kind == "gemm_graph":
         return [matmul_of(case)] * sizes["calls"]
+    if case.kind == "gemm_int4":
+        # a scale and a zero for each group of weights, in the activations' format
+        weight = dtypes.bytes_per_element("int4") + 2 * element / INT4_GROUP
+        rows = kernels.gemm(
+            m=sizes["m"], n=sizes["n"], k=sizes["k"], bytes_per_element=element, weight_bytes_per_element=weight
+        )
+        return [rows]
+    if case.kind.startswith("experts"):
+        return [_experts(case, element)]
+    if case.kind.startswith("sample"):
+        return [Work(flops=0, moved_bytes=sizes["rows"] * sizes["width"] * element)]
+    if case.kind == "inflight":
+        return [Work(flops=0, moved_bytes=sizes["bytes"])]
+    if case.kind == "strided":  # a sector at most for every number
+        sectors = sizes["reads"] * min(1.0, sizes["stride"] * element / SECTOR_BYTES)
+        return [Work(flops=0, moved_bytes=sectors * SECTOR_BYTES)]
     return _attention(case, element)
+
+
+def _experts(case: Case, element: float) -> Work:
+    """Gate, up and down of every routed token; of the weights, those of the experts that have any."""
+    sizes = case.sizes
+    touched = min(sizes["experts"], sizes["tokens"] * sizes["top_k"])
+    weights = 3 * sizes["hidden"] * sizes["intermediate"]
+    return Work(
+        flops=2 * sizes["tokens"] * sizes["top_k"] * weights,
+        moved_bytes=(touched * weights + 2 * sizes["tokens"] * sizes["hidden"]) * element,
+    )
 
 
 def _layernorm_steps(rows: int, width: int, element: float) -> list[Work]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from threeloops.contents import book_root
 from threeloops.facts import recorded
 from threeloops.facts.recorded import Recording
-from threeloops.facts.recorded_cases import DEVICES, suite
+from threeloops.facts.recorded_cases import DEVICES, Case
+from threeloops.facts.recorded_suite import suite
 from threeloops.inner_loop import prediction_error
 from threeloops.inner_loop.prediction_error import Row
 from threeloops.units import fmt_seconds
@@ -57,20 +58,36 @@ def _recorded(given: argparse.Namespace, folder: Path) -> Recording:
     from threeloops.measure import recording
 
     device = given.device or recording.default_device()
+    cases = suite(device=device, quick=given.quick)
+    known: list[Recording] = []
+    if given.missing:
+        hardware = recording.stamp_of(device=device, part=given.part).hardware
+        found = [*recorded.shipped(), *recorded.in_folder(folder)]
+        known = [one for one in found if one.stamp.hardware == hardware]
     return recording.recorded(
-        suite(device=device, quick=given.quick),
+        missing(cases, known),
         device=device,
         repeats=REPEATS[given.quick],
         part=given.part,
         note=given.note,
         leave_out=SLOW_TO_BEGIN if given.quick else (),
         say=print,
-        keep=lambda made: _write(made, folder / file_name(made, quick=given.quick)),
+        keep=lambda made: _write(made, folder / file_name(made, quick=given.quick), add=given.missing),
     )
 
 
-def _write(made: Recording, path: Path) -> None:
-    """In one movement, so that a run that is stopped leaves the cases that it had, and no half of a file."""
+def missing(cases: Sequence[Case], known: Iterable[Recording]) -> list[Case]:
+    """The cases that none of these recordings has measured, and `launch`, which sets a ceiling of every recording."""
+    names = {name for recording in known for name in recording.measured}
+    return [case for case in cases if case.name not in names or case.kind == "launch"]
+
+
+def _write(made: Recording, path: Path, *, add: bool) -> None:
+    """In one movement, so that a run that is stopped leaves the cases that it had, and no half of a file. What an
+    earlier run of the same day measured stays, where only what is missing is added.
+    """
+    if add and path.exists():
+        made = recorded.joined(recorded.read(path), made)
     beside = path.with_suffix(".part")
     beside.write_text(recorded.as_text(made), encoding="utf-8")
     beside.replace(path)
