@@ -15,6 +15,7 @@ ATTENTION = ("batch", "heads", "head_dim", "tokens")
 DECODE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "batch", "context")
 EXPERTS = ("tokens", "experts", "top_k", "hidden", "intermediate")
 PREFILL = (*DECODE[:6], "batch", "tokens")
+LOOP = (*DECODE[:6], "vocabulary", "users", "prompt", "answer", "requests")
 PRODUCT = ("m", "n", "k")
 ROWS = ("rows", "width")
 TRAIN = ("layers", "hidden", "heads", "vocabulary", "tokens", "batch")
@@ -67,7 +68,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "decode_compiled": DECODE,
     "decode_graph": DECODE,
     "prefill_eager": PREFILL,  # the layers of one prompt's forward pass
+    "loop_first": LOOP,  # an engine that serves so many users: from a request's arrival to its first token
+    "loop_gap": LOOP,  # between two of its tokens
 }
+SAMPLED = ("loop_first", "loop_gap")  # a call gives many samples, one of each request
 BYTES = ("train_peak",)  # measured in bytes; all others in seconds
 DEVICES = ("cpu", "cuda")
 
@@ -107,12 +111,14 @@ class Case:
         """
         kind, _, way = self.kind.partition("_") if self.kind != "tiled_gemm" else ("tiled gemm", "", "")
         sizes = [self.sizes[size] for size in KINDS[self.kind]]
-        whole = kind in ("decode", "train", "prefill")
+        whole = kind in ("decode", "train", "prefill", "loop")
         shape = f"{sizes[0]} layers of {sizes[1]}" if whole else "×".join(map(str, sizes))
         if kind in ("decode", "prefill"):
             shape += f", batch {self.sizes['batch']}"
         if kind == "prefill":
             shape += f", {self.sizes['tokens']} tokens"
+        if kind == "loop":
+            shape += f", {self.sizes['users']} users"
         if KINDS[self.kind][0] == "bytes":
             shape = fmt_bytes(sizes[0], base=2)
         if kind == "inflight":

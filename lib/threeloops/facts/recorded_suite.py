@@ -67,6 +67,8 @@ class Sizes:
     sampled: tuple[int, ...]  # rows of logits
     vocabulary: int
     prompts: tuple[int, ...]
+    users: tuple[int, ...]
+    turns: int  # requests of each user
 
 
 QUICK = Sizes(
@@ -105,6 +107,8 @@ QUICK = Sizes(
     sampled=(2,),
     vocabulary=500,
     prompts=(32,),
+    users=(2,),
+    turns=2,
 )
 CPU = replace(
     QUICK,  # and for what needs a GPU, which is skipped, its sizes
@@ -179,6 +183,8 @@ GPU = Sizes(
     sampled=(1, 64, 256),
     vocabulary=128_256,
     prompts=(128, 512, 2048, 8192),
+    users=(1, 4, 16, 64),
+    turns=3,
 )
 SHORT_CALLS, CONTEXT = 50, 1024
 
@@ -259,7 +265,7 @@ def _threads(size: Sizes) -> tuple[Case, ...]:
 def _models(size: Sizes) -> tuple[Case, ...]:
     """What models ask for beside their dense products."""
     square, (n, k) = size.square, size.layers[0]
-    models = size.models[-1:] or (size.decode[:6],)
+    models, half = size.models[-1:] or (size.decode[:6],), (CONTEXT if size.models else size.tokens) // 2
     return (
         _case("gemm", "int8", *(square,) * 3),
         *(_case("gemm", "int8", m, n, k) for m in size.int8_rows),
@@ -276,4 +282,11 @@ def _models(size: Sizes) -> tuple[Case, ...]:
             for rows in size.sampled
         ),
         *(_case("prefill_eager", "bf16", *model, 1, tokens) for model in models for tokens in size.prompts),
+        *(
+            # a prompt and its longest answer are as long as the cache of a decode step
+            _case(f"loop_{what}", "bf16", *model, size.vocabulary, users, half, half, max(6, size.turns * users))
+            for model in models
+            for users in size.users
+            for what in ("first", "gap")
+        ),
     )

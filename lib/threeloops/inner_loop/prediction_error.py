@@ -149,7 +149,7 @@ def predicted_s(case: Case, ceiling: Ceilings) -> float:
     matrix = ceiling.peak_flops_per_s.get(dtype, vector)
     if case.kind.startswith("train"):
         return recorded_work.train_flops(case) / matrix
-    if case.kind.startswith(("decode", "prefill")):
+    if case.kind.startswith(("decode", "prefill", "loop")):
         return _layers_s(case, ceiling, matrix=matrix, vector=vector)
     works = recorded_work.works(case)
     graph = case.kind.endswith("_graph")
@@ -185,11 +185,15 @@ def _beside_products_s(case: Case, ceiling: Ceilings) -> float:
 
 
 def _layers_s(case: Case, ceiling: Ceilings, *, matrix: float, vector: float) -> float:
-    decode = case.kind.startswith("decode")
+    sizes, decode = case.sizes, case.kind in ("loop_gap", "decode_eager", "decode_compiled", "decode_graph")
+    if case.kind.startswith("loop"):  # a step has one token of every user; a prompt goes alone
+        batch, sequence = (sizes["users"], sizes["prompt"] + sizes["answer"]) if decode else (1, sizes["prompt"])
+    else:
+        batch, sequence = sizes["batch"], sizes["context" if decode else "tokens"]
     step = ForwardStep(
         phase="decode" if decode else "prefill",
-        batch=case.sizes["batch"],
-        sequence=case.sizes["context" if decode else "tokens"],
+        batch=batch,
+        sequence=sequence,
         causal="full" if decode else "exact",
         fused_attention=True,
         logits="last",
@@ -201,7 +205,7 @@ def _layers_s(case: Case, ceiling: Ceilings, *, matrix: float, vector: float) ->
         matrix_flops_per_s=matrix,
         vector_flops_per_s=vector,
         memory_bytes_per_s=ceiling.memory_bytes_per_s,
-        launch_overhead_s=0.0 if case.kind == "decode_graph" else ceiling.launch_s,
+        launch_overhead_s=0.0 if case.kind in ("decode_graph", "loop_gap") else ceiling.launch_s,
     )
     return max(whole.lower_bound_s, ceiling.launch_s)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from threeloops.facts.recorded_cases import Case
+from threeloops.facts.recorded_cases import SAMPLED, Case
 from threeloops.measure import recorded_models, recorded_threads
 from threeloops.measure.recorded_needs import DTYPES, Call, Skipped, graph, needs_gpu, needs_graphs, needs_triton
 
@@ -250,6 +250,7 @@ BUILDERS: dict[str, Callable[[Case, str], Call]] = {
     **dict.fromkeys(("train_eager", "train_compiled", "train_peak"), recorded_models.train),
     **dict.fromkeys(("decode_eager", "decode_compiled", "decode_graph"), recorded_models.decode),
     "prefill_eager": recorded_models.prefill,
+    **dict.fromkeys(SAMPLED, recorded_models.loop),
     **dict.fromkeys(("experts_grouped", "experts_loop"), recorded_models.experts),
     **dict.fromkeys(("sample_greedy", "sample_top_p"), recorded_models.sample),
 }

@@ -6,6 +6,8 @@ as a case's sizes describe them.
 torch.Size([5, 16])
 """
 
+import functools
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -13,9 +15,10 @@ from torch.nn import functional
 from threeloops.facts.recorded_cases import Case
 from threeloops.measure import recorded_training
 from threeloops.measure.models.transformer_block import TransformerBlock
+from threeloops.measure.product_loop import closed_loop
 from threeloops.measure.product_loop.decode_step import DecodeStep
 from threeloops.measure.recorded_needs import DTYPES, Call, Skipped, graph, needs_graphs
-from threeloops.models.recorded_work import decode_layer
+from threeloops.models.recorded_work import decode_layer, loop_answers
 
 NUCLEUS = 0.9
 
@@ -62,6 +65,28 @@ def prefill(case: Case, device: str) -> Call:
         return x
 
     return forward
+
+
+@functools.lru_cache(maxsize=1)
+def _served(sizes: tuple[tuple[str, int], ...], dtype: str, device: str) -> list[closed_loop.Answered]:
+    """The loop once, for both times that are recorded of it."""
+    case = Case(kind="loop_gap", dtype=dtype, sizes=dict(sizes))
+    names = ("layers", "hidden", "vocabulary", "users", "prompt")
+    engine = closed_loop.Engine(
+        decode_layer(case),
+        **{name: case.sizes[name] for name in names},
+        longest=case.sizes["answer"],
+        dtype=DTYPES[dtype],
+        device=device,
+    )
+    engine.serve([2] * case.sizes["users"])  # libraries set themselves up on first use
+    return engine.serve(loop_answers(case))
+
+
+def loop(case: Case, device: str) -> Call:
+    """The seconds of every request of a small engine: to its first token, or between two."""
+    served = _served(tuple(case.sizes.items()), case.dtype, device)
+    return lambda: [one.first_s if case.kind == "loop_first" else one.gap_s for one in served]
 
 
 def experts(case: Case, device: str) -> Call:

@@ -20,7 +20,7 @@ import torch
 
 from threeloops import checks
 from threeloops.facts.recorded import Measured, Recording, Stamp
-from threeloops.facts.recorded_cases import BYTES, Case
+from threeloops.facts.recorded_cases import BYTES, SAMPLED, Case
 from threeloops.measure import timing
 from threeloops.measure.recorded_kernels import call
 from threeloops.measure.recorded_needs import Skipped
@@ -45,7 +45,7 @@ DRIVER_NAMES = {
     "NVIDIA GeForce RTX 5090": "rtx-5090",
 }
 
-WITH_MODELS = ("train_", "decode_", "prefill_")  # how their kinds begin
+WITH_MODELS = ("train_", "decode_", "prefill_", "loop_")  # how their kinds begin
 
 
 def recorded(
@@ -91,6 +91,8 @@ def _measured(case: Case, *, device: str, repeats: int) -> Measured:
     torch.manual_seed(SEED)
     try:
         work = call(case, device=device)
+        if case.kind in SAMPLED:
+            return _spread(case, work())  # type: ignore[arg-type]
         if case.kind in BYTES:
             return _spread(case, [float(work()) for _ in range(repeats)])  # type: ignore[arg-type]
         result = timing.timed(work, repeats=repeats, device=device)

@@ -16,6 +16,7 @@ from threeloops.operations import kernels
 from threeloops.operations.roofline import Work
 
 INT4_GROUP = 128
+GOLDEN = 0.6180339887498949
 WARPS_PER_SM, SECTOR_BYTES = 64, 32
 VECTORS = {
     "softmax": kernels.softmax,
@@ -128,6 +129,14 @@ def decode_layer(case: Case) -> Layer:
     )
     mlp = DenseMlp(intermediate=case.sizes["intermediate"], gated=True, activation="silu")
     return Layer(attention=attention, mlp=mlp, norm="rmsnorm", num_norms=2)
+
+
+def loop_answers(case: Case) -> list[int]:
+    """Tokens of every answer of a recorded loop, from half the longest to the longest, so spread that few requests end
+    together.
+    """
+    longest = case.sizes["answer"]
+    return [longest - int(longest / 2 * (place * GOLDEN % 1)) for place in range(1, case.sizes["requests"] + 1)]
 
 
 def train_layer(case: Case) -> Layer:
