@@ -228,6 +228,11 @@ def _record_flags(record: argparse.ArgumentParser) -> None:
     record.add_argument(
         "--missing", action="store_true", help="only the cases that no recording of this hardware has yet"
     )
+    record.add_argument(
+        "--counters",
+        action="store_true",
+        help="count instead of timing: sectors, turns and instructions of our kernels, by NVIDIA's ncu",
+    )
     record.add_argument("--list", action="store_true", help="measure nothing: the names of all cases")
     record.set_defaults(run=_record)
 

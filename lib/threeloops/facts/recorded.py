@@ -56,6 +56,11 @@ class Stamp:
         if self.part:
             checks.one_of(hardware.part_keys(), see="`threeloops sources --keys` lists all.", part=self.part)
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As they stand in a file."""
+        return {name: getattr(self, name) for name in STAMP_FIELDS} | {"measured": self.measured.isoformat()}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
@@ -204,7 +209,7 @@ def parsed(text: str, *, where: str) -> Recording:
         _fields(content, ("format", "stamp", "cases"), "a recording")
         if content["format"] != FORMAT:
             raise ValueError(f"format={content['format']!r} must be {FORMAT}; record again with this edition")
-        stamp = _stamp(content["stamp"])
+        stamp = parsed_stamp(content["stamp"])
         if not isinstance(content["cases"], list):
             raise ValueError(f"cases={content['cases']!r} must be a list")
         rows = [_row(row) for row in content["cases"]]
@@ -224,9 +229,6 @@ def parsed(text: str, *, where: str) -> Recording:
 
 def as_text(recording: Recording) -> str:
     """The file of a recording; six figures of every second are kept."""
-    stamp = {name: getattr(recording.stamp, name) for name in STAMP_FIELDS} | {
-        "measured": recording.stamp.measured.isoformat()
-    }
     rows = []
     for case in recording.cases:
         row: dict[str, Any] = {"case": case.name, "kind": case.kind, "dtype": case.dtype, "sizes": dict(case.sizes)}
@@ -237,9 +239,8 @@ def as_text(recording: Recording) -> str:
         else:
             rows.append(row | {"skipped": recording.skipped[case.name]})
     lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in rows)
-    return (
-        f'{{\n "format": {FORMAT},\n "stamp": {json.dumps(stamp, ensure_ascii=False)},\n "cases": [\n{lines}\n ]\n}}\n'
-    )
+    fields = json.dumps(recording.stamp.fields, ensure_ascii=False)
+    return f'{{\n "format": {FORMAT},\n "stamp": {fields},\n "cases": [\n{lines}\n ]\n}}\n'
 
 
 def _fields(row: Any, needed: Sequence[str], what: str) -> None:
@@ -253,7 +254,11 @@ def _fields(row: Any, needed: Sequence[str], what: str) -> None:
         checks.one_of(needed, field=name)
 
 
-def _stamp(row: Any) -> Stamp:
+def parsed_stamp(row: Any) -> Stamp:
+    """A stamp from its table in a file.
+
+    Raises:   ValueError for a field too many or too few, or a value that cannot be one
+    """
     _fields(row, STAMP_FIELDS, "a stamp")
     try:
         day = datetime.date.fromisoformat(row["measured"])

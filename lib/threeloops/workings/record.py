@@ -10,7 +10,8 @@ from pathlib import Path
 
 from threeloops.contents import book_root
 from threeloops.facts import recorded
-from threeloops.facts.recorded import Recording
+from threeloops.facts.kernel_counts import counts_as_text
+from threeloops.facts.recorded import Recording, Stamp
 from threeloops.facts.recorded_cases import DEVICES, Case
 from threeloops.facts.recorded_suite import suite
 from threeloops.inner_loop import prediction_error
@@ -43,18 +44,36 @@ def run(given: argparse.Namespace) -> None:
     if given.table:
         print(tables([*recorded.shipped(), *recorded.in_folder(folder)], origin=given.ceilings))
         return
+    if given.counters:
+        print(_counted(Path(given.into) if given.into else book_root() / "my" / "counted"))
+        return
     folder.mkdir(parents=True, exist_ok=True)
     made = _recorded(given, folder)
     path = folder / file_name(made, quick=given.quick)
     print(f"{len(made.measured)} cases measured, {len(made.skipped)} skipped: {path}")
 
 
-def _recorded(given: argparse.Namespace, folder: Path) -> Recording:
+def _needs_torch() -> None:
     if importlib.util.find_spec("torch") is None:
         raise ValueError(
             "torch is not installed here, and nothing can be measured without it; `threeloops record --table` shows"
             " what others recorded"
         )
+
+
+def _counted(folder: Path) -> str:
+    _needs_torch()
+    from threeloops.measure import counted_kernels
+
+    stamp, kernels = counted_kernels.counted()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{file_stem(stamp)}.json"
+    path.write_text(counts_as_text(stamp, kernels), encoding="utf-8")
+    return f"{len(kernels)} kernels counted: {path}"
+
+
+def _recorded(given: argparse.Namespace, folder: Path) -> Recording:
+    _needs_torch()
     from threeloops.measure import recording
 
     device = given.device or recording.default_device()
@@ -95,8 +114,13 @@ def _write(made: Recording, path: Path, *, add: bool) -> None:
 
 def file_name(made: Recording, *, quick: bool) -> str:
     """Hardware and day, in letters that every file system takes."""
-    words = re.findall(r"[a-z0-9]+", made.stamp.hardware.lower().replace("(r)", "").replace("(tm)", ""))
-    return "-".join([*words, made.stamp.measured.isoformat(), *(["quick"] if quick else [])]) + ".json"
+    return file_stem(made.stamp) + ("-quick" if quick else "") + ".json"
+
+
+def file_stem(stamp: Stamp) -> str:
+    """The same without an ending."""
+    words = re.findall(r"[a-z0-9]+", stamp.hardware.lower().replace("(r)", "").replace("(tm)", ""))
+    return "-".join([*words, stamp.measured.isoformat()])
 
 
 def tables(recordings: Sequence[Recording], *, origin: str | None) -> str:
