@@ -6,6 +6,7 @@ slots at once, out of a graph where there is a GPU, a head, the likeliest token,
 whoever streams it must. A slot's cache has its full length from the start, and a step reads all of it. What is decoded
 means nothing: weights are random.
 
+>>> from threeloops.models.architecture import Attention, DenseMlp
 >>> layer = Layer(
 ...     attention=Attention(num_heads=4, num_kv_heads=2, head_dim=8),
 ...     mlp=DenseMlp(intermediate=48, gated=True, activation="silu"),
