@@ -3,7 +3,9 @@
 python tests/chapters/execute.py chapters/1_inner_loop.ipynb     executes in place
 """
 
+import base64
 import copy
+import io
 import re
 import sys
 from pathlib import Path
@@ -11,12 +13,14 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from PIL import Image
 
 from threeloops import stand_in
 
 Notebook = Any  # nbformat's own type is a dict with attributes
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 300  # per cell
+COLOURS = 256  # of a kept picture: a drawing has fewer, and its file is half as large
 KEPT_MIME = ("text/plain", "image/png", "text/html", "text/markdown")
 MEASURED = re.compile(r"(?<=measured ).*(?:\n\nIt comes out at .*)?")  # an unanswered prediction takes three lines
 
@@ -77,7 +81,19 @@ def stripped(notebook: Notebook) -> Notebook:
                 output.execution_count = count
             if "data" in output:
                 output.data = {mime: value for mime, value in output.data.items() if mime in KEPT_MIME}
+            if "image/png" in output.get("data", {}):
+                output.data["image/png"] = with_a_palette(output.data["image/png"])
     return notebook
+
+
+def with_a_palette(picture: str) -> str:
+    """A PNG in base64 with a table of colours, where that is smaller; see-through ones stay as they are."""
+    drawn = Image.open(io.BytesIO(base64.b64decode(picture)))
+    if drawn.mode == "P" or (drawn.mode == "RGBA" and drawn.getextrema()[3][0] < 255):
+        return picture
+    small, file = drawn.convert("RGB").quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=0), io.BytesIO()
+    small.save(file, "PNG", optimize=True)
+    return min(base64.b64encode(file.getvalue()).decode(), picture, key=len)
 
 
 def rounded_text(notebook: Notebook) -> dict[str, list[str]]:
