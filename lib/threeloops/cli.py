@@ -233,6 +233,9 @@ def _record_flags(record: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count instead of timing: sectors, turns and instructions of our kernels, by NVIDIA's ncu",
     )
+    record.add_argument(
+        "--traces", action="store_true", help="take single steps apart, kernel by kernel, by torch's profiler"
+    )
     record.add_argument("--list", action="store_true", help="measure nothing: the names of all cases")
     record.set_defaults(run=_record)
 

@@ -14,6 +14,7 @@ from threeloops.facts.kernel_counts import counts_as_text
 from threeloops.facts.recorded import Recording, Stamp
 from threeloops.facts.recorded_cases import DEVICES, Case
 from threeloops.facts.recorded_suite import suite
+from threeloops.facts.traced_steps import traces_as_text
 from threeloops.inner_loop import prediction_error
 from threeloops.inner_loop.prediction_error import Row
 from threeloops.units import fmt_seconds
@@ -47,6 +48,9 @@ def run(given: argparse.Namespace) -> None:
     if given.counters:
         print(_counted(Path(given.into) if given.into else book_root() / "my" / "counted"))
         return
+    if given.traces:
+        print(_traced(Path(given.into) if given.into else book_root() / "my" / "traced"))
+        return
     folder.mkdir(parents=True, exist_ok=True)
     made = _recorded(given, folder)
     path = folder / file_name(made, quick=given.quick)
@@ -66,10 +70,22 @@ def _counted(folder: Path) -> str:
     from threeloops.measure import counted_kernels
 
     stamp, kernels = counted_kernels.counted()
+    return f"{len(kernels)} kernels counted: {_kept(stamp, counts_as_text(stamp, kernels), folder)}"
+
+
+def _traced(folder: Path) -> str:
+    _needs_torch()
+    from threeloops.measure import traced_kernels
+
+    stamp, steps = traced_kernels.traced()
+    return f"{len(steps)} steps traced: {_kept(stamp, traces_as_text(stamp, steps), folder)}"
+
+
+def _kept(stamp: Stamp, text: str, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{file_stem(stamp)}.json"
-    path.write_text(counts_as_text(stamp, kernels), encoding="utf-8")
-    return f"{len(kernels)} kernels counted: {path}"
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def _recorded(given: argparse.Namespace, folder: Path) -> Recording:

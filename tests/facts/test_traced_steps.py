@@ -1,0 +1,71 @@
+"""Steps taken apart by torch's profiler: every kernel has a cause, and all together fill nearly the recorded step."""
+
+import pytest
+
+from threeloops.cli import main
+from threeloops.facts.recorded import find
+from threeloops.facts.traced_steps import ORDER, cause_of, traced_stamp, traced_step
+from threeloops.measure import traced_kernels
+
+PART = "h100-sxm5"
+CASES = {case.kind: case for case in traced_kernels.cases()}
+
+
+@pytest.mark.parametrize("kind", ["train_eager", "train_compiled"])
+def test_kernels_fill_nearly_all_of_a_recorded_training_step(kind):
+    name = CASES[kind].name
+    busy_s = sum(one.seconds for one in traced_step(name, PART).values())
+    assert 0.93 < busy_s / find(name, PART).median < 1
+
+
+def test_an_eager_decode_step_waits_for_its_launches_most_of_the_time():
+    name = CASES["decode_eager"].name
+    busy_s = sum(one.seconds for one in traced_step(name, PART).values())
+    graph_s = find(name.replace("decode_eager", "decode_graph"), PART).median
+    assert busy_s == pytest.approx(graph_s, rel=0.15)  # out of a graph it takes what its kernels take
+    assert busy_s < 0.6 * find(name, PART).median
+
+
+def test_compiling_leaves_the_products_and_halves_what_lies_between_them():
+    eager, compiled = (traced_step(CASES[kind].name, PART) for kind in ("train_eager", "train_compiled"))
+    assert eager["products"].kernels == compiled["products"].kernels
+    assert eager["products"].seconds == pytest.approx(compiled["products"].seconds, rel=0.02)
+    between = [
+        sum(step[cause].seconds for cause in ("norms", "casts and copies", "other vector work"))
+        for step in (eager, compiled)
+    ]
+    assert 0.5 < between[1] / between[0] < 0.7
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cause"),
+    [
+        ("cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16", "attention"),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>", "products"),
+        ("void at::native::(anonymous namespace)::cunn_SoftMaxBackward<4, float>", "loss"),
+        (
+            "void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda>",
+            "casts and copies",
+        ),
+        ("void multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata>", "optimiser"),
+        ("triton_per_fused__to_copy_native_layer_norm_backward_view_4", "norms"),
+        ("void at::native::GeluCUDAKernelImpl", "other vector work"),
+    ],
+)
+def test_a_kernel_s_name_says_what_it_is_for(kernel, cause):
+    assert cause_of(kernel) == cause
+    assert cause in ORDER
+
+
+def test_the_stamp_says_where_and_when():
+    assert traced_stamp(PART).hardware == "NVIDIA H100 80GB HBM3"
+
+
+def test_traces_need_a_gpu_and_what_was_not_traced_is_refused(capsys, tmp_path):
+    if not traced_kernels.torch.cuda.is_available():
+        assert main(["record", "--traces", "--into", str(tmp_path)]) == 2
+        assert "there is no GPU here whose kernels could be traced" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="part='h200-sxm' is not known"):
+        traced_step("train_eager", "h200-sxm")
+    with pytest.raises(ValueError, match="case='train_eager' is not known"):
+        traced_step("train_eager", PART)
