@@ -81,7 +81,11 @@ def _sources(given: argparse.Namespace) -> None:
 def _measured(given: argparse.Namespace) -> None:
     from threeloops.workings import measured, measured_served, measured_steps
 
-    of = {"steps": measured_steps.report, "served": measured_served.report}
+    of = {
+        "steps": measured_steps.report,
+        "served": measured_served.report,
+        "simulated": measured_served.simulated_report,
+    }
     print(of[given.part]() if given.part in of else measured.report(given.part))
 
 
@@ -156,7 +160,8 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     measured.add_argument(
         "part",
         nargs="?",
-        help="one accelerator; `steps`: training steps; `served`: served tokens (default: all accelerators)",
+        help="one accelerator; `steps`: training steps; `served`: served tokens; `simulated`: the same, every request"
+        " by itself (default: all accelerators)",
     )
     measured.set_defaults(run=_measured)
     commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from threeloops.facts import hardware
 from threeloops.widgets.inner_loop import roofline, roofline_view
 from threeloops.widgets.inner_loop.roofline_layer import precisions
 from threeloops.widgets.inner_loop.roofline_view import State, view
@@ -165,6 +166,24 @@ def test_every_precision_has_a_roof_of_its_own() -> None:
     alt = view(State(**FINE, roofs="of every precision")).figure.alt
     assert "fp8, int8 peak 1.98 PFLOP/s" in alt
     assert "tf32 peak 495 TFLOP/s" in alt
+
+
+def test_measured_matmuls_hang_below_the_roof_of_their_chip() -> None:
+    for accelerator in ("a100-sxm4-80gb", "h100-sxm5", "h200-sxm", "b200-hgx"):
+        chip = hardware.part(accelerator)
+        dots = roofline_view.measured_matmuls(accelerator, "bf16")
+        assert len(dots) > 20
+        for intensity, rate in dots:
+            assert rate < min(chip.peak_flops_per_s("bf16"), intensity * chip["memory_bytes_per_s"])
+    shown = view(State(**FINE, roofs="with measured matmuls"))
+    assert "measured calls, from" in shown.figure.alt
+    assert "of other shapes, as others timed them on this chip." in shown.summary
+    assert "measured calls" not in view(State(**FINE)).figure.alt
+
+
+def test_a_chip_without_measured_matmuls_says_so() -> None:
+    shown = view(State(**{**FINE, "accelerator": "l4"}, roofs="with measured matmuls"))
+    assert "No times of matmuls in" in shown.summary
 
 
 @pytest.mark.parametrize("accelerator", roofline_view.ACCELERATORS)

@@ -12,6 +12,13 @@ from threeloops.units import fmt_percent
 from threeloops.workings.working import aligned
 
 HEAD = ("served points", "points", "over the floor", "expected", "p90", "sign", "too slow")
+SIMULATED_HEAD = ("simulated", "points", "TPOT off", "p90", "sign", "of them", "TTFT off", "p90", "sign")
+SIMULATED_MEANS = (
+    "Every request by itself, through the simulator of chapter 3, with expected kernel times; nothing is fitted to"
+    " these points. off, p90: median and ninth decile of the error's size; sign: its median with sign, above 0 where"
+    " the simulation took longer. of them: points that say how many requests they had, without which it is not known"
+    " how many begin at once. TTFT: means; the sources do not say whether theirs are means or medians."
+)
 AT_A_TIME = ((8, "up to 8 requests at a time"), (64, "9 to 64"), (inf, "65 and more"))
 ANSWERS = ((256, "answers of up to 256 tokens"), (1024, "of 500 to 1,024"), (inf, "of 2,000 and more"))
 MEANS = (
@@ -44,6 +51,31 @@ def report() -> str:
         f" decile, sign {_signed(found.signed_median)}.",
     )
     return "\n".join([*aligned([HEAD, *rows]), "", *aligned([head, *rungs]), "", MEANS, *told])
+
+
+def simulated_report() -> str:
+    """The serving simulator with expected kernel times on every served point whose caches hold all requests: errors of
+    both times, by model, device, engine, requests and answer.
+    """
+    from threeloops.measure.product_loop.simulated_points import SimulatedPoint, simulated_points  # loads numpy
+
+    groups: dict[tuple[int, float, str], list[SimulatedPoint]] = {}
+    for one in simulated_points(every=1):
+        for kind, (place, label) in enumerate(labels(one.judged)):
+            groups.setdefault((kind, place, label), []).append(one)
+    rows = []
+    for (_, _, label), some in sorted(groups.items(), key=lambda item: item[0]):
+        firsts = [one.first_error for one in some if one.first_error is not None]
+        both = (*_errors([one.error for one in some]), str(len(firsts)), *_errors(firsts))
+        rows.append((label, str(len(some)), *both))
+    return "\n".join([*aligned([SIMULATED_HEAD, *rows]), "", SIMULATED_MEANS])
+
+
+def _errors(signed: Sequence[float]) -> tuple[str, str, str]:
+    if not signed:
+        return ("", "", "")
+    found = errors_of(signed)
+    return (fmt_percent(found.median), fmt_percent(found.ninth_decile), _signed(found.signed_median))
 
 
 def labels(one: JudgedPoint) -> tuple[tuple[float, str], ...]:

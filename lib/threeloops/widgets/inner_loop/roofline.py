@@ -1,6 +1,6 @@
 """Roofline explorer: turn the batch, the sequence, the precision and the chip, and see which roof each operation of a
-layer lives under; drag an operation, the roof or its slope. One menu adds the roofs of the other precisions, or the
-slopes of the memories on the chip.
+layer lives under; drag an operation, the roof or its slope. One menu adds the roofs of the other precisions, the
+slopes of the memories on the chip, or matmuls that others timed on it.
 
 In a notebook:
 

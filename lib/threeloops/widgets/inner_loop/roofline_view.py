@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from threeloops import checks
 from threeloops.dtypes import bytes_per_element
 from threeloops.facts import hardware
+from threeloops.facts.kernel_times import PRODUCT, SIZES, kernel_times, timed_parts
 from threeloops.figures.figure import Figure
 from threeloops.figures.inner_loop import roofline as charts
 from threeloops.inner_loop.roofline_levels import on_chip_bytes_per_s
@@ -21,6 +22,7 @@ from threeloops.models import parameters, transformer
 from threeloops.models.architecture import Model
 from threeloops.models.forward_step import MATRIX, VECTOR, Op
 from threeloops.operations import roofline as formulas
+from threeloops.operations.expected_times import kernel_work
 from threeloops.product_loop import kv_cache
 from threeloops.units import fmt, fmt_bytes, fmt_seconds
 from threeloops.widgets.inner_loop.roofline_layer import PRECISIONS, model, operations, part, precisions
@@ -28,7 +30,7 @@ from threeloops.widgets.view import html_table
 
 ACCELERATORS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5", "h200-sxm", "b200-hgx", "l4", "rtx-4090")
 PHASES = ("prefill", "decode")
-ROOFS = ("of this precision", "of every precision", "of every memory")
+ROOFS = ("of this precision", "of every precision", "of every memory", "with measured matmuls")
 TIMES = tuple(2.0 ** (power / 4) for power in range(-8, 9))  # what a roof may be turned to, of the chip's own
 SHARED_BYTES_PER_CYCLE = 128  # of one SM: 32 banks of 4 bytes
 COLUMNS = ("operation", "bound", "intensity", "rate, at most", "time, at least")
@@ -134,6 +136,7 @@ def view(state: State) -> View:
         roofs=roofs,
         memory_bytes_per_s=bandwidth,
         slopes=memories(state.accelerator) if state.roofs == ROOFS[2] else None,
+        measured=measured_matmuls(state.accelerator, precision.peak) if state.roofs == ROOFS[3] else (),
         title=_finding(rows),
         caption=f"One layer of {network.name}: {setting}, on an {chip.name}{_turned(state)}.",
     )
@@ -148,7 +151,7 @@ def view(state: State) -> View:
     summary = (
         f"{setting[:1].upper()}{setting[1:]}, on {chip.name}{_turned(state)}: ridge point {ridge:,.0f} FLOP/B; "
         f"the layer takes at least {fmt_seconds(layer.lower_bound_s)} and is {layer.bound}-bound as a whole. "
-        f"{_room(state, network, chip, stored, weights)}{_levels(state)}"
+        f"{_room(state, network, chip, stored, weights)}{_levels(state)}{_timed(state)}"
     )
     return View(figure=figure, summary=summary, rows=rows)
 
@@ -213,6 +216,34 @@ def memories(accelerator: str) -> dict[str, float]:
             units=int(chip["sms"]), bytes_per_cycle=SHARED_BYTES_PER_CYCLE, clock_hz=chip["boost_clock_hz"]
         )
     return found
+
+
+def measured_matmuls(accelerator: str, format: str) -> tuple[tuple[float, float], ...]:
+    """Matmuls that others timed on this chip in this format, as (FLOP/B, FLOP/s): those that no curve has seen. None
+    where there are none.
+
+    >>> len(measured_matmuls("h100-sxm5", "bf16")) > 50, measured_matmuls("l4", "bf16")
+    (True, ())
+    """
+    if accelerator not in timed_parts():
+        return ()
+    tables = [one for one in kernel_times(accelerator).tables if (one.family, one.format) == (PRODUCT, format)]
+    calls = [
+        (dict(zip(SIZES[PRODUCT], sizes, strict=True)), took_s) for one in tables for sizes, took_s in one.kept_back
+    ]
+    works = [(kernel_work(PRODUCT, shape, format), took_s) for shape, took_s in calls]
+    return tuple((work.arithmetic_intensity, work.flops / took_s) for work, took_s in works)
+
+
+def _timed(state: State) -> str:
+    """The measured matmuls in words, where they are drawn."""
+    if state.roofs != ROOFS[3]:
+        return ""
+    format = PRECISIONS[state.precision].peak
+    found = len(measured_matmuls(state.accelerator, format))
+    if not found:
+        return f" No times of matmuls in {format} on this chip are in the catalogue; an H100 in bf16 has some."
+    return f" Small dots: {found} matmuls in {format}, of other shapes, as others timed them on this chip."
 
 
 def _levels(state: State) -> str:
