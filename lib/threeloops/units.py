@@ -22,6 +22,7 @@ km, mile, foot = 10**3, 1609.344, 0.3048  # metres; the international mile and f
 minute, hour, day = 60, 3600, 86_400
 GFLOP, TFLOP, PFLOP = 10**9, 10**12, 10**15
 kWh = 3_600_000  # joules
+thousand, million, billion, trillion = 10**3, 10**6, 10**9, 10**12  # of what is counted: parameters, tokens
 BITS_PER_BYTE = 8
 
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")

@@ -9,7 +9,7 @@ import random
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.training_loop.network import collectives
-from threeloops.units import GB, MB, fmt_bytes, fmt_si, us
+from threeloops.units import GB, MB, billion, fmt_bytes, fmt_si, us
 
 SOURCE_RING = "Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (ring all-reduce)"
 SOURCE_PARTS = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521, section 4"
@@ -53,7 +53,7 @@ def small_ring(rng: random.Random, ranks: tuple[int, ...]) -> dict[str, float]:
 
 
 def _draw_sent(rng: random.Random) -> Draw:
-    parameters = rng.choice((1.3, 1.7, 2.2, 2.9, 3.4, 4.6, 5.3, 6.7, 7.2, 8.3)) * GB
+    parameters = rng.choice((1.3, 1.7, 2.2, 2.9, 3.4, 4.6, 5.3, 6.7, 7.2, 8.3)) * billion
     return drawn(
         ranks=rng.choice((6, 7, 8, 9, 10, 12)),
         parameters=parameters,

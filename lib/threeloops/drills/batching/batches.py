@@ -9,7 +9,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import decoding
-from threeloops.units import GB, fmt_bytes
+from threeloops.units import billion, fmt_bytes
 
 SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
 POPE = "Pope et al., 2022, arXiv:2211.05102, section 2 (prefill and decode)"
@@ -33,29 +33,31 @@ def _small_rate(rng: random.Random) -> Draw:
 
 def _step(p: Draw, *, weights: float = 2.0, batch: int | None = None) -> float:
     """Seconds of a step that reads so many bytes per parameter and so many caches."""
-    return float((weights * p.billions * GB + (p.batch if batch is None else batch) * p.per_request) / p.bandwidth)
+    return float((weights * p.billions * billion + (p.batch if batch is None else batch) * p.per_request) / p.bandwidth)
 
 
 def _derive_rate(p: Draw) -> Derivation:
     step = serving.decode_step_s(
-        weights_bytes=2 * p.billions * GB,
+        weights_bytes=2 * p.billions * billion,
         cache_bytes=p.batch * p.per_request,
         batch=p.batch,
-        flops_per_token=2 * p.billions * GB,
+        flops_per_token=2 * p.billions * billion,
         memory_bytes_per_s=p.bandwidth,
         peak_flops_per_s=2 * p.batch * p.bandwidth,
     )
     return Derivation(
         value=p.batch / step,
         formula="requests × bandwidth / (weights + requests × cache of each)",
-        substitution=f"{p.batch} × {tera(p.bandwidth)} / ({giga(p.billions * GB)} × 2 + {p.batch} × {p.per_request})",
+        substitution=(
+            f"{p.batch} × {tera(p.bandwidth)} / ({giga(p.billions * billion)} × 2 + {p.batch} × {p.per_request})"
+        ),
         source=POPE,
     )
 
 
 def _count_rate(p: Draw) -> float:
     """One token for everybody whenever everything has been read."""
-    read = sum(2 for _parameter in range(round(p.billions * GB)))
+    read = sum(2 for _parameter in range(round(p.billions * billion)))
     tokens = 0
     for _request in range(p.batch):
         read += p.per_request

@@ -13,7 +13,7 @@ from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shap
 from threeloops.models import parameters
 from threeloops.product_loop import batching
 from threeloops.simulate.product_loop import cache_walk
-from threeloops.units import GB, ms, us
+from threeloops.units import GB, billion, ms, us
 
 SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
 ORCA = "Yu et al., Orca, OSDI 2022, section 3 (a batch ends with its longest request)"
@@ -223,7 +223,7 @@ def _cache(p: Draw, *, vectors: int = 2, heads: int | None = None) -> float:
 
 def _more(p: Draw, *, cache: float | None = None, bytes_per_parameter: int = 2) -> float:
     return batching.slots_gain(
-        weights_bytes=bytes_per_parameter * p.billions * GB,
+        weights_bytes=bytes_per_parameter * p.billions * billion,
         cache_bytes_per_request=_cache(p) if cache is None else cache,
         slots=p.slots,
         more_slots=p.more,
@@ -281,7 +281,7 @@ def _count_more(p: Draw) -> float:
     """Read everything for one step, once with few and once with many, cache by cache; time goes with what is read."""
     rates = []
     for slots in (p.slots, p.more):
-        read = sum(2 for _parameter in range(round(p.billions * GB)))
+        read = sum(2 for _parameter in range(round(p.billions * billion)))
         for _request in range(slots):
             read += 2 * cache_walk.cached_elements(bare_model((attention(p), p.layers)), tokens=p.tokens)
         rates.append(slots / read)

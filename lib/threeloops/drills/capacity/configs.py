@@ -10,7 +10,7 @@ from threeloops.drills.engine.separated import separated
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.simulate.product_loop import cache_walk
-from threeloops.units import GB, TB
+from threeloops.units import GB, TB, billion
 
 REAL = ("llama-3-8b", "qwen2.5-7b", "mistral-7b")
 CARDS = (("h200-sxm", 4.8, 130), ("h100-sxm5", 3.35, 70))
@@ -25,7 +25,7 @@ def _cache(p: Draw, *, heads: int | None = None, vectors: int = 2) -> float:
 def _rate(p: Draw, *, cache: float | None = None) -> float:
     """Tokens per second of as many requests as fit, when a step takes as long as reading everything."""
     each = _cache(p) if cache is None else cache
-    held = 2 * p.billions * GB
+    held = 2 * p.billions * billion
     slots = (p.memory_gb * GB - held) // each
     return float(slots / ((held + slots * each) / p.bandwidth))
 
@@ -48,7 +48,7 @@ SLIPS = (
     ),
     Slip(
         key="one-user",
-        wrong=lambda p: p.bandwidth / (2 * p.billions * GB + _cache(p)),
+        wrong=lambda p: p.bandwidth / (2 * p.billions * billion + _cache(p)),
         story="That is one request alone. As many as fit share the step.",
     ),
 )
@@ -87,7 +87,7 @@ def _small(rng: random.Random) -> Draw:
 
 def _count(p: Draw) -> float:
     """Let requests in while there is room, walking each one's cache; then read all of it once."""
-    held = sum(2 for _parameter in range(round(p.billions * GB)))
+    held = sum(2 for _parameter in range(round(p.billions * billion)))
     read, slots = held, 0
     each = 2 * cache_walk.cached_elements(bare_model((attention(p), p.layers)), tokens=p.tokens)
     while read + each <= p.memory_gb * GB:

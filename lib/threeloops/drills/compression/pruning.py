@@ -10,7 +10,7 @@ from threeloops.drills.engine.phrasing import giga
 from threeloops.foundations import dense_networks
 from threeloops.product_loop import compression
 from threeloops.simulate.product_loop import narrow_weights
-from threeloops.units import GB
+from threeloops.units import GB, billion
 
 SECTION: dict[str, Any] = {"family": "compression", "loop": "product", "section": "Compression"}
 
@@ -179,7 +179,7 @@ def _lora(p: Draw, *, rank: int | None = None, layers: int | None = None) -> flo
         dense_networks.low_rank_parameters(rows=p.hidden, columns=columns, rank=used)
         for columns in (p.hidden, p.kv_width)
     )
-    return float((p.layers if layers is None else layers) * both / (p.billions * GB))
+    return float((p.layers if layers is None else layers) * both / (p.billions * billion))
 
 
 def _count_lora(p: Draw) -> float:
@@ -188,7 +188,7 @@ def _count_lora(p: Draw) -> float:
         for columns in (p.hidden, p.kv_width):
             for factor in narrow_weights.factors(rows=p.hidden, columns=columns, rank=p.rank):
                 trained += sum(1 for row in factor for _entry in row)
-    return float(trained / (p.billions * GB))
+    return float(trained / (p.billions * billion))
 
 
 LORA = Drill(
@@ -209,7 +209,8 @@ LORA = Drill(
         value=_lora(p),
         formula="layers × rank × ((hidden + hidden) + (hidden + value width)) / parameters",
         substitution=(
-            f"{p.layers} × {p.rank} × ({p.hidden} + {p.hidden} + {p.hidden} + {p.kv_width}) / {giga(p.billions * GB)}"
+            f"{p.layers} × {p.rank} × ({p.hidden} + {p.hidden} + {p.hidden} + {p.kv_width}) /"
+            f" {giga(p.billions * billion)}"
         ),
         source="Hu et al., LoRA, 2021, arXiv:2106.09685, section 4",
     ),
@@ -218,23 +219,23 @@ LORA = Drill(
     slips=(
         Slip(
             key="all-heads-wide",
-            wrong=lambda p: p.layers * p.rank * 4 * p.hidden / (p.billions * GB),
+            wrong=lambda p: p.layers * p.rank * 4 * p.hidden / (p.billions * billion),
             story="You made the value projection as wide as the query's. Keys and values are narrower here.",
         ),
         Slip(key="one-layer", wrong=lambda p: _lora(p, layers=1), story="That is one layer. Every layer has adapters."),
         Slip(
             key="whole-matrices",
-            wrong=lambda p: p.layers * p.hidden * (p.hidden + p.kv_width) / (p.billions * GB),
+            wrong=lambda p: p.layers * p.hidden * (p.hidden + p.kv_width) / (p.billions * billion),
             story="Those are the projections themselves. They stay as they are; only the adapters are trained.",
         ),
         Slip(
             key="one-factor",
-            wrong=lambda p: p.layers * p.rank * 2 * p.hidden / (p.billions * GB),
+            wrong=lambda p: p.layers * p.rank * 2 * p.hidden / (p.billions * billion),
             story="You counted one factor of each adapter. It is a product of two.",
         ),
         Slip(
             key="query-only",
-            wrong=lambda p: p.layers * p.rank * (p.hidden + p.kv_width) / (p.billions * GB),
+            wrong=lambda p: p.layers * p.rank * (p.hidden + p.kv_width) / (p.billions * billion),
             story="You put an adapter beside one projection. The query's is adapted, too.",
         ),
     ),

@@ -10,7 +10,7 @@ from threeloops.drills.engine.phrasing import giga
 from threeloops.product_loop import compression
 from threeloops.product_loop.compression import Groups
 from threeloops.simulate.product_loop import narrow_weights
-from threeloops.units import GB
+from threeloops.units import GB, billion
 
 SECTION: dict[str, Any] = {"family": "compression", "loop": "product", "section": "Compression"}
 GPTQ = "Frantar et al., GPTQ, 2023, arXiv:2210.17323, section 5 (groups, and a scale and zero point for each)"
@@ -274,11 +274,11 @@ def _small_faster(rng: random.Random) -> Draw:
 
 
 def _step_s(p: Draw, bits: float, *, cache: bool = True) -> float:
-    return float((p.billions * GB * bits / 8 + (p.cache if cache else 0)) / p.bandwidth)
+    return float((p.billions * billion * bits / 8 + (p.cache if cache else 0)) / p.bandwidth)
 
 
 def _derive_faster(p: Draw) -> Derivation:
-    weights = p.billions * GB
+    weights = p.billions * billion
     return Derivation(
         value=compression.step_speedup(
             weights_bytes=2 * weights,
@@ -300,7 +300,7 @@ def _derive_faster(p: Draw) -> Derivation:
 
 def _count_faster(p: Draw) -> float:
     """Read both files and the caches byte by byte."""
-    parameters = round(p.billions * GB)
+    parameters = round(p.billions * billion)
     wide = sum(2 for _parameter in range(parameters)) + p.cache
     return float(wide / (_packed_bits(p, parameters) / 8 + p.cache))
 

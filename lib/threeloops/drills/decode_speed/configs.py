@@ -12,7 +12,7 @@ from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shap
 from threeloops.models import parameters
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import cache_walk
-from threeloops.units import GB, TB
+from threeloops.units import GB, TB, billion
 
 # Dense models with one kind of layer, of which a card holds enough requests to tell every mistake apart.
 REAL = ("llama-3-8b", "qwen2.5-7b", "qwen3-8b", "llama-3.2-1b", "llama-3.2-3b", "qwen3-32b")
@@ -28,7 +28,7 @@ def _cache(p: Draw, *, vectors: int = 2, heads: int | None = None) -> float:
 def _step(p: Draw, *, batch: int | None = None, weights: float = 2.0, **cache: Any) -> float:
     """Seconds to read the weights, of so many bytes each, and every request's cache."""
     requests = p.batch if batch is None else batch
-    return float((weights * p.billions * GB + requests * _cache(p, **cache)) / p.bandwidth)
+    return float((weights * p.billions * billion + requests * _cache(p, **cache)) / p.bandwidth)
 
 
 SLIPS = (
@@ -100,10 +100,10 @@ def _small(rng: random.Random) -> Draw:
 def _derive(p: Draw) -> Derivation:
     return Derivation(
         value=serving.decode_step_s(
-            weights_bytes=2 * p.billions * GB,
+            weights_bytes=2 * p.billions * billion,
             cache_bytes=p.batch * _cache(p),
             batch=p.batch,
-            flops_per_token=2 * p.billions * GB,
+            flops_per_token=2 * p.billions * billion,
             memory_bytes_per_s=p.bandwidth,
             peak_flops_per_s=2 * p.batch * p.bandwidth,
         ),
@@ -118,7 +118,7 @@ def _derive(p: Draw) -> Derivation:
 
 def _count(p: Draw) -> float:
     """Read every parameter, then walk every request's cache."""
-    read = sum(2 for _parameter in range(round(p.billions * GB)))
+    read = sum(2 for _parameter in range(round(p.billions * billion)))
     for _request in range(p.batch):
         read += 2 * cache_walk.cached_elements(bare_model((attention(p), p.layers)), tokens=p.tokens)
     return float(read / p.bandwidth)

@@ -9,7 +9,7 @@ from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.models.sublayers import experts_touched
 from threeloops.product_loop import decode_floor, serving
 from threeloops.simulate.product_loop import decode_clock
-from threeloops.units import GB, MB, TFLOP, fmt_bytes
+from threeloops.units import GB, MB, TFLOP, billion, fmt_bytes
 
 MICRO = 1e-6
 
@@ -41,21 +41,21 @@ def _small_floor(rng: random.Random) -> Draw:
 
 
 def _floor(p: Draw, *, element: float = 0.5, scale: float = 2.0) -> float:
-    return float(p.billions * GB * (element + scale / p.group) / p.bandwidth)
+    return float(p.billions * billion * (element + scale / p.group) / p.bandwidth)
 
 
 def _derive_floor(p: Draw) -> Derivation:
     return Derivation(
         value=serving.decode_step_s(
-            weights_bytes=p.billions * GB * (0.5 + 2 / p.group),
+            weights_bytes=p.billions * billion * (0.5 + 2 / p.group),
             cache_bytes=0,
             batch=1,
-            flops_per_token=2 * p.billions * GB,
+            flops_per_token=2 * p.billions * billion,
             memory_bytes_per_s=p.bandwidth,
             peak_flops_per_s=p.peak,
         ),
         formula="parameters × (half a byte + 2 / group) / bandwidth: longer than 2 × parameters / peak",
-        substitution=f"{giga(p.billions * GB)} × (0.5 + 2 / {p.group}) / {tera(p.bandwidth)}",
+        substitution=f"{giga(p.billions * billion)} × (0.5 + 2 / {p.group}) / {tera(p.bandwidth)}",
         source=POPE,
     )
 
@@ -63,7 +63,7 @@ def _derive_floor(p: Draw) -> Derivation:
 def _count_floor(p: Draw) -> float:
     """Walk the weights: two to a byte, and two bytes more at the beginning of every group."""
     read = 0.0
-    for weight in range(round(p.billions * GB)):
+    for weight in range(round(p.billions * billion)):
         read += 2 if weight % p.group == 0 else 0
         read += 1 if weight % 2 == 0 else 0
     return float(read / p.bandwidth)
@@ -92,7 +92,7 @@ FLOOR = Drill(
         ),
         Slip(
             key="arithmetic",
-            wrong=lambda p: 2 * p.billions * GB / p.peak,
+            wrong=lambda p: 2 * p.billions * billion / p.peak,
             story="That is the arithmetic. Which takes longer here, computing or reading?",
         ),
         Slip(
@@ -120,7 +120,7 @@ def _draw_ridge(rng: random.Random) -> Draw:
     billions = rng.choice((7.2, 8.0, 9.4, 14.8))
     bandwidth, peak = rng.choice(((2.0, 312.0), (3.35, 989.4), (4.8, 989.4)))
     share = rng.randrange(12, 25) / 100  # of the longest cache with which any batch suffices
-    cache = round(share * 2 * billions * GB * bandwidth * TB / (peak * TFLOP) / MB)
+    cache = round(share * 2 * billions * billion * bandwidth * TB / (peak * TFLOP) / MB)
     return drawn(billions=billions, bandwidth=bandwidth * TB, peak=peak * TFLOP, cache=round(cache * MB))
 
 
@@ -131,18 +131,18 @@ def _small_ridge(rng: random.Random) -> Draw:
 
 
 def _ridge(p: Draw, *, flops: float = 2, element: float = 2, sign: int = -1) -> float:
-    weights = p.billions * GB
+    weights = p.billions * billion
     gained = flops * weights / p.peak + sign * p.cache / p.bandwidth
     return float(element * weights / p.bandwidth / gained)
 
 
 def _derive_ridge(p: Draw) -> Derivation:
-    weights = giga(p.billions * GB)
+    weights = giga(p.billions * billion)
     return Derivation(
         value=decode_floor.compute_bound_batch(
-            weights_bytes=2 * p.billions * GB,
+            weights_bytes=2 * p.billions * billion,
             cache_bytes_per_request=p.cache,
-            flops_per_token=2 * p.billions * GB,
+            flops_per_token=2 * p.billions * billion,
             memory_bytes_per_s=p.bandwidth,
             peak_flops_per_s=p.peak,
         ),
@@ -157,7 +157,7 @@ def _derive_ridge(p: Draw) -> Derivation:
 
 def _count_ridge(p: Draw) -> float:
     """Where reading and computing cross: on the straight lines through batches of 1 and 2, both played out."""
-    step = {"weights": [2 * p.billions * GB], "cache": p.cache, "flops": 2 * p.billions * GB}
+    step = {"weights": [2 * p.billions * billion], "cache": p.cache, "flops": 2 * p.billions * billion}
     (read_1, compute_1), (read_2, compute_2) = (
         decode_clock.clock(requests=requests, **step, bytes_per_s=p.bandwidth, flops_per_s=p.peak)
         for requests in (1, 2)
@@ -233,14 +233,14 @@ def _small_tensor(rng: random.Random) -> Draw:
 
 
 def _tensor(p: Draw, *, reading: float | None = None, sums: float = 2.0) -> float:
-    read = (2 * p.billions * GB + p.cache) / p.tp if reading is None else reading
+    read = (2 * p.billions * billion + p.cache) / p.tp if reading is None else reading
     return float(read / p.bandwidth + sums * p.layers * p.latency_us * MICRO)
 
 
 def _derive_tensor(p: Draw) -> Derivation:
     return Derivation(
         value=decode_floor.tensor_parallel_step_s(
-            weights_bytes=2 * p.billions * GB,
+            weights_bytes=2 * p.billions * billion,
             cache_bytes=p.cache,
             tp=p.tp,
             memory_bytes_per_s=p.bandwidth,
@@ -249,7 +249,7 @@ def _derive_tensor(p: Draw) -> Derivation:
         ),
         formula="(weights + caches) / (GPUs × bandwidth) + 2 × layers × time of an all-reduce",
         substitution=(
-            f"(2 × {giga(p.billions * GB)} + {p.cache:.0f}) / ({p.tp} × {tera(p.bandwidth)}) + 2 × {p.layers} ×"
+            f"(2 × {giga(p.billions * billion)} + {p.cache:.0f}) / ({p.tp} × {tera(p.bandwidth)}) + 2 × {p.layers} ×"
             f" {p.latency_us}e-6"
         ),
         source="Pope et al., 2022, arXiv:2211.05102, section 3 (partitioned layers and their sums)",
@@ -272,7 +272,7 @@ TENSOR = Drill(
     ),
     derive=_derive_tensor,
     count=lambda p: decode_clock.ranks_step_s(
-        layers=[2 * p.billions * GB / p.layers] * p.layers,
+        layers=[2 * p.billions * billion / p.layers] * p.layers,
         caches=[p.cache / p.layers] * p.layers,
         ranks=p.tp,
         bytes_per_s=p.bandwidth,
@@ -292,12 +292,12 @@ TENSOR = Drill(
         ),
         Slip(
             key="cache-not-split",
-            wrong=lambda p: _tensor(p, reading=2 * p.billions * GB / p.tp + p.cache),
+            wrong=lambda p: _tensor(p, reading=2 * p.billions * billion / p.tp + p.cache),
             story="You let each GPU read all caches. Heads are split, and their caches with them.",
         ),
         Slip(
             key="one-gpu",
-            wrong=lambda p: _tensor(p, reading=2 * p.billions * GB + p.cache),
+            wrong=lambda p: _tensor(p, reading=2 * p.billions * billion + p.cache),
             story="You read everything from one memory. The GPUs read their parts at the same time.",
         ),
     ),
@@ -410,16 +410,16 @@ def _small_bits(rng: random.Random) -> Draw:
 
 def _times(p: Draw, *, element: float = 0.5, scale: float = 2.0, batch: int | None = None) -> float:
     caches = (p.batch if batch is None else batch) * p.per_request
-    weights = p.billions * GB
+    weights = p.billions * billion
     return float((2 * weights + caches) / (weights * (element + scale / p.group) + caches))
 
 
 def _derive_bits(p: Draw) -> Derivation:
-    weights = giga(p.billions * GB)
+    weights = giga(p.billions * billion)
 
     def step(bytes_per_parameter: float) -> float:
         return serving.decode_step_s(
-            weights_bytes=bytes_per_parameter * p.billions * GB,
+            weights_bytes=bytes_per_parameter * p.billions * billion,
             cache_bytes=p.batch * p.per_request,
             batch=p.batch,
             flops_per_token=1,
@@ -441,7 +441,7 @@ def _derive_bits(p: Draw) -> Derivation:
 def _count_bits(p: Draw) -> float:
     """Read both models weight by weight, each followed by the caches."""
     before = after = 0.0
-    for weight in range(round(p.billions * GB)):
+    for weight in range(round(p.billions * billion)):
         before += 2
         after += (2 if weight % p.group == 0 else 0) + (1 if weight % 2 == 0 else 0)
     for _ in range(p.batch):

@@ -10,7 +10,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import decoding
-from threeloops.units import GB, MB, TFLOP, fmt_bytes, ms
+from threeloops.units import MB, TFLOP, billion, fmt_bytes, ms
 
 SECTION: dict[str, Any] = {"family": "decode_speed", "loop": "product", "section": "Prefill and decode"}
 POPE = "Pope et al., 2022, arXiv:2211.05102, section 2 (prefill and decode)"
@@ -41,7 +41,7 @@ def _small_prefill(rng: random.Random) -> Draw:
 def _prefill(p: Draw, **changes: Any) -> float:
     values = {
         "tokens": p.tokens,
-        "flops_per_token": 2 * p.billions * GB,
+        "flops_per_token": 2 * p.billions * billion,
         "peak_flops_per_s": p.peak,
         "utilisation": p.utilisation,
     }
@@ -50,7 +50,7 @@ def _prefill(p: Draw, **changes: Any) -> float:
 
 def _count_prefill(p: Draw) -> float:
     """One token after the other meets every parameter in a multiplication and an addition."""
-    operations = sum(2 for _token in range(p.tokens) for _parameter in range(round(p.billions * GB)))
+    operations = sum(2 for _token in range(p.tokens) for _parameter in range(round(p.billions * billion)))
     return float(operations / (p.peak * p.utilisation))
 
 
@@ -70,7 +70,7 @@ PREFILL = Drill(
     derive=lambda p: Derivation(
         value=_prefill(p),
         formula="2 × parameters × tokens / (peak × share reached)",
-        substitution=f"2 × {giga(p.billions * GB)} × {p.tokens:,} / ({tera(p.peak)} × {p.utilisation})",
+        substitution=f"2 × {giga(p.billions * billion)} × {p.tokens:,} / ({tera(p.peak)} × {p.utilisation})",
         source=POPE,
     ),
     count=_count_prefill,
@@ -120,28 +120,28 @@ def _small_decode(rng: random.Random) -> Draw:
 def _decode(p: Draw, *, weights: float = 2.0, batch: int | None = None, per_request: float | None = None) -> float:
     """Seconds of a step, bound by bandwidth in every draw; `weights` is bytes per parameter."""
     size = p.per_request if per_request is None else per_request
-    return float((weights * p.billions * GB + (p.batch if batch is None else batch) * size) / p.bandwidth)
+    return float((weights * p.billions * billion + (p.batch if batch is None else batch) * size) / p.bandwidth)
 
 
 def _derive_decode(p: Draw) -> Derivation:
     return Derivation(
         value=serving.decode_step_s(
-            weights_bytes=2 * p.billions * GB,
+            weights_bytes=2 * p.billions * billion,
             cache_bytes=p.batch * p.per_request,
             batch=p.batch,
-            flops_per_token=2 * p.billions * GB,
+            flops_per_token=2 * p.billions * billion,
             memory_bytes_per_s=p.bandwidth,
             peak_flops_per_s=2 * p.batch * p.bandwidth,
         ),
         formula="(parameters × bytes each + requests × cache of each) / bandwidth",
-        substitution=f"({giga(p.billions * GB)} × 2 + {p.batch} × {p.per_request:.0f}) / {tera(p.bandwidth)}",
+        substitution=f"({giga(p.billions * billion)} × 2 + {p.batch} × {p.per_request:.0f}) / {tera(p.bandwidth)}",
         source=POPE,
     )
 
 
 def _count_decode(p: Draw) -> float:
     """Read the weights, then every request's cache, byte by byte."""
-    read = sum(2 for _parameter in range(round(p.billions * GB)))
+    read = sum(2 for _parameter in range(round(p.billions * billion)))
     for _request in range(p.batch):
         read += sum(1 for _byte in range(p.per_request))
     return float(read / p.bandwidth)
@@ -337,20 +337,20 @@ def _small_batch(rng: random.Random) -> Draw:
 
 def _batch(p: Draw, *, weights: float = 2.0) -> float:
     """Requests that fit beside weights of so many bytes per parameter (0: none are read)."""
-    return float((p.itl_ms * ms * p.bandwidth - weights * p.billions * GB) // p.per_request)
+    return float((p.itl_ms * ms * p.bandwidth - weights * p.billions * billion) // p.per_request)
 
 
 def _derive_batch(p: Draw) -> Derivation:
     return Derivation(
         value=serving.largest_batch_within_itl(
             itl_s=p.itl_ms * ms,
-            weights_bytes=2 * p.billions * GB,
+            weights_bytes=2 * p.billions * billion,
             cache_bytes_per_request=p.per_request,
             memory_bytes_per_s=p.bandwidth,
         ),
         formula="⌊(ITL × bandwidth − weights) / cache per request⌋",
         substitution=(
-            f"floor(({p.itl_ms} / 1000 × {tera(p.bandwidth)} − {giga(p.billions * GB)} × 2) / {p.per_request:.0f})"
+            f"floor(({p.itl_ms} / 1000 × {tera(p.bandwidth)} − {giga(p.billions * billion)} × 2) / {p.per_request:.0f})"
         ),
         source=POPE,
     )
@@ -373,7 +373,7 @@ BATCH = Drill(
     derive=_derive_batch,
     count=lambda p: decoding.most_together(
         step_s=p.itl_ms * ms,
-        weights_bytes=round(2 * p.billions * GB),
+        weights_bytes=round(2 * p.billions * billion),
         cache_bytes=p.per_request,
         bytes_per_s=round(p.bandwidth),
     ),
@@ -386,7 +386,7 @@ BATCH = Drill(
         ),
         Slip(
             key="weights-each",
-            wrong=lambda p: p.itl_ms * ms * p.bandwidth // (2 * p.billions * GB + p.per_request),
+            wrong=lambda p: p.itl_ms * ms * p.bandwidth // (2 * p.billions * billion + p.per_request),
             story="You read the weights for every request. A step reads them once for all.",
         ),
         Slip(

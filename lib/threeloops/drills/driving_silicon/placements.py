@@ -12,7 +12,7 @@ from threeloops.driving.soc_fit import Stage
 from threeloops.operations import roofline
 from threeloops.simulate.driving import shared_bus
 from threeloops.simulate.driving.shared_bus import Job
-from threeloops.units import BITS_PER_BYTE, GB, GFLOP, MB, TFLOP, ms
+from threeloops.units import BITS_PER_BYTE, GB, GFLOP, MB, TFLOP, billion, ms
 
 SECTION: dict[str, Any] = {"family": "driving_silicon", "loop": "driving", "section": "Silicon in the car"}
 ROOFLINE = "Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785"
@@ -367,7 +367,7 @@ def _shared_period_s(p: Draw) -> float:
 
 def _draw_tokens(rng: random.Random) -> Draw:
     billions, bits = rng.randrange(20, 90) / 10, rng.choice((4, 8))
-    weights_mb = billions * GB * bits / BITS_PER_BYTE / MB
+    weights_mb = billions * billion * bits / BITS_PER_BYTE / MB
     cache_mb = round(weights_mb * rng.uniform(0.08, 0.3))
     return drawn(bandwidth=rng.randrange(200, 280), billions=billions, bits=bits, cache_mb=cache_mb)
 
@@ -395,7 +395,7 @@ TOKENS = Drill(
         " can it make at most?"
     ),
     derive=lambda p: Derivation(
-        value=p.bandwidth * GB / (p.billions * GB * p.bits / BITS_PER_BYTE + p.cache_mb * MB),
+        value=p.bandwidth * GB / (p.billions * billion * p.bits / BITS_PER_BYTE + p.cache_mb * MB),
         formula="bandwidth / (weights + KV cache): every token reads both once",
         substitution=f"{p.bandwidth} × 1e9 / ({p.billions} × 1e9 × {p.bits} / 8 + {p.cache_mb} × 1e6)",
         source="Pope et al., 2022, arXiv:2211.05102, section 2",
@@ -404,17 +404,17 @@ TOKENS = Drill(
     slips=(
         Slip(
             key="byte-per-weight",
-            wrong=lambda p: p.bandwidth * GB / (2 * p.billions * GB + p.cache_mb * MB),
+            wrong=lambda p: p.bandwidth * GB / (2 * p.billions * billion + p.cache_mb * MB),
             story="You read two bytes per weight, as in FP16. These weights are narrower.",
         ),
         Slip(
             key="no-cache",
-            wrong=lambda p: p.bandwidth * GB / (p.billions * GB * p.bits / BITS_PER_BYTE),
+            wrong=lambda p: p.bandwidth * GB / (p.billions * billion * p.bits / BITS_PER_BYTE),
             story="You left out the KV cache. Every token reads it, too.",
         ),
         Slip(
             key="bits-as-bytes",
-            wrong=lambda p: p.bandwidth * GB / (p.billions * GB * p.bits + p.cache_mb * MB),
+            wrong=lambda p: p.bandwidth * GB / (p.billions * billion * p.bits + p.cache_mb * MB),
             story="You took bits for bytes.",
         ),
         Slip(

@@ -9,7 +9,7 @@ import random
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.training_loop.parallelism import layouts
-from threeloops.units import GB
+from threeloops.units import billion
 
 SECTION = "Experts, contexts and hybrids"
 SOURCE_GRID = "Narayanan et al., 2021, arXiv:2104.04473, section 3 (p · t · d = n)"
@@ -232,7 +232,7 @@ def _draw_largest(rng: random.Random) -> Draw:
         heads=heads,
         kv_heads=kv_heads,
         pp=rng.choice((3, 6)),
-        parameters=rng.choice(range(20, 190, 3)) * GB,
+        parameters=rng.choice(range(20, 190, 3)) * billion,
     )
 
 

@@ -5,7 +5,7 @@ import random
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.run import reliability
-from threeloops.units import GB, day, fmt_seconds, minute
+from threeloops.units import GB, billion, day, fmt_seconds, minute
 
 YEAR = 365 * day
 SOURCE_YOUNG = "Young, CACM 17(9), 1974, doi:10.1145/361147.361115"
@@ -110,7 +110,7 @@ def _draw_saving(rng: random.Random) -> Draw:
     return separated(
         rng,
         lambda rng: drawn(
-            parameters=rng.randrange(30, 420, 5) * GB,
+            parameters=rng.randrange(30, 420, 5) * billion,
             nodes=rng.randrange(6, 70),
             bytes_per_s=rng.randrange(2, 14) / 10 * GB,
             interval_s=rng.randrange(8, 60) * minute,

@@ -12,7 +12,7 @@ from threeloops.drills.roofline.intensity import SOURCE_GEMM, SOURCE_ROOFLINE
 from threeloops.foundations import processor_peak
 from threeloops.inner_loop import roofline_levels, scaling
 from threeloops.operations import kernels
-from threeloops.units import GB, TFLOP, KiB, fmt_bytes, fmt_percent, fmt_si
+from threeloops.units import GB, TFLOP, GHz, KiB, fmt_bytes, fmt_percent, fmt_si
 
 SOURCE_LEVELS = "Yang, Kurth, Williams, Hierarchical Roofline analysis for GPUs, 2020, doi:10.1002/cpe.5547"
 SOURCE_PEAK = "Dolbeau, Theoretical peak FLOPS per instruction set: a tutorial, 2018, doi:10.1007/s11227-017-2177-5"
@@ -148,7 +148,7 @@ def _small_peak(rng: random.Random) -> Draw:
 def _peak(p: Draw, *, ghz: float, cores: int | None = None, per_cycle: float | None = None) -> float:
     fused = processor_peak.flops_per_cycle(vector_bits=p.bits, element_bits=64, fma_units=p.units)
     return processor_peak.peak_flops_per_s(
-        cores=cores or p.cores, flops_per_cycle_per_core=per_cycle or fused, clock_hz=ghz * GB
+        cores=cores or p.cores, flops_per_cycle_per_core=per_cycle or fused, clock_hz=ghz * GHz
     )
 
 

@@ -8,7 +8,7 @@ from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.parallelism import step_time
-from threeloops.units import GB, TB, fmt_si
+from threeloops.units import GB, TB, billion, fmt_si, trillion
 
 SOURCE_SIX = (
     "Kaplan et al., 2020, arXiv:2001.08361, section 2.1; Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1"
@@ -33,8 +33,8 @@ def _draw_days(rng: random.Random) -> Draw:
         part=part.name,
         peak=part.peak_flops_per_s("bf16"),
         sparse=part.sparse_peak_flops_per_s("bf16"),
-        parameters=rng.randrange(7, 140) * GB,
-        tokens=rng.randrange(3, 160) / 10 * TB,
+        parameters=rng.randrange(7, 140) * billion,
+        tokens=rng.randrange(3, 160) / 10 * trillion,
         gpus=rng.randrange(256, 4200, 64),
         percent=rng.randrange(36, 47),
     )
@@ -133,7 +133,7 @@ def _draw_context(rng: random.Random) -> Draw:
     return separated(
         rng,
         lambda rng: drawn(
-            parameters=rng.randrange(5, 40) * GB,
+            parameters=rng.randrange(5, 40) * billion,
             layers=rng.randrange(28, 64),
             heads=rng.randrange(28, 60, 4),
             head_dim=128,

@@ -8,7 +8,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.separated import separated
 from threeloops.simulate.training_loop import rollouts as player
 from threeloops.training_loop.updates import adapters, rollouts
-from threeloops.units import GB, ms, us
+from threeloops.units import GB, billion, ms, us
 
 SECTION = "The optimisation stack"
 SOURCE_QLORA = (
@@ -40,7 +40,7 @@ def _told_qlora(p: Draw) -> tuple[float, ...]:
 def _draw_qlora(rng: random.Random) -> Draw:
     def once(rng: random.Random) -> Draw:
         p = drawn(
-            parameters=rng.randrange(6, 35) * GB,
+            parameters=rng.randrange(6, 35) * billion,
             hidden=rng.choice((4096, 5120, 6144, 7168)),
             layers=rng.randrange(28, 61, 2),
         )

@@ -9,7 +9,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.updates import optimisers
-from threeloops.units import GB, fmt_si
+from threeloops.units import GB, billion, fmt_si
 
 SECTION = "The optimisation stack"
 SOURCE_FUSED = (
@@ -41,12 +41,12 @@ def _told_fused(p: Draw) -> tuple[float, ...]:
 def _draw_fused(rng: random.Random) -> Draw:
     def once(rng: random.Random) -> Draw:
         part = catalogued.part(rng.choice(PARTS))
-        most = int(10 * part["memory_bytes"] / (STATE_BYTES * GB))  # tenths of a billion that it holds
+        most = int(10 * part["memory_bytes"] / (STATE_BYTES * billion))  # tenths of a billion that it holds
         chain = {"ones": rng.randrange(4, 9), "twos": rng.randrange(2, 5), "threes": rng.randrange(1, 3)}
         return drawn(
             part=part.name,
             bandwidth=part["memory_bytes_per_s"],
-            parameters=rng.randrange(11, min(most, 69)) * GB // 10,
+            parameters=rng.randrange(11, min(most, 69)) * billion // 10,
             **chain,
         )
 
@@ -274,7 +274,7 @@ def _told_narrow(p: Draw) -> tuple[float, ...]:
 
 def _draw_narrow(rng: random.Random) -> Draw:
     def once(rng: random.Random) -> Draw:
-        parameters = rng.randrange(12, 90) * GB // 10
+        parameters = rng.randrange(12, 90) * billion // 10
         return drawn(parameters=parameters, wide=parameters * rng.randrange(8, 26) // 100, block=rng.choice((16, 32)))
 
     return separated(rng, once, _told_narrow)

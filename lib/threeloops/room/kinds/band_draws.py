@@ -19,7 +19,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.band_driving import DRIVING
 from threeloops.room.kinds.band_serving import SERVING
 from threeloops.room.kinds.band_training import TRAINING
-from threeloops.units import GB, MB, TB, MHz, ms, us
+from threeloops.units import GB, MB, TB, MHz, billion, ms, us
 
 Draws = Callable[[], tuple[Draw, ...]]
 
@@ -53,7 +53,14 @@ def block(key: str) -> dict[str, Any]:
 
 def _ring_bytes() -> tuple[Draw, ...]:
     return tuple(
-        drawn(ranks=ranks, parameters=billions * GB, bytes_per_element=4, size=4 * billions * GB, rate=1, alpha=0)
+        drawn(
+            ranks=ranks,
+            parameters=billions * billion,
+            bytes_per_element=4,
+            size=4 * billions * billion,
+            rate=1,
+            alpha=0,
+        )
         for billions, ranks in product((7, 8, 70), (8, 64))
     )
 
@@ -133,7 +140,7 @@ def _states() -> tuple[Draw, ...]:
 
 
 def _zero() -> tuple[Draw, ...]:
-    return tuple(drawn(parameters=billions * GB, dp=dp) for billions, dp in product((7, 8, 13, 70), (8, 64)))
+    return tuple(drawn(parameters=billions * billion, dp=dp) for billions, dp in product((7, 8, 13, 70), (8, 64)))
 
 
 def _zero_3() -> tuple[Draw, ...]:
@@ -300,7 +307,7 @@ def _paged() -> tuple[Draw, ...]:
 
 
 def _blocks() -> tuple[Draw, ...]:
-    return tuple(drawn(element_bits=4, block=32, weights=billions * GB) for billions in (7, 8, 70))
+    return tuple(drawn(element_bits=4, block=32, weights=billions * billion) for billions in (7, 8, 70))
 
 
 def _bucket() -> tuple[Draw, ...]:

@@ -6,7 +6,7 @@ from itertools import product
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Draw, drawn
-from threeloops.units import GB, TB
+from threeloops.units import billion, trillion
 
 
 def _shape(key: str) -> dict[str, int]:
@@ -41,7 +41,7 @@ def _days() -> tuple[Draw, ...]:
     card = {"part": h100.name, "peak": h100.peak_flops_per_s("bf16"), "sparse": 2 * h100.peak_flops_per_s("bf16")}
     runs = ((70, 15, 2048, 40), (8, 15, 1024, 40), (405, 15.6, 16384, 40), (70, 2, 1024, 50))
     return tuple(
-        drawn(**card, parameters=billions * GB, tokens=trillions * TB, gpus=gpus, percent=mfu)
+        drawn(**card, parameters=billions * billion, tokens=trillions * trillion, gpus=gpus, percent=mfu)
         for billions, trillions, gpus, mfu in runs
     )
 

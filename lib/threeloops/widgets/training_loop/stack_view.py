@@ -12,12 +12,12 @@ from threeloops.facts import hardware
 from threeloops.figures.training_loop import step_bars
 from threeloops.models import catalogue
 from threeloops.training_loop.updates.optimisation_stack import Machine, Setup, Stacked, stacked
-from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_seconds
+from threeloops.units import billion, fmt_bytes, fmt_percent, fmt_seconds
 from threeloops.widgets.view import View
 
 BATCH = 8
 WORKERS, MICRO_BATCHES = (1, 2, 4, 8, 16), (1, 2, 4, 8)
-TOKENS = 10 * GB  # ten billion
+TOKENS = 10 * billion  # ten billion
 SAMPLE_S, DOLLARS_PER_HOUR = 0.25, 3.0  # the job's assumptions: text that is tokenised on the way in; a rent
 COLUMNS = ("", "at the start", "now", "change")
 AXES = (0.2, 0.5, 1.0, 2.5)  # seconds: few lengths, so that bars can be compared from one setting to the next
