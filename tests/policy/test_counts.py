@@ -9,7 +9,9 @@ import pytest
 
 LIB = Path(__file__).parents[2] / "lib" / "threeloops"
 BYTES = {"kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"}
-COUNTED = re.compile(r"^(?:num_)?(?:thousands|millions|billions|trillions|parameters|tokens|requests|steps|images)$")
+COUNTED = re.compile(
+    r"^(?:num_)?(?:thousands|millions|billions|trillions|parameters|tokens|requests|steps|images|flops|operations)$"
+)
 
 
 def last_word(node: ast.expr) -> str:

@@ -12,7 +12,7 @@ from threeloops.drills.roofline.intensity import SOURCE_GEMM, SOURCE_ROOFLINE
 from threeloops.foundations import processor_peak
 from threeloops.inner_loop import roofline_levels, scaling
 from threeloops.operations import kernels
-from threeloops.units import GB, TFLOP, GHz, KiB, fmt_bytes, fmt_percent, fmt_si
+from threeloops.units import GB, GFLOP, TFLOP, GHz, KiB, fmt_bytes, fmt_percent, fmt_si
 
 SOURCE_LEVELS = "Yang, Kurth, Williams, Hierarchical Roofline analysis for GPUs, 2020, doi:10.1002/cpe.5547"
 SOURCE_PEAK = "Dolbeau, Theoretical peak FLOPS per instruction set: a tutorial, 2018, doi:10.1007/s11227-017-2177-5"
@@ -27,7 +27,7 @@ def _draw_levels(rng: random.Random) -> Draw:
     part = catalogued.part(rng.choice(LEVEL_PARTS))
     l2 = round(part["l2_bytes_per_cycle"] * part["boost_clock_hz"] / (100 * GB)) * 100 * GB
     asked, share = rng.randrange(21, 60), rng.choice((0.28, 0.31, 0.34))
-    flops = round(share * asked * GB / l2 * part.peak_flops_per_s("fp32") / (10 * GB)) * 10 * GB
+    flops = round(share * asked * GB / l2 * part.peak_flops_per_s("fp32") / (10 * GFLOP)) * 10 * GFLOP
     rates = {"peak": part.peak_flops_per_s("fp32"), "memory": part["memory_bytes_per_s"], "l2": l2}
     return drawn(part=part.name, **rates, asked=asked * GB, hit=rng.choice(HIT_SHARES), flops=flops)
 
