@@ -27,11 +27,11 @@ COUNTERS = {
     "shared_stores": ("smsp__inst_executed_op_shared_st.sum", "stores of warps to shared memory"),
     "shared_load_turns": ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "turns (wavefronts) of those loads"),
     "shared_load_conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", "turns for bank conflicts"),
-    "instructions": ("smsp__inst_executed.sum", "instructions that warps issued"),
+    "instructions": ("smsp__inst_executed.sum", "instructions that warps executed"),
     "threads_per_instruction": ("smsp__thread_inst_executed_per_inst_executed.ratio", "threads at work in one"),
     "multiply_adds": ("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "of threads, in fp32"),
     "memory_read_bytes": ("dram__bytes_read.sum", "bytes that memory delivered"),
-    "l2_read_sectors": ("lts__t_sectors_op_read.sum", "sectors that the L2 was asked for"),
+    "l2_read_sectors": ("lts__t_sectors_op_read.sum", "sectors read in the L2, those between its halves too"),
     "warps_active_percent": ("sm__warps_active.avg.pct_of_peak_sustained_active", "of the warps that fit"),
     "cycles": ("sm__cycles_elapsed.max", "at the clock that the profiler holds"),
 }

@@ -55,7 +55,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "attention_cudnn": ATTENTION,  # cuDNN's kernel, causal
     "attention_causal_backward": ATTENTION,  # the backward pass alone
     "attention_cudnn_backward": ATTENTION,
-    "experts_grouped": EXPERTS,  # gate and up, silu, down: two products for all experts
+    "experts_grouped": EXPERTS,  # gate and up, silu, down: two matmuls for all experts, dealt out to the tokens in turn
     "experts_loop": EXPERTS,  # an expert after the other
     "sample_greedy": ROWS,  # the largest of a row
     "sample_top_p": ROWS,  # sort a row, cut it where the probabilities reach a sum, draw

@@ -162,7 +162,7 @@ GPU = Sizes(
     models=((16, 2048, 32, 8, 64, 8192), (32, 4096, 32, 8, 128, 14_336)),  # Llama 3.2 1B and 3.1 8B, without head
     batches=(1, 4, 16, 64),
     elements=2**28,
-    # an L1, the near and the far half of an L2, its end, memory, and pages too many to know by heart
+    # an L1, an L2, memory, and pages too many to know by heart
     chased=(
         *(size * KiB for size in (16, 64, 128, 512)),
         *(size * MiB for size in (1, 4, 8, 16, 32, 64, 128, 512)),

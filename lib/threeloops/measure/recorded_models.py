@@ -90,7 +90,7 @@ def loop(case: Case, device: str) -> Call:
 
 
 def experts(case: Case, device: str) -> Call:
-    """A layer of experts behind its router: tokens in, tokens out, every expert with as many as any other."""
+    """A layer of experts behind its router: tokens in, tokens out; experts are dealt out to the tokens in turn."""
     tokens, count, top_k, hidden, wide = case.sizes.values()
     dtype = DTYPES[case.dtype]
     with torch.device(device):

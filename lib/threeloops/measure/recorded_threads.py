@@ -76,7 +76,7 @@ def chase(case: Case, device: str) -> Call:
     order = (torch.arange(places, device=device) * MULTIPLIER + INCREMENT) % places
     table[::LINE] = (order * LINE).to(torch.int32)
     at, run = torch.zeros(1, dtype=torch.int32, device=device), torch.cuda._compile_kernel(CHASE, "chase")
-    table.sum()  # what an L2 can hold is there
+    table.sum()  # a first visit may still miss: in more than half an L2 the walk times memory
     return lambda: run(grid=(1, 1, 1), block=(1, 1, 1), args=(table, at, case.sizes["loads"]))
 
 

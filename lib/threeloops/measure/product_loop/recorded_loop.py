@@ -47,9 +47,9 @@ def simulated_loop(users: int, *, part: str, by: str) -> Run:
 
     Formula:  a step = a prompt's time for each prompt in it, or a decode step's time for all users
     Assumes:  the caches have their full length from the start, as the recorded engine's have; a step costs the same
-              whether all users have a request in it or not; by recorded: decode step out of a graph and prompt as
-              recorded alone, + the head by kernel tables + the recorded choice of the likeliest token; by expected:
-              every kernel by tables
+              whether all users have a request in it or not; by recorded: decode step out of a graph and prompt, each
+              its median as recorded alone, + the head by kernel tables + the recorded choice of the likeliest token;
+              by expected: every kernel by tables
     Raises:   ValueError for a number of users or a part that was not recorded
     """
     decode_s, prompt_s = loop_times(users, part=part, by=by)
@@ -79,7 +79,7 @@ def _recorded_times(case: Case, part: str) -> tuple[float, float]:
     rows = 1 if sizes["users"] == 1 else 64  # the choice takes a launch's time up to there
     chosen = _took(f"sample_greedy-fp32-rows{rows}-width{sizes['vocabulary']}", part)
     head = expected_product(part, m=sizes["users"], n=sizes["vocabulary"], k=sizes["hidden"], format=case.dtype)
-    return step.median + head.seconds + chosen.median, prompt.fastest
+    return step.median + head.seconds + chosen.median, prompt.median
 
 
 def _expected_times(case: Case, part: str) -> tuple[float, float]:
