@@ -1,14 +1,19 @@
 """Steps taken apart by torch's profiler: every kernel has a cause, and all together fill nearly the recorded step."""
 
+from pathlib import Path
+
 import pytest
 
 from threeloops.cli import main
+from threeloops.facts import kernel_counts, traced_steps
+from threeloops.facts.kernel_counts import kernel_counts_stamp
 from threeloops.facts.recorded import find
 from threeloops.facts.traced_steps import ORDER, cause_of, traced_stamp, traced_step
 from threeloops.measure import traced_kernels
 
 PART = "h100-sxm5"
 CASES = {case.kind: case for case in traced_kernels.cases()}
+NAMES = [case.name for case in CASES.values()]
 
 
 @pytest.mark.parametrize("kind", ["train_eager", "train_compiled"])
@@ -55,6 +60,15 @@ def test_compiling_leaves_the_products_and_halves_what_lies_between_them():
 def test_a_kernel_s_name_says_what_it_is_for(kernel, cause):
     assert cause_of(kernel) == cause
     assert cause in ORDER
+
+
+def test_the_shipped_files_are_what_would_be_written():
+    for folder, text in (
+        ("traced", traced_steps.traces_as_text(traced_stamp(PART), {name: traced_step(name, PART) for name in NAMES})),
+        ("counted", kernel_counts.counts_as_text(kernel_counts_stamp(PART), kernel_counts.kernel_counts(PART))),
+    ):
+        (path,) = (Path(traced_steps.__file__).parent / folder).glob("*.json")
+        assert path.read_text(encoding="utf-8") == text
 
 
 def test_the_stamp_says_where_and_when():

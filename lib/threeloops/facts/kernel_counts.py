@@ -9,14 +9,13 @@ Source: a recording of our own (`threeloops record --counters`), with its stamp
 """
 
 import functools
-import json
 from collections.abc import Mapping
-from importlib import resources
 
 from threeloops import checks
-from threeloops.facts.recorded import Stamp, parsed_stamp
+from threeloops.facts.recorded import Stamp
+from threeloops.facts.stamped_files import stamped, stamped_text
 
-FORMAT = 1
+KERNELS = "kernels"
 # Our name of a counter: NVIDIA's, and what it counts.
 COUNTERS = {
     "load_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "loads of warps from global memory"),
@@ -62,19 +61,9 @@ def kernel_counts_stamp(part: str) -> Stamp:
 
 @functools.cache
 def _counted() -> dict[str, tuple[Stamp, dict[str, dict[str, float]]]]:
-    """By part."""
-    folder = resources.files("threeloops.facts") / "counted"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
-    found = {}
-    for entry in files:
-        content = json.loads(entry.read_text(encoding="utf-8"))
-        stamp = parsed_stamp(content["stamp"])
-        found[stamp.part] = (stamp, content["kernels"])
-    return found
+    return stamped("counted", KERNELS)
 
 
 def counts_as_text(stamp: Stamp, kernels: Mapping[str, Mapping[str, float]]) -> str:
-    """The file of a recording, a line for each kernel."""
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(dict(counts))}" for name, counts in kernels.items())
-    fields = json.dumps(stamp.fields, ensure_ascii=False)
-    return f'{{\n "format": {FORMAT},\n "stamp": {fields},\n "kernels": {{\n{lines}\n }}\n}}\n'
+    """The file of a recording."""
+    return stamped_text(stamp, KERNELS, {name: dict(counts) for name, counts in kernels.items()})

@@ -8,15 +8,14 @@ Source: a recording of our own (`threeloops record --traces`), with its stamp
 """
 
 import functools
-import json
 from collections.abc import Mapping
-from importlib import resources
 from typing import NamedTuple
 
 from threeloops import checks
-from threeloops.facts.recorded import Stamp, parsed_stamp
+from threeloops.facts.recorded import Stamp
+from threeloops.facts.stamped_files import stamped, stamped_text
 
-FORMAT = 1
+STEPS = "steps"
 # What a kernel is for, from words of its name, in this order: the first that fits.
 CAUSES = {
     "optimiser": ("multi_tensor", "FusedOptimizer"),
@@ -65,23 +64,16 @@ def traced_stamp(part: str) -> Stamp:
 
 @functools.cache
 def _traced() -> dict[str, tuple[Stamp, dict[str, dict[str, Traced]]]]:
-    """By part."""
-    folder = resources.files("threeloops.facts") / "traced"
-    found = {}
-    for entry in sorted((one for one in folder.iterdir() if one.name.endswith(".json")), key=lambda one: one.name):
-        content = json.loads(entry.read_text(encoding="utf-8"))
-        stamp = parsed_stamp(content["stamp"])
-        steps = {
-            case: {cause: Traced(*by_cause[cause]) for cause in ORDER if cause in by_cause}
-            for case, by_cause in content["steps"].items()
-        }
-        found[stamp.part] = (stamp, steps)
-    return found
+    def read(step: dict[str, list[float]]) -> dict[str, Traced]:
+        return {cause: Traced(int(step[cause][0]), step[cause][1]) for cause in ORDER if cause in step}
+
+    return {
+        part: (stamp, {case: read(step) for case, step in steps.items()})
+        for part, (stamp, steps) in stamped("traced", STEPS).items()
+    }
 
 
 def traces_as_text(stamp: Stamp, steps: Mapping[str, Mapping[str, Traced]]) -> str:
-    """The file of a recording, a line for each step."""
-    rows = {case: {cause: [one.kernels, one.seconds] for cause, one in step.items()} for case, step in steps.items()}
-    lines = ",\n".join(f"  {json.dumps(case)}: {json.dumps(row)}" for case, row in rows.items())
-    fields = json.dumps(stamp.fields, ensure_ascii=False)
-    return f'{{\n "format": {FORMAT},\n "stamp": {fields},\n "steps": {{\n{lines}\n }}\n}}\n'
+    """The file of a recording."""
+    rows = {case: {cause: list(one) for cause, one in step.items()} for case, step in steps.items()}
+    return stamped_text(stamp, STEPS, rows)
