@@ -12,11 +12,11 @@ is 0, but no compiler knows.
 import torch
 
 from threeloops.facts.recorded_cases import Case
+from threeloops.measure.inner_loop.chained_loads import INCREMENT, MULTIPLIER
 from threeloops.measure.recorded_needs import Call, needs_gpu
 
 LANES, WARPS_PER_BLOCK, MOST_WARPS = 32, 32, 64
 LINE = 32  # numbers of 4 bytes in a line of 128
-MULTIPLIER, INCREMENT = 0x5851F42D, 12345  # a full cycle modulo any power of two
 UNROLLED, EACH = 32, 4
 CHASE = """
 extern "C" __global__ void chase(const int *next, int *at, int loads) {
