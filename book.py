@@ -341,6 +341,7 @@ def main(words):
     if verb in ("-h", "--help"):
         print(__doc__.strip())
         return 0
+    mask = os.umask(0o022)  # all may read what is installed: root runs students' code as another user
     python = here()
     if python is None:
         level = verb if verb in LEVELS else "drill" if verb in LIGHT else "book"
@@ -348,6 +349,7 @@ def main(words):
         python = PYTHON
     if verb == "setup" and with_hub:
         install_hub(python)
+    os.umask(mask)
     if verb == "setup":
         print(f"Ready. `{'py' if os.name == 'nt' else 'python3'} book.py` opens the book.")
         return 0

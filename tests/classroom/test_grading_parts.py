@@ -7,6 +7,7 @@ import io
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 import tracemalloc
@@ -31,6 +32,7 @@ from threeloops.classroom.transplant import UnparsableError, disarmed, parsed, t
 from threeloops.classroom.warm import NoStartError
 
 SET = "kv_cache"
+LIBRARY = Path(sandbox.__file__).parents[2]
 SETS = ("all_reduce", "kv_cache")
 RELEASE = json.dumps(released(SET)).encode()
 
@@ -234,13 +236,14 @@ def test_a_self_mark_that_is_no_number_is_none(text: object) -> None:
 walls = pytest.mark.skipif(bool(sandbox.problem()), reason=f"needs the sandbox: {sandbox.problem()}")
 
 
-def side(limits: Limits, *, sandboxed: bool = True) -> Kernel:
+def side(limits: Limits, *, sandboxed: bool = True, notebook: bool = True) -> Kernel:
     return Kernel(
         posed={"q": "How many?"},
         whose={"student": "ada", "course": "home"},
         limits=limits,
         sandboxed=sandboxed,
         deadline=time.monotonic() + 120,
+        notebook=notebook,
     )
 
 
@@ -280,6 +283,31 @@ def test_the_empty_places_are_mounted_first() -> None:
     """A book cloned below /tmp has its Python there; mounted the other way round, nothing would start."""
     words = sandbox.command(sandboxed=True)
     assert words.index("--tmpfs") < words.index("--ro-bind")
+
+
+@walls
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root becomes another user")
+def test_packages_that_students_code_could_not_read_are_named(tmp_path: Path) -> None:
+    python = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "closed")]
+    subprocess.run(python, check=True, preexec_fn=lambda: os.umask(0o077))
+    ask = f"import sys; sys.path.append({str(LIBRARY)!r}); from threeloops.classroom import sandbox"
+    command = [str(tmp_path / "closed" / "bin" / "python"), "-c", f"{ask}; print(sandbox.problem())"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert f"nobody may not read {tmp_path / 'closed'} (chmod -R go+rX" in said
+    subprocess.run(["chmod", "-R", "go+rX", str(tmp_path / "closed")], check=True)
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip() == ""
+
+
+@walls
+@pytest.mark.usefixtures("whoever")
+@pytest.mark.parametrize("notebook", [True, False])
+def test_files_are_made_with_the_usual_rights_whatever_the_graders_are(notebook: bool) -> None:
+    before = os.umask(0o077)
+    try:
+        with side(Limits(), notebook=notebook) as kernel:
+            assert kernel.run("import os\nprint(oct(os.umask(0)))")["printed"] == "0o22\n"
+    finally:
+        os.umask(before)
 
 
 @walls

@@ -165,6 +165,19 @@ def test_an_interrupted_set_up_starts_over(book: ModuleType) -> None:
     assert any("venv --clear" in line for line in book.ran)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows knows no such mask")
+def test_what_is_installed_may_be_read_by_all(book: ModuleType) -> None:
+    before = os.umask(0o077)
+    try:
+        book.main(["setup"])
+        after = os.umask(0o077)
+    finally:
+        os.umask(before)
+    assert book.PYTHON.stat().st_mode & 0o044 == 0o044
+    assert book.VENV.stat().st_mode & 0o055 == 0o055
+    assert after == 0o077, "what the reader makes afterwards stays the reader's"
+
+
 def test_ctrl_c_in_the_middle_of_a_set_up_is_one_sentence(tmp_path: Path) -> None:
     """A real terminal's Ctrl-C: it reaches every process of the group."""
     (tmp_path / "book.py").write_bytes(SOURCE.read_bytes())

@@ -23,6 +23,7 @@ PROCESSES = 64
 ALL_PROCESSES = 1024  # where a user's limit counts what the user runs elsewhere too
 PLACES_TO_WRITE, ROOM_BYTES = ("/tmp", "/dev/shm"), 100 * MB
 PROBE_S = 20
+UNREADABLE = 3  # the exit code of a probe that found Python's packages closed to it
 COUNTED_APART = (5, 14)  # since then Linux counts a user's processes in each user namespace
 NOBODY = 65534
 PLACES = 14  # ids below nobody's that belong to nobody either
@@ -191,14 +192,20 @@ def problem() -> str:
         return "bubblewrap is not installed (on Debian and Ubuntu: apt install bubblewrap)"
     hidden = [str(BOOK / "solutions"), str(BOOK / "lib" / "threeloops")]
     look = (
-        f"import os, sys; os.getuid() or os.setuid({NOBODY}); open(os.__file__); sys.exit(any(map(os.path.exists,"
-        f" {hidden!r})))"
+        f"import os, sys, sysconfig; os.getuid() or os.setuid({NOBODY}); open(os.__file__);"
+        f" os.access(sysconfig.get_path('purelib'), os.R_OK | os.X_OK) or sys.exit({UNREADABLE});"
+        f" sys.exit(any(map(os.path.exists, {hidden!r})))"
     )
     try:
         with _filtered([*_bwrap(), sys.executable, "-I", "-c", look]) as (words, handed_on):
             probe = subprocess.run(words, capture_output=True, text=True, timeout=PROBE_S, pass_fds=handed_on)
     except subprocess.TimeoutExpired:
         return "bubblewrap does not answer here"
+    if probe.returncode == UNREADABLE:
+        return (
+            f"root becomes nobody to run a student's code, and nobody may not read {sys.prefix} (chmod -R go+rX"
+            f" {sys.prefix})"
+        )
     if probe.returncode:
         return "bubblewrap cannot build its walls here" + (
             f" ({probe.stderr.strip().splitlines()[-1]})" if probe.stderr.strip() else ""
