@@ -13,12 +13,15 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+from threeloops.drills.engine import bank
 from threeloops.site import exploring, npm
 
 LIBRARY = Path(__file__).resolve().parents[1]
 ENTRIES = (
     *(f"threeloops.site.{name}" for name in ("answering", "exploring", "functions", "remembering")),
     *map(exploring.module_name, exploring.EXPLORERS),
+    # found by their folders when they run, so that no import names them
+    *(f"threeloops.drills.{family}{kind}" for family in bank.families() for kind in ("", ".functions")),
 )
 # What reads units and what spreads repeats, with what they need themselves.
 FROM_ELSEWHERE = ("fsrs", "flexcache", "flexparser", "pint", "platformdirs", "typing_extensions")

@@ -1,71 +1,28 @@
 """Every drill, by key and by family."""
 
-from threeloops import checks
-from threeloops.drills import (
-    all_reduce,
-    amdahl,
-    attention_io,
-    batching,
-    capacity,
-    coding,
-    compression,
-    deadlines,
-    decode_speed,
-    driving_silicon,
-    foundations,
-    gpu_kernels,
-    joint_models,
-    kv_cache,
-    latency_budget,
-    number_formats,
-    overheads,
-    parallel_layout,
-    pipeline,
-    profiling,
-    queues,
-    reliability,
-    roofline,
-    sensor_bandwidth,
-    speculative,
-    step_time,
-    training_memory,
-    zero_fsdp,
-)
-from threeloops.drills.engine.drill import Drill
-from threeloops.drills.engine.held import fair
+import importlib
+import pkgutil
 
-_DEFINED: dict[str, tuple[Drill, ...]] = {
-    "all_reduce": all_reduce.DRILLS,
-    "amdahl": amdahl.DRILLS,
-    "attention_io": attention_io.DRILLS,
-    "batching": batching.DRILLS,
-    "capacity": capacity.DRILLS,
-    "coding": coding.DRILLS,
-    "compression": compression.DRILLS,
-    "deadlines": deadlines.DRILLS,
-    "decode_speed": decode_speed.DRILLS,
-    "driving_silicon": driving_silicon.DRILLS,
-    "foundations": foundations.DRILLS,
-    "gpu_kernels": gpu_kernels.DRILLS,
-    "joint_models": joint_models.DRILLS,
-    "kv_cache": kv_cache.DRILLS,
-    "latency_budget": latency_budget.DRILLS,
-    "number_formats": number_formats.DRILLS,
-    "overheads": overheads.DRILLS,
-    "parallel_layout": parallel_layout.DRILLS,
-    "pipeline": pipeline.DRILLS,
-    "profiling": profiling.DRILLS,
-    "queues": queues.DRILLS,
-    "reliability": reliability.DRILLS,
-    "roofline": roofline.DRILLS,
-    "sensor_bandwidth": sensor_bandwidth.DRILLS,
-    "speculative": speculative.DRILLS,
-    "step_time": step_time.DRILLS,
-    "training_memory": training_memory.DRILLS,
-    "zero_fsdp": zero_fsdp.DRILLS,
-}
-FAMILIES = {family: tuple(map(fair, drills)) for family, drills in _DEFINED.items()}
-DRILLS: dict[str, Drill] = {drill.key: drill for drills in FAMILIES.values() for drill in drills}
+from threeloops import checks, drills
+from threeloops.drills.engine.drill import Drill
+from threeloops.drills.engine.fair_draws import fair
+
+ENGINE = "engine"  # what all families share; every other folder beside it is one
+
+
+def families() -> list[str]:
+    """The names of all families, which are those of the folders; a new folder is a new family."""
+    return [one.name for one in pkgutil.iter_modules(drills.__path__) if one.ispkg and one.name != ENGINE]
+
+
+def _defined(family: str) -> tuple[Drill, ...]:
+    """What a family's folder lists, in its own order."""
+    listed: tuple[Drill, ...] = importlib.import_module(f"{drills.__name__}.{family}").DRILLS
+    return listed
+
+
+FAMILIES: dict[str, tuple[Drill, ...]] = {family: tuple(map(fair, _defined(family))) for family in families()}
+DRILLS: dict[str, Drill] = {drill.key: drill for drills_ in FAMILIES.values() for drill in drills_}
 
 
 def drill(key: str) -> Drill:

@@ -16,6 +16,8 @@ from threeloops import units
 from threeloops.drills.engine.answers import example
 from threeloops.drills.engine.phrasing import arithmetic, people
 
+APART = 1 / (1 - 0.045)  # the answer and what each slip gives differ by this factor at least
+
 # The numbers of one draw, by name. Drills read them as p.layers, p.kv_heads: the formulas stay readable.
 Draw = Any
 
@@ -69,6 +71,10 @@ class Drill:
     whole: str = ""  # of an answer that counts things: the way it is rounded (up, down), or exact where none is
     capacity: bool = False  # shown in GiB (memory) rather than GB (traffic)
     tolerance: float = 0.02
+    # The engine draws again where a draw is not wanted, where two results come closer than this factor, or where the
+    # question holds its answer (fair_draws.py).
+    wanted: Callable[[Draw], bool] = lambda p: True
+    apart: float = APART
     prerequisites: tuple[str, ...] = ()
 
     def ask(self, p: Draw) -> str:
@@ -80,6 +86,10 @@ class Drill:
     def example(self, question: str) -> str:
         """How an answer looks, where the question is put in these words."""
         return example(self.unit, question, whole=bool(self.whole))
+
+    def results(self, p: Draw) -> dict[str, float]:
+        """The answer, under an empty name, and what each slip gives."""
+        return {"": self.derive(p).value} | {slip.key: slip.wrong(p) for slip in self.slips}
 
     def working(self, p: Draw) -> str:
         """The derivation with this draw's numbers put in."""

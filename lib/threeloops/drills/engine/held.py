@@ -13,13 +13,12 @@ import functools
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from threeloops import units
 from threeloops.drills.engine.drill import Draw, Drill
 from threeloops.drills.engine.judge import close
 
-TRIES = 200  # of a drill that finds no fair draw in as many, something else is wrong
+TRIES = 200  # where no draw is fair in as many, something else is wrong
 _FIGURE = re.compile(
     r"(?<![\d.])(?P<number>\d+(?:,\d{3})*(?:\.\d+)?)"
     r"(?:[ -]?(?P<unit>%|(?:million|billion)\b|[A-Za-zµ]+(?:/[A-Za-z]+| per (?:second|token)\b)?))?"
@@ -93,13 +92,6 @@ def _size(written: str) -> tuple[str, float] | None:
     if not base:
         return None
     return (f"{base}/{_SIZES.get(below, (below, 1.0))[0]}" if below else base), scale
-
-
-def fair(drill: Drill) -> Drill:
-    """The drill with draws whose question does not hold its answer; draws that never did stay as they are."""
-    return replace(
-        drill, draw=lambda rng: unheld(rng, drill.draw, lambda p: [(drill, p, drill.prompt(p))], of=drill.key)
-    )
 
 
 def unheld(

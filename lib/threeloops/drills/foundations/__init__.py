@@ -1,9 +1,9 @@
 """Drills on what comes before a GPU: functions, small networks, energy."""
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.foundations import functions, networks
+from threeloops.drills.foundations import linear_maps, networks
 
 DRILLS: tuple[Drill, ...] = (
-    *functions.DRILLS,
+    *linear_maps.DRILLS,
     *networks.DRILLS,
 )

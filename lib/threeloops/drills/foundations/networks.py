@@ -4,7 +4,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.foundations.functions import SECTION, told_apart
+from threeloops.drills.foundations.linear_maps import SECTION, told_apart
 from threeloops.foundations import chain_rule, dense_networks, training_energy
 from threeloops.units import hour, kB
 
