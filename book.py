@@ -200,6 +200,7 @@ def install_hub(python):
     packages = ("--compile-bytecode", "-c", "requirements.lock", "-e", ".[book,hub]")
     if quietly(python, "-m", "uv", "pip", "install", "--quiet", "--python", python, *packages):
         stop("the hub's packages could not be installed; is there a network? Run the same command again.")
+    let_all_read()
 
 
 def install_torch():
@@ -248,6 +249,14 @@ def install_torch():
     return quietly(*command) == 0
 
 
+def let_all_read():
+    """Root runs students' code as another user, who is to read what is installed: with umask 077, here or when a
+    package first came into uv's cache, it could not.
+    """
+    if os.name != "nt" and os.geteuid() == 0:
+        quietly("chmod", "-R", "go+rX", VENV)
+
+
 def set_up(level, with_torch):
     """Bring .venv to at least this level; a second call costs one small file."""
     done = mark()
@@ -280,6 +289,7 @@ def set_up(level, with_torch):
     torch = bool(done.get("torch"))
     if level != "drill" and with_torch and not refusal:
         torch = install_torch()
+    let_all_read()
     MARK.write_text(json.dumps({"level": level, "stamp": stamp(), "python": platform.python_version(), "torch": torch}))
 
 
@@ -341,7 +351,6 @@ def main(words):
     if verb in ("-h", "--help"):
         print(__doc__.strip())
         return 0
-    mask = os.umask(0o022)  # all may read what is installed: root runs students' code as another user
     python = here()
     if python is None:
         level = verb if verb in LEVELS else "drill" if verb in LIGHT else "book"
@@ -349,7 +358,6 @@ def main(words):
         python = PYTHON
     if verb == "setup" and with_hub:
         install_hub(python)
-    os.umask(mask)
     if verb == "setup":
         print(f"Ready. `{'py' if os.name == 'nt' else 'python3'} book.py` opens the book.")
         return 0
