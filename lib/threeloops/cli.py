@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from threeloops.workings.classroom import add_classroom
+from threeloops.workings.drills import add_drills
 from threeloops.workings.grade import add_grade
 from threeloops.workings.paper import add_paper
 from threeloops.workings.room import ROOM, add_room
@@ -198,6 +199,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     add_room(commands)
     add_paper(commands)
     add_grade(commands)
+    add_drills(commands)
     add_classroom(commands)
     return top
 

@@ -18,11 +18,10 @@ from threeloops.drills.engine.answers import EXAMPLES
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.drills.engine.drill import Draw, Drill, seeded
 from threeloops.drills.engine.judge import judge
+from threeloops.drills.engine.trial import FEWEST
 
 SEEDS, COUNTED_SEEDS = 1000, 50
 APART = 0.045  # two answers that are meant to be told apart differ by more than this in every draw
-
-FEWEST = 40  # different answers over all seeds: in a class of hundreds, few may draw the number of somebody they know
 BOUND = {  # ideas with fewer answers than that: how many each has at least, and why not more
     "format-counter": (10, "a counter stops at a power of two below a million"),
     "format-gap": (20, "a gap is a power of two"),

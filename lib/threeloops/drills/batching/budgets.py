@@ -3,11 +3,9 @@ that come together.
 """
 
 import random
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.product_loop import batching
 from threeloops.simulate.product_loop.serving_play import played
 from threeloops.simulate.product_loop.serving_policies import chunked_prefill, continuous_batching
@@ -19,12 +17,6 @@ from threeloops.units import ms, us
 SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
 SARATHI = "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, sections 3 and 4"
 
-
-def _told(slips: tuple[Slip, ...], answer: Callable[[Draw], float]) -> Callable[[Draw], Iterable[float]]:
-    """The answer and every slip of a draw."""
-    return lambda p: (answer(p), *(slip.wrong(p) for slip in slips))
-
-
 # --- the least chunk -----------------------------------------------------------------------------
 
 
@@ -34,47 +26,13 @@ def _least(p: Draw) -> float:
     )
 
 
-LEAST_SLIPS = (
-    Slip(
-        key="decode-only",
-        wrong=lambda p: p.rate * p.prompt * p.step_ms * ms,
-        story="You let a step last as long as its decoding. Reading the chunk takes time, and more arrives meanwhile.",
-    ),
-    Slip(
-        key="one-prompt",
-        wrong=lambda p: p.prompt * p.step_ms * ms / (1 - p.prompt * p.token_us * us),
-        story="You let one prompt arrive per second. There are more.",
-    ),
-    Slip(
-        key="all-of-a-second",
-        wrong=lambda p: p.rate * p.prompt / (1 - p.rate * p.prompt * p.token_us * us),
-        story="That is read in one go. A step is much shorter than a second.",
-    ),
-    Slip(
-        key="grown-once",
-        wrong=lambda p: p.rate * p.prompt * p.step_ms * ms * (1 + p.rate * p.prompt * p.token_us * us),
-        story="You lengthened the step by one chunk's time and stopped. A longer step needs a larger chunk again.",
-    ),
-)
-
-
-def _any_least(rng: random.Random) -> Draw:
+def _draw_least(rng: random.Random) -> Draw:
     return drawn(
         rate=rng.randrange(3, 14),
         prompt=rng.randrange(900, 2600, 100),
         step_ms=rng.randrange(7, 19),
         token_us=rng.randrange(27, 55, 2),
     )
-
-
-def _draw_least(rng: random.Random) -> Draw:
-    def busy(rng: random.Random) -> Draw:
-        while True:
-            p = _any_least(rng)
-            if 0.25 < p.rate * p.prompt * p.token_us * us < 0.75:
-                return p
-
-    return separated(rng, busy, _told(LEAST_SLIPS, _least))
 
 
 def _count_least(p: Draw) -> float:
@@ -93,6 +51,8 @@ LEAST = Drill(
     title="A chunk too small",
     unit="token",
     target_s=120,
+    apart=1.06,
+    wanted=lambda p: 0.25 < p.rate * p.prompt * p.token_us * us < 0.75,
     draw=_draw_least,
     small=_draw_least,
     prompt=lambda p: (
@@ -110,36 +70,36 @@ LEAST = Drill(
     ),
     count=_count_least,
     prerequisites=("serving-largest-chunk",),
-    slips=LEAST_SLIPS,
+    slips=(
+        Slip(
+            key="decode-only",
+            wrong=lambda p: p.rate * p.prompt * p.step_ms * ms,
+            story=(
+                "You let a step last as long as its decoding. Reading the chunk takes time, and more arrives meanwhile."
+            ),
+        ),
+        Slip(
+            key="one-prompt",
+            wrong=lambda p: p.prompt * p.step_ms * ms / (1 - p.prompt * p.token_us * us),
+            story="You let one prompt arrive per second. There are more.",
+        ),
+        Slip(
+            key="all-of-a-second",
+            wrong=lambda p: p.rate * p.prompt / (1 - p.rate * p.prompt * p.token_us * us),
+            story="That is read in one go. A step is much shorter than a second.",
+        ),
+        Slip(
+            key="grown-once",
+            wrong=lambda p: p.rate * p.prompt * p.step_ms * ms * (1 + p.rate * p.prompt * p.token_us * us),
+            story="You lengthened the step by one chunk's time and stopped. A longer step needs a larger chunk again.",
+        ),
+    ),
 )
 
 # --- a budget is shared --------------------------------------------------------------------------
 
-BUDGET_SLIPS = (
-    Slip(
-        key="whole-budget",
-        wrong=lambda p: -(-p.prompt // p.budget) * p.step_ms * ms,
-        story="You gave the whole budget to the prompt. Everyone who runs takes a token of it first.",
-    ),
-    Slip(
-        key="last-piece",
-        wrong=lambda p: p.prompt // (p.budget - p.running) * p.step_ms * ms,
-        story="You left out the last, shorter piece.",
-    ),
-    Slip(
-        key="running-only",
-        wrong=lambda p: -(-p.prompt // p.running) * p.step_ms * ms,
-        story="You read as many tokens as there are running requests. The prompt gets what they leave.",
-    ),
-    Slip(
-        key="added",
-        wrong=lambda p: -(-p.prompt // (p.budget + p.running)) * p.step_ms * ms,
-        story="You added the running requests to the budget. They use some of it up.",
-    ),
-)
 
-
-def _any_budget(rng: random.Random) -> Draw:
+def _draw_budget(rng: random.Random) -> Draw:
     return drawn(
         budget=rng.choice((384, 448, 512, 576, 640)),
         running=rng.randrange(90, 240),
@@ -151,10 +111,6 @@ def _any_budget(rng: random.Random) -> Draw:
 def _read(p: Draw) -> float:
     steps = batching.budget_steps(prompt_tokens=p.prompt, token_budget=p.budget, running=p.running)
     return float(steps * p.step_ms * ms)
-
-
-def _draw_budget(rng: random.Random) -> Draw:
-    return separated(rng, _any_budget, _told(BUDGET_SLIPS, _read))
 
 
 def _small_budget(rng: random.Random) -> Draw:
@@ -180,6 +136,7 @@ BUDGET = Drill(
     title="Who is served first from the budget",
     unit="s",
     target_s=75,
+    apart=1.06,
     draw=_draw_budget,
     small=_small_budget,
     prompt=lambda p: (
@@ -195,7 +152,28 @@ BUDGET = Drill(
         source=SARATHI,
     ),
     count=_count_budget,
-    slips=BUDGET_SLIPS,
+    slips=(
+        Slip(
+            key="whole-budget",
+            wrong=lambda p: -(-p.prompt // p.budget) * p.step_ms * ms,
+            story="You gave the whole budget to the prompt. Everyone who runs takes a token of it first.",
+        ),
+        Slip(
+            key="last-piece",
+            wrong=lambda p: p.prompt // (p.budget - p.running) * p.step_ms * ms,
+            story="You left out the last, shorter piece.",
+        ),
+        Slip(
+            key="running-only",
+            wrong=lambda p: -(-p.prompt // p.running) * p.step_ms * ms,
+            story="You read as many tokens as there are running requests. The prompt gets what they leave.",
+        ),
+        Slip(
+            key="added",
+            wrong=lambda p: -(-p.prompt // (p.budget + p.running)) * p.step_ms * ms,
+            story="You added the running requests to the budget. They use some of it up.",
+        ),
+    ),
 )
 
 # --- prompts that come together ------------------------------------------------------------------
@@ -205,40 +183,12 @@ def _gap(p: Draw) -> float:
     return batching.prefill_first_gap_s(prompt_tokens=p.prompts, step_s=p.step_ms * ms, token_s=p.token_us * us)
 
 
-PILE_SLIPS = (
-    Slip(
-        key="longest-only",
-        wrong=lambda p: 2 * p.step_ms * ms + max(p.prompts) * p.token_us * us,
-        story="You read the longest prompt only. All of them come before the next token.",
-    ),
-    Slip(
-        key="no-decode-step",
-        wrong=lambda p: p.step_ms * ms + sum(p.prompts) * p.token_us * us,
-        story="You stopped the clock when the prompts were read. The token itself takes another step.",
-    ),
-    Slip(
-        key="decode-only",
-        wrong=lambda p: p.step_ms * ms,
-        story="That is an ordinary gap. This server reads prompts before anybody decodes.",
-    ),
-    Slip(
-        key="mean-prompt",
-        wrong=lambda p: 2 * p.step_ms * ms + sum(p.prompts) / len(p.prompts) * p.token_us * us,
-        story="You read one prompt of mean length. Three of them came.",
-    ),
-)
-
-
-def _any_pile(rng: random.Random) -> Draw:
+def _draw_pile(rng: random.Random) -> Draw:
     return drawn(
         prompts=[rng.randrange(900, 1500, 100), rng.randrange(2600, 4200, 100), rng.randrange(300, 800, 50)],
         step_ms=rng.randrange(16, 29),
         token_us=rng.randrange(31, 49, 2),
     )
-
-
-def _draw_pile(rng: random.Random) -> Draw:
-    return separated(rng, _any_pile, _told(PILE_SLIPS, _gap))
 
 
 def _count_pile(p: Draw) -> float:
@@ -255,8 +205,9 @@ PILE = Drill(
     title="Three prompts at the door",
     unit="s",
     target_s=90,
+    apart=1.06,
     draw=_draw_pile,
-    small=_any_pile,
+    small=_draw_pile,
     prompt=lambda p: (
         f"A step takes {p.step_ms} ms and {p.token_us} µs more for every prompt token in it. The server puts prompts"
         " first: while any waits unread, it reads all of them, whole, in a step of their own, and nobody decodes."
@@ -273,7 +224,28 @@ PILE = Drill(
     ),
     count=_count_pile,
     prerequisites=("serving-chunk-stall",),
-    slips=PILE_SLIPS,
+    slips=(
+        Slip(
+            key="longest-only",
+            wrong=lambda p: 2 * p.step_ms * ms + max(p.prompts) * p.token_us * us,
+            story="You read the longest prompt only. All of them come before the next token.",
+        ),
+        Slip(
+            key="no-decode-step",
+            wrong=lambda p: p.step_ms * ms + sum(p.prompts) * p.token_us * us,
+            story="You stopped the clock when the prompts were read. The token itself takes another step.",
+        ),
+        Slip(
+            key="decode-only",
+            wrong=lambda p: p.step_ms * ms,
+            story="That is an ordinary gap. This server reads prompts before anybody decodes.",
+        ),
+        Slip(
+            key="mean-prompt",
+            wrong=lambda p: 2 * p.step_ms * ms + sum(p.prompts) / len(p.prompts) * p.token_us * us,
+            story="You read one prompt of mean length. Three of them came.",
+        ),
+    ),
 )
 
 DRILLS = (LEAST, BUDGET, PILE)

@@ -3,12 +3,10 @@
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.product_loop import batching
@@ -18,12 +16,6 @@ from threeloops.units import GB, billion, ms, us
 SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
 ORCA = "Yu et al., Orca, OSDI 2022, section 3 (a batch ends with its longest request)"
 LITTLE = "Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383"
-
-
-def _told(slips: tuple[Slip, ...], answer: Callable[[Draw], float]) -> Callable[[Draw], Iterable[float]]:
-    """The answer and every slip of a draw."""
-    return lambda p: (answer(p), *(slip.wrong(p) for slip in slips))
-
 
 # --- the gain ------------------------------------------------------------------------------------
 
@@ -36,40 +28,7 @@ def _gain(p: Draw) -> float:
     return batching.continuous_gain(short_tokens=p.short, long_tokens=p.long, long_share=p.share, slots=p.slots)
 
 
-GAIN_SLIPS = (
-    Slip(
-        key="always-a-long-one",
-        wrong=lambda p: p.long / _mean(p),
-        story="You put a long answer into every batch. With so few slots, some batches have none.",
-    ),
-    Slip(
-        key="long-by-short",
-        wrong=lambda p: p.long / p.short,
-        story="You compared a long answer with a short one. Most slots are compared with a mixture.",
-    ),
-    Slip(
-        key="one-slot",
-        wrong=lambda p: (p.long - (p.long - p.short) * (1 - p.share)) / p.short,
-        story="That is the mean answer against a short one. A batch lasts as long as its longest.",
-    ),
-    Slip(
-        key="short-batches-forgotten",
-        wrong=lambda p: p.long * (1 - (1 - p.share) ** p.slots) / _mean(p),
-        story="You let a batch of short answers take no time at all.",
-    ),
-    Slip(
-        key="inverse",
-        wrong=lambda p: 1 / _gain(p),
-        story="That is what static batches keep of continuous batching's rate. The gain is asked for.",
-    ),
-)
-
-
 def _draw_gain(rng: random.Random) -> Draw:
-    return separated(rng, _any_gain, _told(GAIN_SLIPS, _gain))
-
-
-def _any_gain(rng: random.Random) -> Draw:
     return drawn(
         short=rng.randrange(80, 150, 10),
         long=rng.randrange(700, 1300, 50),
@@ -101,6 +60,7 @@ GAIN = Drill(
     title="One long answer is enough",
     unit="",
     target_s=110,
+    apart=1.06,
     draw=_draw_gain,
     small=_small_gain,
     prompt=lambda p: (
@@ -120,7 +80,33 @@ GAIN = Drill(
     ),
     count=_count_gain,
     prerequisites=("serving-static-waste",),
-    slips=GAIN_SLIPS,
+    slips=(
+        Slip(
+            key="always-a-long-one",
+            wrong=lambda p: p.long / _mean(p),
+            story="You put a long answer into every batch. With so few slots, some batches have none.",
+        ),
+        Slip(
+            key="long-by-short",
+            wrong=lambda p: p.long / p.short,
+            story="You compared a long answer with a short one. Most slots are compared with a mixture.",
+        ),
+        Slip(
+            key="one-slot",
+            wrong=lambda p: (p.long - (p.long - p.short) * (1 - p.share)) / p.short,
+            story="That is the mean answer against a short one. A batch lasts as long as its longest.",
+        ),
+        Slip(
+            key="short-batches-forgotten",
+            wrong=lambda p: p.long * (1 - (1 - p.share) ** p.slots) / _mean(p),
+            story="You let a batch of short answers take no time at all.",
+        ),
+        Slip(
+            key="inverse",
+            wrong=lambda p: 1 / _gain(p),
+            story="That is what static batches keep of continuous batching's rate. The gain is asked for.",
+        ),
+    ),
 )
 
 # --- how full a batch gets -----------------------------------------------------------------------
@@ -132,31 +118,7 @@ def _running(p: Draw) -> float:
     )
 
 
-RUNNING_SLIPS = (
-    Slip(
-        key="empty-step",
-        wrong=lambda p: p.rate * p.tokens * p.base_ms * ms,
-        story="You took the step of an empty batch. Every request in it makes the step longer.",
-    ),
-    Slip(
-        key="shorter",
-        wrong=lambda p: p.rate * p.tokens * p.base_ms * ms / (1 + p.rate * p.tokens * p.each_us * us),
-        story="Your step gets shorter with every request in it. It gets longer.",
-    ),
-    Slip(
-        key="no-tokens",
-        wrong=lambda p: p.rate * p.base_ms * ms / (1 - p.rate * p.each_us * us),
-        story="You let every request stay for one step. It stays for one per token.",
-    ),
-    Slip(
-        key="growth-added",
-        wrong=lambda p: p.rate * p.tokens * p.base_ms * ms * (1 + p.rate * p.tokens * p.each_us * us),
-        story="You let the batch lengthen its step once. The longer step fills the batch further, and so on.",
-    ),
-)
-
-
-def _any_running(rng: random.Random) -> Draw:
+def _draw_running(rng: random.Random) -> Draw:
     return drawn(
         rate=rng.randrange(4, 12),
         tokens=rng.randrange(150, 330, 10),
@@ -165,16 +127,9 @@ def _any_running(rng: random.Random) -> Draw:
     )
 
 
-def _draw_running(rng: random.Random) -> Draw:
-    return separated(rng, lambda rng: _stable(rng, _any_running), _told(RUNNING_SLIPS, _running))
-
-
-def _stable(rng: random.Random, draw: Any) -> Draw:
+def _stable(p: Draw) -> bool:
     """Between a quarter and seven tenths of every second go into the requests' own shares of a step."""
-    while True:
-        p = draw(rng)
-        if 0.25 < p.rate * p.tokens * p.each_us * us < 0.7:
-            return p
+    return bool(0.25 < p.rate * p.tokens * p.each_us * us < 0.7)
 
 
 def _count_running(p: Draw) -> float:
@@ -192,6 +147,8 @@ RUNNING = Drill(
     title="The batch that its own step makes",
     unit="",
     target_s=120,
+    apart=1.06,
+    wanted=_stable,
     draw=_draw_running,
     small=_draw_running,
     prompt=lambda p: (
@@ -208,7 +165,28 @@ RUNNING = Drill(
         source=LITTLE,
     ),
     count=_count_running,
-    slips=RUNNING_SLIPS,
+    slips=(
+        Slip(
+            key="empty-step",
+            wrong=lambda p: p.rate * p.tokens * p.base_ms * ms,
+            story="You took the step of an empty batch. Every request in it makes the step longer.",
+        ),
+        Slip(
+            key="shorter",
+            wrong=lambda p: p.rate * p.tokens * p.base_ms * ms / (1 + p.rate * p.tokens * p.each_us * us),
+            story="Your step gets shorter with every request in it. It gets longer.",
+        ),
+        Slip(
+            key="no-tokens",
+            wrong=lambda p: p.rate * p.base_ms * ms / (1 - p.rate * p.each_us * us),
+            story="You let every request stay for one step. It stays for one per token.",
+        ),
+        Slip(
+            key="growth-added",
+            wrong=lambda p: p.rate * p.tokens * p.base_ms * ms * (1 + p.rate * p.tokens * p.each_us * us),
+            story="You let the batch lengthen its step once. The longer step fills the batch further, and so on.",
+        ),
+    ),
 )
 
 # --- more slots for a real model -----------------------------------------------------------------
@@ -230,31 +208,7 @@ def _more(p: Draw, *, cache: float | None = None, bytes_per_parameter: int = 2) 
     )
 
 
-MORE_SLIPS = (
-    Slip(
-        key="slots-only",
-        wrong=lambda p: p.more / p.slots,
-        story="You let the step stay as it was. Every further request brings a cache that has to be read.",
-    ),
-    Slip(
-        key="query-heads",
-        wrong=lambda p: _more(p, cache=_cache(p, heads=p.query_heads)),
-        story="You cached the attention heads, which ask. What is kept belongs to the key-value heads.",
-    ),
-    Slip(
-        key="keys-or-values",
-        wrong=lambda p: _more(p, cache=_cache(p, vectors=1)),
-        story="You read keys or values. Attention needs both.",
-    ),
-    Slip(
-        key="step-only",
-        wrong=lambda p: p.more / p.slots / _more(p),
-        story="That is how much longer a step gets, which each request notices. What all get together is asked for.",
-    ),
-)
-
-
-def _any_more(rng: random.Random) -> Draw:
+def _draw_more(rng: random.Random) -> Draw:
     key = rng.choice(REAL)
     slots = rng.randrange(7, 17)
     total = parameters.model_parameters(catalogued.model(key)).total
@@ -265,10 +219,6 @@ def _any_more(rng: random.Random) -> Draw:
         slots=slots,
         more=slots * rng.choice((3, 4, 5)),
     )
-
-
-def _draw_more(rng: random.Random) -> Draw:
-    return separated(rng, _any_more, _told(MORE_SLIPS, _more))
 
 
 def _small_more(rng: random.Random) -> Draw:
@@ -294,6 +244,7 @@ MORE = Drill(
     title="What more slots gain",
     unit="",
     target_s=150,
+    apart=1.06,
     draw=_draw_more,
     small=_small_more,
     prompt=lambda p: (
@@ -314,7 +265,30 @@ MORE = Drill(
     ),
     count=_count_more,
     prerequisites=("serving-batch-throughput",),
-    slips=MORE_SLIPS,
+    slips=(
+        Slip(
+            key="slots-only",
+            wrong=lambda p: p.more / p.slots,
+            story="You let the step stay as it was. Every further request brings a cache that has to be read.",
+        ),
+        Slip(
+            key="query-heads",
+            wrong=lambda p: _more(p, cache=_cache(p, heads=p.query_heads)),
+            story="You cached the attention heads, which ask. What is kept belongs to the key-value heads.",
+        ),
+        Slip(
+            key="keys-or-values",
+            wrong=lambda p: _more(p, cache=_cache(p, vectors=1)),
+            story="You read keys or values. Attention needs both.",
+        ),
+        Slip(
+            key="step-only",
+            wrong=lambda p: p.more / p.slots / _more(p),
+            story=(
+                "That is how much longer a step gets, which each request notices. What all get together is asked for."
+            ),
+        ),
+    ),
 )
 
 DRILLS = (GAIN, RUNNING, MORE)

@@ -1,12 +1,10 @@
 """A drill on a published model and a card: what the full server makes in a second."""
 
 import random
-from collections.abc import Callable
 
 from threeloops.drills.capacity.costs import SECTION
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.simulate.product_loop import cache_walk
@@ -30,31 +28,7 @@ def _rate(p: Draw, *, cache: float | None = None) -> float:
     return float(slots / ((held + slots * each) / p.bandwidth))
 
 
-SLIPS = (
-    Slip(
-        key="query-heads",
-        wrong=lambda p: _rate(p, cache=_cache(p, heads=p.query_heads)),
-        story="You cached the attention heads, which ask. What is kept belongs to the key-value heads.",
-    ),
-    Slip(
-        key="keys-or-values",
-        wrong=lambda p: _rate(p, cache=_cache(p, vectors=1)),
-        story="You kept keys or values. Attention needs both.",
-    ),
-    Slip(
-        key="no-weights",
-        wrong=lambda p: p.bandwidth / _cache(p),
-        story="You left the weights out. They take room, and every step reads them.",
-    ),
-    Slip(
-        key="one-user",
-        wrong=lambda p: p.bandwidth / (2 * p.billions * billion + _cache(p)),
-        story="That is one request alone. As many as fit share the step.",
-    ),
-)
-
-
-def _any(rng: random.Random) -> Draw:
+def _draw(rng: random.Random) -> Draw:
     key, (part, tb, memory_gb) = rng.choice(REAL), rng.choice(CARDS)
     total = parameters.model_parameters(catalogued.model(key)).total
     return drawn(
@@ -65,11 +39,6 @@ def _any(rng: random.Random) -> Draw:
         billions=round(total / GB, 2),
         tokens=rng.randrange(2000, 9000, 500),
     )
-
-
-def _draw(rng: random.Random) -> Draw:
-    told: tuple[Callable[[Draw], float], ...] = (_rate, *(slip.wrong for slip in SLIPS))
-    return separated(rng, _any, lambda p: (answer(p) for answer in told))
 
 
 def _small(rng: random.Random) -> Draw:
@@ -101,6 +70,7 @@ RATE = Drill(
     title="A full server, from the config",
     unit="token/s",
     target_s=180,
+    apart=1.06,
     draw=_draw,
     small=_small,
     prompt=lambda p: (
@@ -122,7 +92,28 @@ RATE = Drill(
     ),
     count=_count,
     prerequisites=("kv-from-the-config",),
-    slips=SLIPS,
+    slips=(
+        Slip(
+            key="query-heads",
+            wrong=lambda p: _rate(p, cache=_cache(p, heads=p.query_heads)),
+            story="You cached the attention heads, which ask. What is kept belongs to the key-value heads.",
+        ),
+        Slip(
+            key="keys-or-values",
+            wrong=lambda p: _rate(p, cache=_cache(p, vectors=1)),
+            story="You kept keys or values. Attention needs both.",
+        ),
+        Slip(
+            key="no-weights",
+            wrong=lambda p: p.bandwidth / _cache(p),
+            story="You left the weights out. They take room, and every step reads them.",
+        ),
+        Slip(
+            key="one-user",
+            wrong=lambda p: p.bandwidth / (2 * p.billions * billion + _cache(p)),
+            story="That is one request alone. As many as fit share the step.",
+        ),
+    ),
 )
 
 DRILLS: tuple[Drill, ...] = (RATE,)

@@ -128,19 +128,20 @@ WHOLE = Drill(
 
 
 def _draw_buckets(rng: random.Random) -> Draw:
-    """Latency and bytes both count: a quarter to four tenths of the time is latency, or most of it."""
-    while True:
-        p = drawn(
-            parameters=rng.randrange(60, 99) * 100_000_000,
-            bytes_per_gradient=2,
-            ranks=rng.choice((48, 56, 72, 96)),
-            bucket_bytes=rng.choice((25, 30, 40)) * round(MB),
-            alpha=rng.choice((4, 5, 6, 8)) * us,
-            rate=rng.choice((40, 50, 100)) * GB,
-        )
-        latency = _latency_s(p) / _bucketed_s(p)
-        if 0.25 < latency < 0.42 or 0.72 < latency < 0.85:
-            return p
+    return drawn(
+        parameters=rng.randrange(60, 99) * 100_000_000,
+        bytes_per_gradient=2,
+        ranks=rng.choice((48, 56, 72, 96)),
+        bucket_bytes=rng.choice((25, 30, 40)) * round(MB),
+        alpha=rng.choice((4, 5, 6, 8)) * us,
+        rate=rng.choice((40, 50, 100)) * GB,
+    )
+
+
+def _both_count(p: Draw) -> bool:
+    """Latency and bytes: a quarter to four tenths of the time is latency, or most of it."""
+    latency = _latency_s(p) / _bucketed_s(p)
+    return 0.25 < latency < 0.42 or 0.72 < latency < 0.85
 
 
 def _small_buckets(rng: random.Random) -> Draw:
@@ -192,6 +193,7 @@ BUCKETED = Drill(
     title="An all-reduce in buckets",
     unit="s",
     target_s=150,
+    wanted=_both_count,
     draw=_draw_buckets,
     small=_small_buckets,
     prompt=lambda p: (

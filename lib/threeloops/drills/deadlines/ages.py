@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.driving import data_age, fault_times
 from threeloops.simulate.driving import hand_overs, heartbeat, late_frames
 from threeloops.units import ms
@@ -17,7 +16,7 @@ ISO = "ISO 26262-1:2018, 3.55 to 3.61, as quoted by kVA (FHTI = FDTI + FRTI; FTT
 # --- a chain -------------------------------------------------------------------------------------
 
 
-def _any_chain(rng: random.Random) -> Draw:
+def _draw_chain(rng: random.Random) -> Draw:
     periods = (rng.choice((33, 40, 50)), rng.choice((60, 80, 100)), rng.choice((10, 15, 20)))
     responses = (rng.randrange(18, 32), rng.randrange(25, 55), rng.randrange(2, 9))
     return drawn(periods_ms=periods, responses_ms=responses)
@@ -27,15 +26,6 @@ def _chain(p: Draw) -> float:
     return data_age.worst_reaction_s(
         [(period * ms, response * ms) for period, response in zip(p.periods_ms, p.responses_ms, strict=True)]
     )
-
-
-def _told_chain(p: Draw) -> list[float]:
-    periods, responses = sum(p.periods_ms) * ms, sum(p.responses_ms) * ms
-    return [_chain(p), responses, periods, periods / 2 + responses, _chain(p) - p.periods_ms[0] * ms]
-
-
-def _draw_chain(rng: random.Random) -> Draw:
-    return separated(rng, _any_chain, _told_chain)
 
 
 def _small_chain(rng: random.Random) -> Draw:
@@ -51,6 +41,7 @@ CHAIN = Drill(
     title="A chain with three clocks",
     unit="s",
     target_s=90,
+    apart=1.06,
     draw=_draw_chain,
     small=_small_chain,
     prompt=lambda p: (
@@ -94,7 +85,7 @@ CHAIN = Drill(
 # --- a late frame --------------------------------------------------------------------------------
 
 
-def _any_late(rng: random.Random) -> Draw:
+def _draw_late(rng: random.Random) -> Draw:
     period = rng.choice((33, 40, 50))
     return drawn(
         period_ms=period,
@@ -105,15 +96,6 @@ def _any_late(rng: random.Random) -> Draw:
 
 def _age(p: Draw, policy: str) -> float:
     return data_age.oldest_after_late_frame_s(policy=policy, period_s=p.period_ms, usual_s=p.usual_ms, late_s=p.late_ms)
-
-
-def _told_late(p: Draw) -> list[float]:
-    ages = [_age(p, policy) for policy in ("skip", "abort", "degrade")]
-    return [*ages, p.late_ms + p.usual_ms, p.late_ms]
-
-
-def _draw_late(rng: random.Random) -> Draw:
-    return separated(rng, _any_late, _told_late)
 
 
 def _count_late(p: Draw) -> float:
@@ -127,6 +109,7 @@ LATE = Drill(
     title="One late frame, and its successors dropped",
     unit="s",
     target_s=150,
+    apart=1.06,
     draw=_draw_late,
     small=_draw_late,
     prompt=lambda p: (
@@ -170,7 +153,7 @@ LATE = Drill(
 # --- a watchdog ----------------------------------------------------------------------------------
 
 
-def _any_watch(rng: random.Random) -> Draw:
+def _draw_watch(rng: random.Random) -> Draw:
     return drawn(
         ftti_ms=rng.randrange(400, 620, 5),
         beat_ms=rng.choice((20, 30, 40)),
@@ -188,20 +171,6 @@ def _left(p: Draw) -> float:
     return fault_times.reaction_left_s(ftti_s=p.ftti_ms * ms, detection_s=found_s)
 
 
-def _told_watch(p: Draw) -> list[float]:
-    return [
-        _left(p),
-        (p.ftti_ms - _timeout(p)) * ms,
-        (p.ftti_ms - _timeout(p) - p.poll_ms / 2) * ms,
-        (_timeout(p) + p.poll_ms) * ms,
-        (p.ftti_ms - p.beat_ms - p.poll_ms) * ms,
-    ]
-
-
-def _draw_watch(rng: random.Random) -> Draw:
-    return separated(rng, _any_watch, _told_watch)
-
-
 def _small_watch(rng: random.Random) -> Draw:
     return drawn(ftti_ms=rng.randrange(60, 90), beat_ms=rng.randrange(4, 7), missed=3, poll_ms=rng.randrange(5, 12))
 
@@ -212,6 +181,7 @@ WATCHDOG = Drill(
     title="What detection leaves of the FTTI",
     unit="s",
     target_s=100,
+    apart=1.06,
     draw=_draw_watch,
     small=_small_watch,
     prompt=lambda p: (

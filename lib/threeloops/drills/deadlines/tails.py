@@ -5,7 +5,6 @@ from fractions import Fraction
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.driving import tail_samples
 from threeloops.simulate.driving import tail_draws
 from threeloops.units import hour, minute, ms
@@ -78,7 +77,7 @@ FRAMES = Drill(
 # --- the allowed ratio ---------------------------------------------------------------------------
 
 
-def _any_ratio(rng: random.Random) -> Draw:
+def _draw_ratio(rng: random.Random) -> Draw:
     return drawn(rate=rng.choice((15, 20, 24, 30)), fixed_ms=rng.randrange(4, 12), median_ms=rng.randrange(14, 40))
 
 
@@ -86,21 +85,9 @@ def _deadline_ms(p: Draw) -> float:
     return float(1 / p.rate / ms)
 
 
-def _told_ratio(p: Draw) -> list[float]:
-    left = _deadline_ms(p) - p.fixed_ms
-    if not 1.15 < left / p.median_ms < 3:
-        return [1, 1]
-    return [
-        left / p.median_ms,
-        _deadline_ms(p) / p.median_ms,
-        _deadline_ms(p) / (p.median_ms + p.fixed_ms),
-        p.median_ms / left,
-        left / (p.median_ms + p.fixed_ms),
-    ]
-
-
-def _draw_ratio(rng: random.Random) -> Draw:
-    return separated(rng, _any_ratio, _told_ratio)
+def _left_ms(p: Draw) -> float:
+    """What the fixed part leaves of the deadline."""
+    return float(_deadline_ms(p) - p.fixed_ms)
 
 
 def _count_ratio(p: Draw) -> float:
@@ -119,6 +106,8 @@ RATIO = Drill(
     title="How long the tail may be",
     unit="",
     target_s=75,
+    apart=1.06,
+    wanted=lambda p: 1.15 < _left_ms(p) / p.median_ms < 3,
     draw=_draw_ratio,
     small=_draw_ratio,
     prompt=lambda p: (
@@ -148,12 +137,12 @@ RATIO = Drill(
         ),
         Slip(
             key="inverted",
-            wrong=lambda p: p.median_ms / (_deadline_ms(p) - p.fixed_ms),
+            wrong=lambda p: p.median_ms / _left_ms(p),
             story="You divided the median by what may be taken. The ratio is the other way round.",
         ),
         Slip(
             key="fixed-twice",
-            wrong=lambda p: (_deadline_ms(p) - p.fixed_ms) / (p.median_ms + p.fixed_ms),
+            wrong=lambda p: _left_ms(p) / (p.median_ms + p.fixed_ms),
             story="You charged the fixed part twice, once to the deadline and once to the network.",
         ),
     ),

@@ -7,7 +7,6 @@ from typing import Any
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.driving import response_time as analysis
 from threeloops.driving.response_time import Task
 from threeloops.simulate.driving import task_schedule
@@ -42,21 +41,14 @@ def _listed(costs: tuple[int, ...], periods: tuple[int, ...]) -> str:
 # --- utilisation ---------------------------------------------------------------------------------
 
 
-def _any_load(rng: random.Random) -> Draw:
+def _draw_load(rng: random.Random) -> Draw:
     periods = (rng.choice((10, 20)), rng.choice((25, 33, 40)), rng.choice((50, 100)))
     costs = (rng.randrange(2, 5), rng.randrange(6, 13), rng.randrange(9, 24))
     return drawn(costs=costs, periods=periods)
 
 
-def _told_load(p: Draw) -> list[float]:
-    shares = [cost / period for cost, period in zip(p.costs, p.periods, strict=True)]
-    load = sum(shares)
-    once, pooled = sum(p.costs) / p.periods[0], sum(p.costs) / sum(p.periods)
-    return [load, 1 - load, once, pooled, max(shares)] if load < 0.97 else [1, 1]
-
-
-def _draw_load(rng: random.Random) -> Draw:
-    return separated(rng, _any_load, _told_load)
+def _load(p: Draw) -> float:
+    return float(analysis.total_utilisation(_tasks(p.costs, p.periods)))
 
 
 def _count_load(p: Draw) -> float:
@@ -72,6 +64,8 @@ UTILISATION = Drill(
     title="How much of the processor is taken",
     unit="",
     target_s=60,
+    apart=1.06,
+    wanted=lambda p: _load(p) < 0.97,
     draw=_draw_load,
     small=_draw_load,
     prompt=lambda p: (
@@ -79,7 +73,7 @@ UTILISATION = Drill(
         " work?"
     ),
     derive=lambda p: Derivation(
-        value=float(analysis.total_utilisation(_tasks(p.costs, p.periods))),
+        value=_load(p),
         formula="sum of cost / period",
         substitution=" + ".join(f"{cost} / {period}" for cost, period in zip(p.costs, p.periods, strict=True)),
         source=f"{LIU}, section 4",
@@ -103,7 +97,7 @@ UTILISATION = Drill(
         ),
         Slip(
             key="free",
-            wrong=lambda p: 1 - float(analysis.total_utilisation(_tasks(p.costs, p.periods))),
+            wrong=lambda p: 1 - _load(p),
             story="That is the share of time in which the core is idle.",
         ),
     ),
@@ -112,7 +106,7 @@ UTILISATION = Drill(
 # --- what the bound leaves -----------------------------------------------------------------------
 
 
-def _any_room(rng: random.Random) -> Draw:
+def _draw_room(rng: random.Random) -> Draw:
     return drawn(
         costs=(rng.randrange(2, 5), rng.randrange(3, 9)),
         periods=(rng.choice((10, 20)), rng.choice((25, 30, 40))),
@@ -123,16 +117,6 @@ def _any_room(rng: random.Random) -> Draw:
 def _room(p: Draw, bound: float) -> float:
     load = sum(cost / period for cost, period in zip(p.costs, p.periods, strict=True))
     return float((bound - load) * p.period * ms)
-
-
-def _told_room(p: Draw) -> list[float]:
-    bounds = [analysis.utilisation_bound(tasks=tasks) for tasks in (1, 2, 3)]
-    rooms = [_room(p, bound) for bound in (*bounds, math.log(2))]
-    return [*rooms, bounds[2] * p.period * ms] if min(rooms) > p.period * ms / 10 else [1, 1]
-
-
-def _draw_room(rng: random.Random) -> Draw:
-    return separated(rng, _any_room, _told_room)
 
 
 def _count_room(p: Draw) -> float:
@@ -155,6 +139,8 @@ BOUND = Drill(
     title="A third task under the bound",
     unit="s",
     target_s=110,
+    apart=1.06,
+    wanted=lambda p: _room(p, math.log(2)) > p.period * ms / 10,
     draw=_draw_room,
     small=_draw_room,
     prompt=lambda p: (
@@ -200,7 +186,7 @@ BOUND = Drill(
 # --- response of the third task ------------------------------------------------------------------
 
 
-def _any_response(rng: random.Random) -> Draw:
+def _draw_response(rng: random.Random) -> Draw:
     return drawn(
         cost_ms=rng.randrange(9, 22),
         above_costs_ms=(rng.randrange(2, 6), rng.randrange(5, 11)),
@@ -234,17 +220,6 @@ def _each_once(p: Draw) -> float:
     return float((p.cost_ms + sum(p.above_costs_ms)) * ms)
 
 
-def _told_response(p: Draw) -> list[float]:
-    answer = _response(p)
-    if not answer <= p.period_ms * ms * 9 / 10:
-        return [1, 1]
-    return [answer, _stretched(p), _whole_period(p), _one_pass(p), _each_once(p)]
-
-
-def _draw_response(rng: random.Random) -> Draw:
-    return separated(rng, _any_response, _told_response)
-
-
 def _count_response(p: Draw) -> float:
     tasks = _played((*p.above_costs_ms, p.cost_ms), (*p.above_periods_ms, p.period_ms))
     return float(task_schedule.play(tasks, until=p.period_ms).longest_response("2")) * ms
@@ -264,6 +239,8 @@ RESPONSE = Drill(
     title="How long the third task takes",
     unit="s",
     target_s=150,
+    apart=1.06,
+    wanted=lambda p: _response(p) <= p.period_ms * ms * 9 / 10,
     draw=_draw_response,
     small=_draw_response,
     prompt=lambda p: (
@@ -307,7 +284,7 @@ RESPONSE = Drill(
 CAMERAS = ((1920, 1280), (2880, 1860), (3840, 2160))
 
 
-def _any_copy(rng: random.Random) -> Draw:
+def _draw_copy(rng: random.Random) -> Draw:
     width, height = rng.choice(CAMERAS)
     return drawn(
         frames=rng.randrange(5, 12),
@@ -325,15 +302,6 @@ def _copy_s(p: Draw, *, moved: int = 2, frames: int = 0) -> float:
 
 def _own_s(p: Draw) -> float:
     return float(p.cost_us * ms * ms)
-
-
-def _told_copy(p: Draw) -> list[float]:
-    own = _own_s(p)
-    return [_copy_s(p) + own, _copy_s(p), own, _copy_s(p, moved=1) + own, _copy_s(p, frames=1) + own]
-
-
-def _draw_copy(rng: random.Random) -> Draw:
-    return separated(rng, _any_copy, _told_copy)
 
 
 def _count_copy(p: Draw) -> float:
@@ -355,6 +323,7 @@ BLOCKING = Drill(
     title="Behind somebody else's copy",
     unit="s",
     target_s=120,
+    apart=1.06,
     draw=_draw_copy,
     small=_draw_copy,
     prompt=lambda p: (
@@ -400,7 +369,7 @@ BLOCKING = Drill(
 # --- non-preemptive ------------------------------------------------------------------------------
 
 
-def _any_kernels(rng: random.Random) -> Draw:
+def _draw_kernels(rng: random.Random) -> Draw:
     return drawn(
         cost_ms=rng.randrange(4, 16),
         period_ms=100,
@@ -416,23 +385,12 @@ def _kernel_response(p: Draw, blocking: float, *, preemptive: bool = False) -> f
     return float(answer(own, above=above, blocking=blocking) * ms)
 
 
-def _told_kernels(p: Draw) -> list[float]:
-    if max(p.below_ms) < p.above_period_ms - p.above_cost_ms:
-        return [1, 1]  # the kernel above must come twice
-    moment_less = _kernel_response(p, max(p.below_ms) - float(A_MOMENT) / ms)
-    if moment_less < _kernel_response(p, max(p.below_ms)) - ms / 2:
-        return [1, 1]  # a release in the very moment of the start: nobody should have to decide that
-    return [
-        _kernel_response(p, max(p.below_ms)),
-        _kernel_response(p, 0),
-        _kernel_response(p, sum(p.below_ms)),
-        (max(p.below_ms) + p.above_cost_ms + p.cost_ms) * ms,
-        (max(p.below_ms) + p.cost_ms) * ms,
-    ]
-
-
-def _draw_kernels(rng: random.Random) -> Draw:
-    return separated(rng, _any_kernels, _told_kernels)
+def _decided(p: Draw) -> bool:
+    """Whether the kernel above comes twice, and not in the moment of the start: nobody should have to decide that."""
+    longest = max(p.below_ms)
+    moment_less = _kernel_response(p, longest - float(A_MOMENT) / ms)
+    twice = longest >= p.above_period_ms - p.above_cost_ms
+    return bool(twice and moment_less >= _kernel_response(p, longest) - ms / 2)
 
 
 def _count_kernels(p: Draw) -> float:
@@ -452,6 +410,8 @@ KERNELS = Drill(
     title="Kernels that nobody interrupts",
     unit="s",
     target_s=150,
+    apart=1.06,
+    wanted=_decided,
     draw=_draw_kernels,
     small=_draw_kernels,
     prompt=lambda p: (

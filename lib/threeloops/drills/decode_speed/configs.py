@@ -1,13 +1,12 @@
 """A drill on a published model's config: what one decode step has to read, and how long that takes."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 from threeloops.drills.decode_speed.times import POPE, SECTION
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
+from threeloops.drills.engine.fair_draws import alike
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.product_loop import serving
@@ -31,57 +30,34 @@ def _step(p: Draw, *, batch: int | None = None, weights: float = 2.0, **cache: A
     return float((weights * p.billions * billion + requests * _cache(p, **cache)) / p.bandwidth)
 
 
-SLIPS = (
-    Slip(
-        key="query-heads",
-        wrong=lambda p: _step(p, heads=p.query_heads),
-        story="You read a cache of the attention heads, which ask. What is kept belongs to the key-value heads.",
-    ),
-    Slip(
-        key="keys-or-values",
-        wrong=lambda p: _step(p, vectors=1),
-        story="You read keys or values. Attention needs both.",
-    ),
-    Slip(
-        key="one-request",
-        wrong=lambda p: _step(p, batch=1),
-        story="You read one request's cache. Everybody in the batch has one.",
-    ),
-    Slip(
-        key="no-cache",
-        wrong=lambda p: _step(p, batch=0),
-        story="You read the weights alone. The caches are read in every step, too.",
-    ),
-    Slip(
-        key="one-byte",
-        wrong=lambda p: _step(p, weights=1.0),
-        story="You gave a parameter one byte. 16 bits are two.",
-    ),
-)
-
-
-def _any(rng: random.Random, key: str) -> Draw:
-    """A model on a card that holds it with all its requests, none longer than the model takes."""
-    model = catalogued.model(key)
-    while True:
-        part, tb = rng.choice(CARDS)
-        p = drawn(
-            **real_shape(key),
-            part=catalogued.part(part).name,
-            bandwidth=tb * TB,
-            billions=round(parameters.model_parameters(model).total / GB, 2),
-            tokens=rng.randrange(3000, min(model.max_context, LONGEST) + 1, 500),
-            batch=rng.randrange(4, 48),
-        )
-        if _step(p) * p.bandwidth < catalogued.part(part)["memory_bytes"]:
-            return p
-
-
 def _draw(rng: random.Random) -> Draw:
     """The model first: drawn again with the rest, those that rarely fit would hardly ever be asked."""
     key = rng.choice(REAL)
-    told: tuple[Callable[[Draw], float], ...] = (_step, *(slip.wrong for slip in SLIPS))
-    return separated(rng, lambda rng: _any(rng, key), lambda p: (answer(p) for answer in told))
+    while True:
+        p = _served(rng, key)
+        if not alike(STEP, p):
+            return p
+
+
+def _served(rng: random.Random, key: str) -> Draw:
+    """A model on a card, with requests none of which is longer than the model takes."""
+    model = catalogued.model(key)
+    card, tb = rng.choice(CARDS)
+    part = catalogued.part(card)
+    return drawn(
+        **real_shape(key),
+        part=part.name,
+        bandwidth=tb * TB,
+        memory_bytes=part["memory_bytes"],
+        billions=round(parameters.model_parameters(model).total / GB, 2),
+        tokens=rng.randrange(3000, min(model.max_context, LONGEST) + 1, 500),
+        batch=rng.randrange(4, 48),
+    )
+
+
+def _fits(p: Draw) -> bool:
+    """The card holds the model with all its requests."""
+    return bool(_step(p) * p.bandwidth < p.memory_bytes)
 
 
 def _small(rng: random.Random) -> Draw:
@@ -130,6 +106,8 @@ STEP = Drill(
     title="A decode step from a config",
     unit="s",
     target_s=150,
+    apart=1.06,
+    wanted=_fits,
     draw=_draw,
     small=_small,
     prompt=lambda p: (
@@ -142,7 +120,33 @@ STEP = Drill(
     derive=_derive,
     count=_count,
     prerequisites=("serving-decode-step", "kv-from-the-config"),
-    slips=SLIPS,
+    slips=(
+        Slip(
+            key="query-heads",
+            wrong=lambda p: _step(p, heads=p.query_heads),
+            story="You read a cache of the attention heads, which ask. What is kept belongs to the key-value heads.",
+        ),
+        Slip(
+            key="keys-or-values",
+            wrong=lambda p: _step(p, vectors=1),
+            story="You read keys or values. Attention needs both.",
+        ),
+        Slip(
+            key="one-request",
+            wrong=lambda p: _step(p, batch=1),
+            story="You read one request's cache. Everybody in the batch has one.",
+        ),
+        Slip(
+            key="no-cache",
+            wrong=lambda p: _step(p, batch=0),
+            story="You read the weights alone. The caches are read in every step, too.",
+        ),
+        Slip(
+            key="one-byte",
+            wrong=lambda p: _step(p, weights=1.0),
+            story="You gave a parameter one byte. 16 bits are two.",
+        ),
+    ),
 )
 
 DRILLS: tuple[Drill, ...] = (STEP,)

@@ -9,6 +9,6 @@ functions       functions that a learner writes (function_bank: all that familie
                 with one thing changed)
 bank            every drill, by key and by family
 sheet, prediction       drills and predictions in a notebook
-catalogued, separated, phrasing     for whoever writes a drill: real models and parts, draws that can be told apart,
-                                    numbers in words
+fair_draws      draws that can be asked: slips and answer can be told apart; trial: one drill, tried a thousand times
+catalogued, phrasing    for whoever writes a drill: real models and parts, numbers in words
 """

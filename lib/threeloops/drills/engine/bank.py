@@ -15,17 +15,23 @@ def families() -> list[str]:
     return [one.name for one in pkgutil.iter_modules(drills.__path__) if one.ispkg and one.name != ENGINE]
 
 
-def _defined(family: str) -> tuple[Drill, ...]:
+def _listed(family: str) -> tuple[Drill, ...]:
     """What a family's folder lists, in its own order."""
     listed: tuple[Drill, ...] = importlib.import_module(f"{drills.__name__}.{family}").DRILLS
     return listed
 
 
-FAMILIES: dict[str, tuple[Drill, ...]] = {family: tuple(map(fair, _defined(family))) for family in families()}
+AS_DEFINED: dict[str, tuple[Drill, ...]] = {family: _listed(family) for family in families()}
+FAMILIES: dict[str, tuple[Drill, ...]] = {family: tuple(map(fair, drills_)) for family, drills_ in AS_DEFINED.items()}
 DRILLS: dict[str, Drill] = {drill.key: drill for drills_ in FAMILIES.values() for drill in drills_}
 
 
 def drill(key: str) -> Drill:
     """The drill of that key; an unknown key is refused with the nearest ones."""
-    checks.one_of(DRILLS, drill=key)
+    checks.one_of(DRILLS, see="`threeloops drills list` names all.", drill=key)
     return DRILLS[key]
+
+
+def defined(key: str) -> Drill:
+    """The same as its module defines it, whose draws may be ones that cannot be asked."""
+    return next(one for one in AS_DEFINED[drill(key).family] if one.key == key)

@@ -49,20 +49,16 @@ def unfit(drill: Drill, p: Draw) -> str:
     if found:
         return found
     value = drill.derive(p).value
-    figure = held(drill.prompt(p), value, unit=drill.unit, tolerance=drill.tolerance)
-    return f"the question holds its answer ({figure})" if figure else ""
+    in_the_question = held(drill.prompt(p), value, unit=drill.unit, tolerance=drill.tolerance)
+    return "the question holds its answer" if in_the_question else ""
 
 
 def alike(drill: Drill, p: Draw) -> str:
     """Why this draw is not wanted, or which two of its results look alike; empty for neither."""
     if not drill.wanted(p):
         return "the numbers are not those that the drill wants"
-    results = drill.results(p)
-    pair = too_close(results, drill.apart)
-    if pair is None:
-        return ""
-    one, two = (f"{key or 'the answer'} = {results[key]:g}" for key in pair)
-    return f"{one} and {two} look alike"
+    pair = too_close(drill.results(p), drill.apart)
+    return "{} and {} look alike".format(*(key or "the answer" for key in pair)) if pair else ""
 
 
 def too_close(results: Mapping[str, float], factor: float) -> tuple[str, str] | None:

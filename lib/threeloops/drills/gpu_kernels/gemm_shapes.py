@@ -2,7 +2,6 @@
 the inner dimension.
 """
 
-import itertools
 import random
 from collections.abc import Callable
 
@@ -22,23 +21,23 @@ SOURCE_SPLIT = "Osama et al., Stream-K, PPoPP 2023, arXiv:2301.03598, section 3.
 
 
 def _draw_share(rng: random.Random) -> Draw:
-    """Drawn again until neither the tiles nor the waves come out nearly even."""
-    while True:
-        sms, tile_m, tile_n = rng.choice((108, 132, 148)), rng.choice((128, 192)), rng.choice((160, 256))
-        p = drawn(
-            m=rng.randrange(1100, 2400, 20), n=rng.randrange(2500, 4000, 20), tile_m=tile_m, tile_n=tile_n, sms=sms
-        )
-        found = _quantisation(p)
-        if found.waves.count < 5 and max(found.tile_share, found.waves.efficiency) < 0.94 and _apart(p):
-            return p
+    sms, tile_m, tile_n = rng.choice((108, 132, 148)), rng.choice((128, 192)), rng.choice((160, 256))
+    return drawn(
+        m=rng.randrange(1100, 2400, 20), n=rng.randrange(2500, 4000, 20), tile_m=tile_m, tile_n=tile_n, sms=sms
+    )
 
 
 def _small_share(rng: random.Random) -> Draw:
     while True:
         p = drawn(m=rng.randrange(9, 40), n=rng.randrange(20, 70), tile_m=5, tile_n=8, sms=rng.choice((5, 7, 11)))
-        found = _quantisation(p)
-        if 1 < found.waves.count < 5 and max(found.tile_share, found.waves.efficiency) < 0.94:
+        if _uneven(p):
             return p
+
+
+def _uneven(p: Draw) -> bool:
+    """A few waves, and neither these nor the tiles come out nearly even."""
+    found = _quantisation(p)
+    return 1 < found.waves.count < 5 and max(found.tile_share, found.waves.efficiency) < 0.94
 
 
 def _quantisation(p: Draw) -> gemm_tiles.TileQuantisation:
@@ -53,16 +52,6 @@ def _last_wave(p: Draw) -> float:
 def _waves_down(p: Draw) -> float:
     found = _quantisation(p)
     return found.share * found.waves.count / (found.waves.count - 1)
-
-
-def _apart(p: Draw) -> bool:
-    found = _quantisation(p)
-    if found.waves.count < 2:
-        return False
-    shares = sorted(
-        (found.share, found.tile_share, found.waves.efficiency, _last_wave(p), _waves_down(p), 1 - found.share)
-    )
-    return all(low < 0.95 * high for low, high in itertools.pairwise(shares))
 
 
 def _derive_share(p: Draw) -> Derivation:
@@ -101,6 +90,8 @@ SHARE = Drill(
     section=SECTION,
     unit="",
     target_s=180,
+    apart=1 / 0.95,
+    wanted=_uneven,
     draw=_draw_share,
     small=_small_share,
     prompt=lambda p: (

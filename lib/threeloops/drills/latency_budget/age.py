@@ -2,10 +2,8 @@
 a queue.
 """
 
-import itertools
 import math
 import random
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -20,38 +18,21 @@ SECTION: dict[str, Any] = {
     "section": "A car that must answer in time",
 }
 AGES = "Yates and others, Age of Information: An Introduction and Survey, 2020, arXiv:2007.08564"
-APART = 1.05
 
 
-def told_apart(
-    rng: random.Random, make: Callable[[random.Random], Draw], values: Callable[[Draw], tuple[float, ...]]
-) -> Draw:
-    """A draw whose answer and mistakes are all different enough to be told apart."""
-    while True:
-        p = make(rng)
-        results = [abs(value) for value in values(p)]
-        if all(max(one, two) > APART * min(one, two) for one, two in itertools.combinations(results, 2)):
-            return p
+def _period_s(p: Draw) -> float:
+    return float(1 / p.rate)
 
 
 # --- the mean ------------------------------------------------------------------------------------
 
 
-def _make_mean(rng: random.Random) -> Draw:
+def _draw_mean(rng: random.Random) -> Draw:
     return drawn(rate=rng.choice((10, 12, 15, 20, 24, 25)), latency_ms=rng.randrange(55, 175))
 
 
 def _mean(p: Draw) -> float:
-    return information_age.mean_age_s(latency_s=p.latency_ms * ms, period_s=1 / p.rate)
-
-
-def _mean_slips(p: Draw) -> tuple[float, ...]:
-    latency, period = p.latency_ms * ms, 1 / p.rate
-    return latency, latency + period, latency / 2 + period, period / 2
-
-
-def _draw_mean(rng: random.Random) -> Draw:
-    return told_apart(rng, _make_mean, lambda p: (_mean(p), *_mean_slips(p)))
+    return information_age.mean_age_s(latency_s=p.latency_ms * ms, period_s=_period_s(p))
 
 
 def _count_mean(p: Draw) -> float:
@@ -67,6 +48,7 @@ MEAN = Drill(
     title="How old is what the planner sees?",
     unit="s",
     target_s=75,
+    apart=1.05,
     draw=_draw_mean,
     small=_draw_mean,
     prompt=lambda p: (
@@ -84,22 +66,22 @@ MEAN = Drill(
     slips=(
         Slip(
             key="latency-only",
-            wrong=lambda p: _mean_slips(p)[0],
+            wrong=lambda p: p.latency_ms * ms,
             story="That is the age at the moment when a list arrives. It is then used until the next one comes.",
         ),
         Slip(
             key="largest",
-            wrong=lambda p: _mean_slips(p)[1],
+            wrong=lambda p: p.latency_ms * ms + _period_s(p),
             story="That is the oldest that a list ever is, just before the next. The mean is asked for.",
         ),
         Slip(
             key="halved-latency",
-            wrong=lambda p: _mean_slips(p)[2],
+            wrong=lambda p: p.latency_ms * ms / 2 + _period_s(p),
             story="You halved the latency. Every list has all of it; what is met at a random moment is the period.",
         ),
         Slip(
             key="waiting-only",
-            wrong=lambda p: _mean_slips(p)[3],
+            wrong=lambda p: _period_s(p) / 2,
             story="That is how long the list has been lying there. Its picture was old already when it came.",
         ),
     ),
@@ -108,31 +90,14 @@ MEAN = Drill(
 # --- after lost frames ---------------------------------------------------------------------------
 
 
-def _make_lost(rng: random.Random) -> Draw:
-    return drawn(
-        rate=rng.choice((15, 20, 24, 25, 30)), latency_ms=rng.randrange(45, 140), lost=rng.choice((1, 2, 3, 4))
-    )
+def _draw_lost(rng: random.Random) -> Draw:
+    """With a single lost frame two of the mistakes would be the same number."""
+    rate, latency_ms, _ = rng.choice((15, 20, 24, 25, 30)), rng.randrange(45, 140), rng.choice((1, 2, 3, 4))
+    return drawn(rate=rate, latency_ms=latency_ms, lost=rng.choice((2, 3, 4)))
 
 
 def _lost(p: Draw) -> float:
-    return information_age.largest_age_s(latency_s=p.latency_ms * ms, period_s=1 / p.rate, lost_in_a_row=p.lost)
-
-
-def _lost_slips(p: Draw) -> tuple[float, ...]:
-    latency, period = p.latency_ms * ms, 1 / p.rate
-    return (
-        latency + period,
-        latency + p.lost * period,
-        (p.lost + 1) * period,
-        latency + (p.lost + 1) * period / 2,
-        (p.lost + 1) * (latency + period),
-    )
-
-
-def _draw_lost(rng: random.Random) -> Draw:
-    """With a single lost frame two of the mistakes would be the same number."""
-    return told_apart(rng, lambda rng: drawn(**vars(_make_lost(rng)) | {"lost": rng.choice((2, 3, 4))}),
-                      lambda p: (_lost(p), *_lost_slips(p)))  # fmt: skip
+    return information_age.largest_age_s(latency_s=p.latency_ms * ms, period_s=_period_s(p), lost_in_a_row=p.lost)
 
 
 def _count_lost(p: Draw) -> float:
@@ -148,6 +113,7 @@ LOST = Drill(
     title="Some frames without an answer",
     unit="s",
     target_s=90,
+    apart=1.05,
     draw=_draw_lost,
     small=_draw_lost,
     prompt=lambda p: (
@@ -166,27 +132,27 @@ LOST = Drill(
     slips=(
         Slip(
             key="nothing-lost",
-            wrong=lambda p: _lost_slips(p)[0],
+            wrong=lambda p: p.latency_ms * ms + _period_s(p),
             story="That is the largest age where every frame gets its answer.",
         ),
         Slip(
             key="one-period-short",
-            wrong=lambda p: _lost_slips(p)[1],
+            wrong=lambda p: p.latency_ms * ms + p.lost * _period_s(p),
             story="Count the gaps between the two pictures that got an answer: one more than frames were lost.",
         ),
         Slip(
             key="no-latency",
-            wrong=lambda p: _lost_slips(p)[2],
+            wrong=lambda p: (p.lost + 1) * _period_s(p),
             story="That is how far apart the two pictures are. The second one's answer still takes its time.",
         ),
         Slip(
             key="mean-of-the-gap",
-            wrong=lambda p: _lost_slips(p)[3],
+            wrong=lambda p: p.latency_ms * ms + (p.lost + 1) * _period_s(p) / 2,
             story="You halved the gap. Just before the answer arrives, all of it has passed.",
         ),
         Slip(
             key="latency-each-time",
-            wrong=lambda p: _lost_slips(p)[4],
+            wrong=lambda p: (p.lost + 1) * (p.latency_ms * ms + _period_s(p)),
             story="You paid the latency once for every lost frame. They were lost, not worked on one after the other.",
         ),
     ),
@@ -195,30 +161,19 @@ LOST = Drill(
 # --- one at a time -------------------------------------------------------------------------------
 
 
-def _make_busy(rng: random.Random) -> Draw:
+def _draw_busy(rng: random.Random) -> Draw:
     rate, periods = rng.randrange(20, 61), rng.choice((1, 2, 3)) + rng.uniform(0.2, 0.8)
     return drawn(rate=rate, busy_ms=round(periods / (rate * ms)))
 
 
-def _busy(p: Draw) -> float:
-    return 1 / information_age.answered_every_s(busy_s=p.busy_ms * ms, period_s=1 / p.rate)
-
-
-def _busy_slips(p: Draw) -> tuple[float, ...]:
-    busy = p.busy_ms * ms
-    return 1 / busy, p.rate, p.rate / max(1, math.floor(busy * p.rate + 1e-9)), 1 / (busy + 1 / p.rate)
-
-
-def _draw_busy(rng: random.Random) -> Draw:
+def _telling(p: Draw) -> bool:
     """From two periods on: with fewer, rounding down gives what the camera gives."""
+    periods = p.busy_ms * ms * p.rate
+    return bool(periods > 2.1 and 0.1 < periods % 1 < 0.9)
 
-    def make(rng: random.Random) -> Draw:
-        while True:
-            p = _make_busy(rng)
-            if p.busy_ms * ms * p.rate > 2.1 and 0.1 < p.busy_ms * ms * p.rate % 1 < 0.9:
-                return p
 
-    return told_apart(rng, make, lambda p: (_busy(p), *_busy_slips(p)))
+def _busy(p: Draw) -> float:
+    return 1 / information_age.answered_every_s(busy_s=p.busy_ms * ms, period_s=_period_s(p))
 
 
 def _count_busy(p: Draw) -> float:
@@ -232,6 +187,8 @@ BUSY = Drill(
     title="A chain that takes one frame at a time",
     unit="",
     target_s=100,
+    apart=1.05,
+    wanted=_telling,
     draw=_draw_busy,
     small=_draw_busy,
     prompt=lambda p: (
@@ -249,22 +206,22 @@ BUSY = Drill(
     slips=(
         Slip(
             key="one-over-latency",
-            wrong=lambda p: _busy_slips(p)[0],
+            wrong=lambda p: 1 / (p.busy_ms * ms),
             story="You let it begin anew at once. When it is done, no fresh frame is there; it waits for the next.",
         ),
         Slip(
             key="camera",
-            wrong=lambda p: _busy_slips(p)[1],
+            wrong=lambda p: p.rate,
             story="That is what the camera gives. Frames that find the processor busy are dropped.",
         ),
         Slip(
             key="rounded-down",
-            wrong=lambda p: _busy_slips(p)[2],
+            wrong=lambda p: p.rate / max(1, math.floor(p.busy_ms * ms * p.rate + 1e-9)),
             story="You rounded down: that frame arrives while the processor is still busy.",
         ),
         Slip(
             key="whole-period-more",
-            wrong=lambda p: _busy_slips(p)[3],
+            wrong=lambda p: 1 / (p.busy_ms * ms + _period_s(p)),
             story="You let it wait a whole period after every frame. It waits only until the next frame comes.",
         ),
     ),
@@ -273,22 +230,13 @@ BUSY = Drill(
 # --- a queue -------------------------------------------------------------------------------------
 
 
-def _make_queue(rng: random.Random) -> Draw:
+def _draw_queue(rng: random.Random) -> Draw:
     rate = rng.choice((20, 24, 25, 30, 40))
     return drawn(rate=rate, busy_ms=round(rng.uniform(1.15, 1.6) / (rate * ms)), frame=rng.randrange(8, 20))
 
 
 def _queue(p: Draw) -> float:
-    return information_age.queued_latency_s(busy_s=p.busy_ms * ms, period_s=1 / p.rate, frame=p.frame)
-
-
-def _queue_slips(p: Draw) -> tuple[float, ...]:
-    busy, period = p.busy_ms * ms, 1 / p.rate
-    return busy, p.frame * busy, (p.frame - 1) * (busy - period), busy + (p.frame - 1) * period
-
-
-def _draw_queue(rng: random.Random) -> Draw:
-    return told_apart(rng, _make_queue, lambda p: (_queue(p), *_queue_slips(p)))
+    return information_age.queued_latency_s(busy_s=p.busy_ms * ms, period_s=_period_s(p), frame=p.frame)
 
 
 def _count_queue(p: Draw) -> float:
@@ -302,6 +250,7 @@ QUEUE = Drill(
     title="No frame is lost",
     unit="s",
     target_s=100,
+    apart=1.05,
     draw=_draw_queue,
     small=_draw_queue,
     prompt=lambda p: (
@@ -319,22 +268,22 @@ QUEUE = Drill(
     slips=(
         Slip(
             key="no-queue",
-            wrong=lambda p: _queue_slips(p)[0],
+            wrong=lambda p: p.busy_ms * ms,
             story="That is the first frame's. Every later one finds the queue a little longer.",
         ),
         Slip(
             key="all-at-once",
-            wrong=lambda p: _queue_slips(p)[1],
+            wrong=lambda p: p.frame * (p.busy_ms * ms),
             story="You measured from the first frame's exposure. This frame was exposed later.",
         ),
         Slip(
             key="waiting-only",
-            wrong=lambda p: _queue_slips(p)[2],
+            wrong=lambda p: (p.frame - 1) * (p.busy_ms * ms - _period_s(p)),
             story="That is how long it waits. Then it is worked on, too.",
         ),
         Slip(
             key="periods-for-lateness",
-            wrong=lambda p: _queue_slips(p)[3],
+            wrong=lambda p: p.busy_ms * ms + (p.frame - 1) * _period_s(p),
             story="You added a period for each frame before it. Add what the processor is too slow by.",
         ),
     ),

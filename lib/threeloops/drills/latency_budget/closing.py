@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.latency_budget.age import told_apart
 from threeloops.drills.latency_budget.vehicle import AASHTO
 from threeloops.driving import closing, latency_budget
 from threeloops.facts import road_rules
@@ -22,31 +21,12 @@ SECTION: dict[str, Any] = {
 # --- metres of age -------------------------------------------------------------------------------
 
 
-def _make_oncoming(rng: random.Random) -> Draw:
+def _draw_oncoming(rng: random.Random) -> Draw:
     return drawn(own=rng.randrange(50, 101, 5), other=rng.randrange(40, 91, 5), age_ms=rng.randrange(60, 240))
-
-
-def _oncoming_slips(p: Draw) -> tuple[float, ...]:
-    seconds = p.age_ms * ms
-    return (
-        p.own * KMH * seconds,
-        abs(p.own - p.other) * KMH * seconds,
-        (p.own + p.other) * seconds,
-        (p.own + p.other) / 2 * KMH * seconds,
-    )
 
 
 def _oncoming(p: Draw) -> float:
     return latency_budget.distance_m(speed_m_per_s=(p.own + p.other) * KMH, seconds=p.age_ms * ms)
-
-
-def _draw_oncoming(rng: random.Random) -> Draw:
-    def make(rng: random.Random) -> Draw:
-        while (p := _make_oncoming(rng)).own == p.other:
-            pass
-        return p
-
-    return told_apart(rng, make, lambda p: (_oncoming(p), *_oncoming_slips(p)))
 
 
 def _count_oncoming(p: Draw) -> float:
@@ -63,6 +43,8 @@ ONCOMING = Drill(
     title="How far off is the oncoming car?",
     unit="m",
     target_s=75,
+    apart=1.05,
+    wanted=lambda p: p.own != p.other,
     draw=_draw_oncoming,
     small=_draw_oncoming,
     prompt=lambda p: (
@@ -80,18 +62,22 @@ ONCOMING = Drill(
     slips=(
         Slip(
             key="own-only",
-            wrong=lambda p: _oncoming_slips(p)[0],
+            wrong=lambda p: p.own * KMH * (p.age_ms * ms),
             story="You moved only your own car. The other one comes towards you meanwhile.",
         ),
         Slip(
             key="difference",
-            wrong=lambda p: _oncoming_slips(p)[1],
+            wrong=lambda p: abs(p.own - p.other) * KMH * (p.age_ms * ms),
             story="You subtracted the speeds: that is for a car that drives your way.",
         ),
-        Slip(key="kmh-as-m-per-s", wrong=lambda p: _oncoming_slips(p)[2], story="You put km/h where m/s belong."),
+        Slip(
+            key="kmh-as-m-per-s",
+            wrong=lambda p: (p.own + p.other) * (p.age_ms * ms),
+            story="You put km/h where m/s belong.",
+        ),
         Slip(
             key="mean-speed",
-            wrong=lambda p: _oncoming_slips(p)[3],
+            wrong=lambda p: (p.own + p.other) / 2 * KMH * (p.age_ms * ms),
             story="You took the mean of the two speeds. The gap closes at their sum.",
         ),
     ),
@@ -100,7 +86,7 @@ ONCOMING = Drill(
 # --- what the cut-in rule leaves -----------------------------------------------------------------
 
 
-def _make_cut_in(rng: random.Random) -> Draw:
+def _draw_cut_in(rng: random.Random) -> Draw:
     kmh = rng.choice(sorted(road_rules.CUT_IN_TTC_S))
     return drawn(kmh=kmh, ttc=road_rules.CUT_IN_TTC_S[kmh], braking=rng.randrange(58, 96) / 10)
 
@@ -109,15 +95,6 @@ def _cut_in(p: Draw) -> float:
     return closing.before_braking_s(
         time_to_collision_s=p.ttc, closing_m_per_s=p.kmh * KMH, deceleration_m_per_s2=p.braking
     )
-
-
-def _cut_in_slips(p: Draw) -> tuple[float, ...]:
-    speed = p.kmh * KMH
-    return p.ttc, speed / (2 * p.braking), speed / p.braking, p.ttc + speed / (2 * p.braking)
-
-
-def _draw_cut_in(rng: random.Random) -> Draw:
-    return told_apart(rng, _make_cut_in, lambda p: (_cut_in(p), *_cut_in_slips(p)))
 
 
 def _count_cut_in(p: Draw) -> float:
@@ -142,6 +119,7 @@ CUT_IN = Drill(
     title="What a rule leaves for the chain",
     unit="s",
     target_s=120,
+    apart=1.05,
     draw=_draw_cut_in,
     small=_draw_cut_in,
     prompt=lambda p: (
@@ -160,22 +138,22 @@ CUT_IN = Drill(
     slips=(
         Slip(
             key="no-braking",
-            wrong=lambda p: _cut_in_slips(p)[0],
+            wrong=lambda p: p.ttc,
             story="That is when they touch if nobody brakes. Braking takes its part of it.",
         ),
         Slip(
             key="braking-only",
-            wrong=lambda p: _cut_in_slips(p)[1],
+            wrong=lambda p: p.kmh * KMH / (2 * p.braking),
             story="That is what braking takes of the time to collision. What is left of it is asked for.",
         ),
         Slip(
             key="time-to-slow",
-            wrong=lambda p: _cut_in_slips(p)[2],
+            wrong=lambda p: p.kmh * KMH / p.braking,
             story="That is how long the brakes must work until both are equally fast.",
         ),
         Slip(
             key="added",
-            wrong=lambda p: _cut_in_slips(p)[3],
+            wrong=lambda p: p.ttc + p.kmh * KMH / (2 * p.braking),
             story="You added what braking needs. It comes out of the time to collision.",
         ),
     ),
@@ -184,7 +162,7 @@ CUT_IN = Drill(
 # --- later by some milliseconds ------------------------------------------------------------------
 
 
-def _make_impact(rng: random.Random) -> Draw:
+def _draw_impact(rng: random.Random) -> Draw:
     return drawn(
         kmh=rng.randrange(40, 101, 5), later_ms=rng.randrange(40, 220), braking=rng.choice((5.0, 6.0, 7.0, 8.0))
     )
@@ -199,25 +177,6 @@ def _impact(p: Draw) -> float:
     return closing.impact_speed_m_per_s(**car, gap_m=gap, reaction_s=REACTION_S + p.later_ms * ms) / KMH
 
 
-def _impact_slips(p: Draw) -> tuple[float, ...]:
-    speed, later = p.kmh * KMH, p.later_ms * ms
-    return (
-        p.braking * later / KMH,
-        (p.braking * speed * later) ** 0.5 / KMH,
-        (2 * p.braking * speed * later) ** 0.5,
-        speed * later / KMH,
-    )
-
-
-def _draw_impact(rng: random.Random) -> Draw:
-    def make(rng: random.Random) -> Draw:
-        while 1.1 * _impact(p := _make_impact(rng)) > p.kmh:  # so late that the brakes hardly bite
-            pass
-        return p
-
-    return told_apart(rng, make, lambda p: (_impact(p), *_impact_slips(p)))
-
-
 def _count_impact(p: Draw) -> float:
     car = {"speed_m_per_s": p.kmh * KMH, "deceleration_m_per_s2": p.braking}
     gap = vehicle.metres_to_standstill(**car, reaction_s=REACTION_S)
@@ -230,6 +189,8 @@ IMPACT = Drill(
     title="A tenth of a second later",
     unit="",
     target_s=150,
+    apart=1.05,
+    wanted=lambda p: 1.1 * _impact(p) <= p.kmh,  # not so late that the brakes hardly bite
     draw=_draw_impact,
     small=_draw_impact,
     prompt=lambda p: (
@@ -247,7 +208,7 @@ IMPACT = Drill(
     slips=(
         Slip(
             key="linear",
-            wrong=lambda p: _impact_slips(p)[0],
+            wrong=lambda p: p.braking * (p.later_ms * ms) / KMH,
             story=(
                 "That is how much faster it is at the same moment. At the same place it is faster by much more: it"
                 " has had less road to brake on."
@@ -255,13 +216,17 @@ IMPACT = Drill(
         ),
         Slip(
             key="no-two",
-            wrong=lambda p: _impact_slips(p)[1],
+            wrong=lambda p: (p.braking * (p.kmh * KMH) * (p.later_ms * ms)) ** 0.5 / KMH,
             story="The two is missing: v² = 2 a s.",
         ),
-        Slip(key="m-per-s", wrong=lambda p: _impact_slips(p)[2], story="That is in metres per second."),
+        Slip(
+            key="m-per-s",
+            wrong=lambda p: (2 * p.braking * (p.kmh * KMH) * (p.later_ms * ms)) ** 0.5,
+            story="That is in metres per second.",
+        ),
         Slip(
             key="metres",
-            wrong=lambda p: _impact_slips(p)[3],
+            wrong=lambda p: p.kmh * KMH * (p.later_ms * ms) / KMH,
             story="You turned the metres that were driven too far into a speed as if they took a second.",
         ),
     ),

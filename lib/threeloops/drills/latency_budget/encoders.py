@@ -5,8 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
-from threeloops.drills.latency_budget.savings import AMDAHL, SECTION, told
+from threeloops.drills.latency_budget.savings import AMDAHL, SECTION
 from threeloops.driving import latency_budget, perception_cost
 from threeloops.simulate.driving import perception_frames
 from threeloops.units import hour, km, ms
@@ -16,7 +15,7 @@ KMH = km / hour  # in metres per second
 # --- cameras that take turns ---------------------------------------------------------------------
 
 
-def _any_turns(rng: random.Random) -> Draw:
+def _draw_turns(rng: random.Random) -> Draw:
     cameras = rng.choice((6, 7, 8))
     return drawn(
         cameras=cameras,
@@ -52,14 +51,15 @@ def _count_turns(p: Draw) -> float:
     return float(sum(times[p.cameras]) / sum(times[p.cameras - p.reused]))
 
 
-TURNS: Drill = Drill(
+TURNS = Drill(
     key="latency-cameras-in-turn",
     **SECTION,
     title="Cameras that take turns",
     unit="",
     target_s=90,
-    draw=lambda rng: separated(rng, _any_turns, lambda p: told(TURNS, p)),
-    small=_any_turns,
+    apart=1.06,
+    draw=_draw_turns,
+    small=_draw_turns,
     prompt=lambda p: (
         f"An encoder takes {p.camera:g} ms for each of {p.cameras} cameras, one after the other; the rest of the chain"
         f" takes {p.others} ms. Now {p.reused} of the cameras are left out of each frame in turn, and their last"
@@ -115,7 +115,7 @@ def _oldest(p: Draw) -> int:
     return perception_cost.oldest_view_frames(cameras=p.cameras, reused=p.reused)
 
 
-OLD: Drill = Drill(
+OLD = Drill(
     key="latency-oldest-view",
     **SECTION,
     title="How far the car has driven since it last looked there",

@@ -4,8 +4,7 @@ import random
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
-from threeloops.drills.latency_budget.savings import SECTION, told
+from threeloops.drills.latency_budget.savings import SECTION
 from threeloops.driving import perception_cost
 from threeloops.simulate.driving import perception_frames
 from threeloops.units import GFLOP
@@ -15,7 +14,7 @@ from threeloops.units import GFLOP
 SIZES = ((1920, 1080), (1280, 720), (1600, 900), (1920, 1280), (1344, 768))
 
 
-def _any_pixels(rng: random.Random) -> Draw:
+def _draw_pixels(rng: random.Random) -> Draw:
     width, height = rng.choice(SIZES)
     return drawn(width=width, height=height, side=rng.choice((224, 288, 380)), gmac=rng.randrange(12, 90) / 10)
 
@@ -31,13 +30,14 @@ def _pixels(p: Draw) -> float:
     return perception_cost.flops_at(flops=2 * p.gmac * GFLOP, pixels=p.side**2, new_pixels=p.width * p.height)
 
 
-PIXELS: Drill = Drill(
+PIXELS = Drill(
     key="latency-other-resolution",
     **SECTION,
     title="The same network on a camera's picture",
     unit="FLOP",
     target_s=90,
-    draw=lambda rng: separated(rng, _any_pixels, lambda p: told(PIXELS, p)),
+    apart=1.06,
+    draw=_draw_pixels,
     small=_small_pixels,
     prompt=lambda p: (
         f"A paper gives a convolutional encoder {p.gmac:g} billion multiply-adds on a picture of {p.side} × {p.side}."
@@ -82,7 +82,7 @@ PIXELS: Drill = Drill(
 # --- a whole frame at another resolution ----------------------------------------------------------
 
 
-def _any_frame(rng: random.Random) -> Draw:
+def _draw_frame(rng: random.Random) -> Draw:
     width, height = rng.choice(SIZES)
     return drawn(
         width=width,
@@ -125,13 +125,14 @@ def _count_frame(p: Draw) -> float:
     )
 
 
-FRAME: Drill = Drill(
+FRAME = Drill(
     key="latency-frame-at-resolution",
     **SECTION,
     title="A frame at the cameras' resolution, heads included",
     unit="FLOP",
     target_s=90,
-    draw=lambda rng: separated(rng, _any_frame, lambda p: told(FRAME, p)),
+    apart=1.06,
+    draw=_draw_frame,
     small=_small_frame,
     prompt=lambda p: (
         f"One encoder, shared by all tasks, costs {p.image:g} GFLOP on a picture of {p.side} × {p.side}. The heads"

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.driving import latency_budget, perception_cost
 from threeloops.simulate.driving import perception_frames, vehicle
 from threeloops.units import GFLOP, ms
@@ -24,17 +23,12 @@ def _through(stages_ms: list[float]) -> Fraction:
     return finished
 
 
-def told(drill: Drill, p: Draw) -> list[float]:
-    """All that an answer may be taken for."""
-    return [drill.derive(p).value, *(slip.wrong(p) for slip in drill.slips)]
-
-
 # --- a stage table -------------------------------------------------------------------------------
 
 NAMES = ("decoding", "encoder", "bird's-eye view", "heads", "tracking", "planning")
 
 
-def _any_table(rng: random.Random) -> Draw:
+def _draw_table(rng: random.Random) -> Draw:
     before = [rng.randrange(5, 8), rng.randrange(22, 29), rng.randrange(9, 13), 6, 4, rng.randrange(11, 16)]
     cut = [rng.randrange(2, 4), rng.randrange(9, 14), rng.randrange(2, 4), 1, 0, rng.randrange(1, 4)]
     return drawn(before=before, after=[old - less for old, less in zip(before, cut, strict=True)])
@@ -44,14 +38,15 @@ def _mean_of_savings(p: Draw) -> float:
     return float(sum(1 - new / old for old, new in zip(p.before, p.after, strict=True)) / len(p.before))
 
 
-TABLE: Drill = Drill(
+TABLE = Drill(
     key="latency-table-saving",
     **SECTION,
     title="What a table of stages saves",
     unit="",
     target_s=75,
-    draw=lambda rng: separated(rng, _any_table, lambda p: told(TABLE, p)),
-    small=_any_table,
+    apart=1.06,
+    draw=_draw_table,
+    small=_draw_table,
     prompt=lambda p: (
         "The stages of a chain, one after the other, before and after a round of work: "
         + ", ".join(f"{name} {old} → {new} ms" for name, old, new in zip(NAMES, p.before, p.after, strict=True))
@@ -87,7 +82,7 @@ TABLE: Drill = Drill(
 # --- an engine for the networks only -------------------------------------------------------------
 
 
-def _any_engine(rng: random.Random) -> Draw:
+def _draw_engine(rng: random.Random) -> Draw:
     return drawn(
         networks=[rng.randrange(14, 19), rng.randrange(7, 10), rng.randrange(4, 7)],
         others=[rng.randrange(5, 8), rng.randrange(9, 13)],
@@ -100,14 +95,15 @@ def _with_engine(p: Draw) -> float:
     return latency_budget.pipeline_latency_s([*networks, *(stage * ms for stage in p.others)])
 
 
-ENGINE: Drill = Drill(
+ENGINE = Drill(
     key="latency-engine-for-networks",
     **SECTION,
     title="An engine for the networks, and nothing else",
     unit="s",
     target_s=75,
-    draw=lambda rng: separated(rng, _any_engine, lambda p: told(ENGINE, p)),
-    small=_any_engine,
+    apart=1.06,
+    draw=_draw_engine,
+    small=_draw_engine,
     prompt=lambda p: (
         f"A chain's stages run one after the other: decoding {p.others[0]} ms, encoder {p.networks[0]} ms, view"
         f" transform {p.networks[1]} ms, heads {p.networks[2]} ms, planning {p.others[1]} ms. An inference engine runs"
@@ -154,7 +150,7 @@ ENGINE: Drill = Drill(
 # --- encoders shared or apart --------------------------------------------------------------------
 
 
-def _any_shared(rng: random.Random) -> Draw:
+def _draw_shared(rng: random.Random) -> Draw:
     return drawn(
         cameras=rng.choice((5, 6, 7)),
         tasks=rng.choice((3, 4)),
@@ -195,13 +191,14 @@ def _count_shared(p: Draw) -> float:
     return float(1 - Fraction(ways[1], ways[0]))
 
 
-SHARE: Drill = Drill(
+SHARE = Drill(
     key="latency-shared-encoder",
     **SECTION,
     title="One encoder for all tasks",
     unit="",
     target_s=90,
-    draw=lambda rng: separated(rng, _any_shared, lambda p: told(SHARE, p)),
+    apart=1.06,
+    draw=_draw_shared,
     small=_small_shared,
     prompt=lambda p: (
         f"{p.cameras} cameras, {p.tasks} tasks. An encoder costs {p.image:g} GFLOP a picture; the heads of all tasks"
@@ -242,7 +239,7 @@ SHARE: Drill = Drill(
 # --- heads by driving mode -----------------------------------------------------------------------
 
 
-def _any_heads(rng: random.Random) -> Draw:
+def _draw_heads(rng: random.Random) -> Draw:
     return drawn(chain=rng.randrange(30, 46), head=rng.randrange(10, 15), percent=rng.choice((15, 20, 25, 30)))
 
 
@@ -260,14 +257,15 @@ def _count_heads(p: Draw) -> float:
     return float(sum(times, Fraction(0)) / 100)
 
 
-HEADS: Drill = Drill(
+HEADS = Drill(
     key="latency-heads-by-mode",
     **SECTION,
     title="A head that only parking needs",
     unit="s",
     target_s=75,
-    draw=lambda rng: separated(rng, _any_heads, lambda p: told(HEADS, p)),
-    small=_any_heads,
+    apart=1.06,
+    draw=_draw_heads,
+    small=_draw_heads,
     prompt=lambda p: (
         f"A chain takes {p.chain} ms with all its heads. One of them, {p.head} ms of it, is needed for parking only:"
         f" in {p.percent} % of the frames. It is left out of the others. What is the mean latency of a frame?"

@@ -4,7 +4,6 @@ import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.simulate.training_loop import loss_scaler
 from threeloops.training_loop.updates import loss_scaling
 
@@ -18,28 +17,14 @@ def _step(p: Draw, *, unscaled: bool) -> float:
     return float(p.rate * loss_scaling.clipped_norm(norm=p.norm, largest=p.largest, scale=p.scale, unscaled=unscaled))
 
 
-def _told_clipped(p: Draw) -> tuple[float, ...]:
-    return (
-        _step(p, unscaled=False),
-        _step(p, unscaled=True),
-        p.rate * p.largest,
-        p.largest / p.scale,
-        p.rate * p.norm / p.scale,
-        p.rate * p.scale * p.norm,
-    )
-
-
 def _draw_clipped(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        largest = rng.choice((0.5, 1.5, 2.0, 3.0, 5.0))
-        return drawn(
-            scale=2 ** rng.randrange(9, 17),
-            largest=largest,
-            norm=round(largest * rng.uniform(0.2, 0.8), 2),
-            rate=rng.choice((0.3, 0.2, 0.15, 0.05, 0.02)),
-        )
-
-    return separated(rng, once, _told_clipped)
+    largest = rng.choice((0.5, 1.5, 2.0, 3.0, 5.0))
+    return drawn(
+        scale=2 ** rng.randrange(9, 17),
+        largest=largest,
+        norm=round(largest * rng.uniform(0.2, 0.8), 2),
+        rate=rng.choice((0.3, 0.2, 0.15, 0.05, 0.02)),
+    )
 
 
 def _count_clipped(p: Draw) -> float:
@@ -62,6 +47,7 @@ CLIPPED = Drill(
     section="Mixed precision",
     unit="",
     target_s=90,
+    apart=1.06,
     draw=_draw_clipped,
     small=_draw_clipped,
     prompt=lambda p: (
@@ -71,7 +57,7 @@ CLIPPED = Drill(
         " weights?"
     ),
     derive=lambda p: Derivation(
-        value=_told_clipped(p)[0],
+        value=_step(p, unscaled=False),
         formula="learning rate × min(scale × norm, limit) / scale",
         substitution=f"{p.rate} × min({p.scale} × {p.norm}, {p.largest}) / {p.scale}",
         source=SOURCE_CLIPPING,
@@ -81,27 +67,27 @@ CLIPPED = Drill(
     slips=(
         Slip(
             key="unscaled-first",
-            wrong=lambda p: _told_clipped(p)[1],
+            wrong=lambda p: _step(p, unscaled=True),
             story="That is a loop that unscales before it clips. In which unit is the norm here?",
         ),
         Slip(
             key="still-in-the-limit",
-            wrong=lambda p: _told_clipped(p)[2],
+            wrong=lambda p: p.rate * p.largest,
             story="You clipped and stepped. The scaler still divides in between.",
         ),
         Slip(
             key="rate-forgotten",
-            wrong=lambda p: _told_clipped(p)[3],
+            wrong=lambda p: p.largest / p.scale,
             story="That is the gradient that arrives. SGD multiplies it by something.",
         ),
         Slip(
             key="never-clipped",
-            wrong=lambda p: _told_clipped(p)[4],
+            wrong=lambda p: p.rate * p.norm / p.scale,
             story="You divided a gradient that had not been multiplied. Follow the scale through the loop.",
         ),
         Slip(
             key="never-divided",
-            wrong=lambda p: _told_clipped(p)[5],
+            wrong=lambda p: p.rate * p.scale * p.norm,
             story="You stepped with the scaled gradient, neither clipped nor divided.",
         ),
     ),
@@ -110,32 +96,17 @@ CLIPPED = Drill(
 # --- how long a burst is felt --------------------------------------------------------------------
 
 
-def _scaler(p: Draw) -> loss_scaling.Scaler:
-    return loss_scaling.Scaler(backoff=1 / p.backoff, interval=p.interval)
-
-
-def _told_recovery(p: Draw) -> tuple[float, ...]:
-    steps = loss_scaling.recovery_steps(_scaler(p), bad_steps=p.bad)
-    doublings = steps // p.interval
-    return (steps, p.bad * p.interval, doublings, steps // p.bad, p.interval * p.backoff**p.bad, p.interval)
+def _recovery_steps(p: Draw) -> int:
+    scaler = loss_scaling.Scaler(backoff=1 / p.backoff, interval=p.interval)
+    return loss_scaling.recovery_steps(scaler, bad_steps=p.bad)
 
 
 def _draw_recovery(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            backoff=rng.choice((4, 8)), bad=rng.choice((4, 5, 6, 7, 9)), interval=rng.randrange(300, 2500, 50)
-        ),
-        _told_recovery,
-    )
+    return drawn(backoff=rng.choice((4, 8)), bad=rng.choice((4, 5, 6, 7, 9)), interval=rng.randrange(300, 2500, 50))
 
 
 def _small_recovery(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(backoff=rng.choice((4, 8)), bad=rng.choice((4, 5, 6)), interval=rng.randrange(7, 40)),
-        _told_recovery,
-    )
+    return drawn(backoff=rng.choice((4, 8)), bad=rng.choice((4, 5, 6)), interval=rng.randrange(7, 40))
 
 
 def _count_recovery(p: Draw) -> float:
@@ -156,6 +127,7 @@ RECOVERY = Drill(
     unit="",
     whole="exact",
     target_s=90,
+    apart=1.06,
     draw=_draw_recovery,
     small=_small_recovery,
     prompt=lambda p: (
@@ -165,7 +137,7 @@ RECOVERY = Drill(
         " was before the burst?"
     ),
     derive=lambda p: Derivation(
-        value=_told_recovery(p)[0],
+        value=_recovery_steps(p),
         formula="bad steps × log2(divisor) doublings, each after one interval",
         substitution=f"{p.bad} × {int(math.log2(p.backoff))} × {p.interval}",
         source=SOURCE_SCALER,
@@ -175,27 +147,27 @@ RECOVERY = Drill(
     slips=(
         Slip(
             key="one-doubling-each",
-            wrong=lambda p: _told_recovery(p)[1],
+            wrong=lambda p: p.bad * p.interval,
             story="One doubling per bad step does not undo it. How much did each bad step take?",
         ),
         Slip(
             key="up-as-fast-as-down",
-            wrong=lambda p: _told_recovery(p)[2],
+            wrong=lambda p: _recovery_steps(p) // p.interval,
             story="Those are the doublings. Each of them has to be waited for.",
         ),
         Slip(
             key="one-bad-step",
-            wrong=lambda p: _told_recovery(p)[3],
+            wrong=lambda p: _recovery_steps(p) // p.bad,
             story="That makes up for a single overflow. There were several in a row.",
         ),
         Slip(
             key="factor-as-steps",
-            wrong=lambda p: _told_recovery(p)[4],
+            wrong=lambda p: p.interval * p.backoff**p.bad,
             story="You multiplied by the factor that was lost. It comes back by doubling, not by adding.",
         ),
         Slip(
             key="a-single-interval",
-            wrong=lambda p: _told_recovery(p)[5],
+            wrong=lambda p: p.interval,
             story="After one interval the scale doubles once.",
         ),
     ),

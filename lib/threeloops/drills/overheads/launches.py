@@ -2,11 +2,11 @@
 to be compiled first.
 """
 
-import itertools
 import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.fair_draws import alike, too_close
 from threeloops.inner_loop import launches, padding
 from threeloops.simulate.inner_loop import launch_queue
 from threeloops.units import fmt_si, ms, us
@@ -266,15 +266,19 @@ PAID = Drill(
 
 
 def _draw_shapes(rng: random.Random) -> Draw:
+    """Lengths that are multiples, until they will do; then lengths short of these, which have as many shapes."""
     while True:
         multiple, first, last = rng.choice((24, 40, 56, 72, 88)), rng.randrange(7, 14), rng.randrange(26, 66)
-        told = sorted((last - first, first + 1, last, last + first + 1, (multiple - 1) / 2, multiple))
-        if all(larger > 1.06 * smaller for smaller, larger in itertools.pairwise(told)):
-            return drawn(
-                shortest=first * multiple + rng.randrange(3, multiple - 3),
-                longest=last * multiple - rng.randrange(3, multiple - 3),
-                multiple=multiple,
-            )
+        p = drawn(shortest=(first + 1) * multiple, longest=last * multiple, multiple=multiple)
+        if not alike(SHAPES, p):
+            p.shortest = first * multiple + rng.randrange(3, multiple - 3)
+            p.longest -= rng.randrange(3, multiple - 3)
+            return p
+
+
+def _unlike_the_multiple(p: Draw) -> bool:
+    """No result comes close to the multiple, which stands in the question."""
+    return too_close(SHAPES.results(p) | {"the multiple": p.multiple}, SHAPES.apart) is None
 
 
 def _shapes(p: Draw) -> int:
@@ -309,6 +313,8 @@ SHAPES = Drill(
     unit="",
     whole="exact",
     target_s=90,
+    apart=1.06,
+    wanted=_unlike_the_multiple,
     draw=_draw_shapes,
     small=_draw_shapes,
     prompt=lambda p: (

@@ -4,7 +4,6 @@ import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import giga, tera
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.network import traffic
 from threeloops.training_loop.network.collectives import bus_factor
 from threeloops.training_loop.parallelism import tensor_parallel
@@ -147,10 +146,6 @@ SENT = Drill(
 
 
 def _draw_share(rng: random.Random) -> Draw:
-    return separated(rng, _any_share, _told_share)
-
-
-def _any_share(rng: random.Random) -> Draw:
     return drawn(
         hidden=rng.choice(WIDTHS),
         tokens=512 * rng.randrange(6, 34, 2),
@@ -159,10 +154,6 @@ def _any_share(rng: random.Random) -> Draw:
         flops_per_s=rng.randrange(300, 900, 20) * TFLOP,
         rate=rng.choice((150, 200, 300, 450, 900)) * GB,
     )
-
-
-def _told_share(p: Draw) -> list[float]:
-    return [_derive_share(p).value, *(slip.wrong(p) for slip in SHARE.slips)]
 
 
 def _compute(p: Draw) -> float:
@@ -211,6 +202,7 @@ SHARE = Drill(
     section=SECTION,
     unit="",
     target_s=150,
+    apart=1.06,
     draw=_draw_share,
     small=_small,
     prompt=lambda p: (

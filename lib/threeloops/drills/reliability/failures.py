@@ -3,7 +3,6 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.run import reliability
 from threeloops.units import day
 
@@ -21,27 +20,12 @@ def _node_rate(p: Draw) -> float:
     return float(p.gpus / p.gpu_years + 1 / p.host_years)
 
 
-def _told_system(p: Draw) -> tuple[float, ...]:
-    whole = 1 / (p.nodes * _node_rate(p))
-    return (
-        whole,
-        p.gpu_years / (p.nodes * p.gpus),
-        p.host_years / p.nodes,
-        1 / _node_rate(p),
-        1 / (p.nodes * (1 / p.gpu_years + 1 / p.host_years)),
-    )
-
-
 def _draw_system(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            nodes=rng.randrange(130, 900, 10),
-            gpus=rng.choice((4, 6)),
-            gpu_years=rng.randrange(18, 60),
-            host_years=rng.randrange(4, 14),
-        ),
-        _told_system,
+    return drawn(
+        nodes=rng.randrange(130, 900, 10),
+        gpus=rng.choice((4, 6)),
+        gpu_years=rng.randrange(18, 60),
+        host_years=rng.randrange(4, 14),
     )
 
 
@@ -83,6 +67,7 @@ SYSTEM = Drill(
     section="Failure as routine",
     unit="s",
     target_s=120,
+    apart=1.06,
     draw=_draw_system,
     small=_small_system,
     prompt=lambda p: (

@@ -3,7 +3,6 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.run import reliability
 from threeloops.units import minute
 
@@ -19,21 +18,12 @@ def _lost(p: Draw) -> float:
     return reliability.lost_per_failure_s(interval_s=p.steps * p.step_s, detect_s=p.detect_s, restart_s=p.restart_s)
 
 
-def _told_lost(p: Draw) -> tuple[float, ...]:
-    half = p.steps * p.step_s / 2
-    return (_lost(p), _lost(p) + half, half, half + p.restart_s, p.detect_s + p.restart_s)
-
-
 def _draw_lost(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            steps=rng.randrange(60, 500, 10),
-            step_s=rng.randrange(21, 99) / 10,
-            detect_s=rng.randrange(120, 900, 10),
-            restart_s=rng.randrange(150, 800, 10),
-        ),
-        _told_lost,
+    return drawn(
+        steps=rng.randrange(60, 500, 10),
+        step_s=rng.randrange(21, 99) / 10,
+        detect_s=rng.randrange(120, 900, 10),
+        restart_s=rng.randrange(150, 800, 10),
     )
 
 
@@ -69,6 +59,7 @@ LOST = Drill(
     section="Failure as routine",
     unit="s",
     target_s=75,
+    apart=1.06,
     draw=_draw_lost,
     small=_small_lost,
     prompt=lambda p: (
@@ -82,22 +73,22 @@ LOST = Drill(
     slips=(
         Slip(
             key="whole-interval",
-            wrong=lambda p: _told_lost(p)[1],
+            wrong=lambda p: _lost(p) + p.steps * p.step_s / 2,
             story="You lost a whole interval every time. A failure seldom waits for the next save.",
         ),
         Slip(
             key="work-only",
-            wrong=lambda p: _told_lost(p)[2],
+            wrong=lambda p: p.steps * p.step_s / 2,
             story="You counted the work that is done again. Nothing runs while a failure is noticed and mended.",
         ),
         Slip(
             key="no-detection",
-            wrong=lambda p: _told_lost(p)[3],
+            wrong=lambda p: p.steps * p.step_s / 2 + p.restart_s,
             story="You noticed the failure at once. What do the other ranks do meanwhile?",
         ),
         Slip(
             key="no-rollback",
-            wrong=lambda p: _told_lost(p)[4],
+            wrong=lambda p: p.detect_s + p.restart_s,
             story="You went on where the run broke off. Where does it begin again?",
         ),
     ),
@@ -112,26 +103,12 @@ def _goodput(p: Draw, *, lost_periods: float, recovery_s: float, save_s: float) 
     return float((p.mtbf_s - lost_periods * period - recovery_s) / p.mtbf_s * p.interval_s / period)
 
 
-def _told_goodput(p: Draw) -> tuple[float, ...]:
-    return (
-        _goodput(p, lost_periods=0.5, recovery_s=p.recovery_s, save_s=p.save_s),
-        _goodput(p, lost_periods=1, recovery_s=p.recovery_s, save_s=p.save_s),
-        _goodput(p, lost_periods=0.5, recovery_s=0, save_s=p.save_s),
-        _goodput(p, lost_periods=0.5, recovery_s=p.recovery_s, save_s=0),
-        _goodput(p, lost_periods=0, recovery_s=p.recovery_s, save_s=p.save_s),
-    )
-
-
 def _draw_goodput(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            mtbf_s=rng.randrange(100, 400, 10) * minute,
-            interval_s=rng.randrange(15, 80) * minute,
-            save_s=rng.randrange(1, 12) * minute,
-            recovery_s=rng.randrange(8, 70) * minute,
-        ),
-        lambda p: _told_goodput(p) if min(_told_goodput(p)) > 0.2 else (1.0, 1.0),
+    return drawn(
+        mtbf_s=rng.randrange(100, 400, 10) * minute,
+        interval_s=rng.randrange(15, 80) * minute,
+        save_s=rng.randrange(1, 12) * minute,
+        recovery_s=rng.randrange(8, 70) * minute,
     )
 
 
@@ -151,7 +128,7 @@ def _small_goodput(rng: random.Random) -> Draw:
 def _derive_goodput(p: Draw) -> Derivation:
     period = f"({p.interval_s} + {p.save_s})"
     return Derivation(
-        value=_told_goodput(p)[0],
+        value=_goodput(p, lost_periods=0.5, recovery_s=p.recovery_s, save_s=p.save_s),
         formula=(
             "(time between failures − period / 2 − recovery) / time between failures × interval / period, period ="
             " interval + save"
@@ -183,6 +160,8 @@ GOODPUT = Drill(
     section="Failure as routine",
     unit="",
     target_s=180,
+    apart=1.06,
+    wanted=lambda p: _goodput(p, lost_periods=1, recovery_s=p.recovery_s, save_s=p.save_s) > 0.2,
     draw=_draw_goodput,
     small=_small_goodput,
     prompt=lambda p: (
@@ -198,22 +177,22 @@ GOODPUT = Drill(
     slips=(
         Slip(
             key="whole-period",
-            wrong=lambda p: _told_goodput(p)[1],
+            wrong=lambda p: _goodput(p, lost_periods=1, recovery_s=p.recovery_s, save_s=p.save_s),
             story="You lost a whole period each time. A failure finds it half done on average.",
         ),
         Slip(
             key="no-recovery",
-            wrong=lambda p: _told_goodput(p)[2],
+            wrong=lambda p: _goodput(p, lost_periods=0.5, recovery_s=0, save_s=p.save_s),
             story="You let the run work from the moment it failed. When does it work again?",
         ),
         Slip(
             key="saves-are-free",
-            wrong=lambda p: _told_goodput(p)[3],
+            wrong=lambda p: _goodput(p, lost_periods=0.5, recovery_s=p.recovery_s, save_s=0),
             story="You forgot that training stands still while it is saved.",
         ),
         Slip(
             key="no-rollback",
-            wrong=lambda p: _told_goodput(p)[4],
+            wrong=lambda p: _goodput(p, lost_periods=0, recovery_s=p.recovery_s, save_s=p.save_s),
             story="You kept everything up to the failure. Where does the run begin again?",
         ),
     ),

@@ -5,7 +5,6 @@ import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.run import reliability, stragglers
 from threeloops.units import day, ms
 
@@ -17,28 +16,18 @@ SOURCE_LITTLE = "Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.38
 # --- rare stalls ---------------------------------------------------------------------------------
 
 
-def _told_stalls(p: Draw) -> tuple[float, ...]:
-    right = stragglers.stalled_s(step_s=p.step_s, stall_s=p.stall_s, probability=1 / p.every, ranks=p.ranks)
-    return (
-        right,
-        p.step_s + p.stall_s * p.ranks / p.every,
-        p.step_s + p.stall_s / p.every,
-        p.step_s + p.stall_s,
-        right - p.step_s,
-    )
+def _stalled(p: Draw) -> float:
+    return stragglers.stalled_s(step_s=p.step_s, stall_s=p.stall_s, probability=1 / p.every, ranks=p.ranks)
 
 
 def _draw_stalls(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        ranks = rng.randrange(64, 1100, 8)
-        return drawn(
-            ranks=ranks,
-            every=round(ranks * rng.uniform(0.7, 2.2) / 10) * 10,
-            step_s=rng.randrange(300, 900, 10) * ms,
-            stall_s=rng.randrange(250, 1500, 10) * ms,
-        )
-
-    return separated(rng, once, _told_stalls)
+    ranks = rng.randrange(64, 1100, 8)
+    return drawn(
+        ranks=ranks,
+        every=round(ranks * rng.uniform(0.7, 2.2) / 10) * 10,
+        step_s=rng.randrange(300, 900, 10) * ms,
+        stall_s=rng.randrange(250, 1500, 10) * ms,
+    )
 
 
 def _small_stalls(rng: random.Random) -> Draw:
@@ -52,7 +41,7 @@ def _small_stalls(rng: random.Random) -> Draw:
 
 def _derive_stalls(p: Draw) -> Derivation:
     return Derivation(
-        value=_told_stalls(p)[0],
+        value=_stalled(p),
         formula="step + stall × (1 − (1 − chance)^ranks)",
         substitution=f"{p.step_s:.15g} + {p.stall_s:.15g} × (1 − (1 − 1 / {p.every}) ** {p.ranks})",
         source=SOURCE_ORDER,
@@ -80,6 +69,7 @@ STALLS = Drill(
     section="Failure as routine",
     unit="s",
     target_s=120,
+    apart=1.06,
     draw=_draw_stalls,
     small=_small_stalls,
     prompt=lambda p: (
@@ -92,21 +82,23 @@ STALLS = Drill(
     slips=(
         Slip(
             key="stalls-added",
-            wrong=lambda p: _told_stalls(p)[1],
+            wrong=lambda p: p.step_s + p.stall_s * p.ranks / p.every,
             story="You added the stalls of all ranks. Two that stall in the same step stall together.",
         ),
         Slip(
             key="one-rank",
-            wrong=lambda p: _told_stalls(p)[2],
+            wrong=lambda p: p.step_s + p.stall_s / p.every,
             story="That is what a single rank loses. The step waits for all of them.",
         ),
         Slip(
             key="every-step",
-            wrong=lambda p: _told_stalls(p)[3],
+            wrong=lambda p: p.step_s + p.stall_s,
             story="You let somebody stall in every step. In some steps nobody does.",
         ),
         Slip(
-            key="step-forgotten", wrong=lambda p: _told_stalls(p)[4], story="That is the waiting. How long is the step?"
+            key="step-forgotten",
+            wrong=lambda p: _stalled(p) - p.step_s,
+            story="That is the waiting. How long is the step?",
         ),
     ),
 )
@@ -114,30 +106,19 @@ STALLS = Drill(
 # --- the slowest of a few ------------------------------------------------------------------------
 
 
-def _told_slowest(p: Draw) -> tuple[float, ...]:
-    right = stragglers.slowest_exponential_s(base_s=p.base_s, delay_s=p.delay_s, ranks=p.ranks)
-    return (
-        right,
-        p.base_s + p.delay_s,
-        p.base_s + p.ranks * p.delay_s,
-        p.base_s + math.log(p.ranks) * p.delay_s,
-        right - p.base_s,
-    )
+def _slowest(p: Draw) -> float:
+    return stragglers.slowest_exponential_s(base_s=p.base_s, delay_s=p.delay_s, ranks=p.ranks)
 
 
 def _draw_slowest(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            ranks=rng.randrange(4, 11), base_s=rng.randrange(100, 500, 10) * ms, delay_s=rng.randrange(60, 400, 5) * ms
-        ),
-        _told_slowest,
+    return drawn(
+        ranks=rng.randrange(4, 11), base_s=rng.randrange(100, 500, 10) * ms, delay_s=rng.randrange(60, 400, 5) * ms
     )
 
 
 def _derive_slowest(p: Draw) -> Derivation:
     return Derivation(
-        value=_told_slowest(p)[0],
+        value=_slowest(p),
         formula="base + mean delay × (1 + 1/2 + … + 1/ranks)",
         substitution=(
             f"{p.base_s:.15g} + {p.delay_s:.15g} × ({' + '.join(f'1 / {rank}' for rank in range(1, p.ranks + 1))})"
@@ -173,6 +154,7 @@ SLOWEST = Drill(
     section="Failure as routine",
     unit="s",
     target_s=150,
+    apart=1.06,
     draw=_draw_slowest,
     small=_draw_slowest,
     prompt=lambda p: (
@@ -185,22 +167,22 @@ SLOWEST = Drill(
     slips=(
         Slip(
             key="average-rank",
-            wrong=lambda p: _told_slowest(p)[1],
+            wrong=lambda p: p.base_s + p.delay_s,
             story="That is an average rank by itself. It has to wait for the slowest.",
         ),
         Slip(
             key="delays-added",
-            wrong=lambda p: _told_slowest(p)[2],
+            wrong=lambda p: p.base_s + p.ranks * p.delay_s,
             story="You let the ranks be late one after another. They are late at the same time.",
         ),
         Slip(
             key="logarithm",
-            wrong=lambda p: _told_slowest(p)[3],
+            wrong=lambda p: p.base_s + math.log(p.ranks) * p.delay_s,
             story="The logarithm is what the sum grows like for many ranks. For so few, add the terms up.",
         ),
         Slip(
             key="base-forgotten",
-            wrong=lambda p: _told_slowest(p)[4],
+            wrong=lambda p: _slowest(p) - p.base_s,
             story="That is the longest delay. What does every rank need before it?",
         ),
     ),
@@ -209,22 +191,16 @@ SLOWEST = Drill(
 # --- nodes in repair -----------------------------------------------------------------------------
 
 
-def _told_repair(p: Draw) -> tuple[float, ...]:
-    per_day = p.nodes * p.gpus / (p.gpu_years * YEAR_DAYS)
-    right = per_day * p.repair_days
-    return (right, right / p.gpus, right * p.gpus, per_day, per_day * 7)
+def _failures_per_day(p: Draw) -> float:
+    return float(p.nodes * p.gpus / (p.gpu_years * YEAR_DAYS))
 
 
 def _draw_repair(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            nodes=rng.randrange(300, 3000, 20),
-            gpus=rng.choice((4, 6)),
-            gpu_years=rng.randrange(4, 14),
-            repair_days=rng.choice((2, 3, 4, 5, 9, 10, 12, 15)),
-        ),
-        _told_repair,
+    return drawn(
+        nodes=rng.randrange(300, 3000, 20),
+        gpus=rng.choice((4, 6)),
+        gpu_years=rng.randrange(4, 14),
+        repair_days=rng.choice((2, 3, 4, 5, 9, 10, 12, 15)),
     )
 
 
@@ -265,6 +241,7 @@ REPAIR = Drill(
     section="Failure as routine",
     unit="",
     target_s=90,
+    apart=1.06,
     draw=_draw_repair,
     small=_small_repair,
     prompt=lambda p: (
@@ -279,22 +256,22 @@ REPAIR = Drill(
     slips=(
         Slip(
             key="one-gpu-per-node",
-            wrong=lambda p: _told_repair(p)[1],
+            wrong=lambda p: _failures_per_day(p) * p.repair_days / p.gpus,
             story="You gave each node one GPU. Any of its GPUs can take a node out.",
         ),
         Slip(
             key="gpus-for-nodes",
-            wrong=lambda p: _told_repair(p)[2],
+            wrong=lambda p: _failures_per_day(p) * p.repair_days * p.gpus,
             story="That is how many GPUs are out of work. The question is nodes.",
         ),
         Slip(
             key="per-day",
-            wrong=lambda p: _told_repair(p)[3],
+            wrong=_failures_per_day,
             story="That is how many fail in a day. How long does each of them stay away?",
         ),
         Slip(
             key="per-week",
-            wrong=lambda p: _told_repair(p)[4],
+            wrong=lambda p: _failures_per_day(p) * 7,
             story="You let every repair take a week. Read again how long it takes.",
         ),
     ),

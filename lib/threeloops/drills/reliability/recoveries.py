@@ -3,7 +3,6 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.run import checkpoint_levels
 from threeloops.units import day, hour, minute
 
@@ -16,6 +15,11 @@ SOURCE_GEMINI = "Wang et al., GEMINI, SOSP 2023, doi:10.1145/3600006.3613145"
 # --- saves in memory, saves on disk --------------------------------------------------------------
 
 
+def _intact(p: Draw) -> float:
+    """The share of failures that leave the copies in memory intact."""
+    return float(p.percent / 100)
+
+
 def _levels_lost(p: Draw, share: float) -> float:
     levels = [
         checkpoint_levels.Level(interval_s=p.memory_s, stall_s=0, restart_s=p.memory_restart_s, share=share),
@@ -24,30 +28,14 @@ def _levels_lost(p: Draw, share: float) -> float:
     return checkpoint_levels.lost_per_failure_with_levels_s(levels, detect_s=p.detect_s)
 
 
-def _told_levels(p: Draw) -> tuple[float, ...]:
-    share = p.percent / 100
-    right = _levels_lost(p, share)
-    return (
-        right,
-        _levels_lost(p, 0.0),
-        _levels_lost(p, 1.0),
-        _levels_lost(p, 1 - share),
-        right + share * p.memory_s / 2 + (1 - share) * p.disk_s / 2,
-    )
-
-
 def _draw_levels(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            percent=rng.randrange(60, 95),
-            memory_s=rng.randrange(1, 9) * minute,
-            memory_restart_s=rng.randrange(1, 5) * minute,
-            disk_s=rng.randrange(40, 240, 5) * minute,
-            disk_restart_s=rng.randrange(6, 25) * minute,
-            detect_s=rng.randrange(1, 6) * minute,
-        ),
-        _told_levels,
+    return drawn(
+        percent=rng.randrange(60, 95),
+        memory_s=rng.randrange(1, 9) * minute,
+        memory_restart_s=rng.randrange(1, 5) * minute,
+        disk_s=rng.randrange(40, 240, 5) * minute,
+        disk_restart_s=rng.randrange(6, 25) * minute,
+        detect_s=rng.randrange(1, 6) * minute,
     )
 
 
@@ -64,7 +52,7 @@ def _small_levels(rng: random.Random) -> Draw:
 
 def _derive_levels(p: Draw) -> Derivation:
     return Derivation(
-        value=_told_levels(p)[0],
+        value=_levels_lost(p, _intact(p)),
         formula=(
             "detection + share × (memory's interval / 2 + its restart) + (1 − share) × (disk's interval / 2 + its"
             " restart)"
@@ -94,6 +82,7 @@ LEVELS = Drill(
     section="Failure as routine",
     unit="s",
     target_s=150,
+    apart=1.06,
     draw=_draw_levels,
     small=_small_levels,
     prompt=lambda p: (
@@ -109,22 +98,22 @@ LEVELS = Drill(
     slips=(
         Slip(
             key="disk-only",
-            wrong=lambda p: _told_levels(p)[1],
+            wrong=lambda p: _levels_lost(p, 0.0),
             story="You read everything from disk. What are the copies in memory for?",
         ),
         Slip(
             key="memory-only",
-            wrong=lambda p: _told_levels(p)[2],
+            wrong=lambda p: _levels_lost(p, 1.0),
             story="You trusted the memory with every failure. Some take it along.",
         ),
         Slip(
             key="shares-swapped",
-            wrong=lambda p: _told_levels(p)[3],
+            wrong=lambda p: _levels_lost(p, 1 - _intact(p)),
             story="Which of the two kinds of failure is the frequent one?",
         ),
         Slip(
             key="whole-intervals",
-            wrong=lambda p: _told_levels(p)[4],
+            wrong=lambda p: _levels_lost(p, _intact(p)) + _intact(p) * p.memory_s / 2 + (1 - _intact(p)) * p.disk_s / 2,
             story="You lost whole intervals. A failure comes half-way on average.",
         ),
     ),
@@ -133,32 +122,23 @@ LEVELS = Drill(
 # --- in dollars ----------------------------------------------------------------------------------
 
 
-def _told_dollars(p: Draw) -> tuple[float, ...]:
-    failures, half, recovery = p.days * day / p.mtbf_s, p.interval_s / 2, p.recovery_s
-    per_s = p.gpus * p.dollars / hour
-    right = failures * (half + recovery) * per_s
-    return (
-        right,
-        right / failures,
-        right / p.gpus,
-        failures * (2 * half + recovery) * per_s,
-        failures * half * per_s,
-        failures * recovery * per_s,
-    )
+def _failures(p: Draw) -> float:
+    return float(p.days * day / p.mtbf_s)
+
+
+def _dollars(p: Draw, lost_s: float) -> float:
+    """What all GPUs cost in the time that the run loses, so much to each failure."""
+    return float(_failures(p) * lost_s * (p.gpus * p.dollars / hour))
 
 
 def _draw_dollars(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            gpus=rng.randrange(256, 5000, 64),
-            dollars=rng.choice((1.9, 2.3, 2.6, 3.1)),
-            days=rng.randrange(11, 60),
-            mtbf_s=rng.randrange(3, 30) * hour,
-            interval_s=rng.randrange(20, 120, 5) * minute,
-            recovery_s=rng.randrange(10, 45) * minute,
-        ),
-        _told_dollars,
+    return drawn(
+        gpus=rng.randrange(256, 5000, 64),
+        dollars=rng.choice((1.9, 2.3, 2.6, 3.1)),
+        days=rng.randrange(11, 60),
+        mtbf_s=rng.randrange(3, 30) * hour,
+        interval_s=rng.randrange(20, 120, 5) * minute,
+        recovery_s=rng.randrange(10, 45) * minute,
     )
 
 
@@ -175,7 +155,7 @@ def _small_dollars(rng: random.Random) -> Draw:
 
 def _derive_dollars(p: Draw) -> Derivation:
     return Derivation(
-        value=_told_dollars(p)[0],
+        value=_dollars(p, p.interval_s / 2 + p.recovery_s),
         formula="GPUs × price per second × days / time between failures × (interval / 2 + recovery)",
         substitution=(
             f"{p.gpus} × {p.dollars} / {hour} × {p.days} × {day} / {p.mtbf_s} × ({p.interval_s} / 2 + {p.recovery_s})"
@@ -205,6 +185,7 @@ DOLLARS = Drill(
     section="Failure as routine",
     unit="dollar",
     target_s=150,
+    apart=1.06,
     draw=_draw_dollars,
     small=_small_dollars,
     prompt=lambda p: (
@@ -219,27 +200,27 @@ DOLLARS = Drill(
     slips=(
         Slip(
             key="one-failure",
-            wrong=lambda p: _told_dollars(p)[1],
+            wrong=lambda p: _dollars(p, p.interval_s / 2 + p.recovery_s) / _failures(p),
             story="That is one failure. How many are there in the run?",
         ),
         Slip(
             key="one-gpu",
-            wrong=lambda p: _told_dollars(p)[2],
+            wrong=lambda p: _dollars(p, p.interval_s / 2 + p.recovery_s) / p.gpus,
             story="You paid for the GPU that failed. All the others wait with it.",
         ),
         Slip(
             key="whole-interval",
-            wrong=lambda p: _told_dollars(p)[3],
+            wrong=lambda p: _dollars(p, p.interval_s + p.recovery_s),
             story="You repeated whole intervals. A failure comes half-way on average.",
         ),
         Slip(
             key="work-only",
-            wrong=lambda p: _told_dollars(p)[4],
+            wrong=lambda p: _dollars(p, p.interval_s / 2),
             story="You paid for repeated work. GPUs that wait are on the invoice, too.",
         ),
         Slip(
             key="waiting-only",
-            wrong=lambda p: _told_dollars(p)[5],
+            wrong=lambda p: _dollars(p, p.recovery_s),
             story="You paid for waiting. Some work has to be done again.",
         ),
     ),

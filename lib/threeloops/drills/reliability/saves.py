@@ -3,7 +3,6 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.run import reliability
 from threeloops.units import GB, billion, day, fmt_seconds, minute
 
@@ -95,27 +94,17 @@ def _share(p: Draw, *, bytes_each: float, writers: int) -> float:
     return float(save_s / (p.interval_s + save_s))
 
 
-def _told_saving(p: Draw) -> tuple[float, ...]:
-    answer = _share(p, bytes_each=STATE_BYTES, writers=p.nodes)
-    return (
-        answer,
-        answer / (1 - answer),
-        _share(p, bytes_each=2, writers=p.nodes),
-        _share(p, bytes_each=16, writers=p.nodes),
-        _share(p, bytes_each=14, writers=1),
-    )
+def _saving(p: Draw) -> float:
+    """The share of the whole time that goes into saving."""
+    return _share(p, bytes_each=STATE_BYTES, writers=p.nodes)
 
 
 def _draw_saving(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            parameters=rng.randrange(30, 420, 5) * billion,
-            nodes=rng.randrange(6, 70),
-            bytes_per_s=rng.randrange(2, 14) / 10 * GB,
-            interval_s=rng.randrange(8, 60) * minute,
-        ),
-        lambda p: _told_saving(p) if 0.06 < _told_saving(p)[0] < 0.5 else (1.0, 1.0),
+    return drawn(
+        parameters=rng.randrange(30, 420, 5) * billion,
+        nodes=rng.randrange(6, 70),
+        bytes_per_s=rng.randrange(2, 14) / 10 * GB,
+        interval_s=rng.randrange(8, 60) * minute,
     )
 
 
@@ -132,7 +121,7 @@ def _small_saving(rng: random.Random) -> Draw:
 def _derive_saving(p: Draw) -> Derivation:
     save = f"{p.parameters} × {STATE_BYTES} / ({p.nodes} × {p.bytes_per_s:.15g})"
     return Derivation(
-        value=_share(p, bytes_each=STATE_BYTES, writers=p.nodes),
+        value=_saving(p),
         formula="save / (interval + save), save = parameters × 14 bytes / (nodes × bandwidth)",
         substitution=f"({save}) / ({p.interval_s} + {save})",
         source=SOURCE_STATES,
@@ -162,6 +151,8 @@ SAVING = Drill(
     section="Failure as routine",
     unit="",
     target_s=150,
+    apart=1.06,
+    wanted=lambda p: 0.06 < _saving(p) < 0.5,
     draw=_draw_saving,
     small=_small_saving,
     prompt=lambda p: (
@@ -190,7 +181,7 @@ SAVING = Drill(
         ),
         Slip(
             key="share-of-training",
-            wrong=lambda p: _told_saving(p)[1],
+            wrong=lambda p: _saving(p) / (1 - _saving(p)),
             story="You divided by the time of training alone. The whole time holds the save as well.",
         ),
     ),

@@ -291,7 +291,7 @@ SERIAL = Drill(
     slips=(
         Slip(
             key="pooled",
-            wrong=lambda p: max(_times(p)[0] + _times(p)[2], _times(p)[1] + _times(p)[3]),
+            wrong=lambda p: max(p.flops_1 / p.peak + p.flops_2 / p.peak, p.bytes_1 / p.memory + p.bytes_2 / p.memory),
             story=(
                 "You pooled both kernels' FLOPs and both kernels' bytes. One kernel's arithmetic cannot hide the"
                 " traffic of another that waits for it."
@@ -299,7 +299,7 @@ SERIAL = Drill(
         ),
         Slip(
             key="arithmetic-only",
-            wrong=lambda p: _times(p)[0] + _times(p)[2],
+            wrong=lambda p: p.flops_1 / p.peak + p.flops_2 / p.peak,
             story="You divided all FLOPs by the peak. One of the two kernels cannot reach it.",
         ),
         Slip(
@@ -314,7 +314,9 @@ SERIAL = Drill(
         ),
         Slip(
             key="shorter-of-two",
-            wrong=lambda p: min(_times(p)[:2]) + min(_times(p)[2:]),
+            wrong=lambda p: (
+                min(p.flops_1 / p.peak, p.bytes_1 / p.memory) + min(p.flops_2 / p.peak, p.bytes_2 / p.memory)
+            ),
             story="You took the shorter time of each kernel. It is done when its slower half is done.",
         ),
     ),

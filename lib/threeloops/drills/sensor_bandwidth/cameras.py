@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.apart import until_told_apart
 from threeloops.driving import sensor_data
 from threeloops.simulate.driving import sensors
 from threeloops.units import BITS_PER_BYTE, MB
@@ -125,32 +124,15 @@ def _count_lanes(p: Draw) -> float:
     return sent / float(sensors.fewest_lanes(sent, lane_bytes=lane_bytes) * lane_bytes)
 
 
-_LANE_SLIPS = (
-    Slip(
-        key="one-lane",
-        wrong=lambda p: _stream(p) / (p.lane_mbit * MBIT),
-        story="That is how many lanes the stream would fill. Lanes are whole: round up, then ask how full they are.",
-    ),
-    Slip(
-        key="four-lanes",
-        wrong=lambda p: _stream(p) / (4 * p.lane_mbit * MBIT),
-        story="You took four lanes. The question asks for as few as carry the stream.",
-    ),
-    Slip(
-        key="bytes-for-bits",
-        wrong=lambda p: _lane_share(p) / BITS_PER_BYTE,
-        story="You compared bytes with bits. Links are rated in bits.",
-    ),
-    Slip(key="free", wrong=lambda p: 1 - _lane_share(p), story="That is the share that stays free."),
-)
-
 LANES = Drill(
     key="sensor-csi-lanes",
     **SECTION,
     title="As few lanes as will do",
     unit="",
     target_s=110,
-    draw=until_told_apart(_draw_lanes, _lane_share, _LANE_SLIPS, wanted=lambda p: _lanes(p) in (2, 3)),
+    apart=1.06,
+    wanted=lambda p: _lanes(p) in (2, 3),
+    draw=_draw_lanes,
     small=_small_lanes,
     prompt=lambda p: (
         f"A camera sends {p.width} × {p.height} pixels of {p.bits} bits, {p.rate} times a second. A CSI-2 lane carries"
@@ -165,7 +147,26 @@ LANES = Drill(
     ),
     count=_count_lanes,
     prerequisites=("latency-camera-bandwidth",),
-    slips=_LANE_SLIPS,
+    slips=(
+        Slip(
+            key="one-lane",
+            wrong=lambda p: _stream(p) / (p.lane_mbit * MBIT),
+            story=(
+                "That is how many lanes the stream would fill. Lanes are whole: round up, then ask how full they are."
+            ),
+        ),
+        Slip(
+            key="four-lanes",
+            wrong=lambda p: _stream(p) / (4 * p.lane_mbit * MBIT),
+            story="You took four lanes. The question asks for as few as carry the stream.",
+        ),
+        Slip(
+            key="bytes-for-bits",
+            wrong=lambda p: _lane_share(p) / BITS_PER_BYTE,
+            story="You compared bytes with bits. Links are rated in bits.",
+        ),
+        Slip(key="free", wrong=lambda p: 1 - _lane_share(p), story="That is the share that stays free."),
+    ),
 )
 
 DRILLS = (CAMERA, LANES)

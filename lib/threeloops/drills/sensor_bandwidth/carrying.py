@@ -3,7 +3,6 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.apart import until_told_apart
 from threeloops.drills.sensor_bandwidth.cameras import SECTION, SENSORS
 from threeloops.driving import sensor_data
 from threeloops.simulate.driving import sensors
@@ -49,36 +48,15 @@ def _cable(p: Draw) -> float:
     )
 
 
-_CABLE_SLIPS = (
-    Slip(
-        key="no-blanking",
-        wrong=lambda p: _cable(p) * p.width * p.height / (p.total_width * p.total_height),
-        story="You sent the pixels alone. The pixel clock also ticks through the blanking.",
-    ),
-    Slip(
-        key="no-coding",
-        wrong=lambda p: _cable(p) * DATA / CODED,
-        story="You sent the bits as they are. The cable carries ten for every nine.",
-    ),
-    Slip(
-        key="coded-backwards",
-        wrong=lambda p: _cable(p) * DATA * DATA / (CODED * CODED),
-        story="Your line code makes the stream smaller. It adds bits.",
-    ),
-    Slip(
-        key="bytes-for-bits",
-        wrong=lambda p: _cable(p) / BITS_PER_BYTE,
-        story="You compared bytes with bits. Cables are rated in bits.",
-    ),
-)
-
 CABLE = Drill(
     key="sensor-cable-share",
     **SECTION,
     title="What one camera takes of its cable",
     unit="",
     target_s=110,
-    draw=until_told_apart(_draw_cable, _cable, _CABLE_SLIPS, wanted=lambda p: _cable(p) < 1),
+    apart=1.06,
+    wanted=lambda p: _cable(p) < 1,
+    draw=_draw_cable,
     small=_small_cable,
     prompt=lambda p: (
         f"A sensor delivers {p.width} × {p.height} pixels of {p.bits} bits, {p.rate} times a second; with blanking its"
@@ -106,7 +84,28 @@ CABLE = Drill(
         / CABLE_GBIT
     ),
     prerequisites=("latency-camera-bandwidth",),
-    slips=_CABLE_SLIPS,
+    slips=(
+        Slip(
+            key="no-blanking",
+            wrong=lambda p: _cable(p) * p.width * p.height / (p.total_width * p.total_height),
+            story="You sent the pixels alone. The pixel clock also ticks through the blanking.",
+        ),
+        Slip(
+            key="no-coding",
+            wrong=lambda p: _cable(p) * DATA / CODED,
+            story="You sent the bits as they are. The cable carries ten for every nine.",
+        ),
+        Slip(
+            key="coded-backwards",
+            wrong=lambda p: _cable(p) * DATA * DATA / (CODED * CODED),
+            story="Your line code makes the stream smaller. It adds bits.",
+        ),
+        Slip(
+            key="bytes-for-bits",
+            wrong=lambda p: _cable(p) / BITS_PER_BYTE,
+            story="You compared bytes with bits. Cables are rated in bits.",
+        ),
+    ),
 )
 
 # --- the memory bus ------------------------------------------------------------------------------
@@ -141,32 +140,15 @@ def _bus_share(p: Draw) -> float:
     return _bus(p, _passes(p))
 
 
-_BUS_SLIPS = (
-    Slip(
-        key="arrives-once",
-        wrong=lambda p: _bus(p, (RAW,)),
-        story="You counted the pictures as they arrive. Every read and every further write crosses the bus again.",
-    ),
-    Slip(
-        key="writes-only",
-        wrong=lambda p: _bus(p, (RAW, YUV)),
-        story="You counted the writes. Reads use the same bus.",
-    ),
-    Slip(
-        key="rgb",
-        wrong=lambda p: _bus(p, _passes(p, yuv=3.0)),
-        story="You gave a processed pixel three bytes. YUV 4:2:0 shares its colour among four pixels.",
-    ),
-    Slip(key="one-camera", wrong=lambda p: _bus_share(p) / p.cameras, story="That is one camera."),
-)
-
 BUS = Drill(
     key="sensor-bus-share",
     **SECTION,
     title="What the cameras take of the memory bus",
     unit="",
     target_s=150,
-    draw=until_told_apart(_draw_bus, _bus_share, _BUS_SLIPS, wanted=lambda p: _bus_share(p) < 0.9),
+    apart=1.06,
+    wanted=lambda p: _bus_share(p) < 0.9,
+    draw=_draw_bus,
     small=_small_bus,
     prompt=lambda p: (
         f"{p.cameras} cameras of {p.width} × {p.height} pixels give {p.rate} frames per second. The receiver writes raw"
@@ -187,7 +169,24 @@ BUS = Drill(
         / (p.bus_gb * GB)
     ),
     prerequisites=("latency-camera-bandwidth",),
-    slips=_BUS_SLIPS,
+    slips=(
+        Slip(
+            key="arrives-once",
+            wrong=lambda p: _bus(p, (RAW,)),
+            story="You counted the pictures as they arrive. Every read and every further write crosses the bus again.",
+        ),
+        Slip(
+            key="writes-only",
+            wrong=lambda p: _bus(p, (RAW, YUV)),
+            story="You counted the writes. Reads use the same bus.",
+        ),
+        Slip(
+            key="rgb",
+            wrong=lambda p: _bus(p, _passes(p, yuv=3.0)),
+            story="You gave a processed pixel three bytes. YUV 4:2:0 shares its colour among four pixels.",
+        ),
+        Slip(key="one-camera", wrong=lambda p: _bus_share(p) / p.cameras, story="That is one camera."),
+    ),
 )
 
 DRILLS = (CABLE, BUS)

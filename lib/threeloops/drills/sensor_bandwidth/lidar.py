@@ -5,7 +5,6 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.apart import until_told_apart
 from threeloops.drills.sensor_bandwidth.cameras import SECTION
 from threeloops.driving import ranging_data
 from threeloops.facts import hardware
@@ -49,32 +48,14 @@ def _count_points(p: Draw) -> float:
     return float(points / turns)
 
 
-_POINT_SLIPS = (
-    Slip(key="one-return", wrong=lambda p: _points(p) / p.returns, story="You let each pulse come back once."),
-    Slip(
-        key="a-second",
-        wrong=lambda p: _points(p) * p.rpm / minute,
-        story="That is a second of points. The question asks for one turn.",
-    ),
-    Slip(
-        key="one-beam",
-        wrong=lambda p: _points(p) / p.beams,
-        story="That is one beam. All of them fire at every step of the turn.",
-    ),
-    Slip(
-        key="per-minute",
-        wrong=lambda p: _points(p) / minute,
-        story="You took turns per minute for turns per second.",
-    ),
-)
-
 POINTS = Drill(
     key="sensor-lidar-points",
     **SECTION,
     title="Points of a turn",
     unit="",
     target_s=90,
-    draw=until_told_apart(_draw_points, _points, _POINT_SLIPS),
+    apart=1.06,
+    draw=_draw_points,
     small=_small_points,
     prompt=lambda p: (
         f"A LiDAR fires its {p.beams} beams once every {p.firing_us} µs and turns {p.rpm} times a minute. It reports"
@@ -87,7 +68,24 @@ POINTS = Drill(
         source=VELODYNE,
     ),
     count=_count_points,
-    slips=_POINT_SLIPS,
+    slips=(
+        Slip(key="one-return", wrong=lambda p: _points(p) / p.returns, story="You let each pulse come back once."),
+        Slip(
+            key="a-second",
+            wrong=lambda p: _points(p) * p.rpm / minute,
+            story="That is a second of points. The question asks for one turn.",
+        ),
+        Slip(
+            key="one-beam",
+            wrong=lambda p: _points(p) / p.beams,
+            story="That is one beam. All of them fire at every step of the turn.",
+        ),
+        Slip(
+            key="per-minute",
+            wrong=lambda p: _points(p) / minute,
+            story="You took turns per minute for turns per second.",
+        ),
+    ),
 )
 
 # --- packets -------------------------------------------------------------------------------------
@@ -132,32 +130,14 @@ def _count_packets(p: Draw) -> float:
     )
 
 
-_PACKET_SLIPS = (
-    Slip(
-        key="points-only",
-        wrong=lambda p: _packets(p, firings=p.firings, other=0),
-        story="You sent points alone. Every packet has headers and angles, too.",
-    ),
-    Slip(
-        key="packet-a-firing",
-        wrong=lambda p: _packets(p, firings=1, other=p.other),
-        story="You sent a packet for every firing. A packet waits for several.",
-    ),
-    Slip(key="bits", wrong=lambda p: _packet_rate(p) * BITS_PER_BYTE, story="That is in bits."),
-    Slip(
-        key="one-beam",
-        wrong=lambda p: _packet_rate(p) / p.beams,
-        story="You shared the packets among the beams. They hold all of them.",
-    ),
-)
-
 PACKETS = Drill(
     key="sensor-lidar-bytes",
     **SECTION,
     title="What a LiDAR sends",
     unit="B/s",
     target_s=110,
-    draw=until_told_apart(_draw_packets, _packet_rate, _PACKET_SLIPS),
+    apart=1.06,
+    draw=_draw_packets,
     small=_small_packets,
     prompt=lambda p: (
         f"A LiDAR fires its {p.beams} beams every {p.firing_us} µs. A packet holds {p.firings} such firings, one point"
@@ -173,7 +153,24 @@ PACKETS = Drill(
         source=VELODYNE,
     ),
     count=_count_packets,
-    slips=_PACKET_SLIPS,
+    slips=(
+        Slip(
+            key="points-only",
+            wrong=lambda p: _packets(p, firings=p.firings, other=0),
+            story="You sent points alone. Every packet has headers and angles, too.",
+        ),
+        Slip(
+            key="packet-a-firing",
+            wrong=lambda p: _packets(p, firings=1, other=p.other),
+            story="You sent a packet for every firing. A packet waits for several.",
+        ),
+        Slip(key="bits", wrong=lambda p: _packet_rate(p) * BITS_PER_BYTE, story="That is in bits."),
+        Slip(
+            key="one-beam",
+            wrong=lambda p: _packet_rate(p) / p.beams,
+            story="You shared the packets among the beams. They hold all of them.",
+        ),
+    ),
 )
 
 # --- a real one ----------------------------------------------------------------------------------
@@ -202,34 +199,14 @@ def _count_turn(p: Draw) -> float:
     return minute_bytes / float(p.rpm)
 
 
-_TURN_SLIPS = (
-    Slip(key="one-return", wrong=lambda p: _turn(p) / 2, story="That is one return. Two returns double the packets."),
-    Slip(
-        key="a-second",
-        wrong=lambda p: _turn(p) * p.rpm / minute,
-        story="That is a second. The question asks for one turn.",
-    ),
-    Slip(
-        key="per-minute",
-        wrong=lambda p: _turn(p) / minute,
-        story="You took turns per minute for turns per second.",
-    ),
-    Slip(
-        key="points-only",
-        wrong=lambda p: (
-            _turn(p) * _vls()["beams"] * _vls()["firings_per_packet"] * POINT_BYTES / _vls()["packet_bytes"]
-        ),
-        story="You sent points alone. Every packet has headers and angles, too.",
-    ),
-)
-
 TURN = Drill(
     key="sensor-vls-128",
     **SECTION,
     title="A turn of a real LiDAR",
     unit="B",
     target_s=90,
-    draw=until_told_apart(_draw_turn, _turn, _TURN_SLIPS),
+    apart=1.06,
+    draw=_draw_turn,
     small=_draw_turn,
     prompt=lambda p: (
         f"Velodyne's VLS-128 sends {_vls()['packets_per_s']:,.0f} data packets of {_vls()['packet_bytes']:,.0f} bytes a"
@@ -245,7 +222,28 @@ TURN = Drill(
     ),
     count=_count_turn,
     prerequisites=("sensor-lidar-bytes",),
-    slips=_TURN_SLIPS,
+    slips=(
+        Slip(
+            key="one-return", wrong=lambda p: _turn(p) / 2, story="That is one return. Two returns double the packets."
+        ),
+        Slip(
+            key="a-second",
+            wrong=lambda p: _turn(p) * p.rpm / minute,
+            story="That is a second. The question asks for one turn.",
+        ),
+        Slip(
+            key="per-minute",
+            wrong=lambda p: _turn(p) / minute,
+            story="You took turns per minute for turns per second.",
+        ),
+        Slip(
+            key="points-only",
+            wrong=lambda p: (
+                _turn(p) * _vls()["beams"] * _vls()["firings_per_packet"] * POINT_BYTES / _vls()["packet_bytes"]
+            ),
+            story="You sent points alone. Every packet has headers and angles, too.",
+        ),
+    ),
 )
 
 DRILLS = (POINTS, PACKETS, TURN)

@@ -4,7 +4,6 @@ import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.apart import until_told_apart
 from threeloops.drills.sensor_bandwidth.cameras import SECTION
 from threeloops.driving import ranging_data, sensor_data
 from threeloops.simulate.driving import sensors
@@ -40,42 +39,15 @@ def _stamp(p: Draw, **changes: float) -> float:
     return sensor_data.stamp_error_m(**(values | changes))
 
 
-_STAMP_SLIPS = (
-    Slip(
-        key="straight-only",
-        wrong=lambda p: _stamp(p, turn_rad_per_s=0),
-        story="You only drove on. While the car turns, what is far ahead sweeps sideways.",
-    ),
-    Slip(
-        key="turn-only",
-        wrong=lambda p: _stamp(p, speed_m_per_s=0),
-        story="You only turned. The car also drives towards the point.",
-    ),
-    Slip(
-        key="added",
-        wrong=lambda p: _stamp(p, turn_rad_per_s=0) + _stamp(p, speed_m_per_s=0),
-        story="You added two shifts that stand at right angles to each other.",
-    ),
-    Slip(
-        key="degrees",
-        wrong=lambda p: _stamp(p, turn_rad_per_s=p.turn_deg),
-        story="You used degrees where radians belong.",
-    ),
-    Slip(key="kmh", wrong=lambda p: _stamp(p, speed_m_per_s=p.kmh), story="You put km/h where m/s belong."),
-)
-
 STAMP = Drill(
     key="sensor-time-stamp",
     **SECTION,
     title="What a wrong time stamp costs",
     unit="m",
     target_s=130,
-    draw=until_told_apart(
-        _draw_stamp,
-        _stamp,
-        _STAMP_SLIPS,
-        wanted=lambda p: p.kmh * KMH * math.radians(p.turn_deg) < FASTEST_TURN,
-    ),
+    apart=1.06,
+    wanted=lambda p: p.kmh * KMH * math.radians(p.turn_deg) < FASTEST_TURN,
+    draw=_draw_stamp,
     small=_small_stamp,
     prompt=lambda p: (
         f"A car drives at {p.kmh} km/h and turns at {p.turn_deg}° per second. Its camera's time stamps are"
@@ -97,7 +69,29 @@ STAMP = Drill(
         error_s=p.error_ms * ms,
         steps=100,
     ),
-    slips=_STAMP_SLIPS,
+    slips=(
+        Slip(
+            key="straight-only",
+            wrong=lambda p: _stamp(p, turn_rad_per_s=0),
+            story="You only drove on. While the car turns, what is far ahead sweeps sideways.",
+        ),
+        Slip(
+            key="turn-only",
+            wrong=lambda p: _stamp(p, speed_m_per_s=0),
+            story="You only turned. The car also drives towards the point.",
+        ),
+        Slip(
+            key="added",
+            wrong=lambda p: _stamp(p, turn_rad_per_s=0) + _stamp(p, speed_m_per_s=0),
+            story="You added two shifts that stand at right angles to each other.",
+        ),
+        Slip(
+            key="degrees",
+            wrong=lambda p: _stamp(p, turn_rad_per_s=p.turn_deg),
+            story="You used degrees where radians belong.",
+        ),
+        Slip(key="kmh", wrong=lambda p: _stamp(p, speed_m_per_s=p.kmh), story="You put km/h where m/s belong."),
+    ),
 )
 
 # --- a rolling shutter ---------------------------------------------------------------------------
@@ -120,41 +114,15 @@ def _rows_shift(p: Draw, *, rows: int, range_m: float) -> float:
     )
 
 
-_ROW_SLIPS = (
-    Slip(
-        key="whole-picture",
-        wrong=lambda p: _rows_shift(p, rows=p.height, range_m=p.range_m),
-        story="You let it move during the whole picture. It covers only some of the rows.",
-    ),
-    Slip(
-        key="one-row",
-        wrong=lambda p: _rows_shift(p, rows=1, range_m=p.range_m),
-        story="That is the shift from one row to the next.",
-    ),
-    Slip(
-        key="no-distance",
-        wrong=lambda p: _rows_shift(p, rows=p.rows, range_m=1),
-        story="You drew it as if it were a metre away. What is farther off moves fewer pixels.",
-    ),
-    Slip(
-        key="metres",
-        wrong=lambda p: p.speed * p.rows * p.row_us * us,
-        story="That is the shift on the road, in metres. The question asks for pixels.",
-    ),
-)
-
 ROWS = Drill(
     key="sensor-rolling-shutter",
     **SECTION,
     title="A car that leans",
     unit="",
     target_s=110,
-    draw=until_told_apart(
-        _draw_rows,
-        lambda p: _rows_shift(p, rows=p.rows, range_m=p.range_m),
-        _ROW_SLIPS,
-        wanted=lambda p: p.height * p.row_us * us < SLOWEST_READOUT_S,
-    ),
+    apart=1.06,
+    wanted=lambda p: p.height * p.row_us * us < SLOWEST_READOUT_S,
+    draw=_draw_rows,
     small=_draw_rows,
     prompt=lambda p: (
         f"A rolling shutter of {p.height} rows exposes a row every {p.row_us} µs, from the top. A car crosses at"
@@ -170,7 +138,28 @@ ROWS = Drill(
     count=lambda p: sensors.rows_drawn(
         rows=p.rows, row_time_s=p.row_us * us, speed_m_per_s=p.speed, focal_pixels=p.focal, range_m=p.range_m
     )[-1],
-    slips=_ROW_SLIPS,
+    slips=(
+        Slip(
+            key="whole-picture",
+            wrong=lambda p: _rows_shift(p, rows=p.height, range_m=p.range_m),
+            story="You let it move during the whole picture. It covers only some of the rows.",
+        ),
+        Slip(
+            key="one-row",
+            wrong=lambda p: _rows_shift(p, rows=1, range_m=p.range_m),
+            story="That is the shift from one row to the next.",
+        ),
+        Slip(
+            key="no-distance",
+            wrong=lambda p: _rows_shift(p, rows=p.rows, range_m=1),
+            story="You drew it as if it were a metre away. What is farther off moves fewer pixels.",
+        ),
+        Slip(
+            key="metres",
+            wrong=lambda p: p.speed * p.rows * p.row_us * us,
+            story="That is the shift on the road, in metres. The question asks for pixels.",
+        ),
+    ),
 )
 
 # --- a sweep -------------------------------------------------------------------------------------
@@ -200,32 +189,14 @@ def _count_sweep(p: Draw) -> float:
     return next(place - put for turned, _, place, put in wall if round(360 * turned) == p.degrees)
 
 
-_SWEEP_SLIPS = (
-    Slip(
-        key="whole-turn",
-        wrong=lambda p: _sweep(p, degrees=360),
-        story="That is a whole turn. This point is measured before the turn is over.",
-    ),
-    Slip(
-        key="rest-of-turn",
-        wrong=lambda p: _sweep(p, degrees=360 - p.degrees),
-        story="You counted what is left of the turn. The stamp is the turn's beginning.",
-    ),
-    Slip(
-        key="per-minute",
-        wrong=lambda p: _sweep(p, degrees=p.degrees) / minute,
-        story="You took turns per minute for turns per second.",
-    ),
-    Slip(key="kmh", wrong=lambda p: _sweep(p, degrees=p.degrees) / KMH, story="You put km/h where m/s belong."),
-)
-
 SWEEP = Drill(
     key="sensor-sweep-shift",
     **SECTION,
     title="A sweep is not a moment",
     unit="m",
     target_s=90,
-    draw=until_told_apart(_draw_sweep, lambda p: _sweep(p, degrees=p.degrees), _SWEEP_SLIPS),
+    apart=1.06,
+    draw=_draw_sweep,
     small=_small_sweep,
     prompt=lambda p: (
         f"A LiDAR turns {p.rpm} times a minute on a car that drives at {p.kmh} km/h. Its driver stamps the whole sweep"
@@ -239,7 +210,24 @@ SWEEP = Drill(
         source="constant speed, a scene that stands still; MathWorks, undistortEgoMotion, R2023a",
     ),
     count=_count_sweep,
-    slips=_SWEEP_SLIPS,
+    slips=(
+        Slip(
+            key="whole-turn",
+            wrong=lambda p: _sweep(p, degrees=360),
+            story="That is a whole turn. This point is measured before the turn is over.",
+        ),
+        Slip(
+            key="rest-of-turn",
+            wrong=lambda p: _sweep(p, degrees=360 - p.degrees),
+            story="You counted what is left of the turn. The stamp is the turn's beginning.",
+        ),
+        Slip(
+            key="per-minute",
+            wrong=lambda p: _sweep(p, degrees=p.degrees) / minute,
+            story="You took turns per minute for turns per second.",
+        ),
+        Slip(key="kmh", wrong=lambda p: _sweep(p, degrees=p.degrees) / KMH, story="You put km/h where m/s belong."),
+    ),
 )
 
 DRILLS = (STAMP, ROWS, SWEEP)

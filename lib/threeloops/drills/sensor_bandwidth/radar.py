@@ -3,7 +3,6 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.apart import until_told_apart
 from threeloops.drills.sensor_bandwidth.cameras import SECTION
 from threeloops.driving import ranging_data
 from threeloops.simulate.driving import sensors
@@ -35,33 +34,14 @@ def _cube(p: Draw) -> float:
     )
 
 
-_CUBE_SLIPS = (
-    Slip(key="real", wrong=lambda p: _cube(p) / 2, story="You kept one number a sample. A complex sample is two."),
-    Slip(
-        key="one-transmitter",
-        wrong=lambda p: _cube(p) / p.transmitters,
-        story="You let one transmitter chirp. Each of them makes its own chirps.",
-    ),
-    Slip(
-        key="one-receiver",
-        wrong=lambda p: _cube(p) / p.receivers,
-        story="That is one receiver. All of them listen to every chirp.",
-    ),
-    Slip(
-        key="antennas-added",
-        wrong=lambda p: _cube(p) * (p.transmitters + p.receivers) / (p.transmitters * p.receivers),
-        story="You added transmitters and receivers. Every pair of them is a channel of its own.",
-    ),
-    Slip(key="one-frame", wrong=lambda p: _cube(p) / p.rate, story="That is one frame, not a second of them."),
-)
-
 CUBE = Drill(
     key="sensor-radar-cube",
     **SECTION,
     title="The cube behind a radar's list",
     unit="B/s",
     target_s=100,
-    draw=until_told_apart(_draw_cube, _cube, _CUBE_SLIPS),
+    apart=1.06,
+    draw=_draw_cube,
     small=_small_cube,
     prompt=lambda p: (
         f"A radar has {p.transmitters} transmitters that chirp in turn, {p.chirps} chirps each in a frame, and"
@@ -86,7 +66,25 @@ CUBE = Drill(
             for _frame in range(p.rate)
         )
     ),
-    slips=_CUBE_SLIPS,
+    slips=(
+        Slip(key="real", wrong=lambda p: _cube(p) / 2, story="You kept one number a sample. A complex sample is two."),
+        Slip(
+            key="one-transmitter",
+            wrong=lambda p: _cube(p) / p.transmitters,
+            story="You let one transmitter chirp. Each of them makes its own chirps.",
+        ),
+        Slip(
+            key="one-receiver",
+            wrong=lambda p: _cube(p) / p.receivers,
+            story="That is one receiver. All of them listen to every chirp.",
+        ),
+        Slip(
+            key="antennas-added",
+            wrong=lambda p: _cube(p) * (p.transmitters + p.receivers) / (p.transmitters * p.receivers),
+            story="You added transmitters and receivers. Every pair of them is a channel of its own.",
+        ),
+        Slip(key="one-frame", wrong=lambda p: _cube(p) / p.rate, story="That is one frame, not a second of them."),
+    ),
 )
 
 DRILLS = (CUBE,)

@@ -3,7 +3,6 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.apart import until_told_apart
 from threeloops.drills.sensor_bandwidth.cameras import SECTION, SENSORS
 from threeloops.drills.sensor_bandwidth.carrying import GBIT
 from threeloops.driving import sensor_data
@@ -58,32 +57,15 @@ def _count_squeeze(p: Draw) -> float:
 
 MOST_TIMES = 10_000.0  # smaller than any draw needs
 
-_SQUEEZE_SLIPS = (
-    Slip(
-        key="whole-link",
-        wrong=lambda p: _squeeze(p) * p.usable,
-        story="You gave the pictures the whole link. Only a part of it is theirs.",
-    ),
-    Slip(
-        key="bytes-for-bits",
-        wrong=lambda p: _squeeze(p) / BITS_PER_BYTE,
-        story="You compared bytes with bits. Links are rated in bits.",
-    ),
-    Slip(key="one-camera", wrong=lambda p: _squeeze(p) / p.cameras, story="That is for one camera."),
-    Slip(
-        key="upside-down",
-        wrong=lambda p: 1 / _squeeze(p),
-        story="That is the share of the stream that may remain, not how many times smaller it must be.",
-    ),
-)
-
 SQUEEZE = Drill(
     key="sensor-compression",
     **SECTION,
     title="How much smaller it has to be",
     unit="",
     target_s=110,
-    draw=until_told_apart(_draw_squeeze, _squeeze, _SQUEEZE_SLIPS, wanted=lambda p: 1.2 < _squeeze(p) < 60),
+    apart=1.06,
+    wanted=lambda p: 1.2 < _squeeze(p) < 60,
+    draw=_draw_squeeze,
     small=_small_squeeze,
     prompt=lambda p: (
         f"{p.cameras} cameras of {p.width} × {p.height} pixels, {p.bits} bits raw and packed, {p.rate} frames per"
@@ -100,7 +82,24 @@ SQUEEZE = Drill(
     ),
     count=_count_squeeze,
     prerequisites=("latency-camera-bandwidth",),
-    slips=_SQUEEZE_SLIPS,
+    slips=(
+        Slip(
+            key="whole-link",
+            wrong=lambda p: _squeeze(p) * p.usable,
+            story="You gave the pictures the whole link. Only a part of it is theirs.",
+        ),
+        Slip(
+            key="bytes-for-bits",
+            wrong=lambda p: _squeeze(p) / BITS_PER_BYTE,
+            story="You compared bytes with bits. Links are rated in bits.",
+        ),
+        Slip(key="one-camera", wrong=lambda p: _squeeze(p) / p.cameras, story="That is for one camera."),
+        Slip(
+            key="upside-down",
+            wrong=lambda p: 1 / _squeeze(p),
+            story="That is the share of the stream that may remain, not how many times smaller it must be.",
+        ),
+    ),
 )
 
 # --- a drive -------------------------------------------------------------------------------------
@@ -143,37 +142,14 @@ def _count_drive(p: Draw) -> float:
     return float(seconds + left / a_second)
 
 
-_DRIVE_SLIPS = (
-    Slip(
-        key="uncompressed",
-        wrong=lambda p: _lasts(p) / p.factor,
-        story="You wrote the raw stream. It is compressed first, so the drive lasts longer.",
-    ),
-    Slip(
-        key="compressed-backwards",
-        wrong=lambda p: _lasts(p) / p.factor**2,
-        story="Your compression makes the stream larger.",
-    ),
-    Slip(
-        key="bits-for-bytes",
-        wrong=lambda p: _lasts(p) / BITS_PER_BYTE,
-        story="You filled a drive of bytes with bits.",
-    ),
-    Slip(
-        key="binary-drive",
-        wrong=lambda p: _lasts(p) * TiB / TB,
-        story="You took the drive's terabytes for tebibytes. Drives are sold in decimal units.",
-    ),
-    Slip(key="one-camera", wrong=lambda p: _lasts(p) * p.cameras, story="You logged one camera."),
-)
-
 DRIVE = Drill(
     key="sensor-drive-lasts",
     **SECTION,
     title="How long a drive lasts",
     unit="s",
     target_s=110,
-    draw=until_told_apart(_draw_drive, _lasts, _DRIVE_SLIPS),
+    apart=1.06,
+    draw=_draw_drive,
     small=_small_drive,
     prompt=lambda p: (
         f"A test car logs {p.cameras} cameras of {p.width} × {p.height} pixels, {p.bits} bits raw and packed,"
@@ -190,7 +166,29 @@ DRIVE = Drill(
     ),
     count=_count_drive,
     prerequisites=("latency-camera-bandwidth",),
-    slips=_DRIVE_SLIPS,
+    slips=(
+        Slip(
+            key="uncompressed",
+            wrong=lambda p: _lasts(p) / p.factor,
+            story="You wrote the raw stream. It is compressed first, so the drive lasts longer.",
+        ),
+        Slip(
+            key="compressed-backwards",
+            wrong=lambda p: _lasts(p) / p.factor**2,
+            story="Your compression makes the stream larger.",
+        ),
+        Slip(
+            key="bits-for-bytes",
+            wrong=lambda p: _lasts(p) / BITS_PER_BYTE,
+            story="You filled a drive of bytes with bits.",
+        ),
+        Slip(
+            key="binary-drive",
+            wrong=lambda p: _lasts(p) * TiB / TB,
+            story="You took the drive's terabytes for tebibytes. Drives are sold in decimal units.",
+        ),
+        Slip(key="one-camera", wrong=lambda p: _lasts(p) * p.cameras, story="You logged one camera."),
+    ),
 )
 
 DRILLS = (SQUEEZE, DRIVE)

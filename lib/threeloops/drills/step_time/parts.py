@@ -3,7 +3,6 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.simulate.training_loop import overlapped_step
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import ms
@@ -15,39 +14,27 @@ SOURCE_SCALING = "Goyal et al., 2017, arXiv:1706.02677, section 5.4 (scaling eff
 # --- gradients that leave during the backward pass -----------------------------------------------
 
 
+def _sending_s(p: Draw) -> float:
+    return float(p.buckets * p.bucket_ms * ms)
+
+
 def _overlapped(p: Draw) -> step_time.StepTime:
     return step_time.data_parallel_step(
         forward_s=p.forward_ms * ms,
         backward_s=p.backward_ms * ms,
-        send_s=p.buckets * p.bucket_ms * ms,
+        send_s=_sending_s(p),
         buckets=p.buckets,
         overhead_s=p.update_ms * ms,
     )
 
 
-def _told_overlap(p: Draw) -> tuple[float, ...]:
-    computing = (p.forward_ms + p.backward_ms + p.update_ms) * ms
-    send = p.buckets * p.bucket_ms * ms
-    return (
-        _overlapped(p).total_s,
-        computing,
-        computing + send,
-        max(p.forward_ms + p.backward_ms, send / ms) * ms + p.update_ms * ms + send / 2,
-        send,
-    )
-
-
 def _draw_overlap(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            forward_ms=rng.randrange(60, 240),
-            backward_ms=rng.randrange(110, 420),
-            update_ms=rng.randrange(8, 40),
-            buckets=rng.randrange(3, 9),
-            bucket_ms=rng.randrange(20, 140),
-        ),
-        _told_overlap,
+    return drawn(
+        forward_ms=rng.randrange(60, 240),
+        backward_ms=rng.randrange(110, 420),
+        update_ms=rng.randrange(8, 40),
+        buckets=rng.randrange(3, 9),
+        bucket_ms=rng.randrange(20, 140),
     )
 
 
@@ -79,6 +66,7 @@ OVERLAP = Drill(
     section="Why many GPUs",
     unit="s",
     target_s=150,
+    apart=1.06,
     draw=_draw_overlap,
     small=_draw_overlap,
     prompt=lambda p: (
@@ -92,22 +80,24 @@ OVERLAP = Drill(
     slips=(
         Slip(
             key="all-hidden",
-            wrong=lambda p: _told_overlap(p)[1],
+            wrong=lambda p: (p.forward_ms + p.backward_ms + p.update_ms) * ms,
             story="You hid all of the communication. When does the last bucket begin?",
         ),
         Slip(
             key="none-hidden",
-            wrong=lambda p: _told_overlap(p)[2],
+            wrong=lambda p: (p.forward_ms + p.backward_ms + p.update_ms) * ms + _sending_s(p),
             story="You let the two take turns. Buckets leave while the backward pass still runs.",
         ),
         Slip(
             key="half-hidden",
-            wrong=lambda p: _told_overlap(p)[3],
+            wrong=lambda p: (
+                max(p.forward_ms + p.backward_ms, _sending_s(p) / ms) * ms + p.update_ms * ms + _sending_s(p) / 2
+            ),
             story="You hid half of it by a rule of thumb. Follow the buckets one by one.",
         ),
         Slip(
             key="link-only",
-            wrong=lambda p: _told_overlap(p)[4],
+            wrong=_sending_s,
             story="That is how long the link is busy. When can it begin, and what comes after?",
         ),
     ),
@@ -127,40 +117,28 @@ def _assembled(p: Draw) -> step_time.StepTime:
     )
 
 
-def _rate(p: Draw, seconds: float) -> float:
-    return step_time.tokens_per_gpu_s(tokens=p.sequences * p.length, step_s=seconds, num_gpus=p.gpus)
-
-
-def _told_assembled(p: Draw) -> tuple[float, ...]:
-    step = _assembled(p)
-    return (
-        _rate(p, step.total_s),
-        _rate(p, step.total_s - step.bubble_s),
-        _rate(p, step.total_s + min(step.compute_s, step.overlappable_s)),
-        _rate(p, step.total_s - step.exposed_s),
-        _rate(p, step.total_s) * p.gpus,
-        _rate(p, step.total_s + step.bubble_s * (p.chunks - 1)),
+def _rate(p: Draw, more_s: float = 0.0) -> float:
+    """Tokens per second of one GPU if the step took that much longer."""
+    return step_time.tokens_per_gpu_s(
+        tokens=p.sequences * p.length, step_s=_assembled(p).total_s + more_s, num_gpus=p.gpus
     )
 
 
 def _draw_assembled(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        pp = rng.choice((4, 6, 8, 12))
-        compute = rng.randrange(2500, 9000, 100)
-        return drawn(
-            compute_ms=compute,
-            beside_ms=round(compute * rng.uniform(0.3, 0.9)),
-            exposed_ms=round(compute * rng.uniform(0.07, 0.3)),
-            pp=pp,
-            chunks=rng.choice((2, 3, 5)),
-            micro_batches=pp * rng.choice((1, 2, 3)),
-            overhead_ms=rng.randrange(100, 400, 10),
-            sequences=rng.randrange(96, 640, 32),
-            length=rng.choice((4096, 6144, 8192)),
-            gpus=rng.choice((48, 96, 192, 384)),
-        )
-
-    return separated(rng, once, _told_assembled)
+    pp = rng.choice((4, 6, 8, 12))
+    compute = rng.randrange(2500, 9000, 100)
+    return drawn(
+        compute_ms=compute,
+        beside_ms=round(compute * rng.uniform(0.3, 0.9)),
+        exposed_ms=round(compute * rng.uniform(0.07, 0.3)),
+        pp=pp,
+        chunks=rng.choice((2, 3, 5)),
+        micro_batches=pp * rng.choice((1, 2, 3)),
+        overhead_ms=rng.randrange(100, 400, 10),
+        sequences=rng.randrange(96, 640, 32),
+        length=rng.choice((4096, 6144, 8192)),
+        gpus=rng.choice((48, 96, 192, 384)),
+    )
 
 
 def _small_assembled(rng: random.Random) -> Draw:
@@ -175,7 +153,7 @@ def _derive_assembled(p: Draw) -> Derivation:
         f" {p.micro_batches}) + {p.overhead_ms})"
     )
     return Derivation(
-        value=_told_assembled(p)[0],
+        value=_rate(p),
         formula=(
             "sequences × length / GPUs / (max(compute, beside it) + exposed + compute × (p − 1) / (v × m) + overhead)"
         ),
@@ -207,6 +185,7 @@ ASSEMBLED = Drill(
     section="Why many GPUs",
     unit="token/s",
     target_s=180,
+    apart=1.06,
     draw=_draw_assembled,
     small=_small_assembled,
     prompt=lambda p: (
@@ -222,27 +201,27 @@ ASSEMBLED = Drill(
     slips=(
         Slip(
             key="no-bubble",
-            wrong=lambda p: _told_assembled(p)[1],
+            wrong=lambda p: _rate(p, -_assembled(p).bubble_s),
             story="You forgot that a pipeline fills and drains. Who works then?",
         ),
         Slip(
             key="nothing-hidden",
-            wrong=lambda p: _told_assembled(p)[2],
+            wrong=lambda p: _rate(p, min(p.compute_ms, p.beside_ms) * ms),
             story="You waited for all communication. Which part of it runs beside the kernels?",
         ),
         Slip(
             key="all-hidden",
-            wrong=lambda p: _told_assembled(p)[3],
+            wrong=lambda p: _rate(p, -p.exposed_ms * ms),
             story="You hid all communication. Part of it is waited for.",
         ),
         Slip(
             key="all-gpus",
-            wrong=lambda p: _told_assembled(p)[4],
+            wrong=lambda p: _rate(p) * p.gpus,
             story="That is the whole cluster. The question is one GPU.",
         ),
         Slip(
             key="not-interleaved",
-            wrong=lambda p: _told_assembled(p)[5],
+            wrong=lambda p: _rate(p, _assembled(p).bubble_s * (p.chunks - 1)),
             story="You filled the pipeline with whole stages. What does interleaving shorten?",
         ),
     ),
@@ -251,20 +230,12 @@ ASSEMBLED = Drill(
 # --- efficiency between two runs -----------------------------------------------------------------
 
 
-def _told_efficiency(p: Draw) -> tuple[float, ...]:
-    right = step_time.relative_efficiency(few=p.few, few_s=p.few_min, many=p.many, many_s=p.many_min)
-    return (right, p.few_min / p.many_min, p.few / p.many, p.few_min / p.many_min / p.many, p.many_min / p.few_min)
-
-
 def _draw_efficiency(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        few, factor = rng.choice((3, 4, 6, 8, 12)), rng.choice((5, 6, 10, 12, 20, 24))
-        many_min = rng.randrange(11, 90)
-        return drawn(
-            few=few, many=few * factor, many_min=many_min, few_min=round(many_min * factor * rng.uniform(0.2, 0.88))
-        )
-
-    return separated(rng, once, _told_efficiency)
+    few, factor = rng.choice((3, 4, 6, 8, 12)), rng.choice((5, 6, 10, 12, 20, 24))
+    many_min = rng.randrange(11, 90)
+    return drawn(
+        few=few, many=few * factor, many_min=many_min, few_min=round(many_min * factor * rng.uniform(0.2, 0.88))
+    )
 
 
 def _count_efficiency(p: Draw) -> float:
@@ -281,6 +252,7 @@ EFFICIENCY = Drill(
     section="Why many GPUs",
     unit="",
     target_s=60,
+    apart=1.06,
     draw=_draw_efficiency,
     small=_draw_efficiency,
     prompt=lambda p: (
@@ -288,7 +260,7 @@ EFFICIENCY = Drill(
         " smaller run, what is its scaling efficiency?"
     ),
     derive=lambda p: Derivation(
-        value=_told_efficiency(p)[0],
+        value=step_time.relative_efficiency(few=p.few, few_s=p.few_min, many=p.many, many_s=p.many_min),
         formula="GPUs × time of the smaller run / (GPUs × time of the larger run)",
         substitution=f"{p.few} × {p.few_min} / ({p.many} × {p.many_min})",
         source=SOURCE_SCALING,
@@ -297,22 +269,22 @@ EFFICIENCY = Drill(
     slips=(
         Slip(
             key="speed-up",
-            wrong=lambda p: _told_efficiency(p)[1],
+            wrong=lambda p: p.few_min / p.many_min,
             story="That is the speed-up. How large would it be if scaling were perfect?",
         ),
         Slip(
             key="gpus-only",
-            wrong=lambda p: _told_efficiency(p)[2],
+            wrong=lambda p: p.few / p.many,
             story="You compared the GPUs and left the times out.",
         ),
         Slip(
             key="against-one",
-            wrong=lambda p: _told_efficiency(p)[3],
+            wrong=lambda p: p.few_min / p.many_min / p.many,
             story="You compared with a single GPU. The smaller run had more than one.",
         ),
         Slip(
             key="upside-down",
-            wrong=lambda p: _told_efficiency(p)[4],
+            wrong=lambda p: p.many_min / p.few_min,
             story="That is the share of the time that is left. Efficiency counts the GPUs as well.",
         ),
     ),

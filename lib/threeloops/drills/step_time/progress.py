@@ -6,7 +6,6 @@ import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import GB, TB, billion, fmt_si, trillion
 
@@ -111,37 +110,25 @@ DAYS = Drill(
 # --- the same model, a longer context ------------------------------------------------------------
 
 
-def _per_token(p: Draw, sequence: float, *, width: float, kappa: float) -> float:
-    return float(6 * p.parameters + kappa * 12 * p.layers * width * sequence)
+def _per_token(p: Draw, sequence: float, *, heads: int, kappa: float) -> float:
+    return float(6 * p.parameters + kappa * 12 * p.layers * (heads * p.head_dim) * sequence)
 
 
-def _told_context(p: Draw) -> tuple[float, ...]:
-    def rate(**how: float) -> float:
-        return float(p.rate * _per_token(p, p.short, **how) / _per_token(p, p.long, **how))
-
-    how = {"width": p.heads * p.head_dim, "kappa": 0.5}
-    return (
-        rate(**how),
-        p.rate,
-        p.rate * p.short / p.long,
-        rate(**how | {"kappa": 1.0}),
-        rate(**how | {"width": p.head_dim}),
-    )
+def _remaining(p: Draw, *, heads: int, kappa: float = 0.5) -> float:
+    """Tokens per second in the longer context, where attention is charged at that share of all pairs."""
+    before, after = (_per_token(p, sequence, heads=heads, kappa=kappa) for sequence in (p.short, p.long))
+    return float(p.rate * before / after)
 
 
 def _draw_context(rng: random.Random) -> Draw:
-    return separated(
-        rng,
-        lambda rng: drawn(
-            parameters=rng.randrange(5, 40) * billion,
-            layers=rng.randrange(28, 64),
-            heads=rng.randrange(28, 60, 4),
-            head_dim=128,
-            short=rng.choice((4096, 8192)),
-            long=rng.choice((49_152, 65_536, 98_304)),
-            rate=rng.randrange(800, 9000, 100),
-        ),
-        _told_context,
+    return drawn(
+        parameters=rng.randrange(5, 40) * billion,
+        layers=rng.randrange(28, 64),
+        heads=rng.randrange(28, 60, 4),
+        head_dim=128,
+        short=rng.choice((4096, 8192)),
+        long=rng.choice((49_152, 65_536, 98_304)),
+        rate=rng.randrange(800, 9000, 100),
     )
 
 
@@ -162,7 +149,7 @@ def _derive_context(p: Draw) -> Derivation:
         return f"(6 × {p.parameters} + 6 × {p.layers} × {p.heads} × {p.head_dim} × {sequence})"
 
     return Derivation(
-        value=_told_context(p)[0],
+        value=_remaining(p, heads=p.heads),
         formula=(
             "rate × FLOPs per token before / after, each 6 × parameters + 6 × layers × heads × head size × sequence"
         ),
@@ -196,6 +183,7 @@ CONTEXT = Drill(
     section="Why many GPUs",
     unit="token/s",
     target_s=180,
+    apart=1.06,
     draw=_draw_context,
     small=_small_context,
     prompt=lambda p: (
@@ -210,44 +198,34 @@ CONTEXT = Drill(
     slips=(
         Slip(
             key="attention-is-free",
-            wrong=lambda p: _told_context(p)[1],
+            wrong=lambda p: p.rate,
             story="You left the rate as it was. What does a token do with all the earlier ones?",
         ),
         Slip(
             key="everything-grows",
-            wrong=lambda p: _told_context(p)[2],
+            wrong=lambda p: p.rate * p.short / p.long,
             story="You let all work per token grow. The weights are the same for every length.",
         ),
         Slip(
             key="all-pairs",
-            wrong=lambda p: _told_context(p)[3],
+            wrong=lambda p: _remaining(p, heads=p.heads, kappa=1.0),
             story="You charged all pairs. The question says how causal attention is charged.",
         ),
-        Slip(key="one-head", wrong=lambda p: _told_context(p)[4], story="You counted one head per layer."),
+        Slip(key="one-head", wrong=lambda p: _remaining(p, heads=1), story="You counted one head per layer."),
     ),
 )
 
 # --- recomputation is not progress ---------------------------------------------------------------
 
 
-def _told_recompute(p: Draw) -> tuple[float, ...]:
-    hardware = 3 + p.again / p.layers
-    right = p.percent / 100 * 3 / hardware
-    return (
-        right,
-        p.percent / 100,
-        p.percent / 100 * hardware / 3,
-        p.percent / 100 * 3 / 4,
-        p.percent / 100 * (1 - p.again / p.layers / 2),
-    )
+def _executed(p: Draw) -> float:
+    """What runs per layer, in forward passes: one forward, two backward, and one more in some of the layers."""
+    return float(3 + p.again / p.layers)
 
 
 def _draw_recompute(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        layers = rng.randrange(28, 100, 4)
-        return drawn(layers=layers, again=rng.randrange(layers // 4, layers - 3), percent=rng.randrange(38, 62))
-
-    return separated(rng, once, _told_recompute)
+    layers = rng.randrange(28, 100, 4)
+    return drawn(layers=layers, again=rng.randrange(layers // 4, layers - 3), percent=rng.randrange(38, 62))
 
 
 def _count_recompute(p: Draw) -> float:
@@ -267,6 +245,7 @@ RECOMPUTE = Drill(
     section="Why many GPUs",
     unit="",
     target_s=90,
+    apart=1.06,
     draw=_draw_recompute,
     small=_draw_recompute,
     prompt=lambda p: (
@@ -276,7 +255,7 @@ RECOMPUTE = Drill(
         " the MFU?"
     ),
     derive=lambda p: Derivation(
-        value=_told_recompute(p)[0],
+        value=p.percent / 100 * 3 / _executed(p),
         formula="HFU × 3 / (3 + recomputed layers / layers)",
         substitution=f"{p.percent} / 100 × 3 / (3 + {p.again} / {p.layers})",
         source=SOURCE_RECOMPUTE,
@@ -285,22 +264,22 @@ RECOMPUTE = Drill(
     slips=(
         Slip(
             key="same",
-            wrong=lambda p: _told_recompute(p)[1],
+            wrong=lambda p: p.percent / 100,
             story="You took what the device executes for progress. Some of it is done twice.",
         ),
         Slip(
             key="wrong-way",
-            wrong=lambda p: _told_recompute(p)[2],
+            wrong=lambda p: p.percent / 100 * _executed(p) / 3,
             story="You went from MFU to HFU. Which of the two is larger?",
         ),
         Slip(
             key="all-layers",
-            wrong=lambda p: _told_recompute(p)[3],
+            wrong=lambda p: p.percent / 100 * 3 / 4,
             story="You recomputed all layers. Read again how many do.",
         ),
         Slip(
             key="half",
-            wrong=lambda p: _told_recompute(p)[4],
+            wrong=lambda p: p.percent / 100 * (1 - p.again / p.layers / 2),
             story="How much is one forward pass, against forward and backward together?",
         ),
     ),

@@ -5,7 +5,6 @@ worth in money.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import step as player
 from threeloops.training_loop.updates import accumulation
@@ -117,24 +116,9 @@ STEPS = Drill(
 # --- what a token weighs -------------------------------------------------------------------------
 
 
-def _told_weight(p: Draw) -> tuple[float, ...]:
-    total, number, shortest = sum(p.tokens), len(p.tokens), min(p.tokens)
-    return (
-        total / (number * shortest),
-        number * shortest / total,
-        total / shortest,
-        max(p.tokens) / shortest,
-        1 / number,
-        total / (number * max(p.tokens)),
-    )
-
-
 def _draw_weight(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        number = rng.randrange(4, 8)
-        return drawn(tokens=[rng.randrange(200, 700, 10), *(rng.randrange(1200, 6000, 10) for _ in range(number - 1))])
-
-    return separated(rng, once, _told_weight)
+    number = rng.randrange(4, 8)
+    return drawn(tokens=[rng.randrange(200, 700, 10), *(rng.randrange(1200, 6000, 10) for _ in range(number - 1))])
 
 
 def _small_weight(rng: random.Random) -> Draw:
@@ -170,6 +154,7 @@ WEIGHT = Drill(
     section=SECTION,
     unit="",
     target_s=90,
+    apart=1.06,
     draw=_draw_weight,
     small=_small_weight,
     prompt=lambda p: (
@@ -184,70 +169,58 @@ WEIGHT = Drill(
     slips=(
         Slip(
             key="upside-down",
-            wrong=lambda p: _told_weight(p)[1],
+            wrong=lambda p: len(p.tokens) * min(p.tokens) / sum(p.tokens),
             story="You divided the other way round. Do tokens in short micro-batches weigh more, or less?",
         ),
         Slip(
             key="not-averaged",
-            wrong=lambda p: _told_weight(p)[2],
+            wrong=lambda p: sum(p.tokens) / min(p.tokens),
             story="You left out that the micro-batches' losses are averaged as well.",
         ),
         Slip(
             key="against-longest",
-            wrong=lambda p: _told_weight(p)[3],
+            wrong=lambda p: max(p.tokens) / min(p.tokens),
             story="You compared with a token of the longest micro-batch, which has not its due either.",
         ),
         Slip(
             key="per-micro-batch",
-            wrong=lambda p: _told_weight(p)[4],
+            wrong=lambda p: 1 / len(p.tokens),
             story="That is what the micro-batch weighs. How many tokens share it?",
         ),
-        Slip(key="longest", wrong=lambda p: _told_weight(p)[5], story="You answered for the longest micro-batch."),
+        Slip(
+            key="longest",
+            wrong=lambda p: sum(p.tokens) / (len(p.tokens) * max(p.tokens)),
+            story="You answered for the longest micro-batch.",
+        ),
     ),
 )
 
 # --- in money ------------------------------------------------------------------------------------
 
 
-def _parts(p: Draw) -> tuple[scaling.JobStep, scaling.JobStep]:
-    before = scaling.JobStep(loader_s=p.loader_ms * ms, device_s={"model": p.model_ms * ms, "update": p.update_ms * ms})
-    return before, before.with_faster("loader", p.loader).with_faster("model", p.model).with_faster("update", p.update)
+def _before(p: Draw) -> scaling.JobStep:
+    return scaling.JobStep(loader_s=p.loader_ms * ms, device_s={"model": p.model_ms * ms, "update": p.update_ms * ms})
 
 
-def _told_dollars(p: Draw) -> tuple[float, ...]:
-    before, after = _parts(p)
-    start = before.total_s
-    return (
-        p.dollars * (1 - after.total_s / start),
-        p.dollars * after.total_s / start,
-        p.dollars * (1 - 1 / (p.loader * p.model * p.update)),
-        p.dollars * (1 - after.busy_s / start),
-        p.dollars * (1 - after.total_s / (before.loader_s + before.busy_s)),
-        p.dollars * (1 - before.busy_s / p.model / start),
-    )
+def _after(p: Draw) -> scaling.JobStep:
+    return _before(p).with_faster("loader", p.loader).with_faster("model", p.model).with_faster("update", p.update)
 
 
 def _draw_dollars(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        p = drawn(
-            dollars=rng.randrange(14_000, 95_000, 1000),
-            loader_ms=rng.randrange(700, 900, 10),
-            model_ms=rng.randrange(480, 660, 10),
-            update_ms=rng.randrange(90, 160, 10),
-        )
-        p.loader, p.model, p.update = (
-            rng.choice((1.3, 1.4, 1.5, 1.6)),
-            rng.choice((1.9, 2.2, 2.6)),
-            rng.choice((1.8, 2.4, 2.9)),
-        )
-        return p
-
-    return separated(rng, once, _told_dollars)
+    return drawn(
+        dollars=rng.randrange(14_000, 95_000, 1000),
+        loader_ms=rng.randrange(700, 900, 10),
+        model_ms=rng.randrange(480, 660, 10),
+        update_ms=rng.randrange(90, 160, 10),
+        loader=rng.choice((1.3, 1.4, 1.5, 1.6)),
+        model=rng.choice((1.9, 2.2, 2.6)),
+        update=rng.choice((1.8, 2.4, 2.9)),
+    )
 
 
 def _derive_dollars(p: Draw) -> Derivation:
     return Derivation(
-        value=_told_dollars(p)[0],
+        value=p.dollars * (1 - _after(p).total_s / _before(p).total_s),
         formula="cost × (1 − slower of the two after / slower of the two before)",
         substitution=(
             f"{p.dollars} × (1 − max({p.loader_ms} / {p.loader}, {p.model_ms} / {p.model} + {p.update_ms} / {p.update})"
@@ -276,6 +249,7 @@ DOLLARS = Drill(
     section=SECTION,
     unit="dollar",
     target_s=150,
+    apart=1.06,
     draw=_draw_dollars,
     small=_draw_dollars,
     prompt=lambda p: (
@@ -290,27 +264,27 @@ DOLLARS = Drill(
     slips=(
         Slip(
             key="what-is-left",
-            wrong=lambda p: _told_dollars(p)[1],
+            wrong=lambda p: p.dollars * _after(p).total_s / _before(p).total_s,
             story="That is what the job costs afterwards. The question asks what is saved.",
         ),
         Slip(
             key="factors-multiplied",
-            wrong=lambda p: _told_dollars(p)[2],
+            wrong=lambda p: p.dollars * (1 - 1 / (p.loader * p.model * p.update)),
             story="You multiplied the factors. Each acts on a part of its own, and two parts run side by side.",
         ),
         Slip(
             key="device-only",
-            wrong=lambda p: _told_dollars(p)[3],
+            wrong=lambda p: p.dollars * (1 - _after(p).busy_s / _before(p).total_s),
             story="You followed the device. Look who is slower after the repairs.",
         ),
         Slip(
             key="added",
-            wrong=lambda p: _told_dollars(p)[4],
+            wrong=lambda p: p.dollars * (1 - _after(p).total_s / (_before(p).loader_s + _before(p).busy_s)),
             story="You added loading and computing at the start. They run at the same time.",
         ),
         Slip(
             key="model-only",
-            wrong=lambda p: _told_dollars(p)[5],
+            wrong=lambda p: p.dollars * (1 - _before(p).busy_s / p.model / _before(p).total_s),
             story="You divided everything on the device by one factor, and forgot who else has to keep up.",
         ),
     ),

@@ -5,7 +5,6 @@ step of reinforcement learning.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.simulate.training_loop import rollouts as player
 from threeloops.training_loop.updates import adapters, rollouts
 from threeloops.units import GB, billion, ms, us
@@ -23,31 +22,24 @@ def _adapter(p: Draw) -> int:
     return adapters.adapter_parameters([(p.hidden, p.hidden, p.matrices * p.layers)], rank=p.rank)
 
 
-def _told_qlora(p: Draw) -> tuple[float, ...]:
-    trained, bits = _adapter(p), 4 + 16 / p.block
-    frozen = p.parameters * bits / 8
-    return (
-        frozen + 16 * trained,
-        p.parameters / 2 + 16 * trained,
-        2 * p.parameters + 16 * trained,
-        frozen + 2 * p.parameters + 16 * trained,
-        frozen + 8 * trained,
-        frozen + 16 * trained / p.matrices,
-        frozen,
-    )
+def _bits(p: Draw) -> float:
+    """Bits of a frozen weight with its share of the scale."""
+    return float(4 + 16 / p.block)
+
+
+def _frozen(p: Draw) -> float:
+    return float(p.parameters * _bits(p) / 8)
 
 
 def _draw_qlora(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        p = drawn(
-            parameters=rng.randrange(6, 35) * billion,
-            hidden=rng.choice((4096, 5120, 6144, 7168)),
-            layers=rng.randrange(28, 61, 2),
-        )
-        p.rank, p.matrices, p.block = rng.choice((64, 96, 128, 192)), rng.choice((2, 3, 4)), rng.choice((16, 32))
-        return p
-
-    return separated(rng, once, _told_qlora)
+    return drawn(
+        parameters=rng.randrange(6, 35) * billion,
+        hidden=rng.choice((4096, 5120, 6144, 7168)),
+        layers=rng.randrange(28, 61, 2),
+        rank=rng.choice((64, 96, 128, 192)),
+        matrices=rng.choice((2, 3, 4)),
+        block=rng.choice((16, 32)),
+    )
 
 
 def _small_qlora(rng: random.Random) -> Draw:
@@ -64,7 +56,7 @@ def _small_qlora(rng: random.Random) -> Draw:
 
 def _derive_qlora(p: Draw) -> Derivation:
     tuned = adapters.fine_tuning(
-        frozen_parameters=p.parameters, frozen_bits=4 + 16 / p.block, adapter_parameters=_adapter(p), recipe="fp32"
+        frozen_parameters=p.parameters, frozen_bits=_bits(p), adapter_parameters=_adapter(p), recipe="fp32"
     )
     return Derivation(
         value=tuned.total_bytes,
@@ -100,6 +92,7 @@ QLORA = Drill(
     unit="B",
     capacity=True,
     target_s=180,
+    apart=1.06,
     draw=_draw_qlora,
     small=_small_qlora,
     prompt=lambda p: (
@@ -113,32 +106,32 @@ QLORA = Drill(
     slips=(
         Slip(
             key="scales-forgotten",
-            wrong=lambda p: _told_qlora(p)[1],
+            wrong=lambda p: p.parameters / 2 + 16 * _adapter(p),
             story="You forgot the scales of the frozen weights.",
         ),
         Slip(
             key="sixteen-bit",
-            wrong=lambda p: _told_qlora(p)[2],
+            wrong=lambda p: 2 * p.parameters + 16 * _adapter(p),
             story="You froze the weights in sixteen bits. The question says four.",
         ),
         Slip(
             key="frozen-gradients",
-            wrong=lambda p: _told_qlora(p)[3],
+            wrong=lambda p: _frozen(p) + 2 * p.parameters + 16 * _adapter(p),
             story="You gave the frozen weights gradients. Who would use them?",
         ),
         Slip(
             key="no-moments",
-            wrong=lambda p: _told_qlora(p)[4],
+            wrong=lambda p: _frozen(p) + 8 * _adapter(p),
             story="You counted adapters and their gradients. Adam keeps something, too.",
         ),
         Slip(
             key="one-matrix",
-            wrong=lambda p: _told_qlora(p)[5],
+            wrong=lambda p: _frozen(p) + 16 * _adapter(p) / p.matrices,
             story="You put one adapter into each layer. Read again how many matrices get one.",
         ),
         Slip(
             key="adapters-forgotten",
-            wrong=lambda p: _told_qlora(p)[6],
+            wrong=_frozen,
             story="You counted the frozen weights alone. What is trained?",
         ),
     ),
@@ -151,36 +144,29 @@ def _lengths(p: Draw) -> list[int]:
     return [p.usual] * (p.responses - 1) + [p.longest]
 
 
-def _told_rollout(p: Draw) -> tuple[float, ...]:
-    weights_s, response_s, tokens = p.weights_ms * ms, p.response_us * us, sum(_lengths(p))
-    rest = p.reward_s + p.update_s
+def _writing_s(p: Draw, steps: float) -> float:
+    """Time to write all responses if it took so many decoding steps."""
+    return float(steps * (p.weights_ms * ms) + sum(_lengths(p)) * (p.response_us * us))
 
-    def share(seconds: float) -> float:
-        return float(seconds / (seconds + rest))
 
-    full: float = p.longest * weights_s + tokens * response_s
-    return (
-        share(full),
-        share(tokens / p.responses * weights_s + tokens * response_s),
-        rest / (full + rest),
-        full / rest,
-        share(p.longest * weights_s),
-        share(p.longest * (weights_s + response_s * p.responses)),
-    )
+def _rest_s(p: Draw) -> float:
+    return float(p.reward_s + p.update_s)
+
+
+def _share(p: Draw, writing_s: float) -> float:
+    return writing_s / (writing_s + _rest_s(p))
 
 
 def _draw_rollout(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        p = drawn(
-            responses=rng.randrange(96, 400, 4),
-            usual=rng.randrange(900, 2500, 50),
-            longest=rng.randrange(4000, 9000, 50),
-        )
-        p.weights_ms, p.response_us = rng.randrange(5, 10), rng.choice((15, 25, 40))
-        p.reward_s, p.update_s = rng.randrange(3, 20), rng.randrange(25, 120)
-        return p
-
-    return separated(rng, once, _told_rollout)
+    return drawn(
+        responses=rng.randrange(96, 400, 4),
+        usual=rng.randrange(900, 2500, 50),
+        longest=rng.randrange(4000, 9000, 50),
+        weights_ms=rng.randrange(5, 10),
+        response_us=rng.choice((15, 25, 40)),
+        reward_s=rng.randrange(3, 20),
+        update_s=rng.randrange(25, 120),
+    )
 
 
 def _small_rollout(rng: random.Random) -> Draw:
@@ -224,6 +210,7 @@ ROLLOUT = Drill(
     section=SECTION,
     unit="",
     target_s=180,
+    apart=1.06,
     draw=_draw_rollout,
     small=_small_rollout,
     prompt=lambda p: (
@@ -237,23 +224,27 @@ ROLLOUT = Drill(
     slips=(
         Slip(
             key="mean-length",
-            wrong=lambda p: _told_rollout(p)[1],
+            wrong=lambda p: _share(p, _writing_s(p, steps=sum(_lengths(p)) / p.responses)),
             story="You let all responses end together, after their mean length. The update waits for the last one.",
         ),
-        Slip(key="the-rest", wrong=lambda p: _told_rollout(p)[2], story="That is the share of everything else."),
+        Slip(
+            key="the-rest",
+            wrong=lambda p: _rest_s(p) / (_writing_s(p, steps=p.longest) + _rest_s(p)),
+            story="That is the share of everything else.",
+        ),
         Slip(
             key="ratio",
-            wrong=lambda p: _told_rollout(p)[3],
+            wrong=lambda p: _writing_s(p, steps=p.longest) / _rest_s(p),
             story="You divided writing by the rest. A share refers to the whole.",
         ),
         Slip(
             key="weights-only",
-            wrong=lambda p: _told_rollout(p)[4],
+            wrong=lambda p: _share(p, p.longest * (p.weights_ms * ms)),
             story="You read the weights and forgot what each response adds.",
         ),
         Slip(
             key="nobody-leaves",
-            wrong=lambda p: _told_rollout(p)[5],
+            wrong=lambda p: _share(p, p.longest * (p.weights_ms * ms + p.response_us * us * p.responses)),
             story=(
                 "You let every response cost time until the last one is complete. Those that are finished cost nothing."
             ),

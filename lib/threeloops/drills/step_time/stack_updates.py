@@ -7,7 +7,6 @@ import random
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import billions
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.updates import optimisers
 from threeloops.units import GB, billion, fmt_si
 
@@ -24,33 +23,27 @@ STATE_BYTES = 16  # per parameter: weight, gradient and two moments, all fp32
 # --- one kernel in place of many -----------------------------------------------------------------
 
 
-def _told_fused(p: Draw) -> tuple[float, ...]:
-    tensor_s = 4 * p.parameters / p.bandwidth
-    separate = 2 * p.ones + 3 * p.twos + 4 * p.threes
-    tensors = (
-        separate - 7,
-        separate,
-        7,
-        p.ones + 2 * p.twos + 3 * p.threes - 4,
-        p.ones + p.twos + p.threes - 1,
-        (separate - 7) / 2,
-    )
-    return tuple(number * tensor_s for number in tensors)
+def _moving_s(p: Draw, tensors: float) -> float:
+    """Time to move so many fp32 tensors, each with a number per parameter."""
+    return float(tensors * (4 * p.parameters / p.bandwidth))
+
+
+def _chain(p: Draw) -> int:
+    """Tensors that the separate kernels read and write."""
+    return int(2 * p.ones + 3 * p.twos + 4 * p.threes)
 
 
 def _draw_fused(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        part = catalogued.part(rng.choice(PARTS))
-        most = int(10 * part["memory_bytes"] / (STATE_BYTES * billion))  # tenths of a billion that it holds
-        chain = {"ones": rng.randrange(4, 9), "twos": rng.randrange(2, 5), "threes": rng.randrange(1, 3)}
-        return drawn(
-            part=part.name,
-            bandwidth=part["memory_bytes_per_s"],
-            parameters=rng.randrange(11, min(most, 69)) * billion // 10,
-            **chain,
-        )
-
-    return separated(rng, once, _told_fused)
+    part = catalogued.part(rng.choice(PARTS))
+    most = int(10 * part["memory_bytes"] / (STATE_BYTES * billion))  # tenths of a billion that it holds
+    return drawn(
+        part=part.name,
+        bandwidth=part["memory_bytes_per_s"],
+        ones=rng.randrange(4, 9),
+        twos=rng.randrange(2, 5),
+        threes=rng.randrange(1, 3),
+        parameters=rng.randrange(11, min(most, 69)) * billion // 10,
+    )
 
 
 def _small_fused(rng: random.Random) -> Draw:
@@ -61,7 +54,7 @@ def _small_fused(rng: random.Random) -> Draw:
 
 def _derive_fused(p: Draw) -> Derivation:
     return Derivation(
-        value=_told_fused(p)[0],
+        value=_moving_s(p, _chain(p) - 7),
         formula="(tensors moved by the chain − 7) × 4 bytes × parameters / bandwidth",
         substitution=(
             f"({p.ones} × 2 + {p.twos} × 3 + {p.threes} × 4 − (4 + 3)) × 4 × {p.parameters} / {p.bandwidth:.15g}"
@@ -91,6 +84,7 @@ FUSED = Drill(
     section=SECTION,
     unit="s",
     target_s=120,
+    apart=1.06,
     draw=_draw_fused,
     small=_small_fused,
     prompt=lambda p: (
@@ -104,27 +98,27 @@ FUSED = Drill(
     slips=(
         Slip(
             key="nothing-left",
-            wrong=lambda p: _told_fused(p)[1],
+            wrong=lambda p: _moving_s(p, _chain(p)),
             story="You saved the whole time. The fused kernel moves bytes, too.",
         ),
         Slip(
             key="fused-time",
-            wrong=lambda p: _told_fused(p)[2],
+            wrong=lambda p: _moving_s(p, 7),
             story="That is how long the fused kernel takes. The question asks what is saved.",
         ),
         Slip(
             key="reads-only",
-            wrong=lambda p: _told_fused(p)[3],
+            wrong=lambda p: _moving_s(p, p.ones + 2 * p.twos + 3 * p.threes - 4),
             story="You counted what is read. Results are written, too.",
         ),
         Slip(
             key="one-pass-each",
-            wrong=lambda p: _told_fused(p)[4],
+            wrong=lambda p: _moving_s(p, p.ones + p.twos + p.threes - 1),
             story="You charged one tensor per kernel. Each reads its operands and writes a result.",
         ),
         Slip(
             key="sixteen-bit",
-            wrong=lambda p: _told_fused(p)[5],
+            wrong=lambda p: _moving_s(p, (_chain(p) - 7) / 2),
             story="You took two bytes per number. The question says fp32.",
         ),
     ),
@@ -149,29 +143,14 @@ def _muon(
     )
 
 
-def _told_muon(p: Draw) -> tuple[float, ...]:
-    sides = {"short": p.short, "long": p.long}
-    return (
-        _muon(p, **sides),
-        _muon(p, short=p.long, long=p.short),
-        _muon(p, **sides, iterations=1),
-        _muon(p, **sides, per_token=2),
-        _muon(p, **sides, square=0),
-        _muon(p, **sides, gram=1),
-    )
-
-
 def _draw_muon(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        short = rng.randrange(2048, 9000, 256)
-        return drawn(
-            short=short,
-            long=short * rng.choice((11, 14, 16)) // 4,
-            iterations=rng.choice((4, 5, 6, 7)),
-            tokens=rng.randrange(5, 41) * 100_000,
-        )
-
-    return separated(rng, once, _told_muon)
+    short = rng.randrange(2048, 9000, 256)
+    return drawn(
+        short=short,
+        long=short * rng.choice((11, 14, 16)) // 4,
+        iterations=rng.choice((4, 5, 6, 7)),
+        tokens=rng.randrange(5, 41) * 100_000,
+    )
 
 
 def _small_muon(rng: random.Random) -> Draw:
@@ -220,6 +199,7 @@ MUON = Drill(
     section=SECTION,
     unit="",
     target_s=150,
+    apart=1.06,
     draw=_draw_muon,
     small=_small_muon,
     prompt=lambda p: (
@@ -234,23 +214,27 @@ MUON = Drill(
     slips=(
         Slip(
             key="long-side",
-            wrong=lambda p: _told_muon(p)[1],
+            wrong=lambda p: _muon(p, short=p.long, long=p.short),
             story="You built the product of the long side with itself. Which side is the Gram matrix made of?",
         ),
-        Slip(key="one-iteration", wrong=lambda p: _told_muon(p)[2], story="You counted one iteration."),
+        Slip(
+            key="one-iteration",
+            wrong=lambda p: _muon(p, short=p.short, long=p.long, iterations=1),
+            story="You counted one iteration.",
+        ),
         Slip(
             key="forward-only",
-            wrong=lambda p: _told_muon(p)[3],
+            wrong=lambda p: _muon(p, short=p.short, long=p.long, per_token=2),
             story="You compared with the forward pass. A token also goes back through the matrix.",
         ),
         Slip(
             key="square-forgotten",
-            wrong=lambda p: _told_muon(p)[4],
+            wrong=lambda p: _muon(p, short=p.short, long=p.long, square=0),
             story="One of the three products is missing: that of the small square matrix with itself.",
         ),
         Slip(
             key="one-wide-product",
-            wrong=lambda p: _told_muon(p)[5],
+            wrong=lambda p: _muon(p, short=p.short, long=p.long, gram=1),
             story="Two products per iteration have a long side. You counted one.",
         ),
     ),
@@ -259,25 +243,19 @@ MUON = Drill(
 # --- moments in eight bits -----------------------------------------------------------------------
 
 
-def _told_narrow(p: Draw) -> tuple[float, ...]:
-    narrow, scale = p.parameters - p.wide, 4 / p.block
-    return (
-        8 * p.wide + 2 * (1 + scale) * narrow,
-        8 * p.wide + 2 * narrow,
-        2 * (1 + scale) * p.parameters,
-        4 * p.wide + (1 + scale) * narrow,
-        8.0 * p.parameters,
-        2 * (1 + scale) * narrow,
-        (8 - 2 * (1 + scale)) * narrow,
-    )
+def _eight_bit(p: Draw) -> int:
+    """Parameters with moments in eight bits."""
+    return int(p.parameters - p.wide)
+
+
+def _scaled(p: Draw) -> float:
+    """Bytes of an 8-bit value with its share of the scale."""
+    return float(1 + 4 / p.block)
 
 
 def _draw_narrow(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        parameters = rng.randrange(12, 90) * billion // 10
-        return drawn(parameters=parameters, wide=parameters * rng.randrange(8, 26) // 100, block=rng.choice((16, 32)))
-
-    return separated(rng, once, _told_narrow)
+    parameters = rng.randrange(12, 90) * billion // 10
+    return drawn(parameters=parameters, wide=parameters * rng.randrange(8, 26) // 100, block=rng.choice((16, 32)))
 
 
 def _small_narrow(rng: random.Random) -> Draw:
@@ -288,7 +266,7 @@ def _small_narrow(rng: random.Random) -> Draw:
 
 def _derive_narrow(p: Draw) -> Derivation:
     return Derivation(
-        value=_told_narrow(p)[0],
+        value=8 * p.wide + 2 * _scaled(p) * _eight_bit(p),
         formula="8 × wide + 2 × (1 + 4 / block) × (parameters − wide)",
         substitution=f"8 × {p.wide} + 2 × (1 + 4 / {p.block}) × ({p.parameters} − {p.wide})",
         source=SOURCE_NARROW,
@@ -314,6 +292,7 @@ NARROW = Drill(
     unit="B",
     capacity=True,
     target_s=120,
+    apart=1.06,
     draw=_draw_narrow,
     small=_small_narrow,
     prompt=lambda p: (
@@ -325,23 +304,29 @@ NARROW = Drill(
     count=_count_narrow,
     slips=(
         Slip(
-            key="scales-forgotten", wrong=lambda p: _told_narrow(p)[1], story="You forgot what each block brings along."
+            key="scales-forgotten",
+            wrong=lambda p: 8 * p.wide + 2 * _eight_bit(p),
+            story="You forgot what each block brings along.",
         ),
-        Slip(key="all-narrow", wrong=lambda p: _told_narrow(p)[2], story="You narrowed the embeddings' moments, too."),
+        Slip(
+            key="all-narrow",
+            wrong=lambda p: 2 * _scaled(p) * p.parameters,
+            story="You narrowed the embeddings' moments, too.",
+        ),
         Slip(
             key="one-moment",
-            wrong=lambda p: _told_narrow(p)[3],
+            wrong=lambda p: 4 * p.wide + _scaled(p) * _eight_bit(p),
             story="You counted one moment. How many does Adam keep?",
         ),
-        Slip(key="still-wide", wrong=lambda p: _told_narrow(p)[4], story="That is Adam without any narrowing."),
+        Slip(key="still-wide", wrong=lambda p: 8.0 * p.parameters, story="That is Adam without any narrowing."),
         Slip(
             key="embeddings-forgotten",
-            wrong=lambda p: _told_narrow(p)[5],
+            wrong=lambda p: 2 * _scaled(p) * _eight_bit(p),
             story="You left the embeddings' moments out. They are there, and wide.",
         ),
         Slip(
             key="what-is-saved",
-            wrong=lambda p: _told_narrow(p)[6],
+            wrong=lambda p: (8 - 2 * _scaled(p)) * _eight_bit(p),
             story="That is what is saved. The question asks what the moments take.",
         ),
     ),

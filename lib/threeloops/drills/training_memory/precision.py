@@ -4,7 +4,6 @@ import random
 import struct
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.training_loop.memory import recipes
 
 SOURCE = (
@@ -20,17 +19,9 @@ def _saved(p: Draw, *, per_parameter: float = MIXED, activations: float = 0.5) -
     return float(1 - (per_parameter * p.billions + activations * p.gigabytes) / before)
 
 
-def _told(p: Draw) -> tuple[float, ...]:
-    right = _saved(p)
-    return (right, _saved(p, per_parameter=MIXED - 4), 0.5, _saved(p, activations=0.0), right / (1 - right), 1 - right)
-
-
 def _draw(rng: random.Random) -> Draw:
-    def once(rng: random.Random) -> Draw:
-        billions = rng.choice((3, 5, 6, 7, 9, 11, 13, 14))
-        return drawn(billions=billions, gigabytes=round(billions * rng.uniform(4, 30)))
-
-    return separated(rng, once, _told)
+    billions = rng.choice((3, 5, 6, 7, 9, 11, 13, 14))
+    return drawn(billions=billions, gigabytes=round(billions * rng.uniform(4, 30)))
 
 
 def _count(p: Draw) -> float:
@@ -56,6 +47,7 @@ SAVING = Drill(
     section="Mixed precision",
     unit="",
     target_s=90,
+    apart=1.06,
     draw=_draw,
     small=_draw,
     prompt=lambda p: (
@@ -77,7 +69,7 @@ SAVING = Drill(
     slips=(
         Slip(
             key="no-fp32-copy",
-            wrong=lambda p: _told(p)[1],
+            wrong=lambda p: _saved(p, per_parameter=MIXED - 4),
             story="You left one of the FP32 copies out. What does the optimiser add its updates to?",
         ),
         Slip(
@@ -87,15 +79,15 @@ SAVING = Drill(
         ),
         Slip(
             key="activations-gone",
-            wrong=lambda p: _told(p)[3],
+            wrong=lambda p: _saved(p, activations=0.0),
             story="You saved the activations whole. They get shorter, they do not vanish.",
         ),
         Slip(
             key="of-the-shorter-run",
-            wrong=lambda p: _told(p)[4],
+            wrong=lambda p: _saved(p) / (1 - _saved(p)),
             story="You divided by the memory after the switch. The question is a share of the FP32 run.",
         ),
-        Slip(key="what-remains", wrong=lambda p: _told(p)[5], story="That is the share that is still needed."),
+        Slip(key="what-remains", wrong=lambda p: 1 - _saved(p), story="That is the share that is still needed."),
     ),
 )
 

@@ -6,7 +6,6 @@ import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.engine.separated import separated
 from threeloops.drills.training_memory.activations import SOURCE_BLOCK
 from threeloops.simulate.training_loop.recomputed_step import Stretch, even_stretches, play
 from threeloops.training_loop.memory import recomputation
@@ -22,23 +21,6 @@ SOURCE_BLOCK_METHOD = (
 
 
 # --- segments -----------------------------------------------------------------------------------
-
-
-def _told_segments(p: Draw) -> tuple[float, ...]:
-    """The answer, then its slips in their order."""
-    segments, layer, entry = p.layers // p.every, p.block_bytes, p.input_bytes
-    peak = recomputation.segments_peak_bytes(num_layers=p.layers, every=p.every, block_bytes=layer, input_bytes=entry)
-    one_back = segments * entry + layer - entry
-    swapped = p.every * entry + segments * layer - entry
-    return (
-        peak,
-        segments * entry,
-        p.every * layer,
-        p.layers * layer,
-        p.layers * entry + layer - entry,
-        one_back,
-        swapped,
-    )
 
 
 def _draw_segments(rng: random.Random) -> Draw:
@@ -61,7 +43,8 @@ SEGMENTS = Drill(
     unit="B",
     capacity=True,
     target_s=120,
-    draw=lambda rng: separated(rng, _draw_segments, _told_segments),
+    apart=1.06,
+    draw=_draw_segments,
     small=lambda rng: drawn(
         every=(every := rng.choice((2, 3))),
         layers=every * rng.choice((4, 5)),
@@ -76,7 +59,9 @@ SEGMENTS = Drill(
         " moment, embedding and head aside?"
     ),
     derive=lambda p: Derivation(
-        value=_told_segments(p)[0],
+        value=recomputation.segments_peak_bytes(
+            num_layers=p.layers, every=p.every, block_bytes=p.block_bytes, input_bytes=p.input_bytes
+        ),
         formula=(
             "segments × input + layers of a segment × what a layer keeps − input (the last segment's, which is there"
             " already)"
@@ -95,7 +80,7 @@ SEGMENTS = Drill(
     slips=(
         Slip(
             key="waiting-only",
-            wrong=lambda p: _told_segments(p)[1],
+            wrong=lambda p: p.layers // p.every * p.input_bytes,
             story=(
                 "That is what waits after the forward pass. At the worst moment a part of the model has been run again,"
                 " and what it keeps is back."
@@ -103,27 +88,27 @@ SEGMENTS = Drill(
         ),
         Slip(
             key="segment-only",
-            wrong=lambda p: _told_segments(p)[2],
+            wrong=lambda p: p.every * p.block_bytes,
             story="That is the segment that came back. The inputs of all the others are still waiting.",
         ),
         Slip(
             key="nothing-dropped",
-            wrong=lambda p: _told_segments(p)[3],
+            wrong=lambda p: p.layers * p.block_bytes,
             story="You kept everything. What do checkpoints drop?",
         ),
         Slip(
             key="every-layer",
-            wrong=lambda p: _told_segments(p)[4],
+            wrong=lambda p: p.layers * p.input_bytes + p.block_bytes - p.input_bytes,
             story="You put a checkpoint before every layer. Read again how long a segment is.",
         ),
         Slip(
             key="one-layer-back",
-            wrong=lambda p: _told_segments(p)[5],
+            wrong=lambda p: p.layers // p.every * p.input_bytes + p.block_bytes - p.input_bytes,
             story="You brought one layer back. A segment is run again as a whole.",
         ),
         Slip(
             key="lengths-swapped",
-            wrong=lambda p: _told_segments(p)[6],
+            wrong=lambda p: p.every * p.input_bytes + p.layers // p.every * p.block_bytes - p.input_bytes,
             story="You took the length of a segment for the number of segments.",
         ),
     ),
@@ -132,18 +117,15 @@ SEGMENTS = Drill(
 # --- no more than needed -------------------------------------------------------------------------
 
 
-def _told_fewest(p: Draw) -> tuple[float, ...]:
-    """The answer, then its slips in their order: layers, times what one more of them costs."""
-    least = recomputation.fewest_recomputed_layers(
+def _fewest(p: Draw) -> int:
+    return recomputation.fewest_recomputed_layers(
         num_layers=p.layers, block_bytes=p.block_bytes, input_bytes=p.input_bytes, usable_bytes=p.room_bytes
     )
-    short = p.layers * p.block_bytes - p.room_bytes
-    input_free = math.ceil(short / p.block_bytes)
-    kept_whole = p.layers - least
-    return tuple(
-        layers * p.forward_s
-        for layers in (least, p.layers, input_free, kept_whole, 3 * least, short / (p.block_bytes - p.input_bytes) // 1)
-    )
+
+
+def _missing_bytes(p: Draw) -> float:
+    """What there is no room for where nothing is recomputed."""
+    return float(p.layers * p.block_bytes - p.room_bytes)
 
 
 def _draw_fewest(rng: random.Random) -> Draw:
@@ -189,7 +171,8 @@ FEWEST = Drill(
     section=SECTION,
     unit="s",
     target_s=150,
-    draw=lambda rng: separated(rng, _draw_fewest, _told_fewest),
+    apart=1.06,
+    draw=_draw_fewest,
     small=_small_fewest,
     prompt=lambda p: (
         f"A model has {p.layers} equal layers. For a micro-batch, a layer keeps {fmt_bytes(p.block_bytes, base=10)} of"
@@ -199,7 +182,7 @@ FEWEST = Drill(
         " keeps its input alone. How much computing does that add to each micro-batch, in seconds?"
     ),
     derive=lambda p: Derivation(
-        value=_told_fewest(p)[0],
+        value=_fewest(p) * p.forward_s,
         formula=(
             "layers to recompute × forward time of one; layers to recompute = (layers × kept − room) / (kept − input),"
             " rounded up"
@@ -215,27 +198,27 @@ FEWEST = Drill(
     slips=(
         Slip(
             key="all-layers",
-            wrong=lambda p: _told_fewest(p)[1],
+            wrong=lambda p: p.layers * p.forward_s,
             story="You recomputed every layer. Read again how much room there is.",
         ),
         Slip(
             key="input-free",
-            wrong=lambda p: _told_fewest(p)[2],
+            wrong=lambda p: math.ceil(_missing_bytes(p) / p.block_bytes) * p.forward_s,
             story="You dropped everything that a recomputed layer keeps. From what will it be run again?",
         ),
         Slip(
             key="the-others",
-            wrong=lambda p: _told_fewest(p)[3],
+            wrong=lambda p: (p.layers - _fewest(p)) * p.forward_s,
             story="Those are the layers that keep everything. The others are run twice.",
         ),
         Slip(
             key="backward-too",
-            wrong=lambda p: _told_fewest(p)[4],
+            wrong=lambda p: 3 * _fewest(p) * p.forward_s,
             story="You charged a forward and a backward pass. The backward pass is run once in any case.",
         ),
         Slip(
             key="rounded-down",
-            wrong=lambda p: _told_fewest(p)[5],
+            wrong=lambda p: _missing_bytes(p) / (p.block_bytes - p.input_bytes) // 1 * p.forward_s,
             story="You rounded down. One layer less, and it does not fit.",
         ),
     ),
@@ -244,16 +227,19 @@ FEWEST = Drill(
 # --- what it costs -------------------------------------------------------------------------------
 
 
-def _told_time(p: Draw) -> tuple[float, ...]:
-    """The answer, then its slips in their order: seconds more per step."""
-    compute, share = p.step_s - p.other_s, p.again / p.layers
-    before, after = (
-        recomputation.recomputed_step_s(
-            forward_s=compute / 3, backward_s=2 * compute / 3, recomputed_share=again, other_s=p.other_s
-        )
-        for again in (0, share)
+def _computing_s(p: Draw) -> float:
+    """Seconds of a step in which layers compute."""
+    return float(p.step_s - p.other_s)
+
+
+def _step_s(p: Draw, *, again: int) -> float:
+    """Seconds of a step in which so many layers are recomputed."""
+    return recomputation.recomputed_step_s(
+        forward_s=_computing_s(p) / 3,
+        backward_s=2 * _computing_s(p) / 3,
+        recomputed_share=again / p.layers,
+        other_s=p.other_s,
     )
-    return after - before, p.step_s * share / 3, compute / 3, compute * share / 2, compute * share
 
 
 def _draw_time(rng: random.Random) -> Draw:
@@ -287,7 +273,8 @@ TIME = Drill(
     section=SECTION,
     unit="s",
     target_s=90,
-    draw=lambda rng: separated(rng, _draw_time, _told_time),
+    apart=1.06,
+    draw=_draw_time,
     small=lambda rng: drawn(
         layers=6, again=rng.choice((2, 3, 4)), step_s=rng.choice((9.0, 12.0)), other_s=rng.choice((2.0, 3.0))
     ),
@@ -299,7 +286,7 @@ TIME = Drill(
         " become?"
     ),
     derive=lambda p: Derivation(
-        value=_told_time(p)[0],
+        value=_step_s(p, again=p.again) - _step_s(p, again=0),
         formula="(step − other) / 3 × recomputed layers / layers",
         substitution=f"({p.step_s:g} − {p.other_s:g}) / 3 × {p.again} / {p.layers}",
         source=(
@@ -311,22 +298,22 @@ TIME = Drill(
     slips=(
         Slip(
             key="whole-step",
-            wrong=lambda p: _told_time(p)[1],
+            wrong=lambda p: p.step_s * (p.again / p.layers) / 3,
             story="You took a third of the whole step for forward passes. In a part of it no layer computes.",
         ),
         Slip(
             key="all-layers",
-            wrong=lambda p: _told_time(p)[2],
+            wrong=lambda p: _computing_s(p) / 3,
             story="You recomputed all layers. Read again how many do it.",
         ),
         Slip(
             key="half",
-            wrong=lambda p: _told_time(p)[3],
+            wrong=lambda p: _computing_s(p) * (p.again / p.layers) / 2,
             story="You took a forward pass for half of the computing. The backward pass takes longer.",
         ),
         Slip(
             key="everything-twice",
-            wrong=lambda p: _told_time(p)[4],
+            wrong=lambda p: _computing_s(p) * (p.again / p.layers),
             story="You ran the backward pass twice as well. Only the forward pass is repeated.",
         ),
     ),
@@ -342,18 +329,6 @@ def _longest(
     room = p.room_bytes / (p.layers if layers is None else layers)
     a, b = scores * (p.heads if heads is None else heads), linear * p.hidden
     return float(room / b if a == 0 else (math.sqrt(b * b + 4 * a * room) - b) / (2 * a))
-
-
-def _told_longest(p: Draw) -> tuple[float, ...]:
-    """The answer, then its slips in their order."""
-    return (
-        float(math.floor(_longest(p))),
-        _longest(p, scores=0),
-        _longest(p, linear=0),
-        _longest(p, heads=1),
-        _longest(p, scores=2),
-        _longest(p, layers=1),
-    )
 
 
 def _draw_longest(rng: random.Random) -> Draw:
@@ -397,7 +372,8 @@ LONGEST = Drill(
     unit="",
     whole="down",
     target_s=180,
-    draw=lambda rng: separated(rng, _draw_longest, _told_longest),
+    apart=1.06,
+    draw=_draw_longest,
     small=_small_longest,
     prompt=lambda p: (
         f"A GPT of {p.layers} layers, {p.hidden:,} wide, with {p.heads} heads, trains on one sequence at a time;"
@@ -407,7 +383,7 @@ LONGEST = Drill(
         " tokens?"
     ),
     derive=lambda p: Derivation(
-        value=_told_longest(p)[0],
+        value=float(math.floor(_longest(p))),
         formula=(
             "the s with layers × (34 × width × s + 5 × heads × s²) = room: (√(b² + 4 a c) − b) / 2a, a = 5 × heads, b ="
             " 34 × width, c = room / layers"
@@ -423,25 +399,25 @@ LONGEST = Drill(
     slips=(
         Slip(
             key="scores-forgotten",
-            wrong=lambda p: _told_longest(p)[1],
+            wrong=lambda p: _longest(p, scores=0),
             story="You left out the pairs of tokens. At this length they are the larger part.",
         ),
         Slip(
             key="scores-only",
-            wrong=lambda p: _told_longest(p)[2],
+            wrong=lambda p: _longest(p, linear=0),
             story="You counted pairs of tokens alone. What grows in proportion to the length is still there.",
         ),
         Slip(
             key="heads-forgotten",
-            wrong=lambda p: _told_longest(p)[3],
+            wrong=lambda p: _longest(p, heads=1),
             story="You kept one table of pairs per layer. Each head has its own.",
         ),
         Slip(
             key="softmax-only",
-            wrong=lambda p: _told_longest(p)[4],
+            wrong=lambda p: _longest(p, scores=2),
             story="You kept the softmax and stopped. Read again what is kept for a pair.",
         ),
-        Slip(key="one-layer", wrong=lambda p: _told_longest(p)[5], story="You gave all the room to a single layer."),
+        Slip(key="one-layer", wrong=lambda p: _longest(p, layers=1), story="You gave all the room to a single layer."),
     ),
 )
 
