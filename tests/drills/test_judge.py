@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from tests.each import each
 
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn, seeded
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn, seeded
 from threeloops.drills.engine.judge import Verdict, judge
 
 SIZE = 6 * 2**30  # 6.00 GiB, which is 6.44 GB
@@ -29,8 +29,7 @@ def toy(*slips: Slip, unit: str = "B", tolerance: float = 0.02) -> Drill:
         key="toy",
         family="toys",
         title="A toy",
-        loop="inner",
-        section="Toys",
+        taught=Taught("inner", "Toys"),
         unit=unit,
         target_s=30,
         draw=lambda rng: drawn(answer=SIZE),

@@ -5,7 +5,7 @@ learning rate when sums are not averaged.
 import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, engineering
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collectives
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import GB, fmt_percent, fmt_seconds, fmt_si, ms, us
@@ -13,7 +13,7 @@ from threeloops.units import GB, fmt_percent, fmt_seconds, fmt_si, ms, us
 SOURCE_DDP = (
     "Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704, section 3.2 (averaged gradients, buckets, overlap)"
 )
-SECTION = "Data parallelism and all-reduce"
+TAUGHT = Taught("training", "Data parallelism and all-reduce")
 
 # --- the smallest bucket that is not all latency -------------------------------------------------
 
@@ -67,10 +67,8 @@ def _count_bucket(p: Draw) -> float:
 
 BUCKET = Drill(
     key="bucket-for-latency",
-    family="all_reduce",
+    taught=TAUGHT,
     title="The smallest bucket worth sending",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=120,
     draw=_draw_bucket,
@@ -160,10 +158,8 @@ def _count_hidden(p: Draw) -> float:
 
 HIDDEN = Drill(
     key="hidden-share-of-exchange",
-    family="all_reduce",
+    taught=TAUGHT,
     title="How much of it hides",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=90,
     draw=_draw_hidden,
@@ -244,10 +240,8 @@ def _count_sum(p: Draw) -> float:
 
 SUM = Drill(
     key="sum-not-average",
-    family="all_reduce",
+    taught=TAUGHT,
     title="Summed where it should have been averaged",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="",
     target_s=75,
     draw=_draw_sum,

@@ -3,9 +3,11 @@
 import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, engineering, ring
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collective_limits
 from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, fmt_si, us
+
+TAUGHT = Taught("training", "Data parallelism and all-reduce")
 
 # --- small messages ------------------------------------------------------------------------------
 
@@ -47,10 +49,8 @@ def _count_latency(p: Draw) -> float:
 
 LATENCY = Drill(
     key="ring-small-message",
-    family="all_reduce",
+    taught=TAUGHT,
     title="A few megabytes, hundreds of steps",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="s",
     target_s=90,
     draw=_draw_latency,
@@ -153,10 +153,8 @@ def _levels(p: Draw) -> int:
 
 CROSSOVER = Drill(
     key="ring-or-tree",
-    family="all_reduce",
+    taught=TAUGHT,
     title="From what size on the ring wins",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="B",
     target_s=180,
     draw=_draw_crossover,

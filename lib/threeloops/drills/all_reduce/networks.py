@@ -8,11 +8,11 @@ from collections import Counter
 
 from threeloops.drills.all_reduce.ring import engineering
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import fabric
 from threeloops.units import GB, TB, fmt_bytes, fmt_si
 
-SECTION = "Network and cluster"
+TAUGHT = Taught("training", "Network and cluster")
 SOURCE_FABRIC = (
     "Dally and Towles, Principles and Practices of Interconnection Networks, 2004, section 3.3 (the load of a channel"
     " bounds the throughput)"
@@ -65,10 +65,8 @@ def _count_taper(p: Draw) -> float:
 
 TAPER = Drill(
     key="network-thin-top",
-    family="all_reduce",
+    taught=TAUGHT,
     title="An all-to-all through a thin top",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=120,
     draw=_draw_taper,
@@ -160,10 +158,8 @@ def _sent(p: Draw, rate: float) -> float:
 
 DETOUR = Drill(
     key="network-host-detour",
-    family="all_reduce",
+    taught=TAUGHT,
     title="Without GPUDirect",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=120,
     draw=_draw_detour,
@@ -245,10 +241,8 @@ def _count_total(p: Draw) -> float:
 
 TOTAL = Drill(
     key="network-brochure-total",
-    family="all_reduce",
+    taught=TAUGHT,
     title="What a brochure's total is worth",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=90,
     draw=_draw_total,

@@ -6,9 +6,11 @@ import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, engineering, ring
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collectives
 from threeloops.units import BITS_PER_BYTE, GB, fmt_bytes, fmt_si
+
+TAUGHT = Taught("training", "Network and cluster")
 
 SOURCE_LEVELS = f"{SOURCE_PARTS} (the phases); NVIDIA nccl-tests, doc/PERFORMANCE.md, read in 2026 (rate of a rank)"
 
@@ -84,10 +86,8 @@ def _count_levels(p: Draw) -> float:
 
 TWO_LEVELS = Drill(
     key="two-level-all-reduce",
-    family="all_reduce",
+    taught=TAUGHT,
     title="Inside the node, then between nodes",
-    loop="training",
-    section="Network and cluster",
     unit="s",
     target_s=150,
     draw=_draw_levels,
@@ -181,10 +181,8 @@ def _count_cards(p: Draw) -> float:
 
 CARDS = Drill(
     key="shared-network-cards",
-    family="all_reduce",
+    taught=TAUGHT,
     title="Six GPUs, fewer cards",
-    loop="training",
-    section="Network and cluster",
     unit="s",
     target_s=120,
     draw=_draw_cards,

@@ -5,9 +5,11 @@ makes of it.
 import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_RING, counted_ring, engineering, small_ring
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collectives
 from threeloops.units import GB, fmt_bytes, fmt_seconds, ms
+
+TAUGHT = Taught("training", "Data parallelism and all-reduce")
 
 SOURCE_NCCL_TESTS = "NVIDIA nccl-tests, doc/PERFORMANCE.md (algbw and busbw), read in 2026"
 
@@ -43,10 +45,8 @@ def _count_more(p: Draw) -> float:
 
 MORE_RANKS = Drill(
     key="ring-more-ranks",
-    family="all_reduce",
+    taught=TAUGHT,
     title="The same ring, with more in it",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="s",
     target_s=60,
     draw=_draw_more,
@@ -120,10 +120,8 @@ def _count_busbw(p: Draw) -> float:
 
 BUSBW = Drill(
     key="busbw",
-    family="all_reduce",
+    taught=TAUGHT,
     title="What the benchmark means by busbw",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="B/s",
     target_s=60,
     draw=_draw_busbw,

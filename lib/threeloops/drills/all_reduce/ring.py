@@ -7,9 +7,11 @@ the same number.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collectives
 from threeloops.units import GB, MB, billion, fmt_bytes, fmt_si, us
+
+TAUGHT = Taught("training", "Data parallelism and all-reduce")
 
 SOURCE_RING = "Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (ring all-reduce)"
 SOURCE_PARTS = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521, section 4"
@@ -80,10 +82,8 @@ def _derive_sent(p: Draw) -> Derivation:
 
 SENT = Drill(
     key="ring-bytes-per-rank",
-    family="all_reduce",
+    taught=TAUGHT,
     title="What one rank has to send",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="B",
     target_s=60,
     draw=_draw_sent,
@@ -161,10 +161,8 @@ def _derive_ring(p: Draw) -> Derivation:
 
 RING_TIME = Drill(
     key="ring-time",
-    family="all_reduce",
+    taught=TAUGHT,
     title="Once around, and around again",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="s",
     target_s=75,
     draw=_draw_ring,
@@ -253,10 +251,8 @@ def _derive_wire(p: Draw) -> Derivation:
 
 WIRE = Drill(
     key="ring-bytes-on-the-wire",
-    family="all_reduce",
+    taught=TAUGHT,
     title="What the whole network carries",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="B",
     target_s=60,
     draw=_draw_wire,

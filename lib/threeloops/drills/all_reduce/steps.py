@@ -3,9 +3,11 @@
 import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, engineering
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collectives
 from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, fmt_si, us
+
+TAUGHT = Taught("training", "Data parallelism and all-reduce")
 
 # --- alpha from two timings ----------------------------------------------------------------------
 
@@ -56,10 +58,8 @@ def _count_alpha(p: Draw) -> float:
 
 ALPHA = Drill(
     key="alpha-from-two-timings",
-    family="all_reduce",
+    taught=TAUGHT,
     title="Two timings, one latency",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="s",
     target_s=120,
     draw=_draw_alpha,
@@ -162,10 +162,8 @@ def _count_halving(p: Draw) -> float:
 
 HALVING = Drill(
     key="halving-doubling-time",
-    family="all_reduce",
+    taught=TAUGHT,
     title="Distant partners first",
-    loop="training",
-    section="Data parallelism and all-reduce",
     unit="s",
     target_s=100,
     draw=_draw_halving,

@@ -6,11 +6,14 @@ import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, counted_ring, engineering, ring
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.models.architecture import MoeMlp
 from threeloops.models.parameters import model_parameters
 from threeloops.training_loop.network import traffic
 from threeloops.units import GB, fmt_bytes, fmt_si
+
+EXPERTS_PART = Taught("training", "Experts, contexts and hybrids")
+ZERO_PART = Taught("training", "ZeRO and FSDP")
 
 SOURCE_ZERO = "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 7 (communication of the stages)"
 SOURCE_EXPERTS = (
@@ -45,10 +48,8 @@ def _derive_scatter(p: Draw) -> Derivation:
 
 REDUCE_SCATTER = Drill(
     key="reduce-scatter",
-    family="all_reduce",
+    taught=ZERO_PART,
     title="Everyone keeps a shard of the sum",
-    loop="training",
-    section="ZeRO and FSDP",
     unit="s",
     target_s=75,
     draw=_draw_scatter,
@@ -150,10 +151,8 @@ def _once(p: Draw) -> float:
 
 SHARDED = Drill(
     key="fully-sharded-traffic",
-    family="all_reduce",
+    taught=ZERO_PART,
     title="What sharding costs the network",
-    loop="training",
-    section="ZeRO and FSDP",
     unit="B",
     target_s=120,
     draw=_draw_sharded,
@@ -287,10 +286,8 @@ def _exchanges(p: Draw, exchanges: float, copies: float) -> float:
 
 EXPERTS = Drill(
     key="expert-all-to-all",
-    family="all_reduce",
+    taught=EXPERTS_PART,
     title="Tokens that travel to their experts",
-    loop="training",
-    section="Experts, contexts and hybrids",
     unit="B",
     target_s=150,
     draw=_draw_experts,

@@ -6,9 +6,11 @@ Shares are drawn as whole percent, so that a second of the job can be counted in
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import ticks
+
+TAUGHT = Taught("inner", "Three loops")
 
 SOURCE_AMDAHL = "Amdahl, AFIPS Spring Joint Computer Conference, 1967, doi:10.1145/1465482.1465560"
 WHOLE = 100  # hundredths of the time before the repair
@@ -43,10 +45,8 @@ def _count_one(p: Draw) -> float:
 
 ONE_PART = Drill(
     key="amdahl-one-part",
-    family="amdahl",
+    taught=TAUGHT,
     title="A part made faster",
-    loop="inner",
-    section="Three loops",
     unit="",
     target_s=60,
     draw=_draw_one,
@@ -122,10 +122,8 @@ def _count_share(p: Draw) -> float:
 
 NEEDED_SHARE = Drill(
     key="amdahl-needed-share",
-    family="amdahl",
+    taught=TAUGHT,
     title="What a promise takes for granted",
-    loop="inner",
-    section="Three loops",
     unit="",
     target_s=90,
     draw=_draw_share,
@@ -203,10 +201,8 @@ def _count_factor(p: Draw) -> float:
 
 NEEDED_FACTOR = Drill(
     key="amdahl-needed-factor",
-    family="amdahl",
+    taught=TAUGHT,
     title="How fast the part would have to be",
-    loop="inner",
-    section="Three loops",
     unit="",
     target_s=90,
     draw=_draw_factor,

@@ -2,10 +2,12 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import step as player
 from threeloops.units import ms
+
+TAUGHT = Taught("inner", "Three loops")
 
 SOURCE_OVERLAP = (
     "Mohan et al., PVLDB 14(5), 2021, arXiv:2007.06775 (data stalls: the slower of fetching and computing sets the"
@@ -51,10 +53,8 @@ def _derive_pace(p: Draw) -> Derivation:
 
 PACE = Drill(
     key="amdahl-pace-setter",
-    family="amdahl",
+    taught=TAUGHT,
     title="The slower of two",
-    loop="inner",
-    section="Three loops",
     unit="s",
     target_s=90,
     draw=_draw_pace,
@@ -134,10 +134,8 @@ def _count_follow(p: Draw) -> float:
 
 FOLLOW = Drill(
     key="amdahl-loader-must-follow",
-    family="amdahl",
+    taught=TAUGHT,
     title="A repair that another one has to follow",
-    loop="inner",
-    section="Three loops",
     unit="",
     target_s=90,
     draw=_draw_follow,

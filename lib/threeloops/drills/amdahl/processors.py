@@ -6,11 +6,13 @@ import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_RING, engineering
 from threeloops.drills.amdahl.law import SOURCE_AMDAHL, WHOLE, share
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import ticks
 from threeloops.training_loop.network import collectives
 from threeloops.units import GB, fmt_bytes, fmt_si
+
+TAUGHT = Taught("training", "Three loops")
 
 SOURCE_KARP_FLATT = "Karp and Flatt, CACM 33(5), 1990, doi:10.1145/78607.78614"
 SOURCE_GUSTAFSON = "Gustafson, CACM 31(5), 1988, doi:10.1145/42411.42415"
@@ -56,10 +58,8 @@ def _count_limit(p: Draw) -> float:
 
 LIMIT = Drill(
     key="amdahl-limit-from-a-run",
-    family="amdahl",
+    taught=TAUGHT,
     title="The limit that one measurement knows",
-    loop="training",
-    section="Three loops",
     unit="",
     target_s=120,
     draw=_draw_limit,
@@ -150,10 +150,8 @@ def _count_fixed(p: Draw) -> float:
 
 FIXED = Drill(
     key="amdahl-fixed-batch",
-    family="amdahl",
+    taught=TAUGHT,
     title="The same batch on more GPUs",
-    loop="training",
-    section="Three loops",
     unit="",
     target_s=120,
     draw=_draw_fixed,
@@ -226,10 +224,8 @@ def _count_grows(p: Draw) -> float:
 
 GROWS = Drill(
     key="amdahl-grown-work",
-    family="amdahl",
+    taught=TAUGHT,
     title="Work that grows with the machine",
-    loop="training",
-    section="Three loops",
     unit="",
     target_s=75,
     draw=_draw_grows,
@@ -310,10 +306,8 @@ def _count_worth(p: Draw) -> float:
 
 WORTH = Drill(
     key="amdahl-worth-of-a-repair",
-    family="amdahl",
+    taught=TAUGHT,
     title="What a repair is worth",
-    loop="training",
-    section="Three loops",
     unit="",
     target_s=90,
     draw=_draw_worth,

@@ -6,10 +6,12 @@ import math
 import random
 
 from threeloops.drills.amdahl.law import SOURCE_AMDAHL, WHOLE, share
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import ticks
 from threeloops.units import ms, us
+
+TAUGHT = Taught("inner", "Three loops")
 
 # --- the same part twice -------------------------------------------------------------------------
 
@@ -45,10 +47,8 @@ def _count_twice(p: Draw) -> float:
 
 TWICE = Drill(
     key="amdahl-same-part-twice",
-    family="amdahl",
+    taught=TAUGHT,
     title="Three repairs, two parts",
-    loop="inner",
-    section="Three loops",
     unit="",
     target_s=120,
     draw=_draw_twice,
@@ -145,10 +145,8 @@ def _count_parts(p: Draw) -> float:
 
 PARTS = Drill(
     key="amdahl-part-by-part",
-    family="amdahl",
+    taught=TAUGHT,
     title="A faster chip, part by part",
-    loop="inner",
-    section="Three loops",
     unit="",
     target_s=120,
     draw=_draw_parts,
@@ -229,10 +227,8 @@ def _count_next(p: Draw) -> float:
 
 NEXT = Drill(
     key="amdahl-next-target",
-    family="amdahl",
+    taught=TAUGHT,
     title="What the next profile will say",
-    loop="inner",
-    section="Three loops",
     unit="",
     target_s=75,
     draw=_draw_next,
@@ -312,10 +308,8 @@ def _count_calls(p: Draw) -> float:
 
 CALLS = Drill(
     key="amdahl-kernel-calls",
-    family="amdahl",
+    taught=TAUGHT,
     title="A kernel that a trace counts",
-    loop="inner",
-    section="Three loops",
     unit="s",
     target_s=75,
     draw=_draw_calls,

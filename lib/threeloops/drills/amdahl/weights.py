@@ -7,10 +7,12 @@ from fractions import Fraction
 
 from threeloops.drills.amdahl.law import SOURCE_AMDAHL
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.models.architecture import Attention, DenseMlp
 from threeloops.units import BITS_PER_BYTE
+
+TAUGHT = Taught("product", "Three loops")
 
 SOURCE_DECODE = "Pope et al., 2022, arXiv:2211.05102, section 2 (a step of one request loads all weights)"
 WIDE_BITS = 16
@@ -95,10 +97,8 @@ def _matrices(p: Draw) -> list[tuple[str, int, int]]:
 
 NARROW = Drill(
     key="amdahl-narrow-weights",
-    family="amdahl",
+    taught=TAUGHT,
     title="Narrower weights, in a part of a model",
-    loop="product",
-    section="Three loops",
     unit="",
     target_s=240,
     draw=_draw_narrow,

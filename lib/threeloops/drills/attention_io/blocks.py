@@ -5,11 +5,12 @@ a causal mask spares.
 import random
 from typing import Any
 
-from threeloops.drills.attention_io.scores import SECTION
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import attention_io
 from threeloops.operations import kernels
 from threeloops.units import KiB
+
+TAUGHT = Taught("inner", "Fusion and FlashAttention")
 
 SOURCE_LOOP = "Dao, FlashAttention-2, 2023, arXiv:2307.08691, algorithm 1"
 SOURCE_BLOCK_SPARSE = (
@@ -91,10 +92,8 @@ def _count_fit(p: Draw) -> float:
 
 FIT = Drill(
     key="attention-queries-that-fit",
-    family="attention_io",
+    taught=TAUGHT,
     title="How many queries fit",
-    loop="inner",
-    section=SECTION,
     unit="",
     whole="down",
     target_s=120,
@@ -196,10 +195,8 @@ def _count_traffic(p: Draw) -> float:
 
 TRAFFIC = Drill(
     key="attention-fused-traffic",
-    family="attention_io",
+    taught=TAUGHT,
     title="What passes by again",
-    loop="inner",
-    section=SECTION,
     unit="B",
     target_s=120,
     draw=_draw_traffic,
@@ -288,10 +285,8 @@ def _count_causal(p: Draw) -> float:
 
 CAUSAL = Drill(
     key="attention-causal-blocks",
-    family="attention_io",
+    taught=TAUGHT,
     title="Half of the mask, in whole blocks",
-    loop="inner",
-    section=SECTION,
     unit="FLOP",
     target_s=120,
     draw=_draw_causal,

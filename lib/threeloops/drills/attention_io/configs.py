@@ -2,13 +2,15 @@
 
 import random
 
-from threeloops.drills.attention_io.scores import SECTION, SOURCE_STANDARD
+from threeloops.drills.attention_io.scores import SOURCE_STANDARD
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.inner_loop import attention_io
 from threeloops.product_loop import kv_cache
 from threeloops.simulate.product_loop import cache_walk
+
+TAUGHT = Taught("inner", "Fusion and FlashAttention")
 
 SOURCE_GROUPS = "Ainslie et al., 2023, arXiv:2305.13245 (grouped-query attention)"
 
@@ -67,10 +69,8 @@ def _count_scores(p: Draw) -> float:
 
 SCORES = Drill(
     key="attention-scores-of-a-model",
-    family="attention_io",
+    taught=TAUGHT,
     title="A table beside what it was made from",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=120,
     draw=_draw_scores,

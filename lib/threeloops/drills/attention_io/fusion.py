@@ -4,10 +4,11 @@ overlap.
 
 import random
 
-from threeloops.drills.attention_io.scores import SECTION
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import attention_cycles, fusion
 from threeloops.simulate.inner_loop import unit_turns
+
+TAUGHT = Taught("inner", "Fusion and FlashAttention")
 
 SOURCE_TILES = "Hong and Kung, STOC 1981, doi:10.1145/800076.802486"
 SOURCE_FUSION = "Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785 (compulsory traffic)"
@@ -49,10 +50,8 @@ def _count_tile(p: Draw) -> float:
 
 TILE = Drill(
     key="attention-tile-intensity",
-    family="attention_io",
+    taught=TAUGHT,
     title="What a tile buys",
-    loop="inner",
-    section=SECTION,
     unit="FLOP/B",
     target_s=90,
     draw=_draw_tile,
@@ -160,10 +159,8 @@ def _wide(p: Draw, tensors: int) -> float:
 
 CHAIN = Drill(
     key="attention-fused-chain",
-    family="attention_io",
+    taught=TAUGHT,
     title="What one kernel for all of them saves",
-    loop="inner",
-    section=SECTION,
     unit="B",
     target_s=90,
     draw=_draw_chain,
@@ -252,10 +249,8 @@ def _share(p: Draw, flops_per_pair: float) -> float:
 
 UNITS = Drill(
     key="attention-units-in-turn",
-    family="attention_io",
+    taught=TAUGHT,
     title="Products wait for exponentials",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=120,
     draw=_draw_units,

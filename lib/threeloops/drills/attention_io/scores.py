@@ -7,14 +7,14 @@ three different numbers.
 import random
 from typing import TYPE_CHECKING
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import attention_io
 from threeloops.operations import kernels
 
 if TYPE_CHECKING:
     from threeloops.simulate.inner_loop.tiled_attention import CountedAttention
 
-SECTION = "Fusion and FlashAttention"
+TAUGHT = Taught("inner", "Fusion and FlashAttention")
 SOURCE_STANDARD = "Dao et al., FlashAttention, 2022, arXiv:2205.14135, algorithm 0 (standard attention)"
 SOURCE_KEPT = (
     "Dao, FlashAttention-2, 2023, arXiv:2307.08691, section 3.1 (one logarithm of a sum of exponentials per row)"
@@ -88,10 +88,8 @@ def _count_scores(p: Draw) -> float:
 
 SCORES = Drill(
     key="attention-score-matrix",
-    family="attention_io",
+    taught=TAUGHT,
     title="The matrix that nobody asked for",
-    loop="inner",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=60,
@@ -175,10 +173,8 @@ def _derive_traffic(p: Draw) -> Derivation:
 
 TRAFFIC = Drill(
     key="attention-unfused-traffic",
-    family="attention_io",
+    taught=TAUGHT,
     title="How often the scores cross the bus",
-    loop="inner",
-    section=SECTION,
     unit="B",
     target_s=120,
     draw=_draw_traffic,
@@ -248,10 +244,8 @@ def _count_kept(p: Draw) -> float:
 
 KEPT = Drill(
     key="attention-kept-statistics",
-    family="attention_io",
+    taught=TAUGHT,
     title="What fused attention keeps",
-    loop="inner",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=60,

@@ -3,15 +3,14 @@ comes free.
 """
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import decoding
 from threeloops.units import billion, fmt_bytes
 
-SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
+TAUGHT = Taught("product", "Batching")
 POPE = "Pope et al., 2022, arXiv:2211.05102, section 2 (prefill and decode)"
 ORCA = "Yu et al., Orca, OSDI 2022, section 3 (requests that finish early, iteration-level scheduling)"
 TB = 1e12
@@ -67,7 +66,7 @@ def _count_rate(p: Draw) -> float:
 
 RATE = Drill(
     key="serving-batch-throughput",
-    **SECTION,
+    taught=TAUGHT,
     title="What the whole batch makes",
     unit="token/s",
     target_s=110,
@@ -136,7 +135,7 @@ def _count_held(p: Draw) -> float:
 
 HELD = Drill(
     key="serving-static-waste",
-    **SECTION,
+    taught=TAUGHT,
     title="Waiting for the longest answer",
     unit="",
     target_s=75,
@@ -213,7 +212,7 @@ def _derive_refilled(p: Draw) -> Derivation:
 
 REFILLED = Drill(
     key="serving-refilled-steps",
-    **SECTION,
+    taught=TAUGHT,
     title="Whoever is done makes room",
     unit="",
     whole="exact",
@@ -290,7 +289,7 @@ def _count_prefix(p: Draw) -> float:
 
 PREFIX = Drill(
     key="serving-prefix-savings",
-    **SECTION,
+    taught=TAUGHT,
     title="Everybody begins with the same page",
     unit="",
     target_s=75,

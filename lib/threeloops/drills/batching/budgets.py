@@ -3,9 +3,8 @@ that come together.
 """
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import batching
 from threeloops.simulate.product_loop.serving_play import played
 from threeloops.simulate.product_loop.serving_policies import chunked_prefill, continuous_batching
@@ -14,7 +13,7 @@ from threeloops.simulate.product_loop.serving_server import Server
 from threeloops.simulate.product_loop.serving_steps import AffineStep
 from threeloops.units import ms, us
 
-SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
+TAUGHT = Taught("product", "Batching")
 SARATHI = "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, sections 3 and 4"
 
 # --- the least chunk -----------------------------------------------------------------------------
@@ -47,7 +46,7 @@ def _count_least(p: Draw) -> float:
 
 LEAST = Drill(
     key="batching-least-chunk",
-    **SECTION,
+    taught=TAUGHT,
     title="A chunk too small",
     unit="token",
     target_s=120,
@@ -132,7 +131,7 @@ def _count_budget(p: Draw) -> float:
 
 BUDGET = Drill(
     key="batching-budget-ttft",
-    **SECTION,
+    taught=TAUGHT,
     title="Who is served first from the budget",
     unit="s",
     target_s=75,
@@ -201,7 +200,7 @@ def _count_pile(p: Draw) -> float:
 
 PILE = Drill(
     key="batching-prefill-first-gap",
-    **SECTION,
+    taught=TAUGHT,
     title="Three prompts at the door",
     unit="s",
     target_s=90,

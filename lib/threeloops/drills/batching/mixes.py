@@ -3,17 +3,16 @@
 import itertools
 import math
 import random
-from typing import Any
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.product_loop import batching
 from threeloops.simulate.product_loop import cache_walk
 from threeloops.units import GB, billion, ms, us
 
-SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
+TAUGHT = Taught("product", "Batching")
 ORCA = "Yu et al., Orca, OSDI 2022, section 3 (a batch ends with its longest request)"
 LITTLE = "Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383"
 
@@ -56,7 +55,7 @@ def _count_gain(p: Draw) -> float:
 
 GAIN = Drill(
     key="batching-gain",
-    **SECTION,
+    taught=TAUGHT,
     title="One long answer is enough",
     unit="",
     target_s=110,
@@ -143,7 +142,7 @@ def _count_running(p: Draw) -> float:
 
 RUNNING = Drill(
     key="batching-running",
-    **SECTION,
+    taught=TAUGHT,
     title="The batch that its own step makes",
     unit="",
     target_s=120,
@@ -240,7 +239,7 @@ def _count_more(p: Draw) -> float:
 
 MORE = Drill(
     key="batching-more-slots",
-    **SECTION,
+    taught=TAUGHT,
     title="What more slots gain",
     unit="",
     target_s=150,

@@ -4,13 +4,12 @@ many requests were served as promised.
 
 import itertools
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import serving
 from threeloops.units import ms, us
 
-SECTION: dict[str, Any] = {"family": "batching", "loop": "product", "section": "Batching"}
+TAUGHT = Taught("product", "Batching")
 PER_MS = round(ms / us)  # microseconds in a millisecond
 SARATHI = "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 4 (chunked prefills)"
 
@@ -53,7 +52,7 @@ def _count_stall(p: Draw) -> float:
 
 STALL = Drill(
     key="serving-chunk-stall",
-    **SECTION,
+    taught=TAUGHT,
     title="Someone pastes a book",
     unit="s",
     target_s=80,
@@ -118,7 +117,7 @@ def _count_chunk(p: Draw) -> float:
 
 CHUNK = Drill(
     key="serving-largest-chunk",
-    **SECTION,
+    taught=TAUGHT,
     title="Room for a piece of the prompt",
     unit="token",
     target_s=80,
@@ -197,7 +196,7 @@ def _count_newcomer(p: Draw) -> float:
 
 NEWCOMER = Drill(
     key="serving-chunked-ttft",
-    **SECTION,
+    taught=TAUGHT,
     title="Politeness has a price",
     unit="s",
     target_s=110,
@@ -278,7 +277,7 @@ def _count_good(p: Draw) -> float:
 
 GOOD = Drill(
     key="serving-goodput",
-    **SECTION,
+    taught=TAUGHT,
     title="Served as promised",
     unit="",
     target_s=75,

@@ -2,13 +2,12 @@
 
 import math
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import capacity
 from threeloops.units import ms, us
 
-SECTION: dict[str, Any] = {"family": "capacity", "loop": "product", "section": "Capacity and cost"}
+TAUGHT = Taught("product", "Capacity and cost")
 
 # --- work with full slots -----------------------------------------------------------------------
 
@@ -75,7 +74,7 @@ def _count_full(p: Draw) -> float:
 
 FULL = Drill(
     key="capacity-full-slots",
-    **SECTION,
+    taught=TAUGHT,
     title="GPUs when every slot is taken",
     unit="",
     whole="up",
@@ -191,7 +190,7 @@ def _derive_gap(p: Draw) -> Derivation:
 
 GAP = Drill(
     key="capacity-gap-between-tokens",
-    **SECTION,
+    taught=TAUGHT,
     title="How far tokens are apart",
     unit="s",
     target_s=150,

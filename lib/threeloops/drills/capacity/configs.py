@@ -2,13 +2,14 @@
 
 import random
 
-from threeloops.drills.capacity.costs import SECTION
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.simulate.product_loop import cache_walk
 from threeloops.units import GB, TB, billion
+
+TAUGHT = Taught("product", "Capacity and cost")
 
 REAL = ("llama-3-8b", "qwen2.5-7b", "mistral-7b")
 CARDS = (("h200-sxm", 4.8, 130), ("h100-sxm5", 3.35, 70))
@@ -66,7 +67,7 @@ def _count(p: Draw) -> float:
 
 RATE = Drill(
     key="capacity-from-the-config",
-    **SECTION,
+    taught=TAUGHT,
     title="A full server, from the config",
     unit="token/s",
     target_s=180,

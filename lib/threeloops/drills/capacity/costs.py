@@ -3,12 +3,11 @@ pays.
 """
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import serving
 
-SECTION: dict[str, Any] = {"family": "capacity", "loop": "product", "section": "Capacity and cost"}
+TAUGHT = Taught("product", "Capacity and cost")
 HOURS, MILLION = 24, 1e6
 REQUESTS = 1000  # of a bill
 
@@ -51,7 +50,7 @@ def _count_replicas(p: Draw) -> float:
 
 REPLICAS = Drill(
     key="serving-replicas",
-    **SECTION,
+    taught=TAUGHT,
     title="How many copies to rent",
     unit="",
     whole="up",
@@ -126,7 +125,7 @@ def _count_price(p: Draw) -> float:
 
 PRICE = Drill(
     key="serving-price-per-million",
-    **SECTION,
+    taught=TAUGHT,
     title="What a million tokens costs",
     unit="dollar",
     target_s=90,
@@ -193,7 +192,7 @@ def _count_own(p: Draw) -> float:
 
 OWN = Drill(
     key="serving-rent-or-api",
-    **SECTION,
+    taught=TAUGHT,
     title="From how many tokens on",
     unit="token",
     target_s=90,
@@ -278,7 +277,7 @@ def _count_bill(p: Draw) -> float:
 
 BILL = Drill(
     key="serving-request-bill",
-    **SECTION,
+    taught=TAUGHT,
     title="What a thousand questions cost",
     unit="dollar",
     target_s=120,

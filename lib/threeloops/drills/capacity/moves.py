@@ -3,13 +3,12 @@ prompts, and how busy a rented machine must be.
 """
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import adapter_batches, handover, prices
 from threeloops.units import GB, MB, TB, TFLOP
 
-SECTION: dict[str, Any] = {"family": "capacity", "loop": "product", "section": "Capacity and cost"}
+TAUGHT = Taught("product", "Capacity and cost")
 MILLION = 1e6
 
 # --- a cache over three hops ---------------------------------------------------------------------
@@ -47,7 +46,7 @@ def _count_hops(p: Draw) -> float:
 
 HOPS = Drill(
     key="capacity-staged-handover",
-    **SECTION,
+    taught=TAUGHT,
     title="A cache changes machines",
     unit="s",
     target_s=120,
@@ -122,7 +121,7 @@ def _tokens(p: Draw) -> float:
 
 STREAMED = Drill(
     key="capacity-streamed-weights",
-    **SECTION,
+    taught=TAUGHT,
     title="Enough tokens for one fetch",
     unit="",
     whole="up",
@@ -216,7 +215,7 @@ def _count_adapters(p: Draw) -> float:
 
 ADAPTERS = Drill(
     key="capacity-adapter-batch",
-    **SECTION,
+    taught=TAUGHT,
     title="Everybody brings an adapter",
     unit="s",
     target_s=110,
@@ -290,7 +289,7 @@ def _count_hits(p: Draw) -> float:
 
 HITS = Drill(
     key="capacity-prompt-cache",
-    **SECTION,
+    taught=TAUGHT,
     title="What a prompt cache makes of the price",
     unit="dollar",
     target_s=100,
@@ -365,7 +364,7 @@ def _count_rent(p: Draw) -> float:
 
 RENT = Drill(
     key="capacity-busy-enough",
-    **SECTION,
+    taught=TAUGHT,
     title="Busy enough to rent",
     unit="",
     target_s=110,

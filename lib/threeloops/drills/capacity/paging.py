@@ -2,10 +2,11 @@
 
 import random
 
-from threeloops.drills.capacity.costs import SECTION
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.product_loop.block_allocator import BlockAllocator
 from threeloops.units import GB
+
+TAUGHT = Taught("product", "Capacity and cost")
 
 
 def _draw_paged(rng: random.Random) -> Draw:
@@ -75,7 +76,7 @@ def _count_paged(p: Draw) -> float:
 
 PAGED = Drill(
     key="serving-paging-throughput",
-    **SECTION,
+    taught=TAUGHT,
     title="What paging is worth in tokens",
     unit="",
     target_s=180,

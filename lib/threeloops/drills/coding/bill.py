@@ -1,10 +1,9 @@
 """The memory of a training run, from memory: states and activations, on one GPU and with the states sharded."""
 
 import random
-from typing import Any
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.models.architecture import Attention, DenseMlp, Layer
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import model_parameters
@@ -12,7 +11,7 @@ from threeloops.simulate.training_loop.sharding import Bytes, Grid, Parameter, s
 from threeloops.training_loop.memory import activations
 from threeloops.training_loop.memory.rank_states import model_states
 
-SECTION: dict[str, Any] = {"family": "coding", "loop": "driving", "section": "The reference sheet"}
+TAUGHT = Taught("driving", "The reference sheet")
 SOURCE = (
     "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1 (states); Korthikanti et al., 2022,"
     " arXiv:2205.05198, section 4 (34 bytes a value with the attention core run again)"
@@ -112,7 +111,7 @@ def _draw_bill(rng: random.Random) -> Draw:
 
 BILL = Drill(
     key="coding-training-bill",
-    **SECTION,
+    taught=TAUGHT,
     title="The bill of a training run",
     unit="B",
     capacity=True,
@@ -178,7 +177,7 @@ def _balanced(p: Draw) -> bool:
 
 SHARDED = Drill(
     key="coding-sharded-bill",
-    **SECTION,
+    taught=TAUGHT,
     title="What sharding divides",
     unit="B",
     capacity=True,

@@ -2,17 +2,16 @@
 
 import math
 import random
-from typing import Any
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, SOURCE_RING, engineering
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.models.parameters import model_parameters
 from threeloops.training_loop.network import collectives
 from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, fmt_si, us
 
-SECTION: dict[str, Any] = {"family": "coding", "loop": "driving", "section": "The reference sheet"}
+TAUGHT = Taught("driving", "The reference sheet")
 MODELS = ("llama-2-7b", "qwen2.5-7b", "llama-3-8b", "llama-2-13b")
 LINKS = ("nvlink-3", "nvlink-4", "infiniband-hdr", "infiniband-ndr")
 
@@ -66,7 +65,7 @@ def _size(p: Draw) -> float:
 
 WHOLE = Drill(
     key="coding-all-reduce",
-    **SECTION,
+    taught=TAUGHT,
     title="All-reduce of a real model's gradients",
     unit="s",
     target_s=90,
@@ -189,7 +188,7 @@ def _count_buckets(p: Draw) -> float:
 
 BUCKETED = Drill(
     key="coding-bucketed-all-reduce",
-    **SECTION,
+    taught=TAUGHT,
     title="An all-reduce in buckets",
     unit="s",
     target_s=150,

@@ -2,14 +2,13 @@
 
 import math
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop.recomputed_step import Stretch, even_stretches, play
 from threeloops.training_loop.memory import recomputation
 from threeloops.units import GFLOP, MB, fmt_bytes, fmt_si
 
-SECTION: dict[str, Any] = {"family": "coding", "loop": "driving", "section": "The reference sheet"}
+TAUGHT = Taught("driving", "The reference sheet")
 SOURCE = "Chen et al., 2016, arXiv:1604.06174, section 4.1"
 SOURCE_STEP = "Kaplan et al., 2020, arXiv:2001.08361, section 2.1 (a backward pass is two forward); Chen et al., 2016"
 
@@ -47,7 +46,7 @@ def _count_flipped(p: Draw) -> float:
 
 FLIPPED = Drill(
     key="coding-every-kth",
-    **SECTION,
+    taught=TAUGHT,
     title="A loop that checkpoints one block in k",
     unit="B",
     capacity=True,
@@ -116,7 +115,7 @@ def _inputs(p: Draw) -> float:
 
 SEGMENTS = Drill(
     key="coding-segments-peak",
-    **SECTION,
+    taught=TAUGHT,
     title="Segments that are run again: the peak",
     unit="B",
     capacity=True,
@@ -201,7 +200,7 @@ def _count_again(p: Draw) -> float:
 
 AGAIN = Drill(
     key="coding-step-flops",
-    **SECTION,
+    taught=TAUGHT,
     title="Segments that are run again: the arithmetic",
     unit="FLOP",
     target_s=120,

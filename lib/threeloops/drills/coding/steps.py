@@ -1,10 +1,9 @@
 """A decode step of a model of which most layers read a window only: what it reads, and how long that takes."""
 
 import random
-from typing import Any
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import bare_model
 from threeloops.drills.kv_cache.sharing import SOURCE_WINDOW
 from threeloops.models.architecture import Attention, Model
@@ -12,7 +11,7 @@ from threeloops.product_loop import kv_cache
 from threeloops.simulate.product_loop import cache_walk
 from threeloops.units import GB, MB, TB, fmt_bytes, fmt_si
 
-SECTION: dict[str, Any] = {"family": "coding", "loop": "driving", "section": "The reference sheet"}
+TAUGHT = Taught("driving", "The reference sheet")
 BYTES = 2  # of a key or a value
 SOURCE_STEP = "Pope et al., 2022, arXiv:2211.05102, section 2.1 (a decode step reads weights and caches)"
 
@@ -76,7 +75,7 @@ def _count_saved(p: Draw) -> float:
 
 SAVED = Drill(
     key="coding-window-saves",
-    **SECTION,
+    taught=TAUGHT,
     title="What windows save",
     unit="",
     target_s=90,
@@ -168,7 +167,7 @@ def _count_step(p: Draw) -> float:
 
 STEP = Drill(
     key="coding-decode-step",
-    **SECTION,
+    taught=TAUGHT,
     title="A decode step with windows",
     unit="s",
     target_s=150,

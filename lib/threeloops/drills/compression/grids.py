@@ -3,15 +3,14 @@ and a channel that hands its outlier on.
 """
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import uniform_grids
 from threeloops.product_loop.gguf_formats import GgufFormat
 from threeloops.simulate.product_loop import narrow_weights, weight_pairs
 from threeloops.units import BITS_PER_BYTE
 
-SECTION: dict[str, Any] = {"family": "compression", "loop": "product", "section": "Compression"}
+TAUGHT = Taught("product", "Compression")
 JACOB = "Jacob et al., 2017, arXiv:1712.05877, section 2.1"
 
 # --- zero point ----------------------------------------------------------------------------------
@@ -35,7 +34,7 @@ def _count_zero(p: Draw) -> float:
 
 ZERO_POINT = Drill(
     key="compression-zero-point",
-    **SECTION,
+    taught=TAUGHT,
     title="The whole number that stands for zero",
     unit="",
     whole="exact",
@@ -99,7 +98,7 @@ def _count_row(p: Draw) -> float:
 
 MEAN_ERROR = Drill(
     key="compression-mean-error",
-    **SECTION,
+    taught=TAUGHT,
     title="How far off a row of weights is",
     unit="",
     target_s=75,
@@ -182,7 +181,7 @@ def _count_levels(p: Draw) -> float:
 
 TWO_LEVELS = Drill(
     key="compression-two-levels",
-    **SECTION,
+    taught=TAUGHT,
     title="Scales for the scales",
     unit="B",
     target_s=120,
@@ -242,7 +241,7 @@ def _moved(p: Draw) -> float:
 
 COMPENSATION = Drill(
     key="compression-compensation",
-    **SECTION,
+    taught=TAUGHT,
     title="The second weight pays for the first",
     unit="",
     target_s=120,
@@ -304,7 +303,7 @@ def _count_smooth(p: Draw) -> float:
 
 SMOOTHED = Drill(
     key="compression-smoothed",
-    **SECTION,
+    taught=TAUGHT,
     title="Half of the difficulty moves to the weights",
     unit="",
     target_s=90,

@@ -4,13 +4,12 @@ costs all others.
 
 import math
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import compression
 from threeloops.simulate.product_loop import narrow_weights
 
-SECTION: dict[str, Any] = {"family": "compression", "loop": "product", "section": "Compression"}
+TAUGHT = Taught("product", "Compression")
 BENNETT = 'Bennett, "Spectra of Quantized Signals", Bell System Technical Journal 27(3), 1948'
 KESTER = "Kester, MT-001, Analog Devices, 2008 (6.02 N + 1.76 dB for a sine)"
 
@@ -27,7 +26,7 @@ def _step(p: Draw) -> float:
 
 ERROR = Drill(
     key="compression-rounding-error",
-    **SECTION,
+    taught=TAUGHT,
     title="How wrong a rounded weight is",
     unit="",
     target_s=75,
@@ -80,7 +79,7 @@ def _count_decibels(p: Draw) -> float:
 
 DECIBELS = Drill(
     key="compression-sqnr",
-    **SECTION,
+    taught=TAUGHT,
     title="Decibels of a few bits",
     unit="",
     target_s=120,
@@ -152,7 +151,7 @@ def _count_outlier(p: Draw) -> float:
 
 OUTLIER = Drill(
     key="compression-outlier-bits",
-    **SECTION,
+    taught=TAUGHT,
     title="One weight takes everybody's bits",
     unit="",
     target_s=90,

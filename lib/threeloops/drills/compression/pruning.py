@@ -3,16 +3,15 @@ pay for its lessons.
 """
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga
 from threeloops.foundations import dense_networks
 from threeloops.product_loop import compression
 from threeloops.simulate.product_loop import narrow_weights
 from threeloops.units import GB, billion
 
-SECTION: dict[str, Any] = {"family": "compression", "loop": "product", "section": "Compression"}
+TAUGHT = Taught("product", "Compression")
 
 # --- how many may stay ---------------------------------------------------------------------------
 
@@ -40,7 +39,7 @@ def _count_kept(p: Draw) -> float:
 
 KEPT = Drill(
     key="compression-kept-for-size",
-    **SECTION,
+    taught=TAUGHT,
     title="Holes take room, too",
     unit="",
     target_s=90,
@@ -109,7 +108,7 @@ def _count_rank(p: Draw) -> float:
 
 RANK = Drill(
     key="compression-low-rank",
-    **SECTION,
+    taught=TAUGHT,
     title="Two thin matrices for one",
     unit="",
     whole="down",
@@ -193,7 +192,7 @@ def _count_lora(p: Draw) -> float:
 
 LORA = Drill(
     key="compression-adapter-share",
-    **SECTION,
+    taught=TAUGHT,
     title="How little is trained",
     unit="",
     target_s=100,
@@ -272,7 +271,7 @@ def _count_student(p: Draw) -> float:
 
 STUDENT = Drill(
     key="compression-distillation-break-even",
-    **SECTION,
+    taught=TAUGHT,
     title="When the lessons are paid for",
     unit="token",
     target_s=120,

@@ -3,16 +3,15 @@ decoding.
 """
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga
 from threeloops.product_loop import compression
 from threeloops.product_loop.compression import Groups
 from threeloops.simulate.product_loop import narrow_weights
 from threeloops.units import GB, billion
 
-SECTION: dict[str, Any] = {"family": "compression", "loop": "product", "section": "Compression"}
+TAUGHT = Taught("product", "Compression")
 GPTQ = "Frantar et al., GPTQ, 2023, arXiv:2210.17323, section 5 (groups, and a scale and zero point for each)"
 SCALE_BITS = 16
 TB = 1e12
@@ -56,7 +55,7 @@ def _count_bits(p: Draw) -> float:
 
 BITS = Drill(
     key="compression-bits-per-weight",
-    **SECTION,
+    taught=TAUGHT,
     title="The four bits that are not four",
     unit="",
     target_s=90,
@@ -124,7 +123,7 @@ def _model(
 
 MODEL = Drill(
     key="compression-model-bytes",
-    **SECTION,
+    taught=TAUGHT,
     title="What the download says",
     unit="B",
     target_s=100,
@@ -214,7 +213,7 @@ def _count_gpus(p: Draw) -> float:
 
 GPUS = Drill(
     key="compression-fewest-gpus",
-    **SECTION,
+    taught=TAUGHT,
     title="How many cards it still takes",
     unit="",
     whole="up",
@@ -307,7 +306,7 @@ def _count_faster(p: Draw) -> float:
 
 FASTER = Drill(
     key="compression-decode-speedup",
-    **SECTION,
+    taught=TAUGHT,
     title="What four bits win in decoding",
     unit="",
     target_s=120,

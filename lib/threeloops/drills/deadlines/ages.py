@@ -1,14 +1,13 @@
 """Drills on the age of data: along a chain with several clocks, around a late frame, and until a fault is handled."""
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import data_age, fault_times
 from threeloops.simulate.driving import hand_overs, heartbeat, late_frames
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "deadlines", "loop": "driving", "section": "Tails and schedules"}
+TAUGHT = Taught("driving", "Tails and schedules")
 DAVARE = "Davare et al., Design Automation Conference, 2007, doi:10.1145/1278480.1278553"
 AGE = "age as in Kaul, Yates and Gruteser, Real-time status: how often should one update?, INFOCOM, 2012"
 ISO = "ISO 26262-1:2018, 3.55 to 3.61, as quoted by kVA (FHTI = FDTI + FRTI; FTTI belongs to the item)"
@@ -37,7 +36,7 @@ def _small_chain(rng: random.Random) -> Draw:
 
 CHAIN = Drill(
     key="deadlines-chain",
-    **SECTION,
+    taught=TAUGHT,
     title="A chain with three clocks",
     unit="s",
     target_s=90,
@@ -105,7 +104,7 @@ def _count_late(p: Draw) -> float:
 
 LATE = Drill(
     key="deadlines-late-frame",
-    **SECTION,
+    taught=TAUGHT,
     title="One late frame, and its successors dropped",
     unit="s",
     target_s=150,
@@ -177,7 +176,7 @@ def _small_watch(rng: random.Random) -> Draw:
 
 WATCHDOG = Drill(
     key="deadlines-watchdog",
-    **SECTION,
+    taught=TAUGHT,
     title="What detection leaves of the FTTI",
     unit="s",
     target_s=100,

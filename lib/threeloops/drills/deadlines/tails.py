@@ -2,14 +2,13 @@
 
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import tail_samples
 from threeloops.simulate.driving import tail_draws
 from threeloops.units import hour, minute, ms
 
-SECTION: dict[str, Any] = {"family": "deadlines", "loop": "driving", "section": "Tails and schedules"}
+TAUGHT = Taught("driving", "Tails and schedules")
 WILKS = "Wilks, Annals of Mathematical Statistics 12(1), 1941, doi:10.1214/aoms/1177731788"
 TAILS = "Dean and Barroso, The Tail at Scale, Communications of the ACM 56(2), 2013, doi:10.1145/2408776.2408794"
 
@@ -30,7 +29,7 @@ def _frames(p: Draw) -> int:
 
 FRAMES = Drill(
     key="deadlines-frames",
-    **SECTION,
+    taught=TAUGHT,
     title="How many frames for that tail",
     unit="",
     whole="up",
@@ -102,7 +101,7 @@ def _count_ratio(p: Draw) -> float:
 
 RATIO = Drill(
     key="deadlines-tail-ratio",
-    **SECTION,
+    taught=TAUGHT,
     title="How long the tail may be",
     unit="",
     target_s=75,
@@ -179,7 +178,7 @@ def _count_misses(p: Draw) -> float:
 
 MISSES = Drill(
     key="deadlines-misses",
-    **SECTION,
+    taught=TAUGHT,
     title="Late frames in a drive",
     unit="",
     target_s=75,

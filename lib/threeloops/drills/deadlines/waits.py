@@ -3,17 +3,16 @@
 import math
 import random
 from fractions import Fraction
-from typing import Any
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import response_time as analysis
 from threeloops.driving.response_time import Task
 from threeloops.simulate.driving import task_schedule
 from threeloops.simulate.driving.task_schedule import Periodic, Section
 from threeloops.units import GB, ms, us
 
-SECTION: dict[str, Any] = {"family": "deadlines", "loop": "driving", "section": "Tails and schedules"}
+TAUGHT = Taught("driving", "Tails and schedules")
 LIU = "Liu and Layland, Journal of the ACM 20(1), 1973, doi:10.1145/321738.321743"
 JOSEPH = "Joseph and Pandya, The Computer Journal 29(5), 1986"
 AUDSLEY = "Audsley, Burns, Richardson, Tindell and Wellings, Software Engineering Journal 8(5), 1993"
@@ -60,7 +59,7 @@ def _count_load(p: Draw) -> float:
 
 UTILISATION = Drill(
     key="deadlines-utilisation",
-    **SECTION,
+    taught=TAUGHT,
     title="How much of the processor is taken",
     unit="",
     target_s=60,
@@ -135,7 +134,7 @@ def _count_room(p: Draw) -> float:
 
 BOUND = Drill(
     key="deadlines-bound",
-    **SECTION,
+    taught=TAUGHT,
     title="A third task under the bound",
     unit="s",
     target_s=110,
@@ -235,7 +234,7 @@ def _response_terms(p: Draw) -> str:
 
 RESPONSE = Drill(
     key="deadlines-response",
-    **SECTION,
+    taught=TAUGHT,
     title="How long the third task takes",
     unit="s",
     target_s=150,
@@ -319,7 +318,7 @@ def _count_copy(p: Draw) -> float:
 
 BLOCKING = Drill(
     key="deadlines-blocking",
-    **SECTION,
+    taught=TAUGHT,
     title="Behind somebody else's copy",
     unit="s",
     target_s=120,
@@ -406,7 +405,7 @@ def _count_kernels(p: Draw) -> float:
 
 KERNELS = Drill(
     key="deadlines-non-preemptive",
-    **SECTION,
+    taught=TAUGHT,
     title="Kernels that nobody interrupts",
     unit="s",
     target_s=150,

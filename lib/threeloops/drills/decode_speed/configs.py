@@ -3,15 +3,17 @@
 import random
 from typing import Any
 
-from threeloops.drills.decode_speed.times import POPE, SECTION
+from threeloops.drills.decode_speed.times import POPE
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.fair_draws import alike
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import cache_walk
 from threeloops.units import GB, TB, billion
+
+TAUGHT = Taught("product", "Prefill and decode")
 
 # Dense models with one kind of layer, of which a card holds enough requests to tell every mistake apart.
 REAL = ("llama-3-8b", "qwen2.5-7b", "qwen3-8b", "llama-3.2-1b", "llama-3.2-3b", "qwen3-32b")
@@ -102,7 +104,7 @@ def _count(p: Draw) -> float:
 
 STEP = Drill(
     key="decode-from-the-config",
-    **SECTION,
+    taught=TAUGHT,
     title="A decode step from a config",
     unit="s",
     target_s=150,

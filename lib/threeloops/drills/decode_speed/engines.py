@@ -3,10 +3,12 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import launches
 from threeloops.simulate.inner_loop import launch_queue
 from threeloops.units import GB, fmt_si, us
+
+TAUGHT = Taught("product", "Engines and compilers")
 
 SOURCE = "NVIDIA, CUDA C++ Programming Guide 12.9, 2025 (asynchronous concurrent execution)"
 PARTS = ("a100-sxm4-80gb", "h100-sxm5", "h200-sxm")
@@ -76,10 +78,8 @@ def _count(p: Draw) -> float:
 
 NARROW = Drill(
     key="engine-narrow-weights",
-    family="decode_speed",
+    taught=TAUGHT,
     title="Narrow weights, same launches",
-    loop="product",
-    section="Engines and compilers",
     unit="s",
     target_s=120,
     draw=_draw,

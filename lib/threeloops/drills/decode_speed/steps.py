@@ -3,13 +3,15 @@
 import itertools
 import random
 
-from threeloops.drills.decode_speed.times import POPE, SECTION, TB
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.decode_speed.times import POPE, TB
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.models.sublayers import experts_touched
 from threeloops.product_loop import decode_floor, serving
 from threeloops.simulate.product_loop import decode_clock
 from threeloops.units import GB, MB, TFLOP, billion, fmt_bytes
+
+TAUGHT = Taught("product", "Prefill and decode")
 
 MICRO = 1e-6
 
@@ -71,7 +73,7 @@ def _count_floor(p: Draw) -> float:
 
 FLOOR = Drill(
     key="decode-latency-floor",
-    **SECTION,
+    taught=TAUGHT,
     title="The least time for one token",
     unit="s",
     target_s=80,
@@ -168,7 +170,7 @@ def _count_ridge(p: Draw) -> float:
 
 RIDGE = Drill(
     key="decode-compute-bound-batch",
-    **SECTION,
+    taught=TAUGHT,
     title="The batch at which arithmetic takes over",
     unit="",
     target_s=150,
@@ -258,7 +260,7 @@ def _derive_tensor(p: Draw) -> Derivation:
 
 TENSOR = Drill(
     key="decode-tensor-parallel-step",
-    **SECTION,
+    taught=TAUGHT,
     title="A step on many GPUs",
     unit="s",
     target_s=130,
@@ -349,7 +351,7 @@ def _count_experts(p: Draw) -> float:
 
 EXPERTS = Drill(
     key="decode-experts-read",
-    **SECTION,
+    taught=TAUGHT,
     title="How many experts a batch wakes",
     unit="B",
     target_s=130,
@@ -452,7 +454,7 @@ def _count_bits(p: Draw) -> float:
 
 BITS = Drill(
     key="decode-weights-in-four-bits",
-    **SECTION,
+    taught=TAUGHT,
     title="A quarter of the weights, not of the step",
     unit="",
     target_s=120,

@@ -6,13 +6,13 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import decoding
 from threeloops.units import MB, TFLOP, billion, fmt_bytes, ms
 
-SECTION: dict[str, Any] = {"family": "decode_speed", "loop": "product", "section": "Prefill and decode"}
+TAUGHT = Taught("product", "Prefill and decode")
 POPE = "Pope et al., 2022, arXiv:2211.05102, section 2 (prefill and decode)"
 TB = 1e12
 
@@ -56,7 +56,7 @@ def _count_prefill(p: Draw) -> float:
 
 PREFILL = Drill(
     key="serving-prefill",
-    **SECTION,
+    taught=TAUGHT,
     title="How long the prompt takes",
     unit="s",
     target_s=90,
@@ -149,7 +149,7 @@ def _count_decode(p: Draw) -> float:
 
 DECODE = Drill(
     key="serving-decode-step",
-    **SECTION,
+    taught=TAUGHT,
     title="One token for everybody in the batch",
     unit="s",
     target_s=100,
@@ -206,7 +206,7 @@ def _request(p: Draw, **changes: Any) -> float:
 
 REQUEST = Drill(
     key="serving-request-time",
-    **SECTION,
+    taught=TAUGHT,
     title="When the last token comes",
     unit="s",
     target_s=60,
@@ -273,7 +273,7 @@ def _most(p: Draw, **changes: float) -> int:
 
 MOST = Drill(
     key="serving-tokens-before-deadline",
-    **SECTION,
+    taught=TAUGHT,
     title="Three promises, one answer length",
     unit="token",
     target_s=75,
@@ -358,7 +358,7 @@ def _derive_batch(p: Draw) -> Derivation:
 
 BATCH = Drill(
     key="serving-batch-for-itl",
-    **SECTION,
+    taught=TAUGHT,
     title="How many share a step",
     unit="",
     whole="down",

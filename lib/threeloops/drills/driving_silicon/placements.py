@@ -4,9 +4,8 @@ language model in the car.
 
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import soc_fit
 from threeloops.driving.soc_fit import Stage
 from threeloops.operations import roofline
@@ -14,7 +13,7 @@ from threeloops.simulate.driving import shared_bus
 from threeloops.simulate.driving.shared_bus import Job
 from threeloops.units import BITS_PER_BYTE, GB, GFLOP, MB, TFLOP, billion, ms
 
-SECTION: dict[str, Any] = {"family": "driving_silicon", "loop": "driving", "section": "Silicon in the car"}
+TAUGHT = Taught("driving", "Silicon in the car")
 ROOFLINE = "Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785"
 PIPELINING = (
     "Hennessy and Patterson, Computer Architecture, 6th ed., 2017, appendix C.1 (the slowest resource sets a pipeline's"
@@ -41,7 +40,7 @@ def _count_ridge(p: Draw) -> float:
 
 RIDGE = Drill(
     key="soc-ridge-point",
-    **SECTION,
+    taught=TAUGHT,
     title="Where the chip stops waiting for memory",
     unit="FLOP/B",
     target_s=75,
@@ -128,7 +127,7 @@ def _count_floor(p: Draw) -> float:
 
 FLOOR = Drill(
     key="soc-latency-floor",
-    **SECTION,
+    taught=TAUGHT,
     title="The least a network can take",
     unit="s",
     target_s=110,
@@ -208,7 +207,7 @@ def _count_period(p: Draw) -> float:
 
 PERIOD = Drill(
     key="soc-period",
-    **SECTION,
+    taught=TAUGHT,
     title="How often a frame can come",
     unit="s",
     target_s=75,
@@ -308,7 +307,7 @@ def _count_shared(p: Draw) -> float:
 
 SHARED = Drill(
     key="soc-shared-memory",
-    **SECTION,
+    taught=TAUGHT,
     title="Two engines, one memory",
     unit="s",
     target_s=110,
@@ -383,7 +382,7 @@ def _count_tokens(p: Draw) -> float:
 
 TOKENS = Drill(
     key="soc-tokens-per-second",
-    **SECTION,
+    taught=TAUGHT,
     title="A language model beside the driver",
     unit="token/s",
     target_s=90,

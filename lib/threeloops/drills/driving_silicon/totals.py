@@ -6,15 +6,14 @@ import functools
 import itertools
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import brochure
 from threeloops.facts import hardware
 from threeloops.inner_loop import peak_rates
 from threeloops.units import BITS_PER_BYTE, GFLOP, TFLOP, MHz
 
-SECTION: dict[str, Any] = {"family": "driving_silicon", "loop": "driving", "section": "Silicon in the car"}
+TAUGHT = Taught("driving", "Silicon in the car")
 SPARSITY = "NVIDIA Jetson AGX Orin data sheet, DS-10662-001, 2024 (sparsity doubles throughput)"
 PRUNED = (True, True, False, False)  # of four weights, the two that 2:4 sparsity keeps
 OPS = "Count every operation as a FLOP."
@@ -39,7 +38,7 @@ def _count_dense(p: Draw) -> float:
 
 DENSE = Drill(
     key="soc-dense-gpu",
-    **SECTION,
+    taught=TAUGHT,
     title="What the GPU does with dense weights",
     unit="FLOP/s",
     target_s=60,
@@ -110,7 +109,7 @@ def _count_mode(p: Draw) -> float:
 
 MODE = Drill(
     key="soc-power-mode",
-    **SECTION,
+    taught=TAUGHT,
     title="The same chip with less power",
     unit="s",
     target_s=90,
@@ -180,7 +179,7 @@ def _count_units(p: Draw) -> float:
 
 UNITS = Drill(
     key="soc-peak-from-units",
-    **SECTION,
+    taught=TAUGHT,
     title="A peak from its units",
     unit="FLOP/s",
     target_s=75,
@@ -238,7 +237,7 @@ def _count_bus(p: Draw) -> float:
 
 BUS = Drill(
     key="soc-memory-bandwidth",
-    **SECTION,
+    taught=TAUGHT,
     title="A bandwidth from its pins",
     unit="B/s",
     target_s=60,
@@ -314,7 +313,7 @@ def _count_share(p: Draw) -> float:
 
 SHARE = Drill(
     key="soc-share-of-peak",
-    **SECTION,
+    taught=TAUGHT,
     title="How much of the peak was reached",
     unit="",
     target_s=140,
@@ -389,7 +388,7 @@ def _count_energy(p: Draw) -> float:
 
 ENERGY = Drill(
     key="soc-energy-of-a-frame",
-    **SECTION,
+    taught=TAUGHT,
     title="What a frame costs in joules",
     unit="",
     target_s=75,

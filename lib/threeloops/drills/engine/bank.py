@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from dataclasses import replace
 
 from threeloops import checks, drills
 from threeloops.drills.engine.drill import Drill
@@ -18,7 +19,7 @@ def families() -> list[str]:
 def _listed(family: str) -> tuple[Drill, ...]:
     """What a family's folder lists, in its own order."""
     listed: tuple[Drill, ...] = importlib.import_module(f"{drills.__name__}.{family}").DRILLS
-    return listed
+    return tuple(replace(drill, family=family) for drill in listed)
 
 
 AS_DEFINED: dict[str, tuple[Drill, ...]] = {family: _listed(family) for family in families()}

@@ -51,15 +51,21 @@ class Derivation:
         return arithmetic(self.substitution)
 
 
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """Where the book teaches it."""
+
+    loop: str  # inner, training, product or driving: the chapter
+    section: str  # the heading of the chapter's section
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drill:
     """One idea, ready to be asked anywhere."""
 
     key: str
-    family: str  # roofline, training_memory, all_reduce, kv_cache, …
+    taught: Taught
     title: str
-    loop: str  # inner, training, product or driving
-    section: str  # the heading of the chapter section that teaches it
     unit: str  # base unit of the answer: a key of answers.EXAMPLES
     target_s: int  # what a fluent person needs, typing included
     draw: Callable[[random.Random], Draw]
@@ -76,6 +82,15 @@ class Drill:
     wanted: Callable[[Draw], bool] = lambda p: True
     apart: float = APART
     prerequisites: tuple[str, ...] = ()
+    family: str = ""  # the folder that lists it, which the bank knows
+
+    @property
+    def loop(self) -> str:
+        return self.taught.loop
+
+    @property
+    def section(self) -> str:
+        return self.taught.section
 
     def ask(self, p: Draw) -> str:
         """The whole question: the prompt, what unit to answer in, and how exact to be."""

@@ -5,10 +5,10 @@ are.
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.foundations import dense_networks, lines, similarity
 
-SECTION = "Foundations: networks"
+TAUGHT = Taught("inner", "Foundations: networks")
 SOURCE_LINEAR = "Strang, Introduction to Linear Algebra, 5th ed., 2016, chapter 8 (linear maps compose by multiplying)"
 SOURCE_ORDER = (
     "Cormen, Leiserson, Rivest, Stein, Introduction to Algorithms, 3rd ed., 2009, section 15.2 (matrix chains)"
@@ -39,10 +39,8 @@ def _count_composed(p: Draw) -> float:
 
 COMPOSED = Drill(
     key="foundations-composed-lines",
-    family="foundations",
+    taught=TAUGHT,
     title="Two layers without a bend",
-    loop="inner",
-    section=SECTION,
     unit="",
     whole="exact",
     target_s=45,
@@ -130,10 +128,8 @@ def _count_order(p: Draw) -> float:
 
 ORDER = Drill(
     key="foundations-product-order",
-    family="foundations",
+    taught=TAUGHT,
     title="Which product first",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=120,
     apart=1 / 0.9,
@@ -206,10 +202,8 @@ def _count_cosine(p: Draw) -> float:
 
 COSINE = Drill(
     key="foundations-cosine",
-    family="foundations",
+    taught=TAUGHT,
     title="How alike two vectors are",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=90,
     wanted=lambda p: similarity.dot(p.a, p.b) > 0,

@@ -3,10 +3,11 @@
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.foundations.linear_maps import SECTION
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.foundations import chain_rule, dense_networks, training_energy
 from threeloops.units import hour, kB
+
+TAUGHT = Taught("inner", "Foundations: networks")
 
 SOURCE_BACKPROPAGATION = "Rumelhart, Hinton, Williams, Nature 323, 1986, doi:10.1038/323533a0"
 SOURCE_LAYERS = "Goodfellow, Bengio, Courville, Deep Learning, 2016, chapter 6"
@@ -37,10 +38,8 @@ def _weights(p: Draw) -> float:
 
 PARAMETERS = Drill(
     key="foundations-parameters",
-    family="foundations",
+    taught=TAUGHT,
     title="Everything that is learned",
-    loop="inner",
-    section=SECTION,
     unit="",
     whole="exact",
     target_s=60,
@@ -135,10 +134,8 @@ def _count_step(p: Draw) -> float:
 
 STEP = Drill(
     key="foundations-one-step",
-    family="foundations",
+    taught=TAUGHT,
     title="One step through two layers",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=150,
     apart=1 / 0.9,
@@ -223,10 +220,8 @@ def _count_carbon(p: Draw) -> float:
 
 CARBON = Drill(
     key="foundations-carbon",
-    family="foundations",
+    taught=TAUGHT,
     title="From GPUs to tonnes",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=120,
     draw=_draw_carbon,

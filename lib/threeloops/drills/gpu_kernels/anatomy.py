@@ -4,10 +4,12 @@ next card.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import peak_rates
 from threeloops.operations import roofline
 from threeloops.units import GB, TFLOP, GHz, MHz
+
+TAUGHT = Taught("inner", "The GPU")
 
 SOURCE_PARTS = "NVIDIA Ampere Architecture In-Depth, 2020 (units per SM, multiply-adds per unit and clock)"
 SOURCE_BANKS = "CUDA C++ Best Practices Guide 12.9, 2025, 10.2.3.1 (32 banks, 32 bits per cycle each)"
@@ -62,10 +64,8 @@ def _count_peak(p: Draw) -> float:
 
 PEAK = Drill(
     key="gpu-peak-from-parts",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="A peak from its parts",
-    loop="inner",
-    section="The GPU",
     unit="FLOP/s",
     target_s=60,
     draw=_draw_peak,
@@ -142,10 +142,8 @@ def _count_banks(p: Draw) -> float:
 
 BANKS = Drill(
     key="gpu-shared-over-device",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="The desks and the warehouse",
-    loop="inner",
-    section="The GPU",
     unit="",
     target_s=75,
     draw=_draw_banks,
@@ -253,10 +251,8 @@ def _count_flip(p: Draw) -> float:
 
 FLIP = Drill(
     key="gpu-flip-across-cards",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="The same kernel on the next card",
-    loop="inner",
-    section="The GPU",
     unit="",
     target_s=120,
     draw=_draw_flip,

@@ -4,11 +4,12 @@ even.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import tera
-from threeloops.drills.gpu_kernels.gemm_shapes import SECTION
 from threeloops.inner_loop import gemm_tiles
 from threeloops.units import GFLOP, TB, TFLOP
+
+TAUGHT = Taught("inner", "GEMM and tensor cores")
 
 SOURCE_ALIGNMENT = "NVIDIA, CUDA C++ Programming Guide, 2025 (device memory accesses: size and alignment)"
 SOURCE_ROOFLINE = "Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785"
@@ -54,10 +55,8 @@ def _count_saxpy(p: Draw) -> float:
 
 SAXPY = Drill(
     key="gemm-saxpy-headroom",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="What wider loads can buy",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=120,
     draw=_draw_saxpy,
@@ -133,10 +132,8 @@ def _count_rows(p: Draw) -> float:
 
 ROWS = Drill(
     key="gemm-unaligned-rows",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Rows that begin anywhere",
-    loop="inner",
-    section=SECTION,
     unit="",
     whole="exact",
     target_s=120,

@@ -2,9 +2,11 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.gpu_kernels.gemm_shapes import SECTION, SOURCE_GUIDE
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.gpu_kernels.gemm_shapes import SOURCE_GUIDE
 from threeloops.inner_loop import gemm_tiles, sparsity
+
+TAUGHT = Taught("inner", "GEMM and tensor cores")
 
 SOURCE_TILES = "Hong and Kung, STOC 1981, doi:10.1145/800076.802486"
 SOURCE_SPARSE = "Mishra et al., 2021, arXiv:2104.08378, section 3"
@@ -52,10 +54,8 @@ def _count_pipeline(p: Draw) -> float:
 
 PIPELINE = Drill(
     key="gemm-pipeline-bytes",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Room for a pipeline",
-    loop="inner",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=100,
@@ -140,10 +140,8 @@ def _count_registers(p: Draw) -> float:
 
 REGISTERS = Drill(
     key="gemm-register-reuse",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="What a larger thread buys",
-    loop="inner",
-    section=SECTION,
     unit="FLOP/B",
     target_s=100,
     draw=_draw_registers,
@@ -229,10 +227,8 @@ def _count_sparse(p: Draw) -> float:
 
 SPARSE = Drill(
     key="gemm-sparse-bytes",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Half the weights, and their places",
-    loop="inner",
-    section=SECTION,
     unit="B",
     target_s=90,
     draw=_draw_sparse,

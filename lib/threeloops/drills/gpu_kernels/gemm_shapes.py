@@ -5,12 +5,12 @@ the inner dimension.
 import random
 from collections.abc import Callable
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import gemm_tiles
 from threeloops.inner_loop.matrix_instructions import INSTRUCTIONS
 from threeloops.simulate.inner_loop import block_scheduler
 
-SECTION = "GEMM and tensor cores"
+TAUGHT = Taught("inner", "GEMM and tensor cores")
 SOURCE_GUIDE = (
     "NVIDIA, Matrix Multiplication Background User's Guide, DU-09799-001, 2023, chapter 3 (tile and wave quantisation)"
 )
@@ -84,10 +84,8 @@ def _count_share(p: Draw) -> float:
 
 SHARE = Drill(
     key="gemm-quantised-share",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="What rounding up leaves",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=180,
     apart=1 / 0.95,
@@ -156,10 +154,8 @@ def _times(factor: float) -> Callable[[Draw], float]:
 
 COUNT = Drill(
     key="gemm-matrix-instructions",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Instructions of a product",
-    loop="inner",
-    section=SECTION,
     unit="",
     whole="exact",
     target_s=100,
@@ -257,10 +253,8 @@ def _count_slices(p: Draw) -> float:
 
 SLICES = Drill(
     key="gemm-split-k-traffic",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="The price of slices",
-    loop="inner",
-    section=SECTION,
     unit="B",
     target_s=150,
     draw=_draw_slices,

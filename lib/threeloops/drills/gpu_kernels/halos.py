@@ -3,7 +3,9 @@
 import itertools
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+
+TAUGHT = Taught("inner", "The programming model")
 
 SOURCE_HALO = "Datta et al., SC 2008, doi:10.1109/SC.2008.5222004 (stencils: ghost cells around every tile)"
 FLOAT_BYTES = 4
@@ -47,10 +49,8 @@ def _count_halo(p: Draw) -> float:
 
 HALO = Drill(
     key="gpu-overlapping-tiles",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Neighbours of a tile",
-    loop="inner",
-    section="The programming model",
     unit="B",
     target_s=100,
     draw=_draw_halo,

@@ -4,9 +4,11 @@ warps keep it.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import latency_hiding
 from threeloops.units import TB, GHz
+
+TAUGHT = Taught("inner", "The GPU")
 
 SOURCE_LITTLE = "Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383"
 SOURCE_VOLKOV = "Volkov, Understanding Latency Hiding on GPUs, UC Berkeley EECS-2016-143, 2016"
@@ -57,10 +59,8 @@ def _count_flight(p: Draw) -> float:
 
 FLIGHT = Drill(
     key="gpu-bytes-in-flight",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Bytes on their way",
-    loop="inner",
-    section="The GPU",
     unit="B",
     target_s=90,
     draw=_draw_flight,
@@ -141,10 +141,8 @@ def _count_issue(p: Draw) -> float:
 
 ISSUE = Drill(
     key="gpu-issue-share",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="A scheduler and its warps",
-    loop="inner",
-    section="The GPU",
     unit="",
     target_s=90,
     draw=_draw_issue,

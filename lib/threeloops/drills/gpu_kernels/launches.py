@@ -4,12 +4,14 @@ import math
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.facts import compute_capability
 from threeloops.facts.compute_capability import Multiprocessor
 from threeloops.inner_loop import occupancy
 from threeloops.simulate.inner_loop import block_scheduler
 from threeloops.units import MiB
+
+TAUGHT = Taught("inner", "The programming model")
 
 SOURCE_GUIDE = "NVIDIA, CUDA C++ Programming Guide, 2025 (thread hierarchy)"
 SOURCE_OCCUPANCY = "NVIDIA, CUDA C++ Best Practices Guide 12.9, 2025, 11.1.1 (occupancy and register allocation)"
@@ -49,10 +51,8 @@ def _count_grid(p: Draw) -> float:
 
 GRID = Drill(
     key="gpu-blocks-in-a-grid",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Sizing a launch",
-    loop="inner",
-    section="The programming model",
     unit="",
     whole="exact",
     target_s=120,
@@ -183,10 +183,8 @@ def _count_resident(p: Draw) -> float:
 
 RESIDENT_THREADS = Drill(
     key="gpu-resident-threads",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Filling a multiprocessor",
-    loop="inner",
-    section="The programming model",
     unit="",
     whole="exact",
     target_s=150,

@@ -6,8 +6,10 @@ Strides and row lengths are no powers of two, so that each mistake leads to a nu
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import coalescing
+
+TAUGHT = Taught("inner", "The programming model")
 
 SOURCE_GUIDE = "NVIDIA, CUDA C++ Best Practices Guide 12.9, 2025"
 SOURCE_COALESCING = f"{SOURCE_GUIDE}, 10.2.1 (coalesced access, transactions of 32 bytes)"
@@ -55,10 +57,8 @@ def _count_gather(p: Draw) -> float:
 
 GATHER = Drill(
     key="gpu-strided-read",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Every few numbers",
-    loop="inner",
-    section="The programming model",
     unit="B",
     target_s=120,
     draw=_draw_gather,
@@ -133,10 +133,8 @@ def _count_banks(p: Draw) -> float:
 
 BANKS = Drill(
     key="gpu-bank-turns",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Columns on the desk",
-    loop="inner",
-    section="The programming model",
     unit="",
     whole="exact",
     target_s=90,

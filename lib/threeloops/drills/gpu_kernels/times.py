@@ -2,11 +2,13 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.gpu_kernels.launches import SOURCE_OCCUPANCY
 from threeloops.inner_loop import occupancy
 from threeloops.simulate.inner_loop import block_scheduler
 from threeloops.units import GB, ms, us
+
+TAUGHT = Taught("inner", "The programming model")
 
 # --- time of a grid in waves ---------------------------------------------------------------------
 
@@ -49,10 +51,8 @@ def _count_waves(p: Draw) -> float:
 
 WAVES = Drill(
     key="gpu-waves",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="The last wave",
-    loop="inner",
-    section="The programming model",
     unit="s",
     target_s=75,
     draw=_draw_waves,
@@ -134,10 +134,8 @@ def _count_clock(p: Draw) -> float:
 
 CLOCK = Drill(
     key="gpu-clock-around-copies",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="What the clock measured",
-    loop="inner",
-    section="The programming model",
     unit="s",
     target_s=120,
     draw=_draw_clock,

@@ -7,8 +7,10 @@ own.
 import random
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.operations import kernels
+
+TAUGHT = Taught("inner", "The programming model")
 
 SOURCE_TILES = "Hong and Kung, STOC 1981, doi:10.1145/800076.802486"
 SOURCE_SIMT = "Lindholm et al., IEEE Micro 28(2), 2008, doi:10.1109/MM.2008.31 (SIMT warps)"
@@ -69,10 +71,8 @@ def _count_tiles(p: Draw) -> float:
 
 TILES = Drill(
     key="gpu-tiled-traffic",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="What a tile saves",
-    loop="inner",
-    section="The programming model",
     unit="B",
     target_s=120,
     draw=_draw_tiles,
@@ -161,10 +161,8 @@ def _count_branch(p: Draw) -> float:
 
 BRANCH = Drill(
     key="gpu-divergent-branch",
-    family="gpu_kernels",
+    taught=TAUGHT,
     title="Both sides of a branch",
-    loop="inner",
-    section="The programming model",
     unit="",
     whole="exact",
     target_s=60,

@@ -5,12 +5,12 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import shares
 from threeloops.simulate.driving import repair_orders
 from threeloops.units import hour
 
-SECTION: dict[str, Any] = {"family": "joint_models", "loop": "driving", "section": "The story closed"}
+TAUGHT = Taught("driving", "The story closed")
 SHAPLEY = "Shapley, A Value for n-Person Games, 1953, doi:10.1515/9781400881970-018"
 
 # --- shares of the logarithm ---------------------------------------------------------------------
@@ -45,7 +45,7 @@ def _part(p: Draw, weight: Any) -> float:
 
 LOG = Drill(
     key="story-log-share",
-    **SECTION,
+    taught=TAUGHT,
     title="A share that does not depend on the order",
     unit="",
     target_s=120,
@@ -114,7 +114,7 @@ def _count_order(p: Draw) -> float:
 
 ORDER = Drill(
     key="story-mean-of-orders",
-    **SECTION,
+    taught=TAUGHT,
     title="First or last",
     unit="s",
     target_s=130,
@@ -191,7 +191,7 @@ def _count_money(p: Draw) -> float:
 
 MONEY = Drill(
     key="story-saved-dollars",
-    **SECTION,
+    taught=TAUGHT,
     title="What the hours are worth",
     unit="dollar",
     target_s=110,

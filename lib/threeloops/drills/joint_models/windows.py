@@ -2,15 +2,14 @@
 
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import frame_window
 from threeloops.driving.slow_fast import SlowFast
 from threeloops.simulate.driving import slow_fast_clocks
 from threeloops.units import GFLOP, ms
 
-SECTION: dict[str, Any] = {"family": "joint_models", "loop": "driving", "section": "End to end"}
+TAUGHT = Taught("driving", "End to end")
 
 # --- the age of a slow plan ----------------------------------------------------------------------
 
@@ -47,7 +46,7 @@ def _count_age(p: Draw) -> float:
 
 AGE = Drill(
     key="joint-oldest-plan",
-    **SECTION,
+    taught=TAUGHT,
     title="The picture behind the slow plan",
     unit="s",
     target_s=120,
@@ -126,7 +125,7 @@ def _total(p: Draw) -> float:
 
 AGAIN = Drill(
     key="joint-repeated-flops",
-    **SECTION,
+    taught=TAUGHT,
     title="Four pictures, three of them known",
     unit="",
     target_s=110,

@@ -4,16 +4,15 @@ car.
 
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.driving import voxel_grids
 from threeloops.product_loop import serving
 from threeloops.simulate.driving import voxel_scenes, word_clock
 from threeloops.units import BITS_PER_BYTE, GB, TFLOP, ms
 
-SECTION: dict[str, Any] = {"family": "joint_models", "loop": "driving", "section": "End to end"}
+TAUGHT = Taught("driving", "End to end")
 POPE = "Pope et al., 2022, arXiv:2211.05102, section 2 (prefill in one pass; a decode step reads all weights)"
 BITS = 4
 
@@ -51,7 +50,7 @@ def _count_tokens(p: Draw) -> float:
 
 TOKENS = Drill(
     key="joint-tokens-in-time",
-    **SECTION,
+    taught=TAUGHT,
     title="How many tokens a slow planner may write",
     unit="token",
     target_s=110,
@@ -125,7 +124,7 @@ def _grid(p: Draw, *, channels: int | None = None, wide: int = 2) -> float:
 
 GRID = Drill(
     key="joint-grid-bytes",
-    **SECTION,
+    taught=TAUGHT,
     title="A number for every box of air",
     unit="B",
     target_s=100,

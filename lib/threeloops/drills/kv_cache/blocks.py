@@ -2,10 +2,12 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import kv_paging
 from threeloops.simulate.product_loop.shared_blocks import SharedBlocks
 from threeloops.units import GB, KiB, ms
+
+TAUGHT = Taught("product", "Paging")
 
 SHARING = "Kwon et al., 2023, arXiv:2309.06180, section 4.4 (blocks shared between requests)"
 PREEMPTION = "Kwon et al., 2023, arXiv:2309.06180, section 4.5 (swapping and recomputation)"
@@ -55,10 +57,8 @@ def _count_shared(p: Draw) -> float:
 
 SHARED = Drill(
     key="kv-shared-prefix",
-    family="kv_cache",
+    taught=TAUGHT,
     title="One beginning for many",
-    loop="product",
-    section="Paging",
     unit="",
     whole="exact",
     target_s=110,
@@ -159,10 +159,8 @@ def _count_branches(p: Draw) -> float:
 
 BRANCHES = Drill(
     key="kv-branches-saved",
-    family="kv_cache",
+    taught=TAUGHT,
     title="Several answers, one prompt",
-    loop="product",
-    section="Paging",
     unit="B",
     capacity=True,
     target_s=140,
@@ -247,10 +245,8 @@ def _count_rate(p: Draw) -> float:
 
 RATE = Drill(
     key="kv-swap-or-recompute",
-    family="kv_cache",
+    taught=TAUGHT,
     title="The link that is worth it",
-    loop="product",
-    section="Paging",
     unit="B/s",
     target_s=100,
     draw=_draw_rate,
@@ -337,10 +333,8 @@ def _count_tier(p: Draw) -> float:
 
 TIER = Drill(
     key="kv-offload-break-even",
-    family="kv_cache",
+    taught=TAUGHT,
     title="From which length fetching pays",
-    loop="product",
-    section="Paging",
     unit="token",
     target_s=130,
     draw=_draw_tier,

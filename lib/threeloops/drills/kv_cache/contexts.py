@@ -7,10 +7,12 @@ where half a cache would otherwise look the same. That is what lets a wrong answ
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
 from threeloops.product_loop import kv_cache
 from threeloops.simulate.product_loop import cache_walk
+
+TAUGHT = Taught("product", "KV cache")
 
 SOURCE_GQA = "Ainslie et al., 2023, arXiv:2305.13245 (grouped-query attention)"
 SOURCE_PAGED_SECTION_3 = "Kwon et al., 2023, arXiv:2309.06180, section 3 (bytes per token times tokens)"
@@ -86,10 +88,8 @@ def _count_per_token(p: Draw) -> float:
 
 PER_TOKEN = Drill(
     key="kv-bytes-per-token",
-    family="kv_cache",
+    taught=TAUGHT,
     title="What one token leaves behind",
-    loop="product",
-    section="KV cache",
     unit="B",
     capacity=True,
     target_s=60,
@@ -186,10 +186,8 @@ def _count_requests(p: Draw) -> float:
 
 REQUESTS = Drill(
     key="kv-whole-requests",
-    family="kv_cache",
+    taught=TAUGHT,
     title="A batch at the end of its answers",
-    loop="product",
-    section="KV cache",
     unit="B",
     capacity=True,
     target_s=90,

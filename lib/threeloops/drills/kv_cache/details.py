@@ -5,12 +5,14 @@ stores beside its elements.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models.architecture import MoeMlp
 from threeloops.product_loop import kv_cache
 from threeloops.product_loop.kv_quantisation import Quantisation
 from threeloops.simulate.product_loop import cache_walk
+
+TAUGHT = Taught("product", "KV cache")
 
 SOURCE_QWEN3 = (
     "Qwen Team, Qwen3 Technical Report, 2025, arXiv:2505.09388 (the model); Ainslie et al., 2023, arXiv:2305.13245"
@@ -63,10 +65,8 @@ def _count_config(p: Draw) -> float:
 
 CONFIG = Drill(
     key="kv-from-the-config",
-    family="kv_cache",
+    taught=TAUGHT,
     title="Which numbers of a config matter",
-    loop="product",
-    section="KV cache",
     unit="B",
     capacity=True,
     target_s=90,
@@ -189,10 +189,8 @@ def _count_scales(p: Draw) -> float:
 
 SCALES = Drill(
     key="kv-scales",
-    family="kv_cache",
+    taught=TAUGHT,
     title="What four bits really cost",
-    loop="product",
-    section="KV cache",
     unit="B",
     capacity=True,
     target_s=120,

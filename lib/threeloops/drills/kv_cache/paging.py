@@ -2,12 +2,14 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model
 from threeloops.product_loop import kv_cache
 from threeloops.product_loop.kv_allocators import HfStatic
 from threeloops.simulate.product_loop import block_allocator
 from threeloops.units import KiB
+
+TAUGHT = Taught("product", "Paging")
 
 SOURCE_PAGED = "Kwon et al., 2023, arXiv:2309.06180, section 4 (PagedAttention)"
 SOURCE_RESERVED = "Kwon et al., 2023, arXiv:2309.06180, section 3.1 (memory reserved in advance)"
@@ -46,10 +48,8 @@ def _count_blocks(p: Draw) -> float:
 
 BLOCKS = Drill(
     key="kv-paged-blocks",
-    family="kv_cache",
+    taught=TAUGHT,
     title="Paying for whole blocks",
-    loop="product",
-    section="Paging",
     unit="B",
     capacity=True,
     target_s=75,
@@ -122,10 +122,8 @@ def _count_reserved(p: Draw) -> float:
 
 RESERVED = Drill(
     key="kv-reserved-in-advance",
-    family="kv_cache",
+    taught=TAUGHT,
     title="Room for answers that never come",
-    loop="product",
-    section="Paging",
     unit="",
     target_s=45,
     draw=_draw_reserved,

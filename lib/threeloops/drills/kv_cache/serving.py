@@ -4,12 +4,14 @@ import random
 from itertools import count
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.simulate.product_loop import block_allocator, cache_walk
 from threeloops.units import fmt_bytes
+
+TAUGHT = Taught("product", "KV cache")
 
 SOURCE_FIT = (
     "Kwon et al., 2023, arXiv:2309.06180, section 3 (requests that fit); capacity as the driver reports it, see"
@@ -91,10 +93,8 @@ def _count_fit(p: Draw) -> float:
 
 FIT = Drill(
     key="kv-largest-batch",
-    family="kv_cache",
+    taught=TAUGHT,
     title="How many conversations fit",
-    loop="product",
-    section="KV cache",
     unit="",
     whole="down",
     target_s=150,
@@ -180,10 +180,8 @@ def _count_outweighs(p: Draw) -> float:
 
 OUTWEIGHS = Drill(
     key="kv-outweighs-weights",
-    family="kv_cache",
+    taught=TAUGHT,
     title="When context is the model",
-    loop="product",
-    section="KV cache",
     unit="token",
     target_s=120,
     draw=_draw_outweighs,

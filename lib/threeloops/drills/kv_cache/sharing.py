@@ -5,11 +5,13 @@ spread over GPUs.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models.architecture import Attention, LatentAttention, Model
 from threeloops.product_loop import kv_cache
 from threeloops.simulate.product_loop import cache_walk
+
+TAUGHT = Taught("product", "KV cache")
 
 SOURCE_WINDOW = (
     "Gemma Team, Gemma 3 Technical Report, 2025, arXiv:2503.19786, section 2 (five local layers to one global, window"
@@ -82,10 +84,8 @@ def _slots(p: Draw, slots: float) -> float:
 
 WINDOW = Drill(
     key="kv-sliding-window",
-    family="kv_cache",
+    taught=TAUGHT,
     title="Layers that forget",
-    loop="product",
-    section="KV cache",
     unit="B",
     capacity=True,
     target_s=120,
@@ -194,10 +194,8 @@ def _elements(p: Draw, per_layer: float) -> float:
 
 LATENT = Drill(
     key="kv-latent",
-    family="kv_cache",
+    taught=TAUGHT,
     title="One vector for all heads",
-    loop="product",
-    section="KV cache",
     unit="B",
     capacity=True,
     target_s=100,
@@ -298,10 +296,8 @@ def _heads(p: Draw, heads: float) -> float:
 
 GPUS = Drill(
     key="kv-more-gpus-than-heads",
-    family="kv_cache",
+    taught=TAUGHT,
     title="More GPUs than KV heads",
-    loop="product",
-    section="KV cache",
     unit="B",
     capacity=True,
     target_s=120,

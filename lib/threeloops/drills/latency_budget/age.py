@@ -5,18 +5,13 @@ a queue.
 import math
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import information_age
 from threeloops.simulate.driving import picture_age
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {
-    "family": "latency_budget",
-    "loop": "driving",
-    "section": "A car that must answer in time",
-}
+TAUGHT = Taught("driving", "A car that must answer in time")
 AGES = "Yates and others, Age of Information: An Introduction and Survey, 2020, arXiv:2007.08564"
 
 
@@ -44,7 +39,7 @@ def _count_mean(p: Draw) -> float:
 
 MEAN = Drill(
     key="latency-mean-age",
-    **SECTION,
+    taught=TAUGHT,
     title="How old is what the planner sees?",
     unit="s",
     target_s=75,
@@ -109,7 +104,7 @@ def _count_lost(p: Draw) -> float:
 
 LOST = Drill(
     key="latency-age-after-drop",
-    **SECTION,
+    taught=TAUGHT,
     title="Some frames without an answer",
     unit="s",
     target_s=90,
@@ -183,7 +178,7 @@ def _count_busy(p: Draw) -> float:
 
 BUSY = Drill(
     key="latency-busy-rate",
-    **SECTION,
+    taught=TAUGHT,
     title="A chain that takes one frame at a time",
     unit="",
     target_s=100,
@@ -246,7 +241,7 @@ def _count_queue(p: Draw) -> float:
 
 QUEUE = Drill(
     key="latency-queued-age",
-    **SECTION,
+    taught=TAUGHT,
     title="No frame is lost",
     unit="s",
     target_s=100,

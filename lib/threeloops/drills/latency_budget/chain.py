@@ -5,14 +5,13 @@ tails add up.
 import itertools
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import latency_budget
 from threeloops.simulate.driving import vehicle
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "A car that must answer in time"}
+TAUGHT = Taught("driving", "A car that must answer in time")
 PIPELINING = (
     "Hennessy and Patterson, Computer Architecture, 6th ed., 2017, appendix C.1 (throughput of a pipeline is set by its"
     " slowest stage)"
@@ -51,7 +50,7 @@ def _count_rate(p: Draw) -> float:
 
 RATE = Drill(
     key="latency-pipeline-rate",
-    **SECTION,
+    taught=TAUGHT,
     title="Three stages, how many frames",
     unit="",
     target_s=75,
@@ -109,7 +108,7 @@ def _age(p: Draw) -> float:
 
 AGE = Drill(
     key="latency-oldest-picture",
-    **SECTION,
+    taught=TAUGHT,
     title="A child steps out just after the shutter",
     unit="s",
     target_s=75,
@@ -189,7 +188,7 @@ def _count_needed(p: Draw) -> float:
 
 NEEDED = Drill(
     key="latency-speedup-needed",
-    **SECTION,
+    taught=TAUGHT,
     title="What the deadline leaves for the model",
     unit="",
     target_s=75,
@@ -244,7 +243,7 @@ def _small_tail(rng: random.Random) -> Draw:
 
 TAIL = Drill(
     key="latency-any-late",
-    **SECTION,
+    taught=TAUGHT,
     title="Waiting for the slowest of many",
     unit="",
     target_s=75,

@@ -1,9 +1,8 @@
 """Drills on closing in: metres of age, what a cut-in rule leaves for computing, a brake light seen too late."""
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.latency_budget.vehicle import AASHTO
 from threeloops.driving import closing, latency_budget
 from threeloops.facts import road_rules
@@ -12,11 +11,7 @@ from threeloops.simulate.driving import vehicle
 from threeloops.units import hour, km, ms
 
 KMH = km / hour  # in metres per second
-SECTION: dict[str, Any] = {
-    "family": "latency_budget",
-    "loop": "driving",
-    "section": "A car that must answer in time",
-}
+TAUGHT = Taught("driving", "A car that must answer in time")
 
 # --- metres of age -------------------------------------------------------------------------------
 
@@ -39,7 +34,7 @@ def _count_oncoming(p: Draw) -> float:
 
 ONCOMING = Drill(
     key="latency-oncoming-metres",
-    **SECTION,
+    taught=TAUGHT,
     title="How far off is the oncoming car?",
     unit="m",
     target_s=75,
@@ -115,7 +110,7 @@ def _count_cut_in(p: Draw) -> float:
 
 CUT_IN = Drill(
     key="latency-cut-in-budget",
-    **SECTION,
+    taught=TAUGHT,
     title="What a rule leaves for the chain",
     unit="s",
     target_s=120,
@@ -185,7 +180,7 @@ def _count_impact(p: Draw) -> float:
 
 IMPACT = Drill(
     key="latency-impact-speed",
-    **SECTION,
+    taught=TAUGHT,
     title="A tenth of a second later",
     unit="",
     target_s=150,
@@ -247,7 +242,7 @@ def _ahead(p: Draw) -> float:
 
 AHEAD = Drill(
     key="latency-braking-ahead",
-    **SECTION,
+    taught=TAUGHT,
     title="The tracker does not see the brake light",
     unit="m",
     target_s=90,

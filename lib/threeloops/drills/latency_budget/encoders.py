@@ -4,11 +4,13 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.latency_budget.savings import AMDAHL, SECTION
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.latency_budget.savings import AMDAHL
 from threeloops.driving import latency_budget, perception_cost
 from threeloops.simulate.driving import perception_frames
 from threeloops.units import hour, km, ms
+
+TAUGHT = Taught("driving", "Making it fast")
 
 KMH = km / hour  # in metres per second
 
@@ -53,7 +55,7 @@ def _count_turns(p: Draw) -> float:
 
 TURNS = Drill(
     key="latency-cameras-in-turn",
-    **SECTION,
+    taught=TAUGHT,
     title="Cameras that take turns",
     unit="",
     target_s=90,
@@ -117,7 +119,7 @@ def _oldest(p: Draw) -> int:
 
 OLD = Drill(
     key="latency-oldest-view",
-    **SECTION,
+    taught=TAUGHT,
     title="How far the car has driven since it last looked there",
     unit="m",
     target_s=90,

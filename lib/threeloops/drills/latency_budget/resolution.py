@@ -3,11 +3,12 @@
 import random
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.latency_budget.savings import SECTION
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import perception_cost
 from threeloops.simulate.driving import perception_frames
 from threeloops.units import GFLOP
+
+TAUGHT = Taught("driving", "Making it fast")
 
 # --- another resolution --------------------------------------------------------------------------
 
@@ -32,7 +33,7 @@ def _pixels(p: Draw) -> float:
 
 PIXELS = Drill(
     key="latency-other-resolution",
-    **SECTION,
+    taught=TAUGHT,
     title="The same network on a camera's picture",
     unit="FLOP",
     target_s=90,
@@ -127,7 +128,7 @@ def _count_frame(p: Draw) -> float:
 
 FRAME = Drill(
     key="latency-frame-at-resolution",
-    **SECTION,
+    taught=TAUGHT,
     title="A frame at the cameras' resolution, heads included",
     unit="FLOP",
     target_s=90,

@@ -6,12 +6,12 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import latency_budget, perception_cost
 from threeloops.simulate.driving import perception_frames, vehicle
 from threeloops.units import GFLOP, ms
 
-SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "Making it fast"}
+TAUGHT = Taught("driving", "Making it fast")
 SHARED = "Caruana, Multitask Learning, 1997, doi:10.1023/A:1007379606734 (one trunk, several heads)"
 AMDAHL = "Amdahl, AFIPS Spring Joint Computer Conference, 1967, doi:10.1145/1465482.1465560"
 
@@ -40,7 +40,7 @@ def _mean_of_savings(p: Draw) -> float:
 
 TABLE = Drill(
     key="latency-table-saving",
-    **SECTION,
+    taught=TAUGHT,
     title="What a table of stages saves",
     unit="",
     target_s=75,
@@ -97,7 +97,7 @@ def _with_engine(p: Draw) -> float:
 
 ENGINE = Drill(
     key="latency-engine-for-networks",
-    **SECTION,
+    taught=TAUGHT,
     title="An engine for the networks, and nothing else",
     unit="s",
     target_s=75,
@@ -193,7 +193,7 @@ def _count_shared(p: Draw) -> float:
 
 SHARE = Drill(
     key="latency-shared-encoder",
-    **SECTION,
+    taught=TAUGHT,
     title="One encoder for all tasks",
     unit="",
     target_s=90,
@@ -259,7 +259,7 @@ def _count_heads(p: Draw) -> float:
 
 HEADS = Drill(
     key="latency-heads-by-mode",
-    **SECTION,
+    taught=TAUGHT,
     title="A head that only parking needs",
     unit="s",
     target_s=75,

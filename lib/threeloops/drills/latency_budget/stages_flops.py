@@ -1,13 +1,12 @@
 """A drill on what a stage of the driving pipeline computes, from its shapes alone."""
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import stage_work
 from threeloops.simulate.driving import filters
 
-SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "A pipeline that runs"}
+TAUGHT = Taught("driving", "A pipeline that runs")
 
 
 def _draw(rng: random.Random) -> Draw:
@@ -45,7 +44,7 @@ def _counted(p: Draw) -> float:
 
 FLOPS = Drill(
     key="latency-stage-flops",
-    **SECTION,
+    taught=TAUGHT,
     title="One layer of a backbone, over all cameras",
     unit="FLOP",
     target_s=90,

@@ -1,16 +1,15 @@
 """Drills on a vehicle in motion: what a latency costs in metres, and how far it takes to stop."""
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import latency_budget
 from threeloops.simulate.driving import vehicle
 from threeloops.units import hour, km, mile, ms
 
 KMH, MPH = km / hour, mile / hour  # in metres per second
 AASHTO = "AASHTO, A Policy on Geometric Design of Highways and Streets, 7th ed., 2018, section 3.2.2"
-SECTION: dict[str, Any] = {"family": "latency_budget", "loop": "driving", "section": "A car that must answer in time"}
+TAUGHT = Taught("driving", "A car that must answer in time")
 
 # --- metres per frame ----------------------------------------------------------------------------
 
@@ -27,7 +26,7 @@ def _saved_s(p: Draw) -> float:
 
 SAVED = Drill(
     key="latency-metres-saved",
-    **SECTION,
+    taught=TAUGHT,
     title="What a faster stack is worth in metres",
     unit="m",
     target_s=75,
@@ -85,7 +84,7 @@ def _stop(p: Draw, **changes: float) -> float:
 
 STOP = Drill(
     key="latency-stopping-distance",
-    **SECTION,
+    taught=TAUGHT,
     title="From seeing to standing still",
     unit="m",
     target_s=100,
@@ -142,7 +141,7 @@ def _fastest_kmh(p: Draw, **changes: float) -> float:
 
 SIGHT = Drill(
     key="latency-highest-speed",
-    **SECTION,
+    taught=TAUGHT,
     title="As fast as one can see",
     unit="",
     target_s=150,

@@ -2,11 +2,13 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import block_formats
 from threeloops.inner_loop.block_formats import BlockFormat
 from threeloops.inner_loop.number_formats import E2M1, E2M3, Format
 from threeloops.simulate.inner_loop import packed_blocks
+
+TAUGHT = Taught("inner", "Number formats")
 
 SOURCE_MX = "OCP Microscaling Formats (MX) v1.0, 2023, section 5"
 
@@ -56,10 +58,8 @@ def _derive_block(p: Draw) -> Derivation:
 
 BLOCK = Drill(
     key="format-block-bytes",
-    family="number_formats",
+    taught=TAUGHT,
     title="A scale for every block",
-    loop="inner",
-    section="Number formats",
     unit="B",
     target_s=75,
     draw=_draw_block,
@@ -129,10 +129,8 @@ def _count_mixed(p: Draw) -> float:
 
 MIXED = Drill(
     key="format-mixed-checkpoint",
-    family="number_formats",
+    taught=TAUGHT,
     title="The few that stay wide",
-    loop="inner",
-    section="Number formats",
     unit="B",
     target_s=90,
     draw=_draw_mixed,

@@ -3,11 +3,13 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.number_formats.blocks import SOURCE_MX, block_form, written_bits
 from threeloops.inner_loop.block_formats import BlockFormat
 from threeloops.models import parameters
 from threeloops.models.architecture import MoeMlp
+
+TAUGHT = Taught("inner", "Number formats")
 
 SOURCE_EXPERTS = "gpt-oss model card, 2025, arXiv:2508.10925 (experts in MXFP4, the rest in BF16)"
 WIDE_BITS, SCALE_BITS = 16, 8
@@ -79,10 +81,8 @@ def _count_average(p: Draw) -> float:
 
 AVERAGE = Drill(
     key="format-bits-of-a-model",
-    family="number_formats",
+    taught=TAUGHT,
     title="The bits of an average weight",
-    loop="inner",
-    section="Number formats",
     unit="",
     target_s=180,
     draw=_draw_average,

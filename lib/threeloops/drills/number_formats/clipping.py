@@ -3,9 +3,11 @@
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop import loss_scaler
 from threeloops.training_loop.updates import loss_scaling
+
+TAUGHT = Taught("training", "Mixed precision")
 
 SOURCE_CLIPPING = 'PyTorch documentation, Automatic Mixed Precision examples, "Gradient clipping", 2026'
 SOURCE_SCALER = "torch.amp.GradScaler 2.13, 2026; Micikevicius et al., 2018, arXiv:1710.03740, section 3.2"
@@ -41,10 +43,8 @@ def _count_clipped(p: Draw) -> float:
 
 CLIPPED = Drill(
     key="precision-clipped-scaled",
-    family="number_formats",
+    taught=TAUGHT,
     title="Clipped before the scale was taken out",
-    loop="training",
-    section="Mixed precision",
     unit="",
     target_s=90,
     apart=1.06,
@@ -120,10 +120,8 @@ def _count_recovery(p: Draw) -> float:
 
 RECOVERY = Drill(
     key="precision-scale-recovery",
-    family="number_formats",
+    taught=TAUGHT,
     title="How long a burst of overflows is felt",
-    loop="training",
-    section="Mixed precision",
     unit="",
     whole="exact",
     target_s=90,

@@ -6,10 +6,12 @@ every mistake has a value of its own.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import number_formats
 from threeloops.inner_loop.number_formats import Format
 from threeloops.simulate.inner_loop import bit_patterns
+
+TAUGHT = Taught("inner", "Number formats")
 
 SOURCE_IEEE = "IEEE 754-2019, section 3.4 (binary interchange formats)"
 SOURCE_TIES = "IEEE 754-2019, section 4.3.1 (roundTiesToEven)"
@@ -67,10 +69,8 @@ def _derive_largest(p: Draw) -> Derivation:
 
 LARGEST = Drill(
     key="format-largest",
-    family="number_formats",
+    taught=TAUGHT,
     title="Where a format ends",
-    loop="inner",
-    section="Number formats",
     unit="",
     target_s=90,
     draw=_draw_ends,
@@ -133,10 +133,8 @@ def _draw_smallest(rng: random.Random) -> Draw:
 
 SMALLEST = Drill(
     key="format-smallest",
-    family="number_formats",
+    taught=TAUGHT,
     title="The last number before zero",
-    loop="inner",
-    section="Number formats",
     unit="",
     target_s=90,
     draw=_draw_smallest,
@@ -211,10 +209,8 @@ def _count_counter(p: Draw) -> float:
 
 COUNTER = Drill(
     key="format-counter",
-    family="number_formats",
+    taught=TAUGHT,
     title="A counter that stops",
-    loop="inner",
-    section="Number formats",
     unit="",
     whole="exact",
     target_s=60,

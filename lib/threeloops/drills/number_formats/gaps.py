@@ -3,11 +3,13 @@
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import people
 from threeloops.drills.number_formats.ends import SOURCE_IEEE, SOURCE_TIES, form, patterns, positive
 from threeloops.inner_loop import number_formats
 from threeloops.simulate.inner_loop import bit_patterns
+
+TAUGHT = Taught("inner", "Number formats")
 
 NAMES = {7: "BF16", 10: "FP16"}  # by mantissa bits
 EXPONENT_BITS = {7: 8, 10: 5}
@@ -47,10 +49,8 @@ def _count_gap(p: Draw) -> float:
 
 GAP = Drill(
     key="format-gap",
-    family="number_formats",
+    taught=TAUGHT,
     title="How far to the next number",
-    loop="inner",
-    section="Number formats",
     unit="",
     target_s=60,
     draw=_draw_gap,
@@ -129,10 +129,8 @@ def _count_stuck(p: Draw) -> float:
 
 STUCK = Drill(
     key="format-swallowed-updates",
-    family="number_formats",
+    taught=TAUGHT,
     title="Weights too large to be trained",
-    loop="inner",
-    section="Number formats",
     unit="",
     target_s=120,
     draw=_draw_stuck,

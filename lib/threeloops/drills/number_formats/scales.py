@@ -2,12 +2,14 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import number_formats
 from threeloops.inner_loop.number_formats import E4M3, FP16
 from threeloops.simulate.inner_loop import packed_blocks
 from threeloops.simulate.training_loop import loss_scaler
 from threeloops.training_loop.updates import loss_scaling
+
+TAUGHT = Taught("inner", "Number formats")
 
 SOURCE_SCALING = "Micikevicius et al., 2018, arXiv:1710.03740, section 4; torch.amp.GradScaler 2.13, 2026"
 SOURCE_FP8 = "Micikevicius et al., 2022, arXiv:2209.05433, sections 3 and 4"
@@ -42,10 +44,8 @@ def _derive_settled(p: Draw) -> Derivation:
 
 SETTLED = Drill(
     key="format-loss-scale",
-    family="number_formats",
+    taught=TAUGHT,
     title="Where a loss scale settles",
-    loop="inner",
-    section="Number formats",
     unit="",
     whole="exact",
     target_s=90,
@@ -123,10 +123,8 @@ def _count_erased(p: Draw) -> float:
 
 ERASED = Drill(
     key="format-outlier-erases",
-    family="number_formats",
+    taught=TAUGHT,
     title="What one outlier erases",
-    loop="inner",
-    section="Number formats",
     unit="",
     target_s=120,
     draw=_draw_erased,

@@ -4,10 +4,12 @@ import math
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.number_formats.ends import positive
 from threeloops.drills.number_formats.gaps import NAMES
 from threeloops.inner_loop import summation
+
+TAUGHT = Taught("inner", "Number formats")
 
 SOURCE_STOCHASTIC = "Gupta et al., 2015, arXiv:1502.02551, section 3.1"
 SOURCE_SUM = "Higham, SIAM J. Sci. Comput. 14(4), 1993, doi:10.1137/0914050"
@@ -57,10 +59,8 @@ def _count_coins(p: Draw) -> float:
 
 COINS = Drill(
     key="format-stochastic-moves",
-    family="number_formats",
+    taught=TAUGHT,
     title="How many coins come up",
-    loop="inner",
-    section="Number formats",
     unit="",
     target_s=120,
     draw=_draw_coins,
@@ -139,10 +139,8 @@ def _count_chain(p: Draw) -> float:
 
 CHAIN = Drill(
     key="format-sum-chain",
-    family="number_formats",
+    taught=TAUGHT,
     title="The unluckiest term of a sum",
-    loop="inner",
-    section="Number formats",
     unit="",
     whole="exact",
     target_s=90,

@@ -5,10 +5,12 @@ pieces.
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import allocator_segments, input_pipeline
 from threeloops.simulate.inner_loop import caching_allocator, step
 from threeloops.units import TB, MiB, ms
+
+TAUGHT = Taught("inner", "Overheads")
 
 SOURCE_LOADER = "PyTorch documentation, torch.utils.data.DataLoader, 2025"
 SOURCE_ALLOCATOR = "PyTorch, c10/cuda/CUDACachingAllocator.cpp, 2025"
@@ -60,10 +62,8 @@ def _count_workers(p: Draw) -> float:
 
 WORKERS = Drill(
     key="overheads-loader-workers",
-    family="overheads",
+    taught=TAUGHT,
     title="Feeding a device",
-    loop="inner",
-    section="Overheads",
     unit="",
     whole="up",
     target_s=90,
@@ -145,10 +145,8 @@ def _count_reserved(p: Draw) -> float:
 
 RESERVED = Drill(
     key="overheads-reserved-memory",
-    family="overheads",
+    taught=TAUGHT,
     title="Reserved is not allocated",
-    loop="inner",
-    section="Overheads",
     unit="B",
     capacity=True,
     target_s=120,

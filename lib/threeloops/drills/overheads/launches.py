@@ -5,11 +5,13 @@ to be compiled first.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.fair_draws import alike, too_close
 from threeloops.inner_loop import launches, padding
 from threeloops.simulate.inner_loop import launch_queue
 from threeloops.units import fmt_si, ms, us
+
+TAUGHT = Taught("inner", "Overheads")
 
 SOURCE_GUIDE = "NVIDIA, CUDA C++ Programming Guide 12.9, 2025 (asynchronous concurrent execution)"
 SOURCE_GRAPHS = "Gray, Getting Started with CUDA Graphs, NVIDIA Technical Blog, 2019"
@@ -67,10 +69,8 @@ def _count_even(p: Draw) -> float:
 
 EVEN = Drill(
     key="overheads-break-even",
-    family="overheads",
+    taught=TAUGHT,
     title="When the launch is hidden",
-    loop="inner",
-    section="Overheads",
     unit="",
     target_s=120,
     draw=_draw_even,
@@ -147,10 +147,8 @@ def _derive_replay(p: Draw) -> Derivation:
 
 REPLAY = Drill(
     key="overheads-graph-replay",
-    family="overheads",
+    taught=TAUGHT,
     title="A decode step from a recording",
-    loop="inner",
-    section="Overheads",
     unit="s",
     target_s=120,
     draw=_draw_replay,
@@ -223,10 +221,8 @@ def _count_paid(p: Draw) -> float:
 
 PAID = Drill(
     key="overheads-compile-paid",
-    family="overheads",
+    taught=TAUGHT,
     title="Paid back by the compiler",
-    loop="inner",
-    section="Overheads",
     unit="",
     target_s=75,
     draw=_draw_paid,
@@ -306,10 +302,8 @@ def _count_shapes(p: Draw) -> float:
 
 SHAPES = Drill(
     key="overheads-padded-shapes",
-    family="overheads",
+    taught=TAUGHT,
     title="Compiled once per shape",
-    loop="inner",
-    section="Overheads",
     unit="",
     whole="exact",
     target_s=90,

@@ -5,8 +5,7 @@ and by how much a layout loses.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.parallel_layout.groups import SECTION
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop.pipeline_orders import orders
 from threeloops.simulate.training_loop.pipeline_schedules import Work, run
 from threeloops.training_loop.network import traffic
@@ -14,6 +13,8 @@ from threeloops.training_loop.parallelism import pipelines
 from threeloops.training_loop.parallelism.group_traffic import group_bytes_per_s
 from threeloops.training_loop.parallelism.layouts import Cluster
 from threeloops.units import GB, counted, fmt_bytes, fmt_seconds
+
+TAUGHT = Taught("training", "Experts, contexts and hybrids")
 
 SOURCE_STEP = "Narayanan et al., 2021, arXiv:2104.04473, sections 2.2 and 3"
 
@@ -58,10 +59,8 @@ def _count_fixed(p: Draw) -> float:
 
 FIXED = Drill(
     key="layout-fixed-batch",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="More replicas, shorter queues",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=120,
     draw=_draw_fixed,
@@ -163,10 +162,8 @@ def _count_links(p: Draw) -> float:
 
 LINKS = Drill(
     key="layout-who-gets-nvlink",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Who gets the fast links",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=150,
     draw=_draw_links,
@@ -280,10 +277,8 @@ def _ranks(p: Draw) -> int:
 
 CROSSING = Drill(
     key="layout-group-across-nodes",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="A far group and its cards",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=150,
     draw=_draw_crossing,
@@ -389,10 +384,8 @@ def _lost(p: Draw, many: float, few: float) -> float:
 
 RUNNER_UP = Drill(
     key="layout-runner-up",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Why the runner-up lost",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=150,
     draw=_draw_runner,

@@ -5,11 +5,11 @@ waits for it.
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.parallelism.context_parallel import hiding_tokens, ring_traffic
 from threeloops.units import BITS_PER_BYTE, GB, TFLOP
 
-SECTION = "Experts, contexts and hybrids"
+TAUGHT = Taught("training", "Experts, contexts and hybrids")
 SOURCE_RING = (
     "Liu, Zaharia, Abbeel, Ring Attention, 2023, arXiv:2310.01889, section 3 (blocks round the ring, overlapped from"
     " F/B tokens on)"
@@ -69,10 +69,8 @@ def _count_bytes(p: Draw) -> float:
 
 BYTES = Drill(
     key="context-ring-bytes",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Round the ring and home again",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=150,
     draw=_draw_bytes,
@@ -179,10 +177,8 @@ def _count_hides(p: Draw) -> float:
 
 HIDES = Drill(
     key="context-ring-hides",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Enough tokens to hide behind",
-    loop="training",
-    section=SECTION,
     unit="token",
     target_s=150,
     draw=_draw_hides,

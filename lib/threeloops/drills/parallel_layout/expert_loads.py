@@ -2,12 +2,12 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.parallelism.expert_load import dropped_share, expert_capacity
 from threeloops.units import TFLOP
 
 PARTS = 2000  # of a choice, as small as the count needs
-SECTION = "Experts, contexts and hybrids"
+TAUGHT = Taught("training", "Experts, contexts and hybrids")
 SOURCE_CAPACITY = "Fedus, Zoph, Shazeer, Switch Transformers, 2021, arXiv:2101.03961, section 2.2 (expert capacity)"
 SOURCE_WAIT = "Lepikhin et al., GShard, 2020, arXiv:2006.16668, section 2.2 (the busiest expert decides)"
 
@@ -67,10 +67,8 @@ def _count_dropped(p: Draw) -> float:
 
 DROPPED = Drill(
     key="experts-dropped-share",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="No place at the popular expert",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=120,
     draw=_draw_dropped,
@@ -161,10 +159,8 @@ def _count_busiest(p: Draw) -> float:
 
 BUSIEST = Drill(
     key="experts-busiest-gpu",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="A layer as slow as its most popular GPU",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=120,
     draw=_draw_busiest,

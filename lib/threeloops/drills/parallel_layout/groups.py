@@ -6,12 +6,12 @@ import itertools
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.training_loop.parallelism import layouts
 from threeloops.units import billion
 
-SECTION = "Experts, contexts and hybrids"
+TAUGHT = Taught("training", "Experts, contexts and hybrids")
 SOURCE_GRID = "Narayanan et al., 2021, arXiv:2104.04473, section 3 (p · t · d = n)"
 SOURCE_ORDER = "Megatron Core, parallel_state.py, 2025 (ranks in the order tp, cp, dp, pp)"
 
@@ -63,10 +63,8 @@ def _replicas(p: Draw) -> int:
 
 REPLICAS = Drill(
     key="layout-replicas",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="How many models train",
-    loop="training",
-    section=SECTION,
     unit="",
     whole="exact",
     target_s=45,
@@ -138,10 +136,8 @@ def _count_far(p: Draw) -> float:
 
 FAR_END = Drill(
     key="layout-last-of-the-group",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Who gets the same gradients",
-    loop="training",
-    section=SECTION,
     unit="",
     whole="exact",
     target_s=120,
@@ -262,10 +258,8 @@ def _count_largest(p: Draw) -> float:
 
 LARGEST = Drill(
     key="layout-largest-tensor-group",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Heads decide, and the node",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=90,
     capacity=True,

@@ -2,14 +2,14 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.training_loop.network import traffic
 from threeloops.training_loop.network.collectives import bus_factor
 from threeloops.training_loop.parallelism import tensor_parallel
 from threeloops.units import GB, TFLOP, fmt_si
 
-SECTION = "Tensor and sequence parallelism"
+TAUGHT = Taught("training", "Tensor and sequence parallelism")
 SOURCE_MEGATRON = "Shoeybi et al., Megatron-LM, 2019, arXiv:1909.08053, section 3"
 WIDTHS = (5120, 6144, 7168, 8192, 9216, 12288)
 
@@ -85,10 +85,8 @@ def _once(p: Draw) -> float:
 
 SENT = Drill(
     key="tensor-bytes-sent",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Four times per layer",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=100,
     draw=_draw_sent,
@@ -196,10 +194,8 @@ def _share(exchange: float, compute: float) -> float:
 
 SHARE = Drill(
     key="tensor-exchange-share",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Calculating or talking",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=150,
     apart=1.06,

@@ -5,11 +5,13 @@ too often.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.parallel_layout.tensor_exchange import SECTION, SOURCE_MEGATRON
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.parallel_layout.tensor_exchange import SOURCE_MEGATRON
 from threeloops.drills.training_memory.activations import BUILT, gpt_layer
 from threeloops.training_loop.memory import activations
 from threeloops.units import fmt_bytes
+
+TAUGHT = Taught("training", "Tensor and sequence parallelism")
 
 SOURCE_SEQUENCE = "Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.1 and 4.2.2, equations 2 and 4"
 SOURCE_WIDTHS = (
@@ -54,10 +56,8 @@ def _layers(p: Draw, squares: float) -> float:
 
 LAYERS = Drill(
     key="tensor-layers-on-one-gpu",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="A matrix that does not fit?",
-    loop="training",
-    section=SECTION,
     unit="",
     whole="down",
     target_s=75,
@@ -152,10 +152,8 @@ def _gone(p: Draw, factor: float) -> float:
 
 SAVED = Drill(
     key="tensor-sequence-savings",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="What stood whole on every rank",
-    loop="training",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=150,
@@ -234,10 +232,8 @@ def _positive(p: Draw) -> bool:
 
 BIAS: Drill = Drill(
     key="tensor-bias-on-every-rank",
-    family="parallel_layout",
+    taught=TAUGHT,
     title="Once too often, and once more",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=60,
     apart=1.06,

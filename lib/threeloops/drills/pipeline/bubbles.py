@@ -2,12 +2,12 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop.pipeline_schedules import Run, Work, run
 from threeloops.training_loop.parallelism import pipelines
 from threeloops.units import fmt_percent, fmt_seconds, ms
 
-SECTION = "Pipeline parallelism"
+TAUGHT = Taught("training", "Pipeline parallelism")
 SOURCE_1F1B = "Narayanan et al., 2021, arXiv:2104.04473, section 2.2"
 SOURCE_GPIPE = "Huang et al., 2019, arXiv:1811.06965 (GPipe)"
 SOURCE_ZERO = "Qi et al., 2023, arXiv:2401.10241, section 2"
@@ -45,10 +45,8 @@ def _small_share(rng: random.Random) -> Draw:
 
 SHARE = Drill(
     key="pipeline-bubble-share",
-    family="pipeline",
+    taught=TAUGHT,
     title="What the clock on the wall sees",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=60,
     draw=_draw_share,
@@ -111,10 +109,8 @@ def _draw_step(rng: random.Random) -> Draw:
 
 STEP = Drill(
     key="pipeline-step-time",
-    family="pipeline",
+    taught=TAUGHT,
     title="Work plus waiting",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=75,
     draw=_draw_step,
@@ -185,10 +181,8 @@ def _count_needed(p: Draw) -> float:
 
 NEEDED = Drill(
     key="pipeline-micro-batches-needed",
-    family="pipeline",
+    taught=TAUGHT,
     title="How many pieces",
-    loop="training",
-    section=SECTION,
     unit="",
     whole="up",
     target_s=75,
@@ -252,10 +246,8 @@ def _draw_speedup(rng: random.Random) -> Draw:
 
 SPEEDUP = Drill(
     key="pipeline-gain-of-micro-batches",
-    family="pipeline",
+    taught=TAUGHT,
     title="The right picture to compare with",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=75,
     draw=_draw_speedup,

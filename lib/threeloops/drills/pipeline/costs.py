@@ -4,12 +4,14 @@ up its batch.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.pipeline.bubbles import SECTION, SOURCE_1F1B
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.pipeline.bubbles import SOURCE_1F1B
 from threeloops.simulate.training_loop.pipeline_orders import FORWARD, orders
 from threeloops.simulate.training_loop.pipeline_schedules import Work, run
 from threeloops.training_loop.parallelism import pipelines
 from threeloops.units import fmt_seconds, ms
+
+TAUGHT = Taught("training", "Pipeline parallelism")
 
 # --- bytes between stages ------------------------------------------------------------------------
 
@@ -37,10 +39,8 @@ def _count_bytes(p: Draw) -> float:
 
 BYTES = Drill(
     key="pipeline-bytes-between-stages",
-    family="pipeline",
+    taught=TAUGHT,
     title="What interleaving costs",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=90,
     draw=_draw_bytes,
@@ -105,10 +105,8 @@ def _draw_slow(rng: random.Random) -> Draw:
 
 SLOW = Drill(
     key="pipeline-slow-stage",
-    family="pipeline",
+    taught=TAUGHT,
     title="The slowest sets the pace",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=90,
     draw=_draw_slow,
@@ -186,10 +184,8 @@ def _count_batch(p: Draw) -> float:
 
 BATCH = Drill(
     key="pipeline-global-batch",
-    family="pipeline",
+    taught=TAUGHT,
     title="What multiplies the batch",
-    loop="training",
-    section=SECTION,
     unit="",
     whole="exact",
     target_s=45,
@@ -256,10 +252,8 @@ def _count_late(p: Draw) -> float:
 
 LATE = Drill(
     key="pipeline-late-links",
-    family="pipeline",
+    taught=TAUGHT,
     title="A round trip with few under way",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=120,
     draw=_draw_late,

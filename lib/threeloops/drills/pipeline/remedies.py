@@ -4,12 +4,14 @@ activations that wait longer.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.pipeline.bubbles import SECTION, SOURCE_ZERO, played
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.pipeline.bubbles import SOURCE_ZERO, played
 from threeloops.simulate.training_loop.pipeline_schedules import Work, run
 from threeloops.training_loop.memory import in_flight
 from threeloops.training_loop.parallelism import pipelines
 from threeloops.units import MB, fmt_bytes, fmt_seconds, ms
+
+TAUGHT = Taught("training", "Pipeline parallelism")
 
 # --- interleaving --------------------------------------------------------------------------------
 
@@ -21,10 +23,8 @@ def _draw_interleaved(rng: random.Random) -> Draw:
 
 INTERLEAVED = Drill(
     key="pipeline-interleaved-idle",
-    family="pipeline",
+    taught=TAUGHT,
     title="Round the pipeline more than once",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=90,
     draw=_draw_interleaved,
@@ -94,10 +94,8 @@ def _draw_zero(rng: random.Random) -> Draw:
 
 ZERO = Drill(
     key="pipeline-zero-bubble-idle",
-    family="pipeline",
+    taught=TAUGHT,
     title="Work that nobody waits for",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=90,
     draw=_draw_zero,
@@ -184,10 +182,8 @@ def _count_held(p: Draw) -> float:
 
 HELD = Drill(
     key="pipeline-interleaved-memory",
-    family="pipeline",
+    taught=TAUGHT,
     title="Longer to warm up",
-    loop="training",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=120,

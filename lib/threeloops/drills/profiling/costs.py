@@ -4,11 +4,12 @@ shows.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.profiling.readings import SECTION
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import device_reads
 from threeloops.simulate.inner_loop.training_timeline import OPTIMISER_KERNELS, Job, play
 from threeloops.units import ms, us
+
+TAUGHT = Taught("inner", "Profiling")
 
 # --- values read in the middle of a step ---------------------------------------------------------
 
@@ -72,10 +73,8 @@ def _syncs_s(microseconds: float) -> float:
 
 SYNCS = Drill(
     key="profiling-hidden-syncs",
-    family="profiling",
+    taught=TAUGHT,
     title="A value read in every layer",
-    loop="inner",
-    section=SECTION,
     unit="s",
     target_s=150,
     draw=_draw_syncs,
@@ -158,10 +157,8 @@ def _count_overhead(p: Draw) -> float:
 
 OVERHEAD = Drill(
     key="profiling-overhead",
-    family="profiling",
+    taught=TAUGHT,
     title="What the profiler adds",
-    loop="inner",
-    section=SECTION,
     unit="s",
     target_s=120,
     draw=_draw_overhead,

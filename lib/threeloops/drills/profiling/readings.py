@@ -4,14 +4,14 @@ loader no longer holds it.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import trace_gauges
 from threeloops.inner_loop.trace import COMMUNICATION, COMPUTE, STEP, Interval, Trace
 from threeloops.simulate.inner_loop import step as player
 from threeloops.simulate.inner_loop.training_timeline import Job, play
 from threeloops.units import ms, us
 
-SECTION = "Profiling"
+TAUGHT = Taught("inner", "Profiling")
 SOURCE_BREAKDOWN = "Meta, Holistic Trace Analysis, 2023 (temporal breakdown: computation, communication, idle time)"
 
 # --- idle share ----------------------------------------------------------------------------------
@@ -55,10 +55,8 @@ def _count_idle(p: Draw) -> float:
 
 IDLE = Drill(
     key="profiling-idle-share",
-    family="profiling",
+    taught=TAUGHT,
     title="Idle share from a table",
-    loop="inner",
-    section=SECTION,
     unit="",
     target_s=90,
     draw=_draw_idle,
@@ -149,10 +147,8 @@ def _count_exposed(p: Draw) -> float:
 
 EXPOSED = Drill(
     key="profiling-exposed-communication",
-    family="profiling",
+    taught=TAUGHT,
     title="What overlap cannot hide",
-    loop="inner",
-    section=SECTION,
     unit="s",
     target_s=150,
     draw=_draw_exposed,
@@ -233,10 +229,8 @@ def _count_loader(p: Draw) -> float:
 
 LOADER = Drill(
     key="profiling-loader-fixed",
-    family="profiling",
+    taught=TAUGHT,
     title="When the loader is fixed",
-    loop="inner",
-    section=SECTION,
     unit="s",
     target_s=75,
     draw=_draw_loader,

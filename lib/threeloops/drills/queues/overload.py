@@ -2,13 +2,12 @@
 
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import queueing
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "queues", "loop": "product", "section": "Queues"}
+TAUGHT = Taught("product", "Queues")
 
 # --- servers that come late ----------------------------------------------------------------------
 
@@ -42,7 +41,7 @@ def _count_late(p: Draw) -> float:
 
 LATE = Drill(
     key="queue-late-servers",
-    **SECTION,
+    taught=TAUGHT,
     title="When the new servers are ready",
     unit="s",
     target_s=120,
@@ -118,7 +117,7 @@ def _count_shed(p: Draw) -> float:
 
 SHED = Drill(
     key="queue-shed-share",
-    **SECTION,
+    taught=TAUGHT,
     title="How many are turned away",
     unit="",
     target_s=75,
@@ -189,7 +188,7 @@ def _count_closed(p: Draw) -> float:
 
 CLOSED = Drill(
     key="queue-closed-loop-rate",
-    **SECTION,
+    taught=TAUGHT,
     title="Clients who wait",
     unit="",
     target_s=75,
@@ -255,7 +254,7 @@ def _count_hidden(p: Draw) -> float:
 
 HIDDEN = Drill(
     key="queue-omitted-requests",
-    **SECTION,
+    taught=TAUGHT,
     title="What the report leaves out",
     unit="",
     target_s=100,

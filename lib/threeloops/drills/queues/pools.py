@@ -3,12 +3,12 @@
 import random
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import queueing
 from threeloops.simulate.product_loop import queue
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "queues", "loop": "product", "section": "Queues"}
+TAUGHT = Taught("product", "Queues")
 ERLANG = "Kleinrock, Queueing Systems, volume 1, 1975, section 3.5 (M/M/c, Erlang C)"
 
 
@@ -60,7 +60,7 @@ def _derive_share(p: Draw) -> Derivation:
 
 SHARE = Drill(
     key="serving-waiting-share",
-    **SECTION,
+    taught=TAUGHT,
     title="All of them busy",
     unit="",
     target_s=240,
@@ -115,7 +115,7 @@ def _derive_pooled(p: Draw) -> Derivation:
 
 POOLED = Drill(
     key="serving-shared-queue-wait",
-    **SECTION,
+    taught=TAUGHT,
     title="One queue for two",
     unit="s",
     target_s=150,

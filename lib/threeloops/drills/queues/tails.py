@@ -2,14 +2,13 @@
 
 import math
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import queueing
 from threeloops.simulate.product_loop import queue
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "queues", "loop": "product", "section": "Queues"}
+TAUGHT = Taught("product", "Queues")
 KLEINROCK = "Kleinrock, Queueing Systems, volume 1, 1975"
 LN2 = 0.69314718056  # log2 times this is the natural logarithm
 
@@ -31,7 +30,7 @@ def _free(p: Draw) -> float:
 
 P99 = Drill(
     key="queue-p99",
-    **SECTION,
+    taught=TAUGHT,
     title="The slowest percent",
     unit="s",
     target_s=90,
@@ -111,7 +110,7 @@ def _count_allowed(p: Draw) -> float:
 
 ALLOWED = Drill(
     key="queue-rate-for-a-p99",
-    **SECTION,
+    taught=TAUGHT,
     title="What a p99 allows",
     unit="",
     target_s=120,
@@ -206,7 +205,7 @@ def _derive_mixed(p: Draw) -> Derivation:
 
 MIXED = Drill(
     key="queue-long-among-short",
-    **SECTION,
+    taught=TAUGHT,
     title="One long request in the way",
     unit="s",
     target_s=180,

@@ -2,14 +2,13 @@
 
 import random
 from collections.abc import Callable
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import queueing, serving
 from threeloops.simulate.product_loop import queue
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "queues", "loop": "product", "section": "Queues"}
+TAUGHT = Taught("product", "Queues")
 KLEINROCK = "Kleinrock, Queueing Systems, volume 1, 1975"
 
 # --- Little's law --------------------------------------------------------------------------------
@@ -41,7 +40,7 @@ def _count_little(p: Draw) -> float:
 
 LITTLE = Drill(
     key="serving-in-flight",
-    **SECTION,
+    taught=TAUGHT,
     title="How many are inside",
     unit="",
     target_s=90,
@@ -128,7 +127,7 @@ def _derive_mm1(p: Draw) -> Derivation:
 
 MM1 = Drill(
     key="serving-single-server-wait",
-    **SECTION,
+    taught=TAUGHT,
     title="Not full, and still a queue",
     unit="s",
     target_s=90,
@@ -185,7 +184,7 @@ def _derive_constant(p: Draw) -> Derivation:
 
 CONSTANT = Drill(
     key="serving-constant-service-wait",
-    **SECTION,
+    taught=TAUGHT,
     title="When every answer takes equally long",
     unit="s",
     target_s=100,
@@ -261,7 +260,7 @@ def _count_rate(p: Draw) -> float:
 
 RATE = Drill(
     key="serving-rate-for-a-wait",
-    **SECTION,
+    taught=TAUGHT,
     title="How many may come",
     unit="",
     target_s=120,

@@ -2,9 +2,11 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.run import reliability
 from threeloops.units import day
+
+TAUGHT = Taught("training", "Failure as routine")
 
 YEAR = 365 * day
 SOURCE_RATES = (
@@ -61,10 +63,8 @@ def _count_system(p: Draw) -> float:
 
 SYSTEM = Drill(
     key="failure-two-kinds-of-parts",
-    family="reliability",
+    taught=TAUGHT,
     title="A machine of parts that fail",
-    loop="training",
-    section="Failure as routine",
     unit="s",
     target_s=120,
     apart=1.06,
@@ -150,10 +150,8 @@ def _count_larger(p: Draw) -> float:
 
 LARGER = Drill(
     key="failure-larger-run",
-    family="reliability",
+    taught=TAUGHT,
     title="The same failures on a larger machine",
-    loop="training",
-    section="Failure as routine",
     unit="s",
     target_s=90,
     draw=_draw_larger,

@@ -2,9 +2,11 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.run import reliability
 from threeloops.units import minute
+
+TAUGHT = Taught("training", "Failure as routine")
 
 SOURCE_DALY = (
     "Daly, Future Generation Computer Systems 22(3), 2006, doi:10.1016/j.future.2004.11.016, section 2 (first-order"
@@ -53,10 +55,8 @@ def _count_lost(p: Draw) -> float:
 
 LOST = Drill(
     key="failure-lost-time",
-    family="reliability",
+    taught=TAUGHT,
     title="What one failure costs",
-    loop="training",
-    section="Failure as routine",
     unit="s",
     target_s=75,
     apart=1.06,
@@ -154,10 +154,8 @@ def _count_goodput(p: Draw) -> float:
 
 GOODPUT = Drill(
     key="failure-goodput",
-    family="reliability",
+    taught=TAUGHT,
     title="The share of time that is kept",
-    loop="training",
-    section="Failure as routine",
     unit="",
     target_s=180,
     apart=1.06,

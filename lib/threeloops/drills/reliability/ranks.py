@@ -4,9 +4,11 @@ import itertools
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.run import reliability, stragglers
 from threeloops.units import day, ms
+
+TAUGHT = Taught("training", "Failure as routine")
 
 YEAR_DAYS = 365
 SOURCE_ORDER = "David and Nagaraja, Order Statistics, 3rd ed., 2003, section 2.1"
@@ -63,10 +65,8 @@ def _count_stalls(p: Draw) -> float:
 
 STALLS = Drill(
     key="failure-rare-stalls",
-    family="reliability",
+    taught=TAUGHT,
     title="One step in a thousand, on a thousand ranks",
-    loop="training",
-    section="Failure as routine",
     unit="s",
     target_s=120,
     apart=1.06,
@@ -148,10 +148,8 @@ def _count_slowest(p: Draw) -> float:
 
 SLOWEST = Drill(
     key="failure-slowest-rank",
-    family="reliability",
+    taught=TAUGHT,
     title="The slowest of a few",
-    loop="training",
-    section="Failure as routine",
     unit="s",
     target_s=150,
     apart=1.06,
@@ -235,10 +233,8 @@ def _count_repair(p: Draw) -> float:
 
 REPAIR = Drill(
     key="failure-nodes-in-repair",
-    family="reliability",
+    taught=TAUGHT,
     title="Nodes that are always missing",
-    loop="training",
-    section="Failure as routine",
     unit="",
     target_s=90,
     apart=1.06,

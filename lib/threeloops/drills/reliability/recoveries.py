@@ -2,9 +2,11 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.run import checkpoint_levels
 from threeloops.units import day, hour, minute
+
+TAUGHT = Taught("training", "Failure as routine")
 
 SOURCE_DALY = (
     "Daly, Future Generation Computer Systems 22(3), 2006, doi:10.1016/j.future.2004.11.016, section 2 (first-order"
@@ -76,10 +78,8 @@ def _count_levels(p: Draw) -> float:
 
 LEVELS = Drill(
     key="failure-two-levels",
-    family="reliability",
+    taught=TAUGHT,
     title="Saves in memory and saves on disk",
-    loop="training",
-    section="Failure as routine",
     unit="s",
     target_s=150,
     apart=1.06,
@@ -179,10 +179,8 @@ def _count_dollars(p: Draw) -> float:
 
 DOLLARS = Drill(
     key="failure-dollars",
-    family="reliability",
+    taught=TAUGHT,
     title="Failures on the invoice",
-    loop="training",
-    section="Failure as routine",
     unit="dollar",
     target_s=150,
     apart=1.06,

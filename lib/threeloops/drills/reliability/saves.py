@@ -2,9 +2,11 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.run import reliability
 from threeloops.units import GB, billion, day, fmt_seconds, minute
+
+TAUGHT = Taught("training", "Failure as routine")
 
 YEAR = 365 * day
 SOURCE_YOUNG = "Young, CACM 17(9), 1974, doi:10.1145/361147.361115"
@@ -45,10 +47,8 @@ def _count_young(p: Draw) -> float:
 
 YOUNG = Drill(
     key="failure-save-interval",
-    family="reliability",
+    taught=TAUGHT,
     title="How often to save",
-    loop="training",
-    section="Failure as routine",
     unit="s",
     target_s=120,
     draw=_draw_young,
@@ -145,10 +145,8 @@ def _count_saving(p: Draw) -> float:
 
 SAVING = Drill(
     key="failure-saving-share",
-    family="reliability",
+    taught=TAUGHT,
     title="What saving takes",
-    loop="training",
-    section="Failure as routine",
     unit="",
     target_s=150,
     apart=1.06,

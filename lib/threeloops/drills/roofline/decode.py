@@ -6,7 +6,7 @@ import random
 from itertools import count
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions, tera
 from threeloops.drills.roofline.intensity import SOURCE_PART, dense, roofs
 from threeloops.models.architecture import Attention
@@ -14,6 +14,8 @@ from threeloops.models.parameters import model_parameters
 from threeloops.operations import kernels, roofline
 from threeloops.operations.roofline import Work
 from threeloops.units import fmt_si, us
+
+TAUGHT = Taught("inner", "Roofline")
 
 SOURCE_DECODE = f"Pope et al., 2022, arXiv:2211.05102 (decoding reads every weight for each step); {SOURCE_PART}"
 SOURCE_SHARED = (
@@ -109,10 +111,8 @@ def _batch(ridge: float, *, per_token: float, weight_bytes: float) -> float:
 
 BATCH = Drill(
     key="roofline-decode-batch",
-    family="roofline",
+    taught=TAUGHT,
     title="How many have to share the ride",
-    loop="inner",
-    section="Roofline",
     unit="token",
     target_s=180,
     draw=_draw_batch,
@@ -238,10 +238,8 @@ def _count_decode_attention(p: Draw) -> float:
 
 DECODE_ATTENTION = Drill(
     key="roofline-decode-attention",
-    family="roofline",
+    taught=TAUGHT,
     title="Attention for one more token",
-    loop="inner",
-    section="Roofline",
     unit="FLOP/B",
     target_s=90,
     draw=_draw_decode_attention,
@@ -345,10 +343,8 @@ def _count_launch(p: Draw) -> float:
 
 LAUNCH = Drill(
     key="roofline-launch-bound",
-    family="roofline",
+    taught=TAUGHT,
     title="A small model, one request",
-    loop="inner",
-    section="Roofline",
     unit="s",
     target_s=120,
     draw=_draw_launch,

@@ -4,10 +4,12 @@ import random
 from itertools import product
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.roofline.intensity import counted_product
 from threeloops.models.architecture import Attention
 from threeloops.operations import kernels
+
+TAUGHT = Taught("inner", "Roofline")
 
 SOURCE_SCORES = (
     "Dao et al., FlashAttention, 2022, arXiv:2205.14135, section 2.2 (standard attention writes its scores to memory)"
@@ -63,10 +65,8 @@ def _count_scores(p: Draw) -> float:
 
 SCORES = Drill(
     key="roofline-attention-scores",
-    family="roofline",
+    taught=TAUGHT,
     title="One wide product, or many thin ones",
-    loop="inner",
-    section="Roofline",
     unit="FLOP/B",
     target_s=120,
     draw=_draw_scores,
@@ -181,10 +181,8 @@ def _outputs(p: Draw) -> float:
 
 CONV = Drill(
     key="roofline-grouped-convolution",
-    family="roofline",
+    taught=TAUGHT,
     title="Filters that see a part of the channels",
-    loop="inner",
-    section="Roofline",
     unit="FLOP",
     target_s=120,
     draw=_draw_conv,

@@ -7,10 +7,12 @@ costs another factor than a forgotten byte or a multiply-add counted once.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import tera
 from threeloops.operations import kernels, roofline
 from threeloops.units import fmt_si
+
+TAUGHT = Taught("inner", "Roofline")
 
 SOURCE_ROOFLINE = "Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785"
 SOURCE_PART = f"{SOURCE_ROOFLINE}; rates of the part: see `threeloops sources`, read in 2026"
@@ -73,10 +75,8 @@ def _count_ridge(p: Draw) -> float:
 
 RIDGE = Drill(
     key="roofline-ridge-point",
-    family="roofline",
+    taught=TAUGHT,
     title="Where the roof turns flat",
-    loop="inner",
-    section="Roofline",
     unit="FLOP/B",
     target_s=60,
     draw=_draw_ridge,
@@ -165,10 +165,8 @@ def _count_gemm(p: Draw) -> float:
 
 GEMM = Drill(
     key="roofline-gemm-intensity",
-    family="roofline",
+    taught=TAUGHT,
     title="What a product does with a byte",
-    loop="inner",
-    section="Roofline",
     unit="FLOP/B",
     target_s=90,
     draw=_draw_gemm,

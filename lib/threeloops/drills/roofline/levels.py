@@ -6,13 +6,15 @@ import math
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.drills.roofline.intensity import SOURCE_GEMM, SOURCE_ROOFLINE
 from threeloops.foundations import processor_peak
 from threeloops.inner_loop import roofline_levels, scaling
 from threeloops.operations import kernels
 from threeloops.units import GB, GFLOP, TFLOP, GHz, KiB, fmt_bytes, fmt_percent, fmt_si
+
+TAUGHT = Taught("inner", "Roofline")
 
 SOURCE_LEVELS = "Yang, Kurth, Williams, Hierarchical Roofline analysis for GPUs, 2020, doi:10.1002/cpe.5547"
 SOURCE_PEAK = "Dolbeau, Theoretical peak FLOPS per instruction set: a tutorial, 2018, doi:10.1007/s11227-017-2177-5"
@@ -80,10 +82,8 @@ def _count_levels(p: Draw) -> float:
 
 LEVEL = Drill(
     key="roofline-binding-level",
-    family="roofline",
+    taught=TAUGHT,
     title="One clock per memory",
-    loop="inner",
-    section="Roofline",
     unit="s",
     target_s=120,
     draw=_draw_levels,
@@ -174,10 +174,8 @@ def _count_peak(p: Draw) -> float:
 
 PEAK = Drill(
     key="roofline-processor-peak",
-    family="roofline",
+    taught=TAUGHT,
     title="The other chip in the server",
-    loop="inner",
-    section="Roofline",
     unit="FLOP/s",
     target_s=90,
     draw=_draw_peak,
@@ -290,10 +288,8 @@ def _blocked_bytes(p: Draw, *, tile: float, reads: float = 2, writes: float = 1)
 
 BLOCKED = Drill(
     key="roofline-blocked-product",
-    family="roofline",
+    taught=TAUGHT,
     title="As much of it as the cache holds",
-    loop="inner",
-    section="Roofline",
     unit="B",
     target_s=150,
     draw=_draw_blocked,
@@ -377,10 +373,8 @@ def _count_ceiling(p: Draw) -> float:
 
 CEILING = Drill(
     key="roofline-measured-ceiling",
-    family="roofline",
+    taught=TAUGHT,
     title="What a week of tuning can win",
-    loop="inner",
-    section="Roofline",
     unit="",
     target_s=120,
     draw=_draw_ceiling,

@@ -3,12 +3,14 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.drills.roofline.intensity import SOURCE_PART, SOURCE_ROOFLINE, counted_product, dense, roofs
 from threeloops.operations import kernels, roofline
 from threeloops.operations.roofline import Work
 from threeloops.units import fmt_bytes, fmt_si
+
+TAUGHT = Taught("inner", "Roofline")
 
 SOURCE_SERIAL = f"{SOURCE_ROOFLINE}, kernel by kernel"
 
@@ -61,10 +63,8 @@ def _count_norm(p: Draw) -> float:
 
 NORM = Drill(
     key="roofline-norm-rate",
-    family="roofline",
+    taught=TAUGHT,
     title="As fast as it will ever be",
-    loop="inner",
-    section="Roofline",
     unit="FLOP/s",
     target_s=90,
     draw=_draw_norm,
@@ -162,10 +162,8 @@ def _memory_s(p: Draw, elements: float) -> float:
 
 TIME = Drill(
     key="roofline-time-bound",
-    family="roofline",
+    taught=TAUGHT,
     title="Two clocks beside each other",
-    loop="inner",
-    section="Roofline",
     unit="s",
     target_s=120,
     draw=_draw_time,
@@ -270,10 +268,8 @@ def _times(p: Draw) -> tuple[float, float, float, float]:
 
 SERIAL = Drill(
     key="roofline-kernels-in-a-row",
-    family="roofline",
+    taught=TAUGHT,
     title="Two kernels in a row",
-    loop="inner",
-    section="Roofline",
     unit="s",
     target_s=120,
     draw=_draw_serial,

@@ -6,7 +6,7 @@ import random
 from itertools import product
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions, tera
 from threeloops.drills.roofline.intensity import dense
 from threeloops.models import model_flops
@@ -14,6 +14,8 @@ from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
 from threeloops.models.model_flops import layer_matmul_parameters
 from threeloops.models.parameters import model_parameters
 from threeloops.units import fmt_si
+
+TAUGHT = Taught("inner", "Roofline")
 
 SOURCE_TRAINING = (
     "Kaplan et al., 2020, arXiv:2001.08361, section 2.1; Narayanan et al., 2021, arXiv:2104.04473, appendix (attention)"
@@ -108,10 +110,8 @@ def _attended(p: Draw, pairs: float) -> float:
 
 TRAINING = Drill(
     key="roofline-training-flops",
-    family="roofline",
+    taught=TAUGHT,
     title="One long sequence",
-    loop="inner",
-    section="Roofline",
     unit="FLOP",
     target_s=180,
     draw=_draw_training,
@@ -212,10 +212,8 @@ def _count_mfu(p: Draw) -> float:
 
 MFU = Drill(
     key="roofline-mfu",
-    family="roofline",
+    taught=TAUGHT,
     title="Useful, not busy",
-    loop="inner",
-    section="Roofline",
     unit="",
     target_s=120,
     draw=_draw_mfu,

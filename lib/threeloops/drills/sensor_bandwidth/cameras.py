@@ -1,14 +1,13 @@
 """Drills on cameras: what they deliver, and on how many lanes."""
 
 import random
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import sensor_data
 from threeloops.simulate.driving import sensors
 from threeloops.units import BITS_PER_BYTE, MB
 
-SECTION: dict[str, Any] = {"family": "sensor_bandwidth", "loop": "driving", "section": "The data coming in"}
+TAUGHT = Taught("driving", "The data coming in")
 SENSORS = ((1920, 1080), (1920, 1280), (2880, 1860), (3840, 2160), (1936, 1220))
 MBIT = MB  # of bits
 
@@ -44,7 +43,7 @@ def _camera(p: Draw) -> float:
 
 CAMERA = Drill(
     key="latency-camera-bandwidth",
-    **SECTION,
+    taught=TAUGHT,
     title="What the cameras deliver",
     unit="B/s",
     target_s=90,
@@ -126,7 +125,7 @@ def _count_lanes(p: Draw) -> float:
 
 LANES = Drill(
     key="sensor-csi-lanes",
-    **SECTION,
+    taught=TAUGHT,
     title="As few lanes as will do",
     unit="",
     target_s=110,

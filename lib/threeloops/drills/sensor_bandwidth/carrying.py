@@ -2,11 +2,13 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.cameras import SECTION, SENSORS
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.sensor_bandwidth.cameras import SENSORS
 from threeloops.driving import sensor_data
 from threeloops.simulate.driving import sensors
 from threeloops.units import BITS_PER_BYTE, GB
+
+TAUGHT = Taught("driving", "The data coming in")
 
 GBIT = GB  # of bits
 RAW, YUV = 2.0, 1.5  # bytes of a pixel in memory
@@ -50,7 +52,7 @@ def _cable(p: Draw) -> float:
 
 CABLE = Drill(
     key="sensor-cable-share",
-    **SECTION,
+    taught=TAUGHT,
     title="What one camera takes of its cable",
     unit="",
     target_s=110,
@@ -142,7 +144,7 @@ def _bus_share(p: Draw) -> float:
 
 BUS = Drill(
     key="sensor-bus-share",
-    **SECTION,
+    taught=TAUGHT,
     title="What the cameras take of the memory bus",
     unit="",
     target_s=150,

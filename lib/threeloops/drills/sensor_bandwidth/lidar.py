@@ -4,12 +4,13 @@ import functools
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.cameras import SECTION
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import ranging_data
 from threeloops.facts import hardware
 from threeloops.simulate.driving import sensors
 from threeloops.units import BITS_PER_BYTE, minute, us
+
+TAUGHT = Taught("driving", "The data coming in")
 
 POINT_BYTES = 3
 VELODYNE = "Velodyne, VLS-128 user manual, sections 8.2 and 9.3, read in 2026"
@@ -50,7 +51,7 @@ def _count_points(p: Draw) -> float:
 
 POINTS = Drill(
     key="sensor-lidar-points",
-    **SECTION,
+    taught=TAUGHT,
     title="Points of a turn",
     unit="",
     target_s=90,
@@ -132,7 +133,7 @@ def _count_packets(p: Draw) -> float:
 
 PACKETS = Drill(
     key="sensor-lidar-bytes",
-    **SECTION,
+    taught=TAUGHT,
     title="What a LiDAR sends",
     unit="B/s",
     target_s=110,
@@ -201,7 +202,7 @@ def _count_turn(p: Draw) -> float:
 
 TURN = Drill(
     key="sensor-vls-128",
-    **SECTION,
+    taught=TAUGHT,
     title="A turn of a real LiDAR",
     unit="B",
     target_s=90,

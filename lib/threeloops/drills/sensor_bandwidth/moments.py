@@ -3,11 +3,12 @@
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.cameras import SECTION
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import ranging_data, sensor_data
 from threeloops.simulate.driving import sensors
 from threeloops.units import hour, km, minute, ms, us
+
+TAUGHT = Taught("driving", "The data coming in")
 
 KMH = km / hour  # in metres per second
 SLOWEST_READOUT_S = 1 / 30  # of a picture: the next one follows
@@ -41,7 +42,7 @@ def _stamp(p: Draw, **changes: float) -> float:
 
 STAMP = Drill(
     key="sensor-time-stamp",
-    **SECTION,
+    taught=TAUGHT,
     title="What a wrong time stamp costs",
     unit="m",
     target_s=130,
@@ -116,7 +117,7 @@ def _rows_shift(p: Draw, *, rows: int, range_m: float) -> float:
 
 ROWS = Drill(
     key="sensor-rolling-shutter",
-    **SECTION,
+    taught=TAUGHT,
     title="A car that leans",
     unit="",
     target_s=110,
@@ -191,7 +192,7 @@ def _count_sweep(p: Draw) -> float:
 
 SWEEP = Drill(
     key="sensor-sweep-shift",
-    **SECTION,
+    taught=TAUGHT,
     title="A sweep is not a moment",
     unit="m",
     target_s=90,

@@ -2,10 +2,11 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.cameras import SECTION
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import ranging_data
 from threeloops.simulate.driving import sensors
+
+TAUGHT = Taught("driving", "The data coming in")
 
 
 def _draw_cube(rng: random.Random) -> Draw:
@@ -36,7 +37,7 @@ def _cube(p: Draw) -> float:
 
 CUBE = Drill(
     key="sensor-radar-cube",
-    **SECTION,
+    taught=TAUGHT,
     title="The cube behind a radar's list",
     unit="B/s",
     target_s=100,

@@ -2,12 +2,14 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
-from threeloops.drills.sensor_bandwidth.cameras import SECTION, SENSORS
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.sensor_bandwidth.cameras import SENSORS
 from threeloops.drills.sensor_bandwidth.carrying import GBIT
 from threeloops.driving import sensor_data
 from threeloops.simulate.driving import sensors
 from threeloops.units import BITS_PER_BYTE, TB, TiB
+
+TAUGHT = Taught("driving", "The data coming in")
 
 # --- compression ---------------------------------------------------------------------------------
 
@@ -59,7 +61,7 @@ MOST_TIMES = 10_000.0  # smaller than any draw needs
 
 SQUEEZE = Drill(
     key="sensor-compression",
-    **SECTION,
+    taught=TAUGHT,
     title="How much smaller it has to be",
     unit="",
     target_s=110,
@@ -144,7 +146,7 @@ def _count_drive(p: Draw) -> float:
 
 DRIVE = Drill(
     key="sensor-drive-lasts",
-    **SECTION,
+    taught=TAUGHT,
     title="How long a drive lasts",
     unit="s",
     target_s=110,

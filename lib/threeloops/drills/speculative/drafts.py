@@ -2,14 +2,13 @@
 
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import speculative
 from threeloops.simulate.product_loop import decoding
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "speculative", "loop": "product", "section": "Speculative decoding"}
+TAUGHT = Taught("product", "Speculative decoding")
 LEVIATHAN = "Leviathan et al., 2023, arXiv:2211.17192"
 
 
@@ -34,7 +33,7 @@ def _draw_yield(rng: random.Random) -> Draw:
 
 YIELD = Drill(
     key="serving-tokens-per-check",
-    **SECTION,
+    taught=TAUGHT,
     title="What one check yields",
     unit="",
     target_s=90,
@@ -98,7 +97,7 @@ def _count_faster(p: Draw) -> float:
 
 FASTER = Drill(
     key="serving-draft-speedup",
-    **SECTION,
+    taught=TAUGHT,
     title="How much faster a draft makes it",
     unit="",
     target_s=110,
@@ -156,7 +155,7 @@ def _count_cost(p: Draw) -> float:
 
 COST = Drill(
     key="serving-draft-break-even",
-    **SECTION,
+    taught=TAUGHT,
     title="A draft that is not worth it",
     unit="s",
     target_s=120,

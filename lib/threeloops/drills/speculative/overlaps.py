@@ -6,14 +6,13 @@ import itertools
 import math
 import random
 from fractions import Fraction
-from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import speculative
 from threeloops.simulate.product_loop import decoding, exact_speculation
 from threeloops.units import ms
 
-SECTION: dict[str, Any] = {"family": "speculative", "loop": "product", "section": "Speculative decoding"}
+TAUGHT = Taught("product", "Speculative decoding")
 PARTS = 1000  # shares are drawn in thousandths
 LEVIATHAN = "Leviathan et al., 2023, arXiv:2211.17192"
 
@@ -46,7 +45,7 @@ def _pairs(p: Draw) -> list[tuple[float, float]]:
 
 OVERLAP = Drill(
     key="spec-overlap",
-    **SECTION,
+    taught=TAUGHT,
     title="How often two models agree",
     unit="",
     target_s=75,
@@ -119,7 +118,7 @@ def _count_after(p: Draw) -> float:
 
 AFTER = Drill(
     key="spec-after-refusal",
-    **SECTION,
+    taught=TAUGHT,
     title="What comes after a refusal",
     unit="",
     target_s=110,
@@ -177,7 +176,7 @@ def _one_drafted(p: Draw) -> float:
 
 HEAD = Drill(
     key="spec-one-head",
-    **SECTION,
+    taught=TAUGHT,
     title="A model that brings its own draft",
     unit="",
     target_s=75,
@@ -246,7 +245,7 @@ def _count_batch(p: Draw) -> float:
 
 BATCH = Drill(
     key="spec-in-a-batch",
-    **SECTION,
+    taught=TAUGHT,
     title="The check is no longer free",
     unit="",
     target_s=130,
@@ -315,7 +314,7 @@ def _count_work(p: Draw) -> float:
 
 WORK = Drill(
     key="spec-extra-work",
-    **SECTION,
+    taught=TAUGHT,
     title="What refused tokens cost",
     unit="",
     target_s=120,
@@ -379,7 +378,7 @@ def _count_whole(p: Draw) -> float:
 
 WHOLE = Drill(
     key="spec-whole-draft",
-    **SECTION,
+    taught=TAUGHT,
     title="A draft without a refusal",
     unit="",
     target_s=60,
@@ -455,7 +454,7 @@ def _count_answer(p: Draw) -> float:
 
 ANSWER = Drill(
     key="spec-answer-time",
-    **SECTION,
+    taught=TAUGHT,
     title="How long the whole answer takes",
     unit="s",
     target_s=120,

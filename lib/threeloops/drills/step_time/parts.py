@@ -2,10 +2,12 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop import overlapped_step
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import ms
+
+TAUGHT = Taught("training", "Why many GPUs")
 
 SOURCE_DDP = "Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704, section 3.2.3"
 SOURCE_STEP = "Narayanan et al., 2021, arXiv:2104.04473, section 2.2 (the bubble is a share of the work)"
@@ -60,10 +62,8 @@ def _count_overlap(p: Draw) -> float:
 
 OVERLAP = Drill(
     key="step-overlapped-buckets",
-    family="step_time",
+    taught=TAUGHT,
     title="A step with overlapped gradients",
-    loop="training",
-    section="Why many GPUs",
     unit="s",
     target_s=150,
     apart=1.06,
@@ -179,10 +179,8 @@ def _count_assembled(p: Draw) -> float:
 
 ASSEMBLED = Drill(
     key="step-all-parts",
-    family="step_time",
+    taught=TAUGHT,
     title="Tokens per second from the parts of a step",
-    loop="training",
-    section="Why many GPUs",
     unit="token/s",
     target_s=180,
     apart=1.06,
@@ -246,10 +244,8 @@ def _count_efficiency(p: Draw) -> float:
 
 EFFICIENCY = Drill(
     key="step-scaling-efficiency",
-    family="step_time",
+    taught=TAUGHT,
     title="What scaling really gave",
-    loop="training",
-    section="Why many GPUs",
     unit="",
     target_s=60,
     apart=1.06,

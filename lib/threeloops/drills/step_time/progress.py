@@ -5,9 +5,11 @@ recomputation cost.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import GB, TB, billion, fmt_si, trillion
+
+TAUGHT = Taught("training", "Why many GPUs")
 
 SOURCE_SIX = (
     "Kaplan et al., 2020, arXiv:2001.08361, section 2.1; Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1"
@@ -56,10 +58,8 @@ def _count_days(p: Draw) -> float:
 
 DAYS = Drill(
     key="step-days-of-training",
-    family="step_time",
+    taught=TAUGHT,
     title="Days of training",
-    loop="training",
-    section="Why many GPUs",
     unit="s",
     target_s=120,
     draw=_draw_days,
@@ -177,10 +177,8 @@ def _count_context(p: Draw) -> float:
 
 CONTEXT = Drill(
     key="step-longer-context",
-    family="step_time",
+    taught=TAUGHT,
     title="The price of a longer context",
-    loop="training",
-    section="Why many GPUs",
     unit="token/s",
     target_s=180,
     apart=1.06,
@@ -239,10 +237,8 @@ def _count_recompute(p: Draw) -> float:
 
 RECOMPUTE = Drill(
     key="step-mfu-from-hfu",
-    family="step_time",
+    taught=TAUGHT,
     title="Work done twice is not progress",
-    loop="training",
-    section="Why many GPUs",
     unit="",
     target_s=90,
     apart=1.06,

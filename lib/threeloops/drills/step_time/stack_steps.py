@@ -4,13 +4,13 @@ worth in money.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import step as player
 from threeloops.training_loop.updates import accumulation
 from threeloops.units import ms
 
-SECTION = "The optimisation stack"
+TAUGHT = Taught("training", "The optimisation stack")
 SOURCE_CONFIG = (
     "DeepSpeed, configuration JSON (train_batch_size = micro-batch × accumulation steps × GPUs), 2026; micro-batches:"
     " Narayanan et al., 2021, arXiv:2104.04473"
@@ -69,10 +69,8 @@ def _count_steps(p: Draw) -> float:
 
 STEPS = Drill(
     key="stack-accumulation-steps",
-    family="step_time",
+    taught=TAUGHT,
     title="Micro-batches behind one update",
-    loop="training",
-    section=SECTION,
     unit="",
     whole="exact",
     target_s=90,
@@ -148,10 +146,8 @@ def _count_weight(p: Draw) -> float:
 
 WEIGHT = Drill(
     key="stack-token-weight",
-    family="step_time",
+    taught=TAUGHT,
     title="A token in a short micro-batch",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=90,
     apart=1.06,
@@ -243,10 +239,8 @@ def _count_dollars(p: Draw) -> float:
 
 DOLLARS = Drill(
     key="stack-dollars-saved",
-    family="step_time",
+    taught=TAUGHT,
     title="Three repairs in money",
-    loop="training",
-    section=SECTION,
     unit="dollar",
     target_s=150,
     apart=1.06,

@@ -4,12 +4,12 @@ step of reinforcement learning.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop import rollouts as player
 from threeloops.training_loop.updates import adapters, rollouts
 from threeloops.units import GB, billion, ms, us
 
-SECTION = "The optimisation stack"
+TAUGHT = Taught("training", "The optimisation stack")
 SOURCE_QLORA = (
     "Dettmers et al., QLoRA, 2023, arXiv:2305.14314, section 3; Hu et al., LoRA, 2021, arXiv:2106.09685, section 4.1"
 )
@@ -85,10 +85,8 @@ def _count_qlora(p: Draw) -> float:
 
 QLORA = Drill(
     key="stack-qlora-memory",
-    family="training_memory",
+    taught=TAUGHT,
     title="Frozen in four bits",
-    loop="training",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=180,
@@ -204,10 +202,8 @@ def _count_rollout(p: Draw) -> float:
 
 ROLLOUT = Drill(
     key="stack-rollout-share",
-    family="step_time",
+    taught=TAUGHT,
     title="Writing before learning",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=180,
     apart=1.06,

@@ -5,12 +5,12 @@ bits.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.training_loop.updates import optimisers
 from threeloops.units import GB, billion, fmt_si
 
-SECTION = "The optimisation stack"
+TAUGHT = Taught("training", "The optimisation stack")
 SOURCE_FUSED = (
     "torch 2.13, torch/optim/adam.py (foreach and fused), 2026; Loshchilov and Hutter, 2019, arXiv:1711.05101"
 )
@@ -78,10 +78,8 @@ def _count_fused(p: Draw) -> float:
 
 FUSED = Drill(
     key="stack-fused-update",
-    family="step_time",
+    taught=TAUGHT,
     title="One kernel in place of many",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=120,
     apart=1.06,
@@ -193,10 +191,8 @@ def _count_muon(p: Draw) -> float:
 
 MUON = Drill(
     key="stack-muon-share",
-    family="step_time",
+    taught=TAUGHT,
     title="What orthogonal updates cost",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=150,
     apart=1.06,
@@ -285,10 +281,8 @@ def _count_narrow(p: Draw) -> float:
 
 NARROW = Drill(
     key="stack-8-bit-moments",
-    family="training_memory",
+    taught=TAUGHT,
     title="Moments in eight bits",
-    loop="training",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=120,

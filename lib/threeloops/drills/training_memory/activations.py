@@ -5,9 +5,11 @@ the middle of attention.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.models.architecture import Attention, DenseMlp, Layer
 from threeloops.training_loop.memory import activations
+
+TAUGHT = Taught("training", "Training memory")
 
 SOURCE_BLOCK = "Korthikanti et al., 2022, arXiv:2205.05198, section 4.1, equation 1"
 SOURCE_SELECTIVE = "Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.2 and 5, table 2"
@@ -105,10 +107,8 @@ def _derive_block(p: Draw) -> Derivation:
 
 BLOCK = Drill(
     key="memory-activations",
-    family="training_memory",
+    taught=TAUGHT,
     title="What the backward pass is waiting for",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=150,
@@ -204,10 +204,8 @@ def _derive_selective(p: Draw) -> Derivation:
 
 SELECTIVE = Drill(
     key="memory-selective-recomputation",
-    family="training_memory",
+    taught=TAUGHT,
     title="Run again what is large and cheap",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=150,
@@ -284,10 +282,8 @@ def _derive_full(p: Draw) -> Derivation:
 
 FULL = Drill(
     key="memory-full-recomputation",
-    family="training_memory",
+    taught=TAUGHT,
     title="The layer that comes back",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=180,

@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
 from threeloops.models.architecture import MoeMlp
@@ -11,6 +11,8 @@ from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import mlp_parameters, model_parameters
 from threeloops.simulate.training_loop.sharding import Grid, Parameter
 from threeloops.training_loop.memory.rank_states import model_states
+
+TAUGHT = Taught("training", "Training memory")
 
 SOURCE_MIXTRAL = (
     "Jiang et al., Mixtral of Experts, 2024, arXiv:2401.04088 (experts take the place of the feed-forward block);"
@@ -75,10 +77,8 @@ def _share(p: Draw, parameters: float) -> float:
 
 TOTAL = Drill(
     key="memory-moe-total",
-    family="training_memory",
+    taught=TAUGHT,
     title="Experts that nobody asks",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=120,
@@ -173,10 +173,8 @@ def _count_experts(p: Draw) -> float:
 
 EXPERTS = Drill(
     key="memory-expert-parallel",
-    family="training_memory",
+    taught=TAUGHT,
     title="A smaller circle of copies",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=180,

@@ -4,7 +4,7 @@ import random
 from itertools import count
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
 from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
@@ -13,6 +13,8 @@ from threeloops.simulate.training_loop.sharding import Grid, Parameter
 from threeloops.training_loop.memory import fit
 from threeloops.training_loop.memory.fit import Training
 from threeloops.units import fmt_bytes
+
+TAUGHT = Taught("training", "Training memory")
 
 SOURCE_FIT = (
     f"{SOURCE_ZERO}; Korthikanti et al., 2022, arXiv:2205.05198, section 4 (activations); capacity as the driver"
@@ -122,10 +124,8 @@ def _count_fit(p: Draw) -> float:
 
 FIT = Drill(
     key="memory-largest-micro-batch",
-    family="training_memory",
+    taught=TAUGHT,
     title="What fits beside the states",
-    loop="training",
-    section="Training memory",
     unit="",
     whole="down",
     target_s=180,

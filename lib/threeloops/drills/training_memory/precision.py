@@ -3,8 +3,10 @@
 import random
 import struct
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.memory import recipes
+
+TAUGHT = Taught("training", "Mixed precision")
 
 SOURCE = (
     "Rajbhandari et al., 2019, arXiv:1910.02054, section 3.1 (2 + 2 + 12 bytes); Micikevicius et al., 2018,"
@@ -41,10 +43,8 @@ def _count(p: Draw) -> float:
 
 SAVING = Drill(
     key="precision-saving",
-    family="training_memory",
+    taught=TAUGHT,
     title="What mixed precision saves, and where",
-    loop="training",
-    section="Mixed precision",
     unit="",
     target_s=90,
     apart=1.06,

@@ -5,13 +5,13 @@ longest sequence that fits.
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.training_memory.activations import SOURCE_BLOCK
 from threeloops.simulate.training_loop.recomputed_step import Stretch, even_stretches, play
 from threeloops.training_loop.memory import recomputation
 from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, ms
 
-SECTION = "Training memory"
+TAUGHT = Taught("training", "Training memory")
 SOURCE_SEGMENTS = (
     "Chen et al., 2016, arXiv:1604.06174, section 4.1; Korthikanti et al., 2022, arXiv:2205.05198, section 5"
 )
@@ -36,10 +36,8 @@ def _draw_segments(rng: random.Random) -> Draw:
 
 SEGMENTS = Drill(
     key="memory-recomputed-segments",
-    family="training_memory",
+    taught=TAUGHT,
     title="Two piles",
-    loop="training",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=120,
@@ -165,10 +163,8 @@ def _count_fewest(p: Draw) -> float:
 
 FEWEST = Drill(
     key="memory-fewest-recomputed",
-    family="training_memory",
+    taught=TAUGHT,
     title="No more than must be",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=150,
     apart=1.06,
@@ -267,10 +263,8 @@ def _count_time(p: Draw) -> float:
 
 TIME = Drill(
     key="memory-recomputation-time",
-    family="training_memory",
+    taught=TAUGHT,
     title="The price of forgetting",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=90,
     apart=1.06,
@@ -365,10 +359,8 @@ def _count_longest(p: Draw) -> float:
 
 LONGEST = Drill(
     key="memory-longest-sequence",
-    family="training_memory",
+    taught=TAUGHT,
     title="Where the square takes over",
-    loop="training",
-    section=SECTION,
     unit="",
     whole="down",
     target_s=180,

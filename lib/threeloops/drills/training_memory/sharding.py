@@ -3,13 +3,15 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import model_parameters
 from threeloops.simulate.training_loop.sharding import Grid, Parameter
 from threeloops.training_loop.memory.rank_states import ModelStates, model_states
+
+TAUGHT = Taught("training", "Training memory")
 
 SOURCE_STAGE_3 = (
     "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 5.3; Zhao et al., PyTorch FSDP, 2023, arXiv:2304.11277"
@@ -74,10 +76,8 @@ def _count_zero_3(p: Draw) -> float:
 
 ZERO_3 = Drill(
     key="memory-zero-3",
-    family="training_memory",
+    taught=TAUGHT,
     title="Shards, and the layer at work",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=150,
@@ -155,10 +155,8 @@ def _count_grid(p: Draw) -> float:
 
 GRID = Drill(
     key="memory-zero-in-a-grid",
-    family="training_memory",
+    taught=TAUGHT,
     title="Who shares with whom",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=120,

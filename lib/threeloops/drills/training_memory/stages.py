@@ -3,10 +3,12 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop import in_flight as schedules
 from threeloops.training_loop.memory import activations, in_flight
 from threeloops.units import fmt_bytes
+
+TAUGHT = Taught("training", "Training memory")
 
 SOURCE_PIPELINE = "Narayanan et al., 2021, arXiv:2104.04473, section 2.2 (1F1B)"
 SOURCE_LOGITS = "Korthikanti et al., 2022, arXiv:2205.05198, section 4.3 (the loss keeps the logits in 32 bits)"
@@ -61,10 +63,8 @@ ORDINALS = ("first", "second", "third", "fourth")
 
 FLIGHT = Drill(
     key="memory-in-flight",
-    family="training_memory",
+    taught=TAUGHT,
     title="Waiting for the way back",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=90,
@@ -166,10 +166,8 @@ def _count_logits(p: Draw) -> float:
 
 LOGITS = Drill(
     key="memory-logits",
-    family="training_memory",
+    taught=TAUGHT,
     title="The last and largest tensor",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=75,

@@ -7,12 +7,14 @@ everywhere, a forgotten master copy and a mistaken unit would look alike.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import model_parameters
 from threeloops.simulate.training_loop.sharding import Bytes, Grid, Parameter, stored_bytes
 from threeloops.training_loop.memory.rank_states import model_states
+
+TAUGHT = Taught("training", "Training memory")
 
 SOURCE_STATES = "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1"
 SOURCE_ZERO = "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 5"
@@ -93,10 +95,8 @@ def _count_states(p: Draw) -> float:
 
 STATES = Drill(
     key="memory-model-states",
-    family="training_memory",
+    taught=TAUGHT,
     title="What a parameter costs",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=60,
@@ -183,10 +183,8 @@ def _placed(p: Draw) -> tuple[list[Parameter], Grid]:
 
 ZERO_1 = Drill(
     key="memory-zero-1",
-    family="training_memory",
+    taught=TAUGHT,
     title="A distributed optimiser",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=90,
@@ -254,10 +252,8 @@ def _derive_zero_2(p: Draw) -> Derivation:
 
 ZERO_2 = Drill(
     key="memory-zero-2",
-    family="training_memory",
+    taught=TAUGHT,
     title="Gradients that go home",
-    loop="training",
-    section="Training memory",
     unit="B",
     capacity=True,
     target_s=90,

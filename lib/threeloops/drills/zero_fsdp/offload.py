@@ -2,11 +2,12 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
-from threeloops.drills.zero_fsdp.shards import SECTION
 from threeloops.training_loop.memory import offload
 from threeloops.units import GB, MB, TFLOP, fmt_bytes, fmt_percent, fmt_si
+
+TAUGHT = Taught("training", "ZeRO and FSDP")
 
 PAPER = "Rajbhandari et al., ZeRO-Infinity, 2021, arXiv:2104.07857, section"
 FLOAT = 8  # bytes of a number in the simulators
@@ -52,10 +53,8 @@ def _count_fetch(p: Draw) -> float:
 
 FETCH = Drill(
     key="zero-fetch-shards",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="Every link brings its share",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=120,
     draw=_draw_fetch,
@@ -158,10 +157,8 @@ def _tokens(p: Draw, *, odds: float, crossing: float = 8, flops: float = 8) -> f
 
 TOKENS = Drill(
     key="zero-offload-tokens",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="From what batch on offload pays",
-    loop="training",
-    section=SECTION,
     unit="",
     target_s=180,
     draw=_draw_tokens,
@@ -244,10 +241,8 @@ def _count_tiles(p: Draw) -> float:
 
 TILES = Drill(
     key="zero-tiled-operator",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="One operator, piece by piece",
-    loop="training",
-    section=SECTION,
     unit="B",
     capacity=True,
     target_s=90,

@@ -6,14 +6,14 @@ import random
 from itertools import pairwise
 from math import ceil
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions, giga
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
 from threeloops.simulate.training_loop.sharding import Grid, Parameter
 from threeloops.training_loop.memory import row_shards
 from threeloops.units import fmt_bytes
 
-SECTION = "ZeRO and FSDP"
+TAUGHT = Taught("training", "ZeRO and FSDP")
 SOURCE_ROWS = "PyTorch documentation, torch.distributed.fsdp.fully_shard, read in 2026 (torch.chunk on dimension 0)"
 
 # --- how many GPUs -------------------------------------------------------------------------------
@@ -61,10 +61,8 @@ def _count_ranks(p: Draw) -> float:
 
 RANKS_TO_FIT = Drill(
     key="zero-ranks-to-fit",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="From how many GPUs on?",
-    loop="training",
-    section=SECTION,
     unit="",
     whole="up",
     target_s=120,
@@ -154,10 +152,8 @@ def _derive_rows(p: Draw) -> Derivation:
 
 UNEVEN_ROWS = Drill(
     key="zero-uneven-rows",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="The last rank's rows",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=75,
     draw=_draw_rows,

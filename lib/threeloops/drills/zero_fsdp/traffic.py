@@ -5,11 +5,12 @@ inside a node.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
-from threeloops.drills.zero_fsdp.shards import SECTION
 from threeloops.models.parameters import model_parameters
 from threeloops.training_loop.network import traffic
+
+TAUGHT = Taught("training", "ZeRO and FSDP")
 
 SOURCE_POLICY = (
     "PyTorch documentation, fully_shard, MixedPrecisionPolicy and set_requires_gradient_sync, read in 2026; Rajbhandari"
@@ -89,10 +90,8 @@ def _bytes(p: Draw, gathers: float, scatters: float, *, weight: float = 2, gradi
 
 ACCUMULATED = Drill(
     key="zero-accumulated-traffic",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="Gradients that wait for the last micro-batch",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=120,
     draw=_draw_accumulated,
@@ -190,10 +189,8 @@ def _count_hybrid(p: Draw) -> float:
 
 HYBRID = Drill(
     key="zero-hybrid-between-nodes",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="Shards that stay in the node",
-    loop="training",
-    section=SECTION,
     unit="B",
     target_s=120,
     draw=_draw_hybrid,

@@ -2,11 +2,12 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions, giga
-from threeloops.drills.zero_fsdp.shards import SECTION
 from threeloops.training_loop.memory import offload
 from threeloops.units import GB, fmt_si
+
+TAUGHT = Taught("training", "ZeRO and FSDP")
 
 PAPER = "Rajbhandari et al., ZeRO-Infinity, 2021, arXiv:2104.07857, section"
 SOURCE_HOST = "Ren et al., ZeRO-Offload, 2021, arXiv:2101.06840, sections 3 and 4"
@@ -78,10 +79,8 @@ def _count_host(p: Draw) -> float:
 
 HOST = Drill(
     key="zero-host-update",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="Adam on the host",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=180,
     draw=_draw_host,
@@ -176,10 +175,8 @@ def _drives(p: Draw, *, each: float = 12, read: float = 1, write: float = 1) -> 
 
 DRIVES = Drill(
     key="zero-drive-pass",
-    family="zero_fsdp",
+    taught=TAUGHT,
     title="An optimiser that lives on drives",
-    loop="training",
-    section=SECTION,
     unit="s",
     target_s=120,
     draw=_draw_drives,
