@@ -23,7 +23,7 @@ drills          ask: a draw p, a prompt, an answer, slips with a story each; one
 room            rehearse: the interview room, in a terminal and in a notebook; its own kinds of question in room/kinds
 sheets, paper   print: what to know by heart; quizzes with a key
 classroom       grade: many, safely
-workings, cli   the `threeloops` command: calculations with their working shown
+commands, cli   the `threeloops` command: calculations with their working shown
 contents        the table of contents, read from the chapters
 desk            the reader's notebooks, one a part, and the JupyterLab that opens them; its extension is in lab
 doctor, stand_in        this machine, recorded outputs

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from threeloops.workings.classroom import add_classroom
-from threeloops.workings.drills import add_drills
-from threeloops.workings.grade import add_grade
-from threeloops.workings.paper import add_paper
-from threeloops.workings.room import ROOM, add_room
+from threeloops.commands.classroom import add_classroom
+from threeloops.commands.drills import add_drills
+from threeloops.commands.grade import add_grade
+from threeloops.commands.paper import add_paper
+from threeloops.commands.room import ROOM, add_room
 
 # Other imports stand inside the functions below: `threeloops kv` must not wait for what `threeloops open` needs.
 # What the library calls a value, and the flag it came from.
@@ -74,13 +74,13 @@ class _Version(argparse.Action):
 
 
 def _sources(given: argparse.Namespace) -> None:
-    from threeloops.workings import sources
+    from threeloops.commands import sources
 
     print(sources.keys(overlay=given.catalog) if given.keys else sources.audit(key=given.key, overlay=given.catalog))
 
 
 def _measured(given: argparse.Namespace) -> None:
-    from threeloops.workings import measured, measured_served, measured_steps
+    from threeloops.commands import measured, measured_served, measured_steps
 
     of = {
         "steps": measured_steps.report,
@@ -97,7 +97,7 @@ def _doctor(given: argparse.Namespace) -> None:
 
 
 def _record(given: argparse.Namespace) -> None:
-    from threeloops.workings import record
+    from threeloops.commands import record
 
     record.run(given)
 
@@ -147,7 +147,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     if command not in ROOM:
-        from threeloops.workings.flags import add_calculations
+        from threeloops.commands.flags import add_calculations
 
         add_calculations(commands)
     sources = commands.add_parser("sources", help="every value of the catalogue with where it comes from")

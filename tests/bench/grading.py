@@ -32,7 +32,7 @@ from nbgrader.converters import Autograde, GenerateFeedback  # type: ignore[impo
 
 from tests.classroom.submissions import ROOT, SETS, asked, filled, maximum, right_number, write
 from threeloops import wall_clock
-from threeloops.classroom import grade, sandbox, warm
+from threeloops.classroom import grade, sandbox, warm_process
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import handed_in
 from threeloops.classroom.kernel import Kernel
@@ -102,8 +102,8 @@ def sides(folder: Path) -> Iterator[Path]:
         with told.open("a") as file:
             file.write(f"student-{time.monotonic_ns()} {side_spent(kernel.side.pid)}\n")
             close(kernel)
-            if isinstance(kernel.side, warm.Forked):  # and of the one that it was forked from, all until now
-                pid = warm._template().process.pid
+            if isinstance(kernel.side, warm_process.Forked):  # and of the one that it was forked from, all until now
+                pid = warm_process._template().process.pid
                 file.write(f"warm-{pid} {side_spent(pid)}\n")
 
     Kernel.close = closed  # type: ignore[assignment, method-assign]

@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from threeloops import wall_clock
 from threeloops.room import progress
+from threeloops.room.attempts import Ask, Attempt
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
-from threeloops.room.kept import Ask, Attempt
 from threeloops.room.notebook import interview
 
 

@@ -15,8 +15,8 @@ from tests.chapters.keys import run
 from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
+from threeloops.room.attempts import Ask
 from threeloops.room.history import History
-from threeloops.room.kept import Ask
 from threeloops.room.question import Question, draw_of
 from threeloops.room.session import Session
 

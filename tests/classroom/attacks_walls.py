@@ -89,7 +89,7 @@ for pid in (1, os.getppid(), os.getpid()):
 
 WRITES = """
 import glob
-for path in ('/run/inside.py', '/run/forking.py', os.__file__, sys.executable, '/etc/passwd', '/usr/bin/env',
+for path in ('/run/student_side.py', '/run/forking.py', os.__file__, sys.executable, '/etc/passwd', '/usr/bin/env',
              '/proc/sysrq-trigger', '/proc/sys/kernel/core_pattern', '/proc/sys/kernel/hostname',
              '/proc/sys/vm/overcommit_memory', '/proc/sys/net/ipv4/ip_forward', '/proc/1/mem'):
     try:
@@ -99,14 +99,14 @@ for path in ('/run/inside.py', '/run/forking.py', os.__file__, sys.executable, '
 for place in ('/', '/run', '/usr', '/dev', '/etc', '/proc', os.path.dirname(os.__file__), sys.prefix):
     tried(os.mkdir, os.path.join(place, 'mine'))
     tried(os.mknod, os.path.join(place, 'device'), 0o60666, os.makedev(8, 0))
-    tried(os.link, '/run/inside.py', os.path.join(place, 'linked'))
-tried(os.link, '/run/inside.py', '/tmp/linked')
+    tried(os.link, '/run/student_side.py', os.path.join(place, 'linked'))
+tried(os.link, '/run/student_side.py', '/tmp/linked')
 tried(os.mknod, '/tmp/disk', 0o60666, os.makedev(254, 0))
 tried(os.mknod, '/tmp/memory', 0o20666, os.makedev(1, 1))
-tried(os.chmod, '/run/inside.py', 0o777)
-tried(os.unlink, '/run/inside.py')
+tried(os.chmod, '/run/student_side.py', 0o777)
+tried(os.unlink, '/run/student_side.py')
 tried(os.rename, '/tmp', '/temporary')
-os.symlink('/run/inside.py', '/tmp/points-there')
+os.symlink('/run/student_side.py', '/tmp/points-there')
 tried(open, '/tmp/points-there', 'r+')
 """
 
@@ -147,7 +147,7 @@ libc.prctl(22, 2, struct.pack('HP', 1, ctypes.addressof(steps)), 0, 0)
 
 LOCKS = """
 import fcntl
-for path in (os.__file__, '/run/inside.py', '/run/forking.py', sys.executable, '/usr/bin/env'):
+for path in (os.__file__, '/run/student_side.py', '/run/forking.py', sys.executable, '/usr/bin/env'):
     file = open(path, 'rb')
     try: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError: pass

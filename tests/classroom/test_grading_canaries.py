@@ -21,15 +21,15 @@ from submissions import (
     write,
     written_number,
 )
+from threeloops.drills.engine.student_draws import posed
 
-from threeloops.classroom import single
+from threeloops.classroom import one_submission
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import handed_in
 from threeloops.classroom.questions import source
 from threeloops.classroom.report import Result
 from threeloops.contents import STARTER
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.posed import posed
 from threeloops.room.ideas import FIRST
 
 CODE = "spring-26"
@@ -99,7 +99,7 @@ def everything_handed_in(name: str, folder: Path) -> dict[str, Result]:
     found = handed_in(folder / "class", course.sets())
     assert found.name == name
     course.prepare(name)
-    return {submission.student: single.one(course, name, submission) for submission in found.submissions}
+    return {submission.student: one_submission.one(course, name, submission) for submission in found.submissions}
 
 
 every_set = pytest.mark.parametrize("name", SETS)

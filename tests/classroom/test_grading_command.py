@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from submissions import ROOT, asked, filled, maximum, released, right_number, set_source, signed, write
+from threeloops.drills.engine.student_draws import posed
 
 from threeloops import cli
 from threeloops.classroom import grade as command
-from threeloops.classroom import sandbox, warm
+from threeloops.classroom import sandbox, warm_process
 from threeloops.classroom.course import Course, grading_key
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.judge import judge
-from threeloops.drills.engine.posed import posed
 
 SET = "kv_cache"
 COURSE = "autumn"
@@ -264,9 +264,9 @@ def run_grade(path: Path, *, root: Path) -> int:
 def test_a_fault_of_the_grader_is_not_put_on_the_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    warm.problem()  # asked before it breaks
+    warm_process.problem()  # asked before it breaks
     monkeypatch.setattr(sandbox, "command", lambda **_: [sys.executable, "-c", "pass"])
-    warm.drop()
+    warm_process.drop()
     write(filled(SET, student="ada"), tmp_path / "class", "ada", SET)
     long = "\N{DESERET SMALL LETTER LONG I}" * 60  # 240 bytes: a file's name ends at 255
     for folder in (long, f"{long}."):

@@ -17,7 +17,7 @@ from test_grading_parts import side
 
 from threeloops import cli
 from threeloops.classroom import grade as command
-from threeloops.classroom import kept, sandbox, warm
+from threeloops.classroom import sandbox, warm_process, work_folder
 from threeloops.classroom.course import Course
 from threeloops.classroom.sandbox import Limits
 
@@ -136,7 +136,7 @@ def test_a_fault_is_tried_a_second_time(folder: Path, monkeypatch: pytest.Monkey
         calls.append(words)
         return [sys.executable, "-c", "pass"] if len(calls) == 1 else real(**words)
 
-    warm.drop()
+    warm_process.drop()
     monkeypatch.setattr(sandbox, "command", once_broken)
     write(filled(SET, student="ada"), folder / "class", "ada", SET)
     assert run(folder) == 0
@@ -176,14 +176,14 @@ def test_a_request_to_end_closes_what_is_open(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
 
     def told_to_end() -> None:
-        with kept.alone_in(tmp_path):
+        with work_folder.alone_in(tmp_path):
             os.kill(os.getpid(), signal.SIGTERM)
             signal.pause()
 
     with pytest.raises(SystemExit):
         told_to_end()
     assert signal.getsignal(signal.SIGTERM) == before
-    with kept.alone_in(tmp_path):
+    with work_folder.alone_in(tmp_path):
         """The lock is free again."""
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as some
 from submissions import Notebook, asked, filled, released, right_number, set_source, signed
 
 from threeloops import wall_clock
-from threeloops.classroom import sandbox, transplant, warm
+from threeloops.classroom import sandbox, transplant, warm_process
 from threeloops.classroom.intake import Person, handed_in, lone_notebook, person
 from threeloops.classroom.judging import Examiner, judged, number_verdict, self_mark
 from threeloops.classroom.kernel import DiedError, Kernel
@@ -29,7 +29,7 @@ from threeloops.classroom.questions import mark, questions, source
 from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.seccomp import ARCHITECTURES, REFUSED, refusals
 from threeloops.classroom.transplant import UnparsableError, disarmed, parsed, transplanted
-from threeloops.classroom.warm import NoStartError
+from threeloops.classroom.warm_process import NoStartError
 
 SET = "kv_cache"
 LIBRARY = Path(sandbox.__file__).parents[2]
@@ -345,8 +345,8 @@ def whoever(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for changes in range(2):
         sandbox._bwrap.cache_clear()
-        warm.problem.cache_clear()
-        warm.drop()
+        warm_process.problem.cache_clear()
+        warm_process.drop()
         if changes == 0:
             yield
             monkeypatch.undo()
@@ -444,9 +444,9 @@ def running_commands() -> str:
 
 
 def test_a_side_that_does_not_start_is_no_fault_of_the_student(monkeypatch: pytest.MonkeyPatch) -> None:
-    warm.problem()  # asked before it breaks
+    warm_process.problem()  # asked before it breaks
     monkeypatch.setattr(sandbox, "command", lambda **_: [sys.executable, "-c", "pass"])
-    warm.drop()
+    warm_process.drop()
     with pytest.raises(NoStartError, match="did not start"):
         side(Limits())
 

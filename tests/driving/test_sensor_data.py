@@ -115,6 +115,22 @@ def test_a_lidar_sends_the_packets_that_it_fills(beams: int, firings: int, other
     ) == pytest.approx(float(sent / seconds))
 
 
+@settings(max_examples=20)
+@given(beams=st.integers(1, 20), firings=few, other=st.integers(0, 100), packets=st.integers(2, 9), returns=few)
+def test_a_turn_is_sent_in_the_packets_of_all_returns(
+    beams: int, firings: int, other: int, packets: int, returns: int
+) -> None:
+    """A turn of so many packets: what each return sends in that time."""
+    firing = Fraction(533, 10**7)
+    turn_s = packets * firings * firing
+    packet = {"beams": beams, "point_bytes": 3, "firings": firings, "other_bytes": other, "firing_s": firing}
+    sent = sum(sensors.lidar_packets(**packet, seconds=turn_s) for _return in range(returns))
+    one = sensors.lidar_packets(**packet, seconds=firings * firing)
+    assert ranging_data.lidar_bytes_per_sweep(
+        packets_per_s=float(1 / (firings * firing)), packet_bytes=one, returns=returns, sweeps_per_s=float(1 / turn_s)
+    ) == pytest.approx(sent)
+
+
 def test_velodynes_own_figures_follow() -> None:
     """The manual prints 7,804,867.2 bytes a second in 6,253.9 packets; the packet's parts are in its section 9."""
     vls = hardware.part("velodyne-vls-128")
@@ -172,6 +188,10 @@ def test_a_squeezed_stream_just_fits_its_link_and_fills_its_drive() -> None:
         (
             lambda: sensor_data.compression_needed(stream_bytes_per_s=1, link_bits_per_s=1, usable_share=80),
             "between 0 and 1",
+        ),
+        (
+            lambda: ranging_data.lidar_bytes_per_sweep(packets_per_s=9, packet_bytes=5, returns=0, sweeps_per_s=2),
+            "returns=0 must be a whole number of at least 1",
         ),
         (lambda: ranging_data.sweep_shift_m(speed_m_per_s=1, sweeps_per_s=10, turned_share=1.5), "between 0 and 1"),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from threeloops.driving import brochure
+from threeloops.driving import datasheet_tops
 from threeloops.facts import frame_rates, hardware
 from threeloops.inner_loop import peak_rates
 from threeloops.models import catalogue
@@ -14,7 +14,7 @@ ROUNDED = {"jetson-orin-nano-8gb", "jetson-orin-nano-4gb", "ti-tda4vm"}  # 40.96
 every = pytest.mark.parametrize
 
 
-def total(pieces: tuple[brochure.Piece, ...]) -> float:
+def total(pieces: tuple[datasheet_tops.Piece, ...]) -> float:
     """Every engine, with sparsity where it is claimed."""
     return sum(piece.dense_ops_per_s + piece.sparse_extra_ops_per_s for piece in pieces)
 
@@ -25,14 +25,14 @@ def top_mode(key: str) -> str:
 
 @every("key", [key for key, part in SOCS.items() if "advertised_ops_per_s" in part.facts])
 def test_the_brochures_total_is_the_sum_of_its_pieces(key: str) -> None:
-    pieces = brochure.taken_apart(SOCS[key], dtype=WIDEST.get(key, "int8"), power_mode=top_mode(key))
+    pieces = datasheet_tops.taken_apart(SOCS[key], dtype=WIDEST.get(key, "int8"), power_mode=top_mode(key))
     rounding = 0.025 if key in ROUNDED else 0.005
     assert total(pieces) == pytest.approx(SOCS[key]["advertised_ops_per_s"], rel=rounding)
 
 
 @every(("mode", "printed"), [("maxn", 275e12), ("50w", 200e12), ("30w", 131e12), ("15w", 54e12)])
 def test_orins_power_modes_add_up_to_nvidias_totals(mode: str, printed: float) -> None:
-    pieces = brochure.taken_apart(SOCS["jetson-agx-orin-64gb"], dtype="int8", power_mode=mode)
+    pieces = datasheet_tops.taken_apart(SOCS["jetson-agx-orin-64gb"], dtype="int8", power_mode=mode)
     assert total(pieces) == pytest.approx(printed, rel=0.006)
 
 
@@ -79,7 +79,7 @@ def test_no_frame_rate_beats_the_peak_it_ran_on(key: str) -> None:
     for mode, frames in found.frames_per_s.items():
         where = {"engine": found.engine, "power_mode": top_mode(found.part) if mode == "not_stated" else mode}
         of = part.sparse_peak_flops_per_s if "sparse" in key else part.peak_flops_per_s
-        share = brochure.share_of_peak(
+        share = datasheet_tops.share_of_peak(
             frames_per_s=frames.value, ops_per_frame=found.images * net.flops, peak_ops_per_s=of(found.dtype, **where)
         )
         assert 0.02 < share < 0.9
@@ -96,4 +96,4 @@ def test_an_unknown_frame_rate_and_an_unlisted_format_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'orin-dla-resnet-34'"):
         frame_rates.frame_rate("orin-dla-resnet34")
     with pytest.raises(ValueError, match="lists no fp4 in power mode 'maxn'"):
-        brochure.taken_apart(SOCS["jetson-agx-orin-64gb"], dtype="fp4", power_mode="maxn")
+        datasheet_tops.taken_apart(SOCS["jetson-agx-orin-64gb"], dtype="fp4", power_mode="maxn")

@@ -15,7 +15,7 @@ from threeloops.figures.inner_loop import (
     ridge_history,
     warp_rows,
 )
-from threeloops.simulate.inner_loop import warp_juggler
+from threeloops.simulate.inner_loop import warp_scheduler
 
 WORDS = {"title": "A finding", "caption": "What to see."}
 H100 = (18, 18, 16, 16, 16, 16, 16, 16)
@@ -52,7 +52,7 @@ def entries():
 
 
 def played(warps, loads):
-    return warp_juggler.play(
+    return warp_scheduler.play(
         warps=warps, turns=5, loads=loads, instructions=3 * loads, latency_cycles=18, policy="greedy"
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from threeloops.driving.brochure import Piece
+from threeloops.driving.datasheet_tops import Piece
 from threeloops.figures.driving import brochure_bars, part_roofs
 
 

@@ -210,3 +210,15 @@ def test_law_scales() -> None:
     assert attention_io.leading_traffic_bytes(**base | {"fast_bytes": 2**18}) == law / 2
     # Twice the bytes per number in twice the fast memory: the same numbers move, each twice as heavy.
     assert attention_io.leading_traffic_bytes(**base | {"fast_bytes": 2**18, "bytes_per_element": 4}) == 2 * law
+
+
+@pytest.mark.parametrize(
+    ("tokens", "block", "num_heads", "head_dim"), [(48, 16, 3, 8), (45, 9, 2, 6), (7, 7, 5, 4), (6, 1, 2, 3)]
+)
+def test_blocks_that_a_causal_mask_spares_are_those_that_the_walk_skips(tokens, block, num_heads, head_dim) -> None:
+    q, k, v = np.random.default_rng(seed=tokens).standard_normal((3, num_heads, tokens, head_dim))
+    walked = tiled_attention.fused_attention(q, k, v, causal=True, query_block=block, key_block=block)
+    size = {"num_heads": num_heads, "head_dim": head_dim, "tokens": tokens}
+    assert attention_io.causal_block_flops(**size, block=block) == 2 * walked.multiply_adds
+    with pytest.raises(ValueError, match=f"block={tokens + 1} must divide tokens={tokens}"):
+        attention_io.causal_block_flops(**size, block=tokens + 1)

@@ -4,7 +4,7 @@ import pytest
 
 from threeloops.inner_loop import latency_hiding
 from threeloops.inner_loop.latency_hiding import Turn
-from threeloops.simulate.inner_loop import warp_juggler
+from threeloops.simulate.inner_loop import warp_scheduler
 
 TURNS = [(1, 9, 400), (4, 36, 400), (2, 7, 233), (8, 0, 150), (1, 1, 17), (3, 50, 700)]
 
@@ -13,7 +13,7 @@ TURNS = [(1, 9, 400), (4, 36, 400), (2, 7, 233), (8, 0, 150), (1, 1, 17), (3, 50
 @pytest.mark.parametrize("warps", [1, 2, 3, 7, 16, 40])
 def test_a_greedy_scheduler_issues_the_predicted_share(loads: int, instructions: int, latency: int, warps: int) -> None:
     turn = Turn(loads=loads, instructions=instructions, latency_cycles=latency)
-    played = warp_juggler.play(
+    played = warp_scheduler.play(
         warps=warps, turns=10, loads=loads, instructions=instructions, latency_cycles=latency, policy="greedy"
     )
     assert played.issue_share(skip_turns=5) == pytest.approx(latency_hiding.issue_share(turn, warps=warps), rel=1e-12)
@@ -26,7 +26,7 @@ def test_one_warp_less_than_enough_leaves_stalls_and_enough_leaves_none(
     enough = latency_hiding.warps_to_hide(Turn(loads=loads, instructions=instructions, latency_cycles=latency))
 
     def share(warps: int) -> float:
-        played = warp_juggler.play(
+        played = warp_scheduler.play(
             warps=warps, turns=10, loads=loads, instructions=instructions, latency_cycles=latency, policy="greedy"
         )
         return played.issue_share(skip_turns=5)
@@ -39,19 +39,19 @@ def test_a_fair_scheduler_marches_its_warps_into_the_wait_together() -> None:
     """All 16 calculate in step, 16 × 80 cycles, and then wait in step: W b / (W b + L - 1), which the formula does
     not promise.
     """
-    played = warp_juggler.play(warps=16, turns=12, loads=8, instructions=72, latency_cycles=700, policy="fair")
-    greedy = warp_juggler.play(warps=16, turns=12, loads=8, instructions=72, latency_cycles=700, policy="greedy")
+    played = warp_scheduler.play(warps=16, turns=12, loads=8, instructions=72, latency_cycles=700, policy="fair")
+    greedy = warp_scheduler.play(warps=16, turns=12, loads=8, instructions=72, latency_cycles=700, policy="greedy")
     assert played.issue_share(skip_turns=6) == pytest.approx(16 * 80 / (16 * 80 + 700), rel=0.02)
     assert greedy.issue_share(skip_turns=6) == 1
 
 
 @pytest.mark.parametrize("warps", [1, 8, 16, 24, 48])
-@pytest.mark.parametrize("policy", warp_juggler.POLICIES)
+@pytest.mark.parametrize("policy", warp_scheduler.POLICIES)
 def test_what_is_in_flight_is_rate_times_latency(warps: int, policy: str) -> None:
     """Little's law, with both sides counted: the memory is full from about 20 warps on, and the requests then wait in
     a queue.
     """
-    played = warp_juggler.play(
+    played = warp_scheduler.play(
         warps=warps, turns=40, loads=1, instructions=1, latency_cycles=400, policy=policy, cycles_per_request=20
     )
     start, end = played.turn_starts[20], played.turn_starts[-1]
@@ -65,7 +65,7 @@ def test_what_is_in_flight_is_rate_times_latency(warps: int, policy: str) -> Non
 
 
 def test_every_warp_does_all_its_work() -> None:
-    played = warp_juggler.play(warps=5, turns=3, loads=2, instructions=4, latency_cycles=30, policy="fair")
+    played = warp_scheduler.play(warps=5, turns=3, loads=2, instructions=4, latency_cycles=30, policy="fair")
     assert played.issued == 5 * 3 * (2 + 4)
     assert [played.issuers.count(warp) for warp in range(5)] == [3 * (2 + 4)] * 5
     assert len(played.requests) == 5 * 3 * 2
@@ -79,7 +79,7 @@ def test_bandwidth_reached_grows_with_what_is_in_flight_until_the_roof() -> None
         )
 
     for warps in (1, 8, 16, 24, 48):  # a request of 128 bytes per warp, one second per cycle
-        played = warp_juggler.play(
+        played = warp_scheduler.play(
             warps=warps, turns=40, loads=1, instructions=1, latency_cycles=400, policy="greedy", cycles_per_request=20
         )
         assert reached(warps) == pytest.approx(128 * played.requests_per_cycle(skip_turns=20), rel=0.01)
@@ -100,4 +100,4 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="latency_s=0"):
         latency_hiding.bytes_in_flight(memory_bytes_per_s=1.0, latency_s=0)
     with pytest.raises(ValueError, match="policy='just' is not known"):
-        warp_juggler.play(warps=1, turns=1, loads=1, instructions=1, latency_cycles=1, policy="just")
+        warp_scheduler.play(warps=1, turns=1, loads=1, instructions=1, latency_cycles=1, policy="just")

@@ -191,6 +191,17 @@ def test_stochastic_rounding_is_right_on_average_and_keeps_numbers_of_the_format
     assert {formats.stochastically_rounded(1.5, formats.BF16, draw=rng.random()) for _ in range(50)} == {1.5}
 
 
+@pytest.mark.parametrize("form", [formats.E4M3, formats.E5M2, formats.BF16], **by_name)
+def test_as_many_coins_move_a_weight_as_the_chance_says(form: formats.Format) -> None:
+    coins = [toss / 400 for toss in range(400)]
+    for weight, update in ((1.0, 0.0017), (5.0, 0.011), (0.375, 0.013), (12.0, 40.0)):
+        moved = sum(formats.stochastically_rounded(weight + update, form, draw=coin) != weight for coin in coins)
+        chance = formats.move_chance(update=update, weight=weight, form=form)
+        assert moved / len(coins) == pytest.approx(chance, abs=1 / len(coins))
+    with pytest.raises(ValueError, match="update=0 must be greater than 0"):
+        formats.move_chance(update=0, weight=1.0, form=form)
+
+
 def test_doubling_a_number_doubles_everything_about_it() -> None:
     for form in (formats.FP32, formats.BF16, formats.E4M3):
         assert formats.spacing(2 * 1.3, form) == 2 * formats.spacing(1.3, form)

@@ -1,14 +1,17 @@
-"""Occupancy, waves and coalescing: published examples, a scheduler that admits blocks one by one, and limits."""
+"""Occupancy, grids, waves, coalescing and branches: published examples, a scheduler that admits blocks one by one,
+warps that are played, and limits.
+"""
 
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from threeloops.facts import compute_capability, hardware
 from threeloops.facts.compute_capability import Multiprocessor
 from threeloops.inner_loop import coalescing, occupancy
-from threeloops.simulate.inner_loop import block_scheduler
+from threeloops.simulate.inner_loop import block_scheduler, simt
 
 A100 = compute_capability.multiprocessor(hardware.part("a100-sxm4-80gb"))
 H100 = compute_capability.multiprocessor(hardware.part("h100-sxm5"))
@@ -163,3 +166,38 @@ def test_refusals_of_coalescing():
     with pytest.raises(ValueError, match="lanes=33 must be at most 32"):
         coalescing.sectors_per_request(stride_elements=1, bytes_per_element=4, lanes=33)
     assert coalescing.sectors_per_request(stride_elements=1, bytes_per_element=4, lanes=9) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "block"), [(37, 50, (8, 16)), (64, 48, (16, 12)), (3, 90, (7, 9)), (1, 1, (5, 4))]
+)
+def test_a_grid_has_a_block_for_every_element_and_none_without(rows, columns, block):
+    owners = {(row // block[0], column // block[1]) for row in range(rows) for column in range(columns)}
+    size = {"rows": rows, "columns": columns, "block_columns": block[1]}
+    assert occupancy.grid_size(**size, block_rows=block[0]) == len(owners)
+    with pytest.raises(ValueError, match="block_rows=0 must be a whole number of at least 1"):
+        occupancy.grid_size(**size, block_rows=0)
+
+
+def parted(w, common, sides, x):
+    """A kernel that issues `common` instructions in all lanes, then those of each side in the lanes that take it."""
+    value = w.load(x, 0)
+    for _ in range(common - 1):  # the load was the first
+        value = w.add(value, 1.0)
+    for side, instructions in enumerate(sides):
+        with w.where(w.thread.x % len(sides) == side):
+            for _ in range(instructions):
+                value = w.add(value, 1.0)
+
+
+@pytest.mark.parametrize(("warps", "common", "sides"), [(3, 4, (11, 6)), (2, 7, (5, 0, 9)), (5, 1, (2, 3, 4, 8))])
+def test_sides_of_a_branch_are_issued_one_after_another(warps, common, sides):
+    run = simt.launch(parted, common, sides, np.zeros(1, dtype=np.float32), grid=(warps,), block=(32,))
+    assert coalescing.issued_instructions(warps=warps, common=common, sides=sides) == run.issued
+
+
+def test_refusals_of_branches():
+    with pytest.raises(ValueError, match="side=-1 must be a whole number of at least 0"):
+        coalescing.issued_instructions(warps=1, common=1, sides=[2, -1])
+    with pytest.raises(ValueError, match="warps=0"):
+        coalescing.issued_instructions(warps=0, common=1, sides=[2, 1])

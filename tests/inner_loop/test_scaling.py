@@ -10,6 +10,7 @@ from threeloops.inner_loop.scaling import (
     JobStep,
     amdahl_limit,
     amdahl_speedup,
+    changed_calls_s,
     efficiency,
     needed_factor,
     needed_share,
@@ -158,3 +159,23 @@ def test_impossible_questions_are_refused() -> None:
         parts_speedup(shares=[0.5, 0.6], factors=[2, 2])
     with pytest.raises(ValueError, match=r"workers=0"):
         ticks.dealt_out(alone=1, shared=1, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("rest", "calls", "before", "after"), [(31, 4, 7, 2), (5, 3, 2, 9), (0, 6, 5, 1), (12, 1, 8, 0)]
+)
+def test_changed_calls_in_a_step_written_out_tick_by_tick(rest: int, calls: int, before: int, after: int) -> None:
+    def played(call: int) -> float:
+        return float(ticks.one_after_another([(rest, 1), *((call, 1) for _ in range(calls))]))
+
+    assert changed_calls_s(whole_s=played(before), num_calls=calls, before_s=before, after_s=after) == pytest.approx(
+        played(after)
+    )
+
+
+def test_calls_that_do_not_fit_into_the_whole_are_refused() -> None:
+    assert changed_calls_s(whole_s=0.3, num_calls=3, before_s=0.1, after_s=0.1) == pytest.approx(0.3)
+    with pytest.raises(ValueError, match=r"num_calls=4 of before_s=0.1 take 0.4 s, more than whole_s=0.3"):
+        changed_calls_s(whole_s=0.3, num_calls=4, before_s=0.1, after_s=0)
+    with pytest.raises(ValueError, match="after_s=-1 must be at least 0"):
+        changed_calls_s(whole_s=1, num_calls=1, before_s=0.1, after_s=-1)

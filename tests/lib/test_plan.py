@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from threeloops.cli import main
-from threeloops.workings.flags import EXAMPLES
+from threeloops.commands.flags import EXAMPLES
 
 MACHINES = "--model llama3-8b --hardware h100-sxm --sequence 4k --batch 64 --network infiniband-ndr"
 PLAN = f"plan {MACHINES} --gpus 16"

@@ -19,7 +19,7 @@ from threeloops.measure.product_loop import (
     technique_table,
 )
 from threeloops.measure.product_loop.quantisers import Scheme
-from threeloops.product_loop import uniform_grids
+from threeloops.product_loop import quantisation
 from threeloops.product_loop.compression import Groups
 from threeloops.simulate.product_loop import rounding_search
 
@@ -43,9 +43,9 @@ def test_torch_rounds_as_the_formula_does(symmetric: bool, bits: int) -> None:
     weight = drawn(1, 40, seed=1)
     told = quantisers.quantise(weight, Scheme(bits=bits, scope="tensor", symmetric=symmetric))
     grid = (
-        uniform_grids.symmetric_grid(largest=float(weight.abs().max()), bits=bits)
+        quantisation.symmetric_grid(largest=float(weight.abs().max()), bits=bits)
         if symmetric
-        else uniform_grids.affine_grid(lowest=float(weight.min()), highest=float(weight.max()), bits=bits)
+        else quantisation.affine_grid(lowest=float(weight.min()), highest=float(weight.max()), bits=bits)
     )
     assert told.codes.flatten().tolist() == [grid.code(value) for value in weight.flatten().tolist()]
     assert told.values.flatten().tolist() == pytest.approx([grid.value(code) for code in told.codes.flatten().tolist()])

@@ -186,7 +186,7 @@ def pid_and_luck() -> tuple[int, float, float]:
 
 
 def wait_for_the_others(folder: str, others: str) -> None:
-    """Not done before a crew of the same size is at work in the other folder."""
+    """Not done before a pool of the same size is at work in the other folder."""
     note_pid(folder)
     if dist.get_rank() == 0:
         assert comes_true(lambda: len(list(Path(others).iterdir())) == 2)
@@ -210,7 +210,7 @@ def test_a_crew_that_did_its_job_does_the_next_one():
         # the same processes, and their random numbers start where they did
         assert run_ranks(pid_and_luck, ranks=2) == first
     assert {total for _, _, total in first} == {2.0}
-    assert run_ranks(rank_and_sum, 0, ranks=3)[2] == (2, 3, 3.0, 1)  # a crew of another size does not mix with it
+    assert run_ranks(rank_and_sum, 0, ranks=3)[2] == (2, 3, 3.0, 1)  # a pool of another size does not mix with it
     assert pids_of(run_ranks(pid_and_luck, ranks=2)) == pids_of(first)
 
 
@@ -234,7 +234,7 @@ def test_a_crew_that_failed_is_ended_and_the_next_call_works(function, limit_s, 
     with pytest.raises(RankError):
         run_ranks(function, str(tmp_path), ranks=3, timeout_s=limit_s)
     assert time.monotonic() - start < 300  # at once, not at the time limit
-    # it was the kept crew that failed
+    # it was the kept pool that failed
     assert {path.name for path in tmp_path.iterdir()} == {str(pid) for pid in pids_of(before)}
     assert gone(tmp_path)
     after = run_ranks(pid_and_luck, ranks=3)
@@ -281,7 +281,7 @@ def test_spawned_ranks_are_kept_too(monkeypatch):
 @needs_proc
 @pytest.mark.parametrize("end", ["", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
 def test_an_idle_crew_ends_with_its_caller(end, tmp_path):
-    """At a normal end, which must not wait for the crew, and when the caller is killed."""
+    """At a normal end, which must not wait for the pool, and when the caller is killed."""
     (tmp_path / "pids").mkdir()
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from threeloops.cli import main
+from threeloops.commands import record
 from threeloops.facts import recorded
 from threeloops.facts.hardware import part_keys
 from threeloops.facts.recorded_cases import DEVICES, KINDS, SAMPLED, Case
@@ -16,7 +17,6 @@ from threeloops.measure.inner_loop.flops import counted_flops
 from threeloops.models import transformer
 from threeloops.models.forward_step import ForwardStep
 from threeloops.models.recorded_work import decode_layer, train_flops
-from threeloops.workings import record
 
 DECODE = Case(
     kind="decode_eager",
@@ -208,9 +208,9 @@ def test_warps_that_part_have_a_loop_for_each_way():
 def test_only_what_is_missing_is_measured_and_nothing_of_the_same_day_is_lost(tmp_path, monkeypatch):
     cases = [Case(kind="launch", dtype="fp32", sizes={"operations": count}) for count in (1, 2)]
     cases += [Case(kind="softmax", dtype="fp32", sizes={"rows": rows, "width": 8}) for rows in (1, 2)]
-    monkeypatch.setattr("threeloops.workings.record.suite", lambda **_: cases[:3])
+    monkeypatch.setattr("threeloops.commands.record.suite", lambda **_: cases[:3])
     assert main(["record", "--quick", "--device", "cpu", "--into", str(tmp_path)]) == 0
-    monkeypatch.setattr("threeloops.workings.record.suite", lambda **_: cases)
+    monkeypatch.setattr("threeloops.commands.record.suite", lambda **_: cases)
     assert main(["record", "--quick", "--missing", "--device", "cpu", "--into", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     assert list(recorded.read(path).measured) == [case.name for case in cases]

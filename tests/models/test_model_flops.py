@@ -22,7 +22,7 @@ from threeloops.models.model_flops import (
     training_flops,
 )
 from threeloops.models.parameters import model_parameters
-from threeloops.models.utilisation import mfu, utilisation
+from threeloops.models.utilisation import dense_flops_per_token, mfu, mfu_from_hfu, utilisation
 from threeloops.training_loop.parallelism import step_time
 
 torch.set_num_threads(1)
@@ -429,6 +429,28 @@ def test_mfu_refuses_no_rate():
         mfu(model_flops_per_s=1, peak_flops_per_s=0)
 
 
+@pytest.mark.parametrize("causal", ["full", "half"])
+def test_five_published_numbers_give_the_flops_of_the_whole_model(causal):
+    model = gated(40, 3, 6, 2, 8, 72, 90)
+    layer, num_layers = model.groups[0]
+    step = training_flops(model, batch=2, sequence=50, causal=causal, recompute="none")
+    assert dense_flops_per_token(
+        num_parameters=num_layers * layer_matmul_parameters(layer, hidden=40) + 40 * 90,
+        num_layers=num_layers,
+        num_heads=6,
+        head_dim=8,
+        sequence=50,
+        causal=causal,
+    ) == pytest.approx(step.model / step.tokens)
+
+
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+def test_mfu_is_hfu_without_what_is_run_again(recompute):
+    step = training_flops(SMALL, **SHAPE, recompute=recompute)
+    used = utilisation(step, step_s=2.0, num_gpus=4, peak_flops_per_s=1e9)
+    assert mfu_from_hfu(hfu=used.hfu, recomputed_share=step.recomputed / step.forward.total) == pytest.approx(used.mfu)
+
+
 def test_utilisation_scales():
     step = training_flops(SMALL, **SHAPE, recompute="full")
     one = utilisation(step, step_s=2.0, num_gpus=4, peak_flops_per_s=1e9)
@@ -449,5 +471,9 @@ def test_refusals():
         forward_flops(SMALL, batch=1, sequence=0, causal="half", logits="all")
     with pytest.raises(ValueError, match="num_gpus=0"):
         utilisation(training_flops(SMALL, **SHAPE, recompute="none"), step_s=1, num_gpus=0, peak_flops_per_s=1)
+    with pytest.raises(ValueError, match="causal='exactly' is not known"):
+        dense_flops_per_token(num_parameters=1e6, num_layers=2, num_heads=3, head_dim=4, sequence=5, causal="exactly")
+    with pytest.raises(ValueError, match="recomputed_share=2 must lie between 0 and 1"):
+        mfu_from_hfu(hfu=0.5, recomputed_share=2)
     with pytest.raises(ValueError, match="tokens=0 must be greater than 0"):
         six_n_d(num_parameters=1, tokens=0)

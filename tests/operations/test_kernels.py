@@ -2,6 +2,7 @@
 against tensors.
 """
 
+import itertools
 import math
 
 import pytest
@@ -66,6 +67,25 @@ def test_tiled_gemm_limits():
     assert naive.moved_bytes == 2 * (2 * 60 * 84 * 35 + 60 * 84)
     # Errors of rounding up: a tile one larger than half of the side still needs two strips.
     assert kernels.tiled_gemm(**shape, tile_m=31, tile_n=43) == kernels.tiled_gemm(**shape, tile_m=30, tile_n=42)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "tile", "reach"),
+    [(12, 20, (4, 5), 2), (13, 10, (5, 4), 3), (6, 7, (6, 7), 1), (9, 8, (2, 3), 0)],
+)
+def test_a_stencil_in_tiles_fetches_what_its_results_are_made_of(height, width, tile, reach):
+    accesses = 0
+    for top, left in itertools.product(range(0, height, tile[0]), range(0, width, tile[1])):
+        results = set(
+            itertools.product(range(top, min(height, top + tile[0])), range(left, min(width, left + tile[1])))
+        )
+        around = list(itertools.product(range(-reach, reach + 1), repeat=2))
+        accesses += len({(row + down, column + right) for row, column in results for down, right in around})
+        accesses += len(results)
+    size = {"height": height, "width": width, "tile_height": tile[0], "tile_width": tile[1], "bytes_per_element": 4}
+    assert kernels.tiled_stencil_bytes(**size, reach=reach) == 4 * accesses
+    with pytest.raises(ValueError, match="reach=-1 must be a whole number of at least 0"):
+        kernels.tiled_stencil_bytes(**size, reach=-1)
 
 
 # ---- convolutions ------------------------------------------------------------------------------

@@ -78,6 +78,22 @@ def test_a_smaller_chunk_than_the_least_falls_behind() -> None:
     assert keeps_up < 0.2
 
 
+@pytest.mark.parametrize(("itl_ms", "step_ms", "token_us"), [(83, 21, 31), (50, 18, 70), (64, 23, 430)])
+def test_a_step_with_the_largest_chunk_keeps_the_itl_and_one_token_more_breaks_it(
+    itl_ms: int, step_ms: int, token_us: int
+) -> None:
+    times = {"decode_step_s": step_ms * 1e-3, "token_s": token_us * 1e-6}
+    chunk = batching.largest_chunk(itl_s=itl_ms * 1e-3, **times)
+    step_s = AffineStep(base_s=times["decode_step_s"], per_prefill_token_s=times["token_s"])
+    gaps = []
+    for read in (chunk, chunk + 1):
+        requests = [Request(0.0, 1, 60), Request(0.1, 5 * read, 1)]
+        policy = chunked_prefill(slots=2, token_budget=read + 1)  # the running request takes one token of it
+        gaps.append(max(run(requests, step_s=step_s, policy=policy, each_token=True).moments[0].gaps_s))
+    assert gaps[0] <= itl_ms * 1e-3 * (1 + 1e-9) < gaps[1]
+    assert batching.largest_chunk(itl_s=times["decode_step_s"] / 2, **times) == 0
+
+
 @pytest.mark.parametrize(("prompt", "budget", "running"), [(4000, 512, 112), (4001, 512, 112), (37, 9, 4), (5, 64, 7)])
 def test_a_prompt_needs_the_steps_that_a_server_takes(prompt: int, budget: int, running: int) -> None:
     requests = [Request(0.0, 1, 5000) for _ in range(running)] + [Request(5.0, prompt, 1)]
@@ -105,6 +121,8 @@ def test_what_cannot_be_served_is_refused() -> None:
     assert batching.least_chunk(**fine) > 0
     with pytest.raises(ValueError, match="no chunk is large enough"):
         batching.least_chunk(**{**fine, "prompt_tokens_per_s": 10_000})
+    with pytest.raises(ValueError, match="token_s=0 must be greater than 0"):
+        batching.largest_chunk(itl_s=0.05, decode_step_s=0.02, token_s=0)
     assert batching.budget_steps(prompt_tokens=5, token_budget=8, running=7) == 5
     with pytest.raises(ValueError, match="no token is left for a prompt"):
         batching.budget_steps(prompt_tokens=5, token_budget=8, running=8)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from threeloops.facts import hardware
 from threeloops.models.catalogue import model
-from threeloops.product_loop import adapter_batches, capacity, deployments, handover, prices
+from threeloops.product_loop import adapter_batches, capacity, deployments, kv_transfer, prices
 from threeloops.simulate.product_loop import serving_policies, serving_pools, serving_steps, traffic
 from threeloops.simulate.product_loop.serving_requests import Request
 from threeloops.simulate.training_loop import overlapped_step
@@ -226,15 +226,15 @@ def test_a_cache_that_leaves_layer_by_layer(layers: int, prefill: float, transfe
     played = overlapped_step.play(
         forward_s=0, slices_s=[prefill / layers] * layers, sends_s=[transfer / layers] * layers, update_s=0
     )
-    exposed = handover.exposed_transfer_s(num_layers=layers, prefill_s=prefill, transfer_s=transfer)
+    exposed = kv_transfer.exposed_transfer_s(num_layers=layers, prefill_s=prefill, transfer_s=transfer)
     assert prefill + exposed == pytest.approx(played.finished_s)
 
 
 def test_hops_follow_each_other() -> None:
-    both = handover.transfer_s(cache_bytes=3e9, hops_bytes_per_s=(50e9, 25e9))
+    both = kv_transfer.transfer_s(cache_bytes=3e9, hops_bytes_per_s=(50e9, 25e9))
     assert both == pytest.approx(0.06 + 0.12)
     with pytest.raises(ValueError, match="at least one link"):
-        handover.transfer_s(cache_bytes=1, hops_bytes_per_s=())
+        kv_transfer.transfer_s(cache_bytes=1, hops_bytes_per_s=())
 
 
 @given(hits=st.integers(0, 40), misses=st.integers(1, 40))
@@ -243,6 +243,16 @@ def test_a_prompt_cache_bills_every_token(hits: int, misses: int) -> None:
     share = hits / (hits + misses)
     assert prices.cached_input_share(hit_share=share, read_price=0.1, write_price=1.25) == pytest.approx(bill)
     assert (bill < 1) == (share > prices.break_even_hit_share(read_price=0.1, write_price=1.25))
+
+
+@given(cached=st.integers(0, 30), new=st.integers(1, 30), output=st.integers(0, 20))
+def test_a_request_is_billed_token_by_token(cached: int, new: int, output: int) -> None:
+    bill = sum([0.25 * 3] * cached + [3] * new + [14] * output)
+    asked = {"output_tokens": output, "prompt_dollars_per_million": 3, "output_dollars_per_million": 14}
+    dollars = prices.request_dollars(prompt_tokens=cached + new, cached_tokens=cached, read_price=0.25, **asked)
+    assert dollars * 1e6 == pytest.approx(bill)
+    with pytest.raises(ValueError, match="must be at most prompt_tokens"):
+        prices.request_dollars(prompt_tokens=new, cached_tokens=new + 1, read_price=0.25, **asked)
 
 
 def test_a_machine_as_busy_as_that_costs_the_same() -> None:

@@ -166,6 +166,21 @@ def test_request_equals_the_walk(model: Model, tokens: int, bytes_per_element: f
 
 
 @settings(max_examples=100, deadline=None)
+@given(layers=st.integers(1, 4), kv=st.integers(1, 5), group=st.integers(1, 4), width=st.integers(1, 6))
+def test_the_plain_formula_equals_the_walk(layers: int, kv: int, group: int, width: int) -> None:
+    walked = cache_walk.cached_elements(model_of((heads(group * kv, kv, width), layers)), tokens=1)
+    plain = kv_cache.kv_bytes_per_token(num_layers=layers, num_kv_heads=kv, head_dim=width, bytes_per_element=2)
+    assert plain == 2 * walked
+
+
+def test_the_plain_formula_refuses_what_is_no_model() -> None:
+    with pytest.raises(ValueError, match="num_kv_heads"):
+        kv_cache.kv_bytes_per_token(num_layers=32, num_kv_heads=0, head_dim=128, bytes_per_element=2)
+    with pytest.raises(ValueError, match="bytes_per_element"):
+        kv_cache.kv_bytes_per_token(num_layers=32, num_kv_heads=8, head_dim=128, bytes_per_element=0)
+
+
+@settings(max_examples=100, deadline=None)
 @given(model=small_models, tokens=st.integers(0, 20))
 def test_tokens_add_up_to_the_request(model: Model, tokens: int) -> None:
     one_by_one = sum(kv_cache.bytes_per_token(model, bytes_per_element=2, past_tokens=past) for past in range(tokens))

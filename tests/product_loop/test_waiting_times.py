@@ -1,5 +1,6 @@
-"""Tails, bursts, pools and late servers: formulas against requests that come one by one."""
+"""Tails, bursts, overload, pools and late servers: formulas against requests that come one by one."""
 
+import heapq
 import itertools
 import random
 import statistics
@@ -63,6 +64,61 @@ def test_a_late_server_finds_the_backlog() -> None:
     assert queueing.cold_start_backlog(arrivals_per_s=10, served_per_s=20, late_s=90) == 0
     with pytest.raises(ValueError, match="never ends"):
         queueing.drain_s(backlog=1, arrivals_per_s=2, served_per_s=2)
+
+
+@pytest.mark.parametrize(("service_s", "wait_s"), [(0.2, 0.5), (0.3, 0.07), (1.7, 9.0)])
+def test_as_many_may_come_as_wait_that_long(service_s: float, wait_s: float) -> None:
+    rate = queueing.most_arrivals_for_wait(service_s=service_s, wait_s=wait_s)
+    assert queue.mean_wait_s(arrivals_per_s=rate, service_s=service_s, servers=1) == pytest.approx(wait_s)
+
+
+@pytest.mark.parametrize(("servers", "rate", "line"), [(3, 21, 40), (5, 55, 9), (1, 7, 60)])
+def test_a_full_queue_turns_away_what_is_not_served(servers: int, rate: float, line: int) -> None:
+    came = visits.arrivals(rates_per_s=[(30_000 / rate, rate)], seed=servers)
+    services = visits.exponential(len(came), mean_s=0.2, seed=7)
+    seen = visits.play(came, services, servers=servers, most_waiting=line)
+    away = sum(visit.turned_away for visit in seen) / len(seen)
+    predicted = queueing.turned_away_share(arrivals_per_s=rate, service_s=0.2, servers=servers)
+    assert away == pytest.approx(predicted, rel=0.05)
+    assert queueing.turned_away_share(arrivals_per_s=rate / 3, service_s=0.2, servers=servers) == 0
+
+
+@pytest.mark.parametrize(("clients", "service_s", "think_s"), [(9, 0.5, 2.5), (4, 0.3, 3.0), (23, 0.2, 0.7)])
+def test_clients_who_wait_send_as_fast_as_they_come_round(clients: int, service_s: float, think_s: float) -> None:
+    """Clients before one server, each on its own clock; answers take as long as the queue makes them."""
+    rng = random.Random(clients)
+    asks = [(0.0, client) for client in range(clients)]
+    free, answer_times = 0.0, []
+    while len(answer_times) < 40_000:
+        asked, client = heapq.heappop(asks)
+        free = max(free, asked) + rng.expovariate(1 / service_s)
+        answer_times.append(free - asked)
+        heapq.heappush(asks, (free + rng.uniform(0, 2 * think_s), client))
+    predicted = queueing.closed_loop_per_s(clients=clients, answer_s=statistics.fmean(answer_times), think_s=think_s)
+    assert len(answer_times) / free == pytest.approx(predicted, rel=0.02)
+
+
+@pytest.mark.parametrize(("rate", "pause_s", "limit_s"), [(40, 3, 0.85), (7, 5, 1.5), (90, 2, 3)])
+def test_users_who_come_early_in_a_pause_are_late(rate: int, pause_s: float, limit_s: float) -> None:
+    came = [(number + 0.5) / rate for number in range(9 * rate)]
+    seen = visits.play(came, [0.0] * len(came), servers=1, pauses_s=[(1.0, 1.0 + pause_s)])
+    late = sum(visit.time_s > limit_s for visit in seen)
+    predicted = queueing.late_after_pause(arrivals_per_s=rate, pause_s=pause_s, limit_s=limit_s)
+    assert late == pytest.approx(predicted, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: queueing.most_arrivals_for_wait(service_s=0.2, wait_s=0), "wait_s=0 must be greater than 0"),
+        (lambda: queueing.turned_away_share(arrivals_per_s=2, service_s=1, servers=0), "servers=0 must be a whole"),
+        (lambda: queueing.closed_loop_per_s(clients=2.5, answer_s=1, think_s=1), "clients=2.5 must be a whole"),
+        (lambda: queueing.late_after_pause(arrivals_per_s=9, pause_s=-1, limit_s=1), "pause_s=-1 must be at least 0"),
+    ],
+)
+def test_nonsense_is_refused(call: object, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        call()  # type: ignore[operator]
 
 
 def test_visits_agree_with_the_other_queue() -> None:

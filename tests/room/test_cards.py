@@ -13,9 +13,9 @@ import pytest
 from threeloops import cli
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import cards, progress
+from threeloops.room.attempts import Attempt
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
-from threeloops.room.kept import Attempt
 from threeloops.room.kinds import code
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.notebook import progress_page

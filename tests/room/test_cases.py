@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from tests.room.test_chains import named_wrongly, unsaid
 from tests.seeds import seeds
+from threeloops.drills.engine.answers_in_text import held
 
 from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.held import held
 from threeloops.room import ideas
+from threeloops.room.attempts import Ask
 from threeloops.room.history import History
-from threeloops.room.kept import Ask
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.cases.case import TOPIC, Case, Talk, brief, marked, put
 from threeloops.room.kinds.chains.chain import Step

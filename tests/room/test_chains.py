@@ -17,8 +17,8 @@ from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, seeded
 from threeloops.room import examples, ideas, plan
+from threeloops.room.attempts import Ask
 from threeloops.room.history import History
-from threeloops.room.kept import Ask
 from threeloops.room.kinds.bands import BAND
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.cases.case import PREFIX as STAGE

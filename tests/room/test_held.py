@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from tests.each import each
 from tests.seeds import seeds
+from threeloops.drills.engine.answers_in_text import figures, held
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill
 from threeloops.drills.engine.fair_draws import TRIES, fair
-from threeloops.drills.engine.held import figures, held
 from threeloops.room import examples
 from threeloops.room.kinds.band_draws import INTERVIEW, draws
 from threeloops.room.kinds.chains import CHAINS, chain

@@ -14,8 +14,8 @@ import pytest
 from tests.conftest import Clock
 
 from threeloops.room import moving
+from threeloops.room.attempts import Ask, Attempt
 from threeloops.room.history import History, HistoryError
-from threeloops.room.kept import Ask, Attempt
 
 NOON_S = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC).timestamp()
 

@@ -11,9 +11,9 @@ import pytest
 from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas, progress
+from threeloops.room.attempts import Ask, Attempt
 from threeloops.room.clock import QuestionClock
 from threeloops.room.history import History
-from threeloops.room.kept import Ask, Attempt
 from threeloops.room.notebook import interview, progress_page, view
 from threeloops.room.plan import MODES
 from threeloops.room.question import Question, draw_of

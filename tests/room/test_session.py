@@ -11,9 +11,9 @@ from fsrs import Rating
 from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas, plan, progress, schedule
+from threeloops.room.attempts import Ask, Attempt
 from threeloops.room.clock import GAP_S, QuestionClock
 from threeloops.room.history import History
-from threeloops.room.kept import Ask, Attempt
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.letters import read
 from threeloops.room.plan import SPRINT_QUESTIONS, Wish

@@ -18,8 +18,8 @@ from tests.seeds import todays
 
 from threeloops import cli
 from threeloops.room import ideas, moving
+from threeloops.room.attempts import Ask
 from threeloops.room.history import History, HistoryError
-from threeloops.room.kept import Ask
 from threeloops.room.session import Session
 
 ASKS = [Ask(idea="kv-paged-blocks", kind="number", seed=str(place)) for place in range(3)]

@@ -96,5 +96,36 @@ def test_the_speedup_in_a_batch_by_adding_up_what_is_read_and_computed(batch: in
     ],
 )
 def test_nonsense_is_refused(target: list[float], draft: list[float], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        speculative.acceptance(target, draft)
+    for formula in (speculative.acceptance, speculative.after_refusal):
+        with pytest.raises(ValueError, match=told):
+            formula(target, draft)
+    with pytest.raises(ValueError, match="accepted_share=80 must lie between 0 and 1"):
+        speculative.whole_draft_chance(accepted_share=80, drafted=3)
+
+
+@settings(deadline=None, max_examples=30)
+@given(target=rows, draft=rows)
+def test_after_a_refusal_tokens_come_as_often_as_branch_by_branch(
+    target: list[Fraction], draft: list[Fraction]
+) -> None:
+    refused = {
+        new[0]: chance for new, chance in exact_speculation.checked([target] * 3, [draft] * 3, 0, 1) if len(new) == 1
+    }
+    shares_given = [float(p) for p in target], [float(q) for q in draft]
+    if target == draft:
+        with pytest.raises(ValueError, match="a draft like that is never refused"):
+            speculative.after_refusal(*shares_given)
+    else:
+        counted = [float(refused.get(token, 0) / sum(refused.values())) for token in range(3)]
+        assert speculative.after_refusal(*shares_given) == pytest.approx(counted)
+
+
+@settings(deadline=None, max_examples=30)
+@given(target=rows, draft=rows, drafted=st.integers(0, 4))
+def test_a_whole_draft_is_accepted_as_often_as_branch_by_branch(
+    target: list[Fraction], draft: list[Fraction], drafted: int
+) -> None:
+    branches = exact_speculation.checked([target] * 3, [draft] * 3, 0, drafted)
+    whole = sum(chance for new, chance in branches if len(new) == drafted + 1)
+    share = sum(min(p, q) for p, q in zip(target, draft, strict=True))
+    assert speculative.whole_draft_chance(accepted_share=float(share), drafted=drafted) == pytest.approx(float(whole))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threeloops.simulate.training_loop import ring, tree, two_trees
+from threeloops.simulate.training_loop import double_binary_tree, ring, tree
 from threeloops.simulate.training_loop.collectives import pairwise_all_to_all, random_vectors, simulated
 from threeloops.simulate.training_loop.network import Network, cuts
 
@@ -97,7 +97,7 @@ def test_through_the_root_all_bytes_are_the_same_and_one_rank_has_most_of_them(r
 
 @pytest.mark.parametrize("ranks", range(2, 40))
 def test_two_trees_share_the_work(ranks):
-    edges = two_trees.edges_of(ranks)
+    edges = double_binary_tree.edges_of(ranks)
     for tree_number in (0, 1):
         # everyone once, below someone
         assert sorted(edge.child for edge in edges if edge.tree == tree_number) == list(range(1, ranks))

@@ -10,8 +10,8 @@ import pytest
 from tests.site.conftest import Visit
 from tests.site.test_site_cards import KEY, SET, answers, said
 from threeloops.room import moving
+from threeloops.room.attempts import Ask, Attempt
 from threeloops.room.history import NOWHERE, History
-from threeloops.room.kept import Ask, Attempt
 from threeloops.room.session import Session
 from threeloops.site import remembering
 from threeloops.site.answering import SEED

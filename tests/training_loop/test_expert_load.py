@@ -16,6 +16,7 @@ from threeloops.simulate.training_loop.expert_routing import (
 from threeloops.training_loop.parallelism.expert_load import (
     auxiliary_loss,
     balanced_spread,
+    busiest_rank_s,
     dropped_share,
     expert_capacity,
     imbalance,
@@ -90,6 +91,22 @@ def test_co_location_moves_experts_and_loses_none():
     assert max(co_located(loads, ranks=4)) >= max(loads)  # a rank never has less than its heaviest expert
 
 
+@pytest.mark.parametrize(("top_k", "ranks", "matrices"), [(2, 4, [(5, 3), (5, 3), (3, 5)]), (3, 6, [(4, 7), (7, 4)])])
+def test_a_layer_waits_for_the_rank_that_is_sent_most(top_k, ranks, matrices):
+    choices = router(num_experts=12, top_k=top_k, skew=1.0, seed=4).choices(np.random.default_rng(8), tokens=90)
+    flops = [0] * ranks
+    for expert in choices.flat:
+        flops[expert // (12 // ranks)] += sum(2 for rows, columns in matrices for _ in range(rows * columns))
+    sent = [np.count_nonzero(choices // (12 // ranks) == rank) for rank in range(ranks)]
+    assert busiest_rank_s(
+        tokens=90,
+        top_k=top_k,
+        busiest_share=max(sent) / sum(sent),
+        expert_parameters=sum(rows * columns for rows, columns in matrices),
+        flops_per_s=1e4,
+    ) == pytest.approx(max(flops) / 1e4)
+
+
 def test_the_auxiliary_loss_is_one_for_even_loads_and_more_for_popular_ones():
     assert auxiliary_loss(loads=[5, 5, 5, 5], mean_probabilities=[0.7, 0.1, 0.1, 0.1]) == pytest.approx(1)
     assert auxiliary_loss(loads=[20, 0, 0, 0], mean_probabilities=[1, 0, 0, 0]) == 4  # all to one of four experts
@@ -98,6 +115,8 @@ def test_the_auxiliary_loss_is_one_for_even_loads_and_more_for_popular_ones():
 def test_refusals():
     with pytest.raises(ValueError, match="top_k=9 must not exceed num_experts=8"):
         expert_capacity(tokens=10, top_k=9, num_experts=8, capacity_factor=1)
+    with pytest.raises(ValueError, match="busiest_share=35 must lie between 0 and 1"):
+        busiest_rank_s(tokens=10, top_k=2, busiest_share=35, expert_parameters=6, flops_per_s=1)
     with pytest.raises(ValueError, match="at least one token"):
         imbalance([0, 0])
     with pytest.raises(ValueError, match="groups=5 must divide num_experts=8"):

@@ -1,4 +1,6 @@
-"""Measured collectives: NCCL on others' nodes, rows that no table has seen, and what the ring's bound says."""
+"""Measured collectives: NCCL on others' nodes, rows that no table has seen, what the ring's bound says, and played
+latencies.
+"""
 
 from statistics import median
 
@@ -6,8 +8,13 @@ import pytest
 
 from threeloops.facts.kernel_times import EXCHANGES, kernel_table, timed_parts
 from threeloops.operations.expected_times import errors
+from threeloops.simulate.training_loop.collectives import simulated
 from threeloops.training_loop.network.collectives import bus_factor
-from threeloops.training_loop.network.measured_collectives import collective_expected, expected_collective
+from threeloops.training_loop.network.measured_collectives import (
+    collective_expected,
+    expected_collective,
+    step_latency_s,
+)
 
 LARGE_BYTES = 1e6
 
@@ -59,3 +66,36 @@ def test_an_h100_node_s_published_bus_bandwidth() -> None:
 def test_what_was_not_measured_is_refused(given: dict[str, object], told: str) -> None:
     with pytest.raises(ValueError, match=told.replace("'", ".")):
         expected_collective("h100-sxm5", size_bytes=1e6, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("op", "algorithm", "ranks"),
+    [
+        ("all_reduce", "ring", 6),
+        ("all_gather", "ring", 5),
+        ("all_reduce", "halving-doubling", 8),
+        ("broadcast", "binomial-tree", 7),
+    ],
+)
+def test_a_played_latency_is_found_again_in_two_timings(op: str, algorithm: str, ranks: int) -> None:
+    few, many = (simulated(op=op, algorithm=algorithm, ranks=ranks, elements=elements) for elements in (840, 2520))
+    few_s, many_s = (run.seconds(alpha_s=3.7e-6, bytes_per_s_one_way=2e9) for run in (few, many))
+    found = step_latency_s(
+        op=op, algorithm=algorithm, ranks=ranks, few_bytes=840, few_s=few_s, many_bytes=2520, many_s=many_s
+    )
+    assert found == pytest.approx(3.7e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"ranks": 1}, "ranks=1 must be a whole number of at least 2"),
+        ({"many_bytes": 1e6}, r"few_bytes=1e\+06 must be less than many_bytes=1e\+06"),
+        ({"many_s": 0.031}, "many_s=0.031 must lie between few_s=0.01 and 0.03, where nothing is left"),
+        ({"many_s": 0.009}, "many_s=0.009 must lie between few_s=0.01 and 0.03"),
+    ],
+)
+def test_two_timings_without_a_latency_are_refused(given: dict[str, float], told: str) -> None:
+    timings = {"ranks": 4, "few_bytes": 1e6, "few_s": 0.01, "many_bytes": 3e6, "many_s": 0.02}
+    with pytest.raises(ValueError, match=told):
+        step_latency_s(op="all_reduce", algorithm="ring", **timings | given)  # type: ignore[arg-type]

@@ -6,9 +6,13 @@ import pytest
 
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.simulate.training_loop.sharding import Grid, Parameter, stored_bytes
-from threeloops.training_loop.memory.rank_states import expert_data_parallel, model_states
+from threeloops.training_loop.memory.gathered_parameters import deepspeed_layer_bytes
+from threeloops.training_loop.memory.rank_states import (
+    expert_data_parallel,
+    fewest_data_parallel_ranks,
+    model_states,
+)
 from threeloops.training_loop.memory.recipes import RECIPES, Recipe, StateBytes, recipe_named
-from threeloops.training_loop.memory.transient_weights import deepspeed_layer_bytes
 
 GB = 1e9
 
@@ -201,6 +205,34 @@ def test_every_rank_of_a_dealt_out_model(grid, num_experts, zero_stage, recipe):
         assert stored.optimiser == pytest.approx(predicted.optimiser_bytes)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "zero_stage", "room"),
+    [("zero-paper", 2, 1350), ("megatron", 1, 4000), ("megatron", 3, 760), ("megatron-muon", 2, 2100)],
+)
+def test_with_one_rank_less_the_states_do_not_fit(recipe, zero_stage, room):
+    tensors = [
+        Parameter(name="matrix", size=420, kind="split", stage=0),
+        Parameter(name="table", size=84, kind="whole", stage=0, hidden_matrix=False),
+    ]
+    used = RECIPES[recipe]
+    triples = [(s.weight_bytes, s.gradient_bytes, s.optimiser_bytes) for s in (used.hidden_matrices, used.others)]
+
+    def fullest(ranks):
+        dealt = stored_bytes(
+            tensors,
+            Grid(dp=ranks, tp=1, pp=1),
+            zero_stage=zero_stage,
+            matrix_bytes=triples[0],
+            other_bytes=triples[1],
+        )
+        return max(stored.weights + stored.gradients + stored.optimiser for stored in dealt.values())
+
+    told = fewest_data_parallel_ranks(
+        parameters=buckets_of(tensors), recipe=recipe, zero_stage=zero_stage, usable_bytes=room
+    )
+    assert fullest(told) <= room < fullest(told - 1)
+
+
 def test_without_replicas_all_stages_are_one():
     buckets = ParameterBuckets(split_matrices=6e9, split_others=1e9, whole_others=1e6)
     alone = [
@@ -308,6 +340,10 @@ def test_refusals():
         model_states(parameters=dense, **good, ep=6)
     with pytest.raises(ValueError, match=r"ep\*expert_tp=4 must divide dp\*tp=30"):
         expert_data_parallel(dp=10, tp=3, ep=4, expert_tp=1)
+    with pytest.raises(ValueError, match="zero_stage=0 must be 1, 2 or 3"):
+        fewest_data_parallel_ranks(parameters=dense, recipe="megatron", zero_stage=0, usable_bytes=1e12)
+    with pytest.raises(ValueError, match=r"usable_bytes=6e\+09 must exceed the 6e\+09 bytes that stay whole"):
+        fewest_data_parallel_ranks(parameters=dense, recipe="megatron", zero_stage=1, usable_bytes=6e9)
     with pytest.raises(ValueError, match="split_matrices=-1 must be at least 0"):
         ParameterBuckets(split_matrices=-1)
     with pytest.raises(ValueError, match="weight_bytes=0 must be greater than 0"):

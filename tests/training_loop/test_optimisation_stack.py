@@ -57,6 +57,18 @@ def test_narrow_moments_move_fewer_bytes_than_wide_ones_by_what_they_are_narrowe
     assert wide - narrow == 10 * 2 * 6
 
 
+@pytest.mark.parametrize(("narrow", "wide", "block"), [(96, 7, 16), (320, 50, 64), (512, 0, 256)])
+def test_8_bit_moments_against_a_walk_over_their_values(narrow: int, wide: int, block: int) -> None:
+    counted = 0
+    for _moment in ("momentum", "variance"):
+        counted += sum(4 for _ in range(wide))
+        counted += sum(1 + 4 * (place % block == 0) for place in range(narrow))
+    told = optimisers.adam_8bit_state_bytes(num_parameters=narrow + wide, wide_parameters=wide, block=block)
+    assert told == counted
+    with pytest.raises(ValueError, match="wide_parameters=9 must be at most num_parameters=8"):
+        optimisers.adam_8bit_state_bytes(num_parameters=8, wide_parameters=9, block=block)
+
+
 def test_compression_ends() -> None:
     assert optimisers.compressed_volume(warm_up_share=1, bits_before=16, bits_after=1) == 1
     assert optimisers.compressed_volume(warm_up_share=0, bits_before=32, bits_after=1) == 1 / 32
@@ -94,6 +106,24 @@ def test_weights_give_every_micro_batch_the_same_say() -> None:
 def test_micro_batches_without_tokens_are_refused(tokens: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         accumulation.token_weights(tokens)
+
+
+@pytest.mark.parametrize(("replicas", "micro_batches", "size"), [(3, 4, 2), (5, 1, 3), (1, 6, 1)])
+def test_sums_at_their_learning_rate_move_a_weight_as_the_mean_does(
+    replicas: int, micro_batches: int, size: int
+) -> None:
+    rng, weight = random.Random(replicas), 0.7
+    samples = [(rng.uniform(-1, 2), rng.uniform(-3, 1)) for _ in range(replicas * micro_batches * size)]
+    gradients = [2 * (weight * x - y) * x for x, y in samples]  # of the squared error of weight * x
+    wanted = weight - 0.3 * sum(gradients) / len(gradients)
+    left, added_up = iter(gradients), 0.0
+    for _replica in range(replicas):
+        for _micro_batch in range(micro_batches):
+            added_up += sum(itertools.islice(left, size)) / size
+    rate = accumulation.learning_rate_of_sums(learning_rate=0.3, replicas=replicas, micro_batches=micro_batches)
+    assert weight - rate * added_up == pytest.approx(wanted)
+    with pytest.raises(ValueError, match="micro_batches=0"):
+        accumulation.learning_rate_of_sums(learning_rate=0.3, replicas=replicas, micro_batches=0)
 
 
 def test_a_batch_that_does_not_divide_is_refused() -> None:

@@ -5,10 +5,12 @@ runs.
 from dataclasses import replace
 from math import isclose
 
+import numpy as np
 import pytest
 
 from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
 from threeloops.models.catalogue import model
+from threeloops.simulate.training_loop.block_tape import Blocks
 from threeloops.simulate.training_loop.recomputed_step import Stretch, even_stretches, play
 from threeloops.training_loop.memory import recomputation
 from threeloops.training_loop.memory.fit import rank_memory
@@ -70,6 +72,33 @@ def test_the_first_layers_recomputed_hold_what_a_played_step_holds(again: int) -
     )
 
 
+@pytest.mark.parametrize("num_layers", [1, 7, 12, 31])
+@pytest.mark.parametrize(("block", "entry"), [(34, 2), (5, 5), (9, 4)])
+def test_one_layer_in_k_run_again_leaves_what_a_played_step_leaves(num_layers: int, block: int, entry: int) -> None:
+    for every in range(1, num_layers + 2):
+        loop = [Stretch(layers=1, again=layer % every == 0) for layer in range(num_layers)]
+        forward = play(loop, block_bytes=block, input_bytes=entry).moments[:num_layers]
+        told = recomputation.every_kth_kept_bytes(
+            num_layers=num_layers, every=every, block_bytes=block, input_bytes=entry
+        )
+        assert told == forward[-1].alive_bytes
+
+
+@pytest.mark.parametrize(("num_layers", "heads", "hidden", "room"), [(1, 3, 6, 3000), (2, 2, 10, 9000), (3, 4, 8, 800)])
+def test_one_token_more_than_the_longest_sequence_does_not_fit(
+    num_layers: int, heads: int, hidden: int, room: int
+) -> None:
+    blocks, fits = Blocks(layers=num_layers, heads=heads, hidden=hidden, dtype=np.float16), 0
+    while (
+        blocks.peak_bytes(blocks.inputs(batch=1, sequence=fits + 1), tp=1, sequence_parallel=False, recompute="none")
+        <= room
+    ):
+        fits += 1
+    assert fits == recomputation.longest_kept_sequence(
+        num_layers=num_layers, hidden=hidden, num_heads=heads, usable_bytes=room
+    )
+
+
 def test_the_square_root_is_right_where_a_layer_keeps_its_input_alone_and_wrong_for_transformers() -> None:
     def peak(every: int, block: int, entry: int) -> float:
         return play(even_stretches(num_layers=36, every=every), block_bytes=block, input_bytes=entry).peak_bytes
@@ -90,8 +119,16 @@ def test_the_square_root_is_right_where_a_layer_keeps_its_input_alone_and_wrong_
             "every=5 must be at most num_layers=4",
         ),
         (
+            lambda: recomputation.longest_kept_sequence(num_layers=4, hidden=6, num_heads=3, usable_bytes=0),
+            "usable_bytes=0 must be greater than 0",
+        ),
+        (
             lambda: recomputation.segments_peak_bytes(num_layers=4, every=2, block_bytes=3, input_bytes=4),
             "input_bytes=4 must be at most block_bytes=3",
+        ),
+        (
+            lambda: recomputation.every_kth_kept_bytes(num_layers=4, every=0, block_bytes=3, input_bytes=1),
+            "every=0 must be a whole number of at least 1",
         ),
         (
             lambda: recomputation.first_layers_peak_bytes(

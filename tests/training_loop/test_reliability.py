@@ -181,6 +181,50 @@ def test_each_level_has_its_own_best_interval():
     )
 
 
+@pytest.mark.parametrize(("values", "nodes", "rate", "interval"), [(35, 5, 7.0, 40), (52, 4, 13.0, 9)])
+def test_saves_take_what_a_run_without_failures_stands_still(values, nodes, rate, interval):
+    slowest = max(
+        sum(size for _ in range(node, values, nodes) for size in (2, 4, 4, 4)) / rate for node in range(nodes)
+    )
+    save_s = reliability.sharded_save_s(num_parameters=values, state_bytes=14, nodes=nodes, write_bytes_per_s=rate)
+    assert save_s == pytest.approx(slowest)
+    run = failing_run.play(
+        work_s=50 * interval, saves=[Save(interval_s=interval, stall_s=slowest)], mtbf_s=1e15, detect_s=0, seed=0
+    )
+    assert reliability.saving_share(interval_s=interval, save_s=save_s) == pytest.approx(run.saving_s / run.wall_s)
+
+
+@pytest.mark.parametrize(("interval", "save", "detect", "restart", "whole"), [(40, 7, 5, 12, 3), (25, 11, 0, 30, 5)])
+def test_first_order_goodput_is_what_is_kept_when_failures_find_every_second_alike(
+    interval, save, detect, restart, whole
+):
+    """A failure in the middle of each second of the last period in turn, behind so many whole ones."""
+    period, kept, wall = interval + save, 0, 0.0
+    for second in range(period):
+        up = whole * period + second + 0.5
+        kept += sum(interval for clock in range(1, int(up) + 1) if clock % period == 0)
+        wall += up + detect + restart
+    told = reliability.first_order_goodput(
+        interval_s=interval, save_s=save, mtbf_s=wall / period, detect_s=detect, restart_s=restart
+    )
+    assert told == pytest.approx(kept / wall)
+
+
+def test_first_order_goodput_is_nearly_the_exact_one_when_failures_are_rare():
+    run = {"interval_s": 900, "mtbf_s": 1e6, "detect_s": 200, "restart_s": 400}
+    exact = reliability.training_goodput(**run, stall_s=45, write_s=0)
+    assert reliability.first_order_goodput(**run, save_s=45) == pytest.approx(exact, abs=1e-5)
+
+
+def test_what_saves_and_failures_cannot_take_is_refused():
+    with pytest.raises(ValueError, match="nodes=0 must be a whole number of at least 1"):
+        reliability.sharded_save_s(num_parameters=1e9, state_bytes=14, nodes=0, write_bytes_per_s=1e9)
+    with pytest.raises(ValueError, match="interval_s=0 must be greater than 0"):
+        reliability.saving_share(interval_s=0, save_s=5)
+    with pytest.raises(ValueError, match="mtbf_s=100 must be at least the 110 s"):
+        reliability.first_order_goodput(interval_s=90, save_s=10, mtbf_s=100, detect_s=20, restart_s=40)
+
+
 def test_enough_spares_and_not_one_more():
     system = {"failures_per_s": 1 / (3 * HOUR), "repair_s": 2 * DAY}
     spares = reliability.spares_needed(**system, wait_share=0.01)

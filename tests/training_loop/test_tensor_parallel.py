@@ -94,7 +94,34 @@ def test_all_heads_are_the_whole_attention():
     )
 
 
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "domain"), [(42, 14, 8), (96, 8, 72), (60, 10, 4), (28, 4, 1), (9, 15, 8)]
+)
+def test_no_larger_group_can_be_dealt_equal_heads(heads, kv_heads, domain):
+    def dealt_evenly(tp):
+        hands = [(len(range(rank, heads, tp)), len(range(rank, kv_heads, tp))) for rank in range(tp)]
+        return len(set(hands)) == 1 and min(hands[0]) > 0
+
+    assert tensor_parallel.largest_tensor_group(num_heads=heads, num_kv_heads=kv_heads, domain_gpus=domain) == max(
+        tp for tp in range(1, domain + 1) if dealt_evenly(tp)
+    )
+
+
+@pytest.mark.parametrize("tp", [1, 3, 4])
+def test_a_bias_that_every_rank_has_added_is_taken_off(tp):
+    generator, bias = np.random.default_rng(tp), -0.7
+    x, weights = generator.normal(size=(2, 12))
+    reduced = sum(part @ column + bias for part, column in zip(np.split(x, tp), np.split(weights, tp), strict=True))
+    assert tensor_parallel.row_parallel_output(all_reduced=reduced, bias=bias, tp=tp) == pytest.approx(
+        x @ weights + bias
+    )
+
+
 def test_refusals():
+    with pytest.raises(ValueError, match="domain_gpus=0 must be a whole number of at least 1"):
+        tensor_parallel.largest_tensor_group(num_heads=8, num_kv_heads=4, domain_gpus=0)
+    with pytest.raises(ValueError, match="tp=0 must be a whole number of at least 1"):
+        tensor_parallel.row_parallel_output(all_reduced=1.0, bias=0.5, tp=0)
     with pytest.raises(ValueError, match="tp=1 must be a whole number of at least 2"):
         tensor_parallel.flops_per_sent_byte(layer_parameters=1e6, hidden=64, tp=1, bytes_per_element=2)
     with pytest.raises(ValueError, match="tp=7 must divide num_heads=64"):

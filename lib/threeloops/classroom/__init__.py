@@ -1,27 +1,27 @@
 """Grading: many notebooks, safely, through nbgrader. Read the modules in this order.
 
-questions      what a released notebook asks, read from its own graded cells
-transplant     the student's own cells, set into the released notebook
-inside         the student's side of the wall: runs code, returns values, knows no answer
-sandbox        how that side is started: bubblewrap on Linux, a plain process elsewhere
-seccomp        what the sandbox refuses of the kernel's own calls
-forking        in the sandbox: a warm process, and a child of it behind walls of its own for each submission
-warm           the grader's end of the line to that one
-kernel         the grader's end of the line to the student's side
-calling        a learner's function called over it, from a graded cell or from a file at home
-judging        one notebook judged: poses, collects, compares
-preprocessors  the same as steps of `nbgrader autograde`
-summary        the card on top of a feedback page
-stages         nbgrader's own converters, kept from one student to the next
-gradebook      where the scores are kept: a file, or a database on a server
-course         folders, keys and what is done with them at each stage
-intake         what was handed in: a notebook, a folder, a zip
-report         table, grades per question, slips per question
-kept           what stays between two runs: the lock, marks of what is graded, an earlier hand-in's page
-single         one submission graded, from its bytes to its mark
-workers        several graded at once
-machines       the same on other machines, through a scheduler of Dask's; what a class costs there
-grade          the command `threeloops grade`
-term           the group of commands `threeloops classroom`: from a class list to marks in a platform's gradebook
-hub            JupyterHub with nbgrader for a class on one machine
+questions       what a released notebook asks, read from its own graded cells
+transplant      the student's own cells, set into the released notebook
+student_side    the student's side of the wall: runs code, returns values, knows no answer
+sandbox         how that side is started: bubblewrap on Linux, a plain process elsewhere
+seccomp         what the sandbox refuses of the kernel's own calls
+forking         in the sandbox: a warm process, and a child of it behind walls of its own for each submission
+warm_process    the grader's end of the line to that one
+kernel          the grader's end of the line to the student's side
+calling         a learner's function called over it, from a graded cell or from a file at home
+judging         one notebook judged: poses, collects, compares
+preprocessors   the same as steps of `nbgrader autograde`
+summary         the card on top of a feedback page
+stages          nbgrader's own converters, kept from one student to the next
+gradebook       where the scores are kept: a file, or a database on a server
+course          folders, keys and what is done with them at each stage
+intake          what was handed in: a notebook, a folder, a zip
+report          table, grades per question, slips per question
+work_folder     what stays between two runs: the lock, marks of what is graded, an earlier hand-in's page
+one_submission  one submission graded, from its bytes to its mark
+workers         several graded at once
+machines        the same on other machines, through a scheduler of Dask's; what a class costs there
+grade           the command `threeloops grade`
+term            the group of commands `threeloops classroom`: from a class list to marks in a platform's gradebook
+hub             JupyterHub with nbgrader for a class on one machine
 """

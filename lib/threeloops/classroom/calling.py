@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from threeloops.classroom import sandbox
 from threeloops.classroom.kernel import DiedError, HungError, Kernel
 from threeloops.classroom.sandbox import Limits
-from threeloops.classroom.warm import NoStartError
+from threeloops.classroom.warm_process import NoStartError
 from threeloops.drills.engine.code_task import plain
 from threeloops.drills.engine.drill import Draw
 from threeloops.drills.engine.functions import Asked, Returned

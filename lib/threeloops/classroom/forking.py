@@ -3,8 +3,8 @@ submission.
 
 The child has everything of its own that a student could leave something in: processes, network, messages, host's name,
 /proc, /tmp and /dev/shm, keyring, session. It ends with all that it has started when its first process does; the grader
-holds that one by a handle of its own (a pidfd) and waits for its end. This file runs as a script beside inside.py and
-imports nothing of the book.
+holds that one by a handle of its own (a pidfd) and waits for its end. This file runs as a script beside
+student_side.py and imports nothing of the book.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import sys
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(__file__))  # `python -I` leaves the script's own folder out
-import inside  # type: ignore[import-not-found]
+import student_side  # type: ignore[import-not-found]
 
 sys.path.pop(0)
 
@@ -58,11 +58,11 @@ def mount(source: str, place: str, kind: str, flags: int, options: str = "") -> 
 
 def warm_shell() -> Any:
     """A shell that nobody has used, in a process that has seen each kind of cell."""
-    used = inside.start_shell()
+    used = student_side.start_shell()
     for source in WARM_UP:
-        inside.run(used, source, 60.0, 1000)
+        student_side.run(used, source, 60.0, 1000)
     type(used).clear_instance()
-    return inside.start_shell()
+    return student_side.start_shell()
 
 
 def folders(top: str) -> list[str]:
@@ -159,7 +159,7 @@ def first_process(walls: dict[str, Any], shell: Any, requests: int, replies: int
         try:
             for folder in walls["folders"]:
                 os.mkdir(folder)
-            inside.serve(requests, replies, shell)
+            student_side.serve(requests, replies, shell)
         finally:
             os._exit(1)
     os.close(requests)

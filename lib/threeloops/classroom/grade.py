@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from threeloops import checks
-from threeloops.classroom import gradebook, kept, sandbox, single
+from threeloops.classroom import gradebook, one_submission, sandbox, work_folder
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
-from threeloops.classroom.machines import away
+from threeloops.classroom.machines import remote_grading
 from threeloops.classroom.machines.cluster import is_address
 from threeloops.classroom.questions import source
 from threeloops.classroom.report import (
@@ -30,7 +30,7 @@ from threeloops.classroom.report import (
 )
 from threeloops.classroom.transplant import UnparsableError, parsed
 from threeloops.classroom.workers import Crew, usual
-from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id
+from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, plain_id
 
 WRITTEN_MAXIMUM = 3  # points of the rubric of a written explanation
 
@@ -67,12 +67,12 @@ def grade(
             raise ValueError("other machines and a gradebook on a server are for a class: give the --roster too")
         name, notebook = lone
         work = work or root / "my" / "graded"
-        with kept.alone_in(work):
+        with work_folder.alone_in(work):
             return _grade_reader(name, notebook, root=root, work=work, code=code, browser=browser)
     work = work or root / "build"
     course = Course(root=root, work=work, code=plain_id(code) or HOME_COURSE, server=server or "")
     handed = handed_in(path, course.sets(), listed(roster), drill_set=drill_set)
-    with kept.alone_in(course.work):
+    with work_folder.alone_in(course.work):
         return _grade_class(handed, course, trust_students=trust_students, again=again, workers=workers)
 
 
@@ -116,7 +116,7 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
             f"Without a sandbox: {sandbox.problem()}. Your code runs as your own program, as it does in the notebook."
         )
     submission = Submission(student=student, folder=path.parent.name, read=lambda: content)
-    graded = single.with_feedback(course, name, single.one(course, name, submission))
+    graded = one_submission.with_feedback(course, name, one_submission.one(course, name, submission))
     print(table([graded], written_maximum=WRITTEN_MAXIMUM))
     if graded.answers:
         keep_mark(name, graded, work)
@@ -134,9 +134,9 @@ def _each(
     """Every submission with its result, as they come, from processes here or from other machines."""
     name, submissions = handed.name, handed.submissions
     if isinstance(workers, str):
-        yield from away.each(course, name, submissions, workers, again=again, trusting=trusting)
+        yield from remote_grading.each(course, name, submissions, workers, again=again, trusting=trusting)
         return
-    do = partial(single.of_class, course, name, again=again)
+    do = partial(one_submission.of_class, course, name, again=again)
     with Crew(do, number=usual(len(submissions), workers), ready=course.make_ready) as crew:
         yield from crew.each(submissions)
 
@@ -175,9 +175,10 @@ def _grade_class(
     for graded in _told(each, len(submissions)):
         write_grades(so_far, [graded], more=bool(results))
         results.append(graded)
-    for student in kept.others(course, name, {submission.student for submission in submissions}):
-        before = kept.earlier(course, name, student)
-        results += [single.with_note(before, "graded earlier, and not among what was handed in now")] if before else []
+    for student in work_folder.others(course, name, {submission.student for submission in submissions}):
+        before = work_folder.earlier(course, name, student)
+        if before:
+            results.append(one_submission.with_note(before, "graded earlier, and not among what was handed in now"))
     results.sort(key=lambda graded: graded.student)
     write_grades(so_far, results)
     so_far.replace(grades)

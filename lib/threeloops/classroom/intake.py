@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from threeloops import checks
 from threeloops.classroom.transplant import LARGEST_FILE_BYTES
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 # How learning platforms name uploads: Moodle's folders, Canvas's files. A name may hold anything, so the last number
 # that fits is the platform's.

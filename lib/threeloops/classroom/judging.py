@@ -15,8 +15,8 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import judge_function
 from threeloops.drills.engine.judge import Verdict, judge
-from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, plain_id, posed
-from threeloops.drills.engine.posed import question as posed_question
+from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, plain_id, posed
+from threeloops.drills.engine.student_draws import question as posed_question
 
 MOST_STARTS = 4  # a process that died is started again without the cell that ended it
 UNANSWERED = Verdict(status="unanswered", message="No answer yet.")

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from threeloops.classroom import sandbox, warm
+from threeloops.classroom import sandbox, warm_process
 from threeloops.classroom.questions import whole_characters
 from threeloops.classroom.sandbox import Limits
-from threeloops.classroom.warm import NoStartError
+from threeloops.classroom.warm_process import NoStartError
 from threeloops.units import KiB
 
 LONGEST_REPLY = 200_000  # bytes; a longer one is no honest reply
@@ -49,8 +49,8 @@ class Kernel:
         # In the sandbox it has a place of its own, which goes with it however the grader ends.
         self._folder = None if sandboxed else tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
         self.side = (
-            warm.fork()
-            if sandboxed and notebook and not warm.problem()
+            warm_process.fork()
+            if sandboxed and notebook and not warm_process.problem()
             else sandbox.Side(self._folder.name if self._folder else "/", sandboxed=sandboxed)
         )
         # A full queue leaves the pipe full, and a process that floods it waits there.
@@ -62,7 +62,7 @@ class Kernel:
             "notebook": notebook,
             "posed": posed,
             "whose": whose,
-            "limits": limits.as_resources(sandboxed=sandboxed, forked=isinstance(self.side, warm.Forked)),
+            "limits": limits.as_resources(sandboxed=sandboxed, forked=isinstance(self.side, warm_process.Forked)),
             "environment": sandbox.ENVIRONMENT | home,
         }
         try:

@@ -19,7 +19,7 @@ from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.transplant import parsed, transplanted
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.judge import Verdict
-from threeloops.drills.engine.posed import HOME_COURSE, plain_id, posed, wrapped
+from threeloops.drills.engine.student_draws import HOME_COURSE, plain_id, posed, wrapped
 
 Resources = Any
 Pair = tuple[NotebookNode, Resources]

@@ -17,7 +17,7 @@ from pathlib import Path
 from threeloops.classroom.seccomp import refusals
 from threeloops.units import MB, GiB
 
-INSIDE, FORKING = (Path(__file__).with_name(name) for name in ("inside.py", "forking.py"))
+INSIDE, FORKING = (Path(__file__).with_name(name) for name in ("student_side.py", "forking.py"))
 BOOK = Path(__file__).resolve().parents[3]
 PROCESSES = 64
 ALL_PROCESSES = 1024  # where a user's limit counts what the user runs elsewhere too
@@ -155,7 +155,7 @@ def _bwrap(*, warm: bool = False) -> list[str]:
         *words,
         *binds,
         *_hidden(binds),
-        *_open_way(Path("/run/inside.py")),
+        *_open_way(Path("/run/student_side.py")),
         *(word for file in (INSIDE, FORKING) for word in ("--ro-bind", str(file), f"/run/{file.name}")),
         # Nothing else is written to: whoever is not root owns these, and they have no size.
         "--remount-ro",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-from threeloops.classroom import kept, sandbox
+from threeloops.classroom import sandbox, work_folder
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
@@ -137,7 +137,7 @@ def _serve(line: Connection, do: Callable[[Any], Any], place: int, boss: int, ot
     _end_with(boss)
     sandbox.take_place(place)
     gc.freeze()  # what was loaded before the fork stays: to look through it again and again takes a tenth of the time
-    with kept.ended_in_order():
+    with work_folder.ended_in_order():
         while True:
             try:
                 job = line.recv()

@@ -10,7 +10,7 @@ from typing import Any
 
 from threeloops.desk.parts import Cell, source
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.posed import HOME_COURSE, HOME_STUDENT, posed
+from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
 
 LOADS = re.compile(r"^stand_in\.watch\(\)|^sheet\.begin\(", re.MULTILINE)
 OPEN = re.compile(

@@ -39,6 +39,23 @@ def lidar_bytes_per_s(*, beams: int, point_bytes: int, firings: int, other_bytes
     return (beams * firings * point_bytes + other_bytes) / (firings * firing_s)
 
 
+def lidar_bytes_per_sweep(*, packets_per_s: float, packet_bytes: int, returns: int, sweeps_per_s: float) -> float:
+    """Bytes of one revolution.
+
+    Formula:  returns * packets/s * bytes of a packet / revolutions/s
+    Units:    packets_per_s as a manual gives them, with one return a pulse
+    Assumes:  a second return is sent in packets of its own: twice as many of the same size
+    Source:   Velodyne, VLS-128 user manual, sections 8.2 and 9.3 (6,253.9 packets of 1,248 bytes per second, twice as
+              many with two returns)
+
+    >>> lidar_bytes_per_sweep(packets_per_s=5000, packet_bytes=1200, returns=3, sweeps_per_s=20)
+    900000.0
+    """
+    checks.count(packet_bytes=packet_bytes, returns=returns)
+    checks.positive(packets_per_s=packets_per_s, sweeps_per_s=sweeps_per_s)
+    return returns * packets_per_s * packet_bytes / sweeps_per_s
+
+
 def sweep_shift_m(*, speed_m_per_s: float, sweeps_per_s: float, turned_share: float) -> float:
     """How far from its place a point is put when the whole sweep is taken for one moment, that of its first column.
 

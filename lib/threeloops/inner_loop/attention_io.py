@@ -69,6 +69,25 @@ def largest_query_block(*, fast_bytes: int, head_dim: int, key_block: int, bytes
     return rows
 
 
+def causal_block_flops(*, num_heads: int, head_dim: int, tokens: int, block: int) -> int:
+    """FLOPs that a causal kernel executes which skips the blocks of scores that are masked, and computes all others in
+    full.
+
+    Formula:  num_heads * blocks * (blocks + 1) / 2 * 4 * block^2 * head_dim, blocks = tokens / block
+    Assumes:  blocks of as many queries as keys; values as wide as keys; the two matrix products, a multiply-add as 2.
+              What attention is charged for by convention is another number: kernels.attended_pairs
+    Raises:   ValueError if the blocks do not divide the tokens
+    Source:   Dao et al., FlashAttention, 2022, arXiv:2205.14135, section 3.3 (blocks that are masked are skipped)
+
+    >>> causal_block_flops(num_heads=12, head_dim=64, tokens=1024, block=256) / 1e9
+    2.01326592
+    """
+    checks.count(num_heads=num_heads, head_dim=head_dim, tokens=tokens, block=block)
+    checks.divides(part="block", part_value=block, whole="tokens", whole_value=tokens)
+    blocks = tokens // block
+    return num_heads * blocks * (blocks + 1) // 2 * 4 * block**2 * head_dim
+
+
 def leading_traffic_bytes(*, tokens: int, head_dim: int, fast_bytes: int, bytes_per_element: int) -> float:
     """The law behind fused attention's traffic, per head: N^2 d^2 / M, in bytes and without the constant in front.
 

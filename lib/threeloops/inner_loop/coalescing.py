@@ -1,4 +1,4 @@
-"""Coalescing and bank conflicts: what one request of a warp costs, from the stride between its lanes.
+"""Coalescing, bank conflicts and divergent branches: what it costs a warp when its lanes go apart.
 
 >>> [sectors_per_request(stride_elements=stride, bytes_per_element=4) for stride in (1, 2, 8, 100)]
 [4, 8, 32, 32]
@@ -9,6 +9,7 @@ Source: NVIDIA, CUDA C++ Best Practices Guide 12.9, 10.2.1 (coalescing) and 10.2
 """
 
 import math
+from collections.abc import Sequence
 
 from threeloops import checks
 
@@ -67,3 +68,23 @@ def passes_per_request(*, stride_words: int) -> int:
     """
     checks.count(at_least=0, stride_words=stride_words)
     return math.gcd(stride_words, BANKS) if stride_words else 1
+
+
+def issued_instructions(*, warps: int, common: int, sides: Sequence[int]) -> int:
+    """Instructions that are issued, counted once per warp, when the lanes of every warp take different sides of a
+    branch.
+
+    Formula:  warps * (common + sum(sides))
+    Units:    instructions of one thread: common outside the branch, sides one number for each side
+    Assumes:  in every warp each side has lanes that take it; the sides are executed one after another, each for its
+              own lanes. Where whole warps agree, each issues its own side only
+    Source:   Lindholm et al., IEEE Micro 28(2), 2008, doi:10.1109/MM.2008.31 (SIMT warps)
+
+    >>> issued_instructions(warps=700, common=12, sides=[41, 26])
+    55300
+    """
+    checks.count(warps=warps)
+    checks.count(at_least=0, common=common)
+    for instructions in sides:
+        checks.count(at_least=0, side=instructions)
+    return warps * (common + sum(sides))

@@ -80,7 +80,7 @@ def tile_quantisation(
               inner dimension is not split
     """
     checks.count(m=m, n=n, tile_m=tile_m, tile_n=tile_n)
-    blocks = -(-m // tile_m) * -(-n // tile_n)
+    blocks = occupancy.grid_size(rows=m, columns=n, block_rows=tile_m, block_columns=tile_n)
     share = m * n / (padded(length=m, multiple=tile_m) * padded(length=n, multiple=tile_n))
     return TileQuantisation(
         tile_share=share, waves=occupancy.waves(grid_blocks=blocks, num_sms=num_sms, blocks_per_sm=blocks_per_sm)

@@ -256,3 +256,19 @@ def stochastically_rounded(value: float, form: Format, *, draw: float) -> float:
         raise ValueError(f"draw={draw!r} must be at least 0 and below 1")
     lower = math.floor(value / gap)
     return (lower + (draw < value / gap - lower)) * gap
+
+
+def move_chance(*, update: float, weight: float, form: Format) -> float:
+    """The chance that an update moves a weight under stochastic rounding; of many weights, the share that moves on
+    average.
+
+    Formula:  min(1, update / spacing(weight))
+    Assumes:  a weight that is a number of the format, an update away from zero
+    Raises:   ValueError for an update that is not positive, or a weight beyond the largest number
+    Source:   Gupta et al., 2015, arXiv:1502.02551, section 3.1
+
+    >>> move_chance(update=0.001, weight=3.0, form=BF16)
+    0.064
+    """
+    checks.positive(update=update)
+    return min(1.0, update / spacing(weight, form))

@@ -106,6 +106,20 @@ def _at_most(*, limit: int, **values: int) -> None:
             raise ValueError(f"{name}={value} must be at most {limit}")
 
 
+def grid_size(*, rows: int, columns: int, block_rows: int, block_columns: int) -> int:
+    """Blocks in a grid that covers a matrix, those that reach over its edges included.
+
+    Formula:  ceil(rows / block_rows) * ceil(columns / block_columns)
+    Units:    block_rows and block_columns in elements that a block computes: its threads, where each computes one
+    Source:   NVIDIA, CUDA C++ Programming Guide, 2025 (thread hierarchy)
+
+    >>> grid_size(rows=1000, columns=600, block_rows=16, block_columns=32)
+    1197
+    """
+    checks.count(rows=rows, columns=columns, block_rows=block_rows, block_columns=block_columns)
+    return -(-rows // block_rows) * -(-columns // block_columns)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waves:
     """A grid on a device whose multiprocessors take `places` blocks at a time."""

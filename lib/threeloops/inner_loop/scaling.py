@@ -64,6 +64,29 @@ def parts_speedup(*, shares: Sequence[float], factors: Sequence[float]) -> float
     return 1 / (1 - sum(shares) + sum(share / factor for share, factor in zip(shares, factors, strict=True)))
 
 
+def changed_calls_s(*, whole_s: float, num_calls: int, before_s: float, after_s: float) -> float:
+    """Seconds of the whole when each of its calls of one kind takes another time.
+
+    Formula:  whole_s - num_calls * (before_s - after_s)
+    Units:    whole_s as measured, with num_calls calls of before_s each; after_s of 0 takes the calls out
+    Assumes:  nothing runs beside the calls, before or after; the rest takes as long as it did
+    Raises:   ValueError if the calls together took longer than the whole
+    Source:   Amdahl, 1967, doi:10.1145/1465482.1465560 (measured times in place of shares)
+
+    >>> round(changed_calls_s(whole_s=0.25, num_calls=36, before_s=0.003, after_s=0.001), 3)
+    0.178
+    """
+    checks.positive(whole_s=whole_s, before_s=before_s)
+    checks.count(num_calls=num_calls)
+    checks.non_negative(after_s=after_s)
+    if num_calls * before_s > whole_s * (1 + 1e-9):
+        raise ValueError(
+            f"num_calls={num_calls} of before_s={before_s:g} take {num_calls * before_s:g} s, more than"
+            f" whole_s={whole_s:g}"
+        )
+    return whole_s - num_calls * (before_s - after_s)
+
+
 def needed_share(*, speedup: float, factor: float) -> float:
     """The share of the time that a part must have, if making it `factor` times faster is to make the whole `speedup`
     times faster.

@@ -1,4 +1,5 @@
-"""Utilisation: the share of a peak that went into a model's FLOPs, without recomputation (MFU) and with it (HFU).
+"""Utilisation: the share of a peak that went into a model's FLOPs, without recomputation (MFU) and with it (HFU), and
+the FLOPs of a token as it is published with an MFU.
 
 Source: Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1 and appendix B
 """
@@ -6,7 +7,8 @@ Source: Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1 and appendix
 from dataclasses import dataclass
 
 from threeloops import checks
-from threeloops.models.model_flops import TrainingFlops
+from threeloops.models.model_flops import TrainingFlops, six_n_d
+from threeloops.operations import kernels
 
 
 def mfu(*, model_flops_per_s: float, peak_flops_per_s: float) -> float:
@@ -56,3 +58,45 @@ def utilisation(training: TrainingFlops, *, step_s: float, num_gpus: int, peak_f
         causal=training.forward.causal,
         recompute=training.recompute,
     )
+
+
+def dense_flops_per_token(
+    *, num_parameters: float, num_layers: int, num_heads: int, head_dim: int, sequence: int, causal: str
+) -> float:
+    """FLOPs of training a dense model on one token of a sequence, from five published numbers.
+
+    Formula:  6 * num_parameters + 12 * num_layers * num_heads * head_dim * attended pairs / sequence; the pairs are
+              sequence**2 for "full" and half of that for "half"
+    Units:    num_parameters in the matrices, output head included; num_heads of the queries
+    Assumes:  backward is twice the work of forward; nothing is recomputed; every layer attends to the whole sequence
+    Raises:   ValueError for an unknown convention, with the known ones
+    Source:   Chowdhery et al., PaLM, 2022, arXiv:2204.02311, appendix B (full); Narayanan et al., 2021,
+              arXiv:2104.04473, appendix
+
+    >>> dense_flops_per_token(
+    ...     num_parameters=7e9, num_layers=30, num_heads=40, head_dim=100, sequence=20_000, causal="half"
+    ... ) / 1e9
+    56.4
+    """
+    checks.count(num_layers=num_layers, num_heads=num_heads, head_dim=head_dim, sequence=sequence)
+    pairs = kernels.attended_pairs(query_tokens=sequence, context_tokens=sequence, causal=causal)
+    attention = 12 * num_layers * num_heads * head_dim * pairs / sequence
+    return six_n_d(num_parameters=num_parameters, tokens=1) + attention
+
+
+def mfu_from_hfu(*, hfu: float, recomputed_share: float) -> float:
+    """MFU of a run that executes a share `hfu` of the peak and runs a part of its forward pass twice.
+
+    Formula:  hfu * 3 / (3 + recomputed_share)
+    Units:    recomputed_share of the forward pass, in FLOPs: 1 where all of it is run again
+    Assumes:  backward is twice the work of forward
+    Raises:   ValueError for an hfu that is not positive, or a recomputed_share that is none
+    Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 5; Chowdhery et al., PaLM, 2022, arXiv:2204.02311,
+              appendix B
+
+    >>> mfu_from_hfu(hfu=0.44, recomputed_share=0.3)
+    0.4
+    """
+    checks.positive(hfu=hfu)
+    checks.fraction(recomputed_share=recomputed_share)
+    return hfu * 3 / (3 + recomputed_share)

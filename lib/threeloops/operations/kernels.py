@@ -16,7 +16,7 @@ from threeloops.operations.attention import (
     attention_backward_flops,
     unfused_attention,
 )
-from threeloops.operations.matrix_kernels import conv2d, conv2d_out_size, gemm, tiled_gemm
+from threeloops.operations.matrix_kernels import conv2d, conv2d_out_size, gemm, tiled_gemm, tiled_stencil_bytes
 from threeloops.operations.vector_kernels import (
     ACTIVATION_FLOPS,
     activation,
@@ -43,5 +43,6 @@ __all__ = [
     "rmsnorm",
     "softmax",
     "tiled_gemm",
+    "tiled_stencil_bytes",
     "unfused_attention",
 ]

@@ -58,6 +58,29 @@ def tiled_gemm(*, m: int, n: int, k: int, tile_m: int, tile_n: int, bytes_per_el
     return Work(flops=2 * m * n * k, moved_bytes=(first + second + m * n) * bytes_per_element)
 
 
+def tiled_stencil_bytes(
+    *, height: int, width: int, tile_height: int, tile_width: int, reach: int, bytes_per_element: float
+) -> float:
+    """Bytes that a stencil moves when every tile of results fetches for itself all elements that they are made of.
+
+    Formula:  ((height + 2 * reach * ceil(height/tile_height)) * (width + 2 * reach * ceil(width/tile_width)) + height
+              * width) * bytes_per_element
+    Shapes:   [height, width] in and out; a frame of `reach` zeros around it is fetched like elements
+    Assumes:  a result is made of all elements up to `reach` rows and columns away; a tile fetches each of them once;
+              nothing survives in fast memory from one tile to the next
+    Source:   Datta et al., SC 2008, doi:10.1109/SC.2008.5222004 (stencils: ghost cells around every tile)
+
+    >>> tiled_stencil_bytes(height=1080, width=1920, tile_height=8, tile_width=64, reach=3, bytes_per_element=4) / 1e6
+    24.1704
+    """
+    checks.count(height=height, width=width, tile_height=tile_height, tile_width=tile_width)
+    checks.count(at_least=0, reach=reach)
+    checks.positive(bytes_per_element=bytes_per_element)
+    rows = height + 2 * reach * -(-height // tile_height)
+    columns = width + 2 * reach * -(-width // tile_width)
+    return (rows * columns + height * width) * bytes_per_element
+
+
 def conv2d(
     *,
     batch: int,

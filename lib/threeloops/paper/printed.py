@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from threeloops import units
-from threeloops.drills.engine.posed import wrapped
+from threeloops.drills.engine.student_draws import wrapped
 from threeloops.paper import quiz as quizzes
 from threeloops.paper.quiz import Asked, Quiz, Version
 

@@ -80,6 +80,22 @@ def least_chunk(*, prompt_tokens_per_s: float, decode_step_s: float, token_s: fl
     return prompt_tokens_per_s * decode_step_s / (1 - busy)
 
 
+def largest_chunk(*, itl_s: float, decode_step_s: float, token_s: float) -> int:
+    """Most prompt tokens that a step can read beside its decoding and still fit into an ITL; 0 if decoding alone takes
+    as long.
+
+    Formula:  floor((ITL - decode step) / time per token)
+    Assumes:  a step takes decode_step_s + chunk * token_s
+    Source:   Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 4 (chunked prefills)
+
+    >>> largest_chunk(itl_s=0.050, decode_step_s=0.018, token_s=70e-6)
+    457
+    """
+    checks.positive(itl_s=itl_s, token_s=token_s)
+    checks.non_negative(decode_step_s=decode_step_s)
+    return max(0, math.floor((itl_s - decode_step_s) / token_s * (1 + 1e-12)))
+
+
 def budget_steps(*, prompt_tokens: int, token_budget: int, running: int) -> int:
     """Steps until a prompt is read, when everyone who runs takes a token of every step's budget first.
 

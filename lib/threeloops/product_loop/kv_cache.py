@@ -89,6 +89,22 @@ def kv_heads_per_rank(*, num_heads: int, num_kv_heads: int, tp: int) -> int:
     return max(1, num_kv_heads // tp)
 
 
+def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, bytes_per_element: float) -> float:
+    """Bytes that one token leaves behind in a model of equal layers, in plain numbers.
+
+    Formula:  2 (key and value) * num_layers * num_kv_heads * head_dim * bytes_per_element
+    Assumes:  keys and values of equal width and no scales; with other layers, windows, latents or ranks:
+              `bytes_per_token`, which adds this up layer by layer
+    Source:   Shazeer, 2019, arXiv:1911.02150 (MQA); Ainslie et al., 2023, arXiv:2305.13245 (GQA)
+
+    >>> kv_bytes_per_token(num_layers=32, num_kv_heads=8, head_dim=128, bytes_per_element=2)  # Llama 3 8B: 128 KiB
+    131072
+    """
+    checks.count(num_layers=num_layers, num_kv_heads=num_kv_heads, head_dim=head_dim)
+    checks.positive(bytes_per_element=bytes_per_element)
+    return 2 * num_layers * num_kv_heads * head_dim * bytes_per_element
+
+
 def layer_bytes_per_token(
     attention: Attention | LatentAttention | Recurrent | None,
     *,
@@ -98,12 +114,11 @@ def layer_bytes_per_token(
 ) -> float:
     """Bytes that one rank caches for one token in one layer.
 
-    Formula:  2 * KV heads on this rank * (head_dim * bytes_per_element + scales); latent: (kv_rank + rope_head_dim) *
-              bytes_per_element + scales, and the same for an indexer's key
+    Formula:  kv_bytes_per_token of one layer with the KV heads of this rank, + 2 * KV heads * scales; latent: (kv_rank
+              + rope_head_dim) * bytes_per_element + scales, and the same for an indexer's key
     Assumes:  keys and values of equal width; every rank holds the whole latent vector, which has no heads to split; a
               layer that reads another's cache adds 0, and so does one that keeps a state in place of a cache
-    Source:   Shazeer, 2019, arXiv:1911.02150 (MQA); Ainslie et al., 2023, arXiv:2305.13245 (GQA); DeepSeek-AI, 2024,
-              arXiv:2405.04434, section 2.1 (latent)
+    Source:   as kv_bytes_per_token; DeepSeek-AI, 2024, arXiv:2405.04434, section 2.1 (latent)
     """
     checks.positive(bytes_per_element=bytes_per_element)
     checks.count(tp=tp)
@@ -121,8 +136,10 @@ def layer_bytes_per_token(
     if not isinstance(attention, Attention):
         return 0
     heads = kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
-    vector = attention.head_dim * bytes_per_element + quantisation.vector_scale_bytes(attention.head_dim)
-    return 2 * heads * vector if attention.owns_cache else 0
+    plain = kv_bytes_per_token(
+        num_layers=1, num_kv_heads=heads, head_dim=attention.head_dim, bytes_per_element=bytes_per_element
+    )
+    return plain + 2 * heads * quantisation.vector_scale_bytes(attention.head_dim) if attention.owns_cache else 0
 
 
 def _model_bytes(

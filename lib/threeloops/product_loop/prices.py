@@ -1,4 +1,6 @@
-"""Prices: what tokens cost on an interface with a prompt cache, and how busy a rented GPU must be to be cheaper."""
+"""Prices: what tokens and requests cost on an interface with a prompt cache, and how busy a rented GPU must be to be
+cheaper.
+"""
 
 from threeloops import checks
 from threeloops.product_loop import serving
@@ -18,6 +20,47 @@ def cached_input_share(*, hit_share: float, read_price: float, write_price: floa
     checks.fraction(hit_share=hit_share)
     checks.non_negative(read_price=read_price, write_price=write_price)
     return hit_share * read_price + (1 - hit_share) * write_price
+
+
+def request_dollars(
+    *,
+    prompt_tokens: int,
+    cached_tokens: int,
+    output_tokens: int,
+    prompt_dollars_per_million: float,
+    output_dollars_per_million: float,
+    read_price: float,
+) -> float:
+    """What one request costs where the provider still has the beginning of its prompt in a cache.
+
+    Formula:  ((prompt - cached + cached * read) * prompt price + output * output price) / 1e6
+    Units:    read_price: multiple of the plain price of a prompt token
+    Assumes:  writing into the cache costs nothing extra; cached_tokens are a part of prompt_tokens
+    Raises:   ValueError if more tokens are cached than the prompt has
+    Source:   Pope et al., 2022, arXiv:2211.05102, section 2 (why a token of the answer costs more than one of the
+              prompt)
+
+    >>> request_dollars(
+    ...     prompt_tokens=5000,
+    ...     cached_tokens=3000,
+    ...     output_tokens=400,
+    ...     prompt_dollars_per_million=2,
+    ...     output_dollars_per_million=9,
+    ...     read_price=0.25,
+    ... )
+    0.0091
+    """
+    checks.count(prompt_tokens=prompt_tokens)
+    checks.count(at_least=0, cached_tokens=cached_tokens, output_tokens=output_tokens)
+    checks.non_negative(
+        prompt_dollars_per_million=prompt_dollars_per_million,
+        output_dollars_per_million=output_dollars_per_million,
+        read_price=read_price,
+    )
+    if cached_tokens > prompt_tokens:
+        raise ValueError(f"cached_tokens={cached_tokens} must be at most prompt_tokens={prompt_tokens}")
+    prompt_dollars = (prompt_tokens - cached_tokens + cached_tokens * read_price) * prompt_dollars_per_million
+    return (prompt_dollars + output_tokens * output_dollars_per_million) / serving.TOKENS_PER_MILLION
 
 
 def break_even_hit_share(*, read_price: float, write_price: float) -> float:

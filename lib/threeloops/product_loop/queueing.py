@@ -28,6 +28,22 @@ def littles_law(*, requests_per_s: float, seconds: float) -> float:
     return requests_per_s * seconds
 
 
+def closed_loop_per_s(*, clients: int, answer_s: float, think_s: float) -> float:
+    """Requests per second of clients who wait for their answer, think, and send the next request.
+
+    Formula:  clients / (answer time + thinking time): Little's law, where every client is always inside
+    Assumes:  means over a long run; the answer time is the one with all clients at work, waiting included
+    Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+
+    >>> closed_loop_per_s(clients=30, answer_s=0.5, think_s=2)
+    12.0
+    """
+    checks.count(clients=clients)
+    checks.positive(answer_s=answer_s)
+    checks.non_negative(think_s=think_s)
+    return clients / (answer_s + think_s)
+
+
 def load(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     """The share of time that each server is busy.
 
@@ -57,6 +73,20 @@ def mm1_wait_s(*, arrivals_per_s: float, service_s: float) -> float:
     """
     share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=1)
     return service_s * share / (1 - share)
+
+
+def most_arrivals_for_wait(*, service_s: float, wait_s: float) -> float:
+    """Requests per second that may come to a single server so that their mean wait is no longer than that.
+
+    Formula:  load / service time, load = wait / (wait + service time): mm1_wait_s solved for the load
+    Assumes:  as mm1_wait_s
+    Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.2 (M/M/1)
+
+    >>> most_arrivals_for_wait(service_s=0.25, wait_s=0.75)
+    3.0
+    """
+    checks.positive(service_s=service_s, wait_s=wait_s)
+    return wait_s / (wait_s + service_s) / service_s
 
 
 def mg1_wait_s(*, arrivals_per_s: float, service_s: float, service_cv: float) -> float:
@@ -89,6 +119,22 @@ def erlang_b(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     checks.positive(arrivals_per_s=arrivals_per_s, service_s=service_s)
     checks.count(servers=servers)
     return waiting.blocked_share(offered_load=arrivals_per_s * service_s, servers=servers)
+
+
+def turned_away_share(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+    """The share of requests that a queue turns away which is bounded and always full; 0 where the servers keep up.
+
+    Formula:  1 - servers / service time / arrivals/s, and at least 0
+    Assumes:  a long overload, in which no server is ever idle: then neither the length of the queue nor the
+              distributions matter. Without a queue it is erlang_b
+    Source:   conservation of requests; see Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+
+    >>> turned_away_share(arrivals_per_s=32, service_s=0.5, servers=12)
+    0.25
+    """
+    checks.positive(arrivals_per_s=arrivals_per_s, service_s=service_s)
+    checks.count(servers=servers)
+    return max(0.0, 1 - servers / service_s / arrivals_per_s)
 
 
 def erlang_c(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
@@ -213,3 +259,17 @@ def drain_s(*, backlog: float, arrivals_per_s: float, served_per_s: float) -> fl
             f"served_per_s={served_per_s} is no more than arrivals_per_s={arrivals_per_s}; the backlog never ends"
         )
     return backlog / (served_per_s - arrivals_per_s)
+
+
+def late_after_pause(*, arrivals_per_s: float, pause_s: float, limit_s: float) -> float:
+    """Requests that take longer than a limit because the server stops for a while and then answers all at once.
+
+    Formula:  arrivals/s * (pause - limit), and at least 0: who comes later in the pause waits for less
+    Assumes:  even arrivals of users who do not wait for one another; outside the pause an answer takes no time
+    Source:   Tene, wrk2, README, 2012 onwards (coordinated omission)
+
+    >>> late_after_pause(arrivals_per_s=50, pause_s=2, limit_s=0.5)
+    75.0
+    """
+    checks.non_negative(arrivals_per_s=arrivals_per_s, pause_s=pause_s, limit_s=limit_s)
+    return max(0.0, arrivals_per_s * (pause_s - limit_s))

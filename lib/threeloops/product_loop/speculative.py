@@ -29,6 +29,21 @@ def tokens_per_check(*, accepted_share: float, drafted: int) -> float:
     return (1 - accepted_share ** (drafted + 1)) / (1 - accepted_share)
 
 
+def whole_draft_chance(*, accepted_share: float, drafted: int) -> float:
+    """The chance that a check accepts every drafted token.
+
+    Formula:  a^k, a = accepted share, k = drafted tokens
+    Assumes:  each drafted token is accepted with the same probability, independently
+    Source:   Leviathan et al., 2023, arXiv:2211.17192, equation 1 (the last term of its sum)
+
+    >>> round(whole_draft_chance(accepted_share=0.8, drafted=3), 3)
+    0.512
+    """
+    checks.fraction(accepted_share=accepted_share)
+    checks.count(at_least=0, drafted=drafted)
+    return float(accepted_share**drafted)
+
+
 def speedup(*, accepted_share: float, drafted: int, draft_cost: float) -> float:
     """How many times faster tokens come than from the large model alone; below 1 where drafting does not pay.
 
@@ -66,13 +81,26 @@ def acceptance(target: Sequence[float], draft: Sequence[float]) -> float:
     >>> acceptance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])
     0.7
     """
-    checks.count(tokens=len(target))
-    if len(target) != len(draft):
-        raise ValueError(f"target has {len(target)} tokens, draft {len(draft)}; both need the same vocabulary")
-    for name, shares in (("target", target), ("draft", draft)):
-        if min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
-            raise ValueError(f"{name} sums to {sum(shares):g}; give shares of at least 0 that sum to 1")
+    _check_shares(target, draft)
     return sum(min(one, other) for one, other in zip(target, draft, strict=True))
+
+
+def after_refusal(target: Sequence[float], draft: Sequence[float]) -> tuple[float, ...]:
+    """The shares by which the large model draws a token in the place of a refused one.
+
+    Formula:  max(0, target - draft) of each token / the sum of that over all tokens
+    Assumes:  as in acceptance; drawn in this way, the output is distributed as the target's own
+    Raises:   ValueError for a draft that is never refused, because its shares are the target's
+    Source:   Leviathan et al., 2023, arXiv:2211.17192, algorithm 1
+
+    >>> [round(share, 3) for share in after_refusal([0.5, 0.3, 0.2], [0.25, 0.2, 0.55])]
+    [0.714, 0.286, 0.0]
+    """
+    _check_shares(target, draft)
+    left = [max(0.0, one - other) for one, other in zip(target, draft, strict=True)]
+    if not sum(left):
+        raise ValueError("target and draft have the same shares; a draft like that is never refused")
+    return tuple(share / sum(left) for share in left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,3 +147,12 @@ def batch_speedup(
     draft_s = draft.step_s(batch=batch, tokens=1, **machine)
     yielded = tokens_per_check(accepted_share=accepted_share, drafted=drafted)
     return yielded * plain_s / (drafted * draft_s + check_s)
+
+
+def _check_shares(target: Sequence[float], draft: Sequence[float]) -> None:
+    checks.count(tokens=len(target))
+    if len(target) != len(draft):
+        raise ValueError(f"target has {len(target)} tokens, draft {len(draft)}; both need the same vocabulary")
+    for name, shares in (("target", target), ("draft", draft)):
+        if min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
+            raise ValueError(f"{name} sums to {sum(shares):g}; give shares of at least 0 that sum to 1")

@@ -13,9 +13,9 @@ from pathlib import Path
 from threeloops import contents, units
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import mistakes, schedule
+from threeloops.room.attempts import RATED
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS, pose
-from threeloops.room.kept import RATED
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.chains.chain import PREFIX
 from threeloops.room.question import Question, draw_of

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 
 from threeloops import units
-from threeloops.room.kept import Ask
+from threeloops.room.attempts import Ask
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.cases.case import Case
 from threeloops.room.kinds.chains import CHAINS

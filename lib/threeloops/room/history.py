@@ -17,7 +17,7 @@ from pathlib import Path
 
 from threeloops import wall_clock
 from threeloops.room import schedule
-from threeloops.room.kept import ANSWERED, RATED, Ask, Attempt, SessionRecord, plan_of, plan_text
+from threeloops.room.attempts import ANSWERED, RATED, Ask, Attempt, SessionRecord, plan_of, plan_text
 from threeloops.room.trouble import plainly
 
 FORMAT = 1

@@ -13,8 +13,8 @@ from threeloops.contents import STARTER
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Drill
 from threeloops.room import question
+from threeloops.room.attempts import Ask
 from threeloops.room.idea import Idea as Idea  # for everybody who asks here what an idea is
-from threeloops.room.kept import Ask
 from threeloops.room.kinds import bands, cases, choices, code, flash_numbers, scenarios, spots, tables, traces
 from threeloops.room.kinds.band_draws import INTERVIEW
 from threeloops.room.kinds.cases import case

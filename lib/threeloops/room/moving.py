@@ -10,8 +10,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from threeloops import units
+from threeloops.room.attempts import Attempt
 from threeloops.room.history import History, HistoryError
-from threeloops.room.kept import Attempt
 
 NUMBERS = {
     "position": int,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from threeloops import checks
 from threeloops.drills.engine.drill import seeded
 from threeloops.room import conversations, preparation, schedule
+from threeloops.room.attempts import Ask
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S
 from threeloops.room.ideas import IDEAS, Idea, chosen, pose
-from threeloops.room.kept import Ask
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.cases.case import PREFIX as STAGE
 from threeloops.room.kinds.cases.case import Case

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from threeloops import checks, units, wall_clock
 from threeloops.room import schedule
+from threeloops.room.attempts import RATED, Attempt
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S, Idea
 from threeloops.room.ideas import IDEAS
-from threeloops.room.kept import RATED, Attempt
 from threeloops.room.kinds.band_draws import INTERVIEW
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.chains import CHAINS

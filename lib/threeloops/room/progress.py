@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from threeloops import units
 from threeloops.room import mistakes, preparation, schedule
+from threeloops.room.attempts import Attempt, tally
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
-from threeloops.room.kept import Attempt, tally
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.trend import Trend, trend
 

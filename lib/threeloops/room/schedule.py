@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 from typing import TYPE_CHECKING
 
-from threeloops.room.kept import Attempt
+from threeloops.room.attempts import Attempt
 
 if TYPE_CHECKING:  # loaded when an answer is rated or a date is asked for: not before the first question
     from fsrs import Rating, Scheduler

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from threeloops import contents, wall_clock
 from threeloops.drills.engine.judge import Verdict
 from threeloops.room import ideas, plan, preparation, schedule
+from threeloops.room.attempts import Ask, Attempt, tally
 from threeloops.room.clock import QuestionClock
 from threeloops.room.history import History, HistoryError
-from threeloops.room.kept import Ask, Attempt, tally
 from threeloops.room.plan import Wish
 from threeloops.room.question import HINT_COSTS, Question
 

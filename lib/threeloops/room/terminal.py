@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from threeloops import units, wall_clock
 from threeloops.contents import book_root
 from threeloops.drills.engine import answers
-from threeloops.drills.engine.posed import wrapped
+from threeloops.drills.engine.student_draws import wrapped
 from threeloops.room import code_file, moving, preparation
 from threeloops.room.history import History, HistoryError
 from threeloops.room.plan import MODES, Wish

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threeloops import units
-from threeloops.room.kept import RATED, Attempt, tally
+from threeloops.room.attempts import RATED, Attempt, tally
 
 BLOCK = 20  # answers on either side of the comparison, where there are that many
 FEWEST = 10  # answers before there is anything to compare

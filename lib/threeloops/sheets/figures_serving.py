@@ -10,7 +10,7 @@ from threeloops.models import catalogue
 from threeloops.models.architecture import Attention
 from threeloops.models.parameters import model_parameters
 from threeloops.operations import attention, roofline
-from threeloops.product_loop import batching, decode_floor, handover, kv_allocators, kv_cache, serving, speculative
+from threeloops.product_loop import batching, decode_floor, kv_allocators, kv_cache, kv_transfer, serving, speculative
 
 H100 = "h100-sxm5"
 OLD, NEW = "llama-2-7b", "llama-3-8b"  # without and with grouped-query attention
@@ -166,7 +166,7 @@ def _prompts() -> dict[str, str]:
         for name, tokens in (("prompt_s", TOKENS), ("chunk_s", CHUNK))
     }
     rate = part("infiniband-ndr")["bytes_per_s_one_way"]
-    sent_s = handover.transfer_s(cache_bytes=_request_bytes(), hops_bytes_per_s=[rate])
+    sent_s = kv_transfer.transfer_s(cache_bytes=_request_bytes(), hops_bytes_per_s=[rate])
     return {name: units.fmt_seconds(seconds) for name, seconds in (*read_s.items(), ("handover_s", sent_s))}
 
 

@@ -51,7 +51,7 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
         scaling.efficiency,
     ),
     "product": (
-        kv_cache.layer_bytes_per_token,
+        kv_cache.kv_bytes_per_token,
         serving.largest_batch_within_itl,
         serving.prefill_s,
         serving.decode_step_s,

@@ -155,7 +155,7 @@ FROM: tuple[tuple[Function, ...], ...] = (
     (in_flight.micro_batches_in_flight,),
     (hardware.part,),
     (BlockFormat, serving.decode_step_s),
-    (kv_cache.layer_bytes_per_token, serving.decode_step_s),
+    (kv_cache.kv_bytes_per_token, serving.decode_step_s),
     (kv_allocators.by_name,),
     (speculative.tokens_per_check, speculative.speedup, speculative.batch_speedup),
 )

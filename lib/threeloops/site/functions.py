@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from threeloops import checks
-from threeloops.classroom import calling, inside
+from threeloops.classroom import calling, student_side
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.calls import signature_problem
 from threeloops.drills.engine.code_task import CodeTask
@@ -38,19 +38,19 @@ class Here:
     limits, notebook = LIMITS, False
 
     def __init__(self, tell: Tell) -> None:
-        self._shell, self._tell = inside.PlainShell(), tell
+        self._shell, self._tell = student_side.PlainShell(), tell
 
     def run(self, source: str) -> dict[str, Any]:
         limit_s = self.limits.cell_s
         self._tell(f"Your code did not come to its end in {limit_s:g} s, before any function was called.", limit_s)
-        return inside.run(self._shell, source, limit_s, self.limits.printed)
+        return student_side.run(self._shell, source, limit_s, self.limits.printed)
 
     def call(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
         function, limit_s = self.named(name), self.limits.call_s
         if not callable(function):
             return {"kind": "missing"}
         self._tell(f"On one draw it took longer than {limit_s:g} s.", limit_s)
-        return inside.call(function, dict(arguments), limit_s)
+        return student_side.call(function, dict(arguments), limit_s)
 
     def named(self, name: str) -> Any:
         """What the file calls so."""

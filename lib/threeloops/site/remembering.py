@@ -13,10 +13,10 @@ from threeloops import wall_clock
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import moving, progress, schedule
+from threeloops.room.attempts import Attempt
 from threeloops.room.clock import GAP_S
 from threeloops.room.history import NOWHERE, History
 from threeloops.room.ideas import IDEAS
-from threeloops.room.kept import Attempt
 from threeloops.room.kinds import code
 from threeloops.site import answering
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from threeloops import checks
 from threeloops.classroom.course import write_whole
 from threeloops.classroom.hub import people, proxy, reach
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 from threeloops.units import counted, fmt_bytes
 
 TEMPLATES = Path(__file__).parents[1] / "templates" / "hub"

@@ -10,7 +10,7 @@ from typing import Any
 from threeloops.classroom import grade
 from threeloops.classroom.course import Course
 from threeloops.classroom.hub import folder as hubs
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 KEPT_WITH_IT = ("timestamp.txt", "submission_secret.txt")  # by which nbgrader gives a page to whom it belongs
 

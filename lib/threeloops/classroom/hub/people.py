@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 ACCOUNT = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")  # what Linux and JupyterHub both take for a name
 

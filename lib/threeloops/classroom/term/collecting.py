@@ -15,7 +15,7 @@ from threeloops.classroom.term import lists, matching, people
 from threeloops.classroom.term.matching import Directory
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import Term, days_late
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 COLUMNS = ("student", "handed_in_as", "came", "days_late")
 LATE = "late"  # in days_late: by an unknown number of days

@@ -26,7 +26,7 @@ from threeloops.classroom.term.collecting import received
 from threeloops.classroom.term.marks import Line
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import Term
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 FORMATS = ("canvas", "moodle", "csv")
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from threeloops.classroom import kept
+from threeloops.classroom import work_folder
 from threeloops.classroom.questions import mark
 from threeloops.classroom.term import people
 from threeloops.classroom.term.collecting import LATE, received
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import LatePolicy, Term
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 FAULT = "not graded"  # the grader's own: it costs the student nothing, so there is no mark yet
 MISSING = "missing"
@@ -67,7 +67,7 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> d
     course, found, unknown = term.grading(root), {}, list[str]()
     for one in roster:
         student = plain_id(one.student)
-        now = kept.earlier(course, name, student) if student in answered else None
+        now = work_folder.earlier(course, name, student) if student in answered else None
         if student in answered and now is None:
             raise ValueError(
                 f"the gradebook has lost what {one.student} earned with {name}; `threeloops classroom grade {name}"

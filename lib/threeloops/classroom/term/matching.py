@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 from threeloops.classroom.intake import CANVAS, MOODLE, Submission
 from threeloops.classroom.term import lists
 from threeloops.classroom.term.people import Person
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 # Moodle writes times in the teacher's language; the English one is read.
 MOODLE_TIMES = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%d %B %Y, %I:%M %p", "%Y-%m-%d %H:%M")

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from threeloops.classroom.term import lists
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 MOST_EXTRA_TIME = 4.0
 # Columns that may hold the ids, per kind of list: the first one in which everybody has one of their own.

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from threeloops import checks, units
 from threeloops.classroom.course import Course, write_whole
 from threeloops.classroom.gradebook import checked
-from threeloops.drills.engine.posed import plain_id
+from threeloops.drills.engine.student_draws import plain_id
 
 FILE = "term.toml"
 POLICIES = ("none", "zero", "per-day")

@@ -8,6 +8,7 @@ from threeloops.drills.all_reduce.ring import SOURCE_PARTS, engineering
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collectives
 from threeloops.training_loop.parallelism import step_time
+from threeloops.training_loop.updates import accumulation
 from threeloops.units import GB, fmt_percent, fmt_seconds, fmt_si, ms, us
 
 SOURCE_DDP = (
@@ -254,7 +255,7 @@ SUM = Drill(
         " the same updates as the recipe?"
     ),
     derive=lambda p: Derivation(
-        value=p.rate / (p.ranks * p.micro_batches),
+        value=accumulation.learning_rate_of_sums(learning_rate=p.rate, replicas=p.ranks, micro_batches=p.micro_batches),
         formula="rate / (GPUs × micro-batches), as the sum of that many means is that many times their mean",
         substitution=f"{p.rate:g} / ({p.ranks} × {p.micro_batches})",
         source=SOURCE_DDP,

@@ -4,7 +4,7 @@ import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, engineering
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.training_loop.network import collectives
+from threeloops.training_loop.network import collectives, measured_collectives
 from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, fmt_si, us
 
 TAUGHT = Taught("training", "Data parallelism and all-reduce")
@@ -70,7 +70,15 @@ ALPHA = Drill(
         " carries, and then its bytes at a steady rate. How large is the latency of one step?"
     ),
     derive=lambda p: Derivation(
-        value=_latency(p) / (2 * (p.ranks - 1)),
+        value=measured_collectives.step_latency_s(
+            op="all_reduce",
+            algorithm="ring",
+            ranks=p.ranks,
+            few_bytes=p.few,
+            few_s=p.first,
+            many_bytes=p.many,
+            many_s=p.second,
+        ),
         formula=(
             "(t₁ − (t₂ − t₁) × S₁ / (S₂ − S₁)) / (2 (n − 1)): the line through both points, at size zero, over the"
             " steps"

@@ -291,7 +291,9 @@ def _step_s(p: Draw, saved_us: float) -> float:
 
 def _derive_calls(p: Draw) -> Derivation:
     return Derivation(
-        value=_step_s(p, p.calls * (p.old_us - p.new_us)),
+        value=scaling.changed_calls_s(
+            whole_s=p.step_ms * ms, num_calls=p.calls, before_s=p.old_us * us, after_s=p.new_us * us
+        ),
         formula="step − calls × (old time of a call − new time of a call)",
         substitution=f"{p.step_ms}e-3 − {p.calls} × ({p.old_us}e-6 − {p.new_us}e-6)",
         source=f"{SOURCE_AMDAHL}, applied to measured times",

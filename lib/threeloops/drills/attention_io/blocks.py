@@ -262,7 +262,11 @@ def _block_flops(p: Draw, blocks: float) -> float:
 
 def _derive_causal(p: Draw) -> Derivation:
     return Derivation(
-        value=_block_flops(p, p.blocks * (p.blocks + 1) / 2),
+        value=float(
+            attention_io.causal_block_flops(
+                num_heads=p.heads, head_dim=p.head_dim, tokens=p.block * p.blocks, block=p.block
+            )
+        ),
         formula="heads × blocks × (blocks + 1) / 2 × 4 × block² × head dim",
         substitution=f"{p.heads} × {p.blocks} × ({p.blocks} + 1) / 2 × 4 × {p.block}² × {p.head_dim}",
         source=SOURCE_BLOCK_SPARSE,

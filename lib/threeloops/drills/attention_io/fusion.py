@@ -5,7 +5,7 @@ overlap.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.inner_loop import attention_cycles, fusion
+from threeloops.inner_loop import attention_cycles, fusion, gemm_tiles
 from threeloops.simulate.inner_loop import unit_turns
 
 TAUGHT = Taught("inner", "Fusion and FlashAttention")
@@ -29,7 +29,7 @@ def _small_tile(rng: random.Random) -> Draw:
 
 def _derive_tile(p: Draw) -> Derivation:
     return Derivation(
-        value=p.tile / p.bytes_per_element,
+        value=gemm_tiles.tile_intensity(rows=p.tile, columns=p.tile, bytes_per_element=p.bytes_per_element),
         formula="2 × side³ / (2 × side³ / tile × bytes per element), the product itself not counted",
         substitution=f"2 × {p.side} × {p.side}² / (2 × {p.side} × {p.side}² / {p.tile} × {p.bytes_per_element})",
         source=SOURCE_TILES,

@@ -6,7 +6,7 @@ import itertools
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.product_loop import serving
+from threeloops.product_loop import batching, serving
 from threeloops.units import ms, us
 
 TAUGHT = Taught("product", "Batching")
@@ -129,7 +129,7 @@ CHUNK = Drill(
         " most?"
     ),
     derive=lambda p: Derivation(
-        value=float(PER_MS * (p.itl_ms - p.step_ms) // p.token_us),
+        value=float(batching.largest_chunk(itl_s=p.itl_ms * ms, decode_step_s=p.step_ms * ms, token_s=p.token_us * us)),
         formula="⌊(ITL − decode step) / time per prompt token⌋",
         substitution=f"floor(({p.itl_ms} − {p.step_ms}) × 1000 / {p.token_us})",
         source=SARATHI,

@@ -6,6 +6,7 @@ from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
+from threeloops.product_loop import decode_floor
 from threeloops.simulate.product_loop import cache_walk
 from threeloops.units import GB, TB, billion
 
@@ -26,7 +27,15 @@ def _rate(p: Draw, *, cache: float | None = None) -> float:
     each = _cache(p) if cache is None else cache
     held = 2 * p.billions * billion
     slots = (p.memory_gb * GB - held) // each
-    return float(slots / ((held + slots * each) / p.bandwidth))
+    step_s = decode_floor.tensor_parallel_step_s(
+        weights_bytes=held,
+        cache_bytes=slots * each,
+        tp=1,
+        memory_bytes_per_s=p.bandwidth,
+        all_reduces=0,
+        all_reduce_s=0,
+    )
+    return float(slots / step_s)
 
 
 def _draw(rng: random.Random) -> Draw:

@@ -5,7 +5,7 @@ pays.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.product_loop import serving
+from threeloops.product_loop import prices, serving
 
 TAUGHT = Taught("product", "Capacity and cost")
 HOURS, MILLION = 24, 1e6
@@ -290,7 +290,15 @@ BILL = Drill(
         f" of {p.output}. What do one thousand such requests cost?"
     ),
     derive=lambda p: Derivation(
-        value=_bill(p, prompt=p.prompt - p.cached + p.left * p.cached, output=p.output),
+        value=REQUESTS
+        * prices.request_dollars(
+            prompt_tokens=p.prompt,
+            cached_tokens=p.cached,
+            output_tokens=p.output,
+            prompt_dollars_per_million=p.price_in,
+            output_dollars_per_million=p.price_in * p.times,
+            read_price=p.left,
+        ),
         formula="1000 × ((prompt − cached + 10 % of cached) × prompt price + answer × answer price) / 1,000,000",
         substitution=(
             f"1000 × (({p.prompt} − {p.cached} + {p.left} × {p.cached}) × {p.price_in} + {p.output} × {p.price_in} ×"

@@ -5,7 +5,7 @@ prompts, and how busy a rented machine must be.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.product_loop import adapter_batches, handover, prices
+from threeloops.product_loop import adapter_batches, decode_floor, kv_transfer, prices
 from threeloops.units import GB, MB, TB, TFLOP
 
 TAUGHT = Taught("product", "Capacity and cost")
@@ -59,7 +59,7 @@ HOPS = Drill(
         " when the one before has ended. How long does the handover take?"
     ),
     derive=lambda p: Derivation(
-        value=handover.transfer_s(cache_bytes=_size(p), hops_bytes_per_s=_hops(p)),
+        value=kv_transfer.transfer_s(cache_bytes=_size(p), hops_bytes_per_s=_hops(p)),
         formula="tokens × bytes per token × (1 / copy + 8 / network bits per second + 1 / copy)",
         substitution=(f"{p.tokens} × {p.per_token} × (1 / {p.host}e9 + 8 / {p.gbit}e9 + 1 / {p.host}e9)"),
         source="Patel et al., Splitwise, 2023, arXiv:2311.18677 (moving the KV cache between machines)",
@@ -116,7 +116,16 @@ def _count_streamed(p: Draw) -> float:
 
 
 def _tokens(p: Draw) -> float:
-    return float(p.bytes_per_parameter * p.tflops * TFLOP / (2 * p.link * GB))
+    """Tokens that keep the GPU busy for as long as a fetch takes, parameter by parameter; weights are read over the
+    link.
+    """
+    return decode_floor.compute_bound_batch(
+        weights_bytes=p.bytes_per_parameter,
+        cache_bytes_per_request=0,
+        flops_per_token=2,
+        memory_bytes_per_s=p.link * GB,
+        peak_flops_per_s=p.tflops * TFLOP,
+    )
 
 
 STREAMED = Drill(

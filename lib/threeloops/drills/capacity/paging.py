@@ -3,6 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.product_loop import batching
 from threeloops.simulate.product_loop.block_allocator import BlockAllocator
 from threeloops.units import GB
 
@@ -34,14 +35,18 @@ def _fit(p: Draw, tokens: int) -> int:
     return int(p.memory // (tokens * p.per_token))
 
 
-def _read(p: Draw, requests: int, *, weights: float = 1.0) -> float:
+def _read(p: Draw, requests: int) -> float:
     """Bytes of a step: weights, and what has been written of each cache."""
-    return float(weights * p.weights + requests * p.mean * p.per_token)
+    return float(p.weights + requests * p.mean * p.per_token)
 
 
 def _paged(p: Draw, *, weights: float = 1.0) -> float:
-    before, after = _fit(p, p.longest), _fit(p, p.mean)
-    return after / _read(p, after, weights=weights) / (before / _read(p, before, weights=weights))
+    return batching.slots_gain(
+        weights_bytes=weights * p.weights,
+        cache_bytes_per_request=p.mean * p.per_token,
+        slots=_fit(p, p.longest),
+        more_slots=_fit(p, p.mean),
+    )
 
 
 def _derive_paged(p: Draw) -> Derivation:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from threeloops.drills.engine.code_task import Change, CodeTask
 from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.drills.engine.functions import Value
-from threeloops.product_loop.uniform_grids import symmetric_grid
+from threeloops.product_loop.quantisation import symmetric_grid
 
 # --- a quantiser ----------------------------------------------------------------------------------
 

@@ -33,8 +33,10 @@ def _draw_flipped(rng: random.Random) -> Draw:
 
 
 def _kept_by_flipped(p: Draw) -> float:
-    forgets = math.ceil(p.layers / p.every)
-    return float((p.layers - forgets) * p.block_bytes + forgets * p.input_bytes)
+    kept = recomputation.every_kth_kept_bytes(
+        num_layers=p.layers, every=p.every, block_bytes=p.block_bytes, input_bytes=p.input_bytes
+    )
+    return float(kept)
 
 
 def _count_flipped(p: Draw) -> float:

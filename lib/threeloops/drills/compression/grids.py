@@ -5,7 +5,7 @@ and a channel that hands its outlier on.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.product_loop import uniform_grids
+from threeloops.product_loop import quantisation
 from threeloops.product_loop.gguf_formats import GgufFormat
 from threeloops.simulate.product_loop import narrow_weights, weight_pairs
 from threeloops.units import BITS_PER_BYTE
@@ -47,7 +47,7 @@ ZERO_POINT = Drill(
         " is the zero point?"
     ),
     derive=lambda p: Derivation(
-        value=float(uniform_grids.affine_grid(lowest=p.lowest, highest=p.highest, bits=p.bits).zero_point),
+        value=float(quantisation.affine_grid(lowest=p.lowest, highest=p.highest, bits=p.bits).zero_point),
         formula="round(−lowest / step), step = (highest − lowest) / (2^bits − 1)",
         substitution=f"floor({-p.lowest} / (({p.highest} + {-p.lowest}) / {_last(p)}) + 0.5)",
         source=JACOB,
@@ -85,7 +85,7 @@ def _draw_row(rng: random.Random) -> Draw:
 
 
 def _symmetric_step(p: Draw) -> float:
-    return uniform_grids.symmetric_grid(largest=p.largest, bits=p.bits).step
+    return quantisation.symmetric_grid(largest=p.largest, bits=p.bits).step
 
 
 def _count_row(p: Draw) -> float:
@@ -110,7 +110,7 @@ MEAN_ERROR = Drill(
         " anywhere between grid points equally often. What is the mean size of the error?"
     ),
     derive=lambda p: Derivation(
-        value=uniform_grids.mean_rounding_error(_symmetric_step(p)),
+        value=quantisation.mean_rounding_error(_symmetric_step(p)),
         formula="step / 4, step = largest / (2^(bits − 1) − 1)",
         substitution=f"{p.largest} / (2**({p.bits} − 1) − 1) / 4",
         source=f"{JACOB}; the mean of an error spread evenly between −step / 2 and step / 2",
@@ -236,7 +236,7 @@ def _draw_move(rng: random.Random) -> Draw:
 
 
 def _moved(p: Draw) -> float:
-    return float(p.second + uniform_grids.compensating_move(p.rounded - p.exact, together=p.together, other=p.other))
+    return float(p.second + quantisation.compensating_move(p.rounded - p.exact, together=p.together, other=p.other))
 
 
 COMPENSATION = Drill(
@@ -315,7 +315,7 @@ SMOOTHED = Drill(
         " What is the channel's largest value afterwards?"
     ),
     derive=lambda p: Derivation(
-        value=uniform_grids.smoothed_largest(input_largest=p.inputs, column_largest=p.column, alpha=0.5),
+        value=quantisation.smoothed_largest(input_largest=p.inputs, column_largest=p.column, alpha=0.5),
         formula="input / factor, factor = input^α / column^(1 − α)",
         substitution=f"{p.inputs} / ({p.inputs}**0.5 / {p.column}**0.5)",
         source="Xiao et al., SmoothQuant, 2022, arXiv:2211.10438, equation 4",

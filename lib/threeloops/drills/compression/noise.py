@@ -6,7 +6,7 @@ import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.product_loop import compression
+from threeloops.product_loop import compression, quantisation
 from threeloops.simulate.product_loop import narrow_weights
 
 TAUGHT = Taught("product", "Compression")
@@ -163,7 +163,7 @@ OUTLIER = Drill(
         " made for the others alone, how many bits of precision do they lose?"
     ),
     derive=lambda p: Derivation(
-        value=math.log2(p.largest / p.normal),
+        value=quantisation.lost_bits(largest=p.normal, outlier=p.largest),
         formula="log2(outlier / largest of the others): every doubling of the range makes the cells twice as wide",
         substitution=f"log2({p.largest} / {p.normal})",
         source=(

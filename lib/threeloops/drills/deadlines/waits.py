@@ -8,6 +8,7 @@ from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import response_time as analysis
 from threeloops.driving.response_time import Task
+from threeloops.operations import vector_kernels
 from threeloops.simulate.driving import task_schedule
 from threeloops.simulate.driving.task_schedule import Periodic, Section
 from threeloops.units import GB, ms, us
@@ -295,8 +296,11 @@ def _draw_copy(rng: random.Random) -> Draw:
     )
 
 
-def _copy_s(p: Draw, *, moved: int = 2, frames: int = 0) -> float:
-    return float(moved * (frames or p.frames) * p.width * p.height * p.pixel_bytes / p.bytes_per_s)
+def _copy_s(p: Draw) -> float:
+    copy = vector_kernels.elementwise(
+        elements=p.frames * p.width * p.height, flops_per_element=0, inputs=1, bytes_per_element=p.pixel_bytes
+    )
+    return float(copy.moved_bytes / p.bytes_per_s)
 
 
 def _own_s(p: Draw) -> float:
@@ -332,7 +336,7 @@ BLOCKING = Drill(
         f" needs the same lock, and computes {p.cost_us} µs. What is its longest response time?"
     ),
     derive=lambda p: Derivation(
-        value=_copy_s(p) + _own_s(p),
+        value=float(analysis.response_time(Task(cost=_own_s(p), period=RARELY), above=[], blocking=_copy_s(p))),
         formula="blocking + cost; blocking = 2 × frames × bytes of a frame / bandwidth (each byte is read and written)",
         substitution=(
             f"2 × {p.frames} × {p.width} × {p.height} × {p.pixel_bytes} / {p.bytes_per_s / GB:g}e9 + {p.cost_us}e-6"
@@ -349,17 +353,17 @@ BLOCKING = Drill(
         ),
         Slip(
             key="wait-only",
-            wrong=lambda p: _copy_s(p),
+            wrong=_copy_s,
             story="That is how long the controller waits. Its response ends when it has computed, too.",
         ),
         Slip(
             key="read-only",
-            wrong=lambda p: _copy_s(p, moved=1) + _own_s(p),
+            wrong=lambda p: _copy_s(p) / 2 + _own_s(p),
             story="You moved each byte over the memory's wires once. A copy reads it and writes it.",
         ),
         Slip(
             key="one-frame",
-            wrong=lambda p: _copy_s(p, frames=1) + _own_s(p),
+            wrong=lambda p: _copy_s(p) / p.frames + _own_s(p),
             story="You let the controller in after one frame. The lock is held for the whole copy.",
         ),
     ),

@@ -9,6 +9,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught
 from threeloops.driving import soc_fit
 from threeloops.driving.soc_fit import Stage
 from threeloops.operations import roofline
+from threeloops.product_loop import decode_floor
 from threeloops.simulate.driving import shared_bus
 from threeloops.simulate.driving.shared_bus import Job
 from threeloops.units import BITS_PER_BYTE, GB, GFLOP, MB, TFLOP, billion, ms
@@ -380,6 +381,17 @@ def _count_tokens(p: Draw) -> float:
     return float(p.bandwidth * GB / read)
 
 
+def _token_s(p: Draw) -> float:
+    return decode_floor.tensor_parallel_step_s(
+        weights_bytes=p.billions * billion * p.bits / BITS_PER_BYTE,
+        cache_bytes=p.cache_mb * MB,
+        tp=1,
+        memory_bytes_per_s=p.bandwidth * GB,
+        all_reduces=0,
+        all_reduce_s=0,
+    )
+
+
 TOKENS = Drill(
     key="soc-tokens-per-second",
     taught=TAUGHT,
@@ -394,7 +406,7 @@ TOKENS = Drill(
         " can it make at most?"
     ),
     derive=lambda p: Derivation(
-        value=p.bandwidth * GB / (p.billions * billion * p.bits / BITS_PER_BYTE + p.cache_mb * MB),
+        value=1 / _token_s(p),
         formula="bandwidth / (weights + KV cache): every token reads both once",
         substitution=f"{p.bandwidth} × 1e9 / ({p.billions} × 1e9 × {p.bits} / 8 + {p.cache_mb} × 1e6)",
         source="Pope et al., 2022, arXiv:2211.05102, section 2",

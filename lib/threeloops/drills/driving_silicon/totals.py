@@ -8,7 +8,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.driving import brochure
+from threeloops.driving import datasheet_tops
 from threeloops.facts import hardware
 from threeloops.inner_loop import peak_rates
 from threeloops.units import BITS_PER_BYTE, GFLOP, TFLOP, MHz
@@ -50,7 +50,7 @@ DENSE = Drill(
         f" {OPS}"
     ),
     derive=lambda p: Derivation(
-        value=(p.total - p.dla) / 2 * TFLOP,
+        value=datasheet_tops.dense_engine_ops_per_s(total_ops_per_s=p.total * TFLOP, others_ops_per_s=p.dla * TFLOP),
         formula="(total − DLAs) / 2: sparsity counts products with pruned zeros",
         substitution=f"({p.total} − {p.dla}) / 2 × 1e12",
         source=SPARSITY,
@@ -122,7 +122,7 @@ MODE = Drill(
         " time of a frame, if only the arithmetic counts?"
     ),
     derive=lambda p: Derivation(
-        value=p.gops * GFLOP / (p.gpu / 2 * TFLOP),
+        value=p.gops * GFLOP / datasheet_tops.dense_engine_ops_per_s(total_ops_per_s=p.gpu * TFLOP, others_ops_per_s=0),
         formula="operations / (sparse rate of the GPU in that mode / 2)",
         substitution=f"{p.gops} × 1e9 / ({p.gpu} / 2 × 1e12)",
         source="NVIDIA, Deep-Learning-Accelerator-SW, README (read 2026)",
@@ -248,7 +248,7 @@ BUS = Drill(
         " on both edges of the clock. What is the memory bandwidth?"
     ),
     derive=lambda p: Derivation(
-        value=p.bits * p.mhz * MHz * 2 / BITS_PER_BYTE,
+        value=peak_rates.bus_bytes_per_s(bus_bits=p.bits, bits_per_s_per_pin=2 * p.mhz * MHz),
         formula="width × clock × 2 / 8",
         substitution=f"{p.bits} × {p.mhz} × 1e6 × 2 / 8",
         source="NVIDIA Jetson AGX Orin data sheet, DS-10662-001, 2024 (256 bits, 3200 MHz, 204.8 GB/s)",
@@ -325,7 +325,7 @@ SHARE = Drill(
         f" The data sheet gives {p.per_dla} TOPS for each DLA, sparse. Which share of the dense peak of both is that?"
     ),
     derive=lambda p: Derivation(
-        value=brochure.share_of_peak(
+        value=datasheet_tops.share_of_peak(
             frames_per_s=_frames(p),
             ops_per_frame=2 * p.gmacs * GFLOP * p.height * p.width / p.side**2,
             peak_ops_per_s=p.per_dla * TFLOP,
@@ -399,8 +399,8 @@ ENERGY = Drill(
         " power as what it draws. How many times the energy does a frame cost in the first mode, over the second?"
     ),
     derive=lambda p: Derivation(
-        value=brochure.energy_per_frame_j(power_w=p.high, frames_per_s=p.fast)
-        / brochure.energy_per_frame_j(power_w=p.low, frames_per_s=p.slow),
+        value=datasheet_tops.energy_per_frame_j(power_w=p.high, frames_per_s=p.fast)
+        / datasheet_tops.energy_per_frame_j(power_w=p.low, frames_per_s=p.slow),
         formula="(power / frames/s) in the first mode / (power / frames/s) in the second",
         substitution=f"({p.high} / {p.fast}) / ({p.low} / {p.slow})",
         source="NVIDIA, Deep-Learning-Accelerator-SW, README (read 2026)",

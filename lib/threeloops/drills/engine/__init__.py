@@ -3,7 +3,7 @@
 answers         what a learner typed, as a number in base SI
 drill           what a drill is: draw, prompt, answer, independent count, slips, derivation
 judge           right, or which slip, or how far off
-posed           whose numbers a question is asked with
+student_draws   whose numbers a question is asked with
 functions       functions that a learner writes (function_bank: all that families ask for; limit_cases: how a limit
                 case is made; calls: calling it at home; code_task: small tasks in code, whose slips are the solution
                 with one thing changed)

@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from threeloops.drills.engine.answers_in_text import held
 from threeloops.drills.engine.drill import Draw, Drill
-from threeloops.drills.engine.held import held
 
 TRIES = 2000  # where no draw of so many can be asked, something else is wrong
 

@@ -23,7 +23,7 @@ from threeloops.drills.engine.calls import called, signature_problem
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import Returned, judge_function
 from threeloops.drills.engine.judge import Verdict, judge
-from threeloops.drills.engine.posed import (
+from threeloops.drills.engine.student_draws import (
     COURSE_VARIABLE,
     HOME_COURSE,
     HOME_STUDENT,

@@ -7,6 +7,7 @@ import random
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import tera
 from threeloops.inner_loop import gemm_tiles
+from threeloops.operations import kernels, roofline
 from threeloops.units import GFLOP, TB, TFLOP
 
 TAUGHT = Taught("inner", "GEMM and tensor cores")
@@ -34,8 +35,13 @@ def _headroom(p: Draw, bytes_per_operation: float) -> float:
 
 
 def _derive_saxpy(p: Draw) -> Derivation:
+    # intensity does not depend on the number of elements
+    saxpy = kernels.elementwise(elements=1, flops_per_element=2, inputs=2, bytes_per_element=4)
+    roof = roofline.attainable_flops_per_s(
+        arithmetic_intensity=saxpy.arithmetic_intensity, peak_flops_per_s=p.peak, memory_bytes_per_s=p.bandwidth
+    )
     return Derivation(
-        value=_headroom(p, 6),
+        value=roof / p.rate,
         formula="2 operations / (3 × 4 bytes) × bandwidth / measured rate",
         substitution=f"2 / (3 × 4) × {tera(p.bandwidth)} / {p.rate:g}",
         source=SOURCE_ROOFLINE,

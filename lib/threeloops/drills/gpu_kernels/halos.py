@@ -4,6 +4,7 @@ import itertools
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.operations import kernels
 
 TAUGHT = Taught("inner", "The programming model")
 
@@ -28,7 +29,16 @@ def _moved(p: Draw, fetched_per_tile: float, written_per_tile: float) -> float:
 
 def _derive_halo(p: Draw) -> Derivation:
     return Derivation(
-        value=_moved(p, (p.tile + 2 * p.reach) ** 2, p.tile**2),
+        value=float(
+            kernels.tiled_stencil_bytes(
+                height=p.rows,
+                width=p.columns,
+                tile_height=p.tile,
+                tile_width=p.tile,
+                reach=p.reach,
+                bytes_per_element=FLOAT_BYTES,
+            )
+        ),
         formula="tiles × ((tile + 2 × reach)² + tile²) × 4 bytes",
         substitution=f"{p.rows} / {p.tile} × {p.columns} / {p.tile} × (({p.tile} + 2 × {p.reach})² + {p.tile}²) × 4",
         source=SOURCE_HALO,

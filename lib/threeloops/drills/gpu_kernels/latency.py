@@ -131,9 +131,9 @@ def _derive_issue(p: Draw) -> Derivation:
 
 
 def _count_issue(p: Draw) -> float:
-    from threeloops.simulate.inner_loop import warp_juggler
+    from threeloops.simulate.inner_loop import warp_scheduler
 
-    played = warp_juggler.play(
+    played = warp_scheduler.play(
         warps=p.warps, turns=8, loads=1, instructions=p.instructions, latency_cycles=p.cycles, policy="greedy"
     )
     return played.issue_share(skip_turns=3)

@@ -33,7 +33,7 @@ def _rows(p: Draw) -> int:
 
 def _derive_grid(p: Draw) -> Derivation:
     return Derivation(
-        value=float((-(-_rows(p) // p.side)) ** 2),
+        value=float(occupancy.grid_size(rows=_rows(p), columns=_rows(p), block_rows=p.side, block_columns=p.side)),
         formula="ceil(floor(√(bytes / bytes per element)) / threads per side)²",
         substitution=f"ceil(floor(({p.mebibytes} × {MiB} / {p.bytes_per_element})**0.5) / {p.side})²",
         source=SOURCE_GUIDE,

@@ -4,7 +4,7 @@ import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.gpu_kernels.launches import SOURCE_OCCUPANCY
-from threeloops.inner_loop import occupancy
+from threeloops.inner_loop import occupancy, scaling
 from threeloops.simulate.inner_loop import block_scheduler
 from threeloops.units import GB, ms, us
 
@@ -115,7 +115,7 @@ def _clock_s(p: Draw) -> float:
 
 def _derive_clock(p: Draw) -> Derivation:
     return Derivation(
-        value=_clock_s(p) - _copy_s(p),
+        value=scaling.changed_calls_s(whole_s=_clock_s(p), num_calls=3, before_s=_copy_s(p, 1), after_s=0.0),
         formula="time on the clock − 3 matrices × N² × 4 bytes / bus bandwidth",
         substitution=f"{round(_clock_s(p) / us)}e-6 − 3 × {p.size}² × 4 / {p.bus}e9",
         source=(

@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.inner_loop import coalescing
 from threeloops.operations import kernels
 
 TAUGHT = Taught("inner", "The programming model")
@@ -130,7 +131,7 @@ def _small_branch(rng: random.Random) -> Draw:
 
 def _derive_branch(p: Draw) -> Derivation:
     return Derivation(
-        value=float(p.warps * (p.common + p.then + p.other)),
+        value=float(coalescing.issued_instructions(warps=p.warps, common=p.common, sides=[p.then, p.other])),
         formula="warps × (instructions before + one side + other side)",
         substitution=f"{p.warps} × ({p.common} + {p.then} + {p.other})",
         source=SOURCE_SIMT,

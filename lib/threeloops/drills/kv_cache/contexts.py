@@ -32,6 +32,13 @@ def attention(p: Draw) -> Attention:
     return Attention(num_heads=p.query_heads, num_kv_heads=p.kv_heads, head_dim=p.head_dim)
 
 
+def per_token_bytes(p: Draw) -> float:
+    """What one token of this draw's model leaves behind."""
+    return kv_cache.kv_bytes_per_token(
+        num_layers=p.layers, num_kv_heads=p.kv_heads, head_dim=p.head_dim, bytes_per_element=p.bytes_per_element
+    )
+
+
 def real_shape(key: str) -> dict[str, object]:
     """What the cache of a catalogued model with one kind of layer depends on, as the numbers of a draw."""
     ((layer, layers),) = catalogued.model(key).groups
@@ -71,9 +78,8 @@ def _small_per_token(rng: random.Random) -> Draw:
 
 
 def _derive_per_token(p: Draw) -> Derivation:
-    per_layer = kv_cache.layer_bytes_per_token(attention(p), bytes_per_element=p.bytes_per_element)
     return Derivation(
-        value=p.layers * per_layer,
+        value=per_token_bytes(p),
         formula="2 (key and value) × layers × KV heads × head dim × bytes per element",
         substitution=f"2 × {p.layers} × {p.kv_heads} × {p.head_dim} × {p.bytes_per_element}",
         source=SOURCE_GQA,
@@ -160,11 +166,8 @@ def _small_requests(rng: random.Random) -> Draw:
 
 
 def _derive_requests(p: Draw) -> Derivation:
-    one = kv_cache.request_bytes(
-        bare_model((attention(p), p.layers)), tokens=p.prompt + p.generated, bytes_per_element=p.bytes_per_element
-    )
     return Derivation(
-        value=p.requests * one,
+        value=p.requests * (p.prompt + p.generated) * per_token_bytes(p),
         formula=(
             "requests × (prompt + generated) × 2 (key and value) × layers × KV heads × head dim × bytes per element"
         ),
@@ -177,11 +180,13 @@ def _derive_requests(p: Draw) -> Derivation:
 
 
 def _count_requests(p: Draw) -> float:
-    model = bare_model((attention(p), p.layers))
     read_again = [*range(p.prompt), *range(p.generated)]
-    return float(
-        sum(cache_walk.cached_elements(model, tokens=len(read_again)) for _ in range(p.requests)) * p.bytes_per_element
-    )
+    kept = [
+        cache_walk.readable_elements(attention(p), tokens=len(read_again))
+        for _ in range(p.requests)
+        for _ in range(p.layers)
+    ]
+    return float(sum(kept) * p.bytes_per_element)
 
 
 REQUESTS = Drill(

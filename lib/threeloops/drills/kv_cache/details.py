@@ -6,7 +6,7 @@ import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
+from threeloops.drills.kv_cache.contexts import attention, bare_model, per_token_bytes, real_shape
 from threeloops.models.architecture import MoeMlp
 from threeloops.product_loop import kv_cache
 from threeloops.product_loop.kv_quantisation import Quantisation
@@ -48,9 +48,7 @@ def _small_config(rng: random.Random) -> Draw:
 
 def _derive_config(p: Draw) -> Derivation:
     return Derivation(
-        value=kv_cache.request_bytes(
-            bare_model((attention(p), p.layers)), tokens=p.tokens, bytes_per_element=p.bytes_per_element
-        ),
+        value=p.tokens * per_token_bytes(p),
         formula="2 (key and value) × layers × KV heads × head_dim × bytes per element × tokens",
         substitution=f"2 × {p.layers} × {p.kv_heads} × {p.head_dim} × {p.bytes_per_element} × {p.tokens:,}",
         source=SOURCE_QWEN3,

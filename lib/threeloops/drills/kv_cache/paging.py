@@ -3,9 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.drills.kv_cache.contexts import attention, bare_model
-from threeloops.product_loop import kv_cache
-from threeloops.product_loop.kv_allocators import HfStatic
+from threeloops.product_loop.kv_allocators import HfStatic, VllmPaged
 from threeloops.simulate.product_loop import block_allocator
 from threeloops.units import KiB
 
@@ -29,11 +27,11 @@ def _draw_blocks(rng: random.Random) -> Draw:
 
 
 def _derive_blocks(p: Draw) -> Derivation:
-    blocks = -(-p.tokens // p.block)
+    slots = VllmPaged(block_tokens=p.block).slots(tokens=p.tokens, window=None)
     return Derivation(
-        value=p.requests * blocks * p.block * p.per_token,
+        value=p.requests * slots * p.per_token,
         formula="requests × ⌈tokens / block⌉ × block × bytes per token",
-        substitution=f"{p.requests} × {blocks} × {p.block} × {p.per_token}",
+        substitution=f"{p.requests} × {slots // p.block} × {p.block} × {p.per_token}",
         source=SOURCE_PAGED,
     )
 
@@ -99,13 +97,9 @@ def _draw_reserved(rng: random.Random) -> Draw:
 
 
 def _derive_reserved(p: Draw) -> Derivation:
-    # a share: the model cancels out
-    one_layer = bare_model((attention(drawn(query_heads=1, kv_heads=1, head_dim=1)), 1))
-    held = kv_cache.reservation(
-        one_layer, tokens=p.prompt + p.answer, bytes_per_element=2, allocator=HfStatic(max_tokens=p.longest)
-    )
+    slots = HfStatic(max_tokens=p.longest).slots(tokens=p.prompt + p.answer, window=None)
     return Derivation(
-        value=held.wasted_bytes / held.reserved_bytes,
+        value=1 - (p.prompt + p.answer) / slots,
         formula="1 − (prompt + answer) / longest",
         substitution=f"1 − ({p.prompt} + {p.answer}) / {p.longest}",
         source=SOURCE_RESERVED,

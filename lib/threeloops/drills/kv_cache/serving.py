@@ -5,9 +5,9 @@ from itertools import count
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
+from threeloops.drills.kv_cache.contexts import attention, bare_model, per_token_bytes, real_shape
 from threeloops.models.parameters import model_parameters
-from threeloops.product_loop import kv_cache, kv_capacity
+from threeloops.product_loop import kv_capacity
 from threeloops.simulate.product_loop import block_allocator, cache_walk
 from threeloops.units import fmt_bytes
 
@@ -21,11 +21,6 @@ SOURCE_OUTWEIGHS = (
     "Pope et al., 2022, arXiv:2211.05102 (caches against weights); Ainslie et al., 2023, arXiv:2305.13245 (what is"
     " cached)"
 )
-
-
-def _per_token(p: Draw) -> int:
-    """Bytes that a token of this draw's model leaves behind."""
-    return int(kv_cache.bytes_per_token(bare_model((attention(p), p.layers)), bytes_per_element=p.bytes_per_element))
 
 
 def _real(key: str) -> dict[str, object]:
@@ -77,7 +72,7 @@ def _derive_fit(p: Draw) -> Derivation:
             model, tokens=p.tokens, free_bytes=_free(p), bytes_per_element=p.bytes_per_element
         ),
         formula="⌊(share × memory − weights) / (tokens × bytes per token)⌋",
-        substitution=f"floor(({memory}) / ({p.tokens:,} × {_per_token(p):,}))",
+        substitution=f"floor(({memory}) / ({p.tokens:,} × {per_token_bytes(p):,}))",
         source=SOURCE_FIT,
     )
 
@@ -113,27 +108,27 @@ FIT = Drill(
     slips=(
         Slip(
             key="no-weights",
-            wrong=lambda p: p.share * p.memory_bytes // (p.tokens * _per_token(p)),
+            wrong=lambda p: p.share * p.memory_bytes // (p.tokens * per_token_bytes(p)),
             story="You gave the whole card to the cache. The weights live there too.",
         ),
         Slip(
             key="no-reserve",
-            wrong=lambda p: (p.memory_bytes - p.weights_bytes) // (p.tokens * _per_token(p)),
+            wrong=lambda p: (p.memory_bytes - p.weights_bytes) // (p.tokens * per_token_bytes(p)),
             story="You used all of the memory. The engine keeps a part of it for activations and its own needs.",
         ),
         Slip(
             key="query-heads",
-            wrong=lambda p: _free(p) // (p.tokens * _per_token(p) * p.query_heads / p.kv_heads),
+            wrong=lambda p: _free(p) // (p.tokens * per_token_bytes(p) * p.query_heads / p.kv_heads),
             story="You counted query heads. Only the KV heads are cached, so more conversations fit than that.",
         ),
         Slip(
             key="keys-or-values",
-            wrong=lambda p: _free(p) // (p.tokens * _per_token(p) / 2),
+            wrong=lambda p: _free(p) // (p.tokens * per_token_bytes(p) / 2),
             story="You cached keys or values. Both have to fit.",
         ),
         Slip(
             key="one-layer",
-            wrong=lambda p: _free(p) // (p.tokens * _per_token(p) / p.layers),
+            wrong=lambda p: _free(p) // (p.tokens * per_token_bytes(p) / p.layers),
             story="You paid for the cache of one layer. Every layer keeps keys and values of its own.",
         ),
     ),
@@ -161,7 +156,7 @@ def _derive_outweighs(p: Draw) -> Derivation:
             model, batch=p.requests, free_bytes=p.weights_bytes, bytes_per_element=p.bytes_per_element
         ),
         formula="⌊weights / (requests × bytes per token)⌋",
-        substitution=f"floor({p.weights_bytes:,} / ({p.requests} × {_per_token(p):,}))",
+        substitution=f"floor({p.weights_bytes:,} / ({p.requests} × {per_token_bytes(p):,}))",
         source=SOURCE_OUTWEIGHS,
     )
 
@@ -198,27 +193,27 @@ OUTWEIGHS = Drill(
     slips=(
         Slip(
             key="one-conversation",
-            wrong=lambda p: p.weights_bytes // _per_token(p),
+            wrong=lambda p: p.weights_bytes // per_token_bytes(p),
             story="You let one conversation grow alone. All of them grow at the same time.",
         ),
         Slip(
             key="one-byte-weights",
-            wrong=lambda p: p.weights_bytes // 2 // (p.requests * _per_token(p)),
+            wrong=lambda p: p.weights_bytes // 2 // (p.requests * per_token_bytes(p)),
             story="You took one byte per parameter. Read again how the weights are stored.",
         ),
         Slip(
             key="query-heads",
-            wrong=lambda p: p.weights_bytes // (p.requests * _per_token(p) * p.query_heads // p.kv_heads),
+            wrong=lambda p: p.weights_bytes // (p.requests * per_token_bytes(p) * p.query_heads // p.kv_heads),
             story="You counted query heads. Only the KV heads are cached, so a token costs less than that.",
         ),
         Slip(
             key="keys-or-values",
-            wrong=lambda p: 2 * p.weights_bytes // (p.requests * _per_token(p)),
+            wrong=lambda p: 2 * p.weights_bytes // (p.requests * per_token_bytes(p)),
             story="You cached keys or values. A token leaves both behind.",
         ),
         Slip(
             key="one-layer",
-            wrong=lambda p: p.layers * p.weights_bytes // (p.requests * _per_token(p)),
+            wrong=lambda p: p.layers * p.weights_bytes // (p.requests * per_token_bytes(p)),
             story="You paid for the cache of one layer. Every layer keeps keys and values of its own.",
         ),
     ),

@@ -5,9 +5,9 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.drills.number_formats.ends import positive
-from threeloops.drills.number_formats.gaps import NAMES
-from threeloops.inner_loop import summation
+from threeloops.drills.number_formats.ends import form, positive
+from threeloops.drills.number_formats.gaps import EXPONENT_BITS, NAMES
+from threeloops.inner_loop import number_formats, summation
 
 TAUGHT = Taught("inner", "Number formats")
 
@@ -38,9 +38,9 @@ def update(p: Draw) -> float:
 
 
 def _derive_coins(p: Draw) -> Derivation:
-    gap = 2.0 ** (p.power - p.mantissa_bits)
+    kept_as = form(drawn(exponent_bits=EXPONENT_BITS.get(p.mantissa_bits, 4), mantissa_bits=p.mantissa_bits))
     return Derivation(
-        value=p.weights * update(p) / gap,
+        value=p.weights * number_formats.move_chance(update=update(p), weight=2.0**p.power, form=kept_as),
         formula="weights × update / gap, gap = 2^(exponent - mantissa bits)",
         substitution=f"{p.weights} × {update(p)!r} / 2**({p.power} - {p.mantissa_bits})",
         source=SOURCE_STOCHASTIC,

@@ -3,7 +3,9 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.training_loop.parallelism.expert_load import dropped_share, expert_capacity
+from threeloops.models.architecture import DenseMlp
+from threeloops.models.parameters import mlp_parameters
+from threeloops.training_loop.parallelism.expert_load import busiest_rank_s, dropped_share, expert_capacity
 from threeloops.units import TFLOP
 
 PARTS = 2000  # of a choice, as small as the count needs
@@ -139,10 +141,16 @@ def _small_busiest(rng: random.Random) -> Draw:
 
 
 def _expert_s(
-    p: Draw, *, share: float, matrices: int = 3, operations: int = 2, top_k: int | None = None, ranks: int | None = None
+    p: Draw, *, share: float, gated: bool = True, top_k: int | None = None, ranks: int | None = None
 ) -> float:
-    copies = (p.ep if ranks is None else ranks) * p.tokens * (p.top_k if top_k is None else top_k) * share
-    return float(copies * matrices * operations * p.hidden * p.wide / (p.tera * TFLOP))
+    expert = DenseMlp(intermediate=p.wide, gated=gated, activation="silu")
+    return busiest_rank_s(
+        tokens=(p.ep if ranks is None else ranks) * p.tokens,
+        top_k=p.top_k if top_k is None else top_k,
+        busiest_share=share,
+        expert_parameters=mlp_parameters(expert, hidden=p.hidden),
+        flops_per_s=p.tera * TFLOP,
+    )
 
 
 def _count_busiest(p: Draw) -> float:
@@ -201,12 +209,12 @@ BUSIEST = Drill(
         ),
         Slip(
             key="two-matrices",
-            wrong=lambda p: _expert_s(p, share=p.percent / 100, matrices=2),
+            wrong=lambda p: _expert_s(p, share=p.percent / 100, gated=False),
             story="You gave an expert two matrices. A gated block has a third.",
         ),
         Slip(
             key="multiply-adds",
-            wrong=lambda p: _expert_s(p, share=p.percent / 100, operations=1),
+            wrong=lambda p: _expert_s(p, share=p.percent / 100) / 2,
             story="You counted a multiplication and its addition as one operation. They are two.",
         ),
     ),

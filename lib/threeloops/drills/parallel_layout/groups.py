@@ -3,12 +3,12 @@ model and a node allow.
 """
 
 import itertools
-import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
-from threeloops.training_loop.parallelism import layouts
+from threeloops.models.parameters import weight_bytes
+from threeloops.training_loop.parallelism import layouts, pipelines, placement, tensor_parallel
 from threeloops.units import billion
 
 TAUGHT = Taught("training", "Experts, contexts and hybrids")
@@ -58,7 +58,7 @@ def _count_replicas(p: Draw) -> float:
 
 
 def _replicas(p: Draw) -> int:
-    return int(p.gpus // (p.tp * p.pp * p.cp))
+    return int(p.gpus // placement.num_gpus(order=(("tp", p.tp), ("cp", p.cp), ("pp", p.pp))))
 
 
 REPLICAS = Drill(
@@ -76,7 +76,7 @@ REPLICAS = Drill(
         f" micro-batches of {p.size} sequences per optimiser step. How many sequences make one optimiser step?"
     ),
     derive=lambda p: Derivation(
-        value=float(_replicas(p) * p.size * p.runs),
+        value=float(pipelines.global_batch(micro_batch=p.size, micro_batches=p.runs, dp=_replicas(p))),
         formula="GPUs / (tensor × pipeline × context) replicas × micro-batches × sequences in each",
         substitution=f"{p.gpus} / ({p.tp} × {p.pp} × {p.cp}) × {p.runs} × {p.size}",
         source=SOURCE_GRID,
@@ -233,8 +233,7 @@ def _draw_largest(rng: random.Random) -> Draw:
 
 
 def _largest(p: Draw) -> int:
-    common = math.gcd(p.heads, p.kv_heads)
-    return max(n for n in range(1, p.domain + 1) if common % n == 0)
+    return tensor_parallel.largest_tensor_group(num_heads=p.heads, num_kv_heads=p.kv_heads, domain_gpus=p.domain)
 
 
 def _largest_by_heads(p: Draw) -> int:
@@ -273,7 +272,7 @@ LARGEST = Drill(
         " bytes of bf16 weights does one GPU hold?"
     ),
     derive=lambda p: Derivation(
-        value=2 * p.parameters / _largest(p) / p.pp,
+        value=weight_bytes(num_parameters=p.parameters, dtype="bf16") / _largest(p) / p.pp,
         formula=(
             "2 bytes × parameters / (largest common divisor of both kinds of heads that fits into the domain × stages)"
         ),

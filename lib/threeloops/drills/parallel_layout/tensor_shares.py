@@ -8,7 +8,9 @@ from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.parallel_layout.tensor_exchange import SOURCE_MEGATRON
 from threeloops.drills.training_memory.activations import BUILT, gpt_layer
+from threeloops.models.model_flops import layer_matmul_parameters
 from threeloops.training_loop.memory import activations
+from threeloops.training_loop.parallelism import tensor_parallel
 from threeloops.units import fmt_bytes
 
 TAUGHT = Taught("training", "Tensor and sequence parallelism")
@@ -49,6 +51,11 @@ def _count_layers(p: Draw) -> float:
         layers += 1
 
 
+def _whole_layers(p: Draw) -> float:
+    layer = gpt_layer(drawn(hidden=p.hidden, heads=1))  # any number of heads has matrices of the same size
+    return float(p.usable // (layer_matmul_parameters(layer, hidden=p.hidden) * p.bytes_per_element))
+
+
 def _layers(p: Draw, squares: float) -> float:
     """Whole layers, each of that many h × h matrices."""
     return float(p.usable // (squares * p.hidden**2 * p.bytes_per_element))
@@ -70,7 +77,7 @@ LAYERS = Drill(
         " nothing else, how many whole layers fit?"
     ),
     derive=lambda p: Derivation(
-        value=_layers(p, 12),
+        value=_whole_layers(p),
         formula="usable bytes / (12 × hidden² × bytes per weight), rounded down",
         substitution=f"floor({p.usable:,} / (12 × {p.hidden}² × {p.bytes_per_element}))",
         source=SOURCE_WIDTHS,
@@ -246,7 +253,7 @@ BIAS: Drill = Drill(
         f" {p.bias:.2f}. What would the uncut layer have given?"
     ),
     derive=lambda p: Derivation(
-        value=p.seen - (p.tp - 1) * p.bias,
+        value=tensor_parallel.row_parallel_output(all_reduced=p.seen, bias=p.bias, tp=p.tp),
         formula="what came out − (n − 1) × bias",
         substitution=f"{p.seen:.2f} − ({p.tp} − 1) × {p.bias:.2f}",
         source=SOURCE_MEGATRON,

@@ -5,7 +5,7 @@ shows.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.inner_loop import device_reads
+from threeloops.inner_loop import device_reads, scaling
 from threeloops.simulate.inner_loop.training_timeline import OPTIMISER_KERNELS, Job, play
 from threeloops.units import ms, us
 
@@ -140,7 +140,7 @@ def _cost_us(p: Draw) -> float:
 
 def _derive_overhead(p: Draw) -> Derivation:
     return Derivation(
-        value=(p.step_us - p.ops * _cost_us(p)) * us,
+        value=scaling.changed_calls_s(whole_s=p.step_us * us, num_calls=p.ops, before_s=_cost_us(p) * us, after_s=0.0),
         formula="step with profiler − operations × (loop with − loop without) / operations of the loop",
         substitution=f"{p.step_us}e-6 − {p.ops} × ({p.watched_us}e-6 − {p.bare_us}e-6) / {p.loop}",
         source="PyTorch documentation, torch.profiler, 2026 (recording has a cost per event)",

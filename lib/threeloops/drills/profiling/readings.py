@@ -5,7 +5,7 @@ loader no longer holds it.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.inner_loop import trace_gauges
+from threeloops.inner_loop import launches, scaling, trace_gauges
 from threeloops.inner_loop.trace import COMMUNICATION, COMPUTE, STEP, Interval, Trace
 from threeloops.simulate.inner_loop import step as player
 from threeloops.simulate.inner_loop.training_timeline import Job, play
@@ -114,8 +114,10 @@ def _s(microseconds: float) -> float:
 
 
 def _derive_exposed(p: Draw) -> Derivation:
+    # buckets wait for the network as kernels wait for the device: one at a time, each once backward has issued it
+    sent_s = launches.queued_s(num_kernels=p.buckets, issue_s=_s(p.slice_us), kernel_s=_s(p.bucket_us))
     return Derivation(
-        value=_s(p.slice_us + p.buckets * p.bucket_us - p.buckets * p.slice_us),
+        value=sent_s - _s(p.buckets * p.slice_us),
         formula="backward / buckets + buckets × time of a bucket − backward",
         substitution=f"{p.slice_us}e-6 + {p.buckets} × {p.bucket_us}e-6 − {p.buckets} × {p.slice_us}e-6",
         source=(
@@ -208,8 +210,9 @@ def _small_loader(rng: random.Random) -> Draw:
 
 
 def _derive_loader(p: Draw) -> Derivation:
+    before = scaling.JobStep(loader_s=p.step_ms * ms, device_s={"kernels": (1 - p.idle) * p.step_ms * ms})
     return Derivation(
-        value=max(p.step_ms * p.workers / p.more, (1 - p.idle) * p.step_ms) * ms,
+        value=before.with_faster("loader", p.more / p.workers).total_s,
         formula="max(step × workers before / workers after, (1 − idle share) × step)",
         substitution=f"max({p.step_ms}e-3 × {p.workers} / {p.more}, (1 − {p.idle}) × {p.step_ms}e-3)",
         source=(

@@ -129,7 +129,7 @@ SHED = Drill(
         " finds it full is turned away. What share of the requests is that?"
     ),
     derive=lambda p: Derivation(
-        value=max(0.0, 1 - _handled(p) / p.arrive),
+        value=queueing.turned_away_share(arrivals_per_s=p.arrive, service_s=p.service_ms * ms, servers=p.servers),
         formula="1 − servers / service time / arrivals, and 0 where the servers keep up",
         substitution=f"max(0, 1 − {p.servers} × 1000 / {p.service_ms} / {p.arrive})",
         source="conservation of requests; see Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383",
@@ -199,7 +199,7 @@ CLOSED = Drill(
         f" average, thinks for {p.think_ms:,} ms, and sends the next. How many requests per second does the server get?"
     ),
     derive=lambda p: Derivation(
-        value=float(p.clients / ((p.answer_ms + p.think_ms) * ms)),
+        value=queueing.closed_loop_per_s(clients=p.clients, answer_s=p.answer_ms * ms, think_s=p.think_ms * ms),
         formula="clients / (answer time + thinking time): Little's law for everybody",
         substitution=f"{p.clients} / (({p.answer_ms} + {p.think_ms}) / 1000)",
         source="Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383",
@@ -267,7 +267,7 @@ HIDDEN = Drill(
         f" users took longer than {p.slow_ms:,} ms?"
     ),
     derive=lambda p: Derivation(
-        value=float(p.rate * (p.pause_s - p.slow_ms * ms)),
+        value=queueing.late_after_pause(arrivals_per_s=p.rate, pause_s=p.pause_s, limit_s=p.slow_ms * ms),
         formula="users per second × (pause − limit): who came later than that waited for less",
         substitution=f"{p.rate} × ({p.pause_s} − {p.slow_ms} / 1000)",
         source="Tene, wrk2, README, 2012 onwards (coordinated omission)",

@@ -272,7 +272,7 @@ RATE = Drill(
         " How many requests per second may arrive?"
     ),
     derive=lambda p: Derivation(
-        value=_rate(p, p.wait_ms / (p.wait_ms + p.service_ms)),
+        value=queueing.most_arrivals_for_wait(service_s=p.service_ms * ms, wait_s=p.wait_ms * ms),
         formula=(
             "load / service time, load = wait / (wait + service time): service time × load / (1 − load) = wait, solved"
             " for the load"

@@ -97,8 +97,14 @@ LOST = Drill(
 # --- goodput -------------------------------------------------------------------------------------
 
 
+def _kept(p: Draw) -> float:
+    return reliability.first_order_goodput(
+        interval_s=p.interval_s, save_s=p.save_s, mtbf_s=p.mtbf_s, detect_s=0, restart_s=p.recovery_s
+    )
+
+
 def _goodput(p: Draw, *, lost_periods: float, recovery_s: float, save_s: float) -> float:
-    """Useful share: what is left between two failures, times what is left of each period."""
+    """What is left between two failures when each destroys that many periods, times what is left of each period."""
     period = p.interval_s + save_s
     return float((p.mtbf_s - lost_periods * period - recovery_s) / p.mtbf_s * p.interval_s / period)
 
@@ -128,7 +134,7 @@ def _small_goodput(rng: random.Random) -> Draw:
 def _derive_goodput(p: Draw) -> Derivation:
     period = f"({p.interval_s} + {p.save_s})"
     return Derivation(
-        value=_goodput(p, lost_periods=0.5, recovery_s=p.recovery_s, save_s=p.save_s),
+        value=_kept(p),
         formula=(
             "(time between failures − period / 2 − recovery) / time between failures × interval / period, period ="
             " interval + save"

@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.training_loop.run import checkpoint_levels
+from threeloops.training_loop.run import checkpoint_levels, cost, reliability
 from threeloops.units import day, hour, minute
 
 TAUGHT = Taught("training", "Failure as routine")
@@ -126,9 +126,13 @@ def _failures(p: Draw) -> float:
     return float(p.days * day / p.mtbf_s)
 
 
+def _lost(p: Draw) -> float:
+    return reliability.lost_per_failure_s(interval_s=p.interval_s, detect_s=0, restart_s=p.recovery_s)
+
+
 def _dollars(p: Draw, lost_s: float) -> float:
     """What all GPUs cost in the time that the run loses, so much to each failure."""
-    return float(_failures(p) * lost_s * (p.gpus * p.dollars / hour))
+    return cost.dollars(gpu_s=p.gpus * _failures(p) * lost_s, dollars_per_gpu_hour=p.dollars)
 
 
 def _draw_dollars(rng: random.Random) -> Draw:
@@ -155,7 +159,7 @@ def _small_dollars(rng: random.Random) -> Draw:
 
 def _derive_dollars(p: Draw) -> Derivation:
     return Derivation(
-        value=_dollars(p, p.interval_s / 2 + p.recovery_s),
+        value=_dollars(p, _lost(p)),
         formula="GPUs × price per second × days / time between failures × (interval / 2 + recovery)",
         substitution=(
             f"{p.gpus} × {p.dollars} / {hour} × {p.days} × {day} / {p.mtbf_s} × ({p.interval_s} / 2 + {p.recovery_s})"
@@ -198,12 +202,12 @@ DOLLARS = Drill(
     slips=(
         Slip(
             key="one-failure",
-            wrong=lambda p: _dollars(p, p.interval_s / 2 + p.recovery_s) / _failures(p),
+            wrong=lambda p: _dollars(p, _lost(p)) / _failures(p),
             story="That is one failure. How many are there in the run?",
         ),
         Slip(
             key="one-gpu",
-            wrong=lambda p: _dollars(p, p.interval_s / 2 + p.recovery_s) / p.gpus,
+            wrong=lambda p: _dollars(p, _lost(p)) / p.gpus,
             story="You paid for the GPU that failed. All the others wait with it.",
         ),
         Slip(

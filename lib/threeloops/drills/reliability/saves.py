@@ -90,8 +90,10 @@ STATE_BYTES = 14  # bf16 weights and fp32 master copy and moments; gradients nee
 
 
 def _share(p: Draw, *, bytes_each: float, writers: int) -> float:
-    save_s = p.parameters * bytes_each / (writers * p.bytes_per_s)
-    return float(save_s / (p.interval_s + save_s))
+    save_s = reliability.sharded_save_s(
+        num_parameters=p.parameters, state_bytes=bytes_each, nodes=writers, write_bytes_per_s=p.bytes_per_s
+    )
+    return reliability.saving_share(interval_s=p.interval_s, save_s=save_s)
 
 
 def _saving(p: Draw) -> float:

@@ -189,7 +189,12 @@ def _draw_turn(rng: random.Random) -> Draw:
 
 
 def _turn(p: Draw) -> float:
-    return float(2 * _vls()["packet_bytes"] * _vls()["packets_per_s"] * minute / p.rpm)
+    return ranging_data.lidar_bytes_per_sweep(
+        packets_per_s=_vls()["packets_per_s"],
+        packet_bytes=round(_vls()["packet_bytes"]),
+        returns=2,
+        sweeps_per_s=p.rpm / minute,
+    )
 
 
 def _count_turn(p: Draw) -> float:

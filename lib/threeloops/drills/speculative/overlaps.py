@@ -100,8 +100,7 @@ def _draw_after(rng: random.Random) -> Draw:
 
 
 def _after(p: Draw) -> float:
-    first, second, _ = (max(0.0, t - d) for t, d in _pairs(p))
-    return first / (first + second)
+    return speculative.after_refusal([t / PARTS for t in p.target], [d / PARTS for d in p.draft])[0]
 
 
 def _count_after(p: Draw) -> float:
@@ -389,7 +388,7 @@ WHOLE = Drill(
         " others are. What is the chance that a check accepts the whole draft?"
     ),
     derive=lambda p: Derivation(
-        value=p.accepted**p.drafted,
+        value=speculative.whole_draft_chance(accepted_share=p.accepted, drafted=p.drafted),
         formula="accepted^drafted: every token has to be accepted",
         substitution=f"{p.accepted}**{p.drafted}",
         source=f"{LEVIATHAN}, equation 1 (the last term of its sum)",

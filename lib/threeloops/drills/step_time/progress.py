@@ -6,6 +6,7 @@ import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.models import utilisation
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import GB, TB, billion, fmt_si, trillion
 
@@ -110,13 +111,19 @@ DAYS = Drill(
 # --- the same model, a longer context ------------------------------------------------------------
 
 
-def _per_token(p: Draw, sequence: float, *, heads: int, kappa: float) -> float:
-    return float(6 * p.parameters + kappa * 12 * p.layers * (heads * p.head_dim) * sequence)
-
-
-def _remaining(p: Draw, *, heads: int, kappa: float = 0.5) -> float:
-    """Tokens per second in the longer context, where attention is charged at that share of all pairs."""
-    before, after = (_per_token(p, sequence, heads=heads, kappa=kappa) for sequence in (p.short, p.long))
+def _remaining(p: Draw, *, heads: int, causal: str = "half") -> float:
+    """Tokens per second in the longer context, at the same FLOP/s."""
+    before, after = (
+        utilisation.dense_flops_per_token(
+            num_parameters=p.parameters,
+            num_layers=p.layers,
+            num_heads=heads,
+            head_dim=p.head_dim,
+            sequence=sequence,
+            causal=causal,
+        )
+        for sequence in (p.short, p.long)
+    )
     return float(p.rate * before / after)
 
 
@@ -206,7 +213,7 @@ CONTEXT = Drill(
         ),
         Slip(
             key="all-pairs",
-            wrong=lambda p: _remaining(p, heads=p.heads, kappa=1.0),
+            wrong=lambda p: _remaining(p, heads=p.heads, causal="full"),
             story="You charged all pairs. The question says how causal attention is charged.",
         ),
         Slip(key="one-head", wrong=lambda p: _remaining(p, heads=1), story="You counted one head per layer."),
@@ -251,7 +258,7 @@ RECOMPUTE = Drill(
         " the MFU?"
     ),
     derive=lambda p: Derivation(
-        value=p.percent / 100 * 3 / _executed(p),
+        value=utilisation.mfu_from_hfu(hfu=p.percent / 100, recomputed_share=p.again / p.layers),
         formula="HFU × 3 / (3 + recomputed layers / layers)",
         substitution=f"{p.percent} / 100 × 3 / (3 + {p.again} / {p.layers})",
         source=SOURCE_RECOMPUTE,

@@ -7,6 +7,7 @@ import random
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
+from threeloops.inner_loop.fusion import Operation, separate_bytes
 from threeloops.training_loop.updates import optimisers
 from threeloops.units import GB, billion, fmt_si
 
@@ -52,9 +53,18 @@ def _small_fused(rng: random.Random) -> Draw:
     return p
 
 
+def _saved_bytes(p: Draw) -> float:
+    """What the separate kernels move, less what the fused one does."""
+    kinds = ((p.ones, ("first",)), (p.twos, ("first", "second")), (p.threes, ("first", "second", "third")))
+    kernels = [Operation("result", inputs) for number, inputs in kinds for _ in range(number)]
+    sizes = dict.fromkeys(("first", "second", "third", "result"), 4 * p.parameters)
+    fused = optimisers.update_bytes(num_parameters=p.parameters, kernels="one", bytes_per_element=4)
+    return separate_bytes(kernels, sizes=sizes) - fused
+
+
 def _derive_fused(p: Draw) -> Derivation:
     return Derivation(
-        value=_moving_s(p, _chain(p) - 7),
+        value=_saved_bytes(p) / p.bandwidth,
         formula="(tensors moved by the chain − 7) × 4 bytes × parameters / bandwidth",
         substitution=(
             f"({p.ones} × 2 + {p.twos} × 3 + {p.threes} × 4 − (4 + 3)) × 4 × {p.parameters} / {p.bandwidth:.15g}"
@@ -262,7 +272,7 @@ def _small_narrow(rng: random.Random) -> Draw:
 
 def _derive_narrow(p: Draw) -> Derivation:
     return Derivation(
-        value=8 * p.wide + 2 * _scaled(p) * _eight_bit(p),
+        value=optimisers.adam_8bit_state_bytes(num_parameters=p.parameters, wide_parameters=p.wide, block=p.block),
         formula="8 × wide + 2 × (1 + 4 / block) × (parameters − wide)",
         substitution=f"8 × {p.wide} + 2 × (1 + 4 / {p.block}) × ({p.parameters} − {p.wide})",
         source=SOURCE_NARROW,

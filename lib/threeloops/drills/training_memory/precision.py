@@ -4,7 +4,8 @@ import random
 import struct
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.training_loop.memory import recipes
+from threeloops.models.parameter_buckets import ParameterBuckets
+from threeloops.training_loop.memory.rank_states import model_states
 
 TAUGHT = Taught("training", "Mixed precision")
 
@@ -12,13 +13,19 @@ SOURCE = (
     "Rajbhandari et al., 2019, arXiv:1910.02054, section 3.1 (2 + 2 + 12 bytes); Micikevicius et al., 2018,"
     " arXiv:1710.03740, section 3.1"
 )
-FP32 = recipes.recipe_named("fp32").hidden_matrices.total_bytes
-MIXED = recipes.recipe_named("zero-paper").hidden_matrices.total_bytes
 
 
-def _saved(p: Draw, *, per_parameter: float = MIXED, activations: float = 0.5) -> float:
-    before = FP32 * p.billions + p.gigabytes
-    return float(1 - (per_parameter * p.billions + activations * p.gigabytes) / before)
+def _states(p: Draw, recipe: str) -> float:
+    """Model states in GB."""
+    parameters = ParameterBuckets.plain(p.billions)
+    return model_states(parameters=parameters, recipe=recipe, zero_stage=0, dp=1, tp=1, pp=1).total_bytes
+
+
+def _saved(p: Draw, *, forgotten: float = 0, activations: float = 0.5) -> float:
+    """With so many bytes per parameter forgotten after the switch."""
+    before = _states(p, "fp32") + p.gigabytes
+    after = _states(p, "zero-paper") - forgotten * p.billions + activations * p.gigabytes
+    return float(1 - after / before)
 
 
 def _draw(rng: random.Random) -> Draw:
@@ -69,7 +76,7 @@ SAVING = Drill(
     slips=(
         Slip(
             key="no-fp32-copy",
-            wrong=lambda p: _saved(p, per_parameter=MIXED - 4),
+            wrong=lambda p: _saved(p, forgotten=4),
             story="You left one of the FP32 copies out. What does the optimiser add its updates to?",
         ),
         Slip(

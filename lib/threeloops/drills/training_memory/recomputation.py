@@ -375,7 +375,11 @@ LONGEST = Drill(
         " tokens?"
     ),
     derive=lambda p: Derivation(
-        value=float(math.floor(_longest(p))),
+        value=float(
+            recomputation.longest_kept_sequence(
+                num_layers=p.layers, hidden=p.hidden, num_heads=p.heads, usable_bytes=p.room_bytes
+            )
+        ),
         formula=(
             "the s with layers × (34 × width × s + 5 × heads × s²) = room: (√(b² + 4 a c) − b) / 2a, a = 5 × heads, b ="
             " 34 × width, c = room / layers"

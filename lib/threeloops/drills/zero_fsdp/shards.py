@@ -9,8 +9,10 @@ from math import ceil
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions, giga
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
+from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.simulate.training_loop.sharding import Grid, Parameter
 from threeloops.training_loop.memory import row_shards
+from threeloops.training_loop.memory.rank_states import fewest_data_parallel_ranks
 from threeloops.units import fmt_bytes
 
 TAUGHT = Taught("training", "ZeRO and FSDP")
@@ -33,7 +35,12 @@ def _small_ranks(rng: random.Random) -> Draw:
 
 def _derive_ranks(p: Draw) -> Derivation:
     return Derivation(
-        value=ceil(14 * p.parameters / (p.budget - 2 * p.parameters)),
+        value=fewest_data_parallel_ranks(
+            parameters=ParameterBuckets.plain(p.parameters),
+            recipe="zero-paper",
+            zero_stage=2,
+            usable_bytes=p.budget,
+        ),
         formula=(
             "14 × parameters / (budget − 2 × parameters), rounded up: weights are whole on every GPU, the other 14"
             " bytes are shared"

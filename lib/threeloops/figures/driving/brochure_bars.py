@@ -1,6 +1,6 @@
 """Brochure bars: each total as one bar of its pieces, dense and sparse, engine by engine.
 
->>> from threeloops.driving.brochure import Piece
+>>> from threeloops.driving.datasheet_tops import Piece
 >>> figure = brochure_bars(
 ...     {"Orin": [Piece(engine="gpu", dense_ops_per_s=85e12, sparse_extra_ops_per_s=85e12)]},
 ...     title="Half of it",
@@ -13,7 +13,7 @@ Tera-operations per second. Orin: gpu dense 85, gpu only with sparse weights 85;
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from threeloops.driving.brochure import Piece
+from threeloops.driving.datasheet_tops import Piece
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
 

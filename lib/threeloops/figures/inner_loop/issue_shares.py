@@ -16,7 +16,7 @@ from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
 from threeloops.inner_loop import latency_hiding
-from threeloops.simulate.inner_loop import warp_juggler
+from threeloops.simulate.inner_loop import warp_scheduler
 from threeloops.units import counted, fmt_percent
 
 
@@ -47,7 +47,7 @@ def curve_of(name: str, kind: Mapping[str, int], *, predict_for: Iterable[int], 
     `instructions` and `latency_cycles`.
     """
     turn = latency_hiding.Turn(**kind)
-    plays = {warps: warp_juggler.play(warps=warps, turns=8, policy="greedy", **kind) for warps in count_for}
+    plays = {warps: warp_scheduler.play(warps=warps, turns=8, policy="greedy", **kind) for warps in count_for}
     return Curve(
         name=name,
         predicted=tuple((warps, latency_hiding.issue_share(turn, warps=warps)) for warps in predict_for),

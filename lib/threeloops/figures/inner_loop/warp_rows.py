@@ -1,9 +1,9 @@
 """Warp rows: what each resident warp of a scheduler does, cycle by cycle: it issues, it waits for memory, or it is
 ready and another one issues.
 
->>> from threeloops.simulate.inner_loop import warp_juggler
+>>> from threeloops.simulate.inner_loop import warp_scheduler
 >>> kind = {"turns": 3, "loads": 1, "instructions": 3, "latency_cycles": 18, "policy": "greedy"}
->>> plays = {f"{warps} warps": warp_juggler.play(warps=warps, **kind) for warps in (1, 3)}
+>>> plays = {f"{warps} warps": warp_scheduler.play(warps=warps, **kind) for warps in (1, 3)}
 >>> print(warp_rows(plays, start=21, cycles=21, title="More warps, more issues", caption="One scheduler.").alt)
 1 warps: the scheduler issues in 19.0 % of 21 cycles. 3 warps: the scheduler issues in 57.1 % of 21 cycles.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
-from threeloops.simulate.inner_loop.warp_juggler import Played
+from threeloops.simulate.inner_loop.warp_scheduler import Played
 from threeloops.units import fmt_percent
 
 ROW_HEIGHT = 22  # pixels

@@ -2,7 +2,7 @@
 
 The processes are forked from a server that has torch imported already, where the system can do that (Linux, macOS);
 elsewhere each imports torch itself. They meet through a file in a temporary folder and talk over the loopback
-interface. A crew that has done its job stays and does the next one of the same size; one that failed is ended and
+interface. A pool that has done its job stays and does the next one of the same size; one that failed is ended and
 replaced. Whatever happens, a call ends in bounded time, and no rank outlives the calling process.
 """
 
@@ -14,7 +14,7 @@ from multiprocessing.context import BaseContext
 from typing import Any
 
 from threeloops import checks
-from threeloops.measure.processes.crew import Crew, RankError
+from threeloops.measure.processes.rank_pool import RankError, RankPool
 
 __all__ = ["START_LIMIT_S", "RankError", "dismiss", "run_ranks", "start_method", "warm_up"]
 
@@ -22,8 +22,8 @@ START_LIMIT_S = 180.0  # for all ranks to meet: on a busy machine torch alone ca
 # what FSDP and DDP import: seconds that the server spends once, not each rank
 _SHARED_IMPORTS = ("torch.distributed.fsdp", "torch._dynamo")
 
-# (process that started it, ranks): a forked child must not use its parent's crew
-_idle: dict[tuple[int, int], Crew] = {}
+# (process that started it, ranks): a forked child must not use its parent's pool
+_idle: dict[tuple[int, int], RankPool] = {}
 
 
 def start_method() -> str:
@@ -75,27 +75,27 @@ def run_ranks(
     checks.positive(timeout_s=timeout_s, start_limit_s=start_limit_s)
     _importable(function)
     kept = not fresh and method is None
-    crew = _idle.pop((os.getpid(), ranks), None) if kept else None
-    if crew is not None and not crew.alive:  # somebody killed a rank while it waited
-        crew.end()
-        crew = None
-    if crew is None:
-        crew = Crew(ranks, context=_context(method or start_method()))
+    pool = _idle.pop((os.getpid(), ranks), None) if kept else None
+    if pool is not None and not pool.alive:  # somebody killed a rank while it waited
+        pool.end()
+        pool = None
+    if pool is None:
+        pool = RankPool(ranks, context=_context(method or start_method()))
     try:
-        results = crew.run(function, arguments, timeout_s=timeout_s, start_limit_s=start_limit_s)
+        results = pool.run(function, arguments, timeout_s=timeout_s, start_limit_s=start_limit_s)
     except BaseException:
-        crew.end()
+        pool.end()
         raise
-    if not kept or _idle.setdefault((os.getpid(), ranks), crew) is not crew:  # another thread's crew is there already
-        crew.end()
+    if not kept or _idle.setdefault((os.getpid(), ranks), pool) is not pool:  # another thread's pool is there already
+        pool.end()
     return results
 
 
 def dismiss() -> None:
     """End the crews that wait for a next call. They would also end with this process."""
     for process, ranks in list(_idle):
-        if process == os.getpid() and (crew := _idle.pop((process, ranks), None)):
-            crew.end()
+        if process == os.getpid() and (pool := _idle.pop((process, ranks), None)):
+            pool.end()
 
 
 def _importable(function: Callable[..., Any]) -> None:

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from threeloops.drills.engine.answers_in_text import unheld
 from threeloops.drills.engine.drill import Draw, Drill, seeded
-from threeloops.drills.engine.held import unheld
 from threeloops.drills.engine.judge import Verdict, judge
 from threeloops.room import examples
 from threeloops.room.idea import Idea

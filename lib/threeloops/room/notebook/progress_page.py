@@ -11,8 +11,8 @@ from html import escape
 from typing import Any
 
 from threeloops import units, wall_clock
+from threeloops.room.attempts import tally
 from threeloops.room.history import History
-from threeloops.room.kept import tally
 from threeloops.room.progress import FEWEST, READY_SHARE, RECENT, Progress, TopicReport, in_words, progress, slip_lines
 
 COLUMNS = ("topic", "right", "share", "time / target", "questions known", "readiness")

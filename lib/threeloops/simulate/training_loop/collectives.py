@@ -1,6 +1,6 @@
 """Collectives counted: every algorithm by name, moved for real.
 
-Rings are in ring.py, trees in tree.py and two_trees.py; halving-doubling and pairwise stand here.
+Rings are in ring.py, trees in tree.py and double_binary_tree.py; halving-doubling and pairwise stand here.
 
 >>> run = simulated(op="all_reduce", algorithm="ring", ranks=5, elements=10)
 >>> run.steps, max(run.sent_bytes)
@@ -10,7 +10,7 @@ Rings are in ring.py, trees in tree.py and two_trees.py; halving-doubling and pa
 from collections.abc import Callable, Sequence
 
 from threeloops import checks
-from threeloops.simulate.training_loop import ring, tree, two_trees
+from threeloops.simulate.training_loop import double_binary_tree, ring, tree
 from threeloops.simulate.training_loop.network import Array, Network, Run, cuts, finished, vectors, zeros
 
 
@@ -123,7 +123,7 @@ _BY_NAME: dict[tuple[str, str], Callable[[Sequence[Array], int], Run]] = {
     ("all_reduce", "halving-doubling"): lambda inputs, chunks: halving_doubling_all_reduce(inputs),
     ("all_reduce", "binomial-tree"): lambda inputs, chunks: tree.binomial_all_reduce(inputs),
     ("all_reduce", "pipelined-tree"): lambda inputs, chunks: tree.pipelined_all_reduce(inputs, chunks=chunks),
-    ("all_reduce", "double-tree"): lambda inputs, chunks: two_trees.all_reduce(inputs, chunks=chunks),
+    ("all_reduce", "double-tree"): lambda inputs, chunks: double_binary_tree.all_reduce(inputs, chunks=chunks),
     ("all_reduce", "through-root"): lambda inputs, chunks: tree.root_all_reduce(inputs),
     ("reduce_scatter", "ring"): lambda inputs, chunks: ring.reduce_scatter(inputs),
     ("reduce_scatter", "halving-doubling"): lambda inputs, chunks: halving_reduce_scatter(inputs),
@@ -134,14 +134,14 @@ _BY_NAME: dict[tuple[str, str], Callable[[Sequence[Array], int], Run]] = {
     ("broadcast", "pipelined-tree"): lambda inputs, chunks: tree.pipelined_broadcast(
         inputs[0], ranks=len(inputs), chunks=chunks
     ),
-    ("broadcast", "double-tree"): lambda inputs, chunks: two_trees.broadcast(
+    ("broadcast", "double-tree"): lambda inputs, chunks: double_binary_tree.broadcast(
         inputs[0], ranks=len(inputs), chunks=chunks
     ),
     ("broadcast", "through-root"): lambda inputs, chunks: tree.root_broadcast(inputs[0], ranks=len(inputs)),
     ("reduce", "ring"): lambda inputs, chunks: ring.reduce(inputs, chunks=chunks),
     ("reduce", "binomial-tree"): lambda inputs, chunks: tree.binomial_reduce(inputs),
     ("reduce", "pipelined-tree"): lambda inputs, chunks: tree.pipelined_reduce(inputs, chunks=chunks),
-    ("reduce", "double-tree"): lambda inputs, chunks: two_trees.reduce(inputs, chunks=chunks),
+    ("reduce", "double-tree"): lambda inputs, chunks: double_binary_tree.reduce(inputs, chunks=chunks),
     ("reduce", "through-root"): lambda inputs, chunks: tree.root_reduce(inputs),
     ("all_to_all", "pairwise"): lambda inputs, chunks: pairwise_all_to_all(inputs),
     ("send_recv", "direct"): lambda inputs, chunks: ring.send_recv(inputs),

@@ -37,7 +37,7 @@ from math import ceil
 from threeloops import checks
 from threeloops.models.architecture import Model
 from threeloops.models.parameter_buckets import ParameterBuckets, buckets_sum, layers_on_stage, stage_buckets
-from threeloops.training_loop.memory import transient_weights
+from threeloops.training_loop.memory import gathered_parameters
 from threeloops.training_loop.memory.activations import Activations, loss_gradient_bytes
 from threeloops.training_loop.memory.in_flight import micro_batches_in_flight
 from threeloops.training_loop.memory.rank_activations import layer_activations, lookup_activations, loss_activations
@@ -118,7 +118,7 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
     Units:    returns whole bytes, rounded up part by part; compare total_bytes with the usable bytes of the device,
               not with its name
     Assumes:  what the head keeps is freed by its own backward pass, before the last layer's begins: true in autograd
-              unless a variable holds the logits; what transient_weights.gathered_bytes assumes; training.assumes
+              unless a variable holds the logits; what gathered_parameters.gathered_bytes assumes; training.assumes
     Raises:   ValueError at zero_stage 3 if gathered_layers is not stated
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.3 and 4.3
     """
@@ -137,7 +137,7 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
         for recompute in (training.recompute, "none")
     )
     mean_bytes = sum(kept.total_bytes * count for kept, count in stored) / model.num_layers
-    copies = transient_weights.stage_copies_bytes(training, num_layers=num_layers, in_flight=in_flight)
+    copies = gathered_parameters.stage_copies_bytes(training, num_layers=num_layers, in_flight=in_flight)
     head = loss_activations(training, micro_batch=micro_batch, sequence=sequence)
     forward = RankMemory(
         stage=stage,
@@ -150,8 +150,8 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
         else 0,
         head_bytes=head.total_bytes if last else 0,
         recomputed_bytes=0,
-        weight_copies_bytes=copies + (transient_weights.head_copies_bytes(training) if last else 0),
-        gathered_bytes=transient_weights.gathered_bytes(training, first=first, last=last),
+        weight_copies_bytes=copies + (gathered_parameters.head_copies_bytes(training) if last else 0),
+        gathered_bytes=gathered_parameters.gathered_bytes(training, first=first, last=last),
         in_flight=in_flight,
         num_layers=num_layers,
         layer_kinds=stored,
@@ -171,7 +171,9 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
         recomputed_bytes=max(
             full.total_bytes - kept.total_bytes for (full, _), (kept, _) in zip(whole, stored, strict=True)
         ),
-        weight_copies_bytes=transient_weights.layer_copies_bytes(training) if training.recompute == "full" else copies,
+        weight_copies_bytes=gathered_parameters.layer_copies_bytes(training)
+        if training.recompute == "full"
+        else copies,
     )
     return forward, loss, backward
 

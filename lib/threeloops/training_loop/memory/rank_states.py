@@ -15,6 +15,7 @@ Source: Rajbhandari et al., 2019, arXiv:1910.02054, section 5 (stages); Shoeybi 
         tensor parallelism splits)
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -147,6 +148,35 @@ def model_states(
         ep=ep,
         expert_dp=expert_dp,
     )
+
+
+def fewest_data_parallel_ranks(
+    *, parameters: ParameterBuckets, recipe: str | Recipe, zero_stage: int, usable_bytes: float
+) -> int:
+    """The fewest data-parallel ranks with which the model states of each fit in usable_bytes.
+
+    Formula:  shared / (usable_bytes - whole), rounded up; shared: the optimiser's state, from stage 2 also the
+              gradients, at stage 3 also the weights; whole: the other states
+    Assumes:  neither tensor, pipeline nor expert parallelism; shards without padding
+    Raises:   ValueError for stage 0, which shares nothing out, or where what stays whole leaves no room
+    Source:   Rajbhandari et al., 2019, arXiv:1910.02054, section 5
+
+    >>> fewest_data_parallel_ranks(
+    ...     parameters=ParameterBuckets.plain(20e9), recipe="megatron", zero_stage=1, usable_bytes=150e9
+    ... )
+    8
+    """
+    checks.positive(usable_bytes=usable_bytes)
+    states = model_states(parameters=parameters, recipe=recipe, zero_stage=zero_stage, dp=1, tp=1, pp=1, expert_tp=1)
+    if zero_stage == 0:
+        raise ValueError("zero_stage=0 must be 1, 2 or 3: at stage 0 more ranks share nothing")
+    shared_bytes = states.optimiser_bytes
+    shared_bytes += states.gradients_bytes if zero_stage >= 2 else 0
+    shared_bytes += states.weights_bytes if zero_stage >= 3 else 0
+    whole_bytes = states.total_bytes - shared_bytes
+    if usable_bytes <= whole_bytes:
+        raise ValueError(f"usable_bytes={usable_bytes:g} must exceed the {whole_bytes:g} bytes that stay whole")
+    return math.ceil(shared_bytes / (usable_bytes - whole_bytes))
 
 
 def _expert_dp(parameters: ParameterBuckets, *, dp: int, tp: int, ep: int, expert_tp: int | None) -> int | None:

@@ -52,6 +52,25 @@ def segments_peak_bytes(*, num_layers: int, every: int, block_bytes: float, inpu
     return max(peak, (full + 1) * input_bytes + rest * block_bytes - input_bytes) if rest else peak
 
 
+def every_kth_kept_bytes(*, num_layers: int, every: int, block_bytes: float, input_bytes: float) -> float:
+    """Activations that wait between the forward and the backward pass when of every `every` layers the first keeps its
+    input alone and the others everything.
+
+    Formula:  (layers - again) * block + again * input, again = ceil(layers / every)
+    Units:    bytes, or any other unit that both sizes share
+    Assumes:  as segments_peak_bytes; a layer that is run again is a checkpoint of its own
+    Raises:   ValueError if a layer's input is larger than all that it keeps
+    Source:   PyTorch documentation, torch.utils.checkpoint, 2025 (what a checkpointed call keeps)
+
+    >>> [every_kth_kept_bytes(num_layers=32, every=every, block_bytes=34, input_bytes=2) for every in (1, 3, 5, 32)]
+    [64, 736, 864, 1056]
+    """
+    _check(num_layers, block_bytes, input_bytes)
+    checks.count(every=every)
+    again = math.ceil(num_layers / every)
+    return (num_layers - again) * block_bytes + again * input_bytes
+
+
 def first_layers_peak_bytes(
     *, num_layers: int, recomputed_layers: int, block_bytes: float, input_bytes: float
 ) -> float:
@@ -128,6 +147,26 @@ def square_root_every(*, num_layers: int) -> int:
     """
     checks.count(num_layers=num_layers)
     return round(math.sqrt(num_layers))
+
+
+def longest_kept_sequence(*, num_layers: int, hidden: int, num_heads: int, usable_bytes: float) -> int:
+    """The longest sequence, in tokens, whose activations fit in usable_bytes when nothing is recomputed; 0 where none
+    does.
+
+    Formula:  the s with num_layers * (34 * hidden * s + 5 * num_heads * s**2) = usable_bytes, rounded down: (sqrt(b**2
+              + 4 * a * c) - b) / (2 * a), a = 5 * num_heads, b = 34 * hidden, c = usable_bytes / num_layers
+    Assumes:  one sequence at a time; 16-bit activations of a GPT block: LayerNorm, attention that is not fused, GELU,
+              an MLP of 4 * hidden, dropout; embedding and head aside
+    Raises:   ValueError for what is not positive
+    Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 4.1, equation 1
+
+    >>> longest_kept_sequence(num_layers=32, hidden=4096, num_heads=32, usable_bytes=40e9)
+    2393
+    """
+    checks.count(num_layers=num_layers, hidden=hidden, num_heads=num_heads)
+    checks.positive(usable_bytes=usable_bytes)
+    a, b, c = 5 * num_heads, 34 * hidden, usable_bytes / num_layers
+    return math.floor((math.sqrt(b * b + 4 * a * c) - b) / (2 * a))
 
 
 def recomputed_step_s(*, forward_s: float, backward_s: float, recomputed_share: float, other_s: float = 0) -> float:

@@ -64,6 +64,27 @@ def imbalance(loads: Sequence[float]) -> float:
     return max(loads) * len(loads) / sum(loads)
 
 
+def busiest_rank_s(
+    *, tokens: int, top_k: int, busiest_share: float, expert_parameters: float, flops_per_s: float
+) -> float:
+    """Seconds until the rank with the most popular experts has done their forward pass: the layer waits for it.
+
+    Formula:  busiest_share * tokens * top_k * 2 * expert_parameters / flops_per_s
+    Units:    tokens of all ranks over which the experts are dealt out; busiest_share of all choices, those that fall
+              on this rank's experts; expert_parameters in the matrices of one expert
+    Assumes:  nothing is dropped; every rank multiplies at the same rate; exchanges aside
+    Raises:   ValueError for what is not positive, or a share above 1
+    Source:   Lepikhin et al., GShard, 2020, arXiv:2006.16668, section 2.2 (the busiest expert decides)
+
+    >>> busiest_rank_s(tokens=5000, top_k=2, busiest_share=0.25, expert_parameters=6e6, flops_per_s=300e12)
+    0.0001
+    """
+    checks.count(tokens=tokens, top_k=top_k)
+    checks.positive(busiest_share=busiest_share, expert_parameters=expert_parameters, flops_per_s=flops_per_s)
+    checks.fraction(busiest_share=busiest_share)
+    return busiest_share * tokens * top_k * 2 * expert_parameters / flops_per_s
+
+
 def balanced_spread(*, tokens: int, top_k: int, num_experts: int) -> float:
     """How far the load of an expert lies from the mean when every expert is as likely as any other: its standard
     deviation over its mean.

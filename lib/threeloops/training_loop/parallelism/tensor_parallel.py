@@ -11,6 +11,7 @@ ranks; what it calculates is divided by them.
 Source: Shoeybi et al., Megatron-LM, 2019, arXiv:1909.08053, section 3
 """
 
+import math
 from dataclasses import dataclass
 
 from threeloops import checks
@@ -97,3 +98,39 @@ def attention_parameters_per_rank(*, hidden: int, num_heads: int, num_kv_heads: 
     if num_kv_heads % tp and tp % num_kv_heads:
         raise ValueError(f"tp={tp} must divide num_kv_heads={num_kv_heads} or be a multiple of it")
     return hidden * head_dim * (2 * num_heads // tp + 2 * max(1, num_kv_heads // tp))
+
+
+def largest_tensor_group(*, num_heads: int, num_kv_heads: int, domain_gpus: int) -> int:
+    """The most tensor-parallel ranks inside one domain of fast links that each hold as many whole query heads and as
+    many whole KV heads as the others.
+
+    Formula:  the largest divisor of gcd(num_heads, num_kv_heads) that is at most domain_gpus
+    Assumes:  no KV head is held twice (attention_parameters_per_rank lets it be); widths and vocabulary can be cut in
+              any way
+    Raises:   ValueError for anything but whole numbers of at least 1
+    Source:   Shoeybi et al., 2019, arXiv:1909.08053, section 3 (heads are split); Ainslie et al., 2023,
+              arXiv:2305.13245 (KV heads)
+
+    >>> [largest_tensor_group(num_heads=42, num_kv_heads=14, domain_gpus=gpus) for gpus in (4, 8, 72)]
+    [2, 7, 14]
+    """
+    checks.count(num_heads=num_heads, num_kv_heads=num_kv_heads, domain_gpus=domain_gpus)
+    common = math.gcd(num_heads, num_kv_heads)
+    return max(tp for tp in range(1, min(common, domain_gpus) + 1) if common % tp == 0)
+
+
+def row_parallel_output(*, all_reduced: float, bias: float, tp: int) -> float:
+    """One output of the uncut layer, from that of a row-parallel layer whose ranks have each added the bias to their
+    partial result.
+
+    Formula:  all_reduced - (tp - 1) * bias
+    Assumes:  the all-reduce adds the partial results up; each rank adds the whole bias
+    Raises:   ValueError for numbers that are not finite, or a tp below 1
+    Source:   Shoeybi et al., Megatron-LM, 2019, arXiv:1909.08053, section 3
+
+    >>> row_parallel_output(all_reduced=5.5, bias=0.75, tp=3)
+    4.0
+    """
+    checks.number(all_reduced=all_reduced, bias=bias)
+    checks.count(tp=tp)
+    return all_reduced - (tp - 1) * bias

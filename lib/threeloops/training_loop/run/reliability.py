@@ -184,6 +184,60 @@ def lost_per_failure_s(*, interval_s: float, detect_s: float, restart_s: float) 
     return interval_s / 2 + detect_s + restart_s
 
 
+def sharded_save_s(*, num_parameters: float, state_bytes: float, nodes: int, write_bytes_per_s: float) -> float:
+    """Seconds in which so many nodes write the state that a run goes on from, equal shares at the same time.
+
+    Formula:  num_parameters * state_bytes / (nodes * write_bytes_per_s)
+    Units:    state_bytes per parameter, without gradients, which the next step makes anew: 14 for 16-bit weights, an
+              fp32 master copy and two fp32 moments; write_bytes_per_s of one node
+    Assumes:  every value is written once; storage takes what all nodes send
+    Raises:   ValueError for what is not positive
+    Source:   Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1 (the states of a parameter)
+
+    >>> sharded_save_s(num_parameters=70e9, state_bytes=14, nodes=35, write_bytes_per_s=2e9)
+    14.0
+    """
+    checks.positive(num_parameters=num_parameters, state_bytes=state_bytes, write_bytes_per_s=write_bytes_per_s)
+    checks.count(nodes=nodes)
+    return num_parameters * state_bytes / (nodes * write_bytes_per_s)
+
+
+def saving_share(*, interval_s: float, save_s: float) -> float:
+    """The share of the time that saves take, in a run that stands still for each of them and does not fail.
+
+    Formula:  save_s / (interval_s + save_s)
+    Units:    interval_s is the training between two saves
+    Raises:   ValueError for an interval that is not positive, or a negative save
+
+    >>> saving_share(interval_s=570.0, save_s=30.0)
+    0.05
+    """
+    checks.positive(interval_s=interval_s)
+    checks.non_negative(save_s=save_s)
+    return save_s / (interval_s + save_s)
+
+
+def first_order_goodput(*, interval_s: float, save_s: float, mtbf_s: float, detect_s: float, restart_s: float) -> float:
+    """The share of wall time that becomes steps which are kept, by what an average failure costs; training_goodput is
+    exact.
+
+    Formula:  (1 - (period / 2 + detect_s + restart_s) / mtbf_s) * interval_s / period, period = interval_s + save_s
+    Units:    mtbf_s from one failure to the next, recovery included; save_s is how long training stands still for
+              a save
+    Assumes:  a failure destroys half a period on average: periods much shorter than mtbf_s
+    Raises:   ValueError where a failure costs more time than there is between two
+    Source:   Daly, 2006, doi:10.1016/j.future.2004.11.016, section 2 (first-order model)
+
+    >>> round(first_order_goodput(interval_s=3600, save_s=60, mtbf_s=6 * 3600, detect_s=600, restart_s=300), 3)
+    0.859
+    """
+    checks.positive(mtbf_s=mtbf_s)
+    lost_s = lost_per_failure_s(interval_s=interval_s + save_s, detect_s=detect_s, restart_s=restart_s)
+    if lost_s > mtbf_s:
+        raise ValueError(f"mtbf_s={mtbf_s!r} must be at least the {lost_s:g} s that a failure costs on average")
+    return (1 - lost_s / mtbf_s) * (1 - saving_share(interval_s=interval_s, save_s=save_s))
+
+
 def spare_wait_share(*, failures_per_s: float, repair_s: float, spares: int) -> float:
     """The share of time that a run stands still because more nodes are being repaired than it has spares.
 

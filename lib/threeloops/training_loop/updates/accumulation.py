@@ -24,6 +24,23 @@ def steps(*, tokens_per_update: int, micro_batch: int, sequence: int, replicas: 
     return tokens_per_update // at_once
 
 
+def learning_rate_of_sums(*, learning_rate: float, replicas: int, micro_batches: int) -> float:
+    """The learning rate at which gradients that are added up make the update of gradients that are averaged.
+
+    Formula:  learning_rate / (replicas * micro_batches)
+    Units:    micro_batches of one replica per update, all of one size
+    Assumes:  every micro-batch's loss is its mean, and nothing is divided afterwards; plain SGD (Adam divides by the
+              size of the gradients anyhow)
+    Source:   Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704, section 3.2 (averaged gradients)
+
+    >>> learning_rate_of_sums(learning_rate=0.42, replicas=7, micro_batches=2)
+    0.03
+    """
+    checks.positive(learning_rate=learning_rate)
+    checks.count(replicas=replicas, micro_batches=micro_batches)
+    return learning_rate / (replicas * micro_batches)
+
+
 def token_weights(tokens: Sequence[int]) -> tuple[float, ...]:
     """How much one token of each micro-batch weighs when losses are averaged within micro-batches and then over them;
     1 is its due.

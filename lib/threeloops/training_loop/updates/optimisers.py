@@ -1,5 +1,5 @@
-"""Optimisers: bytes that one update moves, FLOPs that Muon spends, state that Adafactor keeps, and what a compressed
-exchange saves.
+"""Optimisers: bytes that one update moves, FLOPs that Muon spends, state that Adafactor and 8-bit Adam keep, and
+what a compressed exchange saves.
 
 An update is one pass over every parameter, or several: each operation that is a kernel of its own reads its operands
 from memory and writes its result there. The chain below is AdamW as torch runs it "foreach": one kernel per
@@ -134,6 +134,27 @@ def adafactor_state_bytes(*, shapes: Sequence[Sequence[int]], bytes_per_element:
         values += whole // shape[-1] + whole // shape[-2] if len(shape) > 1 else whole
         values += whole if first_moment else 0
     return bytes_per_element * values
+
+
+def adam_8bit_state_bytes(*, num_parameters: float, wide_parameters: float, block: int) -> float:
+    """Bytes of Adam's two moments when they take 8 bits with one fp32 scale per block of values, and some parameters
+    keep both in fp32.
+
+    Formula:  2 * (4 * wide_parameters + (1 + 4 / block) * (num_parameters - wide_parameters))
+    Units:    num_parameters of the whole model, of which wide_parameters keep fp32 moments; block in values
+    Assumes:  blocks are full
+    Raises:   ValueError if more parameters are wide than there are
+    Source:   Dettmers et al., 2021, arXiv:2110.02861, section 2
+
+    >>> adam_8bit_state_bytes(num_parameters=1000, wide_parameters=200, block=64)
+    3300.0
+    """
+    checks.positive(num_parameters=num_parameters)
+    checks.non_negative(wide_parameters=wide_parameters)
+    checks.count(block=block)
+    if wide_parameters > num_parameters:
+        raise ValueError(f"wide_parameters={wide_parameters!r} must be at most num_parameters={num_parameters!r}")
+    return 2 * (4 * wide_parameters + (1 + 4 / block) * (num_parameters - wide_parameters))
 
 
 def compressed_volume(*, warm_up_share: float, bits_before: float, bits_after: float) -> float:

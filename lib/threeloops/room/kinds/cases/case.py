@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from threeloops.drills.engine.answers_in_text import unheld
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, seeded
-from threeloops.drills.engine.held import unheld
 from threeloops.drills.engine.judge import Verdict
 from threeloops.room.idea import Idea
 from threeloops.room.kinds.chains.chain import Step, choose, estimate, said_in

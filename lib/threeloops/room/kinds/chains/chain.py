@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from threeloops.drills.engine.answers_in_text import unheld
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill, seeded
-from threeloops.drills.engine.held import unheld
 from threeloops.room.kinds.bands import asked_in_bands
 from threeloops.room.letters import Column, Option, judged, wanted
 from threeloops.room.question import Question

@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from threeloops.drills.engine.answers_in_text import figures
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill, drawn
-from threeloops.drills.engine.held import figures
 from threeloops.room import examples
 from threeloops.room.kinds.bands import BAND
 from threeloops.room.kinds.chains.chain import Decision, Step, best

@@ -12,6 +12,8 @@ from threeloops import checks
 from threeloops.facts.hardware import Part
 from threeloops.units import GB, TFLOP
 
+SPARSE_FACTOR = 2  # a rate with 2:4 sparse weights over the dense one
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
@@ -41,6 +43,28 @@ def taken_apart(part: Part, *, dtype: str, power_mode: str) -> tuple[Piece, ...]
             f"{part.key} lists no {dtype} in power mode {power_mode!r}; take a format and mode that it has"
         )
     return tuple(pieces)
+
+
+def dense_engine_ops_per_s(*, total_ops_per_s: float, others_ops_per_s: float) -> float:
+    """What one engine does with dense weights, out of a total of all engines with sparse ones.
+
+    Formula:  (total - other engines) / 2: with 2:4 sparsity half of the products have a pruned zero and are not done
+    Units:    total_ops_per_s and others_ops_per_s both with sparse weights; others_ops_per_s=0 for an engine alone
+    Assumes:  sparsity doubles the rate of every engine in the total
+    Raises:   ValueError unless the other engines have less than the total
+    Source:   NVIDIA Jetson AGX Orin data sheet, DS-10662-001, 2024 (sparsity doubles throughput)
+
+    >>> dense_engine_ops_per_s(total_ops_per_s=275e12, others_ops_per_s=105e12) / 1e12  # the GPU of an AGX Orin 64GB
+    85.0
+    """
+    checks.positive(total_ops_per_s=total_ops_per_s)
+    checks.non_negative(others_ops_per_s=others_ops_per_s)
+    if others_ops_per_s >= total_ops_per_s:
+        raise ValueError(
+            f"others_ops_per_s={others_ops_per_s:g} must be less than total_ops_per_s={total_ops_per_s:g}, which counts"
+            " them too"
+        )
+    return (total_ops_per_s - others_ops_per_s) / SPARSE_FACTOR
 
 
 def share_of_peak(*, frames_per_s: float, ops_per_frame: float, peak_ops_per_s: float) -> float:

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from threeloops.commands.cluster import Asked
 from threeloops.training_loop.parallelism.expected_step import CARRIED, ExpectedStep, expected_step
 from threeloops.training_loop.parallelism.layouts import Layout
 from threeloops.training_loop.parallelism.software import usual_software
-from threeloops.workings.cluster import Asked
 
 EXPECTS = (
     "an expected time sums measured kernels, for a well-tuned program: a fused loss, gradients added up in fp32, tensor"

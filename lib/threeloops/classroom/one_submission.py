@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from threeloops.classroom import gradebook, kept
+from threeloops.classroom import gradebook, work_folder
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import Submission
 from threeloops.classroom.report import Result, result
@@ -29,7 +29,7 @@ def one(course: Course, name: str, submission: Submission) -> Result:
         except UnparsableError as refusal:
             return Result(student=submission.student, status="unparsable", notes=(*notes, str(refusal)))
         except Exception as error:  # one submission never stops the others
-            kept.needs_room(error, course.work)
+            work_folder.needs_room(error, course.work)
             gradebook.needs_answer(course.database)
             faults.append(error)
     told = _logged(course, name, submission.student, faults[-1])
@@ -53,7 +53,7 @@ def of_class(course: Course, name: str, submission: Submission, *, again: bool) 
     before, content = settled(course, name, submission, again=again)
     if before:
         return before
-    kept.forget(course, name, submission.student)
+    work_folder.forget(course, name, submission.student)
     graded = one(course, name, replace(submission, read=lambda: content))
     return finished(course, name, content, with_feedback(course, name, graded))
 
@@ -62,12 +62,12 @@ def settled(course: Course, name: str, submission: Submission, *, again: bool) -
     """What a submission came to that need not be graded now, and its bytes; None for one that must be."""
     student = submission.student
     if submission.read is None:
-        before = kept.earlier(course, name, student)
+        before = work_folder.earlier(course, name, student)
         return with_note(before, "nothing new was handed in") if before else one(course, name, submission), b""
     content = submission.read()
-    if again or not kept.is_graded(course, name, student, kept.fingerprint(course, name, content)):
+    if again or not work_folder.is_graded(course, name, student, work_folder.fingerprint(course, name, content)):
         return None, content
-    before = kept.earlier(course, name, student)
+    before = work_folder.earlier(course, name, student)
     return (with_note(before, submission.problem) if before else None), content
 
 
@@ -77,11 +77,11 @@ def finished(course: Course, name: str, content: bytes, graded: Result) -> Resul
     """
     student = graded.student
     if graded.status == "graded" and not any(note.startswith(NO_PAGE) for note in graded.notes):
-        kept.remember(course, name, student, kept.fingerprint(course, name, content))
-    before = None if graded.answers else kept.earlier(course, name, student)
+        work_folder.remember(course, name, student, work_folder.fingerprint(course, name, content))
+    before = None if graded.answers else work_folder.earlier(course, name, student)
     if before:
         told = f"an earlier hand-in earned {before.points:g} of {before.maximum:g}; a later one was {graded.status}"
-        kept.mark_page(course, name, student, told)
+        work_folder.mark_page(course, name, student, told)
         graded = with_note(graded, told + ", and the gradebook and the feedback page are of the earlier")
     return graded
 

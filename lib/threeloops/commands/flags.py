@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from threeloops import checks, dtypes
+from threeloops.commands import fit, training_flags
+from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
+from threeloops.commands.typed import quantity, whole
+from threeloops.commands.working import Working
 from threeloops.models.forward_step import ForwardStep
 from threeloops.product_loop import kv_allocators
 from threeloops.product_loop.kv_allocators import Allocator
 from threeloops.training_loop.network.collective_algorithms import algorithms
-from threeloops.workings import fit, training_flags
-from threeloops.workings.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
-from threeloops.workings.typed import quantity, whole
-from threeloops.workings.working import Working
 
 # Which flag sets which option of an allocator.
 ALLOCATOR_FLAGS = {"block_tokens": "block", "max_tokens": "reserve", "max_batched_tokens": "batched"}
@@ -57,7 +57,7 @@ def _allocator(given: argparse.Namespace) -> Allocator | None:
 
 
 def _kv(given: argparse.Namespace) -> Working:
-    from threeloops.workings import kv
+    from threeloops.commands import kv
 
     if bool(given.hardware) != bool(given.weights):
         raise ValueError(
@@ -84,7 +84,7 @@ def _kv(given: argparse.Namespace) -> Working:
 
 
 def _allreduce(given: argparse.Namespace) -> Working:
-    from threeloops.workings import allreduce
+    from threeloops.commands import allreduce
 
     if bool(given.link) == bool(given.bandwidth):
         both = ", and not both" if given.link else ""
@@ -102,7 +102,7 @@ def _allreduce(given: argparse.Namespace) -> Working:
 
 
 def _roofline(given: argparse.Namespace) -> Working:
-    from threeloops.workings import roofline
+    from threeloops.commands import roofline
 
     if bool(given.gemm) == bool(given.model):
         raise ValueError("say what runs: --gemm M N K, or --model NAME with --phase, --batch and --tokens")
@@ -186,7 +186,7 @@ def _later(name: str) -> Callable[[argparse.Namespace], Working]:
     """A calculation whose module is imported when it is asked for, and not before."""
 
     def run(given: argparse.Namespace) -> Working:
-        found: Working = importlib.import_module(f"threeloops.workings.{name}").from_flags(given)
+        found: Working = importlib.import_module(f"threeloops.commands.{name}").from_flags(given)
         return found
 
     return run

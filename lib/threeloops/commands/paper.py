@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from threeloops.workings.typed import whole
+from threeloops.commands.typed import whole
 
 
 def add_paper(commands: Any) -> None:

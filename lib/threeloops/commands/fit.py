@@ -5,6 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from threeloops import checks, dtypes, spelling, units
+from threeloops.commands.kv import NO_LIMIT, cache_lines, capacity_words
+from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
+from threeloops.commands.typed import context, whole
+from threeloops.commands.working import Line, Working, plain, share_of_memory
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
 from threeloops.models.parameters import model_parameters
@@ -13,10 +17,6 @@ from threeloops.product_loop.compression import Groups
 from threeloops.product_loop.gguf_files import file_weights
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS
 from threeloops.product_loop.gguf_recipes import FILE_TYPES, NEVER_WITHOUT_IMPORTANCES
-from threeloops.workings.kv import NO_LIMIT, cache_lines, capacity_words
-from threeloops.workings.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
-from threeloops.workings.typed import context, whole
-from threeloops.workings.working import Line, Working, plain, share_of_memory
 
 WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
 LAYERS_ONLY = ("fp8", "int8", "mxfp8", "mxfp6", "mxfp4", "nvfp4")  # tables, norms and routers stay in 16 bits

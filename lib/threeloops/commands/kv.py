@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 
 from threeloops import checks, dtypes, units
+from threeloops.commands.working import Line, Working, plain, share_of_memory
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, Recurrent
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum
 from threeloops.product_loop.recurrent_state import CONV_BYTES, MATRIX_BYTES, rank_state_bytes
-from threeloops.workings.working import Line, Working, plain, share_of_memory
 
 NO_LIMIT = 10**13  # tokens: more than any memory holds
 SOURCES = (

@@ -1,4 +1,4 @@
-"""Workings: a calculation on paper, with everything a reader needs to check it. What the `threeloops` command prints.
+"""The `threeloops` command: its calculations, with everything a reader needs to check them, and its other verbs.
 
 working         inputs, formulas with the numbers put in, results, assumptions, sources
 roofline, memory, allreduce, kv, fit, plan, step     one calculation each
@@ -9,4 +9,5 @@ sources         the audit list of the catalogue
 record          measure this machine, and hold the predictions against it
 room            the interview room: drill, progress, history
 paper           sheets and quizzes
+drills          for authors: every idea, and one of them tried
 """

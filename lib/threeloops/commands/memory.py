@@ -3,6 +3,8 @@
 import argparse
 
 from threeloops import dtypes
+from threeloops.commands.named import model_named, part_named
+from threeloops.commands.working import Line, Working, plain, share_of_memory
 from threeloops.facts.hardware import Part
 from threeloops.models.parameter_buckets import layers_on_stage
 from threeloops.training_loop.memory.fit import (
@@ -14,8 +16,6 @@ from threeloops.training_loop.memory.fit import (
 )
 from threeloops.training_loop.memory.recipes import Recipe, recipe_named
 from threeloops.units import fmt_bytes
-from threeloops.workings.named import model_named, part_named
-from threeloops.workings.working import Line, Working, plain, share_of_memory
 
 MOMENTS = {
     "forward": "the loss is there, at the end of the forward pass",

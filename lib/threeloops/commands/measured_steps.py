@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
+from threeloops.commands.working import aligned
 from threeloops.models.parameters import model_parameters
 from threeloops.operations.expected_times import errors_of
 from threeloops.training_loop.parallelism.published_steps import (
@@ -15,7 +16,6 @@ from threeloops.training_loop.parallelism.published_steps import (
     published_steps,
 )
 from threeloops.units import fmt_percent
-from threeloops.workings.working import aligned
 
 HEAD = ("training steps", "rows", "configurations", "at best rates", "expected", "p90", "sign", "too slow")
 SIZES = ((5e9, "below 5 billion parameters"), (50e9, "5 to 50 billion"), (1e15, "50 billion and more"))

@@ -17,21 +17,22 @@ from attacks_code import CODE_ATTACKS
 from submissions import released
 from test_grading_parts import comes_to_be, running_commands, side
 
-from threeloops.classroom import sandbox, warm
+from threeloops.classroom import sandbox, warm_process
 from threeloops.classroom.judging import Examiner, Outcome, judged
 from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.transplant import transplanted
 
-pytestmark = pytest.mark.skipif(bool(warm.problem()), reason=f"nothing can be forked here: {warm.problem()}")
+PROBLEM = warm_process.problem()
+pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=f"nothing can be forked here: {PROBLEM}")
 SAME = ("odd-answers", "lying-text", "lying-class", "always-equal", "function-leaks", "function-array", "function-huge")
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Each test has a warm process of its own."""
-    warm.drop()
+    warm_process.drop()
     yield
-    warm.drop()
+    warm_process.drop()
 
 
 def graded(notebook: dict[str, object], student: str) -> Outcome:
@@ -42,7 +43,7 @@ def graded(notebook: dict[str, object], student: str) -> Outcome:
 def test_forked_or_started_anew_the_results_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = honest("ada") if name == "honest" else CODE_ATTACKS[name]("ada")
     forked = graded(notebook, "ada")
-    monkeypatch.setattr(warm, "problem", lambda: "switched off for a comparison")
+    monkeypatch.setattr(warm_process, "problem", lambda: "switched off for a comparison")
     assert graded(notebook, "ada") == forked
     assert forked.status == "graded"
 
@@ -98,7 +99,7 @@ except OSError: print('full')
 def test_a_killed_one_is_started_again_once_and_said(capsys: pytest.CaptureFixture[str]) -> None:
     with side(Limits()) as kernel:
         assert not kernel.run("x = 1")["failed"]
-    template = warm._template()
+    template = warm_process._template()
     for pid in below(template.process.pid):
         with contextlib.suppress(ProcessLookupError):  # gone with the one above it
             os.kill(pid, signal.SIGKILL)
@@ -108,14 +109,14 @@ def test_a_killed_one_is_started_again_once_and_said(capsys: pytest.CaptureFixtu
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "Once more: the student's side did not start; the warm process" in told
-    assert warm._template() is not template
+    assert warm_process._template() is not template
 
 
 def test_one_that_never_starts_is_refused_not_done_without(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sandbox, "command", lambda **_: ["false"])
-    with pytest.raises(warm.NoStartError, match="does not answer|has ended"):
+    with pytest.raises(warm_process.NoStartError, match="does not answer|has ended"):
         side(Limits())
     assert capsys.readouterr().err.count("Once more") == 1
 
@@ -125,13 +126,13 @@ def test_a_machine_that_forks_none_is_told_and_graded_all_the_same(
 ) -> None:
     real = sandbox.command
     monkeypatch.setattr(sandbox, "command", lambda **words: ["false"] if words.get("warm") else real(**words))
-    warm.problem.cache_clear()
+    warm_process.problem.cache_clear()
     with side(Limits()) as kernel:
         assert isinstance(kernel.side, sandbox.Side)
         assert kernel.run("print(1)")["printed"] == "1\n"
     assert "Each submission starts its own sandbox here, which takes longer" in capsys.readouterr().err
     monkeypatch.undo()
-    warm.problem.cache_clear()
+    warm_process.problem.cache_clear()
 
 
 def test_one_that_shares_something_refuses_to_fork(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -147,8 +148,8 @@ def test_one_that_shares_something_refuses_to_fork(monkeypatch: pytest.MonkeyPat
         (tmp_path / "forking.py").chmod(0o644)
         monkeypatch.setattr(sandbox, "FORKING", tmp_path / "forking.py")
         sandbox._bwrap.cache_clear()
-        with pytest.raises(warm.NoStartError, match=name):
-            warm.Template()
+        with pytest.raises(warm_process.NoStartError, match=name):
+            warm_process.Template()
         monkeypatch.undo()
     sandbox._bwrap.cache_clear()
 
@@ -174,7 +175,7 @@ def test_it_ends_with_whoever_holds_its_line() -> None:
     pid = os.fork()
     if pid == 0:
         with side(Limits()):
-            os.write(theirs, json.dumps(below(warm._template().process.pid)).encode())
+            os.write(theirs, json.dumps(below(warm_process._template().process.pid)).encode())
             os.kill(os.getpid(), signal.SIGKILL)
     assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
     os.close(theirs)

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from threeloops.workings.hub import add_init
-from threeloops.workings.typed import whole, workers
+from threeloops.commands.hub import add_init
+from threeloops.commands.typed import whole, workers
 
 if TYPE_CHECKING:
     from threeloops.classroom.term.settings import Term

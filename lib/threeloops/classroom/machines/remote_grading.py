@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from threeloops import contents
-from threeloops.classroom import gradebook, kept, sandbox, single
+from threeloops.classroom import gradebook, one_submission, sandbox, work_folder
 from threeloops.classroom.course import Course, grading_key, write_whole
 from threeloops.classroom.intake import Submission
 from threeloops.classroom.machines.cluster import Cluster
@@ -46,7 +46,7 @@ def each(
     """
     ahead = []
     for submission in submissions:
-        before, _ = single.settled(course, name, submission, again=again)
+        before, _ = one_submission.settled(course, name, submission, again=again)
         if before:
             yield submission, before
         else:
@@ -76,7 +76,7 @@ def taken_in(course: Course, name: str, content: bytes, returned: Returned) -> R
     student = returned.result.student
     notes = tuple(note.replace(returned.place, str(course.work)) for note in returned.result.notes)
     done = replace(returned.result, notes=notes)
-    kept.forget(course, name, student)
+    work_folder.forget(course, name, student)
     if done.answers:
         for stage in STAGES:
             shutil.rmtree(course.folder(stage, student, name), ignore_errors=True)
@@ -88,8 +88,8 @@ def taken_in(course: Course, name: str, content: bytes, returned: Returned) -> R
         path.chmod(mode)
     if done.answers and _entered(course, name, student, returned):
         fresh = result(course, name, student)
-        done = single.with_feedback(course, name, replace(fresh, status=done.status, notes=done.notes))
-    return single.finished(course, name, content, done)
+        done = one_submission.with_feedback(course, name, replace(fresh, status=done.status, notes=done.notes))
+    return one_submission.finished(course, name, content, done)
 
 
 def _entered(course: Course, name: str, student: str, returned: Returned) -> bool:
@@ -133,7 +133,7 @@ def graded(order: Order, student: str, problem: str, content: bytes) -> Returned
     submission = Submission(student=student, folder=student, read=lambda: content, problem=problem)
     try:
         course = _course(order, worker.local_directory)
-        done = single.with_feedback(course, order.name, single.one(course, order.name, submission))
+        done = one_submission.with_feedback(course, order.name, one_submission.one(course, order.name, submission))
         return _returned(course, order.name, done)
     except OSError as error:
         raise UnfitError(f"{worker.address} cannot grade ({error}); what is graded is kept") from None

@@ -4,6 +4,10 @@ import argparse
 from dataclasses import asdict
 
 from threeloops import checks, units
+from threeloops.commands.cluster import RULES, SOURCES, Asked, asked, throughput_lines
+from threeloops.commands.expected import BESIDE, EXPECTS, beside, expected_of
+from threeloops.commands.training_flags import DEGREES
+from threeloops.commands.working import Line, Working, plain
 from threeloops.training_loop.parallelism import planner
 from threeloops.training_loop.parallelism.expected_step import ExpectedStep
 from threeloops.training_loop.parallelism.group_traffic import group_traffic
@@ -11,10 +15,6 @@ from threeloops.training_loop.parallelism.layout_rules import refusal
 from threeloops.training_loop.parallelism.layout_step import hiding_s, pass_times, shape_rates
 from threeloops.training_loop.parallelism.layouts import Layout, last_layers, stage_layers
 from threeloops.training_loop.parallelism.planner import Planned
-from threeloops.workings.cluster import RULES, SOURCES, Asked, asked, throughput_lines
-from threeloops.workings.expected import BESIDE, EXPECTS, beside, expected_of
-from threeloops.workings.training_flags import DEGREES
-from threeloops.workings.working import Line, Working, plain
 
 # How many passes for gradients of weights a schedule takes out of each micro-batch of its bubble.
 FILLED = {"gpipe": 0, "1f1b": 0, "interleaved": 0, "zb-h1": 2, "zb-h2": 3, "zb-interleaved": 2}

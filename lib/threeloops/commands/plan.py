@@ -4,14 +4,14 @@ import argparse
 from dataclasses import asdict
 
 from threeloops import checks, units
+from threeloops.commands.cluster import RULES, SOURCES, Asked, asked, throughput_lines
+from threeloops.commands.expected import EXPECTS, expected_of
+from threeloops.commands.working import Line, Working, plain
 from threeloops.training_loop.memory.recipes import recipe_named
 from threeloops.training_loop.parallelism import planner
 from threeloops.training_loop.parallelism.alternatives import alternatives, misses, slower
 from threeloops.training_loop.parallelism.expected_step import ExpectedStep
 from threeloops.training_loop.parallelism.planner import Choices, Planned, Search
-from threeloops.workings.cluster import RULES, SOURCES, Asked, asked, throughput_lines
-from threeloops.workings.expected import EXPECTS, expected_of
-from threeloops.workings.working import Line, Working, plain
 
 FEWEST_TOKENS = 4096  # of a sequence, on each rank of a context-parallel group
 NOT_SAID = "-"

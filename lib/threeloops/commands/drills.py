@@ -45,7 +45,7 @@ def _try(given: argparse.Namespace) -> int:
 
 def report(drill: "Drill", found: "Trial") -> str:
     """The trial in words, the faults last."""
-    from threeloops.drills.engine.posed import wrapped
+    from threeloops.drills.engine.student_draws import wrapped
     from threeloops.drills.engine.trial import COUNTED, DRAWS, FEWEST
 
     answers = [drill.shown(found.answers[place]) for place in (0, -1)]

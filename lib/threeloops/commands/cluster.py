@@ -5,6 +5,9 @@ import re
 from dataclasses import dataclass
 
 from threeloops import checks, dtypes, spelling
+from threeloops.commands.named import model_named, part_named
+from threeloops.commands.typed import quantity, whole
+from threeloops.commands.working import Line, plain, share_of_memory
 from threeloops.facts import hardware
 from threeloops.facts.hardware import Part
 from threeloops.models.model_flops import training_flops
@@ -16,9 +19,6 @@ from threeloops.training_loop.parallelism.published_layouts import assumptions
 from threeloops.training_loop.parallelism.step_time import mfu, training_s
 from threeloops.training_loop.run.cost import dollars
 from threeloops.units import counted, fmt, fmt_percent
-from threeloops.workings.named import model_named, part_named
-from threeloops.workings.typed import quantity, whole
-from threeloops.workings.working import Line, plain, share_of_memory
 
 FORMATS = ("bf16", "fp16", "fp8")  # what the layers' products are computed in
 MEASURED = {"bf16": "best_gemm_flops_per_s_bf16", "fp8": "best_gemm_flops_per_s_fp8"}

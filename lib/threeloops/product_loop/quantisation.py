@@ -9,6 +9,7 @@ Source: Jacob et al., "Quantization and Training of Neural Networks for Efficien
         2017, arXiv:1712.05877, section 2.1
 """
 
+import math
 from dataclasses import dataclass
 
 from threeloops import checks
@@ -82,6 +83,25 @@ def mean_rounding_error(step: float) -> float:
     """
     checks.positive(step=step)
     return step / 4
+
+
+def lost_bits(*, largest: float, outlier: float) -> float:
+    """Bits of precision that all other weights lose when the grid has to reach to an outlier.
+
+    Formula:  log2(outlier / largest): every doubling of the range makes the steps twice as wide
+    Units:    largest size of the others, size of the outlier
+    Assumes:  an even, symmetric grid of the same bits with and without the outlier
+    Raises:   ValueError for an outlier that is smaller than the others
+    Source:   Dettmers et al., LLM.int8(), 2022, arXiv:2208.07339, section 3 (outliers and the precision of absmax
+              quantisation)
+
+    >>> round(lost_bits(largest=0.25, outlier=3.0), 3)
+    3.585
+    """
+    checks.positive(largest=largest, outlier=outlier)
+    if outlier < largest:
+        raise ValueError(f"outlier={outlier:g} must be at least largest={largest:g}, the size of all other weights")
+    return math.log2(outlier / largest)
 
 
 def compensating_move(error: float, *, together: float, other: float) -> float:

@@ -1,11 +1,11 @@
 """`threeloops allreduce`: what a collective costs."""
 
 from threeloops import units
+from threeloops.commands.working import Line, Working, plain
 from threeloops.training_loop.network.collective_algorithms import is_pipelined
 from threeloops.training_loop.network.collective_limits import lower_bound, optimal_chunks
 from threeloops.training_loop.network.collectives import SIZE_MEANS, bus_factor, collective_time
 from threeloops.units import fmt
-from threeloops.workings.working import Line, Working, plain
 
 SOURCES = (
     "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (the algorithms and the α–β model)",

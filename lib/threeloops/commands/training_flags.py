@@ -2,8 +2,8 @@
 
 import argparse
 
-from threeloops.workings.named import HARDWARE_HELP, MODEL_HELP
-from threeloops.workings.typed import amount, context, price, whole
+from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP
+from threeloops.commands.typed import amount, context, price, whole
 
 DEGREES = {"dp": "replicas", "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"}
 

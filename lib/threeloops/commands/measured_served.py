@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from math import inf
 from statistics import median
 
+from threeloops.commands.working import aligned
 from threeloops.facts.engine_exchanges import engine_exchanges_source
 from threeloops.facts.served_points import served_sources
 from threeloops.operations.expected_times import errors_of
 from threeloops.product_loop.expected_token import JudgedPoint, judged_points, worth
 from threeloops.units import fmt_percent
-from threeloops.workings.working import aligned
 
 HEAD = ("served points", "points", "over the floor", "expected", "p90", "sign", "too slow")
 SIMULATED_HEAD = ("simulated", "points", "TPOT off", "p90", "sign", "of them", "TTFT off", "p90", "sign")

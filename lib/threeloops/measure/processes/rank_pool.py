@@ -1,8 +1,8 @@
-"""A crew: processes that have imported torch once and then take one job after another, each job in a gloo process
-group of its own.
+"""A pool of ranks: processes that have imported torch once and then take one job after another, each job in a gloo
+process group of its own.
 
-A job that succeeds leaves the crew as it was found: its group is closed, torch's random numbers start where they did.
-After a failure nothing is known about the others' state, so the crew must be ended; `run` raises and leaves that to
+A job that succeeds leaves the pool as it was found: its group is closed, torch's random numbers start where they did.
+After a failure nothing is known about the others' state, so the pool must be ended; `run` raises and leaves that to
 its caller.
 """
 
@@ -43,14 +43,14 @@ class _Order(NamedTuple):
 
     folder: str
     limit_s: float
-    path: tuple[str, ...]  # where modules are found, which may have changed since the crew was started
+    path: tuple[str, ...]  # where modules are found, which may have changed since the pool was started
     job: bytes
 
 
 # --- in the calling process ---------------------------------------------------------------------
 
 
-class Crew:
+class RankPool:
     """Living ranks, and the folder in which they meet."""
 
     def __init__(self, ranks: int, *, context: BaseContext) -> None:
@@ -73,13 +73,13 @@ class Crew:
 
     @property
     def alive(self) -> bool:
-        """Whether all ranks are there. A crew that was ended is not."""
+        """Whether all ranks are there. A pool of ranks that was ended is not."""
         return bool(self._processes) and all(process.is_alive() for process in self._processes)
 
     def run(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], *, timeout_s: float, start_limit_s: float
     ) -> list[Any]:
-        """What function(*arguments) returned on each rank. After an error the crew must be ended."""
+        """What function(*arguments) returned on each rank. After an error the pool must be ended."""
         folder = Path(self._folder.name, str(self._jobs))
         folder.mkdir()
         self._jobs += 1
@@ -214,7 +214,7 @@ def _serve(line: Connection, rank: int, ranks: int, folder: str) -> NoReturn:
             line.send_bytes(b"ready")
             del outcome
             gc.collect()  # while nobody waits: what still holds the closed group
-    except (EOFError, OSError):  # the caller has ended this crew, or itself
+    except (EOFError, OSError):  # the caller has ended this pool, or itself
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         sys.stdout.flush()
@@ -247,7 +247,7 @@ def _done(order: _Order, rank: int, ranks: int) -> tuple[Any, ...]:
 
 
 def _leave_with_parent(folder: str) -> None:
-    """End this process when the one that started the crew is gone, even if it was killed."""
+    """End this process when the one that started the pool is gone, even if it was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         multiprocessing.connection.wait([parent.sentinel])

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from threeloops import dtypes
+from threeloops.commands.working import Line, Working, plain
 from threeloops.facts.hardware import Part
 from threeloops.models import transformer
 from threeloops.models.architecture import Attention, LatentAttention, Model, MoeMlp
@@ -11,7 +12,6 @@ from threeloops.models.parameters import model_parameters
 from threeloops.operations import kernels, roofline
 from threeloops.operations.roofline import Time, Work
 from threeloops.units import fmt, fmt_bytes, fmt_seconds, fmt_si
-from threeloops.workings.working import Line, Working, plain
 
 SOURCES = ("Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785",)
 ASSUMES = (

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from threeloops.workings.typed import workers
+from threeloops.commands.typed import workers
 
 
 def add_grade(commands: Any) -> None:
