@@ -8,7 +8,7 @@ import pytest
 
 from threeloops.facts import kernel_times
 from threeloops.facts.kernel_times import PRODUCT, TimedRow
-from threeloops.measure import published_kernels
+from threeloops.measure import published_kernels, published_rows
 from threeloops.measure.published_kernels import kept_back, made, written
 from threeloops.operations.expected_times import kernel_work
 
@@ -73,9 +73,9 @@ def test_a_clone_is_read_where_a_reader_of_such_files_is_installed(tmp_path: Pat
     from pyarrow import parquet
 
     device = published_kernels.DEVICES[1]
-    file = tmp_path / published_kernels.SYSTEMS / device.folder / f"gemm/{device.engine}/gemm_perf.parquet"
+    file = tmp_path / published_rows.SYSTEMS / device.folder / f"gemm/{device.engine}/gemm_perf.parquet"
     file.parent.mkdir(parents=True)
     parquet.write_table(pyarrow.Table.from_pylist([{"m": 1, "latency": 0.5}]), file)
-    assert published_kernels._read(tmp_path, device, f"gemm/{device.engine}/gemm_perf.parquet") == [
+    assert published_rows.read(tmp_path, device, f"gemm/{device.engine}/gemm_perf.parquet") == [
         {"m": 1, "latency": 0.5}
     ]

@@ -27,7 +27,7 @@ def rows_of(*rows: Mapping[str, str]) -> list[list[float]]:
 
 
 def test_a_row_is_kept_in_seconds_and_once() -> None:
-    assert rows_of(ROW, ROW) == [[2, 2048, 512, 16, 0.1235, 0.0205]]
+    assert rows_of(ROW, ROW) == [[2, 1, 2048, 512, 16, 0.1235, 0.0205]]
     (group,) = grouped([ROW])
     assert (group["model"], group["part"], group["engine"]) == ("qwen3-32b", "h100-sxm5", "vLLM")
     assert (group["format"], group["cache"], group["shortest"]) == ("bf16", "bf16", 1.0)
@@ -37,6 +37,14 @@ def test_what_is_split_or_a_mixture_or_incomplete_is_left_out() -> None:
     assert not rows_of(ROW | {"mode": "disagg"})
     assert not rows_of(ROW | {"model_path": "openai/gpt-oss-120b"})
     assert not rows_of(ROW | {"tp_size": ""}, ROW | {"moe_ep_size": "0"})
+
+
+def test_of_experts_one_attention_over_all_gpus_and_a_whole_cut_are_kept() -> None:
+    experts = ROW | {"model_path": "MiniMaxAI/MiniMax-M2.5", "gemm_quant_mode": "fp8", "attention_dp_size": "1"}
+    cut = experts | {"tp_size": "4", "moe_tp_size": "2", "moe_ep_size": "2"}
+    assert rows_of(cut)[0][:2] == [4, 2]
+    assert not rows_of(cut | {"attention_dp_size": "4"}), "each GPU has requests of its own"
+    assert not rows_of(cut | {"moe_ep_size": "4"}), "experts over more GPUs than the attention"
 
 
 def test_settings_that_a_publisher_printed_are_the_rows() -> None:

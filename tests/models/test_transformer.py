@@ -26,9 +26,9 @@ from threeloops.models.catalogue import model as catalogued
 from threeloops.models.catalogue import model_keys
 from threeloops.models.model_flops import forward_flops
 from threeloops.models.parameters import model_parameters
-from threeloops.models.sublayers import experts_touched
 from threeloops.models.transformer import MATRIX, VECTOR, ForwardStep
 from threeloops.operations import kernels
+from threeloops.operations.expert_layers import experts_touched
 
 torch.set_num_threads(1)
 

@@ -10,10 +10,25 @@ import pytest
 
 from threeloops.facts import recorded
 from threeloops.facts.gemm_sweep import gemm_sweep
-from threeloops.facts.kernel_times import DECODE, EXCHANGES, PREFILL, PRODUCT, KernelTable, kernel_times, timed_parts
+from threeloops.facts.kernel_times import (
+    DECODE,
+    EXCHANGES,
+    EXPERTS,
+    PREFILL,
+    PRODUCT,
+    KernelTable,
+    kernel_times,
+    timed_parts,
+)
 from threeloops.facts.recorded import Measured
 from threeloops.operations import expected_times
-from threeloops.operations.expected_times import errors, expected_product, kernel_expected, kernel_work
+from threeloops.operations.expected_times import (
+    errors,
+    expected_experts,
+    expected_product,
+    kernel_expected,
+    kernel_work,
+)
 
 FEW_ROWS = 128
 OWN = {
@@ -52,7 +67,11 @@ def test_no_device_is_far_off_and_none_leans_to_one_side(table: KernelTable) -> 
     assert abs(found.signed_median) <= 0.05
 
 
-@pytest.mark.parametrize("table", KERNELS, ids=lambda table: f"{table.part}-{table.family}-{table.format}")
+# An uneven router reads fewer experts than the even one of their bound.
+BOUNDED = [table for table in KERNELS if table.family != EXPERTS]
+
+
+@pytest.mark.parametrize("table", BOUNDED, ids=lambda table: f"{table.part}-{table.family}-{table.format}")
 def test_hardly_a_kernel_beats_its_roof_unless_the_l2_holds_its_data(table: KernelTable) -> None:
     names = expected_times.SIZES[table.family]
     calls = [(dict(zip(names, sizes, strict=True)), took_s) for sizes, took_s in table.kept_back]
@@ -60,6 +79,27 @@ def test_hardly_a_kernel_beats_its_roof_unless_the_l2_holds_its_data(table: Kern
     if table.part != "l40s":  # 96 MB of L2 before 864 GB/s of memory: the same tensors again lie there
         assert not beaten
     assert all(kernel_work(table.family, sizes, table.format).moved_bytes < 96e6 for sizes in beaten)
+
+
+@pytest.mark.parametrize("part", ["h100-sxm5", "h200-sxm"])
+@pytest.mark.parametrize("tokens", [64, 256, 1024, 4096, 16384])
+def test_an_engines_experts_take_about_as_long_as_torchs_grouped_products(part: str, tokens: int) -> None:
+    """Our own recordings, by another kernel: within a factor of two where tokens are not few."""
+    cases = [one for one in OWN[part].measured.values() if one.case.kind == "experts_grouped"]
+    found = [one for one in cases if one.case.sizes["tokens"] == tokens]
+    assert found
+    for one in found:
+        sizes = {name: one.case.sizes[name] for name in ("tokens", "top_k", "hidden", "intermediate")}
+        expected = expected_experts(part, **sizes, num_experts=one.case.sizes["experts"], ep=1, format="bf16")
+        assert 0.5 < expected.seconds / one.median < 2
+
+
+def test_experts_cut_over_gpus_take_less_each_and_more_together() -> None:
+    sizes = {"tokens": 64, "num_experts": 128, "top_k": 8, "hidden": 4096, "intermediate": 1536, "format": "fp8"}
+    one, eight = (expected_experts("h100-sxm5", **sizes, ep=ep).seconds for ep in (1, 8))
+    assert one / 8 < eight < one
+    with pytest.raises(ValueError, match="matrix=.* from 131072 on"):
+        expected_experts("h100-sxm5", **sizes | {"intermediate": 16}, ep=1)
 
 
 def own_products(part: str, dtype: str, few: bool) -> list[tuple[Measured, float]]:

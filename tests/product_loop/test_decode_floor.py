@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from threeloops.models.sublayers import experts_touched
+from threeloops.operations.expert_layers import experts_touched
 from threeloops.product_loop import decode_floor
 from threeloops.simulate.product_loop import decode_clock
 

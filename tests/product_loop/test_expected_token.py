@@ -1,5 +1,6 @@
 """Expected token: against an independent count, a recorded decode loop, and servers that others measured."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,16 +11,10 @@ from threeloops.facts.recorded import Measured, find
 from threeloops.models import catalogue
 from threeloops.models.parameters import model_parameters
 from threeloops.operations.expected_times import errors_of
-from threeloops.product_loop.expected_token import (
-    ExpectedToken,
-    expected_token,
-    first_token_s,
-    judged_points,
-    seats,
-    worth,
-)
+from threeloops.product_loop.expected_token import ExpectedToken, expected_token, first_token_s, seats
+from threeloops.product_loop.judged_points import judged_points, worth
 
-LLAMA_8B = catalogue.model("llama-3-8b")
+LLAMA_8B, MINIMAX = catalogue.model("llama-3-8b"), catalogue.model("minimax-m2.5")
 SERVED: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16", "tp": 1}
 SERVED |= {"requests": 16, "prompt": 1024, "answer": 512, "engine": "vLLM"}
 
@@ -69,10 +64,40 @@ def test_every_cause_takes_time_and_all_reduces_only_between_gpus() -> None:
     assert split.floor_s == pytest.approx(token().floor_s / 4)
 
 
+def experts(**other: Any) -> ExpectedToken:
+    return expected_token(MINIMAX, **SERVED | {"format": "fp8", "tp": 4} | other)
+
+
+def test_a_step_reads_what_its_tokens_touch_of_the_experts() -> None:
+    """One token the active parameters, thousands all: counted apart, by the model's own parameters."""
+    counted, bandwidth = model_parameters(MINIMAX), hardware.part("h100-sxm5")["memory_bytes_per_s"]
+    table, head = MINIMAX.vocab * MINIMAX.hidden, 2 * MINIMAX.vocab * MINIMAX.hidden / 4
+    for requests, used in ((1, counted.active), (4096, counted.total)):
+        read_s = ((used - 2 * table) / 4 + head) / bandwidth
+        assert experts(requests=requests).parts["weights over bandwidth"] == pytest.approx(read_s, rel=0.01)
+
+
+def test_cut_by_experts_or_by_width_a_gpu_reads_the_same() -> None:
+    wide, whole = experts(), experts(ep=4)
+    assert wide.floor_s == whole.floor_s
+    assert 0.7 < whole.total_s / wide.total_s < 1.3
+
+
+def test_a_norm_over_the_heads_of_all_gpus_costs_an_exchange_more() -> None:
+    """Of MiniMax's three all-reduces a layer the third is of 8 bytes a token."""
+    attention = replace(MINIMAX.groups[0][0].attending, qk_norm_spans_heads=False)
+    layer = replace(MINIMAX.groups[0][0], attention=attention)
+    plain = replace(MINIMAX, groups=((layer, MINIMAX.num_layers),))
+    each = expected_token(plain, **SERVED | {"format": "fp8", "tp": 4}).parts["all-reduces"]
+    assert 1.2 < experts().parts["all-reduces"] / each < 1.5
+
+
 @pytest.mark.parametrize(
     ("model", "other", "says"),
     [
-        ("mixtral-8x7b", {}, "only dense layers"),
+        ("gpt-oss-120b", {}, "only layers with whole attention"),
+        ("deepseek-v3", {}, "only layers with whole attention"),
+        ("minimax-m2.5", {"tp": 4, "ep": 3, "format": "fp8"}, "ep=3"),
         ("llama-3-8b", {"tp": 3}, "tp=3 does not divide the 32 heads"),
         ("llama-3-8b", {"format": "nvfp4"}, "format='nvfp4'"),
         ("llama-3-8b", {"requests": 0}, "requests"),
@@ -104,10 +129,17 @@ def test_no_server_is_quicker_than_its_floor() -> None:
 def test_served_tokens_are_met_within_the_aim() -> None:
     """A fifth in the median, over more than 500 points, on none of which anything was fitted; not to one side."""
     judged = judged_points()
-    assert len(judged) > 500
+    assert len(judged) > 1500
     assert errors_of([one.error for one in judged]).median < 0.2
     slow = sum(one.error > 0 for one in judged) / len(judged)
     assert 0.35 < slow < 0.65
+
+
+@pytest.mark.parametrize("model", ["minimax-m2.5", "qwen3-235b-a22b"])
+def test_served_experts_are_met_within_the_aim(model: str) -> None:
+    errors = [one.error for one in judged_points() if one.point.model == model]
+    assert len(errors) > 150
+    assert errors_of(errors).median < 0.2
 
 
 def test_first_tokens_are_met_within_the_aim() -> None:

@@ -25,18 +25,21 @@ from importlib import resources
 
 from threeloops import checks
 
-PRODUCT, PREFILL, DECODE = "product", "prefill", "decode"
+PRODUCT, PREFILL, DECODE, EXPERTS = "product", "prefill", "decode", "experts"
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
-# What a row of a family says about its call, and what its cells are spread over. `group` is query heads per KV head.
+# What a row of a family says about its call, and what its cells are spread over. `group` is query heads per KV head,
+# `sparsity` experts per expert that a token chooses, `matrix` the elements of one of an expert's three matrices.
 SIZES = {
     PRODUCT: ("m", "n", "k"),
     PREFILL: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
     DECODE: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
+    EXPERTS: ("tokens", "num_experts", "top_k", "hidden", "intermediate", "ep"),
 } | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
 AXES = {
     PRODUCT: ("m", "n", "k"),
     PREFILL: ("head_dim", "group", "heads", "tokens"),
     DECODE: ("head_dim", "heads", "tokens"),
+    EXPERTS: ("tokens", "sparsity", "matrix"),
 } | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
 # Beyond its last value an axis goes on at the border's share, but for these: another head, another number of ranks is
 # another kernel, and nothing lies between two of them.

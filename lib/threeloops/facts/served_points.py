@@ -29,6 +29,7 @@ class ServedPoint:
     shortest: float  # share of the stated lengths from which prompts and answers were drawn, up to 1
     rounds: int | None  # requests in all over those at a time; None where nobody says
     tp: int
+    ep: int  # of the tp GPUs, how many groups hold different experts
     prompt: int  # tokens, at most
     answer: int  # tokens, at most
     requests: int  # at a time

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from threeloops.facts import engine_exchanges
-from threeloops.measure.published_kernels import DEVICES, MS, SYSTEMS
+from threeloops.measure.published_kernels import DEVICES
 from threeloops.measure.published_points import DIGITS, ENGINES
+from threeloops.measure.published_rows import SYSTEMS
+from threeloops.units import ms
 
 INTO = Path(engine_exchanges.__file__).with_name("timed_exchanges")
 NAME = "custom_allreduce_perf.parquet"
@@ -30,7 +32,7 @@ def curves(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[tuple[int, float
     found: dict[int, dict[int, float]] = defaultdict(dict)
     for row in rows:
         if "eager" not in (row.get("backend") or ""):
-            seconds = float(f"{row['latency'] * MS:.{DIGITS}g}")
+            seconds = float(f"{row['latency'] * ms:.{DIGITS}g}")
             found[row["num_gpus"]][row["message_size"] * ELEMENT_BYTES] = seconds
     return {ranks: sorted(curve.items()) for ranks, curve in sorted(found.items())}
 

@@ -15,7 +15,6 @@ import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import log2
 from pathlib import Path
 from statistics import median
@@ -23,37 +22,21 @@ from typing import Any
 
 from threeloops import dtypes
 from threeloops.facts import hardware, kernel_times
-from threeloops.facts.kernel_times import DECODE, EXCHANGES, PREFILL, PRODUCT, TimedRow
+from threeloops.facts.kernel_times import DECODE, EXCHANGES, EXPERTS, PREFILL, PRODUCT, TimedRow
+from threeloops.measure.published_rows import SYSTEMS, Device, read, table_rows
 from threeloops.operations.expected_times import kernel_work, place
 from threeloops.operations.roofline import time
 from threeloops.training_loop.network.collectives import bus_factor
 
-SYSTEMS = Path("aic-core/src/aiconfigurator_core/systems/data")
 INTO = Path(kernel_times.__file__).with_name("timed_kernels")
 KEPT_BACK_EACH, KEPT_SAMPLE = 5, 100  # one row in so many; of those, so many stand in the file
 NOT_BELOW = 0.01  # the share of calls that are quicker than "the shortest"
-MS, NS = 1e-3, 1e-9
 TIMED = (
     "three calls to warm up, then replays of a CUDA graph on the same tensors, mean by events; collectives by"
     " nccl-tests inside one node"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A part of the catalogue, its folder there, and the releases that were read."""
-
-    part: str
-    folder: str
-    engine: str  # its folder: name and version
-    nccl: str
-
-    @property
-    def engine_said(self) -> str:
-        return " ".join(ENGINES.get(word, word) for word in self.engine.split("/"))
-
-
-ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 DEVICES = (
     Device("a100-sxm4-80gb", "a100_sxm", "sglang/0.5.10", "2.27.3"),
     Device("h100-sxm5", "h100_sxm", "vllm/0.24.0", "2.29.2"),
@@ -64,15 +47,15 @@ DEVICES = (
     Device("gb300", "gb300", "vllm/0.24.0", "2.29.2"),
     Device("l40s", "l40s", "vllm/0.24.0", "2.27.3"),
 )
-# fp8 in blocks stands there, too, but was timed call by call: a hundred microseconds of each are the host's.
-FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
 POWERS = tuple(2**power for power in range(6, 17))
 ROWS = (1, *(2**power for power in range(3, 16)))
 HEAD_DIMS = (64, 128, 256)
+MATRICES = tuple(2**power for power in range(17, 28))
 AXES: dict[str, tuple[tuple[int, ...], ...]] = {
     PRODUCT: (ROWS, POWERS, POWERS),
     PREFILL: (HEAD_DIMS, (1, 4, 16), tuple(4**power for power in range(7)), tuple(2**power for power in range(4, 15))),
     DECODE: (HEAD_DIMS, tuple(2**power for power in range(13)), tuple(2**power for power in range(1, 18))),
+    EXPERTS: (tuple(2**power for power in range(15)), tuple(2**power for power in range(2, 8)), MATRICES),
 }
 
 
@@ -166,54 +149,6 @@ def _filled(line: Sequence[float | None]) -> list[float | None]:
     return filled
 
 
-def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[str], list[TimedRow]]]:
-    """Family, format, kernels and rows of everything that one device's files have for us."""
-    products = _read(folder, device, f"gemm/{device.engine}/gemm_perf.parquet")
-    for there, ours in FORMATS.items():
-        chosen = [row for row in products if row["gemm_dtype"] == there]
-        if len({row["m"] for row in chosen}) > len(ROWS):  # a few samples make no table
-            yield PRODUCT, ours, _kernels(chosen), [_row(row, ("m", "n", "k")) for row in chosen]
-    for family, name in ((PREFILL, "context"), (DECODE, "generation")):
-        calls = _read(folder, device, f"attention/{device.engine}/{name}_attention_perf.parquet")
-        for there, ours in (("bfloat16", "bf16"), ("fp8", "fp8")):
-            chosen = [row for row in calls if row["kv_cache_dtype"] == there and _whole(row)]
-            if chosen:
-                yield family, ours, _kernels(chosen), [_attention_row(family, row) for row in chosen]
-    exchanges = _read(folder, device, f"comm/nccl/{device.nccl}/nccl_perf.parquet")
-    for op in EXCHANGES:
-        chosen = [row for row in exchanges if row["op_name"] == op.replace("all_to_all", "alltoall")]
-        chosen = [row for row in chosen if row["nccl_dtype"] == "half"]
-        two = int(dtypes.bytes_per_element("fp16"))
-        rows: list[TimedRow] = [((row["num_gpus"], row["message_size"] * two), row["latency"] * MS) for row in chosen]
-        yield op, "bf16", [f"NCCL {device.nccl}"], rows
-
-
-def _whole(row: Mapping[str, Any]) -> bool:
-    """Attention to everything before, by bf16 queries."""
-    return not row.get("window_size") and row["attn_dtype"] == "bfloat16"
-
-
-def _attention_row(family: str, row: Mapping[str, Any]) -> TimedRow:
-    heads = (row["batch_size"], row["num_heads"], row["num_key_value_heads"] or row["num_heads"], row["head_dim"])
-    # a step of generation has `step` tokens in the cache, and its own
-    return (*heads, row["isl"] if family == PREFILL else row["step"] + 1), row["latency"] * MS
-
-
-def _row(row: Mapping[str, Any], names: Sequence[str]) -> TimedRow:
-    return tuple(row[name] for name in names), row["latency"] * MS
-
-
-def _kernels(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    return sorted({row["kernel_source"] for row in rows})
-
-
-def _read(folder: Path, device: Device, name: str) -> list[dict[str, Any]]:
-    from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    found: list[dict[str, Any]] = parquet.read_table(folder / SYSTEMS / device.folder / name).to_pylist()
-    return found
-
-
 def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
     """What is written for one device."""
     part = hardware.part(device.part)
@@ -243,7 +178,7 @@ def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
         told |= {"peak_flops_per_s": peak, "rate_bytes_per_s": rate}
         named = dict(zip(kernel_times.AXES[family], axes, strict=True))
         tables.append(told | made(rows, family=family, axes=named, bound_s=bound_s))
-    products = _read(folder, device, f"gemm/{device.engine}/gemm_perf.parquet")
+    products = read(folder, device, f"gemm/{device.engine}/gemm_perf.parquet")
     source = f"github.com/ai-dynamo/aiconfigurator at commit {commit}, {SYSTEMS / device.folder}"
     return {
         "device": products[0]["device"],
@@ -255,7 +190,7 @@ def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
 
 
 def _peak(family: str, format: str) -> str:
-    if family != PRODUCT:
+    if family not in (PRODUCT, EXPERTS):
         return "bf16"  # queries, and what the kernel multiplies in
     return dtypes.peak_format(format)
 

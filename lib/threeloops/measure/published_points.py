@@ -3,8 +3,8 @@
     git clone https://github.com/ai-dynamo/aiconfigurator
     python -m threeloops.measure.published_points aiconfigurator
 
-reads one file of that folder (it is not part of this book) and writes the rows of dense models whose prompts and
-answers one group of GPUs computes, a line each.
+reads one file of that folder (it is not part of this book) and writes the rows of models whose prompts and answers
+one group of GPUs computes and whose kernels were timed, a line each.
 """
 
 import csv
@@ -27,8 +27,16 @@ MODELS = {
     "meta-llama/Llama-3.1-70B": "llama-3-70b",
     "Qwen/Qwen3-32B": "qwen3-32b",
     "nvidia/Qwen3-32B-NVFP4": "qwen3-32b",
+    "MiniMaxAI/MiniMax-M2.5": "minimax-m2.5",
+    "Qwen/Qwen3-235B-A22B-FP8": "qwen3-235b-a22b",
 }
-PARTS = {"h100_sxm": "h100-sxm5", "h200_sxm": "h200-sxm", "b200_sxm": "b200-hgx", "gb200": "gb200"}
+PARTS = {
+    "h100_sxm": "h100-sxm5",
+    "h200_sxm": "h200-sxm",
+    "b200_sxm": "b200-hgx",
+    "b300_sxm": "b300-hgx",
+    "gb200": "gb200",
+}
 FORMATS = {"": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4"}  # none named: the weights' own
 # Of one model's runs the scripts are public: keys and values in 8 bits, no prompt kept, lengths drawn from 0.8 to 1 of
 # what is stated, ten times as many requests as at a time. Of all others no setting is: the model's own 16 bits, and the
@@ -39,8 +47,9 @@ SETTINGS_SAID = (
     "Llama 3.1 70B: SemiAnalysis, InferenceX, benchmarks/70b_*.sh and .github/workflows/full-sweep-tmpl.yml at commit"
     " 002bf8653; others: not said, the engines' defaults taken"
 )
+EXPERTS = ("minimax-m2.5", "qwen3-235b-a22b")  # models whose experts a row says how to cut
 ENGINES = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
-COLUMNS = ("tp", "prompt", "answer", "requests", "ttft_s", "tpot_s")
+COLUMNS = ("tp", "ep", "prompt", "answer", "requests", "ttft_s", "tpot_s")
 DIGITS = 4
 TIMED = (
     "at a fixed number of requests at a time; single runs by several people, some of unfinished releases; whether means"
@@ -49,8 +58,13 @@ TIMED = (
 
 
 def wanted(row: Mapping[str, str]) -> bool:
-    """Whether a row is one dense model on one group of GPUs, its layout named in full."""
-    return row["mode"] == "agg" and row["model_path"] in MODELS and row["tp_size"] != "" and row["moe_ep_size"] != "0"
+    """Whether a row is one model on one group of GPUs, all of which share its attention, its layout named in full."""
+    if row["mode"] != "agg" or row["model_path"] not in MODELS or row["tp_size"] == "" or row["moe_ep_size"] == "0":
+        return False
+    if MODELS[row["model_path"]] not in EXPERTS:
+        return True
+    cut = int(row["moe_tp_size"]) * int(row["moe_ep_size"])
+    return row["attention_dp_size"] in ("", "1") and cut == int(row["tp_size"])
 
 
 def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
@@ -65,7 +79,8 @@ def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
             FORMATS[row["gemm_quant_mode"]],
             *SETTINGS.get(MODELS[row["model_path"]], PLAIN),
         )
-        sizes = (int(row[name]) for name in ("tp_size", "isl", "osl", "batch_size"))
+        ep = int(row["moe_ep_size"]) if MODELS[row["model_path"]] in EXPERTS else 1
+        sizes = (int(row["tp_size"]), ep, *(int(row[name]) for name in ("isl", "osl", "batch_size")))
         took_s = (float(f"{float(row[f'silicon_{name}_ms']) * ms:.{DIGITS}g}") for name in ("ttft", "tpot"))
         groups[shared].add((*sizes, *took_s))
     names = ("model", "part", "engine", "version", "format", "cache", "shortest", "rounds")

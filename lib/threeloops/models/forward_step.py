@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.operations.attention import CAUSAL
+from threeloops.operations.expert_layers import ROUTING
 from threeloops.operations.roofline import Work
 
 PHASES = ("prefill", "decode")
 LOGITS = ("all", "last")
 LATENT = ("expanded", "absorbed")
-ROUTING = ("uniform", "spread", "same")
 MATRIX, VECTOR = "matrix", "vector"
 
 

@@ -13,8 +13,9 @@ together.
 
 from threeloops import checks
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, MoeMlp
-from threeloops.models.forward_step import LATENT, MATRIX, ROUTING, VECTOR, ForwardStep, Op
+from threeloops.models.forward_step import LATENT, MATRIX, VECTOR, ForwardStep, Op
 from threeloops.operations import kernels
+from threeloops.operations.expert_layers import ROUTING, experts_touched
 from threeloops.operations.roofline import Work
 
 
@@ -185,26 +186,6 @@ def moe_ops(moe: MoeMlp, *, hidden: int, step: ForwardStep) -> tuple[Op, ...]:
             _elementwise("shared_add", step, elements=tokens * hidden, flops=2 if moe.shared_gate else 1, inputs=2)
         )
     return tuple(ops)
-
-
-def experts_touched(*, num_experts: int, top_k: int, tokens: int, routing: str) -> float:
-    """Experts whose weights one layer must read for this many tokens, under a named assumption about the router.
-
-    Formula:  uniform: num_experts * (1 - (1 - top_k/num_experts)^tokens), the expectation when tokens choose
-              independently and evenly spread: min(num_experts, top_k * tokens), no two tokens share while they can
-              avoid it same: top_k, all tokens choose alike
-
-    >>> [
-    ...     round(experts_touched(num_experts=8, top_k=2, tokens=4, routing=routing), 2)
-    ...     for routing in ("uniform", "spread", "same")
-    ... ]
-    [5.47, 8, 2]
-    """
-    checks.count(num_experts=num_experts, top_k=top_k, tokens=tokens)
-    checks.one_of(ROUTING, routing=routing)
-    if routing == "uniform":
-        return num_experts * (1 - (1 - top_k / num_experts) ** tokens)
-    return min(num_experts, top_k * tokens) if routing == "spread" else top_k
 
 
 def _gemm(name: str, step: ForwardStep, *, rows: int, n: int, k: int, bias: bool = False, batch: int = 1) -> Op:

@@ -17,8 +17,18 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 
 from threeloops import checks, dtypes
-from threeloops.facts.kernel_times import DECODE, PREFILL, PRODUCT, SIZES, KernelTable, TimedRow, kernel_table
+from threeloops.facts.kernel_times import (
+    DECODE,
+    EXPERTS,
+    PREFILL,
+    PRODUCT,
+    SIZES,
+    KernelTable,
+    TimedRow,
+    kernel_table,
+)
 from threeloops.operations.attention import attention
+from threeloops.operations.expert_layers import expert_layer
 from threeloops.operations.roofline import Work, time
 
 OUTPUT_BYTES = 2  # products of every format here write bf16
@@ -76,6 +86,22 @@ def expected_decode(
     return kernel_expected(kernel_table(part, DECODE, cache), sizes)
 
 
+def expected_experts(
+    part: str, *, tokens: int, num_experts: int, top_k: int, hidden: int, intermediate: int, ep: int, format: str
+) -> Expected:
+    """One GPU's experts for a batch that all of ep GPUs see, between the router and the sum over the GPUs.
+
+    Formula:  (bound + shortest kernel) * stretch(tokens, num_experts / top_k, hidden * intermediate)
+    Shapes:   as expert_layers.expert_layer: intermediate as this GPU holds it
+    Assumes:  a few experts that are chosen more often than others (shares by a power law with exponent 1.01), where
+              the bound spreads tokens evenly; fp8 by blocks of 128 x 128, with the activations' quantising inside
+    Raises:   ValueError for a part or format that was not measured, for matrices smaller than any that was
+    """
+    given = locals()
+    sizes = {name: given[name] for name in SIZES[EXPERTS]}
+    return kernel_expected(kernel_table(part, EXPERTS, format), sizes)
+
+
 def _attention_sizes(given: Mapping[str, object]) -> dict[str, float]:
     return {name: given[name] for name in SIZES[PREFILL]}  # type: ignore[misc]
 
@@ -100,6 +126,9 @@ def place(family: str, sizes: Mapping[str, float]) -> dict[str, float]:
     """
     if family == PRODUCT:
         return dict(sizes)
+    if family == EXPERTS:
+        matrix = sizes["hidden"] * sizes["intermediate"]
+        return {"tokens": sizes["tokens"], "sparsity": sizes["num_experts"] / sizes["top_k"], "matrix": matrix}
     ends = {"head_dim": sizes["head_dim"], "tokens": sizes["tokens"]}
     if family == DECODE:  # what is read decides: KV heads, whoever shares them
         return ends | {"heads": sizes["batch"] * sizes["num_kv_heads"]}
@@ -114,6 +143,9 @@ def kernel_work(family: str, sizes: Mapping[str, float], format: str) -> Work:
     """
     if family == PRODUCT:
         return _product_work(format=format, **sizes)
+    if family == EXPERTS:
+        counts = {name: int(size) for name, size in sizes.items()}
+        return expert_layer(**counts, bytes_per_element=dtypes.bytes_per_element(format))
     asked = 1 if family == DECODE else sizes["tokens"]
     return attention(
         batch=int(sizes["batch"]),

@@ -74,7 +74,7 @@ def mixture_read_bytes(*, always_bytes: float, num_layers: int, experts_touched:
     """Bytes of weights that a decode step of a mixture of experts reads.
 
     Formula:  what every token uses + layers * experts touched * bytes of an expert
-    Units:    experts_touched: different experts per layer that the batch chose; sublayers.experts_touched predicts it
+    Units:    experts_touched: different experts per layer that the batch chose; see expert_layers.experts_touched
     Source:   Fedus et al., 2022, arXiv:2209.01667, section 2 (a token uses the experts that its router chose)
 
     >>> mixture_read_bytes(always_bytes=3e9, num_layers=2, experts_touched=5.5, expert_bytes=0.1e9)

@@ -13,23 +13,21 @@ Source: operations/expected_times.py, facts/engine_exchanges.py and operations/r
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from threeloops import checks, dtypes
 from threeloops.facts import hardware
 from threeloops.facts.engine_exchanges import engine_all_reduce_s
-from threeloops.facts.served_points import ServedPoint, served_points
-from threeloops.models import catalogue
-from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
+from threeloops.models.architecture import Attention, Layer, Model, MoeMlp
 from threeloops.models.forward_step import VECTOR, ForwardStep
 from threeloops.models.transformer import layer_ops
-from threeloops.operations.expected_times import expected_decode, expected_prefill, expected_product
+from threeloops.operations.expected_times import expected_decode, expected_experts, expected_prefill, expected_product
+from threeloops.operations.expert_layers import experts_touched
 from threeloops.operations.recorded_rates import copy_share, small_kernel_s
 from threeloops.training_loop.parallelism.layout_step import rank_layer
-from threeloops.training_loop.parallelism.product_rates import layer_products
+from threeloops.training_loop.parallelism.product_rates import Product, layer_products
 
 ACTIVATIONS = HEAD_FORMAT = "bf16"
 # Engines whose iterations hold prompts and single tokens together. Source: TensorRT-LLM's documentation, "In-flight
@@ -38,6 +36,7 @@ MIXED = {"TensorRT-LLM": True, "vLLM": True, "SGLang": False}
 FLOOR = ("weights over bandwidth", "KV cache over bandwidth")
 PROMPTS = "prompts of others"
 IN_A_NORM = "residual"  # an engine adds the residual in the norm that follows
+IN_THE_EXPERTS = "expert_"  # gathering, activation and adding up are in the experts' measured time
 MEMORY_SHARE = 0.9  # vLLM's gpu_memory_utilization, unless it is set; the others leave about as much
 CACHE_WRITES = 1  # kernels a layer that put the new keys and values into the cache
 
@@ -76,6 +75,7 @@ def expected_token(
     prompt: int,
     answer: int,
     engine: str,
+    ep: int = 1,
 ) -> ExpectedToken:
     """The time between two tokens with so many requests at a time, each of `prompt` tokens, answered by `answer`.
 
@@ -84,28 +84,31 @@ def expected_token(
               + (requests - 1) / answer * time of one prompt: while one request gets its answer, each other one
               brings a prompt; where the engine is in MIXED, its iteration makes a token for every other request
               and reads the weights once: products, all-reduces and small kernels of a step are saved that often
-    Shapes:   products [requests, hidden] x [hidden, columns / tp] per GPU; caches hold prompt + answer / 2 tokens
-    Units:    prompt, answer in tokens; format: of weights and what multiplies them; cache: of keys and values; head and
-              activations have 16 bits
-    Assumes:  the engine's all-reduces of 2026; for products and attention vLLM's kernels; one prompt an iteration, none
-              kept; no time of the host, of sampling, of the network to the client
-    Raises:   ValueError for experts, windows, latent or recurrent layers, for a part, format or number of GPUs that
-              was not measured, for heads that tp does not divide
+    Shapes:   products [requests, hidden] x [hidden, columns / tp] per GPU; caches hold prompt + answer / 2 tokens; of
+              the tp GPUs ep groups hold different experts, and the GPUs of a group a share of their width
+    Units:    prompt, answer in tokens; format: of weights and what multiplies them; cache: of keys and values; head,
+              router and activations have 16 bits
+    Assumes:  the engine's all-reduces of 2026; for products, experts and attention vLLM's kernels; one prompt an
+              iteration, none kept; a router that chooses evenly, for what a step reads; no time of the host, of
+              sampling, of the network to the client
+    Raises:   ValueError for windows, latent or recurrent layers, for a part, format or number of GPUs that was not
+              measured, for heads that tp or GPUs that ep does not divide
     """
     checks.count(tp=tp, requests=requests, prompt=prompt, answer=answer)
     checks.one_of(MIXED, engine=engine)
-    layers = [(_dense(model, layer, tp), count) for layer, count in model.groups]
+    layers = [(_measured(model, layer, tp, ep), count) for layer, count in model.groups]
     context = prompt + answer // 2
     bandwidth = hardware.part(part)["memory_bytes_per_s"]
-    read = _weight_bytes(model, tp, format) / bandwidth
+    read = _weight_bytes(model, tp, ep, format, tokens=requests) / bandwidth
     cached = requests * context * sum(count * _token_bytes(layer, tp, cache) for layer, count in layers) / bandwidth
-    products_s = sum(count * _products_s(model, layer, requests, part, format, tp) for layer, count in layers)
+    products_s = sum(count * _products_s(model, layer, requests, part, format, tp, ep) for layer, count in layers)
     products_s += _product_s(part, requests, model.vocab / tp, model.hidden, HEAD_FORMAT)
     attention_s = sum(
         count * expected_decode(part, **_heads(layer, tp), batch=requests, tokens=context, cache=cache).seconds
         for layer, count in layers
     )
-    prompt_s = _prompt_s(model, layers, part=part, format=format, cache=cache, tp=tp, tokens=prompt, engine=engine)
+    formats: dict[str, Any] = {"part": part, "format": format, "cache": cache, "tp": tp, "ep": ep}
+    prompt_s = _prompt_s(model, layers, **formats, tokens=prompt, engine=engine)
     parts = {
         FLOOR[0]: read,
         FLOOR[1]: cached,
@@ -134,12 +137,13 @@ def first_token_s(expected: ExpectedToken, *, requests: int, rounds: int) -> flo
     return expected.step_s / 2 + expected.prompt_s * (1 + (requests - 1) / 2 / rounds)
 
 
-def _dense(model: Model, layer: Layer, tp: int) -> Layer:
-    attention = layer.attention
-    if not isinstance(attention, Attention) or attention.window or not isinstance(layer.mlp, DenseMlp):
-        raise ValueError(f"{model.name}: only dense layers with whole attention have measured kernels here")
+def _measured(model: Model, layer: Layer, tp: int, ep: int) -> Layer:
+    attention, mlp = layer.attention, layer.mlp
+    if not isinstance(attention, Attention) or attention.window or (isinstance(mlp, MoeMlp) and mlp.latent):
+        raise ValueError(f"{model.name}: only layers with whole attention have measured kernels here")
     if attention.num_heads % tp:
         raise ValueError(f"tp={tp} does not divide the {attention.num_heads} heads of {model.name}")
+    checks.divides(part="ep", part_value=ep, whole="tp", whole_value=tp)
     return layer
 
 
@@ -156,30 +160,61 @@ def _token_bytes(layer: Layer, tp: int, cache: str) -> float:
     return 2 * one["num_kv_heads"] * one["head_dim"] * dtypes.bytes_per_element(cache)
 
 
-def _weight_bytes(model: Model, tp: int, format: str) -> float:
-    """What one GPU reads of the weights in a step: layers in their format, the head in its own."""
-    elements = sum(
-        count * one.columns * one.inner
-        for layer, count in model.groups
-        for one in layer_products(layer, hidden=model.hidden, rows=1, tp=tp, ep=1)
-    )
+def _weight_bytes(model: Model, tp: int, ep: int, format: str, tokens: int | None = None) -> float:
+    """What one GPU holds of the weights, or reads of them in a step of so many tokens: layers in their format, the head
+    in its own.
+    """
+    elements = sum(count * _elements(layer, model.hidden, tp, ep, tokens) for layer, count in model.groups)
     head = model.vocab / tp * model.hidden * dtypes.bytes_per_element(HEAD_FORMAT)
     return elements * dtypes.bytes_per_element(format) + head
+
+
+def _elements(layer: Layer, hidden: int, tp: int, ep: int, tokens: int | None) -> float:
+    """Weights of one layer on one GPU: all, or those that so many tokens touch."""
+    elements = sum(one.columns * one.inner for one in _always(layer, hidden, 1, tp))
+    moe = layer.mlp
+    if isinstance(moe, MoeMlp):
+        choice = {"num_experts": moe.num_experts, "top_k": moe.top_k}
+        used = moe.num_experts if tokens is None else experts_touched(**choice, tokens=tokens, routing="uniform")
+        elements += used * moe.expert.num_matrices * hidden * moe.expert.intermediate / tp
+    return elements
+
+
+def _always(layer: Layer, hidden: int, rows: int, tp: int) -> list[Product]:
+    """The products of a layer that every token takes: all but its experts'."""
+    made = layer_products(layer, hidden=hidden, rows=rows, tp=tp, ep=1)
+    return [one for one in made if one.groups == 1]
 
 
 def _product_s(part: str, rows: int, columns: float, inner: float, format: str) -> float:
     return expected_product(part, m=rows, n=round(columns), k=round(inner), format=format).seconds
 
 
-def _products_s(model: Model, layer: Layer, rows: int, part: str, format: str, tp: int) -> float:
-    made = layer_products(layer, hidden=model.hidden, rows=rows, tp=tp, ep=1)
-    return sum(_product_s(part, rows, one.columns, one.inner, format) for one in made)
+def _products_s(model: Model, layer: Layer, rows: int, part: str, format: str, tp: int, ep: int) -> float:
+    """Of one layer: its products, its router and its experts."""
+    seconds = sum(
+        _product_s(part, rows, one.columns, one.inner, format) for one in _always(layer, model.hidden, rows, tp)
+    )
+    moe = layer.mlp
+    if not isinstance(moe, MoeMlp):
+        return seconds
+    choice = {"num_experts": moe.num_experts, "top_k": moe.top_k, "intermediate": moe.expert.intermediate * ep // tp}
+    experts = expected_experts(part, tokens=rows, hidden=model.hidden, ep=ep, format=format, **choice)
+    return seconds + _product_s(part, rows, moe.num_experts, model.hidden, HEAD_FORMAT) + experts.seconds
 
 
 def _exchanges_s(model: Model, part: str, tp: int, rows: int, engine: str) -> float:
-    """Of one layer: the outputs of both its halves are added up over the GPUs."""
-    size = rows * model.hidden * dtypes.bytes_per_element(ACTIVATIONS)
-    return 2 * engine_all_reduce_s(part, engine=engine, ranks=tp, size_bytes=size) if tp > 1 else 0.0
+    """Of one layer: the outputs of both its halves are added up over the GPUs, and where a norm spans the heads of all
+    of them, the mean squares of queries and keys in fp32. Source: vLLM, model_executor/layers/minimax_rms_norm.py
+    """
+    if tp == 1:
+        return 0.0
+    wide = rows * model.hidden * dtypes.bytes_per_element(ACTIVATIONS)
+    squares = rows * 2 * dtypes.bytes_per_element("fp32")
+    layer = model.groups[0][0].attention
+    spans = isinstance(layer, Attention) and layer.qk_norm_spans_heads
+    sizes = (wide, wide, squares) if spans else (wide, wide)
+    return sum(engine_all_reduce_s(part, engine=engine, ranks=tp, size_bytes=size) for size in sizes)
 
 
 def _small_s(model: Model, layer: Layer, tp: int, part: str, phase: str, tokens: int, cache: str) -> float:
@@ -187,9 +222,10 @@ def _small_s(model: Model, layer: Layer, tp: int, part: str, phase: str, tokens:
     element = dtypes.bytes_per_element(ACTIVATIONS)
     batch, sequence = (tokens, 1) if phase == "decode" else (1, tokens)
     counted: dict[str, Any] = {"causal": "half", "fused_attention": True, "logits": "last"}
+    counted |= {"routing": "uniform"} if isinstance(layer.mlp, MoeMlp) else {}
     step = ForwardStep(phase=phase, batch=batch, sequence=sequence, bytes_per_element=element, **counted)
     ops = layer_ops(rank_layer(layer, tp), hidden=model.hidden, rotary=model.rotary, step=step)
-    small = [op for op in ops if op.unit == VECTOR]
+    small = [op for op in ops if op.unit == VECTOR and not op.name.startswith(IN_THE_EXPERTS)]
     moved = sum(op.count * op.work.moved_bytes for op in small) + 2 * tokens * _token_bytes(layer, tp, cache)
     kernels = sum(op.count for op in small if IN_A_NORM not in op.name) + CACHE_WRITES
     rate = hardware.part(part)["memory_bytes_per_s"] * copy_share()
@@ -204,6 +240,7 @@ def _prompt_s(
     format: str,
     cache: str,
     tp: int,
+    ep: int,
     tokens: int,
     engine: str,
 ) -> float:
@@ -211,7 +248,7 @@ def _prompt_s(
     each = (
         count
         * (
-            _products_s(model, layer, tokens, part, format, tp)
+            _products_s(model, layer, tokens, part, format, tp, ep)
             + expected_prefill(part, **_heads(layer, tp), batch=1, tokens=tokens, cache=cache).seconds
             + _exchanges_s(model, part, tp, tokens, engine)
             + _small_s(model, layer, tp, part, "prefill", tokens, cache)
@@ -221,57 +258,7 @@ def _prompt_s(
     return sum(each) + _product_s(part, 1, model.vocab / tp, model.hidden, HEAD_FORMAT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPoint:
-    """A served point beside what was expected of it."""
-
-    point: ServedPoint
-    expected: ExpectedToken
-    seated: bool  # whether the caches hold all requests
-
-    @property
-    def error(self) -> float:
-        """Expected over measured time between two tokens, less 1: above 0 where the server was quicker."""
-        return self.expected.total_s / self.point.tpot_s - 1
-
-    @property
-    def first_error(self) -> float | None:
-        """The same of the time to the first token, expected as a mean; None where a run does not say how many requests
-        it had, or where some waited for a seat.
-        """
-        if self.point.rounds is None or not self.seated:
-            return None
-        expected_s = first_token_s(self.expected, requests=self.point.requests, rounds=self.point.rounds)
-        return expected_s / self.point.ttft_s - 1
-
-    @property
-    def over_floor(self) -> float:
-        """Measured time over the floor's."""
-        return self.point.tpot_s / self.expected.floor_s
-
-
-@functools.cache
-def judged_points() -> tuple[JudgedPoint, ...]:
-    """Every served point of the catalogue."""
-    return tuple(map(_judge, served_points()))
-
-
-def _judge(point: ServedPoint) -> JudgedPoint:
-    formats: dict[str, Any] = {"part": point.part, "format": point.format, "cache": point.cache, "tp": point.tp}
-    model, tokens = catalogue.model(point.model), point.mean_prompt + point.mean_answer
-    held = seats(model, **formats, tokens=tokens)
-    expected = expected_token(
-        model,
-        **formats,
-        requests=min(point.requests, held),
-        prompt=point.mean_prompt,
-        answer=point.mean_answer,
-        engine=point.engine,
-    )
-    return JudgedPoint(point=point, expected=expected, seated=held >= point.requests)
-
-
-def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: int) -> int:
+def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: int, ep: int = 1) -> int:
     """How many requests of so many tokens the caches of tp GPUs hold; whoever comes later waits for a first token.
 
     Formula:  (MEMORY_SHARE * capacity - weights / tp) / (tokens * bytes of a token on one GPU)
@@ -284,17 +271,8 @@ def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: 
     48
     """
     checks.count(tp=tp, tokens=tokens)
-    free = MEMORY_SHARE * hardware.part(part).capacity_bytes() - _weight_bytes(model, tp, format)
+    free = MEMORY_SHARE * hardware.part(part).capacity_bytes() - _weight_bytes(model, tp, ep, format)
     each = tokens * sum(count * _token_bytes(layer, tp, cache) for layer, count in model.groups)
     if free < each:
         raise ValueError(f"{model.name} in {format} leaves no room for {tokens} tokens on {tp} of {part}; use more")
     return int(free / each)
-
-
-def worth(judged: Sequence[JudgedPoint]) -> Iterator[tuple[str, float, float]]:
-    """Rung by rung: its name, what it adds, and how far up that is; medians of shares of the measured time."""
-    reached = [0.0] * len(judged)
-    for name in judged[0].expected.parts:
-        shares = [one.expected.parts[name] / one.point.tpot_s for one in judged]
-        reached = [up + share for up, share in zip(reached, shares, strict=True)]
-        yield name, median(shares), median(reached)

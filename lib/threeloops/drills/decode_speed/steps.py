@@ -6,7 +6,7 @@ import random
 from threeloops.drills.decode_speed.times import POPE, TB
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
-from threeloops.models.sublayers import experts_touched
+from threeloops.operations.expert_layers import experts_touched
 from threeloops.product_loop import decode_floor, serving
 from threeloops.simulate.product_loop import decode_clock
 from threeloops.units import GB, MB, TFLOP, billion, fmt_bytes

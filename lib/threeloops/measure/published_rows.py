@@ -1,0 +1,102 @@
+"""Published rows: the kernel times in a clone of NVIDIA's AIConfigurator, as rows of our families.
+
+Read with pyarrow, which nothing else of this book needs.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from threeloops import dtypes
+from threeloops.facts.kernel_times import DECODE, EXCHANGES, EXPERTS, PREFILL, PRODUCT, TimedRow
+from threeloops.units import ms
+
+SYSTEMS = Path("aic-core/src/aiconfigurator_core/systems/data")
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
+# fp8 in blocks stands there, too, but was timed call by call: a hundred microseconds of each are the host's.
+FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
+# Experts in fp8 are those of checkpoints whose weights have a scale for each block.
+EXPERT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8", "nvfp4": "nvfp4"}
+ROUTED, ONE_NODE = "power_law_1.01", 8
+LEAST_PRODUCTS = 14  # different m: a few samples make no table
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A part of the catalogue, its folder there, and the releases that were read."""
+
+    part: str
+    folder: str
+    engine: str  # its folder: name and version
+    nccl: str
+
+    @property
+    def engine_said(self) -> str:
+        return " ".join(ENGINES.get(word, word) for word in self.engine.split("/"))
+
+
+def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[str], list[TimedRow]]]:
+    """Family, format, kernels and rows of everything that one device's files have for us."""
+    products = read(folder, device, f"gemm/{device.engine}/gemm_perf.parquet")
+    for there, ours in FORMATS.items():
+        chosen = [row for row in products if row["gemm_dtype"] == there]
+        if len({row["m"] for row in chosen}) > LEAST_PRODUCTS:
+            yield PRODUCT, ours, _kernels(chosen), [_row(row, ("m", "n", "k")) for row in chosen]
+    for family, name in ((PREFILL, "context"), (DECODE, "generation")):
+        calls = read(folder, device, f"attention/{device.engine}/{name}_attention_perf.parquet")
+        for there, ours in (("bfloat16", "bf16"), ("fp8", "fp8")):
+            chosen = [row for row in calls if row["kv_cache_dtype"] == there and _whole(row)]
+            if chosen:
+                yield family, ours, _kernels(chosen), [_attention_row(family, row) for row in chosen]
+    # SGLang's of 2025 on the A100 follow their sizes less: 16 % off in the median, 71 % in one of ten
+    layers = [] if "sglang" in device.engine else read(folder, device, f"moe/{device.engine}/moe_perf.parquet")
+    for there, ours in EXPERT_FORMATS.items():
+        chosen = [row for row in layers if row["moe_dtype"] == there and _in_a_node(row)]
+        if chosen:
+            yield EXPERTS, ours, _kernels(chosen), [_experts_row(row) for row in chosen]
+    exchanges = read(folder, device, f"comm/nccl/{device.nccl}/nccl_perf.parquet")
+    for op in EXCHANGES:
+        chosen = [row for row in exchanges if row["op_name"] == op.replace("all_to_all", "alltoall")]
+        chosen = [row for row in chosen if row["nccl_dtype"] == "half"]
+        two = int(dtypes.bytes_per_element("fp16"))
+        rows: list[TimedRow] = [((row["num_gpus"], row["message_size"] * two), row["latency"] * ms) for row in chosen]
+        yield op, "bf16", [f"NCCL {device.nccl}"], rows
+
+
+def _whole(row: Mapping[str, Any]) -> bool:
+    """Attention to everything before, by bf16 queries."""
+    return not row.get("window_size") and row["attn_dtype"] == "bfloat16"
+
+
+def _attention_row(family: str, row: Mapping[str, Any]) -> TimedRow:
+    heads = (row["batch_size"], row["num_heads"], row["num_key_value_heads"] or row["num_heads"], row["head_dim"])
+    # a step of generation has `step` tokens in the cache, and its own
+    return (*heads, row["isl"] if family == PREFILL else row["step"] + 1), row["latency"] * ms
+
+
+def _in_a_node(row: Mapping[str, Any]) -> bool:
+    """Experts of one node's GPUs, chosen as ROUTED says."""
+    return row["distribution"] == ROUTED and row["moe_ep_size"] <= ONE_NODE
+
+
+def _experts_row(row: Mapping[str, Any]) -> TimedRow:
+    names = ("num_tokens", "num_experts", "topk", "hidden_size")
+    here = row["inter_size"] // row["moe_tp_size"]  # of each expert's width
+    return (*(row[name] for name in names), here, row["moe_ep_size"]), row["latency"] * ms
+
+
+def _row(row: Mapping[str, Any], names: Sequence[str]) -> TimedRow:
+    return tuple(row[name] for name in names), row["latency"] * ms
+
+
+def _kernels(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted({row["kernel_source"] for row in rows})
+
+
+def read(folder: Path, device: Device, name: str) -> list[dict[str, Any]]:
+    """One file of a device, a mapping a row."""
+    from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    found: list[dict[str, Any]] = parquet.read_table(folder / SYSTEMS / device.folder / name).to_pylist()
+    return found

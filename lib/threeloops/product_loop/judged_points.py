@@ -1,0 +1,78 @@
+"""Judged points: servers that others measured, each beside the token that was expected of it.
+
+>>> points = judged_points()
+>>> len(points) > 1500, sorted({one.point.model for one in points})
+(True, ['llama-3-70b', 'llama-3-8b', 'minimax-m2.5', 'qwen3-235b-a22b', 'qwen3-32b'])
+
+Source: facts/served_points.py (what was measured) and expected_token.py (what was expected)
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from threeloops.facts.served_points import ServedPoint, served_points
+from threeloops.models import catalogue
+from threeloops.product_loop.expected_token import ExpectedToken, expected_token, first_token_s, seats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedPoint:
+    """A served point beside what was expected of it."""
+
+    point: ServedPoint
+    expected: ExpectedToken
+    seated: bool  # whether the caches hold all requests
+
+    @property
+    def error(self) -> float:
+        """Expected over measured time between two tokens, less 1: above 0 where the server was quicker."""
+        return self.expected.total_s / self.point.tpot_s - 1
+
+    @property
+    def first_error(self) -> float | None:
+        """The same of the time to the first token, expected as a mean; None where a run does not say how many requests
+        it had, or where some waited for a seat.
+        """
+        if self.point.rounds is None or not self.seated:
+            return None
+        expected_s = first_token_s(self.expected, requests=self.point.requests, rounds=self.point.rounds)
+        return expected_s / self.point.ttft_s - 1
+
+    @property
+    def over_floor(self) -> float:
+        """Measured time over the floor's."""
+        return self.point.tpot_s / self.expected.floor_s
+
+
+@functools.cache
+def judged_points() -> tuple[JudgedPoint, ...]:
+    """Every served point of the catalogue."""
+    return tuple(map(_judge, served_points()))
+
+
+def _judge(point: ServedPoint) -> JudgedPoint:
+    formats: dict[str, Any] = {"part": point.part, "format": point.format, "cache": point.cache}
+    formats |= {"tp": point.tp, "ep": point.ep}
+    model, tokens = catalogue.model(point.model), point.mean_prompt + point.mean_answer
+    held = seats(model, **formats, tokens=tokens)
+    expected = expected_token(
+        model,
+        **formats,
+        requests=min(point.requests, held),
+        prompt=point.mean_prompt,
+        answer=point.mean_answer,
+        engine=point.engine,
+    )
+    return JudgedPoint(point=point, expected=expected, seated=held >= point.requests)
+
+
+def worth(judged: Sequence[JudgedPoint]) -> Iterator[tuple[str, float, float]]:
+    """Rung by rung: its name, what it adds, and how far up that is; medians of shares of the measured time."""
+    reached = [0.0] * len(judged)
+    for name in judged[0].expected.parts:
+        shares = [one.expected.parts[name] / one.point.tpot_s for one in judged]
+        reached = [up + share for up, share in zip(reached, shares, strict=True)]
+        yield name, median(shares), median(reached)
