@@ -28,7 +28,9 @@ def test_no_server_computes_more_than_its_peak() -> None:
         weights = model_parameters(model).active - 2 * model.vocab * model.hidden
         flops = 2 * weights * (point.mean_prompt + point.mean_answer)
         took_s = point.ttft_s + (point.mean_answer - 1) * point.tpot_s
-        peak = hardware.part(point.part).peak_flops_per_s({"nvfp4": "fp4"}.get(point.format, point.format))
+        peak = hardware.part(point.part).peak_flops_per_s(
+            {"nvfp4": "fp4", "mxfp4": "bf16"}.get(point.format, point.format)
+        )
         assert point.requests * flops / took_s < point.tp * peak, point
 
 

@@ -35,7 +35,7 @@ def test_a_row_is_kept_in_seconds_and_once() -> None:
 
 def test_what_is_split_or_a_mixture_or_incomplete_is_left_out() -> None:
     assert not rows_of(ROW | {"mode": "disagg"})
-    assert not rows_of(ROW | {"model_path": "openai/gpt-oss-120b"})
+    assert not rows_of(ROW | {"model_path": "deepseek-ai/DeepSeek-R1"})
     assert not rows_of(ROW | {"tp_size": ""}, ROW | {"moe_ep_size": "0"})
 
 
@@ -45,6 +45,11 @@ def test_of_experts_one_attention_over_all_gpus_and_a_whole_cut_are_kept() -> No
     assert rows_of(cut)[0][:2] == [4, 2]
     assert not rows_of(cut | {"attention_dp_size": "4"}), "each GPU has requests of its own"
     assert not rows_of(cut | {"moe_ep_size": "4"}), "experts over more GPUs than the attention"
+    assert not rows_of(cut | {"tp_size": "16", "moe_tp_size": "4", "moe_ep_size": "4"}), "over two nodes"
+    own = cut | {"model_path": "openai/gpt-oss-120b", "gemm_quant_mode": "nvfp4"}
+    assert grouped([own])[0]["format"] == "mxfp4"
+    assert not grouped([own | {"batch_size": "512"}]), "more than their engine seats"
+    assert not grouped([own | {"gemm_quant_mode": "fp8"}]), "a format that its makers did not publish"
 
 
 def test_settings_that_a_publisher_printed_are_the_rows() -> None:

@@ -77,6 +77,16 @@ def test_a_step_reads_what_its_tokens_touch_of_the_experts() -> None:
         assert experts(requests=requests).parts["weights over bandwidth"] == pytest.approx(read_s, rel=0.01)
 
 
+def test_windows_keep_and_read_no_more_than_they_let_through() -> None:
+    """gpt-oss: every other of 36 layers sees 128 tokens. Of two contexts the longer costs the whole layers alone."""
+    model, shape = catalogue.model("gpt-oss-120b"), {"format": "mxfp4", "tp": 1, "answer": 2}
+    short, long = (expected_token(model, **SERVED | shape | {"prompt": prompt}) for prompt in (1000, 9000))
+    more = (long.parts["KV cache over bandwidth"] - short.parts["KV cache over bandwidth"]) * 3.35e12
+    assert more == pytest.approx(16 * 8000 * 18 * 2 * 8 * 64 * 2)  # requests, tokens, layers, K and V, heads, width
+    formats: dict[str, Any] = {"part": "h100-sxm5", "format": "mxfp4", "cache": "bf16", "tp": 1}
+    assert seats(model, **formats, tokens=8000) < 2.1 * seats(model, **formats, tokens=16_000)
+
+
 def test_cut_by_experts_or_by_width_a_gpu_reads_the_same() -> None:
     wide, whole = experts(), experts(ep=4)
     assert wide.floor_s == whole.floor_s
@@ -95,8 +105,7 @@ def test_a_norm_over_the_heads_of_all_gpus_costs_an_exchange_more() -> None:
 @pytest.mark.parametrize(
     ("model", "other", "says"),
     [
-        ("gpt-oss-120b", {}, "only layers with whole attention"),
-        ("deepseek-v3", {}, "only layers with whole attention"),
+        ("deepseek-v3", {}, "only layers with keys and values of heads"),
         ("minimax-m2.5", {"tp": 4, "ep": 3, "format": "fp8"}, "ep=3"),
         ("llama-3-8b", {"tp": 3}, "tp=3 does not divide the 32 heads"),
         ("llama-3-8b", {"format": "nvfp4"}, "format='nvfp4'"),
@@ -129,13 +138,13 @@ def test_no_server_is_quicker_than_its_floor() -> None:
 def test_served_tokens_are_met_within_the_aim() -> None:
     """A fifth in the median, over more than 500 points, on none of which anything was fitted; not to one side."""
     judged = judged_points()
-    assert len(judged) > 1500
+    assert len(judged) > 1800
     assert errors_of([one.error for one in judged]).median < 0.2
     slow = sum(one.error > 0 for one in judged) / len(judged)
     assert 0.35 < slow < 0.65
 
 
-@pytest.mark.parametrize("model", ["minimax-m2.5", "qwen3-235b-a22b"])
+@pytest.mark.parametrize("model", ["minimax-m2.5", "qwen3-235b-a22b", "gpt-oss-120b"])
 def test_served_experts_are_met_within_the_aim(model: str) -> None:
     errors = [one.error for one in judged_points() if one.point.model == model]
     assert len(errors) > 150

@@ -177,7 +177,7 @@ def kernel_times(part: str) -> KernelTimes:
 def _tables(part: str, rows: Sequence[Mapping[str, object]]) -> Iterator[KernelTable]:
     for row in rows:
         values: dict[str, object] = dict(row)
-        percents: list[list[float | None]] = values.pop("percents")  # type: ignore[assignment]
+        percents: list[list[float]] = values.pop("percents")  # type: ignore[assignment]
         kept: list[list[float]] = values.pop("kept_back")  # type: ignore[assignment]
         axes: Mapping[str, list[int]] = values.pop("axes")  # type: ignore[assignment]
         kernels: list[str] = values.pop("kernels")  # type: ignore[assignment]
@@ -185,10 +185,16 @@ def _tables(part: str, rows: Sequence[Mapping[str, object]]) -> Iterator[KernelT
             part=part,
             kernels=tuple(kernels),
             axes={name: tuple(steps) for name, steps in axes.items()},
-            stretches=tuple(one if one is None else one / 100 for line in percents for one in line),
+            stretches=tuple(_stretches(percents, width=len([*axes.values()][-1]))),
             kept_back=tuple((tuple(map(int, sizes)), seconds) for *sizes, seconds in kept),
             **values,  # type: ignore[arg-type]
         )
+
+
+def _stretches(percents: Sequence[Sequence[float]], *, width: int) -> Iterator[float | None]:
+    """Line by line; one that stands empty is as long as the others, and holds nothing."""
+    for line in percents:
+        yield from (one / 100 for one in line) if line else itertools.repeat(None, width)
 
 
 def _files() -> list[str]:

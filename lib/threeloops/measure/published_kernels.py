@@ -106,7 +106,8 @@ def made(rows: Iterable[TimedRow], *, family: str, axes: Mapping[str, Sequence[i
         "rows": len(used),
         "shortest_s": float(f"{shortest_s:.4g}"),
         "axes": {name: list(values) for name, values in axes.items()},
-        "percents": [[one if one is None else round(one) for one in line] for line in lines],
+        # nothing stands for a line without a row
+        "percents": [[round(one) for one in line if one is not None] for line in lines],
         "kept_back": [[*sizes, float(f"{seconds:.4g}")] for sizes, seconds in sample],
     }
 
@@ -190,8 +191,8 @@ def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
 
 
 def _peak(family: str, format: str) -> str:
-    if family not in (PRODUCT, EXPERTS):
-        return "bf16"  # queries, and what the kernel multiplies in
+    if family not in (PRODUCT, EXPERTS) or format == "mxfp4":
+        return "bf16"  # queries, and what the kernel multiplies in; weights of mxfp4 meet tokens in 16 bits
     return dtypes.peak_format(format)
 
 

@@ -17,7 +17,7 @@ ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 # fp8 in blocks stands there, too, but was timed call by call: a hundred microseconds of each are the host's.
 FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
 # Experts in fp8 are those of checkpoints whose weights have a scale for each block.
-EXPERT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8", "nvfp4": "nvfp4"}
+EXPERT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8", "nvfp4": "nvfp4", "w4a16_mxfp4": "mxfp4"}
 ROUTED, ONE_NODE = "power_law_1.01", 8
 LEAST_PRODUCTS = 14  # different m: a few samples make no table
 

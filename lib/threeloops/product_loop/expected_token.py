@@ -39,6 +39,7 @@ IN_A_NORM = "residual"  # an engine adds the residual in the norm that follows
 IN_THE_EXPERTS = "expert_"  # gathering, activation and adding up are in the experts' measured time
 MEMORY_SHARE = 0.9  # vLLM's gpu_memory_utilization, unless it is set; the others leave about as much
 CACHE_WRITES = 1  # kernels a layer that put the new keys and values into the cache
+BESIDE = {"mxfp4": "bf16"}  # the format of all other weights, where experts alone are quantised (gpt-oss)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,24 +90,22 @@ def expected_token(
     Units:    prompt, answer in tokens; format: of weights and what multiplies them; cache: of keys and values; head,
               router and activations have 16 bits
     Assumes:  the engine's all-reduces of 2026; for products, experts and attention vLLM's kernels; one prompt an
-              iteration, none kept; a router that chooses evenly, for what a step reads; no time of the host, of
-              sampling, of the network to the client
-    Raises:   ValueError for windows, latent or recurrent layers, for a part, format or number of GPUs that was not
-              measured, for heads that tp or GPUs that ep does not divide
+              iteration, none kept; a router that chooses evenly, for what a step reads; a layer with a window takes
+              what attention over its window takes, and of a prompt what as many short ones of two windows take; no
+              time of the host, of sampling, of the network to the client
+    Raises:   ValueError for latent or recurrent layers, for a part, format or number of GPUs that was not measured,
+              for heads that tp or GPUs that ep does not divide
     """
     checks.count(tp=tp, requests=requests, prompt=prompt, answer=answer)
     checks.one_of(MIXED, engine=engine)
     layers = [(_measured(model, layer, tp, ep), count) for layer, count in model.groups]
     context = prompt + answer // 2
     bandwidth = hardware.part(part)["memory_bytes_per_s"]
-    read = _weight_bytes(model, tp, ep, format, tokens=requests) / bandwidth
-    cached = requests * context * sum(count * _token_bytes(layer, tp, cache) for layer, count in layers) / bandwidth
+    read = _weight_bytes(model, tp, format, tokens=requests) / bandwidth
+    cached = requests * sum(count * _cache_bytes(layer, tp, cache, context) for layer, count in layers) / bandwidth
     products_s = sum(count * _products_s(model, layer, requests, part, format, tp, ep) for layer, count in layers)
     products_s += _product_s(part, requests, model.vocab / tp, model.hidden, HEAD_FORMAT)
-    attention_s = sum(
-        count * expected_decode(part, **_heads(layer, tp), batch=requests, tokens=context, cache=cache).seconds
-        for layer, count in layers
-    )
+    attention_s = sum(count * _decode_s(layer, tp, part, requests, context, cache) for layer, count in layers)
     formats: dict[str, Any] = {"part": part, "format": format, "cache": cache, "tp": tp, "ep": ep}
     prompt_s = _prompt_s(model, layers, **formats, tokens=prompt, engine=engine)
     parts = {
@@ -139,8 +138,8 @@ def first_token_s(expected: ExpectedToken, *, requests: int, rounds: int) -> flo
 
 def _measured(model: Model, layer: Layer, tp: int, ep: int) -> Layer:
     attention, mlp = layer.attention, layer.mlp
-    if not isinstance(attention, Attention) or attention.window or (isinstance(mlp, MoeMlp) and mlp.latent):
-        raise ValueError(f"{model.name}: only layers with whole attention have measured kernels here")
+    if not isinstance(attention, Attention) or (isinstance(mlp, MoeMlp) and mlp.latent):
+        raise ValueError(f"{model.name}: only layers with keys and values of heads have measured kernels here")
     if attention.num_heads % tp:
         raise ValueError(f"tp={tp} does not divide the {attention.num_heads} heads of {model.name}")
     checks.divides(part="ep", part_value=ep, whole="tp", whole_value=tp)
@@ -160,24 +159,46 @@ def _token_bytes(layer: Layer, tp: int, cache: str) -> float:
     return 2 * one["num_kv_heads"] * one["head_dim"] * dtypes.bytes_per_element(cache)
 
 
-def _weight_bytes(model: Model, tp: int, ep: int, format: str, tokens: int | None = None) -> float:
-    """What one GPU holds of the weights, or reads of them in a step of so many tokens: layers in their format, the head
-    in its own.
-    """
-    elements = sum(count * _elements(layer, model.hidden, tp, ep, tokens) for layer, count in model.groups)
+def _cache_bytes(layer: Layer, tp: int, cache: str, tokens: int) -> float:
+    """Keys and values that one GPU keeps of a request in a layer."""
+    return _within(layer, tokens) * _token_bytes(layer, tp, cache)
+
+
+def _within(layer: Layer, tokens: int, windows: int = 1) -> int:
+    """Of so many tokens those that a window, or several, lets through."""
+    window = getattr(layer.attending, "window", None)
+    return min(tokens, windows * window) if window else tokens
+
+
+def _decode_s(layer: Layer, tp: int, part: str, requests: int, context: int, cache: str) -> float:
+    tokens = _within(layer, context)
+    return expected_decode(part, **_heads(layer, tp), batch=requests, tokens=tokens, cache=cache).seconds
+
+
+def _prefill_s(layer: Layer, tp: int, part: str, tokens: int, cache: str) -> float:
+    short = _within(layer, tokens, windows=2)
+    return expected_prefill(part, **_heads(layer, tp), batch=tokens // short, tokens=short, cache=cache).seconds
+
+
+def _weight_bytes(model: Model, tp: int, format: str, tokens: int | None = None) -> float:
+    """What one GPU holds of the weights, or reads of them in a step of so many tokens."""
+    beside = sum(
+        count * one.columns * one.inner for layer, count in model.groups for one in _always(layer, model.hidden, 1, tp)
+    )
+    routed = sum(count * _expert_elements(layer, model.hidden, tp, tokens) for layer, count in model.groups)
     head = model.vocab / tp * model.hidden * dtypes.bytes_per_element(HEAD_FORMAT)
-    return elements * dtypes.bytes_per_element(format) + head
+    held = beside * dtypes.bytes_per_element(BESIDE.get(format, format)) + routed * dtypes.bytes_per_element(format)
+    return held + head
 
 
-def _elements(layer: Layer, hidden: int, tp: int, ep: int, tokens: int | None) -> float:
-    """Weights of one layer on one GPU: all, or those that so many tokens touch."""
-    elements = sum(one.columns * one.inner for one in _always(layer, hidden, 1, tp))
+def _expert_elements(layer: Layer, hidden: int, tp: int, tokens: int | None) -> float:
+    """A layer's weights of experts on one GPU: all, or those that so many tokens touch."""
     moe = layer.mlp
-    if isinstance(moe, MoeMlp):
-        choice = {"num_experts": moe.num_experts, "top_k": moe.top_k}
-        used = moe.num_experts if tokens is None else experts_touched(**choice, tokens=tokens, routing="uniform")
-        elements += used * moe.expert.num_matrices * hidden * moe.expert.intermediate / tp
-    return elements
+    if not isinstance(moe, MoeMlp):
+        return 0.0
+    choice = {"num_experts": moe.num_experts, "top_k": moe.top_k}
+    used = moe.num_experts if tokens is None else experts_touched(**choice, tokens=tokens, routing="uniform")
+    return used * moe.expert.num_matrices * hidden * moe.expert.intermediate / tp
 
 
 def _always(layer: Layer, hidden: int, rows: int, tp: int) -> list[Product]:
@@ -192,8 +213,9 @@ def _product_s(part: str, rows: int, columns: float, inner: float, format: str) 
 
 def _products_s(model: Model, layer: Layer, rows: int, part: str, format: str, tp: int, ep: int) -> float:
     """Of one layer: its products, its router and its experts."""
+    plain = BESIDE.get(format, format)
     seconds = sum(
-        _product_s(part, rows, one.columns, one.inner, format) for one in _always(layer, model.hidden, rows, tp)
+        _product_s(part, rows, one.columns, one.inner, plain) for one in _always(layer, model.hidden, rows, tp)
     )
     moe = layer.mlp
     if not isinstance(moe, MoeMlp):
@@ -211,8 +233,7 @@ def _exchanges_s(model: Model, part: str, tp: int, rows: int, engine: str) -> fl
         return 0.0
     wide = rows * model.hidden * dtypes.bytes_per_element(ACTIVATIONS)
     squares = rows * 2 * dtypes.bytes_per_element("fp32")
-    layer = model.groups[0][0].attention
-    spans = isinstance(layer, Attention) and layer.qk_norm_spans_heads
+    spans = getattr(model.groups[0][0].attention, "qk_norm_spans_heads", False)
     sizes = (wide, wide, squares) if spans else (wide, wide)
     return sum(engine_all_reduce_s(part, engine=engine, ranks=tp, size_bytes=size) for size in sizes)
 
@@ -249,7 +270,7 @@ def _prompt_s(
         count
         * (
             _products_s(model, layer, tokens, part, format, tp, ep)
-            + expected_prefill(part, **_heads(layer, tp), batch=1, tokens=tokens, cache=cache).seconds
+            + _prefill_s(layer, tp, part, tokens, cache)
             + _exchanges_s(model, part, tp, tokens, engine)
             + _small_s(model, layer, tp, part, "prefill", tokens, cache)
         )
@@ -258,10 +279,10 @@ def _prompt_s(
     return sum(each) + _product_s(part, 1, model.vocab / tp, model.hidden, HEAD_FORMAT)
 
 
-def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: int, ep: int = 1) -> int:
+def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: int) -> int:
     """How many requests of so many tokens the caches of tp GPUs hold; whoever comes later waits for a first token.
 
-    Formula:  (MEMORY_SHARE * capacity - weights / tp) / (tokens * bytes of a token on one GPU)
+    Formula:  (MEMORY_SHARE * capacity - weights / tp) / bytes of a request's keys and values on one GPU
     Assumes:  what else lies in memory fits into the tenth that engines leave
     Raises:   ValueError if not even one fits
 
@@ -271,8 +292,8 @@ def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: 
     48
     """
     checks.count(tp=tp, tokens=tokens)
-    free = MEMORY_SHARE * hardware.part(part).capacity_bytes() - _weight_bytes(model, tp, ep, format)
-    each = tokens * sum(count * _token_bytes(layer, tp, cache) for layer, count in model.groups)
+    free = MEMORY_SHARE * hardware.part(part).capacity_bytes() - _weight_bytes(model, tp, format)
+    each = sum(count * _cache_bytes(layer, tp, cache, tokens) for layer, count in model.groups)
     if free < each:
         raise ValueError(f"{model.name} in {format} leaves no room for {tokens} tokens on {tp} of {part}; use more")
     return int(free / each)

@@ -2,7 +2,7 @@
 
 >>> points = judged_points()
 >>> len(points) > 1500, sorted({one.point.model for one in points})
-(True, ['llama-3-70b', 'llama-3-8b', 'minimax-m2.5', 'qwen3-235b-a22b', 'qwen3-32b'])
+(True, ['gpt-oss-120b', 'llama-3-70b', 'llama-3-8b', 'minimax-m2.5', 'qwen3-235b-a22b', 'qwen3-32b'])
 
 Source: facts/served_points.py (what was measured) and expected_token.py (what was expected)
 """
@@ -54,13 +54,13 @@ def judged_points() -> tuple[JudgedPoint, ...]:
 
 
 def _judge(point: ServedPoint) -> JudgedPoint:
-    formats: dict[str, Any] = {"part": point.part, "format": point.format, "cache": point.cache}
-    formats |= {"tp": point.tp, "ep": point.ep}
+    formats: dict[str, Any] = {"part": point.part, "format": point.format, "cache": point.cache, "tp": point.tp}
     model, tokens = catalogue.model(point.model), point.mean_prompt + point.mean_answer
     held = seats(model, **formats, tokens=tokens)
     expected = expected_token(
         model,
         **formats,
+        ep=point.ep,
         requests=min(point.requests, held),
         prompt=point.mean_prompt,
         answer=point.mean_answer,
