@@ -311,6 +311,26 @@ def test_files_are_made_with_the_usual_rights_whatever_the_graders_are(notebook:
 
 
 @walls
+@pytest.mark.usefixtures("whoever")
+@pytest.mark.parametrize("notebook", [True, False])
+def test_what_is_shown_below_tmp_can_be_read_whatever_the_graders_mask(
+    notebook: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A book cloned there has its Python there. /tmp is emptied for each student, and the way made again."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "module.txt").write_text("here")
+    (tmp_path / "module.txt").chmod(0o644)
+    binds = [*sandbox._system_binds(), *sandbox._open_way(tmp_path), "--ro-bind", str(tmp_path), str(tmp_path)]
+    monkeypatch.setattr(sandbox, "_system_binds", lambda: binds)
+    before = os.umask(0o077)
+    try:
+        with side(Limits(), notebook=notebook) as kernel:
+            assert kernel.run(f"print(open({str(tmp_path / 'module.txt')!r}).read())")["printed"] == "here\n"
+    finally:
+        os.umask(before)
+
+
+@walls
 def test_memory_is_counted_over_all_processes() -> None:
     hoarders = (
         "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n        hoard = b'x' * 300_000_000\n       "

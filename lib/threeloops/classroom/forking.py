@@ -186,6 +186,7 @@ def child(line: socket.socket, walls: dict[str, Any], shell: Any, pipes: list[in
 
 
 def main() -> None:
+    os.umask(0o022)  # the way to this Python, made anew for each child, is walked by another user
     line = socket.socket(fileno=os.dup(0))
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)

@@ -3,7 +3,7 @@ engine, so many requests at a time, and the times to the first token and between
 
 >>> points = served_points()
 >>> len(points) > 1000, sorted({point.part for point in points})
-(True, ['b200-hgx', 'gb200', 'h100-sxm5', 'h200-sxm'])
+(True, ['b200-hgx', 'b300-hgx', 'gb200', 'h100-sxm5', 'h200-sxm'])
 
 Source: facts/served/*.json; each says where its rows are from
 """
