@@ -88,13 +88,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare what every idea asks with what is committed.")
     parser.add_argument("--write", action="store_true", help="commit what there is now")
     parser.add_argument("--draws", type=int, default=ALL, choices=(FIRST, ALL), help="how many of each idea")
-    parser.add_argument("--family", help="the ideas of one family alone")
+    parser.add_argument("--family", choices=FAMILIES, help="the ideas of one family alone")
     words = parser.parse_args()
     ideas = [drill.key for drill in FAMILIES[words.family]] if words.family else None
     keys = [key for key in hashed() if ideas is None or key.partition(" ")[2] in ideas]
     before = committed()
     if words.write:
         now = before | {key: [digest(key, FIRST), digest(key, ALL)] for key in keys}
+        for key in keys:
+            if now[key] != before.get(key):
+                print(f"{'moved' if key in before else 'new'}: {key}")
         lines = ",\n".join(
             f"  {json.dumps(key)}: {json.dumps(now[key])}" for key in sorted(now.keys() & hashed().keys())
         )

@@ -14,29 +14,13 @@ import pytest
 from tests.each import each
 from tests.seeds import seeds
 
-from threeloops.drills.engine.answers import EXAMPLES
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.drills.engine.drill import Draw, Drill, seeded
 from threeloops.drills.engine.judge import judge
-from threeloops.drills.engine.trial import FEWEST
+from threeloops.drills.engine.trial import evaluated, incomplete
 
 SEEDS, COUNTED_SEEDS = 1000, 50
 APART = 0.045  # two answers that are meant to be told apart differ by more than this in every draw
-BOUND = {  # ideas with fewer answers than that: how many each has at least, and why not more
-    "format-counter": (10, "a counter stops at a power of two below a million"),
-    "format-gap": (20, "a gap is a power of two"),
-    "format-largest": (18, "beyond 3 mantissa bits the largest number and the power of two above it look alike"),
-    "format-loss-scale": (10, "a loss scale is a power of two below the largest number of FP16"),
-    "format-sum-chain": (25, "in longer chains the number of terms and that of additions look alike"),
-    "format-swallowed-updates": (14, "the answer is a power of two"),
-    "gpu-resident-threads": (20, "whole blocks of whole warps, up to what one multiprocessor holds"),
-    "memory-model-states": (19, "one answer per catalogued model"),
-    "roofline-decode-attention": (
-        20,
-        "close to twice the query heads of a KV head, which real models share by few numbers",
-    ),
-    "roofline-ridge-point": (15, "one answer per real part and format"),
-}
 ANY_SIZE = ("format-largest",)  # whole numbers by chance: what they measure is a size and no count
 every_drill = each("drill", DRILLS, by=lambda drill: drill.family)
 
@@ -74,11 +58,10 @@ def test_the_answer_is_a_sensible_number(drill: Drill) -> None:
 
 @every_drill
 def test_answers_differ_from_student_to_student(drill: Drill) -> None:
-    fewest, _ = BOUND.get(drill.key, (FEWEST, ""))
     answers: set[float] = set()
     for seed in range(SEEDS):
         answers.add(float(f"{drill.derive(drawn(drill, seed)).value:.9g}"))  # rounding makes no other answer
-        if len(answers) >= fewest:
+        if len(answers) >= drill.fewest:
             return
     raise AssertionError(f"{len(answers)} answers: {sorted(answers)}")
 
@@ -140,15 +123,6 @@ def test_replacing_the_formula_by_any_slip_would_be_noticed(drill: Drill) -> Non
         )
 
 
-def evaluated(substitution: str) -> float:
-    """The value of a printed substitution: arithmetic signs as people write them."""
-    source = substitution.replace("×", "*").replace("÷", "/").replace("−", "-").replace("²", "**2").replace("^", "**")
-    source = re.sub(r"(?<=\d),(?=\d)", "", source)  # 1,960 is one number; max(a, b) keeps its comma
-    assert re.fullmatch(r"[-+*/(). 0-9eEmaxinlogcfr_,]*", source), f"{substitution!r} is not plain arithmetic"
-    functions = {name: getattr(math, name) for name in ("ceil", "log2", "floor")} | {"min": min, "max": max}
-    return float(eval(source, {"__builtins__": {}}, functions))
-
-
 @every_drill
 def test_the_derivation_ends_in_the_graded_number(drill: Drill) -> None:
     for seed, p in draws(drill, 50):
@@ -182,18 +156,8 @@ def test_no_question_holds_its_answer(drill: Drill) -> None:
 
 @every_drill
 def test_the_definition_is_complete(drill: Drill) -> None:
-    assert drill.unit in EXAMPLES
-    assert drill.loop in ("inner", "training", "product", "driving")
-    assert len(drill.slips) >= 4
-    assert len({slip.key for slip in drill.slips}) == len(drill.slips)
-    assert all(slip.story.endswith(".") or slip.story.endswith("?") for slip in drill.slips)
-    assert 20 <= drill.target_s <= 300
+    assert not list(incomplete(drill))
     assert set(drill.prerequisites) <= set(DRILLS)
-
-
-def test_every_exception_is_one() -> None:
-    assert set(BOUND) <= set(DRILLS)
-    assert all(fewest < FEWEST and reason for fewest, reason in BOUND.values())
 
 
 def test_no_key_is_used_twice() -> None:

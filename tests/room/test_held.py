@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from tests.each import each
 from tests.seeds import seeds
-from threeloops.drills.engine.answers_in_text import figures, held
 
+from threeloops.drills.engine.answers_in_text import figures, held
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill
 from threeloops.drills.engine.fair_draws import TRIES, fair

@@ -46,11 +46,10 @@ def _try(given: argparse.Namespace) -> int:
 def report(drill: "Drill", found: "Trial") -> str:
     """The trial in words, the faults last."""
     from threeloops.drills.engine.student_draws import wrapped
-    from threeloops.drills.engine.trial import COUNTED, DRAWS, FEWEST
+    from threeloops.drills.engine.trial import COUNTED, DRAWS
 
     answers = [drill.shown(found.answers[place]) for place in (0, -1)]
     spans = [f"{name} {low:g}" + (f" to {high:g}" if high > low else "") for name, (low, high) in found.numbers.items()]
-    scarce = f"; {FEWEST} are wanted, where the idea has as many" if len(found.answers) < FEWEST else ""
     rows = [
         f"{drill.key}: {drill.title} ({drill.family}, {drill.loop} loop)",
         "",
@@ -58,10 +57,14 @@ def report(drill: "Drill", found: "Trial") -> str:
         "",
         found.working,
         "",
+        "The slips answer:",
+        *(f"  {key:<{max(map(len, found.slips))}}  {answer}" for key, answer in found.slips.items()),
+        "",
         f"{DRAWS:,} draws in {found.draws_s:.2f} s of processor time:",
-        f"  - {len(found.answers)} different answers, from {answers[0]} to {answers[1]}{scarce}",
+        f"  - {len(found.answers)} different answers, from {answers[0]} to {answers[1]}",
         *([wrapped(f"  - numbers: {'; '.join(spans)}")] if spans else []),
-        f"  - drawn again {sum(found.again.values())} times",
+        f"  - drawn again {sum(found.again.values()):,} times"
+        + (", which is often: narrow `draw`" if sum(found.again.values()) > DRAWS else ""),
         *(f"    - {times} times: {why}" for why, times in found.again.items()),
         f"{COUNTED} small draws counted in {found.counted_s:.2f} s; {len(drill.slips)} slips made {COUNTED} times each",
         "",

@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
 from dataclasses import replace
 
 from threeloops import checks, drills
@@ -24,7 +25,17 @@ def _listed(family: str) -> tuple[Drill, ...]:
 
 AS_DEFINED: dict[str, tuple[Drill, ...]] = {family: _listed(family) for family in families()}
 FAMILIES: dict[str, tuple[Drill, ...]] = {family: tuple(map(fair, drills_)) for family, drills_ in AS_DEFINED.items()}
-DRILLS: dict[str, Drill] = {drill.key: drill for drills_ in FAMILIES.values() for drill in drills_}
+
+
+def _by_key(drills_: Iterable[Drill]) -> dict[str, Drill]:
+    found: dict[str, Drill] = {}
+    for one in drills_:
+        if found.setdefault(one.key, one) is not one:
+            raise ValueError(f"key={one.key!r} is used twice, in {found[one.key].family} and in {one.family}")
+    return found
+
+
+DRILLS: dict[str, Drill] = _by_key(one for drills_ in FAMILIES.values() for one in drills_)
 
 
 def drill(key: str) -> Drill:

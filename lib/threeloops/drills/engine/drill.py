@@ -16,6 +16,8 @@ from threeloops import units
 from threeloops.drills.engine.answers import example
 from threeloops.drills.engine.phrasing import arithmetic, people
 
+# Different answers: in a class of hundreds, few may draw the number of somebody they know.
+FEWEST = 40
 APART = 1 / (1 - 0.045)  # the answer and what each slip gives differ by this factor at least
 
 # The numbers of one draw, by name. Drills read them as p.layers, p.kv_heads: the formulas stay readable.
@@ -81,6 +83,7 @@ class Drill:
     # question holds its answer (fair_draws.py).
     wanted: Callable[[Draw], bool] = lambda p: True
     apart: float = APART
+    fewest: int = FEWEST  # different answers over a thousand draws; an idea that cannot have as many says why
     prerequisites: tuple[str, ...] = ()
     family: str = ""  # the folder that lists it, which the bank knows
 

@@ -8,6 +8,7 @@ its answer. The engine draws again until one is; a drill says no more than how i
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -33,12 +34,15 @@ def _redrawn(
     drill: Drill, draw: Callable[[random.Random], Draw], fault: Callable[[Drill, Draw], str]
 ) -> Callable[[random.Random], Draw]:
     def redrawn(rng: random.Random) -> Draw:
+        faults: Counter[str] = Counter()
         for _ in range(TRIES):
             p = draw(rng)
             found = fault(drill, p)
             if not found:
                 return p
-        raise ValueError(f"{drill.key}: none of {TRIES} draws can be asked; of the last, {found}")
+            faults[found] += 1
+        told = "; ".join(f"{times} times {found}" for found, times in faults.most_common())
+        raise ValueError(f"{drill.key}: none of {TRIES} draws can be asked: {told}")
 
     return redrawn
 
@@ -56,9 +60,9 @@ def unfit(drill: Drill, p: Draw) -> str:
 def alike(drill: Drill, p: Draw) -> str:
     """Why this draw is not wanted, or which two of its results look alike; empty for neither."""
     if not drill.wanted(p):
-        return "the numbers are not those that the drill wants"
+        return "`wanted` refuses the numbers"
     pair = too_close(drill.results(p), drill.apart)
-    return "{} and {} look alike".format(*(key or "the answer" for key in pair)) if pair else ""
+    return "{} and {} look alike".format(*(key or "the answer" for key in sorted(pair))) if pair else ""
 
 
 def too_close(results: Mapping[str, float], factor: float) -> tuple[str, str] | None:

@@ -188,6 +188,7 @@ RESIDENT_THREADS = Drill(
     unit="",
     whole="exact",
     target_s=150,
+    fewest=20,  # whole blocks of whole warps, up to what one multiprocessor holds
     draw=_draw_resident,
     small=_small_resident,
     prompt=lambda p: (

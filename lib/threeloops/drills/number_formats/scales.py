@@ -49,6 +49,7 @@ SETTLED = Drill(
     unit="",
     whole="exact",
     target_s=90,
+    fewest=10,  # a loss scale is a power of two below the largest number of FP16
     draw=_draw_settled,
     small=_small_settled,
     prompt=lambda p: (

@@ -144,6 +144,7 @@ CHAIN = Drill(
     unit="",
     whole="exact",
     target_s=90,
+    fewest=25,  # in longer chains the number of terms and that of additions look alike
     draw=_draw_chain,
     small=_small_chain,
     prompt=lambda p: (

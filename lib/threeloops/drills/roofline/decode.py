@@ -242,6 +242,7 @@ DECODE_ATTENTION = Drill(
     title="Attention for one more token",
     unit="FLOP/B",
     target_s=90,
+    fewest=20,  # close to twice the query heads of a KV head, which real models share by few numbers
     draw=_draw_decode_attention,
     small=_small_decode_attention,
     prompt=lambda p: (

@@ -79,6 +79,7 @@ RIDGE = Drill(
     title="Where the roof turns flat",
     unit="FLOP/B",
     target_s=60,
+    fewest=15,  # one answer per real part and format
     draw=_draw_ridge,
     small=_small_ridge,
     prompt=lambda p: (

@@ -100,6 +100,7 @@ STATES = Drill(
     unit="B",
     capacity=True,
     target_s=60,
+    fewest=19,  # one answer per catalogued model
     draw=_draw_states,
     small=lambda rng: drawn(name="drawn", parameters=rng.choice((30, 50, 70)), dp=1),
     prompt=lambda p: (
