@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
 
 from tests.chapters.conftest import FEDERATED, PART, Door, Sight
 from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
 
 PART_RUNS_S = 180
 CELL = ".jp-Notebook .jp-Cell"

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
 
 from tests.chapters.conftest import Door, Sight
 from tests.chapters.keys import run, within
 from threeloops import contents, wall_clock
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
 
 pytestmark = pytest.mark.timeout(600)
 CELL = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell"

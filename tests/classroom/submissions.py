@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from threeloops.drills.engine.student_draws import posed
 
 from threeloops.classroom.questions import Question, mark, own_mark, questions, source
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import FunctionDrill
+from threeloops.drills.engine.student_draws import posed
 
 ROOT = Path(__file__).parents[2]
 SETS = sorted(path.parent.name for path in ROOT.glob("solutions/*/*.ipynb"))

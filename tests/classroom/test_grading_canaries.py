@@ -21,7 +21,6 @@ from submissions import (
     write,
     written_number,
 )
-from threeloops.drills.engine.student_draws import posed
 
 from threeloops.classroom import one_submission
 from threeloops.classroom.course import Course
@@ -30,6 +29,7 @@ from threeloops.classroom.questions import source
 from threeloops.classroom.report import Result
 from threeloops.contents import STARTER
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.student_draws import posed
 from threeloops.room.ideas import FIRST
 
 CODE = "spring-26"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from submissions import ROOT, asked, filled, maximum, released, right_number, set_source, signed, write
-from threeloops.drills.engine.student_draws import posed
 
 from threeloops import cli
 from threeloops.classroom import grade as command
@@ -19,6 +18,7 @@ from threeloops.classroom import sandbox, warm_process
 from threeloops.classroom.course import Course, grading_key
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.judge import judge
+from threeloops.drills.engine.student_draws import posed
 
 SET = "kv_cache"
 COURSE = "autumn"

@@ -18,10 +18,10 @@ from playwright.sync_api import expect
 from private_machine import Machine, machine, why_not
 from submissions import asked, filled, maximum, released, right_number
 from tests.chapters.conftest import chromium as chromium
-from threeloops.drills.engine.student_draws import question
 
 from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.student_draws import question
 
 pytestmark = [
     pytest.mark.timeout(600),

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from threeloops.drills.engine.student_draws import COURSE_VARIABLE, STUDENT_VARIABLE, question
 
 from threeloops import cli
 from threeloops.classroom.hub import folder as hubs
@@ -18,6 +17,7 @@ from threeloops.classroom.hub import marking, people, proxy, reach
 from threeloops.classroom.hub.exchange import Collect
 from threeloops.drills.engine import sheet
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.student_draws import COURSE_VARIABLE, STUDENT_VARIABLE, question
 
 ROOT = Path(__file__).parents[2]
 KEY = "kv-bytes-per-token"

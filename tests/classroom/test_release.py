@@ -16,12 +16,12 @@ from nbgrader.utils import determine_grade
 from submissions import ROOT, SETS, Notebook, asked, released, signed, solution
 from tests.chapters.execute import run_through
 from tests.seeds import seeds
-from threeloops.drills.engine.student_draws import posed
 
 from threeloops.classroom.questions import mark, own_mark, source
 from threeloops.contents import STARTER
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.function_bank import FUNCTIONS
+from threeloops.drills.engine.student_draws import posed
 
 every_set = pytest.mark.parametrize("name", SETS)
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.drills.test_every_drill import drawn, every_drill
 from tests.seeds import seeds
-from threeloops.drills.engine.answers_in_text import figures
 
 from threeloops import units
 from threeloops.drills.decode_speed import configs
 from threeloops.drills.engine import catalogued
+from threeloops.drills.engine.answers_in_text import figures
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill
 from threeloops.facts import hardware

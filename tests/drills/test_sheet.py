@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from threeloops.drills.engine.student_draws import plain_id, posed
 
 from threeloops.drills.engine import sheet
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.student_draws import plain_id, posed
 
 KEY = "kv-bytes-per-token"
 DRILL = DRILLS[KEY]

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
-
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
 from threeloops.room.plan import MODES
 
 PATH = Path(__file__).parents[2] / "drills" / "interview.ipynb"

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from tests.chapters import parts_in_figures
-from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
 
 from threeloops.contents import STARTER
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
 
 ROOT = Path(__file__).parents[2]
 LIB = ROOT / "lib" / "threeloops"

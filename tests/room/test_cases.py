@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.room.test_chains import named_wrongly, unsaid
 from tests.seeds import seeds
-from threeloops.drills.engine.answers_in_text import held
 
 from threeloops import wall_clock
+from threeloops.drills.engine.answers_in_text import held
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
 from threeloops.room.attempts import Ask

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from threeloops.drills.engine.student_draws import wrapped
 
 from threeloops import wall_clock
 from threeloops.contents import STARTER
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.drills.engine.drill import Draw, Drill
+from threeloops.drills.engine.student_draws import wrapped
 from threeloops.room import terminal
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S
