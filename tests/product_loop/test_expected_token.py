@@ -1,5 +1,6 @@
 """Expected token: against an independent count, a recorded decode loop, and servers that others measured."""
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -84,7 +85,19 @@ def test_windows_keep_and_read_no_more_than_they_let_through() -> None:
     more = (long.parts["KV cache over bandwidth"] - short.parts["KV cache over bandwidth"]) * 3.35e12
     assert more == pytest.approx(16 * 8000 * 18 * 2 * 8 * 64 * 2)  # requests, tokens, layers, K and V, heads, width
     formats: dict[str, Any] = {"part": "h100-sxm5", "format": "mxfp4", "cache": "bf16", "tp": 1}
-    assert seats(model, **formats, tokens=8000) < 2.1 * seats(model, **formats, tokens=16_000)
+    everywhere = tuple(
+        (replace(layer, attention=replace(layer.attending, window=None)), count) for layer, count in model.groups
+    )
+    held = [seats(one, **formats, tokens=16_000) for one in (model, replace(model, groups=everywhere))]
+    assert held[0] == pytest.approx(2 * held[1], rel=0.05)  # half the layers keep next to nothing
+
+
+def test_a_windowed_prompt_leaves_no_token_out() -> None:
+    """Between two whole numbers of pairs of windows the time of a prompt grows with each token."""
+    model, shape = catalogue.model("gpt-oss-120b"), {"format": "mxfp4", "tp": 1}
+    took = [expected_token(model, **SERVED | shape | {"prompt": 4096 + more}).prompt_s for more in (0, 85, 170, 255)]
+    grown = [after - before for before, after in itertools.pairwise(took)]
+    assert min(grown) > 0.5 * max(grown) > 0
 
 
 def test_cut_by_experts_or_by_width_a_gpu_reads_the_same() -> None:

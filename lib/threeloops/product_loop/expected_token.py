@@ -113,7 +113,7 @@ def expected_token(
         FLOOR[1]: cached,
         "products beyond that": products_s - read,
         "attention beyond that": attention_s - cached,
-        "all-reduces": model.num_layers * _exchanges_s(model, part, tp, requests, engine),
+        "all-reduces": sum(count * _exchanges_s(model, layer, part, tp, requests, engine) for layer, count in layers),
         "small kernels": sum(
             count * _small_s(model, layer, tp, part, "decode", requests, cache) for layer, count in layers
         ),
@@ -146,9 +146,13 @@ def _measured(model: Model, layer: Layer, tp: int, ep: int) -> Layer:
     return layer
 
 
+def _attention(layer: Layer) -> Attention:
+    assert isinstance(layer.attention, Attention)  # as _measured has seen
+    return layer.attention
+
+
 def _heads(layer: Layer, tp: int) -> dict[str, int]:
-    one = layer.attending
-    assert isinstance(one, Attention)  # as _dense has seen
+    one = _attention(layer)
     kv_heads = max(1, one.num_kv_heads // tp)
     return {"num_heads": one.num_heads // tp, "num_kv_heads": kv_heads, "head_dim": one.head_dim}
 
@@ -166,7 +170,7 @@ def _cache_bytes(layer: Layer, tp: int, cache: str, tokens: int) -> float:
 
 def _within(layer: Layer, tokens: int, windows: int = 1) -> int:
     """Of so many tokens those that a window, or several, lets through."""
-    window = getattr(layer.attending, "window", None)
+    window = _attention(layer).window
     return min(tokens, windows * window) if window else tokens
 
 
@@ -176,8 +180,11 @@ def _decode_s(layer: Layer, tp: int, part: str, requests: int, context: int, cac
 
 
 def _prefill_s(layer: Layer, tp: int, part: str, tokens: int, cache: str) -> float:
+    """A windowed layer's prompt is cut into as many of two windows as are whole, and the rest in proportion."""
     short = _within(layer, tokens, windows=2)
-    return expected_prefill(part, **_heads(layer, tp), batch=tokens // short, tokens=short, cache=cache).seconds
+    whole = tokens // short
+    whole_s = expected_prefill(part, **_heads(layer, tp), batch=whole, tokens=short, cache=cache).seconds
+    return whole_s * tokens / (whole * short)
 
 
 def _weight_bytes(model: Model, tp: int, format: str, tokens: int | None = None) -> float:
@@ -225,7 +232,7 @@ def _products_s(model: Model, layer: Layer, rows: int, part: str, format: str, t
     return seconds + _product_s(part, rows, moe.num_experts, model.hidden, HEAD_FORMAT) + experts.seconds
 
 
-def _exchanges_s(model: Model, part: str, tp: int, rows: int, engine: str) -> float:
+def _exchanges_s(model: Model, layer: Layer, part: str, tp: int, rows: int, engine: str) -> float:
     """Of one layer: the outputs of both its halves are added up over the GPUs, and where a norm spans the heads of all
     of them, the mean squares of queries and keys in fp32. Source: vLLM, model_executor/layers/minimax_rms_norm.py
     """
@@ -233,8 +240,7 @@ def _exchanges_s(model: Model, part: str, tp: int, rows: int, engine: str) -> fl
         return 0.0
     wide = rows * model.hidden * dtypes.bytes_per_element(ACTIVATIONS)
     squares = rows * 2 * dtypes.bytes_per_element("fp32")
-    spans = getattr(model.groups[0][0].attention, "qk_norm_spans_heads", False)
-    sizes = (wide, wide, squares) if spans else (wide, wide)
+    sizes = (wide, wide, squares) if _attention(layer).qk_norm_spans_heads else (wide, wide)
     return sum(engine_all_reduce_s(part, engine=engine, ranks=tp, size_bytes=size) for size in sizes)
 
 
@@ -271,7 +277,7 @@ def _prompt_s(
         * (
             _products_s(model, layer, tokens, part, format, tp, ep)
             + _prefill_s(layer, tp, part, tokens, cache)
-            + _exchanges_s(model, part, tp, tokens, engine)
+            + _exchanges_s(model, layer, part, tp, tokens, engine)
             + _small_s(model, layer, tp, part, "prefill", tokens, cache)
         )
         for layer, count in layers
