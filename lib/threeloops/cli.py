@@ -80,14 +80,14 @@ def _sources(given: argparse.Namespace) -> None:
 
 
 def _measured(given: argparse.Namespace) -> None:
-    from threeloops.commands import measured, measured_served, measured_steps
+    from threeloops.commands.measured import kernels, served, steps
 
     of = {
-        "steps": measured_steps.report,
-        "served": measured_served.report,
-        "simulated": measured_served.simulated_report,
+        "steps": steps.report,
+        "served": served.report,
+        "simulated": served.simulated_report,
     }
-    print(of[given.part]() if given.part in of else measured.report(given.part))
+    print(of[given.part]() if given.part in of else kernels.report(given.part))
 
 
 def _doctor(given: argparse.Namespace) -> None:

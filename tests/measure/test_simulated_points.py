@@ -6,7 +6,7 @@ import pytest
 
 from threeloops.cli import main
 from threeloops.measure.product_loop.simulated_points import simulated_point, simulated_points
-from threeloops.product_loop.judged_points import judged_points
+from threeloops.product_loop.expected.judged_points import judged_points
 
 SOME = simulated_points(20)
 

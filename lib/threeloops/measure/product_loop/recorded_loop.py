@@ -19,7 +19,7 @@ from threeloops.facts.recorded_suite import suite
 from threeloops.models import catalogue
 from threeloops.models.recorded_work import loop_answers
 from threeloops.operations.expected_times import expected_product
-from threeloops.product_loop.expected_token import expected_token
+from threeloops.product_loop.expected.expected_token import expected_token
 from threeloops.simulate.product_loop.serving_policies import Policy
 from threeloops.simulate.product_loop.serving_requests import Request
 from threeloops.simulate.product_loop.serving_run import Run, run

@@ -13,8 +13,8 @@ from statistics import mean
 import numpy as np
 
 from threeloops import checks
-from threeloops.product_loop.expected_token import FLOOR, MIXED, PROMPTS
-from threeloops.product_loop.judged_points import JudgedPoint, judged_points
+from threeloops.product_loop.expected.expected_token import FLOOR, MIXED, PROMPTS
+from threeloops.product_loop.expected.judged_points import JudgedPoint, judged_points
 from threeloops.simulate.product_loop.serving_policies import Policy
 from threeloops.simulate.product_loop.serving_requests import Request
 from threeloops.simulate.product_loop.serving_run import run

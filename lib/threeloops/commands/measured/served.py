@@ -8,7 +8,7 @@ from threeloops.commands.working import aligned
 from threeloops.facts.engine_exchanges import engine_exchanges_source
 from threeloops.facts.served_points import served_sources
 from threeloops.operations.expected_times import errors_of
-from threeloops.product_loop.judged_points import JudgedPoint, judged_points, worth
+from threeloops.product_loop.expected.judged_points import JudgedPoint, judged_points, worth
 from threeloops.units import fmt_percent
 
 HEAD = ("served points", "points", "over the floor", "expected", "p90", "sign", "too slow")

@@ -15,7 +15,8 @@ from typing import Any
 
 from threeloops.facts.served_points import ServedPoint, served_points
 from threeloops.models import catalogue
-from threeloops.product_loop.expected_token import ExpectedToken, expected_token, first_token_s, seats
+from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token, first_token_s
+from threeloops.product_loop.expected.rank_memory import seats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from threeloops.facts.recorded import Measured, find
 from threeloops.models import catalogue
 from threeloops.models.parameters import model_parameters
 from threeloops.operations.expected_times import errors_of
-from threeloops.product_loop.expected_token import ExpectedToken, expected_token, first_token_s, seats
-from threeloops.product_loop.judged_points import judged_points, worth
+from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token, first_token_s
+from threeloops.product_loop.expected.judged_points import judged_points, worth
 
 LLAMA_8B, MINIMAX = catalogue.model("llama-3-8b"), catalogue.model("minimax-m2.5")
 SERVED: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16", "tp": 1}
@@ -84,12 +84,18 @@ def test_windows_keep_and_read_no_more_than_they_let_through() -> None:
     short, long = (expected_token(model, **SERVED | shape | {"prompt": prompt}) for prompt in (1000, 9000))
     more = (long.parts["KV cache over bandwidth"] - short.parts["KV cache over bandwidth"]) * 3.35e12
     assert more == pytest.approx(16 * 8000 * 18 * 2 * 8 * 64 * 2)  # requests, tokens, layers, K and V, heads, width
-    formats: dict[str, Any] = {"part": "h100-sxm5", "format": "mxfp4", "cache": "bf16", "tp": 1}
-    everywhere = tuple(
-        (replace(layer, attention=replace(layer.attending, window=None)), count) for layer, count in model.groups
-    )
-    held = [seats(one, **formats, tokens=16_000) for one in (model, replace(model, groups=everywhere))]
-    assert held[0] == pytest.approx(2 * held[1], rel=0.05)  # half the layers keep next to nothing
+
+
+def test_what_a_prefix_cache_keeps_is_not_computed_again() -> None:
+    """Read in two halves, the second with the first one kept, a prompt takes as long as whole: the products twice half
+    their rows, the attention in two pieces of one area.
+    """
+    whole = token(prompt=16_384).prompt_s
+    halves = token(prompt=8192).prompt_s + token(prompt=16_384, kept=8192).prompt_s
+    assert halves == pytest.approx(whole, rel=0.03)
+    assert token(prompt=16_384, kept=8192).prompt_s > token(prompt=8192).prompt_s  # it attends to both
+    with pytest.raises(ValueError, match="kept=512 must be less than prompt=512"):
+        token(prompt=512, kept=512)
 
 
 def test_a_windowed_prompt_leaves_no_token_out() -> None:
@@ -129,15 +135,6 @@ def test_a_norm_over_the_heads_of_all_gpus_costs_an_exchange_more() -> None:
 def test_what_was_not_measured_is_refused(model: str, other: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         expected_token(catalogue.model(model), **SERVED | other)
-
-
-def test_seats_are_what_the_weights_leave() -> None:
-    formats: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16"}
-    held = seats(LLAMA_8B, **formats, tp=1, tokens=1000)
-    assert 460 < held < 485  # 62 GB, of which each takes 131 MB
-    assert seats(LLAMA_8B, **formats, tp=2, tokens=1000) > 2 * held
-    with pytest.raises(ValueError, match="leaves no room"):
-        seats(catalogue.model("llama-3-70b"), **formats, tp=1, tokens=1000)
 
 
 # --- servers ------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""`threeloops measured`: what others' kernels, training steps and servers took, and how far expected times are."""

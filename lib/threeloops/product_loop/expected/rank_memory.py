@@ -1,0 +1,101 @@
+"""Rank memory: what one GPU of a tensor group holds of a served model and reads in a step, and how many requests have a
+seat beside the weights.
+
+>>> from threeloops.models import catalogue
+>>> llama = catalogue.model("llama-3-70b")
+>>> f"{rank_weight_bytes(llama, tp=4, format='fp8') / 1e9:.1f} GB on each of four GPUs"
+'17.6 GB on each of four GPUs'
+"""
+
+from threeloops import checks, dtypes
+from threeloops.facts import hardware
+from threeloops.models.architecture import Attention, Layer, Model, MoeMlp
+from threeloops.operations.expert_layers import experts_touched
+from threeloops.training_loop.parallelism.product_rates import Product, layer_products
+
+HEAD_FORMAT = "bf16"
+MEMORY_SHARE = 0.9  # vLLM's gpu_memory_utilization, unless it is set; the others leave about as much
+BESIDE = {"mxfp4": "bf16"}  # the format of all other weights, where experts alone are quantised (gpt-oss)
+
+
+def key_value_attention(layer: Layer) -> Attention:
+    """The layer's attention, if it keeps keys and values.
+
+    Raises:   ValueError for a latent or a recurrent state in their place
+    """
+    if not isinstance(layer.attention, Attention):
+        raise ValueError("only layers with keys and values of heads have measured kernels here")
+    return layer.attention
+
+
+def rank_heads(layer: Layer, tp: int) -> dict[str, int]:
+    """Query heads, KV heads and their width on one GPU; where there are more GPUs than KV heads, each has a copy."""
+    one = key_value_attention(layer)
+    kv_heads = max(1, one.num_kv_heads // tp)
+    return {"num_heads": one.num_heads // tp, "num_kv_heads": kv_heads, "head_dim": one.head_dim}
+
+
+def rank_token_bytes(layer: Layer, tp: int, cache: str) -> float:
+    """Keys and values of one token in a layer, on one GPU."""
+    one = rank_heads(layer, tp)
+    return 2 * one["num_kv_heads"] * one["head_dim"] * dtypes.bytes_per_element(cache)
+
+
+def rank_cache_bytes(layer: Layer, tp: int, cache: str, tokens: int) -> float:
+    """Keys and values that one GPU keeps of a request in a layer."""
+    return within_window(layer, tokens) * rank_token_bytes(layer, tp, cache)
+
+
+def within_window(layer: Layer, tokens: int, windows: int = 1) -> int:
+    """Of so many tokens those that a window, or several, lets through."""
+    window = key_value_attention(layer).window
+    return min(tokens, windows * window) if window else tokens
+
+
+def rank_weight_bytes(model: Model, tp: int, format: str, tokens: int | None = None) -> float:
+    """What one GPU holds of the weights, or reads of them in a step of so many tokens."""
+    beside = sum(
+        count * one.columns * one.inner
+        for layer, count in model.groups
+        for one in always_products(layer, model.hidden, 1, tp)
+    )
+    routed = sum(count * _expert_elements(layer, model.hidden, tp, tokens) for layer, count in model.groups)
+    head = model.vocab / tp * model.hidden * dtypes.bytes_per_element(HEAD_FORMAT)
+    held = beside * dtypes.bytes_per_element(BESIDE.get(format, format)) + routed * dtypes.bytes_per_element(format)
+    return held + head
+
+
+def _expert_elements(layer: Layer, hidden: int, tp: int, tokens: int | None) -> float:
+    """A layer's weights of experts on one GPU: all, or those that so many tokens touch."""
+    moe = layer.mlp
+    if not isinstance(moe, MoeMlp):
+        return 0.0
+    choice = {"num_experts": moe.num_experts, "top_k": moe.top_k}
+    used = moe.num_experts if tokens is None else experts_touched(**choice, tokens=tokens, routing="uniform")
+    return used * moe.expert.num_matrices * hidden * moe.expert.intermediate / tp
+
+
+def always_products(layer: Layer, hidden: int, rows: int, tp: int) -> list[Product]:
+    """The products of a layer that every token takes: all but its experts'."""
+    made = layer_products(layer, hidden=hidden, rows=rows, tp=tp, ep=1)
+    return [one for one in made if one.groups == 1]
+
+
+def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: int) -> int:
+    """How many requests of so many tokens the caches of tp GPUs hold; whoever comes later waits for a first token.
+
+    Formula:  (MEMORY_SHARE * capacity - weights / tp) / bytes of a request's keys and values on one GPU
+    Assumes:  what else lies in memory fits into the tenth that engines leave
+    Raises:   ValueError if not even one fits
+
+    >>> from threeloops.models import catalogue
+    >>> formats = {"format": "fp8", "cache": "fp8"}
+    >>> seats(catalogue.model("llama-3-70b"), part="h200-sxm", **formats, tp=1, tokens=8192)
+    48
+    """
+    checks.count(tp=tp, tokens=tokens)
+    free = MEMORY_SHARE * hardware.part(part).capacity_bytes() - rank_weight_bytes(model, tp, format)
+    each = sum(count * rank_cache_bytes(layer, tp, cache, tokens) for layer, count in model.groups)
+    if free < each:
+        raise ValueError(f"{model.name} in {format} leaves no room for {tokens} tokens on {tp} of {part}; use more")
+    return int(free / each)

@@ -1,0 +1,40 @@
+"""What a GPU of a tensor group holds, counted again from the model's own parameters."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from threeloops.models import catalogue
+from threeloops.models.parameters import model_parameters
+from threeloops.product_loop.expected.rank_memory import rank_weight_bytes, seats
+
+LLAMA_8B = catalogue.model("llama-3-8b")
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "qwen3-235b-a22b"])
+def test_all_gpus_together_hold_the_model(name: str) -> None:
+    """All parameters but the table that is looked up, and norms, routers and biases, a thousandth of them."""
+    model = catalogue.model(name)
+    held = 4 * rank_weight_bytes(model, 4, "bf16") / 2
+    assert held == pytest.approx(model_parameters(model).total - model.vocab * model.hidden, rel=2e-3)
+
+
+def test_seats_are_what_the_weights_leave() -> None:
+    formats: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16"}
+    held = seats(LLAMA_8B, **formats, tp=1, tokens=1000)
+    assert 460 < held < 485  # 62 GB, of which each takes 131 MB
+    assert seats(LLAMA_8B, **formats, tp=2, tokens=1000) > 2 * held
+    with pytest.raises(ValueError, match="leaves no room"):
+        seats(catalogue.model("llama-3-70b"), **formats, tp=1, tokens=1000)
+
+
+def test_windows_leave_more_seats() -> None:
+    """Half of gpt-oss's layers keep 128 tokens, next to nothing."""
+    model = catalogue.model("gpt-oss-120b")
+    formats: dict[str, Any] = {"part": "h100-sxm5", "format": "mxfp4", "cache": "bf16", "tp": 1}
+    everywhere = tuple(
+        (replace(layer, attention=replace(layer.attending, window=None)), count) for layer, count in model.groups
+    )
+    held = [seats(one, **formats, tokens=16_000) for one in (model, replace(model, groups=everywhere))]
+    assert held[0] == pytest.approx(2 * held[1], rel=0.05)  # half the layers keep next to nothing
