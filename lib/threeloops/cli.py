@@ -33,11 +33,13 @@ FLAGS = {
     "origin": "--ceilings",
     "drill_set": "--set",
     "workers": "--workers",
+    "memory_utilisation": "--share",
+    "itl_s": "--itl",
 }
 ALIKE = """
     expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share
     tp pp dp ep cp chunks schedule kernels allocator format cache weights hardware link node network gpus reach price
-    top authenticator ip port
+    top authenticator ip port engine users ttft itl tpot
 """
 FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
 # For a terminal that knows no more than ASCII.

@@ -143,6 +143,11 @@ EVERY_COMMAND = [
     "fit --model gemma-3-27b --format nvfp4 --hardware rtx-5090 --tokens 8k --users 3 --cache fp8 --share 0.9",
     "roofline --model mixtral-8x7b --hardware h100-sxm5 --dtype bf16 --batch 4 --tokens 300",
     (
+        "serve --model gemma-2-9b --hardware h100-sxm5 --weights fp8 --rate 600/min --prompt 1k --answer 200"
+        " --ttft 1s --itl 50ms --tp 2 --price 2"
+    ),
+    "serve --model deepseek-v3 --hardware h200-sxm --weights fp8 --users 64 --gpus 8 --prompt 4k --answer 500 --hit 9%",
+    (
         "plan --model gpt2-xl --hardware a100-sxm4-80gb --gpus 4 --sequence 1k --batch 16 --node 2 --network 100g"
         " --tokens 300B --price 1.5"
     ),

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from threeloops.cli import main
-from threeloops.commands.fit import FORMATS, weights_bytes_in, weights_in
 from threeloops.models.catalogue import model
 from threeloops.models.parameters import model_parameters
+from threeloops.product_loop.sizing.stored_weights import FORMATS, weights_bytes_in, weights_in
 
 ASKED = "fit --model llama-3-8b --format q4_k_m --hardware rtx-4090 --tokens 32k"
 

@@ -2,6 +2,8 @@
 
 working         inputs, formulas with the numbers put in, results, assumptions, sources
 roofline, memory, allreduce, kv, fit, plan, step     one calculation each
+serve           GPUs for a load and its promises: a folder
+measured        what others' kernels, steps and servers took: a folder
 cluster         the job and the machines that plan and step are asked about
 named           models and parts by the name after a flag
 flags, training_flags   the flags of these, and from flags to a calculation

@@ -1,7 +1,6 @@
 """`threeloops fit`: does a model, in the format that it is downloaded in, fit on a card with its users' contexts."""
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import replace
 
 from threeloops import checks, dtypes, spelling, units
@@ -13,43 +12,8 @@ from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_cache, kv_capacity
-from threeloops.product_loop.compression import Groups
-from threeloops.product_loop.gguf_files import file_weights
-from threeloops.product_loop.gguf_formats import GGUF_FORMATS
 from threeloops.product_loop.gguf_recipes import FILE_TYPES, NEVER_WITHOUT_IMPORTANCES
-
-WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
-LAYERS_ONLY = ("fp8", "int8", "mxfp8", "mxfp6", "mxfp4", "nvfp4")  # tables, norms and routers stay in 16 bits
-GROUPS = Groups(element_bits=4, group=128, scale_bits=16, zero_bits=4)  # what AWQ and GPTQ checkpoints use
-FORMATS = (*WHOLE, *LAYERS_ONLY, "awq", "gptq", *(name.lower() for name in FILE_TYPES))
-WIDE = "tables, norms, routers"
-
-Weights = Mapping[str, tuple[int, float]]  # what they are -> how many, bits of each
-
-
-def weights_in(model: Model, wanted: str) -> Weights:
-    """How many weights take how many bits each when the model is stored in this format.
-
-    >>> from threeloops.models.catalogue import model
-    >>> weights_in(model("llama-3-8b"), "nvfp4")
-    {'nvfp4': (6979321856, 4.5), 'tables, norms, routers': (1050939392, 16.0)}
-    """
-    checks.one_of(FORMATS, format=wanted)
-    parameters = model_parameters(model)
-    if wanted.upper() in FILE_TYPES:
-        held = file_weights(model, file_type=wanted.upper())
-        return {name: (number, GGUF_FORMATS[name].bits_per_weight) for name, number in held.items()}
-    if wanted in WHOLE:
-        return {wanted: (parameters.total, dtypes.BITS[wanted])}
-    routers = sum(layer.router * count for layer, count in parameters.layers)
-    narrow = parameters.attention + parameters.mlp - routers
-    bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else GROUPS.bits_per_weight
-    return {wanted: (narrow, bits), WIDE: (parameters.total - narrow, dtypes.BITS["bf16"])}
-
-
-def weights_bytes_in(model: Model, wanted: str) -> float:
-    """Bytes of the model's weights in this format, scales included."""
-    return sum(number * bits for number, bits in weights_in(model, wanted).values()) / units.BITS_PER_BYTE
+from threeloops.product_loop.sizing.stored_weights import FORMATS, WHOLE, WIDE, weights_bytes_in, weights_in
 
 
 def working(

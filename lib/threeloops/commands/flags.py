@@ -11,6 +11,7 @@ from typing import Any
 from threeloops import checks, dtypes
 from threeloops.commands import fit, training_flags
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
+from threeloops.commands.serve.options import add_serve_flags
 from threeloops.commands.typed import quantity, whole
 from threeloops.commands.working import Working
 from threeloops.models.forward_step import ForwardStep
@@ -144,6 +145,10 @@ EXAMPLES = {
         "--model llama3-70b --hardware h100-sxm --gpus 64 --sequence 8k --batch 128 --network infiniband-ndr"
         " --tokens 1T --price 2.50"
     ),
+    "serve": (
+        "--model llama-3.3-70b --hardware h100-sxm --weights fp8 --rate 50/s --prompt 2k --answer 500 --ttft 500ms"
+        " --tpot 40ms"
+    ),
     "step": (
         "--model llama3-70b --hardware h100-sxm --sequence 8k --batch 128 --network infiniband-ndr --tp 8 --pp 2 --dp 4"
         " --zero 1 --recompute selective"
@@ -152,7 +157,7 @@ EXAMPLES = {
 
 
 def add_calculations(commands: Any) -> None:
-    """kv, fit, allreduce, roofline, memory, plan and step, with their flags."""
+    """kv, fit, serve, allreduce, roofline, memory, plan and step, with their flags."""
 
     def add(name: str, what: str, run: Callable[[argparse.Namespace], Working]) -> argparse.ArgumentParser:
         command: argparse.ArgumentParser = commands.add_parser(
@@ -169,6 +174,7 @@ def add_calculations(commands: Any) -> None:
 
     _kv_flags(add("kv", "KV cache: what a context costs in memory", _kv))
     fit.add_flags(add("fit", "does this model, in this format, fit on this card with this context", fit.from_flags))
+    add_serve_flags(add("serve", "the GPUs that a load needs, or what users see of given GPUs", _later("serve.answer")))
     _allreduce_flags(add("allreduce", "all-reduce and the other collectives: what communication costs", _allreduce))
     _roofline_flags(add("roofline", "roofline: what binds a product or a whole forward pass", _roofline))
     training_flags.add_memory_flags(

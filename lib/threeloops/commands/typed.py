@@ -5,6 +5,7 @@ import re
 
 from threeloops.units import KiB
 
+_EVERY_S = {"s": 1, "min": 60, "h": 3600, "d": 86400, "day": 86400}
 _LARGE = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
 
@@ -65,3 +66,30 @@ def quantity(text: str, like: str) -> float:
     from threeloops.drills.engine.answers import parse
 
     return parse(text, like=like).value
+
+
+def rate(text: str) -> float:
+    """Requests a second, as people write a load.
+
+    >>> rate("50/s"), rate("600/min"), rate("1.2 req/s")
+    (50.0, 10.0, 1.2)
+    """
+    written = re.fullmatch(r"(\d[\d,]*(?:\.\d+)?)\s*(?:req|requests|request)?\s*/\s*(s|min|h|d|day)", text.strip())
+    if not written:
+        raise argparse.ArgumentTypeError(f"{text!r} must be requests in a time, like 50/s, 600/min or 10,000/h")
+    return float(written[1].replace(",", "")) / _EVERY_S[written[2]]
+
+
+def share(text: str) -> float:
+    """A share, as a fraction or in percent.
+
+    >>> share("0.6"), share("60%")
+    (0.6, 0.6)
+    """
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a share from 0 to 1, like 0.6 or 60%")
+    return value

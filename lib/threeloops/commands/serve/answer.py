@@ -1,0 +1,205 @@
+"""Answer: from flags to how many GPUs a load needs, or to what users see of given GPUs."""
+
+import argparse
+from collections.abc import Callable
+
+from threeloops import dtypes, spelling, units
+from threeloops.commands.kv import capacity_words
+from threeloops.commands.named import model_named, part_named
+from threeloops.commands.serve.fleets import MOST_SEQS, TP, Fleet, Served, for_rate, for_users
+from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines, reasons
+from threeloops.commands.typed import quantity
+from threeloops.commands.working import Line, Working, plain
+from threeloops.product_loop.expected.expected_token import MIXED
+from threeloops.product_loop.sizing.engine_limits import Promises
+from threeloops.product_loop.sizing.request_times import RequestLengths
+from threeloops.product_loop.sizing.stored_weights import FORMATS
+
+ASSUMES = (
+    "lengths are spread evenly from half to one and a half of their means; requests arrive at random (Poisson), are"
+    " dealt evenly to the copies, and every step reads caches halfway through the answer",
+    "p99 is the 99th percentile of one simulated run, good to about a tenth",
+    f"at most {MOST_SEQS:,} requests at a time on a copy, as vLLM is set unless told otherwise",
+    "every copy is one tensor group; no pipeline, no separate prefill, no draft model; GPUs never fail",
+)
+EXPECTED = (
+    "an expected time sums the kernels that others timed, and charges no host and no network: `threeloops measured"
+    " served` says how far such times are from servers"
+)
+BOUNDS = "all times are the roofline's bounds: no engine is as fast, so more GPUs are needed than stand here"
+SOURCES = (
+    "Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (bounds)",
+    "Kwon et al., 2023, arXiv:2309.06180 (caches in blocks)",
+    "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310 (prompts in chunks)",
+    "vLLM, engine/arg_utils.py, get_batch_defaults (8,192 tokens and 1,024 requests a step)",
+)
+
+
+def from_flags(given: argparse.Namespace) -> Working:
+    """The calculation that the flags ask for."""
+    if (given.rate is None) == (given.users is None):
+        both = ", not both" if given.rate is not None else ""
+        raise ValueError(f"say the load: requests as they come (--rate 50/s) or people at a time (--users 64){both}")
+    served = _served(given)
+    if given.rate is not None:
+        if not served.promised_s:
+            raise ValueError("a rate needs a promise to be kept: --ttft 500ms, --itl 40ms or --tpot 40ms")
+        return _for_rate(served, given)
+    if given.gpus is None:
+        raise ValueError(
+            "--users needs the GPUs that they share, for example --gpus 8; how many a load needs says --rate"
+        )
+    return _for_users(served, given)
+
+
+def _served(given: argparse.Namespace) -> Served:
+    kept = round(given.hit * given.prompt)
+    timed = {name: getattr(given, name) for name in ("ttft", "itl", "tpot")}
+    promised_s = {f"{name}_s": quantity(text, "s") for name, text in timed.items() if text is not None}
+    return Served(
+        model=model_named(given.model, given.catalog),
+        part=part_named("hardware", given.hardware, given.catalog),
+        weights=spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, weights=given.weights),
+        cache=dtypes.dtype_named(cache=given.cache),
+        engine=spelling.key_of({name: () for name in MIXED}, engine=given.engine),
+        ep=given.ep,
+        lengths=RequestLengths(prompt=given.prompt, kept=min(kept, given.prompt - 1), answer=given.answer),
+        promised=Promises(**promised_s),
+        memory_utilisation=given.share,
+        other_bytes=quantity(given.other, "B"),
+    )
+
+
+def _tried(given: argparse.Namespace, one: Callable[[int], Fleet]) -> tuple[list[Fleet], list[tuple[str, str]]]:
+    """A fleet of each tensor group, and why there is none of the others."""
+    if given.tp is not None:
+        return [one(given.tp)], []
+    fleets, lost = [], []
+    for tp in (tp for tp in TP if given.gpus is None or tp <= given.gpus):
+        try:
+            fleets.append(one(tp))
+        except ValueError as error:
+            lost.append((f"tp {tp}", f"{error}."))
+    if not fleets:
+        raise ValueError("; ".join(f"{name}: {why.rstrip('.')}" for name, why in lost))
+    return fleets, lost
+
+
+def _for_rate(served: Served, given: argparse.Namespace) -> Working:
+    fleets, lost = _tried(given, lambda tp: for_rate(served, tp, given.rate))
+    best = min(fleets, key=lambda fleet: (fleet.gpus, fleet.copy.layout.tp))
+    assert best.largest is not None
+    lines = [
+        *copy_lines(served, best),
+        Line(
+            name="copies, before rounding up",
+            formula="rate / the largest simulated rate of one copy that keeps the promises",
+            numbers=f"{plain(given.rate)} / {plain(best.largest.requests_per_s)}",
+            value=given.rate / best.largest.requests_per_s,
+            unit="",
+        ),
+        *money_lines(best, given.price),
+    ]
+    limit = f"; --gpus {given.gpus} are too few" if given.gpus is not None and best.gpus > given.gpus else ""
+    return Working(
+        title=_title(served),
+        inputs=_inputs(served) | {"load": f"{given.rate:g} requests/s"},
+        table=(RATE_HEAD, *map(_rate_row, fleets)),
+        lines=tuple(lines),
+        reasons=(*lost, *reasons(served, best)),
+        conclusion=(
+            f"It takes {units.counted(best.gpus, 'GPU')} for {given.rate:g} requests/s, each copy on"
+            f" {best.copy.layout.tp} ({_kind(best)}; no engine needs fewer than"
+            f" {min(fleet.at_least or 0 for fleet in fleets)}): TTFT {_both(best.seen.ttft_s)}, ITL"
+            f" {_both(best.seen.itl_s)}, TPOT {_both(best.seen.tpot_s)} at median and p99{limit}."
+        ),
+        assumes=_assumes(best),
+        sources=SOURCES,
+        data=fleet_data(best) | {"layouts": [fleet_data(fleet) for fleet in fleets]},
+    )
+
+
+def _for_users(served: Served, given: argparse.Namespace) -> Working:
+    fleets, lost = _tried(given, lambda tp: for_users(served, tp, gpus=given.gpus, users=given.users))
+    best = max(fleets, key=lambda fleet: (fleet.keeps(served), fleet.tokens_per_s))
+    wait = f" Only {best.copies * best.limits.max_num_seqs} have a seat: whoever asks waits" if best.waiting_s else ""
+    wait += f" {units.fmt_seconds(best.waiting_s)} for one on average." if best.waiting_s else ""
+    kept = f" The promises are {'kept' if best.keeps(served) else 'not kept'}." if served.promised_s else ""
+    return Working(
+        title=_title(served),
+        inputs=_inputs(served) | {"load": f"{units.counted(given.users, 'user')}, each asking again at once"},
+        table=(USERS_HEAD, *map(_users_row, fleets)),
+        lines=(*copy_lines(served, best), *money_lines(best, given.price)),
+        reasons=(*lost, *reasons(served, best)),
+        conclusion=(
+            f"{units.counted(given.users, 'user')} on {units.counted(given.gpus, 'GPU')} see ({_kind(best)}, tp"
+            f" {best.copy.layout.tp}) TTFT {_both(best.seen.ttft_s)}, ITL {_both(best.seen.itl_s)}, TPOT"
+            f" {_both(best.seen.tpot_s)} at median and p99; {best.tokens_per_s / given.gpus:,.0f} tokens/s per GPU."
+            f"{wait}{kept}"
+        ),
+        assumes=_assumes(best),
+        sources=SOURCES,
+        data=fleet_data(best) | {"layouts": [fleet_data(fleet) for fleet in fleets]},
+    )
+
+
+LATE = ("TTFT p99", "ITL p99", "TPOT p99")
+RATE_HEAD = ("tp", "seats", "at a time", "a copy carries", "copies", "GPUs", "at least", *LATE)
+SEEN = ("TTFT p50", "p99", "ITL p50", "p99")
+USERS_HEAD = ("tp", "copies", "seats", "step at least", "expected", *SEEN, "tokens/s per user", "per GPU")
+
+
+def _rate_row(fleet: Fleet) -> tuple[str, ...]:
+    assert fleet.largest is not None
+    carries = f"{fleet.largest.requests_per_s:.3g}/s"
+    numbers = (str(fleet.copies), str(fleet.gpus), str(fleet.at_least))
+    late = (units.fmt_seconds(fleet.seen.late_s(name)) for name in ("ttft", "itl", "tpot"))
+    return (str(fleet.copy.layout.tp), str(fleet.copy.seats), str(fleet.limits.max_num_seqs), carries, *numbers, *late)
+
+
+def _users_row(fleet: Fleet) -> tuple[str, ...]:
+    inside, copy, seen = fleet.limits.max_num_seqs, fleet.copy, fleet.seen
+    expected = units.fmt_seconds(copy.expected.step_s(inside)) if copy.expected else "-"
+    times = (*seen.ttft_s, *seen.itl_s)
+    return (
+        str(copy.layout.tp),
+        str(fleet.copies),
+        str(copy.seats),
+        units.fmt_seconds(copy.bound.step_s(inside)),
+        expected,
+        *map(units.fmt_seconds, times),
+        f"{seen.tokens_per_s / seen.inside:.1f}",
+        f"{fleet.tokens_per_s / fleet.gpus:,.0f}",
+    )
+
+
+def _inputs(served: Served) -> dict[str, str]:
+    lengths = served.lengths
+    kept = f", {lengths.kept:,} of them in the prefix cache" if lengths.kept else ", none of them in a prefix cache"
+    promised = [f"{name.upper()} {units.fmt_seconds(seconds)}" for name, seconds in served.promised_s.items()]
+    return {
+        "hardware": f"{served.part.name}, {capacity_words(served.part)}, {served.memory_utilisation:g} of it used",
+        "formats": f"weights in {served.weights}, keys and values in {served.cache}",
+        "prompt": f"{lengths.prompt:,} tokens{kept}",
+        "answer": f"{lengths.answer:,} tokens",
+        "promised": f"{', '.join(promised)} for 99 of 100" if promised else "nothing",
+        "engine": served.engine + (f", experts spread over {served.ep} GPUs" if served.ep > 1 else ""),
+    }
+
+
+def _title(served: Served) -> str:
+    return f"Serving {served.model.name} on {served.part.name}"
+
+
+def _kind(fleet: Fleet) -> str:
+    return "by expected times" if fleet.copy.expected else "by bounds alone"
+
+
+def _both(seconds: tuple[float, float]) -> str:
+    return " and ".join(map(units.fmt_seconds, seconds))
+
+
+def _assumes(fleet: Fleet) -> tuple[str, ...]:
+    if fleet.copy.expected:
+        return (*ASSUMES, EXPECTED)
+    return (*ASSUMES, f"{BOUNDS}; nothing is expected because {fleet.copy.why_not}")

@@ -1,0 +1,213 @@
+"""Fleets: how many copies of a model carry a load, and what given GPUs give, one tensor group after another; for
+`threeloops serve`.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from threeloops import checks, units
+from threeloops.facts.hardware import Part
+from threeloops.models.architecture import Model, MoeMlp
+from threeloops.product_loop.expected.expected_token import MIXED
+from threeloops.product_loop.sizing.engine_limits import EngineLimits, Promises, engine_limits, most_requests
+from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes, bound_times, expected_times
+from threeloops.product_loop.sizing.served_layout import ServedLayout
+from threeloops.simulate.product_loop.sizing.replica_runs import (
+    LargestRate,
+    Replica,
+    ReplicaRun,
+    ReplicaStep,
+    Sizes,
+    at_rate,
+    largest_rate,
+    with_users,
+)
+
+# vLLM's max_num_seqs for a server on a GPU with 70 GiB and more. Source: vLLM, engine/arg_utils.py, get_batch_defaults
+MOST_SEQS = 1024
+TP = (1, 2, 4, 8)  # GPUs of a copy: all inside a node
+SHARES = (0.3, 0.6, 0.9)  # of the requests that would just keep the gap between tokens: those that are let in
+ROUNDS = 4  # answers of each user
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What is served, where, and what is promised."""
+
+    model: Model
+    part: Part
+    weights: str
+    cache: str
+    engine: str
+    ep: int
+    lengths: RequestLengths
+    promised: Promises
+    memory_utilisation: float
+    other_bytes: float  # of each GPU
+
+    @property
+    def promised_s(self) -> dict[str, float]:
+        given = {"ttft": self.promised.ttft_s, "itl": self.promised.itl_s, "tpot": self.promised.tpot_s}
+        return {name: seconds for name, seconds in given.items() if seconds is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One copy of the model: its layout and how long its steps take."""
+
+    layout: ServedLayout
+    seats: int
+    bound: RequestTimes
+    expected: RequestTimes | None
+    why_not: str  # why nothing is expected, or ""
+
+    @property
+    def times(self) -> RequestTimes:
+        """What is simulated: the expected times, or where there are none the bounds."""
+        return self.expected or self.bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Equal copies under their share of the load."""
+
+    copy: Copy
+    limits: EngineLimits
+    copies: int
+    seen: ReplicaRun
+    largest: LargestRate | None = None  # of one copy, where a rate is asked for
+    at_least: int | None = None  # GPUs, by the bound
+    waiting_s: float = 0.0  # for a seat, where there are more users than seats
+
+    @property
+    def gpus(self) -> int:
+        return self.copies * self.copy.layout.tp
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of all copies."""
+        return self.copies * self.seen.tokens_per_s
+
+    def keeps(self, served: Served) -> bool:
+        """Whether 99 % come in time."""
+        return all(self.seen.late_s(name) <= seconds for name, seconds in served.promised_s.items())
+
+
+def copy_of(served: Served, tp: int) -> Copy:
+    """A copy on so many GPUs.
+
+    Raises:   ValueError where the weights, or a single request, do not fit
+    """
+    layout = ServedLayout(
+        model=served.model,
+        part=served.part,
+        weights=served.weights,
+        cache=served.cache,
+        tp=tp,
+        memory_utilisation=served.memory_utilisation,
+        other_bytes=served.other_bytes,
+    )
+    _fits(served, layout)
+    seats = min(MOST_SEQS, layout.seats(served.lengths.longest))
+    if not seats:
+        raise ValueError(f"no room for one request of {served.lengths.longest:,} tokens beside the weights")
+    expected, why_not = None, ""
+    try:
+        expected = expected_times(layout, served.lengths, most=seats, engine=served.engine, ep=served.ep)
+    except ValueError as error:
+        why_not = str(error)
+    bound = bound_times(layout, served.lengths, most=seats)
+    return Copy(layout=layout, seats=seats, bound=bound, expected=expected, why_not=why_not)
+
+
+def _fits(served: Served, layout: ServedLayout) -> None:
+    checks.divides(part="ep", part_value=served.ep, whole="tp", whole_value=layout.tp)
+    if served.ep > 1 and not any(isinstance(layer.mlp, MoeMlp) for layer, _ in served.model.groups):
+        raise ValueError(f"ep={served.ep} spreads experts, and {served.model.name} has none")
+    needed, usable = layout.weight_bytes + served.other_bytes, served.memory_utilisation * served.part.capacity_bytes()
+    if needed >= usable:
+        raise ValueError(
+            f"weights, activations and buffers take {units.fmt_bytes(needed, base=2)} of each GPU, and"
+            f" {units.fmt_bytes(usable, base=2)} may be used"
+        )
+
+
+def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
+    """The fewest copies on tp GPUs each that carry the rate.
+
+    Raises:   ValueError where no number of copies keeps the promises
+    """
+    checks.positive(requests_per_s=requests_per_s)
+    copy, lengths, promised = copy_of(served, tp), served.lengths, served.promised
+    limits, largest = max(
+        ((limits, _largest(served, copy, limits)) for limits in _limits(served, copy)),
+        key=lambda found: found[1].requests_per_s,
+    )
+    if not largest.requests_per_s:
+        late, promise_s = largest.broken, served.promised_s[largest.broken]
+        raise ValueError(
+            f"even with hardly any load {late.upper()} is {units.fmt_seconds(largest.late_s)} at its 99th percentile,"
+            f" and {units.fmt_seconds(promise_s)} are promised"
+        )
+    copies = math.ceil(requests_per_s / largest.requests_per_s)
+    each = requests_per_s / copies
+    requests = min(1600, max(400, 4 * limits.max_num_seqs))
+    seen = at_rate(_replica(served, copy, limits), _sizes(served), requests_per_s=each, requests=requests, seed=SEED)
+    most = most_requests(copy.bound, lengths, seats=copy.seats, promised=promised)
+    at_least = math.ceil(requests_per_s * copy.bound.work_s(most, lengths.answer)) * tp
+    return Fleet(copy=copy, limits=limits, copies=copies, seen=seen, largest=largest, at_least=at_least)
+
+
+def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:
+    """Worth trying: fewer requests a step leave more time for prompts."""
+    for share in SHARES if served.promised_s.keys() & {"itl", "tpot"} else (1.0,):
+        yield engine_limits(copy.times, served.lengths, seats=copy.seats, promised=served.promised, share=share)
+
+
+def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
+    fills = 1 / copy.times.work_s(limits.max_num_seqs, served.lengths.answer)
+    replica = _replica(served, copy, limits)
+    return largest_rate(replica, _sizes(served), most_per_s=fills, promised_s=served.promised_s, seed=SEED)
+
+
+def for_users(served: Served, tp: int, *, gpus: int, users: int) -> Fleet:
+    """What so many users see of so many GPUs, each asking again when the answer has come.
+
+    Raises:   ValueError where tp does not divide the GPUs
+    """
+    checks.count(gpus=gpus, users=users)
+    checks.divides(part="tp", part_value=tp, whole="gpus", whole_value=gpus)
+    copy, copies = copy_of(served, tp), gpus // tp
+    each = math.ceil(users / copies)
+    seated = min(each, copy.seats)
+    free = engine_limits(
+        copy.times, served.lengths, seats=seated, promised=replace(served.promised, itl_s=None, tpot_s=None), share=1.0
+    )
+    limits = replace(free, max_num_batched_tokens=_chunks(served, copy, seated) or free.max_num_batched_tokens)
+    seen = with_users(_replica(served, copy, limits), _sizes(served), rounds=ROUNDS, seed=SEED)
+    waiting_s = (each - seated) * served.lengths.answer / seen.tokens_per_s
+    return Fleet(copy=copy, limits=limits, copies=copies, seen=seen, waiting_s=waiting_s)
+
+
+def _chunks(served: Served, copy: Copy, seated: int) -> int | None:
+    """Tokens of a step that keep the ITL with all who are seated, if any do."""
+    itl_s, token_s = served.promised.itl_s, copy.times.per_new_token_s
+    if itl_s is None or not token_s or copy.times.step_s(seated) + token_s > itl_s:
+        return None
+    return seated + int((itl_s - copy.times.step_s(seated)) / token_s)
+
+
+def _replica(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
+    steps = [copy.times.step_s(requests) for requests in range(1, limits.max_num_seqs + 1)]
+    return Replica(
+        step=ReplicaStep(decode_s=(0.0, *steps), per_new_token_s=copy.times.per_new_token_s),
+        max_num_seqs=limits.max_num_seqs,
+        max_num_batched_tokens=limits.max_num_batched_tokens,
+        mixed=MIXED[served.engine],
+    )
+
+
+def _sizes(served: Served) -> Sizes:
+    return Sizes(new=served.lengths.new, answer=served.lengths.answer)

@@ -1,0 +1,212 @@
+"""Lines: the working of one fleet: memory and steps of a copy, money and energy, what binds and what would help."""
+
+import math
+from dataclasses import replace
+
+from threeloops import dtypes, units
+from threeloops.commands.kv import cache_lines
+from threeloops.commands.serve.engine_flags import engine_line
+from threeloops.commands.serve.fleets import TP, Fleet, Served, copy_of
+from threeloops.commands.working import Line, plain
+from threeloops.product_loop import serving
+from threeloops.product_loop.kv_allocators import VllmPaged
+from threeloops.product_loop.kv_cache import held_bytes
+from threeloops.product_loop.sizing.engine_limits import most_requests
+from threeloops.product_loop.sizing.request_times import expected_of
+from threeloops.product_loop.sizing.stored_weights import weights_in
+from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
+
+
+def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
+    """Memory and time of one copy."""
+    layout, copy, inside = fleet.copy.layout, fleet.copy, fleet.limits.max_num_seqs
+    element, longest = dtypes.bytes_per_element(served.cache), served.lengths.longest
+    stored = " + ".join(
+        f"{plain(number)} × {bits:g}" for number, bits in weights_in(served.model, served.weights).values()
+    )
+    capacity, other = served.part.capacity_bytes(), served.other_bytes
+    paged = VllmPaged(block_tokens=16)
+    most = held_bytes(served.model, tokens=longest, bytes_per_element=element, allocator=paged, tp=layout.tp, peak=True)
+    return [
+        _bytes(
+            "weights on each GPU", "weights × bits / 8 / GPUs", f"({stored}) / 8 / {layout.tp}", layout.weight_bytes
+        ),
+        _bytes(
+            "left for caches",
+            "memory × share - weights - activations, graphs and buffers",
+            f"{plain(capacity)} × {served.memory_utilisation:g} - {plain(layout.weight_bytes)} - {plain(other)}",
+            layout.free_bytes,
+        ),
+        *cache_lines(served.model, tokens=longest, element=element, tp=layout.tp),
+        Line(
+            name="seats by memory",
+            formula="left / one request at its longest, in blocks of 16 tokens, rounded down",
+            numbers=f"{plain(layout.free_bytes)} // {plain(most)}",
+            value=layout.seats(longest),
+            unit="",
+        ),
+        Line(
+            name=f"step of {units.counted(inside, 'request')}, at least",
+            formula="sum over products and attentions of max(FLOPs / peak, bytes / bandwidth) / GPUs",
+            numbers=plain(copy.bound.step_s(inside)),
+            value=copy.bound.step_s(inside),
+            unit="s",
+        ),
+        *_expected_lines(served, fleet),
+    ]
+
+
+def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
+    if fleet.copy.expected is None:
+        return []
+    inside, times = fleet.limits.max_num_seqs, fleet.copy.expected
+    token = expected_of(fleet.copy.layout, served.lengths, inside, served.engine, served.ep)
+    parts = {name: seconds for name, seconds in token.parts.items() if name != "prompts of others"}
+    new = served.lengths.new
+    return [
+        Line(
+            name=f"step of {units.counted(inside, 'request')}, expected",
+            formula=" + ".join(parts),
+            numbers=" + ".join(plain(seconds) for seconds in parts.values()),
+            value=token.step_s,
+            unit="s",
+        ),
+        Line(
+            name="a prompt by itself, expected",
+            formula="computed tokens × what each adds to a step + a step of one request",
+            numbers=f"{new} × {plain(times.per_new_token_s)} + {plain(times.step_s(1))}",
+            value=times.prompt_s,
+            unit="s",
+        ),
+    ]
+
+
+def _bytes(name: str, formula: str, numbers: str, value: float) -> Line:
+    return Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True)
+
+
+def money_lines(fleet: Fleet, price: float | None) -> list[Line]:
+    """A million tokens of answers, in joules and in dollars."""
+    watts, per_million = fleet.copy.layout.part.facts.get("tdp_w"), serving.TOKENS_PER_MILLION
+    lines = [
+        Line(
+            name="tokens of answers in a second",
+            formula="copies × tokens/s of a copy, simulated",
+            numbers=f"{fleet.copies} × {plain(fleet.seen.tokens_per_s)}",
+            value=fleet.tokens_per_s,
+            unit="token/s",
+        )
+    ]
+    if watts is not None:
+        lines.append(
+            Line(
+                name="energy of a million tokens, at most",
+                formula="GPUs × power limit / tokens/s × 1,000,000",
+                numbers=f"{fleet.gpus} × {plain(watts.value)} / {plain(fleet.tokens_per_s)} × 1000000",
+                value=fleet.gpus * watts.value / fleet.tokens_per_s * per_million,
+                unit="J",
+            )
+        )
+    if price is None:
+        return lines
+    dollars = serving.dollars_per_million_tokens(
+        dollars_per_hour=price * fleet.gpus, tokens_per_s=fleet.tokens_per_s, busy_share=1.0
+    )
+    return [
+        *lines,
+        Line(
+            name="a million tokens",
+            formula="GPUs × price of an hour / 3,600 / tokens/s × 1,000,000",
+            numbers=f"{fleet.gpus} × {plain(price)} / 3600 / {plain(fleet.tokens_per_s)} × 1000000",
+            value=dollars,
+            unit="dollar",
+        ),
+    ]
+
+
+def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
+    """What binds, what would help, and the engine's own flags."""
+    found = []
+    if fleet.largest is not None:
+        broken = fleet.largest.broken.upper()
+        why = f"a little more load a copy, and {broken} breaks its promise." if broken else "the copies are full."
+        found.append(("what binds", why))
+    chunk = fleet.limits.max_num_batched_tokens - fleet.limits.max_num_seqs
+    if served.promised.itl_s is not None and chunk < served.lengths.new:
+        steps = math.ceil(served.lengths.new / chunk)
+        found.append(
+            (
+                "chunks",
+                f"ITL leaves {chunk:,} tokens of prompts in a step, so a prompt of {served.lengths.new:,} takes {steps}"
+                " steps; --tpot in place of --itl promises the mean gap, and lets prompts be read at once.",
+            )
+        )
+    if fleet.copy.expected is not None:
+        token = expected_of(fleet.copy.layout, served.lengths, fleet.limits.max_num_seqs, served.engine, served.ep)
+        name = max((name for name in token.parts if name != "prompts of others"), key=lambda name: token.parts[name])
+        found.append(("largest part of a step", f"{name}, {token.parts[name] / token.step_s:.0%}.".replace("%", " %")))
+    changes = sorted(_changes(served, fleet), key=lambda change: change[1])
+    helps = ", ".join(f"{what} {work:.2f} times" for what, work in changes if work < 1)
+    if helps:
+        found.append(("what would help", f"a request's work on a GPU becomes, by itself: {helps}."))
+    found.append((f"in {served.engine}'s flags", engine_line(served, fleet)))
+    return found
+
+
+def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
+    """What could be changed, and a request's work on a GPU after it over before; what is impossible is left out."""
+    tp, lengths = fleet.copy.layout.tp, served.lengths
+    half = replace(lengths, kept=lengths.prompt - max(1, lengths.new // 2))
+    tries = {
+        f"fp8 weights ({served.weights} now)": (replace(served, weights="fp8"), tp),
+        f"an fp8 cache ({served.cache} now)": (replace(served, cache="fp8"), tp),
+        "half of what is computed of a prompt kept": (replace(served, lengths=half), tp),
+        **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * tp in TP else {}),
+    }
+    found, now = [], _work(served, tp)
+    for what, (changed, ranks) in tries.items():
+        try:
+            work = _work(changed, ranks)
+        except ValueError:
+            continue
+        if now and work:
+            found.append((what, work / now))
+    return found
+
+
+def _work(served: Served, tp: int) -> float:
+    """GPU-seconds that a request uses up where as many are inside as the promises let in."""
+    copy = copy_of(served, tp)
+    most = most_requests(copy.times, served.lengths, seats=copy.seats, promised=served.promised)
+    return tp * copy.times.work_s(most, served.lengths.answer)
+
+
+def fleet_data(fleet: Fleet) -> dict[str, object]:
+    """In base SI, for a script."""
+    inside, copy, seen = fleet.limits.max_num_seqs, fleet.copy, fleet.seen
+    return {
+        "tp": copy.layout.tp,
+        "copies": fleet.copies,
+        "num_gpus": fleet.gpus,
+        "num_gpus_at_least": fleet.at_least,
+        "seats": copy.seats,
+        "longest_context_by_memory": copy.layout.longest_context(),
+        "max_num_seqs": inside,
+        "max_num_batched_tokens": fleet.limits.max_num_batched_tokens,
+        "times_are": "expected" if copy.expected else "bounds",
+        "bound_step_s": copy.bound.step_s(inside),
+        "expected_step_s": copy.expected.step_s(inside) if copy.expected else None,
+        "bound_prompt_s": copy.bound.prompt_s,
+        "expected_prompt_s": copy.expected.prompt_s if copy.expected else None,
+        "copy_carries_requests_per_s": fleet.largest.requests_per_s if fleet.largest else None,
+        "waiting_s": fleet.waiting_s,
+        **_percentiles(seen),
+        "tokens_per_s": fleet.tokens_per_s,
+        "tokens_per_s_per_gpu": fleet.tokens_per_s / fleet.gpus,
+        "tokens_per_s_per_user": seen.tokens_per_s / seen.inside,
+    }
+
+
+def _percentiles(seen: ReplicaRun) -> dict[str, float]:
+    both = {"ttft": seen.ttft_s, "itl": seen.itl_s, "tpot": seen.tpot_s}
+    return {f"{name}_{which}_s": both[name][place] for name in both for place, which in enumerate(("p50", "p99"))}

@@ -1,0 +1,37 @@
+"""The flags of `threeloops serve`."""
+
+import argparse
+
+from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP
+from threeloops.commands.typed import context, price, rate, share, whole
+
+UTILISATION, OTHER = 0.92, "3GB"
+
+
+def add_serve_flags(serve: argparse.ArgumentParser) -> None:
+    """The flags of `threeloops serve`."""
+    serve.add_argument("--model", required=True, help=MODEL_HELP)
+    serve.add_argument("--hardware", required=True, help=HARDWARE_HELP)
+    serve.add_argument(
+        "--weights", default="bf16", help="how they are stored: bf16 (default), fp8, nvfp4, awq, q4_k_m, …"
+    )
+    serve.add_argument("--cache", default="bf16", help="how keys and values are stored: bf16 (default), fp8")
+    serve.add_argument("--prompt", type=context, required=True, help="mean tokens of a prompt, like 900 or 2k")
+    serve.add_argument("--answer", type=context, required=True, help="mean tokens of an answer")
+    serve.add_argument("--hit", type=share, default=0.0, help="share of a prompt that a prefix cache has (default 0)")
+    serve.add_argument("--rate", type=rate, help="requests as they come, like 50/s or 600/min: how many GPUs?")
+    serve.add_argument("--users", type=whole, help="at a time, each asking again at once: what do they see of --gpus?")
+    serve.add_argument("--gpus", type=whole, help="how many there are")
+    serve.add_argument("--tp", type=whole, help="GPUs of a copy (default: 1, 2, 4 and 8 are tried)")
+    serve.add_argument("--ep", type=whole, default=1, help="of these, GPUs that hold different experts (default 1)")
+    serve.add_argument("--ttft", help="promise: 99 %% of first tokens within this, like 500ms")
+    serve.add_argument("--itl", help="promise: 99 %% of the gaps between tokens within this")
+    serve.add_argument("--tpot", help="promise: the mean gap of 99 %% of requests within this")
+    serve.add_argument("--engine", default="vLLM", help="vLLM (default), SGLang, TensorRT-LLM")
+    serve.add_argument(
+        "--share", type=float, default=UTILISATION, help=f"of the memory, for the engine (default {UTILISATION})"
+    )
+    serve.add_argument(
+        "--other", default=OTHER, help=f"of each GPU, for activations, graphs and buffers (default {OTHER})"
+    )
+    serve.add_argument("--price", type=price, help="of one GPU for an hour, in dollars")

@@ -1,0 +1,85 @@
+"""Engine limits: how many requests and how many tokens a step may hold so that tokens come as fast as promised.
+
+>>> times = RequestTimes(decode_s=((1, 0.010), (64, 0.0163)), prompt_s=0.110, new=1000)  # 0.1 ms a prompt token
+>>> lengths = RequestLengths(prompt=1000, kept=0, answer=250)
+>>> engine_limits(times, lengths, seats=64, promised=Promises(itl_s=0.040), share=0.8)
+EngineLimits(max_num_seqs=48, max_num_batched_tokens=301)
+"""
+
+from dataclasses import dataclass
+
+from threeloops import checks
+from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes
+
+# vLLM's max_num_batched_tokens for a server on a GPU with 70 GiB and more.
+# Source: vLLM, engine/arg_utils.py, get_batch_defaults
+TOKENS_OF_A_STEP = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promises:
+    """What 99 of 100 users shall see; None: nothing is promised."""
+
+    ttft_s: float | None = None  # of 99 % of requests
+    itl_s: float | None = None  # of 99 % of all gaps between two tokens
+    tpot_s: float | None = None  # the mean gap of 99 % of requests
+
+    def __post_init__(self) -> None:
+        given = {"ttft": self.ttft_s, "itl": self.itl_s, "tpot": self.tpot_s}
+        checks.positive(**{name: seconds for name, seconds in given.items() if seconds is not None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """Of one step, in vLLM's words."""
+
+    max_num_seqs: int
+    max_num_batched_tokens: int  # one of each request that decodes, and the chunks of prompts
+
+
+def engine_limits(
+    times: RequestTimes, lengths: RequestLengths, *, seats: int, promised: Promises, share: float
+) -> EngineLimits:
+    """Limits with which a full step takes as long as the gap between two tokens may.
+
+    Formula:  share * most_requests; for chunks of prompts what is then left of the gap:
+              (ITL - step(requests)) / per_new_token_s tokens, and one for each request
+    Units:    share: above 0 to 1; the rest is slack, in which prompts that came together are read
+    Assumes:  single tokens and chunks in one step; without an ITL, vLLM's number of tokens
+    Raises:   ValueError where a step of one request with one token of a prompt takes longer than promised
+    """
+    checks.positive(share=share)
+    checks.fraction(share=share)
+    requests = max(1, int(share * most_requests(times, lengths, seats=seats, promised=promised)))
+    token_s, tokens = times.per_new_token_s, TOKENS_OF_A_STEP
+    if promised.itl_s is not None and token_s:
+        tokens = min(tokens, requests + int((promised.itl_s - times.step_s(requests)) / token_s))
+    return EngineLimits(max_num_seqs=requests, max_num_batched_tokens=max(tokens, requests + 1))
+
+
+def most_requests(times: RequestTimes, lengths: RequestLengths, *, seats: int, promised: Promises) -> int:
+    """Requests at a time whose steps are as long as the shorter promise, with the prompts that they bring.
+
+    Formula:  the largest number with
+              step(number) + number * computed tokens / answer * per_new_token_s <= min(ITL, TPOT)
+    Assumes:  a steady state: in each step number / answer requests end, and as many come
+    Raises:   ValueError where one request alone takes longer
+    """
+    checks.count(seats=seats)
+    given = [seconds for seconds in (promised.itl_s, promised.tpot_s) if seconds is not None]
+    if not given:
+        return seats
+    brought_s = lengths.new / lengths.answer * times.per_new_token_s
+    if times.step_s(1) + brought_s > min(given):
+        raise ValueError(
+            f"a step of a single request takes {times.step_s(1) + brought_s:.3g} s, and {min(given):g} s are promised"
+            " between tokens: promise more, use more GPUs for each copy, or store the weights in fewer bits"
+        )
+    fits, too_many = 1, seats + 1
+    while too_many - fits > 1:  # the time of a step grows with its requests
+        middle = (fits + too_many) // 2
+        if times.step_s(middle) + middle * brought_s <= min(given):
+            fits = middle
+        else:
+            too_many = middle
+    return fits

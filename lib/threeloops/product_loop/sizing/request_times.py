@@ -1,0 +1,202 @@
+"""Request times: how long the steps of a served layout take for requests of one length, in two ways: the roofline's
+bound, which no machine beats, and the time that measured kernels add up to.
+
+>>> from threeloops.facts import hardware
+>>> from threeloops.models import catalogue
+>>> one = ServedLayout(
+...     model=catalogue.model("llama-3-8b"),
+...     part=hardware.part("h100-sxm5"),
+...     weights="bf16",
+...     cache="bf16",
+...     tp=1,
+...     memory_utilisation=0.92,
+...     other_bytes=3e9,
+... )
+>>> chat = RequestLengths(prompt=1500, kept=0, answer=300)
+>>> bound, expected = bound_times(one, chat, most=64), expected_times(one, chat, most=64, engine="vLLM", ep=1)
+>>> f"{bound.step_s(64) * 1e3:.1f} ms at least, {expected.step_s(64) * 1e3:.1f} ms expected"
+'8.7 ms at least, 11.2 ms expected'
+
+Source: Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (the bound); expected/expected_token.py
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from threeloops import checks, dtypes
+from threeloops.facts.hardware import Part
+from threeloops.models.architecture import LatentAttention, MoeMlp
+from threeloops.models.forward_step import MATRIX, ForwardStep, Op
+from threeloops.models.transformer import model_ops
+from threeloops.operations import roofline
+from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token
+from threeloops.product_loop.sizing.served_layout import ServedLayout
+from threeloops.product_loop.sizing.stored_weights import weights_bytes_in
+
+ATTENTION = "attention"
+WIDE_FORMAT = "bf16"  # of activations, and of products in which weights alone are narrow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLengths:
+    """What each request brings and gets, in tokens."""
+
+    prompt: int
+    kept: int  # of the prompt, what a prefix cache has: nobody computes it again
+    answer: int
+
+    def __post_init__(self) -> None:
+        checks.count(prompt=self.prompt, answer=self.answer)
+        checks.count(at_least=0, kept=self.kept)
+        if self.kept >= self.prompt:
+            raise ValueError(f"kept={self.kept} must be less than prompt={self.prompt}: the last token is computed")
+
+    @property
+    def new(self) -> int:
+        """Tokens of the prompt that are computed."""
+        return self.prompt - self.kept
+
+    @property
+    def mean_context(self) -> int:
+        """Tokens in the cache halfway through the answer."""
+        return self.prompt + self.answer // 2
+
+    @property
+    def longest(self) -> int:
+        return self.prompt + self.answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTimes:
+    """Seconds of one replica's steps."""
+
+    decode_s: tuple[tuple[int, float], ...]  # of a step with so many requests, fewest first, from one on
+    prompt_s: float  # of one prompt by itself
+    new: int  # tokens of a prompt that are computed
+
+    def step_s(self, requests: int) -> float:
+        """A decode step of so many requests; between two numbers that were computed, on the line between them."""
+        place = bisect_left(self.decode_s, (requests, 0.0))
+        if place == len(self.decode_s):
+            raise ValueError(f"requests={requests} must be at most {self.decode_s[-1][0]}")
+        after, longer = self.decode_s[place]
+        if after == requests or not place:
+            return longer
+        before, shorter = self.decode_s[place - 1]
+        return shorter + (longer - shorter) * (requests - before) / (after - before)
+
+    @property
+    def per_new_token_s(self) -> float:
+        """What a token of a prompt adds to a step that is taken anyway.
+
+        Formula:  (time of the prompt by itself - step of one request) / computed tokens
+        """
+        return max(0.0, self.prompt_s - self.step_s(1)) / self.new
+
+    def work_s(self, requests: int, answer: int) -> float:
+        """Seconds of the replica that one request of so many inside uses up.
+
+        Formula:  computed tokens * per_new_token_s + answer * step / requests
+        """
+        return self.new * self.per_new_token_s + answer * self.step_s(requests) / requests
+
+
+def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, engine: str, ep: int) -> RequestTimes:
+    """Seconds by kernels that others timed, for up to `most` requests at a time.
+
+    Formula:  expected_token without the prompts of others, for 1, 2, 4, … requests
+    Assumes:  as expected_token; caches as long as halfway through the answer
+    Raises:   ValueError for a model, format or part whose kernels nobody timed
+    """
+    steps = [(requests, expected_of(layout, lengths, requests, engine, ep)) for requests in _doubled(most)]
+    decode_s = tuple((requests, token.step_s) for requests, token in steps)
+    return RequestTimes(decode_s=decode_s, prompt_s=steps[0][1].prompt_s, new=lengths.new)
+
+
+def expected_of(layout: ServedLayout, lengths: RequestLengths, requests: int, engine: str, ep: int) -> ExpectedToken:
+    """The expected token, rung by rung, of so many requests."""
+    return expected_token(
+        layout.model,
+        part=layout.part.key,
+        format=layout.weights,
+        cache=layout.cache,
+        tp=layout.tp,
+        requests=requests,
+        prompt=lengths.prompt,
+        answer=lengths.answer,
+        kept=lengths.kept,
+        engine=engine,
+        ep=ep,
+    )
+
+
+def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> RequestTimes:
+    """Seconds that no engine beats, for up to `most` requests at a time.
+
+    Formula:  sum over a pass's products and attentions of max(FLOPs / peak, bytes / bandwidth), one after another,
+              over tp
+    Assumes:  datasheet rates; norms and all else that is no product ride along with one; every GPU takes an equal
+              share of each, and exchanges cost nothing; latent attention absorbed in decode; an even router
+    """
+    prompt_s = _pass_s(layout, _ops(layout, "prefill", 1, lengths.new))
+    if lengths.kept:  # the new tokens attend to the whole prompt
+        whole, kept, new = (_attention_s(layout, tokens) for tokens in (lengths.prompt, lengths.kept, lengths.new))
+        prompt_s += whole - kept - new
+    grid = tuple(
+        (requests, _pass_s(layout, _ops(layout, "decode", requests, lengths.mean_context)))
+        for requests in _doubled(most)
+    )
+    return RequestTimes(decode_s=grid, prompt_s=prompt_s, new=lengths.new)
+
+
+def _doubled(most: int) -> Iterable[int]:
+    checks.count(most=most)
+    some = 1
+    while some < most:
+        yield some
+        some *= 2
+    yield most
+
+
+def _ops(layout: ServedLayout, phase: str, batch: int, sequence: int) -> tuple[Op, ...]:
+    layers = [layer for layer, _ in layout.model.groups]
+    parameters = weights_bytes_in(layout.model, WIDE_FORMAT) / dtypes.bytes_per_element(WIDE_FORMAT)
+    latent = "absorbed" if phase == "decode" else "expanded"
+    step = ForwardStep(
+        phase=phase,
+        batch=batch,
+        sequence=sequence,
+        causal="exact",
+        fused_attention=True,
+        logits="last",
+        bytes_per_element=dtypes.bytes_per_element(WIDE_FORMAT),
+        weight_bytes_per_element=weights_bytes_in(layout.model, layout.weights) / parameters,
+        kv_bytes_per_element=dtypes.bytes_per_element(layout.cache),
+        latent=latent if any(isinstance(layer.attention, LatentAttention) for layer in layers) else None,
+        routing="uniform" if any(isinstance(layer.mlp, MoeMlp) for layer in layers) else None,
+    )
+    return model_ops(layout.model, step)
+
+
+def _attention_s(layout: ServedLayout, tokens: int) -> float:
+    """Of a prompt of so many tokens, the attention alone."""
+    return _pass_s(layout, (op for op in _ops(layout, "prefill", 1, tokens) if op.name == ATTENTION))
+
+
+def _pass_s(layout: ServedLayout, ops: Iterable[Op]) -> float:
+    peak, bandwidth = _peaks(layout.part, layout.weights), layout.part["memory_bytes_per_s"]
+    each = (
+        op.count * roofline.time(op.work, peak_flops_per_s=peak(op), memory_bytes_per_s=bandwidth).lower_bound_s
+        for op in ops
+        if op.unit == MATRIX
+    )
+    return sum(each) / layout.tp
+
+
+def _peaks(part: Part, weights: str) -> Callable[[Op], float]:
+    """Products run at their format's peak where the part has one, else in 16 bits, as attention and head do."""
+    wide = part.peak_flops_per_s(WIDE_FORMAT)
+    own = dtypes.peak_format(weights) if weights in dtypes.BITS else WIDE_FORMAT
+    narrow = part.peak_flops_per_s(own) if own in part.peaks else wide
+    return lambda op: wide if op.name in (ATTENTION, "head") else narrow

@@ -1,0 +1,95 @@
+"""Served layout: one copy of a model on the GPUs of a tensor group, what is left for its caches, and whom they seat.
+
+>>> from threeloops.facts import hardware
+>>> from threeloops.models import catalogue
+>>> one = ServedLayout(
+...     model=catalogue.model("llama-3-70b"),
+...     part=hardware.part("h100-sxm5"),
+...     weights="fp8",
+...     cache="bf16",
+...     tp=2,
+...     memory_utilisation=0.92,
+...     other_bytes=3e9,
+... )
+>>> f"{one.free_bytes / 1e9:.1f} GB for caches on each GPU, {one.seats(2500)} requests of 2,500 tokens"
+'39.4 GB for caches on each GPU, 95 requests of 2,500 tokens'
+"""
+
+from dataclasses import dataclass, replace
+
+from threeloops import checks, dtypes
+from threeloops.facts.hardware import Part
+from threeloops.models.architecture import Attention, LatentAttention, Model
+from threeloops.product_loop import kv_budget, kv_capacity
+from threeloops.product_loop.kv_allocators import VllmPaged
+from threeloops.product_loop.sizing.stored_weights import FORMATS, weights_bytes_in
+
+NO_LIMIT = 10**13  # tokens: more than any memory holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedLayout:
+    """A model's copy: where it runs and how it is stored."""
+
+    model: Model
+    part: Part  # each GPU
+    weights: str  # their format
+    cache: str  # the format of keys and values
+    tp: int  # GPUs of the copy
+    memory_utilisation: float  # the share of the memory that the engine may use
+    other_bytes: float  # of one GPU, for activations, CUDA graphs and buffers of the exchanges
+
+    def __post_init__(self) -> None:
+        checks.count(tp=self.tp)
+        checks.one_of(FORMATS, weights=self.weights)
+        checks.one_of(dtypes.BITS, cache=self.cache)
+        heads = {
+            layer.attention.num_heads
+            for layer, _ in self.model.groups
+            if isinstance(layer.attention, Attention | LatentAttention)
+        }
+        for number in heads:
+            checks.divides(part="tp", part_value=self.tp, whole="heads", whole_value=number)
+
+    @property
+    def weight_bytes(self) -> float:
+        """Of one GPU."""
+        return weights_bytes_in(self.model, self.weights) / self.tp
+
+    @property
+    def free_bytes(self) -> float:
+        """Of one GPU, for caches.
+
+        Formula:  kv_budget.budget_bytes
+        Raises:   ValueError where the weights leave nothing, with the share that would do
+        """
+        return kv_budget.budget_bytes(
+            memory_bytes=self.part.capacity_bytes(),
+            memory_utilisation=self.memory_utilisation,
+            weight_bytes=self.weight_bytes,
+            activation_peak_bytes=self.other_bytes,
+            outside_bytes=0,
+            graph_bytes=0,
+        )
+
+    def seats(self, tokens: int) -> int:
+        """Requests that can all grow to so many tokens at once, in blocks of 16."""
+        return kv_capacity.max_concurrent_requests(
+            self.model,
+            tokens=tokens,
+            free_bytes=self.free_bytes,
+            bytes_per_element=dtypes.bytes_per_element(self.cache),
+            allocator=VllmPaged(block_tokens=16),
+            tp=self.tp,
+        )
+
+    def longest_context(self) -> int:
+        """Tokens that a single request could have by memory, whatever the model was made for."""
+        return kv_capacity.longest_context(
+            replace(self.model, max_context=NO_LIMIT),
+            batch=1,
+            free_bytes=self.free_bytes,
+            bytes_per_element=dtypes.bytes_per_element(self.cache),
+            allocator=VllmPaged(block_tokens=16),
+            tp=self.tp,
+        )

@@ -1,0 +1,4 @@
+"""Replicas of a served layout under a load, request by request.
+
+replica_runs   one replica at a rate of arrivals, or with so many users; the largest rate that keeps the promises
+"""

@@ -1,0 +1,169 @@
+"""Replica runs: one replica under a load, request by request, and the largest rate at which it keeps its promises.
+
+>>> step = ReplicaStep(decode_s=(0.0, 0.010, 0.011, 0.012), per_new_token_s=1e-4)
+>>> server = Replica(step=step, max_num_seqs=3, max_num_batched_tokens=503, mixed=True)
+>>> alone = at_rate(server, Sizes(new=1000, answer=100), requests_per_s=0.1, requests=20, seed=1)
+>>> f"{alone.ttft_s[0]:.3f} s to the first token, {alone.itl_s[0] * 1e3:.0f} ms to each other"
+'0.111 s to the first token, 10 ms to each other'
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threeloops import checks
+from threeloops.simulate.product_loop.serving_policies import Policy
+from threeloops.simulate.product_loop.serving_requests import Request
+from threeloops.simulate.product_loop.serving_run import Run, run
+from threeloops.simulate.product_loop.serving_steps import StepContents
+from threeloops.simulate.product_loop.traffic import poisson
+
+Seconds = tuple[float, float]  # median and 99th percentile
+SPREAD = 0.5  # lengths lie evenly between this share below their mean and as much above
+WARMING = 0.25  # of the requests, those that find the replica still empty
+HALVINGS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStep:
+    """A step's time: of so many requests that decode, by their number, and of each prompt token beside."""
+
+    decode_s: Sequence[float]
+    per_new_token_s: float
+
+    def __call__(self, contents: StepContents) -> float:
+        return self.decode_s[max(1, contents.decodes)] + self.per_new_token_s * contents.prefill_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One engine with its limits."""
+
+    step: ReplicaStep
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    mixed: bool  # chunks of prompts beside single tokens, or before them
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(
+            name="a replica",
+            slots=self.max_num_seqs,
+            order="decode first" if self.mixed else "prefill first",
+            token_budget=self.max_num_batched_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Mean tokens of a request: those of its prompt that are computed, and its answer."""
+
+    new: int
+    answer: int
+
+    def drawn(self, requests: int, seed: int) -> NDArray[np.int64]:
+        """A row of prompts and a row of answers."""
+        shares = 1 - SPREAD + 2 * SPREAD * np.random.default_rng(seed).random((2, requests))
+        means = np.array([[self.new], [self.answer]])
+        return np.maximum(np.rint(means * shares), [[1], [2]]).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRun:
+    """What the users of one replica see, once it is no longer empty."""
+
+    ttft_s: Seconds
+    itl_s: Seconds  # of all gaps
+    tpot_s: Seconds  # of each request's mean gap
+    tokens_per_s: float  # of answers
+    inside: float  # requests that decode or are read, on average
+
+    def late_s(self, what: str) -> float:
+        """The 99th percentile of "ttft", "itl" or "tpot"."""
+        return {"ttft": self.ttft_s, "itl": self.itl_s, "tpot": self.tpot_s}[what][1]
+
+
+def at_rate(replica: Replica, sizes: Sizes, *, requests_per_s: float, requests: int, seed: int) -> ReplicaRun:
+    """Requests arrive as they like, so many a second.
+
+    Assumes:  Poisson arrivals; lengths spread evenly by SPREAD around their means
+    """
+    arrivals = poisson(requests_per_s=requests_per_s, requests=requests, seed=seed)
+    prompts, answers = sizes.drawn(requests, seed)
+    given = [Request(float(at), int(new), int(out)) for at, new, out in zip(arrivals, prompts, answers, strict=True)]
+    done = run(given, step_s=replica.step, policy=replica.policy, each_token=True)
+    return _seen(done, first=int(WARMING * requests), to_seat_s=True)
+
+
+def with_users(replica: Replica, sizes: Sizes, *, rounds: int, seed: int) -> ReplicaRun:
+    """As many users as the replica has seats, each of whom asks again as soon as the answer has come.
+
+    Assumes:  as at_rate, and that nobody waits for a seat: the first token is timed from it on
+    """
+    requests = replica.max_num_seqs * (rounds + 1)
+    prompts, answers = sizes.drawn(requests, seed)
+    given = [Request(0.0, int(new), int(out)) for new, out in zip(prompts, answers, strict=True)]
+    done = run(given, step_s=replica.step, policy=replica.policy, each_token=True)
+    return _seen(done, first=replica.max_num_seqs, to_seat_s=False)
+
+
+def _seen(done: Run, *, first: int, to_seat_s: bool) -> ReplicaRun:
+    late = done.served[first:]
+    gaps_s = np.concatenate([np.diff(one.token_s) for one in late])
+    firsts_s = np.array([one.ttft_s - (0 if to_seat_s else one.waited_s) for one in late])
+    begin_s, end_s = late[0].admitted_s, max(one.admitted_s for one in late)
+    made = sum(1 for one in done.served for at in one.token_s if begin_s <= at < end_s)
+    stayed_s = sum(max(0.0, min(one.finished_s, end_s) - max(one.admitted_s, begin_s)) for one in done.served)
+    seconds = end_s - begin_s
+    return ReplicaRun(
+        ttft_s=_half_and_late(firsts_s),
+        itl_s=_half_and_late(gaps_s),
+        tpot_s=_half_and_late(np.array([one.tpot_s for one in late])),
+        tokens_per_s=made / seconds,
+        inside=stayed_s / seconds,
+    )
+
+
+def _half_and_late(seconds: NDArray[np.float64]) -> Seconds:
+    half, late = np.quantile(seconds, [0.5, 0.99])
+    return float(half), float(late)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestRate:
+    """How far a replica can be loaded, and what stands in the way of more."""
+
+    requests_per_s: float  # 0: not even a sixteenth of the rate that fills the replica
+    broken: str  # the promise that is broken at the least rate that was too much; "" where the replica is full
+    late_s: float  # the 99th percentile of what was promised there
+
+
+def largest_rate(
+    replica: Replica, sizes: Sizes, *, most_per_s: float, promised_s: Mapping[str, float], seed: int
+) -> LargestRate:
+    """The largest rate of requests at which 99 % of what was promised comes in time.
+
+    Formula:  by halving between 0 and most_per_s, HALVINGS times
+    Shapes:   promised_s: "ttft", "itl", "tpot" -> seconds; what is not in it is not promised
+    Assumes:  as at_rate
+    """
+    checks.positive(most_per_s=most_per_s)
+    requests = min(1600, max(400, 4 * replica.max_num_seqs))
+
+    def worst(rate: float) -> tuple[float, str, float]:
+        """Of the promise that is kept least: how many times over, which, and its 99th percentile."""
+        seen = at_rate(replica, sizes, requests_per_s=rate, requests=requests, seed=seed)
+        late_s = {name: seen.late_s(name) for name in promised_s}
+        return max(((late_s[name] / promised_s[name], name, late_s[name]) for name in late_s), default=(0.0, "", 0.0))
+
+    fits, too_much, why, why_s = 0.0, most_per_s, "", 0.0
+    for _ in range(HALVINGS):
+        middle = (fits + too_much) / 2
+        over, name, late_s = worst(middle)
+        if over > 1:
+            too_much, why, why_s = middle, name, late_s
+        else:
+            fits = middle
+    return LargestRate(requests_per_s=fits, broken=why, late_s=why_s)

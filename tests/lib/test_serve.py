@@ -1,0 +1,155 @@
+"""`threeloops serve`: against servers that others measured, against a pocket calculator, and asked wrongly."""
+
+import json
+import math
+from statistics import median
+
+import pytest
+
+from threeloops.cli import main
+from threeloops.commands.flags import EXAMPLES
+from threeloops.commands.serve.fleets import Fleet, Served, for_users
+from threeloops.facts import hardware
+from threeloops.facts.served_points import ServedPoint, served_points
+from threeloops.models import catalogue
+from threeloops.product_loop.sizing.engine_limits import Promises
+from threeloops.product_loop.sizing.request_times import RequestLengths
+
+CHAT = "serve --model llama3-8b --hardware h100-sxm --prompt 1500 --answer 300 --price 2.5"
+LOAD = f"{CHAT} --rate 60/s --ttft 500ms --tpot 30ms"
+
+
+def answer(command: str, capsys: pytest.CaptureFixture[str]) -> dict:
+    assert main([*command.split(), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def spoken(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(command.split()) == 0
+    return capsys.readouterr().out
+
+
+def served_as(point: ServedPoint) -> Fleet:
+    """What the command works out for a server that somebody measured."""
+    served = Served(
+        model=catalogue.model(point.model),
+        part=hardware.part(point.part),
+        weights=point.format,
+        cache=point.cache,
+        engine=point.engine,
+        ep=point.ep,
+        lengths=RequestLengths(prompt=point.mean_prompt, kept=0, answer=point.mean_answer),
+        promised=Promises(),
+        memory_utilisation=0.92,
+        other_bytes=3e9,
+    )
+    return for_users(served, point.tp, gpus=point.tp, users=point.requests)
+
+
+def test_fifty_servers_are_answered_as_they_were_measured() -> None:
+    """Every so-manieth of the published points with up to 128 requests: none is below its bound, and the time between
+    two tokens, simulated with measured kernels, is met within a fifth in the median.
+    """
+    small = [point for point in served_points() if point.requests <= 128]
+    some = small[:: len(small) // 50][:50]
+    assert len(some) == 50
+    assert len({point.model for point in some}) >= 5
+    errors = []
+    for point in some:
+        fleet = served_as(point)
+        assert fleet.copy.bound.step_s(fleet.limits.max_num_seqs) < point.tpot_s, point
+        errors.append(abs(fleet.seen.tpot_s[0] / point.tpot_s - 1))
+    assert median(errors) < 0.2
+
+
+def test_gpus_tokens_and_dollars_are_those_of_a_pocket_calculator(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(LOAD, capsys)
+    for layout in found["layouts"]:
+        assert layout["copies"] == math.ceil(60 / layout["copy_carries_requests_per_s"])
+        assert layout["num_gpus"] == layout["copies"] * layout["tp"] >= layout["num_gpus_at_least"]
+        assert layout["tokens_per_s"] == pytest.approx(60 * 300, rel=0.1)  # what comes in goes out
+    assert found["num_gpus"] == min(layout["num_gpus"] for layout in found["layouts"])
+    dollars = found["num_gpus"] * 2.5 / 3600 / found["tokens_per_s"] * 1e6
+    assert found["results"]["a_million_tokens"]["value"] == pytest.approx(dollars)
+    joules = found["num_gpus"] * 700 / found["tokens_per_s"] * 1e6
+    assert found["results"]["energy_of_a_million_tokens_at_most"]["value"] == pytest.approx(joules)
+
+
+def test_promises_are_kept_and_cost_gpus(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(f"{LOAD} --tp 1", capsys)
+    assert found["ttft_p99_s"] <= 0.5
+    assert found["tpot_p99_s"] <= 0.03
+    hard = answer(f"{CHAT} --rate 60/s --ttft 500ms --tpot 12ms --tp 1", capsys)
+    assert hard["num_gpus"] > found["num_gpus"]
+    kept = answer(f"{LOAD} --tp 1 --hit 70%", capsys)
+    assert kept["num_gpus"] < found["num_gpus"]
+
+
+def test_users_share_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    few, many = (answer(f"{CHAT} --gpus 1 --users {users}", capsys) for users in (8, 64))
+    assert few["tokens_per_s_per_user"] > many["tokens_per_s_per_user"]
+    assert few["tokens_per_s"] < many["tokens_per_s"]
+    halves = answer(f"{CHAT} --gpus 2 --tp 1 --users 16", capsys)
+    assert halves["copies"] == 2
+    assert halves["tokens_per_s"] == pytest.approx(2 * few["tokens_per_s"])
+
+
+def test_users_without_a_seat_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    """Little's law: those who wait, over the answers that end in a second."""
+    found = answer(f"{CHAT} --gpus 1 --users 900 --prompt 32k", capsys)
+    ends_per_s = found["tokens_per_s"] / 300
+    assert found["waiting_s"] == pytest.approx((900 - found["seats"]) / ends_per_s)
+    assert "have a seat: whoever asks waits" in spoken(f"{CHAT} --gpus 1 --users 900 --prompt 32k", capsys)
+
+
+def test_where_nothing_is_expected_bounds_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    command = "serve --model deepseek-v3 --weights fp8 --hardware h200 --gpus 8 --users 64 --prompt 4k --answer 1k"
+    assert answer(command, capsys)["times_are"] == "bounds"
+    said = spoken(command, capsys)
+    assert "by bounds alone" in said
+    assert "nothing is expected because deepseek-v3: only layers with keys and values of heads" in said
+    assert "tp 4: weights, activations and buffers take" in said
+
+
+def test_the_engines_own_flags_stand_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(f"{LOAD} --itl 30ms --tp 1 --weights fp8", capsys)
+    limits = f"--max-num-seqs {found['max_num_seqs']} --max-num-batched-tokens {found['max_num_batched_tokens']}"
+    assert limits in found["reasons"]["in vLLM's flags"]
+    assert "--quantization fp8" in found["reasons"]["in vLLM's flags"]
+    assert "takes" in found["reasons"]["chunks"]
+    for engine, flag in {"sglang": "--chunked-prefill-size", "tensorrt-llm": "--max_num_tokens"}.items():
+        assert flag in spoken(f"{CHAT} --gpus 1 --users 8 --engine {engine}", capsys)
+
+
+def test_the_example_of_the_help_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no engine needs fewer than" in spoken(f"serve {EXAMPLES['serve']} --tp 4", capsys)
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        ("", "say the load"),
+        ("--rate 5/s --users 5", "not both"),
+        ("--rate 5/s", "a rate needs a promise"),
+        ("--users 5", "--users needs the GPUs"),
+        ("--users 5 --gpus 3 --tp 2", "--tp 2 must divide --gpus 3"),
+        ("--users 5 --gpus 1 --ep 2 --tp 1", "--ep 2 must divide --tp 1"),
+        ("--users 5 --gpus 2 --ep 2 --tp 2", "llama-3-8b has none"),
+        ("--rate 5/s --ttft 1ms", "are promised"),
+        ("--rate 5/s --itl 1ms --tp 1", "a step of a single request takes"),
+        ("--users 5 --gpus 1 --engine tgi", "--engine 'tgi' is not known"),
+        ("--users 5 --gpus 1 --share 92", "must lie between 0 and 1"),
+    ],
+)
+def test_a_wrong_question_gets_one_sentence(rest: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CHAT.split(), *rest.split()]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("load", ["50", "/s", "5/week", "-5/s"])
+def test_a_load_without_its_time_is_refused(load: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*CHAT.split(), f"--rate={load}", "--ttft", "1s"])
+    assert "must be requests in a time" in capsys.readouterr().err

@@ -1,0 +1,99 @@
+"""A replica's steps: bounds counted again from bytes and FLOPs of the whole model, and held against kernels."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from threeloops.facts import hardware
+from threeloops.models import catalogue
+from threeloops.models.parameters import model_parameters
+from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes, bound_times, expected_times
+from threeloops.product_loop.sizing.served_layout import ServedLayout
+
+LLAMA = ServedLayout(
+    model=catalogue.model("llama-3-8b"),
+    part=hardware.part("h100-sxm5"),
+    weights="bf16",
+    cache="bf16",
+    tp=1,
+    memory_utilisation=0.92,
+    other_bytes=3e9,
+)
+CHAT = RequestLengths(prompt=1500, kept=0, answer=300)
+
+
+def test_a_small_batch_reads_weights_and_caches() -> None:
+    """Two bytes of every parameter but the table, and 2 x 32 x 8 x 128 x 2 of every token, at 3.35 TB/s."""
+    parameters = model_parameters(LLAMA.model).total - 128_256 * 4096
+    for requests in (1, 16):
+        read_s = (2 * parameters + requests * 1650 * 2 * 32 * 8 * 128 * 2) / 3.35e12
+        assert bound_times(LLAMA, CHAT, most=16).step_s(requests) == pytest.approx(read_s, rel=0.01)
+
+
+def test_a_large_batch_computes_and_then_reads_caches() -> None:
+    """Products and attention follow one another: their times add up."""
+    parameters, requests = model_parameters(LLAMA.model).total - 128_256 * 4096, 1024
+    computed_s = 2 * parameters * requests / 989.4e12
+    cached_s = requests * 1650 * 2 * 32 * 8 * 128 * 2 / 3.35e12
+    found = bound_times(LLAMA, CHAT, most=requests).step_s(requests)
+    assert found == pytest.approx(computed_s + cached_s, rel=0.03)
+
+
+def test_a_long_prompt_computes_the_square_too() -> None:
+    """2 FLOPs for each parameter and token, and 2 x 32 layers x 4096 x tokens squared for half of the square."""
+    tokens = 16_384
+    parameters = model_parameters(LLAMA.model).total - 2 * 128_256 * 4096
+    flops = 2 * parameters * tokens + 2 * 32 * 4096 * tokens**2
+    found = bound_times(LLAMA, RequestLengths(prompt=tokens, kept=0, answer=10), most=1).prompt_s
+    assert found == pytest.approx(flops / 989.4e12, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "times", [bound_times, lambda *given, **most: expected_times(*given, **most, engine="vLLM", ep=1)]
+)
+def test_two_halves_of_a_prompt_take_as_long_as_the_whole(times: Any) -> None:
+    whole, half = RequestLengths(prompt=16_384, kept=0, answer=10), RequestLengths(prompt=8192, kept=0, answer=10)
+    other = replace(whole, kept=8192)
+    took = [times(LLAMA, lengths, most=1).prompt_s for lengths in (whole, half, other)]
+    assert took[1] + took[2] == pytest.approx(took[0], rel=0.05)
+    assert took[2] > took[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "part", "weights", "cache", "tp"),
+    [
+        ("llama-3-8b", "h100-sxm5", "bf16", "bf16", 1),
+        ("llama-3-70b", "h200-sxm", "fp8", "fp8", 4),
+        ("qwen3-235b-a22b", "h200-sxm", "fp8", "bf16", 8),
+        ("gpt-oss-120b", "b200-hgx", "mxfp4", "bf16", 1),
+    ],
+)
+def test_what_is_expected_is_never_below_the_bound(model: str, part: str, weights: str, cache: str, tp: int) -> None:
+    layout = replace(LLAMA, model=catalogue.model(model), part=hardware.part(part), weights=weights, cache=cache, tp=tp)
+    bound, expected = bound_times(layout, CHAT, most=256), expected_times(layout, CHAT, most=256, engine="vLLM", ep=1)
+    for requests in (1, 7, 64, 256):
+        assert bound.step_s(requests) < expected.step_s(requests)
+    assert bound.prompt_s < expected.prompt_s
+
+
+def test_between_two_numbers_a_step_lies_on_a_line() -> None:
+    times = RequestTimes(decode_s=((1, 1.0), (2, 2.0), (4, 6.0)), prompt_s=10.0, new=9)
+    assert [times.step_s(number) for number in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 6.0]
+    assert times.per_new_token_s == 1.0
+    assert times.work_s(4, answer=8) == 9 + 8 * 6 / 4
+    with pytest.raises(ValueError, match="requests=5 must be at most 4"):
+        times.step_s(5)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"prompt": 0, "kept": 0, "answer": 1}, "prompt=0"),
+        ({"prompt": 5, "kept": 5, "answer": 1}, "kept=5 must be less than prompt=5"),
+        ({"prompt": 5, "kept": -1, "answer": 1}, "kept=-1"),
+    ],
+)
+def test_lengths_that_cannot_be(given: dict[str, int], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        RequestLengths(**given)

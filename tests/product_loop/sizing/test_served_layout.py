@@ -1,0 +1,46 @@
+"""A copy's memory, by hand and against `threeloops kv`'s own count of blocks."""
+
+from dataclasses import replace
+
+import pytest
+
+from threeloops.facts import hardware
+from threeloops.models import catalogue
+from threeloops.product_loop.sizing.served_layout import ServedLayout
+
+LLAMA = ServedLayout(
+    model=catalogue.model("llama-3-8b"),
+    part=hardware.part("h100-sxm5"),
+    weights="bf16",
+    cache="bf16",
+    tp=1,
+    memory_utilisation=0.9,
+    other_bytes=2e9,
+)
+
+
+def test_seats_by_hand() -> None:
+    """81,559 MiB x 0.9, less 8,030,261,248 x 2 and 2 GB; 63 blocks of 16 tokens, each 131,072 bytes."""
+    free = 81_559 * 2**20 * 0.9 - 2 * 8_030_261_248 - 2e9
+    assert LLAMA.free_bytes == pytest.approx(free)
+    assert LLAMA.seats(1000) == int(free // (63 * 16 * 131_072))
+    assert LLAMA.longest_context() == int(free // (16 * 131_072)) * 16
+
+
+def test_two_gpus_hold_more_than_twice_the_requests() -> None:
+    """Each has half of the weights and of a request's cache."""
+    assert replace(LLAMA, tp=2).seats(1000) > 2 * LLAMA.seats(1000) * 1.1
+    assert replace(LLAMA, cache="fp8").seats(1000) == pytest.approx(2 * LLAMA.seats(1000), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"tp": 3}, "tp=3 must divide heads=32"),
+        ({"weights": "fp7"}, "weights='fp7'"),
+        ({"cache": "q4_k_m"}, "cache='q4_k_m'"),
+    ],
+)
+def test_layouts_that_cannot_be(given: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        replace(LLAMA, **given)

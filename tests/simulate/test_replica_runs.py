@@ -1,0 +1,62 @@
+"""One replica under a load, against what must hold of any queue."""
+
+import math
+
+import pytest
+
+from threeloops.simulate.product_loop.sizing.replica_runs import (
+    Replica,
+    ReplicaStep,
+    Sizes,
+    at_rate,
+    largest_rate,
+    with_users,
+)
+
+STEP = ReplicaStep(decode_s=tuple(0.01 + 0.0002 * requests for requests in range(41)), per_new_token_s=1e-4)
+SERVER = Replica(step=STEP, max_num_seqs=40, max_num_batched_tokens=540, mixed=True)
+CHAT = Sizes(new=1000, answer=100)
+
+
+def test_what_comes_in_goes_out() -> None:
+    """Tokens a second are the rate times the answer, and Little's law gives how many are inside."""
+    seen = at_rate(SERVER, CHAT, requests_per_s=4, requests=2000, seed=3)
+    assert seen.tokens_per_s == pytest.approx(4 * 100, rel=0.06)
+    stay_s = seen.ttft_s[0] + 99 * seen.tpot_s[0]
+    assert seen.inside == pytest.approx(4 * stay_s, rel=0.1)
+
+
+def test_nobody_else_there() -> None:
+    """A prompt of 500 to 1,500 tokens takes one to three steps of 539 beside the chunk."""
+    seen = at_rate(SERVER, CHAT, requests_per_s=0.01, requests=200, seed=3)
+    assert 0.0102 + 0.05 < seen.ttft_s[0] < 3 * 0.0102 + 0.15
+    assert seen.itl_s == pytest.approx((0.0102, 0.0102))
+
+
+def test_the_largest_rate_is_the_edge() -> None:
+    promised = {"ttft": 0.5, "itl": 0.07}
+    fills = 1 / (1000 * 1e-4 + 100 * STEP.decode_s[40] / 40)
+    found = largest_rate(SERVER, CHAT, most_per_s=fills, promised_s=promised, seed=3)
+    for rate, kept in ((found.requests_per_s, True), (found.requests_per_s + fills / 16, False)):
+        seen = at_rate(SERVER, CHAT, requests_per_s=rate, requests=400, seed=3)
+        assert all(seen.late_s(name) <= seconds for name, seconds in promised.items()) == kept
+    assert found.late_s > promised[found.broken]
+    nothing = largest_rate(SERVER, CHAT, most_per_s=fills, promised_s={}, seed=3)
+    assert (nothing.requests_per_s, nothing.broken) == (fills * 15 / 16, "")
+
+
+def test_users_who_ask_again_fill_their_seats() -> None:
+    seen = with_users(SERVER, CHAT, rounds=4, seed=3)
+    assert seen.inside == pytest.approx(40, rel=0.03)
+    full_s = STEP.decode_s[40] + 40 / 100 * 1000 * 1e-4  # each step brings as many prompt tokens as it ends answers
+    assert seen.tokens_per_s == pytest.approx(40 / full_s, rel=0.1)
+
+
+def test_an_engine_that_reads_prompts_first_keeps_others_waiting() -> None:
+    mixed, first = (
+        with_users(Replica(step=STEP, max_num_seqs=40, max_num_batched_tokens=540, mixed=mixed), CHAT, rounds=4, seed=3)
+        for mixed in (True, False)
+    )
+    assert first.itl_s[1] > mixed.itl_s[1]
+    assert first.ttft_s[0] < mixed.ttft_s[0]
+    assert math.isclose(first.tokens_per_s, mixed.tokens_per_s, rel_tol=0.3)
