@@ -1,6 +1,7 @@
 """`threeloops fit`: the sums by hand, the way out of a card that is too small, and what is refused."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,9 @@ from threeloops.product_loop.sizing.stored_weights import FORMATS, weights_bytes
 ASKED = "fit --model llama-3-8b --format q4_k_m --hardware rtx-4090 --tokens 32k"
 
 
-def answer(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+def answer(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert main([*command.split(), "--json"]) == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
 
@@ -34,6 +35,16 @@ def test_a_chat_model_fits_a_card_for_games(capsys: pytest.CaptureFixture[str]) 
 def test_users_each_have_a_context(capsys: pytest.CaptureFixture[str]) -> None:
     one, three = (answer(f"{ASKED} --users {users}", capsys) for users in (1, 3))
     assert one["left_bytes"] - three["left_bytes"] == 2 * 131_072 * 32_768  # type: ignore[operator]
+
+
+def test_one_user_waits_until_the_weights_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two bytes of all parameters but the table, and 128 KiB for each of 8,192 tokens; experts not chosen are not."""
+    found = answer("fit --model llama3-8b --format bf16 --hardware h100-sxm --tokens 8k", capsys)["results"]
+    read = 2 * (8_030_261_248 - 128_256 * 4096) + 8192 * 131_072
+    assert found["tokens_s_of_all_users_at_most"]["value"] == pytest.approx(3.35e12 / read, rel=0.01)
+    few = answer("fit --model qwen3-30b-a3b --format q4_k_m --hardware 4090 --tokens 4k", capsys)["results"]
+    assert few["tokens_s_of_all_users_at_most"]["value"] > 300
+    assert "tokens_s_of_all_users_at_most" not in answer(f"{ASKED} --users 9", capsys)["results"]  # nothing runs there
 
 
 def test_what_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,8 @@ from threeloops.models.architecture import Model
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.gguf_recipes import FILE_TYPES, NEVER_WITHOUT_IMPORTANCES
+from threeloops.product_loop.sizing.request_times import bound_step_s
+from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import FORMATS, WHOLE, WIDE, weights_bytes_in, weights_in
 
 
@@ -49,6 +51,9 @@ def working(
     if left >= 0:
         spare = units.fmt_bytes(left, base=2)
         verdict = f"{asked} fits on {part.name}: {spare} left. Each user could have {longest:,} tokens by memory."
+        if part.peaks:
+            lines.append(_decode_line(model, wanted=wanted, part=part, tokens=tokens, users=users, cache=cache_dtype))
+            verdict += f" Together they get {lines[-1].value:,.0f} tokens/s at most."
     else:
         verdict = f"{asked} does not fit on {part.name}: {units.fmt_bytes(-left, base=2)} missing. " + _instead(
             model, users=users, longest=longest, room=room - users * request
@@ -94,6 +99,21 @@ def _weight_lines(model: Model, wanted: str) -> list[Line]:
         return lines
     total = sum(line.value for line in lines)
     return [*lines, _bytes("all weights", "sum", " + ".join(plain(line.value) for line in lines), total)]
+
+
+def _decode_line(model: Model, *, wanted: str, part: Part, tokens: int, users: int, cache: str) -> Line:
+    """Tokens/s with every context full: a bound."""
+    layout = ServedLayout(
+        model=model, part=part, weights=wanted, cache=cache, tp=1, memory_utilisation=1.0, other_bytes=0.0
+    )
+    step_s = bound_step_s(layout, requests=users, context=tokens)
+    return Line(
+        name="tokens/s of all users, at most",
+        formula="users / step, the sum over products and attentions of max(FLOPs / peak, bytes / bandwidth)",
+        numbers=f"{users} / {plain(step_s)}",
+        value=users / step_s,
+        unit="token/s",
+    )
 
 
 def _instead(model: Model, *, users: int, longest: int, room: float) -> str:

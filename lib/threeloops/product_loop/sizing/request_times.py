@@ -35,6 +35,7 @@ from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import weights_bytes_in
 
 ATTENTION = "attention"
+WIDE_PEAKS = ("bf16", "fp16", "fp32")  # the first that a part lists
 WIDE_FORMAT = "bf16"  # of activations, and of products in which weights alone are narrow
 
 
@@ -144,10 +145,17 @@ def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> 
         whole, kept, new = (_attention_s(layout, tokens) for tokens in (lengths.prompt, lengths.kept, lengths.new))
         prompt_s += whole - kept - new
     grid = tuple(
-        (requests, _pass_s(layout, _ops(layout, "decode", requests, lengths.mean_context)))
-        for requests in _doubled(most)
+        (requests, bound_step_s(layout, requests=requests, context=lengths.mean_context)) for requests in _doubled(most)
     )
     return RequestTimes(decode_s=grid, prompt_s=prompt_s, new=lengths.new)
+
+
+def bound_step_s(layout: ServedLayout, *, requests: int, context: int) -> float:
+    """Seconds that no engine beats, of one decode step of requests with so many tokens each.
+
+    Formula:  as bound_times
+    """
+    return _pass_s(layout, _ops(layout, "decode", requests, context))
 
 
 def _doubled(most: int) -> Iterable[int]:
@@ -195,8 +203,8 @@ def _pass_s(layout: ServedLayout, ops: Iterable[Op]) -> float:
 
 
 def _peaks(part: Part, weights: str) -> Callable[[Op], float]:
-    """Products run at their format's peak where the part has one, else in 16 bits, as attention and head do."""
-    wide = part.peak_flops_per_s(WIDE_FORMAT)
+    """Products run at their format's peak where the part has one, else in 16 bits (or 32), as attention and head do."""
+    wide = part.peak_flops_per_s(next((name for name in WIDE_PEAKS if name in part.peaks), WIDE_FORMAT))
     own = dtypes.peak_format(weights) if weights in dtypes.BITS else WIDE_FORMAT
     narrow = part.peak_flops_per_s(own) if own in part.peaks else wide
     return lambda op: wide if op.name in (ATTENTION, "head") else narrow
