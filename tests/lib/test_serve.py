@@ -103,12 +103,12 @@ def test_users_without_a_seat_wait(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_where_nothing_is_expected_bounds_say_so(capsys: pytest.CaptureFixture[str]) -> None:
-    command = "serve --model deepseek-v3 --weights fp8 --hardware h200 --gpus 8 --users 64 --prompt 4k --answer 1k"
+    command = "serve --model deepseek-v3 --weights fp8 --hardware mi300x --gpus 8 --users 64 --prompt 4k --answer 1k"
     assert answer(command, capsys)["times_are"] == "bounds"
     said = spoken(command, capsys)
     assert "by bounds alone" in said
-    assert "nothing is expected because deepseek-v3: only layers with keys and values of heads" in said
-    assert "tp 4: weights, activations and buffers take" in said
+    assert "nothing is expected because part='mi300x' is not known" in said
+    assert "tp 2: weights, activations and buffers take" in said
 
 
 def test_the_engines_own_flags_stand_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:

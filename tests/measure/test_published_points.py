@@ -3,6 +3,8 @@
 import json
 from collections.abc import Mapping
 
+import pytest
+
 from threeloops.measure.published_points import SETTINGS_SAID, grouped, text
 
 ROW = {
@@ -35,7 +37,7 @@ def test_a_row_is_kept_in_seconds_and_once() -> None:
 
 def test_what_is_split_or_a_mixture_or_incomplete_is_left_out() -> None:
     assert not rows_of(ROW | {"mode": "disagg"})
-    assert not rows_of(ROW | {"model_path": "deepseek-ai/DeepSeek-R1"})
+    assert not rows_of(ROW | {"model_path": "zhipuai/GLM-5"})
     assert not rows_of(ROW | {"tp_size": ""}, ROW | {"moe_ep_size": "0"})
 
 
@@ -50,6 +52,18 @@ def test_of_experts_one_attention_over_all_gpus_and_a_whole_cut_are_kept() -> No
     assert grouped([own])[0]["format"] == "mxfp4"
     assert not grouped([own | {"batch_size": "512"}]), "more than their engine seats"
     assert not grouped([own | {"gemm_quant_mode": "fp8"}]), "a format that its makers did not publish"
+
+
+def test_where_some_runs_had_drafts_only_the_slower_of_two_is_plain() -> None:
+    row = ROW | {"model_path": "deepseek-ai/DeepSeek-R1", "backend": "trtllm", "backend_version": "1.1.0rc2.post2"}
+    row |= {"system": "h200_sxm", "gemm_quant_mode": "fp8", "attention_dp_size": "1", "tp_size": "8"}
+    row |= {"moe_tp_size": "1", "moe_ep_size": "8"}
+    twice = [row | {"silicon_tpot_ms": took} for took in ("32.2", "19.4")]
+    ((*_, tpot_s),) = rows_of(*twice)
+    assert tpot_s == pytest.approx(0.0322)
+    assert not rows_of(row), "a single one may have had drafts"
+    assert rows_of(row | {"backend_version": "1.2.0rc6.post2"}), "whose recipe had none"
+    assert not rows_of(row | {"system": "gb200"}), "over two trays"
 
 
 def test_settings_that_a_publisher_printed_are_the_rows() -> None:

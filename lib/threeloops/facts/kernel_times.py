@@ -26,6 +26,7 @@ from importlib import resources
 from threeloops import checks
 
 PRODUCT, PREFILL, DECODE, EXPERTS = "product", "prefill", "decode", "experts"
+LATENT_PREFILL, LATENT_DECODE = "latent_prefill", "latent_decode"  # whole blocks of DeepSeek-V3's widths
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 # What a row of a family says about its call, and what its cells are spread over. `group` is query heads per KV head,
 # `sparsity` experts per expert that a token chooses, `matrix` the elements of one of an expert's three matrices.
@@ -34,12 +35,16 @@ SIZES = {
     PREFILL: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
     DECODE: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
     EXPERTS: ("tokens", "num_experts", "top_k", "hidden", "intermediate", "ep"),
+    LATENT_PREFILL: ("batch", "num_heads", "tokens"),
+    LATENT_DECODE: ("batch", "num_heads", "tokens"),
 } | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
 AXES = {
     PRODUCT: ("m", "n", "k"),
     PREFILL: ("head_dim", "group", "heads", "tokens"),
     DECODE: ("head_dim", "heads", "tokens"),
     EXPERTS: ("tokens", "sparsity", "matrix"),
+    LATENT_PREFILL: ("num_heads", "batch", "tokens"),
+    LATENT_DECODE: ("num_heads", "batch", "tokens"),
 } | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
 # Beyond its last value an axis goes on at the border's share, but for these: another head, another number of ranks is
 # another kernel, and nothing lies between two of them.
@@ -53,7 +58,7 @@ class KernelTable:
 
     part: str
     family: str
-    format: str  # of both operands of a product, of the cache for attention, of the data that is exchanged
+    format: str  # of both operands of a product, of the cache for attention, of a latent block's weights, of exchanges
     kernels: tuple[str, ...]  # as the source names them
     engine: str
     rows: int  # behind all cells

@@ -22,7 +22,16 @@ from typing import Any
 
 from threeloops import dtypes
 from threeloops.facts import hardware, kernel_times
-from threeloops.facts.kernel_times import DECODE, EXCHANGES, EXPERTS, PREFILL, PRODUCT, TimedRow
+from threeloops.facts.kernel_times import (
+    DECODE,
+    EXCHANGES,
+    EXPERTS,
+    LATENT_DECODE,
+    LATENT_PREFILL,
+    PREFILL,
+    PRODUCT,
+    TimedRow,
+)
 from threeloops.measure.published_rows import SYSTEMS, Device, read, table_rows
 from threeloops.operations.expected_times import kernel_work, place
 from threeloops.operations.roofline import time
@@ -30,6 +39,7 @@ from threeloops.training_loop.network.collectives import bus_factor
 
 INTO = Path(kernel_times.__file__).with_name("timed_kernels")
 KEPT_BACK_EACH, KEPT_SAMPLE = 5, 100  # one row in so many; of those, so many stand in the file
+KEPT_BLOCKS = 60  # of latent blocks
 NOT_BELOW = 0.01  # the share of calls that are quicker than "the shortest"
 TIMED = (
     "three calls to warm up, then replays of a CUDA graph on the same tensors, mean by events; collectives by"
@@ -50,12 +60,15 @@ DEVICES = (
 POWERS = tuple(2**power for power in range(6, 17))
 ROWS = (1, *(2**power for power in range(3, 16)))
 HEAD_DIMS = (64, 128, 256)
+LATENT_HEADS = (1, 4, 16, 64, 128)
 MATRICES = tuple(2**power for power in range(17, 28))
 AXES: dict[str, tuple[tuple[int, ...], ...]] = {
     PRODUCT: (ROWS, POWERS, POWERS),
     PREFILL: (HEAD_DIMS, (1, 4, 16), tuple(4**power for power in range(7)), tuple(2**power for power in range(4, 15))),
     DECODE: (HEAD_DIMS, tuple(2**power for power in range(13)), tuple(2**power for power in range(1, 18))),
     EXPERTS: (tuple(2**power for power in range(15)), tuple(2**power for power in range(2, 8)), MATRICES),
+    LATENT_PREFILL: (LATENT_HEADS, tuple(4**power for power in range(5)), tuple(4**power for power in range(8))),
+    LATENT_DECODE: (LATENT_HEADS, tuple(4**power for power in range(6)), tuple(2 * 4**power for power in range(9))),
 }
 
 
@@ -101,14 +114,15 @@ def made(rows: Iterable[TimedRow], *, family: str, axes: Mapping[str, Sequence[i
         _filled([found.get((*above, last)) for last in range(len([*axes.values()][-1]))])
         for above in _places([len(values) for values in [*axes.values()][:-1]])
     ]
-    sample = sorted((row for row in rows if kept_back(row[0])), key=lambda row: _hash(row[0]))[:KEPT_SAMPLE]
+    sample = sorted((row for row in rows if kept_back(row[0])), key=lambda row: _hash(row[0]))
+    kept = KEPT_BLOCKS if family in (LATENT_PREFILL, LATENT_DECODE) else KEPT_SAMPLE
     return {
         "rows": len(used),
         "shortest_s": float(f"{shortest_s:.4g}"),
         "axes": {name: list(values) for name, values in axes.items()},
         # nothing stands for a line without a row
         "percents": [[round(one) for one in line if one is not None] for line in lines],
-        "kept_back": [[*sizes, float(f"{seconds:.4g}")] for sizes, seconds in sample],
+        "kept_back": [[*sizes, float(f"{seconds:.4g}")] for sizes, seconds in sample[:kept]],
     }
 
 
@@ -191,7 +205,7 @@ def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
 
 
 def _peak(family: str, format: str) -> str:
-    if family not in (PRODUCT, EXPERTS) or format == "mxfp4":
+    if family not in (PRODUCT, EXPERTS, LATENT_PREFILL, LATENT_DECODE) or format == "mxfp4":
         return "bf16"  # queries, and what the kernel multiplies in; weights of mxfp4 meet tokens in 16 bits
     return dtypes.peak_format(format)
 

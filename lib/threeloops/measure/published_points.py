@@ -20,7 +20,8 @@ from threeloops.units import ms
 
 SAMPLE = Path("aic-core/src/aiconfigurator_core/systems/silicon_sample.csv")
 INTO = Path(served_points.__file__).with_name("served")
-# Llama 3.1 has the shapes of Llama 3: only its positions are scaled.
+# Llama 3.1 has the shapes of Llama 3: only its positions are scaled. DeepSeek-R1 has those of V3, and the text model of
+# Kimi K2.5 those of K2.
 MODELS = {
     "meta-llama/Llama-3.1-8B-Instruct": "llama-3-8b",
     "nvidia/Llama-3.1-8B-Instruct-FP8": "llama-3-8b",
@@ -30,6 +31,9 @@ MODELS = {
     "MiniMaxAI/MiniMax-M2.5": "minimax-m2.5",
     "Qwen/Qwen3-235B-A22B-FP8": "qwen3-235b-a22b",
     "openai/gpt-oss-120b": "gpt-oss-120b",
+    "deepseek-ai/DeepSeek-V3": "deepseek-v3",
+    "deepseek-ai/DeepSeek-R1": "deepseek-v3",
+    "moonshotai/Kimi-K2.5": "kimi-k2",
 }
 PARTS = {
     "h100_sxm": "h100-sxm5",
@@ -39,6 +43,7 @@ PARTS = {
     "gb200": "gb200",
 }
 ONE_NODE = 8  # GPUs
+TRAY = {"gb200": 4}  # GPUs of a node there: wider exchanges of an engine were not timed
 # Left out: most of these are quicker than the caches of so many requests can be read, and their first tokens come
 # after up to eight minutes. The engine seats fewer at a time; how many is not said.
 UNSEATED = ("openai/gpt-oss-120b", "h100_sxm", "vllm", "512")
@@ -53,8 +58,25 @@ SETTINGS_SAID = (
     "Llama 3.1 70B: SemiAnalysis, InferenceX, benchmarks/70b_*.sh and .github/workflows/full-sweep-tmpl.yml at commit"
     " 002bf8653; others: not said, the engines' defaults taken"
 )
-EXPERTS = ("minimax-m2.5", "qwen3-235b-a22b", "gpt-oss-120b")  # models whose experts a row says how to cut
+EXPERTS = (
+    "minimax-m2.5",
+    "qwen3-235b-a22b",
+    "gpt-oss-120b",
+    "deepseek-v3",
+    "kimi-k2",
+)  # models whose experts a row says how to cut
 ENGINES = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
+# DeepSeek's runs by releases that also ran recipes in which drafts make several tokens of a step, and whose rows do not
+# say which: of two times for one load the longer is the plain one, and single ones are left out.
+# Source: SemiAnalysis, InferenceX, perf-changelog.yaml at commit 843c6254f (keys that end in "-mtp")
+DRAFTED = {
+    ("TensorRT-LLM", "1.1.0rc2.post2", "h200-sxm", "fp8"),
+    ("TensorRT-LLM", "1.1.0rc2.post2", "b200-hgx", "nvfp4"),
+    ("TensorRT-LLM", "1.2.0rc6.post3", "b200-hgx", "fp8"),
+    ("TensorRT-LLM", "1.2.0rc6.post3", "b200-hgx", "nvfp4"),
+    ("SGLang", "0.5.9", "b200-hgx", "fp8"),
+    ("SGLang", "0.5.10.post1", "b300-hgx", "fp8"),
+}
 COLUMNS = ("tp", "ep", "prompt", "answer", "requests", "ttft_s", "tpot_s")
 DIGITS = 4
 TIMED = (
@@ -67,6 +89,8 @@ def wanted(row: Mapping[str, str]) -> bool:
     """Whether a row is one model on one group of GPUs, all of which share its attention, its layout named in full."""
     if row["mode"] != "agg" or row["model_path"] not in MODELS or row["tp_size"] == "" or row["moe_ep_size"] == "0":
         return False
+    if row["gemm_quant_mode"] not in FORMATS:
+        return False  # experts in integers, whose kernels are in no table
     if MODELS[row["model_path"]] not in EXPERTS:
         return True
     if tuple(row[name] for name in ("model_path", "system", "backend", "batch_size")) == UNSEATED:
@@ -74,7 +98,8 @@ def wanted(row: Mapping[str, str]) -> bool:
     if MODELS[row["model_path"]] in OWN_FORMATS and row["gemm_quant_mode"] != "nvfp4":
         return False  # somebody's own quantisation
     cut = int(row["moe_tp_size"]) * int(row["moe_ep_size"])
-    return row["attention_dp_size"] in ("", "1") and cut == int(row["tp_size"]) <= ONE_NODE
+    one_node = TRAY.get(row["system"], ONE_NODE)
+    return row["attention_dp_size"] in ("", "1") and cut == int(row["tp_size"]) <= one_node
 
 
 def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
@@ -94,10 +119,32 @@ def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
         took_s = (float(f"{float(row[f'silicon_{name}_ms']) * ms:.{DIGITS}g}") for name in ("ttft", "tpot"))
         groups[shared].add((*sizes, *took_s))
     names = ("model", "part", "engine", "version", "format", "cache", "shortest", "rounds")
+    plain_groups = {shared: plain(rows_of, drafted=_drafted(shared)) for shared, rows_of in groups.items()}
     return [
         dict(zip(names, shared, strict=True)) | {"rows": [list(row) for row in sorted(rows_of)]}
-        for shared, rows_of in sorted(groups.items(), key=lambda item: item[0][:5])
+        for shared, rows_of in sorted(plain_groups.items(), key=lambda item: item[0][:5])
+        if rows_of
     ]
+
+
+def _drafted(shared: tuple[str | float | None, ...]) -> bool:
+    model, part, engine, version, format = shared[:5]
+    return model == "deepseek-v3" and (engine, version, part, format) in DRAFTED
+
+
+def plain(rows: set[tuple[float, ...]], *, drafted: bool) -> set[tuple[float, ...]]:
+    """The rows without drafts: where some have them, of each load that was timed twice the slower one.
+
+    >>> load = (8, 1, 1024, 1024, 4)
+    >>> plain({(*load, 0.2, 0.0067), (*load, 0.2, 0.0088), (8, 1, 8192, 1024, 4, 0.5, 0.0068)}, drafted=True)
+    {(8, 1, 1024, 1024, 4, 0.2, 0.0088)}
+    """
+    if not drafted:
+        return rows
+    loads: dict[tuple[float, ...], list[tuple[float, ...]]] = defaultdict(list)
+    for row in rows:
+        loads[row[:-2]].append(row)
+    return {max(twice, key=lambda row: row[-1]) for twice in loads.values() if len(twice) > 1}
 
 
 def text(groups: list[dict[str, object]], *, commit: str) -> str:

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from threeloops import dtypes
-from threeloops.facts.kernel_times import DECODE, EXCHANGES, EXPERTS, PREFILL, PRODUCT, TimedRow
+from threeloops.facts.kernel_times import (
+    DECODE,
+    EXCHANGES,
+    EXPERTS,
+    LATENT_DECODE,
+    LATENT_PREFILL,
+    PREFILL,
+    PRODUCT,
+    TimedRow,
+)
 from threeloops.units import ms
 
 SYSTEMS = Path("aic-core/src/aiconfigurator_core/systems/data")
@@ -18,6 +27,10 @@ ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
 # Experts in fp8 are those of checkpoints whose weights have a scale for each block.
 EXPERT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8", "nvfp4": "nvfp4", "w4a16_mxfp4": "mxfp4"}
+LATENT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8"}  # of the projections
+# Devices whose latent blocks were replayed as one graph; on B300, GB200 and GB300 each takes 35 to 65 µs longer than on
+# a B200 at every size, which no difference of theirs explains. Nobody serves such a model on L40S.
+GRAPHED_BLOCKS = ("h100_sxm", "h200_sxm", "b200_sxm")
 ROUTED, ONE_NODE = "power_law_1.01", 8
 LEAST_PRODUCTS = 14  # different m: a few samples make no table
 
@@ -55,6 +68,12 @@ def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[st
         chosen = [row for row in layers if row["moe_dtype"] == there and _in_a_node(row)]
         if chosen:
             yield EXPERTS, ours, _kernels(chosen), [_experts_row(row) for row in chosen]
+    blocks = _latent_blocks(folder, device) if device.folder in GRAPHED_BLOCKS else []
+    for family, rows_of in blocks:
+        for there, ours in LATENT_FORMATS.items():
+            chosen = [row for row in rows_of if row["gemm_type"] == there and row["kv_cache_dtype"] == "bfloat16"]
+            if chosen:
+                yield family, ours, _kernels(chosen), [_latent_row(family, row) for row in chosen]
     exchanges = read(folder, device, f"comm/nccl/{device.nccl}/nccl_perf.parquet")
     for op in EXCHANGES:
         chosen = [row for row in exchanges if row["op_name"] == op.replace("all_to_all", "alltoall")]
@@ -84,6 +103,18 @@ def _experts_row(row: Mapping[str, Any]) -> TimedRow:
     names = ("num_tokens", "num_experts", "topk", "hidden_size")
     here = row["inter_size"] // row["moe_tp_size"]  # of each expert's width
     return (*(row[name] for name in names), here, row["moe_ep_size"]), row["latency"] * ms
+
+
+def _latent_blocks(folder: Path, device: Device) -> list[tuple[str, list[dict[str, Any]]]]:
+    return [
+        (family, read(folder, device, f"mla/{device.engine}/mla_{name}_module_perf.parquet"))
+        for family, name in ((LATENT_PREFILL, "context"), (LATENT_DECODE, "generation"))
+    ]
+
+
+def _latent_row(family: str, row: Mapping[str, Any]) -> TimedRow:
+    tokens = row["isl"] if family == LATENT_PREFILL else row["step"] + 1
+    return (row["batch_size"], row["num_heads"], tokens), row["latency"] * ms
 
 
 def _row(row: Mapping[str, Any], names: Sequence[str]) -> TimedRow:

@@ -20,6 +20,8 @@ from threeloops import checks, dtypes
 from threeloops.facts.kernel_times import (
     DECODE,
     EXPERTS,
+    LATENT_DECODE,
+    LATENT_PREFILL,
     PREFILL,
     PRODUCT,
     SIZES,
@@ -29,9 +31,16 @@ from threeloops.facts.kernel_times import (
 )
 from threeloops.operations.attention import attention
 from threeloops.operations.expert_layers import expert_layer
+from threeloops.operations.latent_module import latent_decode, latent_prefill
 from threeloops.operations.roofline import Work, time
 
+CACHE = "bf16"  # of latents, in every row that is used
 OUTPUT_BYTES = 2  # products of every format here write bf16
+
+
+# Of one generation, and with one memory rate.
+LATENT_CARRIED = dict.fromkeys(("b300-hgx", "gb200", "gb300"), "b200-hgx")
+LATENT = {LATENT_PREFILL: latent_prefill, LATENT_DECODE: latent_decode}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +111,22 @@ def expected_experts(
     return kernel_expected(kernel_table(part, EXPERTS, format), sizes)
 
 
+def expected_latent(part: str, *, phase: str, batch: int, num_heads: int, tokens: int, format: str) -> Expected:
+    """One GPU's heads of a latent-attention block of DeepSeek-V3's widths, projections and all.
+
+    Formula:  (bound + shortest kernel) * stretch(num_heads, batch, tokens)
+    Shapes:   phase "prefill": `batch` prompts of `tokens`; "decode": a new token each, `tokens` in the cache
+    Assumes:  16-bit latents; format is that of the projections' weights; vLLM's own choice of kernel; what a B200 took
+              for B300, GB200 and GB300, whose own rows are 35 to 65 µs longer at every size, as where a host issues
+              each kernel
+    Raises:   ValueError for a part or format that was not measured
+    """
+    families = {"prefill": LATENT_PREFILL, "decode": LATENT_DECODE}
+    checks.one_of(families, phase=phase)
+    sizes = {"batch": batch, "num_heads": num_heads, "tokens": tokens}
+    return kernel_expected(kernel_table(LATENT_CARRIED.get(part, part), families[phase], format), sizes)
+
+
 def _attention_sizes(given: Mapping[str, object]) -> dict[str, float]:
     return {name: given[name] for name in SIZES[PREFILL]}  # type: ignore[misc]
 
@@ -124,7 +149,7 @@ def place(family: str, sizes: Mapping[str, float]) -> dict[str, float]:
     >>> place("decode", {"batch": 8, "num_heads": 32, "num_kv_heads": 8, "head_dim": 128, "tokens": 4096})
     {'head_dim': 128, 'tokens': 4096, 'heads': 64}
     """
-    if family == PRODUCT:
+    if family in (PRODUCT, LATENT_PREFILL, LATENT_DECODE):
         return dict(sizes)
     if family == EXPERTS:
         matrix = sizes["hidden"] * sizes["intermediate"]
@@ -146,6 +171,10 @@ def kernel_work(family: str, sizes: Mapping[str, float], format: str) -> Work:
     if family == EXPERTS:
         counts = {name: int(size) for name, size in sizes.items()}
         return expert_layer(**counts, bytes_per_element=dtypes.bytes_per_element(format))
+    if family in LATENT:
+        counts = {name: int(size) for name, size in sizes.items()}
+        of_weights, of_cache = dtypes.bytes_per_element(format), dtypes.bytes_per_element(CACHE)
+        return LATENT[family](**counts, bytes_per_element=of_weights, cache_bytes_per_element=of_cache)
     asked = 1 if family == DECODE else sizes["tokens"]
     return attention(
         batch=int(sizes["batch"]),

@@ -112,6 +112,17 @@ def test_cut_by_experts_or_by_width_a_gpu_reads_the_same() -> None:
     assert 0.7 < whole.total_s / wide.total_s < 1.3
 
 
+def test_latents_lie_whole_on_every_gpu() -> None:
+    """DeepSeek-V3: 576 numbers of 2 bytes a token and layer on each of eight GPUs, and 61 layers."""
+    deepseek, shape = catalogue.model("deepseek-v3"), {"part": "h200-sxm", "format": "fp8", "requests": 16}
+    one = expected_token(deepseek, **SERVED | shape | {"tp": 8, "prompt": 4000, "answer": 2})
+    assert one.parts["KV cache over bandwidth"] == pytest.approx(16 * 4001 * 61 * 576 * 2 / 4.8e12)
+    assert all(seconds > 0 for seconds in one.parts.values()), one.parts
+    less = expected_token(deepseek, **SERVED | shape | {"tp": 4, "prompt": 4000, "answer": 2})
+    assert less.parts["KV cache over bandwidth"] == one.parts["KV cache over bandwidth"]
+    assert less.parts["weights over bandwidth"] > 1.9 * one.parts["weights over bandwidth"]
+
+
 def test_a_norm_over_the_heads_of_all_gpus_costs_an_exchange_more() -> None:
     """Of MiniMax's three all-reduces a layer the third is of 8 bytes a token."""
     attention = replace(MINIMAX.groups[0][0].attending, qk_norm_spans_heads=False)
@@ -124,7 +135,10 @@ def test_a_norm_over_the_heads_of_all_gpus_costs_an_exchange_more() -> None:
 @pytest.mark.parametrize(
     ("model", "other", "says"),
     [
-        ("deepseek-v3", {}, "only layers with keys and values of heads"),
+        ("qwen3-next-80b-a3b", {}, "only attention with keys and values, or with latents"),
+        ("deepseek-v2", {}, "only blocks of DeepSeek-V3's width"),
+        ("deepseek-v3", {"cache": "fp8", "format": "fp8"}, "cache='fp8'"),
+        ("kimi-k2", {"format": "mxfp4"}, "format='mxfp4'"),
         ("minimax-m2.5", {"tp": 4, "ep": 3, "format": "fp8"}, "ep=3"),
         ("llama-3-8b", {"tp": 3}, "tp=3 does not divide the 32 heads"),
         ("llama-3-8b", {"format": "nvfp4"}, "format='nvfp4'"),
@@ -148,16 +162,16 @@ def test_no_server_is_quicker_than_its_floor() -> None:
 def test_served_tokens_are_met_within_the_aim() -> None:
     """A fifth in the median, over more than 500 points, on none of which anything was fitted; not to one side."""
     judged = judged_points()
-    assert len(judged) > 1800
+    assert len(judged) > 2000
     assert errors_of([one.error for one in judged]).median < 0.2
     slow = sum(one.error > 0 for one in judged) / len(judged)
     assert 0.35 < slow < 0.65
 
 
-@pytest.mark.parametrize("model", ["minimax-m2.5", "qwen3-235b-a22b", "gpt-oss-120b"])
+@pytest.mark.parametrize("model", ["minimax-m2.5", "qwen3-235b-a22b", "gpt-oss-120b", "deepseek-v3", "kimi-k2"])
 def test_served_experts_are_met_within_the_aim(model: str) -> None:
     errors = [one.error for one in judged_points() if one.point.model == model]
-    assert len(errors) > 150
+    assert len(errors) > 60
     assert errors_of(errors).median < 0.2
 
 

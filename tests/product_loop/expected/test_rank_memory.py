@@ -12,6 +12,16 @@ from threeloops.product_loop.expected.rank_memory import rank_weight_bytes, seat
 LLAMA_8B = catalogue.model("llama-3-8b")
 
 
+def test_of_latent_attention_what_compresses_is_on_every_gpu() -> None:
+    """DeepSeek-V3 on eight: 7 times 7168 x (1536 + 576) a layer beside the model's own parameters."""
+    deepseek = catalogue.model("deepseek-v3")
+    held = 8 * rank_weight_bytes(deepseek, 8, "bf16") / 2
+    copies = 7 * 61 * 7168 * (1536 + 576)
+    own = model_parameters(deepseek).total - deepseek.vocab * deepseek.hidden
+    assert held == pytest.approx(own + copies, rel=2e-3)
+    assert copies / own > 0.009
+
+
 @pytest.mark.parametrize("name", ["llama-3-8b", "qwen3-235b-a22b"])
 def test_all_gpus_together_hold_the_model(name: str) -> None:
     """All parameters but the table that is looked up, and norms, routers and biases, a thousandth of them."""

@@ -20,18 +20,28 @@ from typing import Any
 from threeloops import checks, dtypes
 from threeloops.facts import hardware
 from threeloops.facts.engine_exchanges import engine_all_reduce_s
-from threeloops.models.architecture import Attention, Layer, Model, MoeMlp
+from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, MoeMlp
 from threeloops.models.forward_step import VECTOR, ForwardStep
 from threeloops.models.transformer import layer_ops
-from threeloops.operations.expected_times import expected_decode, expected_experts, expected_prefill, expected_product
+from threeloops.operations.expected_times import CACHE as LATENT_CACHE
+from threeloops.operations.expected_times import (
+    expected_decode,
+    expected_experts,
+    expected_latent,
+    expected_prefill,
+    expected_product,
+)
+from threeloops.operations.latent_module import HIDDEN
 from threeloops.operations.recorded_rates import copy_share, small_kernel_s
 from threeloops.product_loop.expected.rank_memory import (
     BESIDE,
     HEAD_FORMAT,
+    LATENT_FORMATS,
     always_products,
-    key_value_attention,
+    has_latents,
     rank_cache_bytes,
     rank_heads,
+    rank_latent_bytes,
     rank_token_bytes,
     rank_weight_bytes,
     within_window,
@@ -45,6 +55,7 @@ MIXED = {"TensorRT-LLM": True, "vLLM": True, "SGLang": False}
 FLOOR = ("weights over bandwidth", "KV cache over bandwidth")
 PROMPTS = "prompts of others"
 IN_A_NORM = "residual"  # an engine adds the residual in the norm that follows
+IN_A_BLOCK = ("latent_", "rotary")  # of latent attention, which was timed with them and with its cache's writing
 IN_THE_EXPERTS = "expert_"  # gathering, activation and adding up are in the experts' measured time
 CACHE_WRITES = 1  # kernels a layer that put the new keys and values into the cache
 
@@ -102,8 +113,8 @@ def expected_token(
               iteration; a router that chooses evenly, for what a step reads; a layer with a window takes
               what attention over its window takes, and of a prompt what as many short ones of two windows take; no
               time of the host, of sampling, of the network to the client
-    Raises:   ValueError for latent or recurrent layers, for a part, format or number of GPUs that was not measured,
-              for heads that tp or GPUs that ep does not divide
+    Raises:   ValueError for recurrent layers, for latents of other widths than DeepSeek-V3's, for a part, format or
+              number of GPUs that was not measured, for heads that tp or GPUs that ep does not divide
     """
     checks.count(tp=tp, requests=requests, prompt=prompt, answer=answer)
     checks.count(at_least=0, kept=kept)
@@ -117,14 +128,15 @@ def expected_token(
     cached = requests * sum(count * rank_cache_bytes(layer, tp, cache, context) for layer, count in layers) / bandwidth
     products_s = sum(count * _products_s(model, layer, requests, part, format, tp, ep) for layer, count in layers)
     products_s += _product_s(part, requests, model.vocab / tp, model.hidden, HEAD_FORMAT)
-    attention_s = sum(count * _decode_s(layer, tp, part, requests, context, cache) for layer, count in layers)
+    attention_s = sum(count * _decode_s(layer, tp, part, requests, context, cache, format) for layer, count in layers)
+    blocks = sum(count * rank_latent_bytes(layer, tp, format) for layer, count in layers) / bandwidth  # timed whole
     formats: dict[str, Any] = {"part": part, "format": format, "cache": cache, "tp": tp, "ep": ep}
     prompt_s = _prompt_s(model, layers, **formats, tokens=prompt, kept=kept, engine=engine)
     parts = {
         FLOOR[0]: read,
         FLOOR[1]: cached,
-        "products beyond that": products_s - read,
-        "attention beyond that": attention_s - cached,
+        "products beyond that": products_s + blocks - read,
+        "attention beyond that": attention_s - blocks - cached,
         "all-reduces": sum(count * _exchanges_s(model, layer, part, tp, requests, engine) for layer, count in layers),
         "small kernels": sum(
             count * _small_s(model, layer, tp, part, "decode", requests, cache) for layer, count in layers
@@ -150,21 +162,34 @@ def first_token_s(expected: ExpectedToken, *, requests: int, rounds: int) -> flo
 
 def _measured(model: Model, layer: Layer, tp: int, ep: int) -> Layer:
     attention, mlp = layer.attention, layer.mlp
-    if not isinstance(attention, Attention) or (isinstance(mlp, MoeMlp) and mlp.latent):
-        raise ValueError(f"{model.name}: only layers with keys and values of heads have measured kernels here")
+    if not isinstance(attention, Attention | LatentAttention) or (isinstance(mlp, MoeMlp) and mlp.latent):
+        raise ValueError(f"{model.name}: only attention with keys and values, or with latents, has measured kernels")
+    if has_latents(layer) and model.hidden != HIDDEN:
+        raise ValueError(f"{model.name}: of latent attention only blocks of DeepSeek-V3's width were timed")
     if attention.num_heads % tp:
         raise ValueError(f"tp={tp} does not divide the {attention.num_heads} heads of {model.name}")
     checks.divides(part="ep", part_value=ep, whole="tp", whole_value=tp)
     return layer
 
 
-def _decode_s(layer: Layer, tp: int, part: str, requests: int, context: int, cache: str) -> float:
+def _latent_s(layer: Layer, tp: int, phase: str, part: str, batch: int, tokens: int, cache: str, format: str) -> float:
+    checks.one_of((LATENT_CACHE,), cache=cache)
+    checks.one_of(LATENT_FORMATS, format=format)
+    sizes = {"batch": batch, "num_heads": layer.attending.num_heads // tp, "tokens": tokens}
+    return expected_latent(part, phase=phase, **sizes, format=LATENT_FORMATS[format]).seconds
+
+
+def _decode_s(layer: Layer, tp: int, part: str, requests: int, context: int, cache: str, format: str) -> float:
+    if has_latents(layer):
+        return _latent_s(layer, tp, "decode", part, requests, context, cache, format)
     tokens = within_window(layer, context)
     return expected_decode(part, **rank_heads(layer, tp), batch=requests, tokens=tokens, cache=cache).seconds
 
 
-def _prefill_s(layer: Layer, tp: int, part: str, tokens: int, cache: str) -> float:
+def _prefill_s(layer: Layer, tp: int, part: str, tokens: int, cache: str, format: str) -> float:
     """A windowed layer's prompt is cut into as many of two windows as are whole, and the rest in proportion."""
+    if has_latents(layer):
+        return _latent_s(layer, tp, "prefill", part, 1, tokens, cache, format)
     short = within_window(layer, tokens, windows=2)
     whole = tokens // short
     whole_s = expected_prefill(part, **rank_heads(layer, tp), batch=whole, tokens=short, cache=cache).seconds
@@ -197,7 +222,8 @@ def _exchanges_s(model: Model, layer: Layer, part: str, tp: int, rows: int, engi
         return 0.0
     wide = rows * model.hidden * dtypes.bytes_per_element(ACTIVATIONS)
     squares = rows * 2 * dtypes.bytes_per_element("fp32")
-    sizes = (wide, wide, squares) if key_value_attention(layer).qk_norm_spans_heads else (wide, wide)
+    spans = isinstance(layer.attention, Attention) and layer.attention.qk_norm_spans_heads
+    sizes = (wide, wide, squares) if spans else (wide, wide)
     return sum(engine_all_reduce_s(part, engine=engine, ranks=tp, size_bytes=size) for size in sizes)
 
 
@@ -207,11 +233,15 @@ def _small_s(model: Model, layer: Layer, tp: int, part: str, phase: str, tokens:
     batch, sequence = (tokens, 1) if phase == "decode" else (1, tokens)
     counted: dict[str, Any] = {"causal": "half", "fused_attention": True, "logits": "last"}
     counted |= {"routing": "uniform"} if isinstance(layer.mlp, MoeMlp) else {}
+    counted |= {"latent": "absorbed"} if has_latents(layer) else {}
     step = ForwardStep(phase=phase, batch=batch, sequence=sequence, bytes_per_element=element, **counted)
     ops = layer_ops(rank_layer(layer, tp), hidden=model.hidden, rotary=model.rotary, step=step)
-    small = [op for op in ops if op.unit == VECTOR and not op.name.startswith(IN_THE_EXPERTS)]
-    moved = sum(op.count * op.work.moved_bytes for op in small) + 2 * tokens * rank_token_bytes(layer, tp, cache)
-    kernels = sum(op.count for op in small if IN_A_NORM not in op.name) + CACHE_WRITES
+    block = has_latents(layer)
+    counted_there = (IN_THE_EXPERTS, *(IN_A_BLOCK if block else ()))
+    small = [op for op in ops if op.unit == VECTOR and not op.name.startswith(counted_there)]
+    written = 0.0 if block else 2 * tokens * rank_token_bytes(layer, tp, cache)
+    moved = sum(op.count * op.work.moved_bytes for op in small) + written
+    kernels = sum(op.count for op in small if IN_A_NORM not in op.name) + (0 if block else CACHE_WRITES)
     rate = hardware.part(part)["memory_bytes_per_s"] * copy_share()
     return kernels * small_kernel_s() + moved / rate
 
@@ -235,8 +265,8 @@ def _prompt_s(
         count
         * (
             _products_s(model, layer, new, part, format, tp, ep)
-            + _prefill_s(layer, tp, part, tokens, cache)
-            - (_prefill_s(layer, tp, part, kept, cache) if kept else 0.0)
+            + _prefill_s(layer, tp, part, tokens, cache, format)
+            - (_prefill_s(layer, tp, part, kept, cache, format) if kept else 0.0)
             + _exchanges_s(model, layer, part, tp, new, engine)
             + _small_s(model, layer, tp, part, "prefill", new, cache)
         )

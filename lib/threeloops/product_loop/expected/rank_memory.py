@@ -9,12 +9,15 @@ seat beside the weights.
 
 from threeloops import checks, dtypes
 from threeloops.facts import hardware
-from threeloops.models.architecture import Attention, Layer, Model, MoeMlp
+from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, MoeMlp
+from threeloops.operations import latent_module
 from threeloops.operations.expert_layers import experts_touched
-from threeloops.training_loop.parallelism.product_rates import Product, layer_products
+from threeloops.training_loop.parallelism.product_rates import Product, feeding_products, layer_products
 
 HEAD_FORMAT = "bf16"
 MEMORY_SHARE = 0.9  # vLLM's gpu_memory_utilization, unless it is set; the others leave about as much
+# Of latent attention's projections, which were timed in no narrower format than fp8.
+LATENT_FORMATS = {"bf16": "bf16", "fp8": "fp8", "nvfp4": "bf16"}
 BESIDE = {"mxfp4": "bf16"}  # the format of all other weights, where experts alone are quantised (gpt-oss)
 
 
@@ -28,6 +31,33 @@ def key_value_attention(layer: Layer) -> Attention:
     return layer.attention
 
 
+def has_latents(layer: Layer) -> bool:
+    """Whether the layer keeps the latents of DeepSeek-V3, whose blocks were timed.
+
+    Raises:   ValueError for latents of other widths, and where an indexer chooses among them
+    """
+    one = layer.attention
+    if not isinstance(one, LatentAttention):
+        return False
+    widths = (one.q_rank, one.kv_rank, one.nope_head_dim, one.rope_head_dim, one.value_head_dim)
+    timed = (latent_module.QUERY_RANK, latent_module.KV_RANK, latent_module.PLAIN, latent_module.ROTATED)
+    if widths != (*timed, latent_module.VALUE) or one.indexer:
+        raise ValueError("of latent attention nobody timed other widths than DeepSeek-V3's, nor an indexer")
+    return True
+
+
+def rank_latent_bytes(layer: Layer, tp: int, format: str) -> float:
+    """The weights of a latent-attention block on one GPU; 0 where keys and values are kept.
+
+    Raises:   ValueError for a format in which nobody serves them
+    """
+    if not has_latents(layer):
+        return 0.0
+    checks.one_of(LATENT_FORMATS, format=format)
+    width = dtypes.bytes_per_element(LATENT_FORMATS[format])
+    return latent_module.latent_weights(layer.attending.num_heads // tp) * width
+
+
 def rank_heads(layer: Layer, tp: int) -> dict[str, int]:
     """Query heads, KV heads and their width on one GPU; where there are more GPUs than KV heads, each has a copy."""
     one = key_value_attention(layer)
@@ -36,7 +66,9 @@ def rank_heads(layer: Layer, tp: int) -> dict[str, int]:
 
 
 def rank_token_bytes(layer: Layer, tp: int, cache: str) -> float:
-    """Keys and values of one token in a layer, on one GPU."""
+    """Keys and values, or the latent, of one token in a layer, on one GPU."""
+    if has_latents(layer):  # one for all heads, so that each GPU has it whole
+        return latent_module.WIDTH * dtypes.bytes_per_element(cache)
     one = rank_heads(layer, tp)
     return 2 * one["num_kv_heads"] * one["head_dim"] * dtypes.bytes_per_element(cache)
 
@@ -48,7 +80,7 @@ def rank_cache_bytes(layer: Layer, tp: int, cache: str, tokens: int) -> float:
 
 def within_window(layer: Layer, tokens: int, windows: int = 1) -> int:
     """Of so many tokens those that a window, or several, lets through."""
-    window = key_value_attention(layer).window
+    window = None if has_latents(layer) else key_value_attention(layer).window
     return min(tokens, windows * window) if window else tokens
 
 
@@ -62,7 +94,7 @@ def rank_weight_bytes(model: Model, tp: int, format: str, tokens: int | None = N
     routed = sum(count * _expert_elements(layer, model.hidden, tp, tokens) for layer, count in model.groups)
     head = model.vocab / tp * model.hidden * dtypes.bytes_per_element(HEAD_FORMAT)
     held = beside * dtypes.bytes_per_element(BESIDE.get(format, format)) + routed * dtypes.bytes_per_element(format)
-    return held + head
+    return held + head + sum(count * rank_latent_bytes(layer, tp, format) for layer, count in model.groups)
 
 
 def _expert_elements(layer: Layer, hidden: int, tp: int, tokens: int | None) -> float:
@@ -76,8 +108,9 @@ def _expert_elements(layer: Layer, hidden: int, tp: int, tokens: int | None) -> 
 
 
 def always_products(layer: Layer, hidden: int, rows: int, tp: int) -> list[Product]:
-    """The products of a layer that every token takes: all but its experts'."""
-    made = layer_products(layer, hidden=hidden, rows=rows, tp=tp, ep=1)
+    """The products of a layer that every token takes: all but its experts' and those of a latent block."""
+    of_a_layer = feeding_products if has_latents(layer) else layer_products
+    made = of_a_layer(layer, hidden=hidden, rows=rows, tp=tp, ep=1)
     return [one for one in made if one.groups == 1]
 
 

@@ -91,7 +91,7 @@ def layer_products(layer: Layer, *, hidden: int, rows: float, tp: int, ep: int) 
               widths, experts are whole and get equal shares of the tokens
     """
     checks.positive(rows=rows)
-    attention, mlp = layer.attending, layer.feeding
+    attention = layer.attending
     if isinstance(attention, Attention):
         heads = (attention.num_heads + 2 * attention.num_kv_heads) * attention.head_dim / tp
         made = [Product(rows=rows, columns=heads, inner=hidden)]
@@ -100,10 +100,16 @@ def layer_products(layer: Layer, *, hidden: int, rows: float, tp: int, ep: int) 
         made = _latent_products(attention, hidden, rows, tp)
         read = attention.num_heads * attention.value_head_dim / tp
     made.append(Product(rows=rows, columns=hidden, inner=read))
+    return (*made, *feeding_products(layer, hidden=hidden, rows=rows, tp=tp, ep=ep))
+
+
+def feeding_products(layer: Layer, *, hidden: int, rows: float, tp: int, ep: int) -> tuple[Product, ...]:
+    """Of these the products of the MLP, or of the experts and of the shared one."""
+    mlp = layer.feeding
     if isinstance(mlp, DenseMlp):
-        return (*made, *_mlp_products(mlp, hidden, rows, tp, 1))
+        return _mlp_products(mlp, hidden, rows, tp, 1)
     shared = _mlp_products(mlp.shared, hidden, rows, tp, 1) if mlp.shared else ()
-    return (*made, *_mlp_products(mlp.expert, hidden, rows * mlp.top_k, 1, mlp.num_experts / ep), *shared)
+    return (*_mlp_products(mlp.expert, hidden, rows * mlp.top_k, 1, mlp.num_experts / ep), *shared)
 
 
 def _latent_products(attention: LatentAttention, hidden: int, rows: float, tp: int) -> list[Product]:
