@@ -111,6 +111,16 @@ def test_where_nothing_is_expected_bounds_say_so(capsys: pytest.CaptureFixture[s
     assert "tp 2: weights, activations and buffers take" in said
 
 
+def test_a_bound_is_not_held_against_what_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of DeepSeek nothing is expected with a cache in fp8: that change is not among those that would help."""
+    command = (
+        "serve --model deepseek-v3 --weights fp8 --hardware h200 --gpus 8 --tp 8 --users 64 --prompt 4k --answer 1k"
+    )
+    helps = answer(command, capsys)["reasons"]["what would help"]
+    assert "kept" in helps
+    assert "fp8 cache" not in helps
+
+
 def test_the_engines_own_flags_stand_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(f"{LOAD} --itl 30ms --tp 1 --weights fp8", capsys)
     limits = f"--max-num-seqs {found['max_num_seqs']} --max-num-batched-tokens {found['max_num_batched_tokens']}"

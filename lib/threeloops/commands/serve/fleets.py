@@ -64,6 +64,11 @@ class Copy:
     why_not: str  # why nothing is expected, or ""
 
     @property
+    def kind(self) -> str:
+        """Which times are simulated."""
+        return "expected" if self.expected else "bounds"
+
+    @property
     def times(self) -> RequestTimes:
         """What is simulated: the expected times, or where there are none the bounds."""
         return self.expected or self.bound

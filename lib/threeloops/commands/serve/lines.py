@@ -163,22 +163,22 @@ def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
         "half of what is computed of a prompt kept": (replace(served, lengths=half), tp),
         **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * tp in TP else {}),
     }
-    found, now = [], _work(served, tp)
+    found, (now, kind) = [], _work(served, tp)
     for what, (changed, ranks) in tries.items():
         try:
-            work = _work(changed, ranks)
+            work, other = _work(changed, ranks)
         except ValueError:
             continue
-        if now and work:
+        if kind == other:  # a bound is not held against what is expected
             found.append((what, work / now))
     return found
 
 
-def _work(served: Served, tp: int) -> float:
-    """GPU-seconds that a request uses up where as many are inside as the promises let in."""
+def _work(served: Served, tp: int) -> tuple[float, str]:
+    """GPU-seconds that a request uses up where as many are inside as the promises let in, and which times these are."""
     copy = copy_of(served, tp)
     most = most_requests(copy.times, served.lengths, seats=copy.seats, promised=served.promised)
-    return tp * copy.times.work_s(most, served.lengths.answer)
+    return tp * copy.times.work_s(most, served.lengths.answer), copy.kind
 
 
 def fleet_data(fleet: Fleet) -> dict[str, object]:
@@ -193,7 +193,7 @@ def fleet_data(fleet: Fleet) -> dict[str, object]:
         "longest_context_by_memory": copy.layout.longest_context(),
         "max_num_seqs": inside,
         "max_num_batched_tokens": fleet.limits.max_num_batched_tokens,
-        "times_are": "expected" if copy.expected else "bounds",
+        "times_are": copy.kind,
         "bound_step_s": copy.bound.step_s(inside),
         "expected_step_s": copy.expected.step_s(inside) if copy.expected else None,
         "bound_prompt_s": copy.bound.prompt_s,
