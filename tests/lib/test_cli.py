@@ -164,6 +164,7 @@ EVERY_COMMAND = [
         " --zero 2 --recompute full --micro-batch 2"
     ),
     "roofline --model deepseek-v3 --hardware h200-sxm --dtype fp8 --batch 4 --tokens 300",
+    "roofline --model llama-3-8b --hardware rtx-4090 --dtype fp16 --weights q4_k_m --cache fp8 --tokens 4096",
     "allreduce --size 1MB --ranks 6 --bandwidth 50GB/s --alpha 5us --op broadcast --algorithm pipelined-tree",
     (
         "memory --model llama-3-70b --recipe megatron --zero 1 --dp 8 --tp 8 --pp 5 --sp --micro-batch 1 --sequence"
@@ -399,6 +400,25 @@ def test_rows_of_a_hybrid_model_add_up_to_its_pass(capsys: pytest.CaptureFixture
     assert sum(row["launches"] * row["moved_bytes"] for row in printed["kernels"]) == pytest.approx(
         printed["bytes_of_the_pass"]
     )
+
+
+def test_narrow_weights_are_read_in_less_time_and_multiplied_in_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """Llama 3 8B in AWQ: 6.98e9 weights of 4.15625 bits, 1.05e9 of 16, and 128 KiB of cache a token."""
+    asked = "roofline --model llama-3-8b --hardware h100-sxm5 --dtype bf16 --batch 1 --tokens 1024"
+    wide, narrow = (answers(f"{asked}{rest}", capsys) for rest in ("", " --weights awq"))
+    saved = wide["bytes_of_the_pass"] - narrow["bytes_of_the_pass"]
+    assert saved == pytest.approx((8_030_261_248 - 128_256 * 4096) * (2 - narrow_bytes()), rel=1e-3)
+    assert wide["flops_of_the_pass"] == narrow["flops_of_the_pass"]
+    assert (
+        main(["roofline", "--gemm", "1", "2", "3", "--hardware", "h100-sxm5", "--dtype", "bf16", "--weights", "awq"])
+        == 2
+    )
+    assert "belong to --model" in capsys.readouterr().err
+
+
+def narrow_bytes() -> float:
+    """Bytes of a weight on average, by hand."""
+    return (6_979_321_856 * 4.15625 + 1_050_939_392 * 16) / 8_030_261_248 / 8
 
 
 def test_a_terminal_without_our_signs_gets_plain_ones() -> None:

@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from threeloops import checks, dtypes
+from threeloops import checks, dtypes, spelling
 from threeloops.commands import fit, training_flags
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
 from threeloops.commands.serve.options import add_serve_flags
@@ -17,6 +17,7 @@ from threeloops.commands.working import Working
 from threeloops.models.forward_step import ForwardStep
 from threeloops.product_loop import kv_allocators
 from threeloops.product_loop.kv_allocators import Allocator
+from threeloops.product_loop.sizing.stored_weights import FORMATS, mean_weight_bytes
 from threeloops.training_loop.network.collective_algorithms import algorithms
 
 # Which flag sets which option of an allocator.
@@ -115,8 +116,12 @@ def _roofline(given: argparse.Namespace) -> Working:
         launch_overhead_s=quantity(given.launch, "s") if given.launch is not None else 0.0,
     )
     if given.gemm:
+        if given.weights or given.cache:
+            raise ValueError("--weights and --cache belong to --model; of a --gemm all operands are in --dtype")
         m, n, k = given.gemm
         return roofline.gemm_working(m=m, n=n, k=k, dtype=dtype, machine=machine)
+    model = model_named(given.model, given.catalog)
+    stored = _weights_format(given.weights)
     step = ForwardStep(
         phase=given.phase,
         batch=given.batch,
@@ -125,10 +130,19 @@ def _roofline(given: argparse.Namespace) -> Working:
         fused_attention=not given.unfused,
         logits="last",
         bytes_per_element=dtypes.bytes_per_element(dtype),
+        weight_bytes_per_element=mean_weight_bytes(model, stored) if stored else None,
+        kv_bytes_per_element=dtypes.bytes_per_element(dtypes.dtype_named(cache=given.cache)) if given.cache else None,
         latent="absorbed" if given.phase == "decode" else "expanded",
         routing="uniform",
     )
-    return roofline.model_working(model_named(given.model, given.catalog), step=step, dtype=dtype, machine=machine)
+    return roofline.model_working(
+        model, step=step, dtype=dtype, machine=machine, stored=stored, cache=given.cache or ""
+    )
+
+
+def _weights_format(typed: str | None) -> str:
+    named = {name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}
+    return spelling.key_of(named, weights=typed) if typed else ""
 
 
 # What --help shows of each, as it can be typed.
@@ -250,6 +264,10 @@ def _roofline_flags(roofline: argparse.ArgumentParser) -> None:
     roofline.add_argument("--launch", help="time to launch one kernel, like 5us (default 0s)")
     roofline.add_argument("--gemm", type=whole, nargs=3, metavar=("M", "N", "K"))
     roofline.add_argument("--model", help=MODEL_HELP)
+    roofline.add_argument(
+        "--weights", help="a narrower format that the model's weights are kept in: awq, q4_k_m, fp8, …"
+    )
+    roofline.add_argument("--cache", help="the format of keys and values (default as --dtype)")
     roofline.add_argument("--phase", choices=("prefill", "decode"), default="decode")
     roofline.add_argument("--batch", type=whole, default=1)
     roofline.add_argument(

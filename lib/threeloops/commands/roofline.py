@@ -141,8 +141,10 @@ def gemm_working(*, m: int, n: int, k: int, dtype: str, machine: Machine) -> Wor
     )
 
 
-def model_working(model: Model, *, step: ForwardStep, dtype: str, machine: Machine) -> Working:
-    """Every kernel of one forward pass of a model, with what binds it."""
+def model_working(
+    model: Model, *, step: ForwardStep, dtype: str, machine: Machine, stored: str = "", cache: str = ""
+) -> Working:
+    """Every kernel of a forward pass, with what binds it; `stored`, `cache`: formats of weights and keys, if others."""
     part, launch_s = machine.part, machine.launch_overhead_s
     matrix_peak, bandwidth, lines = _ridge_lines(machine, dtype)
     # Where a part lists no rate for ordinary arithmetic, that of its matrix units stands in as a bound: such work is
@@ -201,7 +203,7 @@ def model_working(model: Model, *, step: ForwardStep, dtype: str, machine: Machi
             f" {fmt_seconds(whole.upper_bound_s)} per pass."
         )
         + _does_not_fit(model, step, part),
-        assumes=(*ASSUMES, *_conventions(model, step, dtype, machine)),
+        assumes=(*ASSUMES, *_conventions(model, step, dtype, machine, stored, cache)),
         sources=SOURCES,
         data={"bound": whole.bound, "at_most_s": whole.upper_bound_s, "kernels": [row.data for row in rows]},
     )
@@ -264,10 +266,12 @@ def _does_not_fit(model: Model, step: ForwardStep, part: Part) -> str:
     )
 
 
-def _conventions(model: Model, step: ForwardStep, dtype: str, machine: Machine) -> list[str]:
+def _conventions(model: Model, step: ForwardStep, dtype: str, machine: Machine, stored: str, cache: str) -> list[str]:
     """The choices that this count made."""
     said = [
-        f"weights, activations and cache all in {dtype}",
+        f"weights, activations and cache all in {dtype}"
+        if not stored and not cache
+        else f"weights kept in {stored or dtype}, cache in {cache or dtype}, all else, and products, in {dtype}",
         f"attention {'fused' if step.fused_attention else 'unfused'}, causal {step.causal}",
     ]
     said.append(

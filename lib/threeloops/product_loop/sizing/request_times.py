@@ -32,7 +32,7 @@ from threeloops.models.transformer import model_ops
 from threeloops.operations import roofline
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token
 from threeloops.product_loop.sizing.served_layout import ServedLayout
-from threeloops.product_loop.sizing.stored_weights import weights_bytes_in
+from threeloops.product_loop.sizing.stored_weights import mean_weight_bytes
 
 ATTENTION = "attention"
 WIDE_PEAKS = ("bf16", "fp16", "fp32")  # the first that a part lists
@@ -169,7 +169,6 @@ def _doubled(most: int) -> Iterable[int]:
 
 def _ops(layout: ServedLayout, phase: str, batch: int, sequence: int) -> tuple[Op, ...]:
     layers = [layer for layer, _ in layout.model.groups]
-    parameters = weights_bytes_in(layout.model, WIDE_FORMAT) / dtypes.bytes_per_element(WIDE_FORMAT)
     latent = "absorbed" if phase == "decode" else "expanded"
     step = ForwardStep(
         phase=phase,
@@ -179,7 +178,7 @@ def _ops(layout: ServedLayout, phase: str, batch: int, sequence: int) -> tuple[O
         fused_attention=True,
         logits="last",
         bytes_per_element=dtypes.bytes_per_element(WIDE_FORMAT),
-        weight_bytes_per_element=weights_bytes_in(layout.model, layout.weights) / parameters,
+        weight_bytes_per_element=mean_weight_bytes(layout.model, layout.weights),
         kv_bytes_per_element=dtypes.bytes_per_element(layout.cache),
         latent=latent if any(isinstance(layer.attention, LatentAttention) for layer in layers) else None,
         routing="uniform" if any(isinstance(layer.mlp, MoeMlp) for layer in layers) else None,

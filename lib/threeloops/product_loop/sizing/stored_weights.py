@@ -46,3 +46,13 @@ def weights_in(model: Model, wanted: str) -> Weights:
 def weights_bytes_in(model: Model, wanted: str) -> float:
     """Bytes of the model's weights in this format, scales included."""
     return sum(number * bits for number, bits in weights_in(model, wanted).values()) / units.BITS_PER_BYTE
+
+
+def mean_weight_bytes(model: Model, wanted: str) -> float:
+    """Bytes of a weight in this format, on average over the model.
+
+    >>> from threeloops.models.catalogue import model
+    >>> round(mean_weight_bytes(model("llama-3-8b"), "awq"), 3)
+    0.713
+    """
+    return weights_bytes_in(model, wanted) / model_parameters(model).total
