@@ -2,7 +2,7 @@
 
 import pytest
 
-from threeloops.facts.engine_exchanges import engine_all_reduce_s, engine_exchanges_source
+from threeloops.facts.engine_exchanges import engine_all_reduce_s, engine_exchanges, engine_exchanges_source
 from threeloops.training_loop.network.measured_collectives import expected_collective
 
 
@@ -47,3 +47,13 @@ def test_what_was_not_timed_is_refused(other: dict[str, object], says: str) -> N
 
 def test_the_source_names_its_commit() -> None:
     assert "commit" in engine_exchanges_source()
+
+
+def test_every_row_is_listed_with_its_source_and_is_what_the_lookup_returns() -> None:
+    for one in engine_exchanges():
+        assert one.source
+        assert one.licence == "Apache-2.0"
+        assert one.version
+        for size, seconds in one.points[:: len(one.points) // 3]:
+            found = engine_all_reduce_s(one.part, engine=one.engine, ranks=one.ranks, size_bytes=size)
+            assert abs(found - seconds) < 1e-12

@@ -142,3 +142,19 @@ def test_more_slots_gain_what_a_server_gains(few: int, more: int) -> None:
         rates.append(slots * 399 / (done.end_s - first_s))
     formula = batching.slots_gain(weights_bytes=16e9, cache_bytes_per_request=1e9, slots=few, more_slots=more)
     assert rates[1] / rates[0] == pytest.approx(formula)
+
+
+@pytest.mark.parametrize(("requests", "every"), [(2, 7), (5, 3), (8, 1)])
+def test_prompts_of_others_are_those_that_begin_while_one_answer_is_made(requests: int, every: int) -> None:
+    """Seats that end one after another, `every` steps apart; a seat watches for as long as its answer lasts."""
+    tokens, prompt_s, waited = requests * every, 0.25, 0.0
+    for step in range(tokens):
+        waited += prompt_s * sum(step == seat * every for seat in range(1, requests))
+    counted = waited / tokens
+    assert batching.others_prompts_s(requests=requests, output_tokens=tokens, prompt_s=prompt_s) == pytest.approx(
+        counted
+    )
+
+
+def test_nobody_waits_for_others_who_is_alone() -> None:
+    assert batching.others_prompts_s(requests=1, output_tokens=10, prompt_s=3.0) == 0

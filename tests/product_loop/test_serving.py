@@ -258,3 +258,20 @@ def test_a_load_above_one_overflows_a_queue_and_only_loses_more_where_nobody_wai
     assert queueing.erlang_b(arrivals_per_s=2, service_s=1, servers=1) == pytest.approx(2 / 3)
     with pytest.raises(ValueError, match="grow without end"):
         queueing.erlang_c(arrivals_per_s=2, service_s=1, servers=1)
+
+
+@pytest.mark.parametrize(("requests", "gpus", "prompt", "answer"), [(4, 2, 30, 10), (7, 8, 5, 50), (1, 1, 9, 1)])
+def test_what_one_user_sees_of_a_total_is_what_a_clock_counts(
+    requests: int, gpus: int, prompt: int, answer: int
+) -> None:
+    whole_s, handled = 12.5, 0
+    for _ in range(requests):
+        handled += sum(1 for _ in range(prompt)) + sum(1 for _ in range(answer))
+    seen = serving.user_tokens_per_s(
+        total_tokens_per_gpu_s=handled / whole_s / gpus,
+        num_gpus=gpus,
+        requests=requests,
+        prompt_tokens=prompt,
+        output_tokens=answer,
+    )
+    assert seen == pytest.approx(answer / whole_s)

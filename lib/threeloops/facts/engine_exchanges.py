@@ -10,6 +10,7 @@ Source: facts/timed_exchanges/*.json; it says where its rows are from
 
 import functools
 import json
+from dataclasses import dataclass
 from importlib import resources
 from itertools import pairwise
 from math import log
@@ -42,6 +43,42 @@ def engine_all_reduce_s(part: str, *, engine: str, ranks: int, size_bytes: float
         if size_bytes <= high:
             return float(low_s * (high_s / low_s) ** (log(size_bytes / low) / log(high / low)))
     return last_s * size_bytes / largest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineExchange:
+    """What one engine's all-reduce took among so many GPUs, by size."""
+
+    part: str
+    engine: str
+    version: str
+    ranks: int
+    source: str
+    licence: str
+    points: tuple[tuple[int, float], ...]  # bytes of one GPU's tensor and seconds, rising in bytes
+
+
+@functools.cache
+def engine_exchanges() -> tuple[EngineExchange, ...]:
+    """All of them, as they were timed.
+
+    >>> one = engine_exchanges()[0]
+    >>> one.engine, one.version, one.ranks, one.points[0][0]
+    ('TensorRT-LLM', '1.0.0', 2, 256)
+    """
+    content = _content()
+    return tuple(
+        EngineExchange(
+            part=row["part"],
+            engine=row["engine"],
+            version=row["version"],
+            ranks=row["ranks"],
+            source=content["source"],
+            licence=content["licence"],
+            points=tuple(zip(content["sizes_bytes"], row["seconds"], strict=True)),
+        )
+        for row in content["rows"]
+    )
 
 
 def engine_exchanges_source() -> str:

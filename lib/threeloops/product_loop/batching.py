@@ -145,3 +145,20 @@ def slots_gain(*, weights_bytes: float, cache_bytes_per_request: float, slots: i
     checks.count(slots=slots, more_slots=more_slots)
     steps = (weights_bytes + slots * cache_bytes_per_request) / (weights_bytes + more_slots * cache_bytes_per_request)
     return more_slots / slots * steps
+
+
+def others_prompts_s(*, requests: int, output_tokens: int, prompt_s: float) -> float:
+    """Seconds that the prompts of others add to the mean time between two tokens, where so many requests are always
+    inside and the next one begins as soon as one ends.
+
+    Formula:  (requests - 1) / output tokens * time of one prompt: while one request gets its answer, each other one
+              ends once, and whoever follows brings a prompt
+    Assumes:  a prompt stops everybody's tokens while it is read; equal answers
+    Source:   Agrawal et al., Sarathi-Serve, OSDI 2024, arXiv:2403.02310, section 3 (generation stalls)
+
+    >>> others_prompts_s(requests=17, output_tokens=200, prompt_s=0.1)
+    0.008
+    """
+    checks.count(requests=requests, output_tokens=output_tokens)
+    checks.non_negative(prompt_s=prompt_s)
+    return (requests - 1) / output_tokens * prompt_s

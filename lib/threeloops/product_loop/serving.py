@@ -109,6 +109,25 @@ def tpot_s(*, request_s: float, ttft_s: float, output_tokens: int) -> float:
     return (request_s - ttft_s) / (output_tokens - 1)
 
 
+def user_tokens_per_s(
+    *, total_tokens_per_gpu_s: float, num_gpus: int, requests: int, prompt_tokens: float, output_tokens: float
+) -> float:
+    """Tokens per second that one user sees, from a throughput that counts prompts and is given per GPU.
+
+    Formula:  total per GPU * GPUs * output / (prompt + output) / requests
+    Units:    requests at a time; both lengths as means over requests
+    Assumes:  a closed loop: each request that ends is followed by the next; the wait for the first token is inside
+
+    >>> user_tokens_per_s(total_tokens_per_gpu_s=900, num_gpus=4, requests=8, prompt_tokens=500, output_tokens=100)
+    75.0
+    """
+    checks.positive(
+        total_tokens_per_gpu_s=total_tokens_per_gpu_s, prompt_tokens=prompt_tokens, output_tokens=output_tokens
+    )
+    checks.count(num_gpus=num_gpus, requests=requests)
+    return total_tokens_per_gpu_s * num_gpus * output_tokens / (prompt_tokens + output_tokens) / requests
+
+
 def most_output_tokens(*, deadline_s: float, ttft_s: float, itl_s: float) -> int:
     """Tokens that arrive before a deadline on the whole request: targets for TTFT, ITL and the end have to fit
     together.

@@ -37,6 +37,7 @@ class PublishedStep:
 
     key: str
     publisher: str
+    source: str  # the page that prints it: title and address
     release: str  # of the software, where the page names one
     model: Model
     job: Job
@@ -57,8 +58,10 @@ class PublishedStep:
 @functools.cache
 def published_steps() -> tuple[PublishedStep, ...]:
     """All rows of the catalogue."""
-    (groups,) = [content["training_steps"] for _, content in catalogue_files() if "training_steps" in content]
-    return tuple(_step(key, row) for key, group in groups.items() for row in _rows(group))
+    (content,) = [content for _, content in catalogue_files() if "training_steps" in content]
+    pages = {key: f"{page['title']}, {page['url']}" for key, page in content["sources"].items()}
+    groups = content["training_steps"].items()
+    return tuple(_step(key, row, pages[row["source"]]) for key, group in groups for row in _rows(group))
 
 
 def _rows(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -67,12 +70,13 @@ def _rows(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     return (shared | dict(zip(group["columns"], row, strict=True)) for row in group["rows"])
 
 
-def _step(key: str, row: Mapping[str, Any]) -> PublishedStep:
+def _step(key: str, row: Mapping[str, Any], source: str) -> PublishedStep:
     job = _job(row)
     tokens = job.tokens / row["num_gpus"]
     return PublishedStep(
         key=f"{key}-{row['id']}",
         publisher=row["publisher"],
+        source=source,
         release=row.get("release", ""),
         model=job.model,
         job=job,
