@@ -10,7 +10,7 @@ from threeloops.facts import kernel_times
 from threeloops.facts.engine_exchanges import EngineExchange, engine_exchanges
 from threeloops.operations import two_timings
 from threeloops.training_loop.network import collectives
-from threeloops.units import KiB, MiB, fmt_bytes
+from threeloops.units import GiB, KiB, MiB, fmt_bytes
 
 RING = Taught("training", "Data parallelism and all-reduce")
 CLUSTER = Taught("training", "Network and cluster")
@@ -77,7 +77,7 @@ def _small_sizes(rng: random.Random) -> Draw:
 
 
 def _draw_slope(rng: random.Random) -> Draw:
-    return _draw_sizes(rng, least=4 * MiB, most=1024 * MiB)
+    return _draw_sizes(rng, least=4 * MiB, most=GiB)
 
 
 def _slope(p: Draw) -> float:
