@@ -15,7 +15,7 @@ BATCHING = Taught("product", "Batching")
 
 
 @functools.cache
-def _loads() -> tuple[tuple[ServedPoint, ServedPoint], ...]:
+def two_loads() -> tuple[tuple[ServedPoint, ServedPoint], ...]:
     """Two loads of one server, the lighter one first; of few requests a prompt hardly waits."""
     by_server: dict[tuple[object, ...], list[ServedPoint]] = {}
     for point in served_points():
@@ -30,7 +30,7 @@ def _loads() -> tuple[tuple[ServedPoint, ServedPoint], ...]:
     )
 
 
-def _with_lighter(light: ServedPoint, heavy: ServedPoint) -> Draw:
+def with_lighter(light: ServedPoint, heavy: ServedPoint) -> Draw:
     return drawn(
         **numbers_of(heavy),
         light=light.requests,
@@ -48,11 +48,11 @@ def _prompted() -> tuple[tuple[ServedPoint, ServedPoint], ...]:
     def share(light: ServedPoint, heavy: ServedPoint) -> float:
         return (heavy.requests - 1) / heavy.mean_answer * light.ttft_s / heavy.tpot_s
 
-    return tuple(pair for pair in _loads() if pair[0].requests <= FEW and 0.1 < share(*pair) < MOST)
+    return tuple(pair for pair in two_loads() if pair[0].requests <= FEW and 0.1 < share(*pair) < MOST)
 
 
 def _draw_prompts(rng: random.Random) -> Draw:
-    return _with_lighter(*rng.choice(_prompted()))
+    return with_lighter(*rng.choice(_prompted()))
 
 
 def _small_prompts(rng: random.Random) -> Draw:
@@ -146,9 +146,9 @@ PROMPTS = Drill(
 
 def _draw_crowd(rng: random.Random) -> Draw:
     while True:
-        light, heavy = rng.choice(_loads())
+        light, heavy = rng.choice(two_loads())
         if heavy.tp > 1:
-            return _with_lighter(light, heavy)
+            return with_lighter(light, heavy)
 
 
 def _small_crowd(rng: random.Random) -> Draw:

@@ -24,14 +24,14 @@ WIDTHS = {"bf16": 2, "fp8": 1}
 FREE = 0.85  # of the memory, for weights and caches: beyond it some requests may have waited for a seat
 
 
-def _is_dense(point: ServedPoint) -> bool:
+def is_dense(point: ServedPoint) -> bool:
     if point.model not in DENSE or point.format not in WIDTHS or point.tp == 1 or point.requests == 1:
         return False
-    p, capacity = drawn(**_config(point)), catalogued.part(point.part).capacity_bytes()
-    return bool(p.parameters * p.width + _cached(p) * 1.5 < FREE * point.tp * capacity)
+    p, capacity = drawn(**config_of(point)), catalogued.part(point.part).capacity_bytes()
+    return bool(p.parameters * p.width + caches_bytes(p) * 1.5 < FREE * point.tp * capacity)
 
 
-def _config(point: ServedPoint) -> dict[str, object]:
+def config_of(point: ServedPoint) -> dict[str, object]:
     """A point with its model's own numbers."""
     model = catalogued.model(point.model)
     attention = model.groups[0][0].attention
@@ -49,7 +49,7 @@ def _config(point: ServedPoint) -> dict[str, object]:
 
 
 def _draw_floor(rng: random.Random) -> Draw:
-    return drawn(**_config(rng.choice(points_where(_is_dense))))
+    return drawn(**config_of(rng.choice(points_where(is_dense))))
 
 
 def _small_floor(rng: random.Random) -> Draw:
@@ -71,7 +71,7 @@ def _small_floor(rng: random.Random) -> Draw:
     )
 
 
-def _cached(p: Draw, *, heads: int = 0) -> float:
+def caches_bytes(p: Draw, *, heads: int = 0) -> float:
     """Caches of all requests, halfway through their answers."""
     one = kv_bytes_per_token(
         num_layers=p.layers,
@@ -85,7 +85,7 @@ def _cached(p: Draw, *, heads: int = 0) -> float:
 def _over_floor(p: Draw, *, cached: float | None = None, tp: int = 0, readings: int = 1) -> float:
     floor_s = decode_floor.tensor_parallel_step_s(
         weights_bytes=readings * p.parameters * p.width,
-        cache_bytes=_cached(p) if cached is None else cached,
+        cache_bytes=caches_bytes(p) if cached is None else cached,
         tp=tp or p.tp,
         memory_bytes_per_s=p.memory,
         all_reduces=0,
@@ -146,7 +146,7 @@ FLOOR = Drill(
         ),
         Slip(
             key="query-heads",
-            wrong=lambda p: _over_floor(p, cached=_cached(p, heads=p.heads)),
+            wrong=lambda p: _over_floor(p, cached=caches_bytes(p, heads=p.heads)),
             story="You kept keys and values for every query head. Only KV heads are cached.",
         ),
         Slip(

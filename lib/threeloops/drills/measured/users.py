@@ -18,9 +18,14 @@ from threeloops.product_loop import serving
 # --- what one user sees ----------------------------------------------------------------------------
 
 
+def total_per_gpu(p: Draw) -> float:
+    """What a report prints that adds prompts and answers up, with four digits."""
+    return float(f"{output_per_gpu_s(p) * (p.prompt + p.answer) / p.answer:.4g}")
+
+
 def _draw_user(rng: random.Random) -> Draw:
     p = drawn(**numbers_of(rng.choice(points_where(is_shared))))
-    p.total = float(f"{output_per_gpu_s(p) * (p.prompt + p.answer) / p.answer:.4g}")
+    p.total = total_per_gpu(p)
     return p
 
 

@@ -1,5 +1,6 @@
-"""Ten open cases: a sentence from the interviewer, what to ask, estimates, a design, a choice, follow-ups."""
+"""Eleven open cases: a sentence from the interviewer, what to ask, estimates, a design, a choice, follow-ups."""
 
+from threeloops.room.kinds.cases.benchmark import BENCHMARK
 from threeloops.room.kinds.cases.case import idea
 from threeloops.room.kinds.cases.completions import CODER
 from threeloops.room.kinds.cases.driving import RECORDER, STACK_CASE
@@ -10,5 +11,8 @@ from threeloops.room.kinds.cases.serving import SEVENTY
 from threeloops.room.kinds.cases.training import LARGE
 from threeloops.room.kinds.cases.tuesday import TUESDAY
 
-CASES = {case.key: case for case in (SEVENTY, LARGE, TUESDAY, STACK_CASE, FLEET, TUNING, BUSY, SMALL, CODER, RECORDER)}
+CASES = {
+    case.key: case
+    for case in (SEVENTY, LARGE, TUESDAY, STACK_CASE, FLEET, TUNING, BUSY, SMALL, CODER, RECORDER, BENCHMARK)
+}
 IDEAS = tuple(map(idea, CASES.values()))

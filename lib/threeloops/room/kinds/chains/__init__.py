@@ -6,6 +6,7 @@ from threeloops.room.kinds.chains.driving import STACK
 from threeloops.room.kinds.chains.gains import CAR, PARTS
 from threeloops.room.kinds.chains.kernels import ASKING, SCORES, TILED
 from threeloops.room.kinds.chains.load import GAP, PREFIX, QUEUE
+from threeloops.room.kinds.chains.measured import PUBLISHED
 from threeloops.room.kinds.chains.memory import CACHE, STATES
 from threeloops.room.kinds.chains.on_board import CHIP, LATE, TURNS
 from threeloops.room.kinds.chains.serving import SERVER
@@ -13,6 +14,6 @@ from threeloops.room.kinds.chains.time import NODES, PRODUCT
 
 INNER = (PRODUCT, PARTS, TILED, SCORES, ASKING)
 TRAINING = (STATES, NODES, PIPELINE, FAILING, EXPERTS)
-SERVING = (CACHE, SERVER, GAP, QUEUE, PREFIX, DRAFT, NARROW)
+SERVING = (CACHE, SERVER, GAP, QUEUE, PREFIX, DRAFT, NARROW, PUBLISHED)
 DRIVING = (CAR, STACK, CHIP, LATE, TURNS)
 CHAINS = {chain.key: chain for chain in (*INNER, *TRAINING, *SERVING, *DRIVING)}
