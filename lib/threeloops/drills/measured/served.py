@@ -153,7 +153,7 @@ def _is_slow_to_start(point: ServedPoint) -> bool:
 
 def _draw_tpot(rng: random.Random) -> Draw:
     p = drawn(**numbers_of(rng.choice(points_where(_is_slow_to_start))))
-    p.whole_s = float(f"{_request_s(p):.5g}")
+    p.whole_s = float(f"{_request_s(p):.4g}")
     return p
 
 
@@ -193,7 +193,7 @@ TPOT = Drill(
     draw=_draw_tpot,
     small=_small_tpot,
     prompt=lambda p: (
-        f"{server(p)}. A report says that a request takes {p.whole_s:.5g} s from its arrival to its last token, and"
+        f"{server(p)}. A report says that a request takes {p.whole_s:.4g} s from its arrival to its last token, and"
         f" that the first token comes after {took(p.ttft_s)}. What is the TPOT, the mean time between two tokens of a"
         " request?"
     ),

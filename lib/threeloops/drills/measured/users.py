@@ -3,6 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.phrasing import people
 from threeloops.drills.measured.served import (
     COST,
     SOURCE_LOOP,
@@ -71,7 +72,7 @@ USER = Drill(
     draw=_draw_user,
     small=_small_user,
     prompt=lambda p: (
-        f"{server(p)}. The report gives a total throughput of {p.total:,.4g} tokens per second and GPU, prompts and"
+        f"{server(p)}. The report gives a total throughput of {people(p.total)} tokens per second and GPU, prompts and"
         " answers added up. How many tokens per second of the answer does one user see, the wait for the first token"
         " included?"
     ),

@@ -4,6 +4,7 @@ import random
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw
+from threeloops.drills.engine.phrasing import people
 from threeloops.drills.measured.rows import took
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
@@ -33,8 +34,8 @@ BENCHMARK = Case(
     draw=_draw_slide,
     requirements=requirements(
         lambda p: (
-            f"A slide says: {p.model}, {p.total:,.4g} tokens per second and GPU with {p.engine}. Shall we expect that,"
-            " too?"
+            f"A slide says: {p.model}, {people(p.total)} tokens per second and GPU with {p.engine}. Shall we expect"
+            " that, too?"
         ),
         (
             "tokens of what: of answers alone, or of prompts as well",
@@ -82,14 +83,15 @@ BENCHMARK = Case(
             "versions, formats and settings written down, and the run repeated on another day",
         ),
         lambda p: (
-            f"{p.total:,.4g} tokens per second and GPU count the prompts: one user sees"
+            f"{people(p.total)} tokens per second and GPU count the prompts: one user sees"
             f" {shown('measured-user-rate', p)} of the answer. The floor of a step is {fmt_seconds(weights_s(p))} for"
             f" weights and {fmt_seconds(caches_s(p))} for caches, and the TPOT of {took(p.tpot_s)} is"
             f" {shown('measured-over-the-floor', p)} times that; prompts of others explain a share of"
-            f" {shown('measured-prompts-of-others', p)} of it. I run one load generator on both, with our own lengths, first with"
-            f" {p.requests} requests at a time on {p.tp} GPUs, then with arrivals as ours come, and report output"
-            " tokens per second and GPU beside TTFT and TPOT at p50 and p99. Where my run is off the slide by more than"
-            " a tenth I look for another format, another version or another count of tokens before I believe either."
+            f" {shown('measured-prompts-of-others', p)} of it. I run one load generator on both, with our own"
+            f" lengths, first with {p.requests} requests at a time on {p.tp} GPUs, then with arrivals as ours come,"
+            " and report output tokens per second and GPU beside TTFT and TPOT at p50 and p99. Where my run is off the"
+            " slide by more than a tenth I look for another format, another version or another count of tokens before"
+            " I believe either."
         ),
     ),
     trade_off=Best(
