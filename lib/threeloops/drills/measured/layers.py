@@ -156,6 +156,7 @@ EXPERTS = Drill(
 
 # --- all-reduces in a token ------------------------------------------------------------------------
 
+FREE = 0.9  # of the memory, for weights
 MODELS = ("llama-3-8b", "qwen3-32b", "llama-3-70b", "llama-3-405b")
 
 
@@ -163,15 +164,16 @@ def _draw_token(rng: random.Random) -> Draw:
     one, model = rng.choice(linked_exchanges()), catalogued.model(key := rng.choice(MODELS))
     times_s, batch = dict(one.points), rng.choice((1, 2, 4, 8, 16, 32))
     size = batch * model.hidden * 2
-    part = catalogued.part(one.part)
+    part, total, width = catalogued.part(one.part), model_parameters(model).total, rng.choice((1, 2))
     return drawn(
         model=catalogued.model_name(key),
-        parameters=float(f"{model_parameters(model).total:.3g}"),
+        parameters=float(f"{total:.3g}"),
         layers=model.num_layers,
         batch=batch,
         hidden=model.hidden,
         tp=one.ranks,
-        width=rng.choice((1, 2)),
+        width=width,
+        fits=total * width < FREE * one.ranks * part.capacity_bytes(),
         memory=part["memory_bytes_per_s"],
         seconds=times_s.get(size, 0.0),
         device=kernel_times.kernel_times(one.part).device,
@@ -246,7 +248,7 @@ TOKEN = Drill(
     ),
     derive=_derive_token,
     count=_count_token,
-    wanted=lambda p: p.seconds > 0,
+    wanted=lambda p: p.fits and p.seconds > 0,
     slips=(
         Slip(
             key="one-per-layer",
