@@ -59,7 +59,7 @@ def _count_errors(p: Draw) -> float:
 
 ERRORS = Drill(
     key="measured-median-error",
-    taught=Taught("inner", "Profiling"),
+    taught=Taught("inner", "Roofline"),
     title="How far off a prediction is",
     unit="",
     target_s=150,
