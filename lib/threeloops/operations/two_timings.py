@@ -6,7 +6,7 @@
 >>> round(line.half_rate_bytes)
 5000000
 
-Source: Hockney, Parallel Computing 20(3), 1994, doi:10.1016/S0167-8191(06)80021-9 (start-up and asymptotic rate)
+Source: Hockney, Parallel Computing 20(3), 1994, pp. 389-398 (start-up and asymptotic rate)
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def line_through_timings(*, few_bytes: float, few_s: float, many_bytes: float, m
     Formula:  rate: (many_bytes - few_bytes) / (many_s - few_s); start-up: few_s - few_bytes / rate
     Assumes:  the same kernel, algorithm and rate at both sizes
     Raises:   ValueError unless few_bytes < many_bytes and few_s < many_s
-    Source:   Hockney, Parallel Computing 20(3), 1994, doi:10.1016/S0167-8191(06)80021-9
+    Source:   Hockney, Parallel Computing 20(3), 1994, pp. 389-398
 
     >>> line_through_timings(few_bytes=100, few_s=3, many_bytes=300, many_s=5).seconds(500)
     7.0

@@ -14,7 +14,6 @@ from threeloops.units import fmt_si, us
 
 SOURCE_HALF = "Dao, FlashAttention-2, 2023, arXiv:2307.08691, section 4.1 (half of the square)"
 SOURCE_FUSED = "Dao et al., FlashAttention, 2022, arXiv:2205.14135, section 3"
-SOURCE_HOCKNEY = "Hockney, Parallel Computing 20(3), 1994, doi:10.1016/S0167-8191(06)80021-9"
 
 # --- the rate of a prompt's attention --------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from threeloops.facts.kernel_times import DECODE
 from threeloops.operations import two_timings
 from threeloops.units import us
 
-SOURCE_HOCKNEY = "Hockney, Parallel Computing 20(3), 1994, doi:10.1016/S0167-8191(06)80021-9"
+SOURCE_HOCKNEY = "Hockney, Parallel Computing 20(3), 1994, pp. 389-398"
 
 # --- a cache that nobody has timed -----------------------------------------------------------------
 

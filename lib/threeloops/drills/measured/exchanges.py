@@ -15,7 +15,7 @@ from threeloops.units import GiB, KiB, MiB, fmt_bytes
 RING = Taught("training", "Data parallelism and all-reduce")
 CLUSTER = Taught("training", "Network and cluster")
 
-SOURCE_HOCKNEY = "Hockney, Parallel Computing 20(3), 1994, doi:10.1016/S0167-8191(06)80021-9"
+SOURCE_HOCKNEY = "Hockney, Parallel Computing 20(3), 1994, pp. 389-398"
 SOURCE_NCCL_TESTS = "NVIDIA nccl-tests, doc/PERFORMANCE.md (algbw and busbw), read in 2026"
 
 # --- two sizes of an all-reduce --------------------------------------------------------------------
