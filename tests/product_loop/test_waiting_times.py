@@ -2,10 +2,14 @@
 
 import heapq
 import itertools
+import math
 import random
+import re
 import statistics
 
+import numpy as np
 import pytest
+from tests.product_loop import two_stages
 
 from threeloops.product_loop import queueing
 from threeloops.simulate.product_loop import queue, visits
@@ -32,6 +36,69 @@ def test_the_load_for_a_quantile_is_its_inverse() -> None:
     assert queueing.most_load_for_quantile(service_s=0.3, share=0.99, seconds=1) == 0
     with pytest.raises(ValueError, match="share=1"):
         queueing.mm1_time_quantile_s(arrivals_per_s=1, service_s=0.1, share=1)
+
+
+@pytest.mark.parametrize("servers", [300, 709, 711, 5_000, 100_000])
+def test_the_share_that_waits_before_very_many_servers(servers: int) -> None:
+    """Erlang's sum with each term over the largest, so that no factorial overflows."""
+    for spare in (0.5, 2.0):  # servers beyond the offered load, in standard deviations of the heads
+        offered = servers - spare * servers**0.5
+        terms = np.cumsum(np.log(offered) - np.log(np.arange(1, servers + 1)))
+        few, all_busy = np.exp(terms[:-1] - terms[-1]).sum() + np.exp(-terms[-1]), servers / (servers - offered)
+        told = queueing.erlang_c(arrivals_per_s=offered / 3, service_s=3, servers=servers)
+        assert told == pytest.approx(all_busy / (few + all_busy), rel=1e-8)
+        # Halfin and Whitt, Operations Research 29(3), 1981: what it tends to as servers grow
+        density = math.exp(-(spare**2) / 2) / math.sqrt(2 * math.pi)
+        limit = 1 / (1 + spare * statistics.NormalDist().cdf(spare) / density)
+        assert told == pytest.approx(limit, rel=3 * servers**-0.5)
+        waits = queueing.mmc_wait_s(arrivals_per_s=offered / 3, service_s=3, servers=servers)
+        assert waits == pytest.approx(told * 3 / (servers - offered))
+
+
+def test_the_share_that_waits_longer_than_that() -> None:
+    pool = {"arrivals_per_s": 2.8, "service_s": 1, "servers": 4}
+    waits = queue.waits(
+        customers=200_000,
+        servers=4,
+        gap=lambda r: r.expovariate(2.8),
+        service=lambda r: r.expovariate(1),
+        seed=5,
+    )
+    for wait_s in (0, 0.5, 2, 5):
+        counted = sum(wait > wait_s for wait in waits) / len(waits)
+        assert queueing.mmc_late_share(**pool, wait_s=wait_s) == pytest.approx(counted, abs=0.012)
+    assert queueing.mmc_late_share(**pool, wait_s=0) == queueing.erlang_c(**pool)
+
+
+def test_how_far_off_the_wait_before_several_servers_is_said_to_be() -> None:
+    """The docstring's table, line by line, against the exact wait before servers whose service has two stages."""
+    assert queueing.mgc_wait_s.__doc__ is not None
+    lines = re.findall(r"cv ([0-9.]+) \(.*\), 4 servers: (.*); 16 servers: (.*)", queueing.mgc_wait_s.__doc__)
+    assert [cv for cv, *_ in lines] == ["0.71", "2"]
+    for cv, *tables in lines:
+        stages = two_stages.erlang() if cv == "0.71" else two_stages.balanced(cv=float(cv))
+        for servers, table in zip((4, 16), tables, strict=True):
+            for load, said in zip((0.5, 0.7, 0.9), table.split(), strict=True):
+                exact = two_stages.mean_wait_s(stages, arrivals_per_s=load * servers, servers=servers)
+                told = queueing.mgc_wait_s(
+                    arrivals_per_s=load * servers, service_s=1, servers=servers, service_cv=stages.cv
+                )
+                assert round(100 * (told / exact - 1)) == int(said)
+
+
+def test_the_exact_wait_is_that_of_customers_one_by_one() -> None:
+    stages = two_stages.balanced(cv=2)
+    waits = queue.waits(
+        customers=400_000,
+        servers=4,
+        gap=lambda r: r.expovariate(2.8),
+        service=lambda r: r.expovariate(stages.rates[r.random() > stages.first]),
+        seed=9,
+    )
+    exact = two_stages.mean_wait_s(stages, arrivals_per_s=2.8, servers=4)
+    assert statistics.fmean(waits) == pytest.approx(exact, rel=0.06)
+    one = two_stages.mean_wait_s(stages, arrivals_per_s=0.7, servers=1)
+    assert one == pytest.approx(queueing.mg1_wait_s(arrivals_per_s=0.7, service_s=1, service_cv=2))
 
 
 def test_several_servers_with_less_varied_service() -> None:

@@ -140,8 +140,7 @@ def turned_away_share(*, arrivals_per_s: float, service_s: float, servers: int) 
 def erlang_c(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     """The share of requests that find all servers busy and have to wait.
 
-    Formula:  A^c/c! / (1 - load) / (sum of A^k/k! for k < c + A^c/c! / (1 - load)), A = arrivals/s * service time, c
-              = servers
+    Formula:  B / (1 - load * (1 - B)), B = erlang_b: no factorial, so it holds for many thousand servers
     Assumes:  Poisson arrivals, exponential service times, one queue for all servers (M/M/c)
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.5
 
@@ -149,10 +148,8 @@ def erlang_c(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     0.409
     """
     share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
-    offered = arrivals_per_s * service_s
-    all_busy = math.exp(servers * math.log(offered) - math.lgamma(servers + 1)) / (1 - share)
-    some_free = math.fsum(math.exp(k * math.log(offered) - math.lgamma(k + 1)) for k in range(servers))
-    return all_busy / (some_free + all_busy)
+    blocked = waiting.blocked_share(offered_load=arrivals_per_s * service_s, servers=servers)
+    return blocked / (1 - share * (1 - blocked))
 
 
 def mmc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
@@ -170,6 +167,22 @@ def mmc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> floa
         * service_s
         / (servers * (1 - share))
     )
+
+
+def mmc_late_share(*, arrivals_per_s: float, service_s: float, servers: int, wait_s: float) -> float:
+    """The share of requests that wait longer than that in the one queue of several servers.
+
+    Formula:  Erlang C * exp(-servers * (1 - load) * wait / service time)
+    Assumes:  as erlang_c, first come first served
+    Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.5
+
+    >>> round(mmc_late_share(arrivals_per_s=8, service_s=1, servers=10, wait_s=1), 3)
+    0.055
+    """
+    checks.non_negative(wait_s=wait_s)
+    idle = 1 - load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+    waits = erlang_c(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+    return waits * math.exp(-servers * idle * wait_s / service_s)
 
 
 def mm1_time_quantile_s(*, arrivals_per_s: float, service_s: float, share: float) -> float:
@@ -207,7 +220,11 @@ def mgc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int, service
     """Mean wait before several servers whose service times vary more or less than exponentially: an approximation.
 
     Formula:  M/M/c wait * (1 + cv^2) / 2
-    Assumes:  as mmc_wait_s; exact for one server and for cv = 1, else a few per cent off, more where cv is large
+    Assumes:  as mmc_wait_s; exact for one server and for exponential service. Else it is off by so many per cent, at
+              loads of 50, 70 and 90 %, against the exact wait:
+              cv 0.71 (Erlang, two stages), 4 servers: -5 -2 -1; 16 servers: -12 -6 -2
+              cv 2 (hyperexponential, balanced), 4 servers: +30 +14 +4; 16 servers: +84 +44 +11
+              Two moments do not settle it: another distribution with a cv of 2 is off by another share
     Source:   Lee and Longton, Operational Research Quarterly 10(1), 1959 (queues of airline passengers)
     """
     checks.non_negative(service_cv=service_cv)
@@ -219,8 +236,8 @@ def kingman_wait_s(*, arrivals_per_s: float, service_s: float, gap_cv: float, se
     """Mean wait before one server when arrivals come in bursts: an approximation that is good at high load.
 
     Formula:  service * load / (1 - load) * (gap cv^2 + service cv^2) / 2
-    Units:    gap_cv: standard deviation over mean of the gaps between arrivals; 1 is Poisson, more is bursty
-    Assumes:  independent gaps (G/G/1), heavy traffic; exact where gap_cv = 1
+    Units:    gap_cv: standard deviation over mean of the gaps between arrivals; Poisson has 1, bursts have more
+    Assumes:  independent gaps (G/G/1), heavy traffic; exact for Poisson arrivals, not for all gaps with a cv of 1
     Source:   Kingman, Mathematical Proceedings of the Cambridge Philosophical Society 57(4), 1961,
               doi:10.1017/S0305004100036094
 
