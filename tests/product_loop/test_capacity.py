@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from threeloops.facts import hardware
 from threeloops.models.catalogue import model
 from threeloops.product_loop import adapter_batches, capacity, deployments, kv_transfer, prices
-from threeloops.simulate.product_loop import serving_policies, serving_pools, serving_steps, traffic
+from threeloops.simulate.product_loop import decode_clock, serving_policies, serving_pools, serving_steps, traffic
 from threeloops.simulate.product_loop.serving_requests import Request
 from threeloops.simulate.training_loop import overlapped_step
 
@@ -296,7 +296,12 @@ def test_the_trade_off_is_a_batch_that_is_walked() -> None:
     user, per_gpu = points[-10]  # ten requests
     clock = 0.0
     for _step in range(50):
-        clock += max((16e9 + sum([2000 * 131_072] * 10)) / 3.35e12, 10 * 16e9 / 989.4e12)
+        clock += 16e9 / 3.35e12 + sum([2000 * 131_072 / 3.35e12] * 10)
     assert (50 / clock, 500 / clock) == (pytest.approx(user), pytest.approx(per_gpu))
+    short = deployments.trade_off(H100, context=200)
+    user, per_gpu = short[-1000]  # a thousand requests: now the matmuls compute for longer than they read
+    layer = {"weights": [16e9 / 32] * 32, "cache": 200 * 131_072 / 32, "flops": 16e9 / 32}
+    step_s = decode_clock.step_s(requests=1000, **layer, bytes_per_s=3.35e12, flops_per_s=989.4e12)
+    assert (1 / step_s, 1000 / step_s) == (pytest.approx(user), pytest.approx(per_gpu))
     assert [a for a, _ in points] == sorted(a for a, _ in points)
     assert [b for _, b in points] == sorted((b for _, b in points), reverse=True)

@@ -5,8 +5,11 @@ import re
 
 import pytest
 
+from threeloops.facts import hardware
+from threeloops.models import catalogue, parameters, transformer
+from threeloops.models.forward_step import MATRIX, ForwardStep
 from threeloops.operations.expert_layers import experts_touched
-from threeloops.product_loop import decode_floor
+from threeloops.product_loop import decode_floor, kv_cache, serving
 from threeloops.simulate.product_loop import decode_clock
 
 RATES = {"bytes_per_s": 50.0, "flops_per_s": 7000.0}
@@ -24,6 +27,49 @@ def test_the_first_compute_bound_batch_is_the_formulas(cache: float) -> None:
     )
     found = decode_clock.first_compute_bound(2000, weights=weights, cache=cache, flops=flops, **RATES)
     assert found == math.ceil(formula)
+
+
+@pytest.mark.parametrize("requests", [1, 30, 139, 141, 600])  # 7000 / 50 = 140: from there the matmuls compute longer
+def test_a_step_played_layer_by_layer_is_the_formulas(requests: int) -> None:
+    layers = {"weights": [400.0, 400.0, 400.0], "cache": 2.5, "flops": 400.0}
+    told = serving.decode_step_s(
+        weights_bytes=1200,
+        cache_bytes=requests * 7.5,
+        batch=requests,
+        flops_per_token=1200,
+        memory_bytes_per_s=50,
+        peak_flops_per_s=7000,
+    )
+    assert told == pytest.approx(decode_clock.step_s(requests=requests, **layers, **RATES))
+
+
+@pytest.mark.parametrize(("batch", "context"), [(1, 2000), (64, 2000), (400, 400), (1024, 400), (1024, 2000)])
+def test_a_step_is_the_sum_of_its_kernels(batch: int, context: int) -> None:
+    """Llama 3 8B on an H100, kernel by kernel; the formula leaves out norms, rotations, activations and residuals."""
+    model, part = catalogue.model("llama-3-8b"), hardware.part("h100-sxm5")
+    rates = {"memory_bytes_per_s": part["memory_bytes_per_s"]}
+    step = ForwardStep(
+        phase="decode",
+        batch=batch,
+        sequence=context,
+        causal="exact",
+        fused_attention=True,
+        logits="last",
+        bytes_per_element=2,
+    )
+    ops = [op for op in transformer.model_ops(model, step) if op.unit == MATRIX]
+    peak = part.peak_flops_per_s("bf16")
+    kernels = transformer.model_time(ops, matrix_flops_per_s=peak, vector_flops_per_s=1, **rates)
+    weights = 2 * (parameters.model_parameters(model).total - parameters.model_parameters(model).embedding)
+    told = serving.decode_step_s(
+        weights_bytes=weights,
+        cache_bytes=batch * kv_cache.request_bytes(model, tokens=context, bytes_per_element=2),
+        batch=batch,
+        flops_per_token=weights,
+        peak_flops_per_s=peak,
+        **rates,
+    )
+    assert told == pytest.approx(kernels.lower_bound_s, rel=0.04)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 8])

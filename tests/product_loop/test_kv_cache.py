@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threeloops import dtypes
+from threeloops.models import catalogue
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
 from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import (
@@ -217,6 +218,28 @@ def test_a_refused_split_is_one_that_ranks_cannot_share_evenly() -> None:
     ):
         kv_cache.kv_heads_per_rank(num_heads=24, num_kv_heads=8, tp=3)
     assert kv_cache.kv_heads_per_rank(num_heads=24, num_kv_heads=8, tp=4) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "tp", "dcp", "copies"),
+    [("deepseek-v3", 8, 8, 1), ("kimi-k2", 16, 8, 2), ("kimi-k2", 16, 16, 1), ("qwen3-235b-a22b", 8, 2, 1)],
+)
+def test_decode_context_parallelism_as_vllms_case_study_has_it(name: str, tp: int, dcp: int, copies: int) -> None:
+    # vLLM, docs/serving/context_parallel_deployment.md: R1 (V3's shape) and K2 with one latent, Qwen3 with 4 KV heads
+    plain, shared = (
+        kv_cache.per_rank(catalogue.model(name), tokens=4096, batch=2, tp=tp, bytes_per_element=2, dcp=each)
+        for each in (1, dcp)
+    )
+    assert plain.replication == copies * dcp
+    assert shared.replication == copies
+    # each rank keeps every dcp-th token of what it would have kept
+    kept = sum(plain.rank_bytes / 4096 for token in range(4096) if token % dcp == 1)
+    assert shared.rank_bytes == pytest.approx(kept)
+
+
+def test_ranks_without_copies_have_no_tokens_to_share() -> None:
+    with pytest.raises(ValueError, match="dcp=2 must divide the copies on 8 ranks, of which there are 1"):
+        kv_cache.per_rank(catalogue.model("llama-3-70b"), tokens=9, batch=1, tp=8, bytes_per_element=2, dcp=2)
 
 
 def test_latent_is_on_every_rank_whole() -> None:

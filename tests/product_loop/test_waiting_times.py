@@ -101,6 +101,26 @@ def test_the_exact_wait_is_that_of_customers_one_by_one() -> None:
     assert one == pytest.approx(queueing.mg1_wait_s(arrivals_per_s=0.7, service_s=1, service_cv=2))
 
 
+@pytest.mark.parametrize("service", ["exponential", "constant"])
+def test_who_shares_a_server_stays_in_proportion_to_the_work(service: str) -> None:
+    """Processor sharing (Kleinrock, volume 2, 1976, section 4.4): work / (1 - load), whatever the distribution."""
+    came = visits.arrivals(rates_per_s=[(120_000 / 0.7, 0.7)], seed=31)
+    services = visits.exponential(len(came), mean_s=1, seed=32) if service == "exponential" else [1.0] * len(came)
+    seen = visits.shared(came, services)
+    for low, high in ((0, 0.5), (0.5, 2), (2, 99)):
+        some = [(visit.time_s, work) for visit, work in zip(seen, services, strict=True) if low < work <= high]
+        if some:
+            stays, work = (statistics.fmean(column) for column in zip(*some, strict=True))
+            assert stays == pytest.approx(work / (1 - 0.7), rel=0.05)
+
+
+def test_sharing_a_server_step_by_step() -> None:
+    # alone until 1, two until 4 (half of the speed each), then alone again
+    assert [visit.done_s for visit in visits.shared([0.0, 1.0], [2.5, 2.5])] == [4.0, 5.0]
+    assert [visit.done_s for visit in visits.shared([0.0, 0.0, 9.0], [1.0, 1.0, 2.0])] == [2.0, 2.0, 11.0]
+    assert visits.shared([], []) == []
+
+
 def test_several_servers_with_less_varied_service() -> None:
     """Constant service before four servers: the approximation is within a tenth of the simulated wait."""
     waits = queue.waits(customers=150_000, servers=4, gap=lambda r: r.expovariate(3.2), service=lambda r: 1.0, seed=2)

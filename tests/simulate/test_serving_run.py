@@ -8,6 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
+from threeloops.facts import request_traces
 from threeloops.product_loop import queueing
 from threeloops.simulate.product_loop import decoding, traffic
 from threeloops.simulate.product_loop.serving_policies import (
@@ -242,14 +243,18 @@ def test_jumps_need_not_be_asked_for():
     assert [one.finished_s for one in done.moments] == pytest.approx([0.07, 0.06])
 
 
-def test_fitted_lengths_have_the_published_quantiles():
-    for one in (traffic.AZURE_CODE_2023, traffic.AZURE_CONVERSATION_2023, traffic.MOONCAKE_CONVERSATION):
-        requests = traffic.drawn(one, requests=60_000, seed=13)
-        for fit, lengths in (
-            (one.prompt, [request.prompt_tokens for request in requests]),
-            (one.output, [request.output_tokens for request in requests]),
-        ):
-            assert np.quantile(lengths, [0.5, 0.9, 0.99]) == pytest.approx([fit.p50, fit.p90, fit.p99], rel=0.05)
+@pytest.mark.parametrize("key", request_traces.KEYS)
+def test_drawn_lengths_are_the_published_ones_means_and_dependence_too(key):
+    whole, chosen = request_traces.request_trace(key), traffic.as_published(key)
+    requests = traffic.drawn(chosen, requests=60_000, seed=13)
+    prompts = np.array([request.prompt_tokens for request in requests])
+    outputs = np.array([request.output_tokens for request in requests])
+    for told, lengths in ((whole.prompt, prompts), (whole.answer, outputs)):
+        assert lengths.mean() == pytest.approx(told.mean, rel=0.03)
+        assert np.quantile(lengths, [0.5, 0.9, 0.99]) == pytest.approx([told.p50, told.p90, told.p99], rel=0.08)
+    assert np.corrcoef(prompts, outputs)[0, 1] == pytest.approx(whole.correlation, abs=0.02)
+    rate = len(requests) / requests[-1].arrival_s
+    assert rate == pytest.approx(whole.requests / whole.seconds, rel=0.03 * chosen.gap_cv)
 
 
 @pytest.mark.parametrize("gap_cv", [0.0, 0.5, 1.0, 3.0])

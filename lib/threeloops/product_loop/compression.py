@@ -159,8 +159,7 @@ def step_speedup(
     """How many times shorter a step becomes when weights are stored narrow and widened on the chip: nearly all in
     decoding, nothing in prefill.
 
-    Formula:  step time with weights_bytes / step time with narrow_bytes, each max(bytes / bandwidth, tokens * FLOP
-              per token / peak_flops_per_s)
+    Formula:  step time with weights_bytes / step time with narrow_bytes, each by serving.decode_step_s
     Units:    tokens go through the step together: the batch of a decode step, the prompt of a prefill.
               peak_flops_per_s is in FLOP/s
     Assumes:  arithmetic stays in the wide format, and widening is free; real kernels lose some of it

@@ -21,11 +21,13 @@ def compute_bound_batch(
     memory_bytes_per_s: float,
     peak_flops_per_s: float,
 ) -> float:
-    """Batch from which a decode step takes as long to compute as to read; infinite where each request's cache takes
-    longer to read than its token to compute.
+    """Batch from which all arithmetic of a decode step takes as long as all its reading; infinite where each request's
+    cache takes longer to read than its token to compute.
 
     Formula:  (weights / bandwidth) / (FLOP per token / peak - cache per request / bandwidth)
-    Assumes:  a dense model (each step reads all weights once), equal contexts, perfect overlap
+    Assumes:  a dense model (each step reads all weights once), equal contexts. It compares totals: the matmuls alone
+              are compute-bound from the ridge point on (cache_bytes_per_request=0), whatever attention reads after
+              them
     Source:   Pope et al., 2022, arXiv:2211.05102, section 2.1
 
     >>> h100 = {"memory_bytes_per_s": 3.35e12, "peak_flops_per_s": 989.4e12}

@@ -13,6 +13,7 @@ from threeloops.models import parameters
 from threeloops.models.architecture import Model
 from threeloops.product_loop import kv_budget, kv_cache
 from threeloops.product_loop.capacity import Replica
+from threeloops.product_loop.serving import decode_step_s
 
 MEMORY_UTILISATION = 0.92  # vLLM's default share of the memory, November 2026
 FLOPS_PER_PARAMETER = 2  # a multiplication and an addition, forward
@@ -50,17 +51,23 @@ def replica(
     )
 
 
-def trade_off(serving: Replica, *, context: int) -> list[tuple[float, float]]:
+def trade_off(host: Replica, *, context: int) -> list[tuple[float, float]]:
     """(tokens/s for one user, tokens/s per GPU) of every batch that fits, from the fullest to a single request.
 
-    Formula:  1 / step and batch / step / GPUs
+    Formula:  1 / step and batch / step / GPUs, the step by serving.decode_step_s
     Assumes:  equal contexts; decoding only; bytes and FLOP, nothing else
     """
     checks.count(context=context)
-    most = int(serving.free_bytes // (context * serving.cache_bytes_per_token))
+    most = int(host.free_bytes // (context * host.cache_bytes_per_token))
     points = []
     for batch in range(most, 0, -1):
-        read = serving.weights_bytes + batch * context * serving.cache_bytes_per_token
-        step_s = max(read / serving.memory_bytes_per_s, batch * serving.flops_per_token / serving.peak_flops_per_s)
-        points.append((1 / step_s, batch / step_s / serving.num_gpus))
+        step_s = decode_step_s(
+            weights_bytes=host.weights_bytes,
+            cache_bytes=batch * context * host.cache_bytes_per_token,
+            batch=batch,
+            flops_per_token=host.flops_per_token,
+            memory_bytes_per_s=host.memory_bytes_per_s,
+            peak_flops_per_s=host.peak_flops_per_s,
+        )
+        points.append((1 / step_s, batch / step_s / host.num_gpus))
     return points

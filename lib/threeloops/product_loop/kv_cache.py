@@ -18,7 +18,7 @@ Every figure is for one rank: with tp=1 that is the whole cache.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from threeloops import checks
 from threeloops.models.architecture import Attention, LatentAttention, Model, Recurrent
@@ -226,15 +226,21 @@ def per_rank(
     tp: int,
     bytes_per_element: float,
     quantisation: Quantisation = UNQUANTISED,
+    dcp: int = 1,
 ) -> RankCache:
     """Information minimum of `batch` equal requests on each of `tp` ranks, and how often the cache exists in all.
 
-    Raises: ValueError if the heads do not split over the ranks; see kv_heads_per_rank
+    Assumes: dcp ranks that would hold copies share the tokens of one instead (decode context parallelism)
+    Raises: ValueError if the heads do not split over the ranks, see kv_heads_per_rank; or if dcp divides no copies
+    Source: vLLM, docs/serving/context_parallel_deployment.md, 2026
     """
-    checks.count(tokens=tokens, batch=batch)
+    checks.count(tokens=tokens, batch=batch, dcp=dcp)
     one_copy = request_bytes(model, tokens=tokens, bytes_per_element=bytes_per_element, quantisation=quantisation)
     on_rank = request_bytes(model, tokens=tokens, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
-    return RankCache(tp=tp, rank_bytes=batch * on_rank, one_copy_bytes=batch * one_copy)
+    spread = RankCache(tp=tp, rank_bytes=batch * on_rank, one_copy_bytes=batch * one_copy)
+    if spread.replication % dcp:
+        raise ValueError(f"dcp={dcp} must divide the copies on {tp} ranks, of which there are {spread.replication:g}")
+    return spread if dcp == 1 else replace(spread, rank_bytes=spread.rank_bytes / dcp)
 
 
 def held_bytes(

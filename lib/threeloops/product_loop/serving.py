@@ -53,10 +53,12 @@ def decode_step_s(
 ) -> float:
     """Seconds for one token of every request in a batch: the least that memory and processor allow.
 
-    Formula:  max((weights + caches) / bandwidth, batch * FLOP per token / peak)
+    Formula:  max(weights / bandwidth, batch * FLOP per token / peak) + caches / bandwidth
     Units:    cache_bytes is the cache of the whole batch; weights_bytes what one step reads of the weights (all of a
               dense model's, whatever the batch)
-    Assumes:  perfect overlap and full bandwidth: a floor, not a forecast
+    Assumes:  matmuls and attention follow one another; each overlaps its own reading and computing perfectly, at full
+              rates: a floor, not a forecast. Attention waits for memory, as with KV heads in 16 bits; latent attention
+              computes for longer than it reads: transformer.model_time counts it kernel by kernel
     Source:   Pope et al., 2022, arXiv:2211.05102, section 2.1 (weights are read once per step, caches once per
               request)
 
@@ -78,7 +80,8 @@ def decode_step_s(
     )
     checks.non_negative(cache_bytes=cache_bytes)
     checks.count(batch=batch)
-    return max((weights_bytes + cache_bytes) / memory_bytes_per_s, batch * flops_per_token / peak_flops_per_s)
+    matmuls_s = max(weights_bytes / memory_bytes_per_s, batch * flops_per_token / peak_flops_per_s)
+    return matmuls_s + cache_bytes / memory_bytes_per_s
 
 
 def request_s(*, ttft_s: float, itl_s: float, output_tokens: int) -> float:

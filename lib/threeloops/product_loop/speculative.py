@@ -114,7 +114,7 @@ class DecodeCosts:
     def step_s(self, *, batch: int, tokens: int, memory_bytes_per_s: float, peak_flops_per_s: float) -> float:
         """Seconds of a step in which every request of the batch has so many tokens.
 
-        Formula:  max((weights + batch * cache) / bandwidth, batch * tokens * FLOP per token / peak_flops_per_s)
+        Formula:  max(weights / bandwidth, batch * tokens * FLOP per token / peak) + batch * cache / bandwidth
         """
         return serving.decode_step_s(
             weights_bytes=self.weights_bytes,
@@ -139,7 +139,7 @@ def batch_speedup(
     """How many times faster tokens come in a batch; the check has k + 1 tokens of every request to compute.
 
     Formula:  tokens per check * plain step / (k * draft step + check of k + 1 tokens)
-    Assumes:  every step at its roofline: max of reading and computing
+    Assumes:  every step at its floor, serving.decode_step_s: a check reads each cache once for all of its tokens
     """
     machine = {"memory_bytes_per_s": memory_bytes_per_s, "peak_flops_per_s": peak_flops_per_s}
     plain_s = target.step_s(batch=batch, tokens=1, **machine)

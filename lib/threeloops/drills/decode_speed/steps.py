@@ -179,7 +179,8 @@ RIDGE = Drill(
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters in 16 bits decodes on a card with {p.bandwidth / TB:g}"
         f" TB/s and {p.peak / TFLOP:g} TFLOP/s. Every request has a KV cache of {p.cache / MB:,.0f} MB. From which"
-        " batch on does a step take longer to compute than to read? (Memory is no limit; a fraction is fine.)"
+        " batch on does all the arithmetic of a step take longer than all its reading, weights and caches? (Memory is"
+        " no limit; a fraction is fine.)"
     ),
     derive=_derive_ridge,
     count=_count_ridge,
@@ -188,7 +189,7 @@ RIDGE = Drill(
         Slip(
             key="no-caches",
             wrong=lambda p: p.peak / p.bandwidth,
-            story="That is the ridge point. It forgets that every further request brings its own cache to read.",
+            story="That is the ridge point, from which on the matmuls compute for longer. The question also counts the caches.",
         ),
         Slip(
             key="caches-help",

@@ -25,8 +25,25 @@ def clock(
     return reading, computing
 
 
+def step_s(
+    *, requests: int, weights: Sequence[float], cache: float, flops: float, bytes_per_s: float, flops_per_s: float
+) -> float:
+    """Seconds of a step, layer after layer: its weights come in while requests compute with them, and then attention
+    reads every request's cache. `cache` and `flops` are of one request and layer.
+    """
+    now = 0.0
+    for layer in weights:
+        read, computed = now + layer / bytes_per_s, now
+        for _ in range(requests):
+            computed += flops / flops_per_s
+        now = max(read, computed)
+        for _ in range(requests):
+            now += cache / bytes_per_s
+    return now
+
+
 def first_compute_bound(most: int, **step: float | Sequence[float]) -> int | None:
-    """The smallest batch, tried from one up, whose step takes at least as long to compute as to read; None up to
+    """The smallest batch, tried from one up, whose step computes, all in all, at least as long as it reads; None up to
     `most`.
     """
     for requests in range(1, most + 1):

@@ -1,9 +1,8 @@
 """Traffic for a serving run: when requests arrive, and how long they are.
 
 >>> requests = drawn(AZURE_CODE_2023, requests=20_000, seed=1)
->>> halfway = sorted(request.prompt_tokens for request in requests)[10_000]
->>> abs(halfway / AZURE_CODE_2023.prompt.p50 - 1) < 0.05
-True
+>>> sorted(request.output_tokens for request in requests)[10_000]  # of the trace: 13
+13
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threeloops import checks
+from threeloops.facts.request_traces import request_trace
 from threeloops.simulate.product_loop.serving_requests import Request
 
 Numbers = NDArray[np.float64]
@@ -42,74 +42,39 @@ def bursts(*, requests_per_s: float, gap_cv: float, requests: int, seed: int) ->
     return np.cumsum(gaps(requests_per_s=requests_per_s, gap_cv=gap_cv, requests=requests, rng=rng))
 
 
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Lengths in tokens, of which half, nine tenths and 99 hundredths are below the three that are given.
-
-    Assumes:  between two of them the logarithm of the length rises linearly with the share; below the half it falls as
-              it rises from half to nine tenths, and above 0.99 it goes on rising. A fit to three quantiles, not the
-              data: means, and what lies beyond the 99th percentile, may be off
-    """
-
-    p50: float
-    p90: float
-    p99: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.p50 < self.p90 < self.p99:
-            raise ValueError(f"p50={self.p50}, p90={self.p90}, p99={self.p99} must be positive and rise")
-
-    def at(self, shares: Numbers) -> Numbers:
-        """The length below which each of these shares lies."""
-        points = np.log([self.p50, self.p90, self.p99])
-        body, tail = (points[1] - points[0]) / 0.4, (points[2] - points[1]) / 0.09
-        knots = [points[0] - 0.5 * body, *points, points[2] + 0.01 * tail]
-        lengths: Numbers = np.exp(np.interp(shares, [0, 0.5, 0.9, 0.99, 1], knots))
-        return lengths
-
-    def drawn(self, requests: int, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Whole lengths of at least one token."""
-        return np.maximum(1, np.rint(self.at(rng.random(requests)))).astype(np.int64)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a service was asked: how often, how unevenly, and how long."""
+    """What a service was asked: how often, how unevenly, and how long.
+
+    Assumes:  gap_cv is that of the trace's gaps, and 1 where the trace rounds its moments, so that gaps say nothing
+    """
 
     name: str
     source: str
     requests_per_s: float
     gap_cv: float
-    prompt: Lengths
-    output: Lengths
+    lengths: tuple[tuple[int, int], ...]  # prompt and answer of real requests: equally likely, and kept together
 
 
-AZURE_CODE_2023 = Traffic(
-    name="Azure, code, 2023",
-    source="AzureLLMInferenceTrace_code.csv, Azure Public Dataset (CC BY 4.0); Patel et al., Splitwise, 2023,"
-    " arXiv:2311.18677",
-    requests_per_s=2.57,
-    gap_cv=13.2,
-    prompt=Lengths(1469, 5188, 7436),
-    output=Lengths(13, 55, 251),
-)
-AZURE_CONVERSATION_2023 = Traffic(
-    name="Azure, conversation, 2023",
-    source="AzureLLMInferenceTrace_conv.csv, Azure Public Dataset (CC BY 4.0); Patel et al., Splitwise, 2023,"
-    " arXiv:2311.18677",
-    requests_per_s=5.53,
-    gap_cv=1.09,
-    prompt=Lengths(1020, 2735, 4142),
-    output=Lengths(129, 424, 601),
-)
-MOONCAKE_CONVERSATION = Traffic(
-    name="Mooncake, conversation, 2024",
-    source="conversation_trace.jsonl, Mooncake traces; Qin et al., 2024, arXiv:2407.00079",
-    requests_per_s=3.40,
-    gap_cv=3.03,
-    prompt=Lengths(6909, 27367, 85400),
-    output=Lengths(350, 597, 1119),
-)
+def as_published(key: str) -> Traffic:
+    """The traffic of a published trace: its rate, its gaps, and a sample of its requests.
+
+    Assumes:  gaps without memory. In a trace the load itself moves as well: facts.request_traces counts how much
+    Source:   Patel et al., Splitwise, 2023, arXiv:2311.18677; Qin et al., Mooncake, 2024, arXiv:2407.00079
+    """
+    trace = request_trace(key)
+    return Traffic(
+        name=trace.name,
+        source=f"{trace.source} ({trace.licence})",
+        requests_per_s=trace.requests / trace.seconds,
+        gap_cv=1.0 if trace.stamp_s else trace.gap_cv,
+        lengths=trace.sample,
+    )
+
+
+AZURE_CODE_2023 = as_published("azure-code-2023")
+AZURE_CONVERSATION_2023 = as_published("azure-conversation-2023")
+MOONCAKE_CONVERSATION = as_published("mooncake-conversation-2024")
 
 
 def drawn(
@@ -122,7 +87,8 @@ def drawn(
 ) -> list[Request]:
     """Requests like those of a published trace; rate and burstiness may be set otherwise.
 
-    Assumes:  gaps, prompts and outputs know nothing of one another (in a trace they do: long prompts come together)
+    Assumes:  a request's prompt and answer are one real request's; what came before it says nothing (in a trace it
+              does: long prompts come together)
     """
     rng = np.random.default_rng(seed)
     arrivals = np.cumsum(
@@ -133,7 +99,8 @@ def drawn(
             rng=rng,
         )
     )
-    return together(arrivals, traffic.prompt.drawn(requests, rng=rng), traffic.output.drawn(requests, rng=rng))
+    prompts, outputs = np.array(traffic.lengths)[rng.integers(len(traffic.lengths), size=requests)].T
+    return together(arrivals, prompts, outputs)
 
 
 def together(arrivals_s: Iterable[float], prompts: Iterable[int], outputs: Iterable[int]) -> list[Request]:

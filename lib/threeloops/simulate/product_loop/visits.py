@@ -58,6 +58,25 @@ def play(
     return visits
 
 
+def shared(came_s: Sequence[float], services_s: Sequence[float]) -> list[Visit]:
+    """Every request's visit to one server that works for all at once (processor sharing), in order of arrival.
+
+    Nobody waits for service to begin; of n inside, each gets an nth of the server's speed.
+    """
+    inside: list[tuple[float, int]] = []  # what each must have had of the server when it is done, and who it is
+    now = had = 0.0  # had: by whoever has been inside from the beginning
+    done = [0.0] * len(came_s)
+    for number, came in enumerate([*came_s, math.inf]):
+        while inside and (ends := now + (inside[0][0] - had) * len(inside)) <= came:
+            now, (had, who) = ends, heapq.heappop(inside)
+            done[who] = now
+        if number < len(came_s):
+            had += (came - now) / len(inside) if inside else 0.0
+            now = came
+            heapq.heappush(inside, (had + services_s[number], number))
+    return [Visit(came, came, end) for came, end in zip(came_s, done, strict=True)]
+
+
 def _served(came: float, free: float, service: float, pauses_s: Sequence[tuple[float, float]]) -> Visit:
     """A visit to a server that is free from then on."""
     began = max(came, free)
