@@ -119,7 +119,7 @@ TAKEN: dict[str, dict[str, str]] = {
     "3.3": {
         "arXiv:1911.02150": "one KV head for all query heads",
         "arXiv:2305.13245": "a KV head for each group of query heads",
-        "arXiv:2405.04434": "a compressed cache; in decode, what would rebuild keys and values moves into query and output",
+        "arXiv:2405.04434": "a compressed cache; in decode its up-projections move into query and output",
         "arXiv:2310.06825": "a sliding window: a layer that caches its last tokens only",
         "arXiv:2503.19786": "five windowed layers to one that sees everything",
         "arXiv:2505.09388": "heads whose width is not hidden / heads",

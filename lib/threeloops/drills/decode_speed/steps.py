@@ -189,7 +189,10 @@ RIDGE = Drill(
         Slip(
             key="no-caches",
             wrong=lambda p: p.peak / p.bandwidth,
-            story="That is the ridge point, from which on the matmuls compute for longer. The question also counts the caches.",
+            story=(
+                "That is the ridge point, from which on the matmuls compute for longer. The question also counts the"
+                " caches."
+            ),
         ),
         Slip(
             key="caches-help",
