@@ -197,7 +197,7 @@ def test_little_holds_in_a_run_whatever_the_order(arrivals: int, slots: int) -> 
     stays = [(start, start + slots) for start in range(arrivals + 10 * slots)]
     middle = range(slots, arrivals + 9 * slots)
     present = statistics.fmean(sum(begin <= moment + 0.5 < end for begin, end in stays) for moment in middle)
-    assert present == pytest.approx(queueing.littles_law(requests_per_s=1, seconds=slots))
+    assert present == pytest.approx(queueing.littles_law(arrivals_per_s=1, seconds=slots))
 
 
 @given(accepted=st.integers(0, 100), drafted=st.integers(0, 10))
@@ -236,7 +236,7 @@ def test_the_table_of_the_paper(accepted: float, drafted: int, operations: float
             lambda: queueing.erlang_b(arrivals_per_s=2, service_s=0.5, servers=0),
             "servers=0 must be a whole number of at least 1",
         ),
-        (lambda: queueing.littles_law(requests_per_s=-1, seconds=1), "requests_per_s=-1 must be at least 0"),
+        (lambda: queueing.littles_law(arrivals_per_s=-1, seconds=1), "arrivals_per_s=-1 must be at least 0"),
         (lambda: serving.tpot_s(request_s=1, ttft_s=2, output_tokens=3), "shorter than ttft_s"),
         (lambda: serving.tpot_s(request_s=1, ttft_s=0.5, output_tokens=1), "output_tokens=1"),
         (lambda: serving.replicas(requests_per_s=1, seconds=1, slots=1, headroom=1), "leaves no slot"),

@@ -1,5 +1,7 @@
 """Speculation followed branch by branch: the output is the target's, and the formulas say how much a check yields."""
 
+import itertools
+import math
 from fractions import Fraction
 
 import pytest
@@ -31,6 +33,20 @@ def test_a_rejection_answered_by_the_target_as_it_is_gives_another_output() -> N
     target, draft = [shares([5, 5])] * 2, [shares([9, 1])] * 2
     wrong = exact_speculation.speculated(target, draft, drafted=1, length=1, always_from_target=True)
     assert wrong == {(0,): Fraction(7, 10), (1,): Fraction(3, 10)}
+
+
+@given(fifths=st.lists(st.integers(0, 5), max_size=4))
+def test_tokens_of_a_check_where_every_place_has_its_own_chance(fifths: list[int]) -> None:
+    """All ways in which places may be accepted or not, each with its chance; what stands before a refusal counts."""
+    mean = Fraction(0)
+    for ways in itertools.product((True, False), repeat=len(fifths)):
+        chances = [Fraction(fifth if taken else 5 - fifth, 5) for fifth, taken in zip(fifths, ways, strict=True)]
+        mean += math.prod(chances) * (1 + len(list(itertools.takewhile(bool, ways))))
+    told = speculative.tokens_per_check_by_place([fifth / 5 for fifth in fifths])
+    assert told == pytest.approx(float(mean))
+    if len(set(fifths)) == 1:
+        alike = speculative.tokens_per_check(accepted_share=fifths[0] / 5, drafted=len(fifths))
+        assert told == pytest.approx(alike)
 
 
 @settings(deadline=None, max_examples=30)

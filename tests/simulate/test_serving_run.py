@@ -93,7 +93,7 @@ def test_littles_law_holds_in_any_run():
         area, heads, before = area + heads * (moment - before), heads + change, moment
     rate = len(requests) / done.end_s
     stay_s = float(np.mean(done.each(lambda one: one.request_s)))
-    assert area / done.end_s == pytest.approx(queueing.littles_law(requests_per_s=rate, seconds=stay_s))
+    assert area / done.end_s == pytest.approx(queueing.littles_law(arrivals_per_s=rate, seconds=stay_s))
 
 
 @pytest.mark.parametrize("slots", [2, 3, 7])
@@ -183,6 +183,35 @@ def test_the_greater_priority_goes_first():
     policy = Policy(name="priorities", slots=1, by_priority=True)
     done = run(requests, step_s=AffineStep(base_s=1.0), policy=policy)
     assert [one.admitted_s for one in done.moments] == [0.0, 10.0, 5.0]
+
+
+def test_whole_prompts_enter_a_step_until_the_limit():
+    requests = [Request(0.0, tokens, 2) for tokens in (300, 200, 150, 900, 10)]
+    policy = continuous_batching(slots=8, max_prefill_tokens=500)
+    done = run(requests, step_s=AffineStep(base_s=1.0), policy=policy, keep_steps=True)
+    # 300 + 200 fill the first step; 150 and 900 would be too many, so 900 goes alone, and 10 with nobody after it
+    assert [step.contents.prefill_tokens for step in done.kept] == [500, 150, 900, 10, 0]
+    assert [one.first_token_s for one in done.moments] == [1.0, 1.0, 2.0, 3.0, 4.0]
+    unlimited = run(requests, step_s=AffineStep(base_s=1.0), policy=continuous_batching(slots=8), keep_steps=True)
+    assert [step.contents.prefill_tokens for step in unlimited.kept] == [1560, 0]
+    with pytest.raises(ValueError, match="leave one out"):
+        Policy(name="both", slots=2, token_budget=64, max_prefill_tokens=64)
+
+
+def test_a_watermark_keeps_blocks_free_for_those_who_run():
+    # blocks of 4; each request has 8 + 20 tokens, seven blocks at its end; a pool of 12 holds one and a half
+    requests = [Request(0.0, 8, 20), Request(0.0, 8, 20)]
+    alone = {"step_s": AffineStep(base_s=1.0), "policy": continuous_batching(slots=2)}
+    greedy = run(requests, **alone, blocks=KVBlocks(num_blocks=12, block_tokens=4))
+    assert [one.admitted_s for one in greedy.moments] == [0.0, 0.0]
+    assert sum(one.preempted for one in greedy.moments) == 1
+    # nine of twelve stay free: the second one waits for the end of the first, and nobody is preempted
+    careful = run(requests, **alone, blocks=KVBlocks(num_blocks=12, block_tokens=4, watermark=0.75))
+    assert careful.moments[0].admitted_s == 0.0
+    assert careful.moments[1].admitted_s == careful.moments[0].finished_s
+    assert sum(one.preempted for one in careful.moments) == 0
+    with pytest.raises(ValueError, match=r"watermark=1\.5"):
+        KVBlocks(num_blocks=12, watermark=1.5)
 
 
 def test_a_request_that_can_never_fit_is_refused():

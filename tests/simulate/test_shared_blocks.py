@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from threeloops.product_loop import kv_paging
 from threeloops.simulate.product_loop import serving_faults
-from threeloops.simulate.product_loop.request_stream import Request, play, random_requests
+from threeloops.simulate.product_loop.request_stream import StreamedRequest, play, random_requests
 from threeloops.simulate.product_loop.shared_blocks import NoRoomError, SharedBlocks
 
 ACTIONS = st.tuples(
@@ -156,7 +156,7 @@ def test_one_token_blocks_waste_nothing_and_long_ones_most() -> None:
 def test_the_unwritten_slots_are_those_of_last_blocks() -> None:
     """With room for all, blocks of 16 leave (16 - 1) / 2 slots a request empty, to the accuracy of the sample."""
     rng = random.Random(8)
-    requests = [Request(arrives=0, prompt=rng.randint(1, 320), answer=rng.randint(40, 80)) for _ in range(150)]
+    requests = [StreamedRequest(arrives=0, prompt=rng.randint(1, 320), answer=rng.randint(40, 80)) for _ in range(150)]
     stream = play(requests, pool_tokens=200 * 400, block_tokens=16)
     steps = [moment for moment in stream.moments if moment.running == 150]
     mean = sum(moment.unwritten / moment.running for moment in steps) / len(steps)
@@ -164,7 +164,7 @@ def test_the_unwritten_slots_are_those_of_last_blocks() -> None:
 
 
 def test_who_comes_last_is_sent_back_first_and_computes_again() -> None:
-    requests = [Request(arrives=0, prompt=8, answer=8), Request(arrives=0, prompt=7, answer=8)]
+    requests = [StreamedRequest(arrives=0, prompt=8, answer=8), StreamedRequest(arrives=0, prompt=7, answer=8)]
     stream = play(requests, pool_tokens=24, block_tokens=4)
     assert stream.preemptions >= 1
     assert stream.recomputed >= 8

@@ -95,7 +95,8 @@ class Indexer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentAttention:
-    """Multi-head latent attention: keys and values are rebuilt from one small cached vector per token.
+    """Multi-head latent attention: keys and values follow from one small cached vector per token. Prefill rebuilds
+    them; in decode their matrices are absorbed into query and output.
 
     Source: DeepSeek-AI, DeepSeek-V2, 2024, arXiv:2405.04434, section 2.1
     """

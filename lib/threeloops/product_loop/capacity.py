@@ -137,7 +137,7 @@ def in_flight(load: Load, *, ttft_s: float, itl_s: float) -> float:
               that are faster than promised hold fewer
     """
     stay = serving.request_s(ttft_s=ttft_s, itl_s=itl_s, output_tokens=load.output_tokens)
-    return queueing.littles_law(requests_per_s=load.requests_per_s, seconds=stay)
+    return queueing.littles_law(arrivals_per_s=load.requests_per_s, seconds=stay)
 
 
 def request_work_s(load: Load, replica: Replica, *, batch: int) -> float:
@@ -176,7 +176,7 @@ def inside_each(load: Load, replica: Replica, *, replicas: float) -> float:
     Assumes:  Little's law; as mean_gap_s
     """
     gap_s = mean_gap_s(load, replica, replicas=replicas)
-    return queueing.littles_law(requests_per_s=load.requests_per_s / replicas, seconds=load.output_tokens * gap_s)
+    return queueing.littles_law(arrivals_per_s=load.requests_per_s / replicas, seconds=load.output_tokens * gap_s)
 
 
 def bounds(load: Load, replica: Replica, *, itl_s: float, headroom: float) -> Bounds:

@@ -14,18 +14,18 @@ from threeloops import checks
 from threeloops.foundations import waiting
 
 
-def littles_law(*, requests_per_s: float, seconds: float) -> float:
+def littles_law(*, arrivals_per_s: float, seconds: float) -> float:
     """Requests inside the system, on average: Little's law.
 
     Formula:  arrival rate * time in the system
     Assumes:  the system is stable: as many leave as arrive. Nothing else: no distribution, no order of service
     Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
 
-    >>> littles_law(requests_per_s=12, seconds=3.5)
+    >>> littles_law(arrivals_per_s=12, seconds=3.5)
     42.0
     """
-    checks.non_negative(requests_per_s=requests_per_s, seconds=seconds)
-    return requests_per_s * seconds
+    checks.non_negative(arrivals_per_s=arrivals_per_s, seconds=seconds)
+    return arrivals_per_s * seconds
 
 
 def closed_loop_per_s(*, clients: int, answer_s: float, think_s: float) -> float:

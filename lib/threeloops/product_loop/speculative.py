@@ -9,6 +9,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 from threeloops import checks
 from threeloops.product_loop import serving
@@ -42,6 +44,21 @@ def whole_draft_chance(*, accepted_share: float, drafted: int) -> float:
     checks.fraction(accepted_share=accepted_share)
     checks.count(at_least=0, drafted=drafted)
     return float(accepted_share**drafted)
+
+
+def tokens_per_check_by_place(accepted_shares: Sequence[float]) -> float:
+    """Tokens of one check where each place of the draft has a chance of its own.
+
+    Formula:  1 + a1 + a1 * a2 + ... + a1 * ... * ak
+    Units:    accepted_shares: of the drafts that got as far as a place, those accepted there. Engines count accepted
+              tokens per place over all drafts: there divide each place by the one before
+    Source:   as tokens_per_check, with a chance per place; Leviathan et al., 2023, arXiv:2211.17192
+
+    >>> tokens_per_check_by_place([0.8, 0.5])
+    2.2
+    """
+    checks.fraction(**{f"place {place}": share for place, share in enumerate(accepted_shares, 1)})
+    return float(1 + sum(accumulate(accepted_shares, mul)))
 
 
 def speedup(*, accepted_share: float, drafted: int, draft_cost: float) -> float:

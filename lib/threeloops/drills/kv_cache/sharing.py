@@ -204,8 +204,9 @@ LATENT = Drill(
     prompt=lambda p: (
         f"DeepSeek-V3 has {p.layers} layers of latent attention with {p.heads} heads. Per token and layer it caches a"
         f" latent vector of {p.kv_rank} elements and a position key of {p.rope_dim} elements, both in 16 bits; keys and"
-        f" values, {p.key_dim} wide per head, are rebuilt from them. It runs tensor-parallel on {p.tp} GPUs, which"
-        f" split the heads. How many bytes does one context of {p.tokens:,} tokens take on each GPU?"
+        f" values, {p.key_dim} wide per head, follow from them. It runs tensor-parallel on {p.tp} GPUs, which split"
+        " the heads and nothing else (no decode context parallelism). How many bytes does one context of"
+        f" {p.tokens:,} tokens take on each GPU?"
     ),
     derive=_derive_latent,
     count=lambda p: (
@@ -225,13 +226,13 @@ LATENT = Drill(
         Slip(
             key="key-and-value",
             wrong=lambda p: _elements(p, 2 * (p.kv_rank + p.rope_dim)),
-            story="You doubled it for keys and values. Both are rebuilt from the same vector: that is the trick.",
+            story="You doubled it for keys and values. Both follow from the same vector: that is the trick.",
         ),
         Slip(
             key="no-position-key",
             wrong=lambda p: _elements(p, p.kv_rank),
             story=(
-                "You left out the position key. It cannot be rebuilt from the latent vector, so it is cached beside it."
+                "You left out the position key. It does not follow from the latent vector, so it is cached beside it."
             ),
         ),
         Slip(
@@ -242,10 +243,7 @@ LATENT = Drill(
         Slip(
             key="heads-of-one-gpu",
             wrong=lambda p: _elements(p, p.heads // p.tp * (p.key_dim + p.value_dim)),
-            story=(
-                "You cached keys and values of the heads on one GPU. They are rebuilt when needed; what is kept is what"
-                " they are rebuilt from."
-            ),
+            story="You cached keys and values of the heads on one GPU. What is kept is what both follow from.",
         ),
         Slip(
             key="one-layer",

@@ -52,7 +52,7 @@ LITTLE = Drill(
         " served at a time, on average?"
     ),
     derive=lambda p: Derivation(
-        value=queueing.littles_law(requests_per_s=p.per_minute / 60, seconds=_stay(p)),
+        value=queueing.littles_law(arrivals_per_s=p.per_minute / 60, seconds=_stay(p)),
         formula="arrivals per second × (TTFT + (tokens − 1) × ITL)",
         substitution=f"{p.per_minute} / 60 × ({p.ttft} + ({p.tokens} − 1) × {p.itl_ms} / 1000)",
         source="Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383",

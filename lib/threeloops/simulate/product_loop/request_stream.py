@@ -4,7 +4,7 @@ reserved and what is written is looked up at every step.
 Reserving in advance is the same allocator with one block per request, as long as the longest answer that anybody may
 get.
 
->>> requests = [Request(arrives=0, prompt=6, answer=3), Request(arrives=1, prompt=5, answer=2)]
+>>> requests = [StreamedRequest(arrives=0, prompt=6, answer=3), StreamedRequest(arrives=1, prompt=5, answer=2)]
 >>> for block_tokens in (16, 4):
 ...     stream = play(requests, pool_tokens=16, block_tokens=block_tokens)
 ...     print(stream.steps, stream.moments[1])
@@ -24,7 +24,9 @@ from threeloops.simulate.product_loop.block_allocator import BlockAllocator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class StreamedRequest:
+    """A request on a clock of steps; serving_requests.Request is on one of seconds."""
+
     arrives: int  # step
     prompt: int  # tokens
     answer: int
@@ -66,16 +68,16 @@ class Stream:
 
 def random_requests(
     number: int, *, seed: int, every: int, prompt: tuple[int, int], answer: tuple[int, int]
-) -> list[Request]:
+) -> list[StreamedRequest]:
     """One request every so many steps, with lengths drawn evenly between two bounds."""
     rng = random.Random(seed)
     return [
-        Request(arrives=place * every, prompt=rng.randint(*prompt), answer=rng.randint(*answer))
+        StreamedRequest(arrives=place * every, prompt=rng.randint(*prompt), answer=rng.randint(*answer))
         for place in range(number)
     ]
 
 
-def play(requests: Sequence[Request], *, pool_tokens: int, block_tokens: int) -> Stream:
+def play(requests: Sequence[StreamedRequest], *, pool_tokens: int, block_tokens: int) -> Stream:
     """Serve all requests in the order of their arrival; whoever finds no block sends the newest one back to the queue.
 
     Raises: ValueError if a request is longer than the pool or, with one block per request, than the block

@@ -98,7 +98,7 @@ class BlockCount(NoLimit):
 
     def admit(self, sequence: Sequence, *, at: int) -> bool:
         """Take a sequence's blocks, if they leave enough for the next token of everyone who decodes, itself included if
-        it need not read.
+        it need not read, and the watermark.
         """
         request = sequence.moments.request
         sharing = self.rules.prefix_cache and request.prefix is not None and sequence.unread
@@ -110,6 +110,8 @@ class BlockCount(NoLimit):
             lost = 0 if prefix.users else prefix.blocks
         own = self.of(sequence.context) - hit
         room = self.needed(at) + self.of(sequence.context + (not sequence.unread)) - hit
+        if self.available < self.rules.num_blocks:  # somebody else is here
+            room += int(self.rules.watermark * self.rules.num_blocks)
         if prefix and room > self.available - lost and lost > hit:
             self._shorten(prefix, to=hit)
             lost = hit

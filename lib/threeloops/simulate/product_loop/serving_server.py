@@ -107,7 +107,8 @@ class Server:
         """What the coming step reads of the prompts: all, or what the budget leaves, first admitted first."""
         budget = self.policy.token_budget
         if budget is None:
-            return [(sequence, sequence.prompt - sequence.done) for sequence in self.reading]
+            whole = [(sequence, sequence.prompt - sequence.done) for sequence in self.reading]
+            return whole[: self.policy.prompts_in_a_step([tokens for _, tokens in whole])]
         left = budget - (len(self.decoding) if self.policy.order == "decode first" else 0)
         chunks = []
         for sequence in self.reading:
