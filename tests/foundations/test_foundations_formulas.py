@@ -17,7 +17,7 @@ from threeloops.foundations.lines import Line
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_three_ways_to_combine_lines_answer_as_the_functions_do(seed):
+def test_combined_lines_answer_as_their_functions_do(seed):
     rng = random.Random(seed)
     f, g = (Line(rng.randint(-9, 9), rng.randint(-9, 9)) for _ in range(2))
     for x in (-3, 0, 2, 11):

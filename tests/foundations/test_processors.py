@@ -32,6 +32,15 @@ def test_published_memory_rates() -> None:
     )
 
 
+def test_a_channel_fills_bytes_transfer_by_transfer() -> None:
+    received = bytearray()
+    for _transfer in range(500):
+        for _channel in range(3):
+            received += bytes(8)
+    rate = processor_peak.memory_bytes_per_s(channels=3, transfers_per_s=500, bytes_per_transfer=8)
+    assert rate == len(received)
+
+
 CPUS = [part for part in map(hardware.part, hardware.part_keys()) if part.family == "cpus"]
 
 
@@ -90,6 +99,21 @@ def test_chains_take_as_many_cycles_as_predicted(latency: int, units: int, chain
     assert ran.cycles == predicted
 
 
+@pytest.mark.parametrize("latency", [1, 3, 4])
+@pytest.mark.parametrize("units", [1, 2, 3])
+def test_one_chain_too_few_leaves_a_unit_without_work(latency: int, units: int) -> None:
+    """Played with more and more chains, until every cycle but those of the last results starts all it can."""
+    chains = 0
+    while True:
+        chains += 1
+        operations = 60 * chains
+        program = instruction_pipeline.chain(operations, chains=chains)
+        ran = instruction_pipeline.issue([program], latency_cycles=latency, units=units, window=operations)
+        if ran.cycles - latency + 1 == math.ceil(operations / units):
+            break
+    assert instruction_pipelines.chains_to_fill(latency_cycles=latency, units=units) == chains
+
+
 def test_order_costs_what_a_window_gives_back() -> None:
     program = instruction_pipeline.one_after_another(32, chains=4)
     in_order = instruction_pipeline.issue([program], latency_cycles=4, units=1, window=1).cycles
@@ -125,6 +149,28 @@ def test_misses_of_a_walk_are_as_predicted(stride: int, lines: int, sets: int, w
         cache.read(address)
     assert cache.misses == caches.walk_misses(lines=lines, stride_lines=stride, passes=5, sets=sets, ways=ways)
     assert cache.accesses == 5 * lines
+
+
+@pytest.mark.parametrize(("stride", "sets"), [(1, 16), (2, 16), (3, 16), (8, 16), (16, 16), (24, 36), (7, 1)])
+def test_a_walk_turns_to_as_many_sets_as_keep_a_line_of_it(stride: int, sets: int) -> None:
+    """Each set has room for one line, the last that came: asked for backwards, only these are found."""
+    cache = processor_cache.Cache(sets=sets, ways=1, line_bytes=64)
+    addresses = list(processor_cache.walk(lines=3 * sets, stride_lines=stride, passes=1, line_bytes=64))
+    for address in addresses:
+        cache.read(address)
+    kept = sum(cache.read(address) for address in reversed(addresses))
+    assert caches.sets_touched(stride_lines=stride, sets=sets) == kept
+
+
+@pytest.mark.parametrize(("sets", "ways", "line"), [(1, 1, 32), (4, 3, 64), (16, 2, 128)])
+def test_a_cache_holds_the_longest_stretch_that_is_found_again(sets: int, ways: int, line: int) -> None:
+    def missed_again(length: int) -> int:
+        cache = processor_cache.Cache(sets=sets, ways=ways, line_bytes=line)
+        return processor_cache.read_through([cache], [*range(length), *range(length)])[0] - length
+
+    held = caches.size_bytes(sets=sets, ways=ways, line_bytes=line)
+    assert missed_again(held) == 0
+    assert missed_again(held + line) > line
 
 
 def test_bytes_of_one_line_share_a_miss() -> None:

@@ -91,6 +91,15 @@ def test_gpt3_budget_as_published():
     assert 1 - half / full == pytest.approx(0.0135, abs=0.0001)
 
 
+@pytest.mark.parametrize("tokens", [1, 6])
+def test_six_flops_for_each_weight_of_matrices_and_token(tokens):
+    layers = torch.nn.Sequential(torch.nn.Linear(12, 40, bias=False), torch.nn.Linear(40, 7, bias=False))
+    x = torch.randn(tokens, 12, requires_grad=True)
+    weights = sum(weight.numel() for weight in layers.parameters())
+    step = counted_flops(lambda: layers(x).sum().backward())
+    assert step.total == six_n_d(num_parameters=weights, tokens=tokens)
+
+
 def test_llama_3_405b_budget_as_published():
     # Llama Team, 2024, arXiv:2407.21783, section 1: 405B parameters, 15.6T tokens, 3.8e25 FLOPs.
     assert six_n_d(num_parameters=model_parameters(LLAMA_405B).total, tokens=15.6e12) == pytest.approx(3.8e25, rel=0.01)

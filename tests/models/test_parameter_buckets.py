@@ -1,5 +1,7 @@
 """Buckets hold every parameter of every catalogued model once, however it is cut into stages."""
 
+import itertools
+
 import pytest
 from tests.models.small_configs import attending
 
@@ -72,7 +74,11 @@ def test_megatron_pads_gpt2s_vocabulary_to_korthikantis():
     # arXiv:2205.05198, table 3 and section 5 train with t = 8 and v = 51200: GPT-2's 50257 tokens, padded to a
     # multiple of 128 * 8.
     assert padded_vocab(vocab=50257, multiple=128 * 8) == 51200
-    assert [padded_vocab(vocab=vocab, multiple=10) for vocab in (1, 9, 10, 11)] == [10, 10, 10, 20]
+    for vocab, multiple in itertools.product((1, 9, 10, 11, 977), (1, 7, 10, 128)):
+        rows = vocab
+        while rows % multiple:
+            rows += 1
+        assert padded_vocab(vocab=vocab, multiple=multiple) == rows
 
 
 def test_refusals():

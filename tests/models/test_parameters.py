@@ -42,6 +42,18 @@ def test_total_equals_the_real_model(key):
     assert model_parameters(catalogue.model(key)).total == measured(key, "")
 
 
+@pytest.mark.parametrize("key", ["llama-3-8b", "mixtral-8x7b"])
+def test_one_layer_equals_one_layer_of_the_real_model(key):
+    shape = catalogue.model(key)
+    ((layer, _),) = shape.groups
+    counts = layer_parameters(layer, hidden=shape.hidden)
+    assert counts.total == measured(key, r"layers\.3\.")
+    assert attention_parameters(layer.attention, hidden=shape.hidden) == measured(key, r"layers\.3\.self_attn")
+    expert, experts = (layer.mlp.expert, layer.mlp.num_experts) if isinstance(layer.mlp, MoeMlp) else (layer.mlp, 1)
+    held = measured(key, r"layers\.3\..*(experts|mlp\.(gate|up|down)_proj)")
+    assert experts * mlp_parameters(expert, hidden=shape.hidden) == held
+
+
 # Nemotron-H calls every kind of layer a mixer.
 NEMOTRON_MIXERS = r"mixer\.([qkvo]_proj|in_proj|out_proj|conv1d|dt_bias|A_log|D$)"
 NEMOTRON_MLPS = r"mixer\.(experts|gate|shared_experts|up_proj|down_proj)"

@@ -166,6 +166,10 @@ def test_gated_delta_net_counted(seed):
     np.testing.assert_allclose(chunked.outputs[:tokens], alone.outputs, atol=1e-9)
     assert chunked.flops == layer.scan_flops(tokens=tokens, causal="full")
     assert alone.flops == tokens * layer.update_flops
+    whole = replace(prefill(tokens), batch=1)
+    for phase, counted in (("prefill", chunked.flops), ("decode", alone.flops / tokens)):
+        ops = {op.name: op.work for op in recurrent_ops(layer, hidden=48, step=replace(whole, phase=phase))}
+        assert ops["state_scan" if phase == "prefill" else "state_update"].flops == counted
 
 
 @pytest.mark.parametrize("seed", seeds(20))

@@ -12,6 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from threeloops.measure.inner_loop.flops import counted_flops
 from threeloops.operations import kernels
+from threeloops.operations.attention import visible_keys
 
 torch.set_num_threads(1)
 
@@ -106,6 +107,8 @@ def test_convolutions_in_torch(shape):
     work = kernels.conv2d(batch=3, height=17, width=23, bytes_per_element=4, **arguments)
     assert work.flops == counted_flops(layer, x).total
     assert work.moved_bytes == nbytes(x, layer.weight, layer(x))
+    options = {name: arguments[name] for name in ("kernel", "stride", "padding", "dilation") if name in arguments}
+    assert tuple(kernels.conv2d_out_size(size, **options) for size in (17, 23)) == layer(x).shape[2:]
 
 
 def test_pointwise_convolution_is_a_gemm():
@@ -261,12 +264,13 @@ def test_unfused_attention_in_torch():
     [(9, 9, None), (1, 30, None), (5, 17, None), (20, 20, 6), (4, 20, 6), (7, 9, 8), (3, 3, 50)],
 )
 def test_attended_pairs_against_a_drawn_mask(queries, context, window):
-    drawn = sum(
-        1
+    mask = [
+        (query, key)
         for query in range(context - queries, context)
         for key in range(context)
         if key <= query and (window is None or query - key < window)
-    )
+    ]
+    drawn = len(mask)
     span = {"query_tokens": queries, "context_tokens": context, "window": window}
     exact, half, full = (kernels.attended_pairs(**span, causal=causal) for causal in ("exact", "half", "full"))
     assert exact == drawn
@@ -275,6 +279,7 @@ def test_attended_pairs_against_a_drawn_mask(queries, context, window):
     rising = sum(1 for query in range(context - queries, context) if window is None or query < window)
     assert half == drawn - 0.5 * rising
     assert half <= exact <= full == queries * (context if window is None else min(window, context))
+    assert visible_keys(**span) == len({key for _, key in mask})
 
 
 def test_causal_conventions_as_the_field_uses_them():

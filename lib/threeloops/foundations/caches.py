@@ -20,6 +20,7 @@ def size_bytes(*, sets: int, ways: int, line_bytes: int) -> int:
     """Bytes that a cache holds.
 
     Formula:  sets * ways * line_bytes
+    Counted:  simulate.foundations.processor_cache.Cache
 
     >>> size_bytes(sets=64, ways=12, line_bytes=64)
     49152
@@ -34,6 +35,7 @@ def sets_touched(*, stride_lines: int, sets: int) -> int:
     Formula:  sets / gcd(stride_lines, sets)
     Assumes:  the set is the line's number modulo the number of sets, as in a cache close to the core; a large shared
               cache scatters addresses
+    Counted:  simulate.foundations.processor_cache.Cache
 
     >>> sets_touched(stride_lines=1, sets=64), sets_touched(stride_lines=64, sets=64)
     (64, 1)
@@ -49,6 +51,7 @@ def walk_misses(*, lines: int, stride_lines: int, passes: int, sets: int, ways: 
               every time
     Assumes:  an empty cache at first, the least recently used line makes room, nothing is fetched ahead of being
               asked for
+    Counted:  simulate.foundations.processor_cache.walk
 
     >>> walk_misses(lines=16, stride_lines=64, passes=10, sets=64, ways=8)
     160

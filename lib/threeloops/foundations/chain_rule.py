@@ -43,6 +43,7 @@ def gradients(net: TwoLayers, *, x: float, target: float) -> TwoLayers:
     Formula:  error = 2 * (answer - target);  d/d second = error * hidden;  d/d first = error * second * [first * x >
               0] * x
     Assumes:  the derivative of relu at 0 is 0, as frameworks have it
+    Measured: tests.foundations.test_foundations_formulas.test_gradients_are_those_of_autograd_and_of_a_nudge
     """
     checks.number(x=x, target=target)
     hidden = max(net.first * x, 0)
@@ -54,6 +55,7 @@ def after_step(net: TwoLayers, *, x: float, target: float, learning_rate: float)
     """Both weights after one step of gradient descent.
 
     Formula:  weight - learning_rate * gradient, both gradients taken at the old weights
+    Counted:  drills.foundations.networks.STEP
 
     >>> after_step(TwoLayers(first=0.5, second=2.0), x=3.0, target=4.0, learning_rate=0.01)
     TwoLayers(first=0.62, second=2.03)

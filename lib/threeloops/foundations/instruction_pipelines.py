@@ -21,6 +21,7 @@ def pipelined_cycles(*, instructions: int, stages: int, width: int) -> int:
     Formula:  stages + ceil(instructions / width) - 1
     Assumes:  every stage takes a cycle and serves up to `width` instructions; nothing stalls (no waiting for data, no
               wrong guess at a branch)
+    Counted:  simulate.foundations.instruction_pipeline.flow
 
     >>> pipelined_cycles(instructions=10, stages=5, width=1), pipelined_cycles(instructions=10, stages=5, width=2)
     (14, 9)
@@ -36,6 +37,7 @@ def chains_to_fill(*, latency_cycles: int, units: int) -> int:
     Assumes:  units that accept one operation per cycle
     Source:   Little, "A Proof for the Queuing Formula L = λW", Operations Research 9(3), 1961,
               doi:10.1287/opre.9.3.383
+    Counted:  simulate.foundations.instruction_pipeline.issue
 
     >>> chains_to_fill(latency_cycles=4, units=2)
     8
@@ -52,6 +54,7 @@ def chained_cycles(*, operations: int, chains: int, latency_cycles: int, units: 
     Assumes:  units that accept one operation per cycle and finish it latency_cycles later; the core looks far enough
               ahead to find what is ready
     Raises:   ValueError if the operations cannot be dealt to the chains evenly
+    Counted:  simulate.foundations.instruction_pipeline.issue
 
     >>> chained_cycles(operations=1000, chains=1, latency_cycles=4, units=1)
     4000

@@ -52,6 +52,8 @@ def composed(outer: Line, inner: Line) -> Line:
     """outer(inner(x)), always a line.
 
     Formula:  slope = outer.slope * inner.slope; intercept = outer.slope * inner.intercept + outer.intercept
+    Source:   by definition of a composition
+    Counted:  tests.foundations.test_foundations_formulas.test_combined_lines_answer_as_their_functions_do
     """
     return Line(outer.slope * inner.slope, outer.slope * inner.intercept + outer.intercept)
 
@@ -62,6 +64,8 @@ def product(f: Line, g: Line) -> Parabola:
     Formula:  square = f.slope * g.slope; slope = f.slope * g.intercept + f.intercept * g.slope; intercept =
               f.intercept * g.intercept
     Assumes:  nothing; a parabola that bends only if both slopes differ from 0
+    Source:   by definition of a product of functions
+    Counted:  tests.foundations.test_foundations_formulas.test_combined_lines_answer_as_their_functions_do
 
     >>> product(Line(3, -1), Line(0, 2)).bends
     False

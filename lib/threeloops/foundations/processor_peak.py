@@ -18,6 +18,7 @@ def flops_per_cycle(*, vector_bits: int, element_bits: int, fma_units: int) -> i
     Assumes:  units that fuse a multiplication with an addition and accept a new instruction in every cycle; a unit
               that works through a wide vector in two halves counts with the half
     Raises:   ValueError if the elements do not fill the vector evenly
+    Counted:  simulate.foundations.instruction_pipeline.issue
 
     >>> flops_per_cycle(vector_bits=512, element_bits=32, fma_units=2)
     64
@@ -33,6 +34,7 @@ def peak_flops_per_s(*, cores: int, flops_per_cycle_per_core: float, clock_hz: f
     Formula:  cores * flops_per_cycle_per_core * clock_hz
     Assumes:  cores, not threads: two threads of a core share its units; the clock that all cores hold together while
               their widest vectors work
+    Counted:  drills.roofline.levels.PEAK
 
     >>> peak_flops_per_s(cores=40, flops_per_cycle_per_core=32, clock_hz=2.3e9)
     2944000000000.0
@@ -49,6 +51,7 @@ def memory_bytes_per_s(*, channels: int, transfers_per_s: float, bytes_per_trans
     Units:    transfers_per_s is the number in a module's name times a million: DDR5-4800 makes 4800e6;
               bytes_per_transfer is 8 for a channel of 64 bits
     Assumes:  one module per channel, every transfer carries data; both directions share the rate
+    Counted:  tests.foundations.test_processors.test_a_channel_fills_bytes_transfer_by_transfer
 
     >>> memory_bytes_per_s(channels=12, transfers_per_s=4800e6, bytes_per_transfer=8)
     460800000000.0

@@ -19,6 +19,7 @@ def energy_j(*, gpu_s: float, power_w: float, facility_overhead: float) -> float
               for the GPUs alone
     Assumes:  the GPUs draw that power all the time (a nameplate power is an upper bound); hosts and network are in
               the overhead or left out
+    Counted:  tests.foundations.test_foundations_formulas.test_a_meter_read_every_hour_shows_the_same_energy
 
     >>> round(energy_j(gpu_s=184_320 * 3600, power_w=400, facility_overhead=1) / 3.6e9, 1)  # MWh
     73.7
@@ -37,6 +38,7 @@ def emitted_kg(*, energy_j: float, kg_per_kwh: float) -> float:
 
     Formula:  energy in kWh * kg_per_kwh
     Assumes:  the mix of the grid (location-based); certificates bought elsewhere change no joule
+    Counted:  drills.foundations.networks.CARBON
 
     >>> round(emitted_kg(energy_j=3.6e6, kg_per_kwh=0.385), 3)
     0.385

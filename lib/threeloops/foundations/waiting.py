@@ -20,6 +20,7 @@ def blocked_share(*, offered_load: float, servers: int) -> float:
               (M/G/c/c)
     Raises:   ValueError unless offered_load > 0 and servers >= 0
     Source:   Erlang, 1917; Kleinrock, Queueing Systems, volume 1, 1975, section 3.6
+    Counted:  tests.foundations.test_waiting.test_the_recursion_is_the_sum
 
     >>> blocked_share(offered_load=1, servers=1), blocked_share(offered_load=1, servers=2)
     (0.5, 0.2)

@@ -116,6 +116,7 @@ def output_size(size: int, *, kernel: int, stride: int, padding: int) -> int:
 
     Formula:  (size + padding - kernel) // stride + 1
     Source:   Dumoulin and Visin, 2016, arXiv:1603.07285, relationship 6
+    Counted:  tests.models.test_convnets.test_output_size_counts_positions
 
     >>> output_size(224, kernel=7, stride=2, padding=6)
     112

@@ -32,8 +32,8 @@ def layer_matmul_parameters(layer: Layer, *, hidden: int) -> int:
 
     Formula:  attention: hidden * head_dim * (2 * num_heads + 2 * num_kv_heads); feed-forward: 2 or 3 * hidden *
               intermediate
-    Assumes:  latent attention expanded, as in training; biases, norms and the short convolution of a recurrent layer
-              are no matrices
+    Assumes:  latent attention expanded, as in training; biases, norms and short convolutions are no matrices
+    Counted:  drills.parallel_layout.tensor_shares.LAYERS
 
     >>> from threeloops.models.catalogue import model as catalogued
     >>> layer, _ = catalogued("llama-3-8b").groups[0]
@@ -117,6 +117,7 @@ def forward_flops(model: Model, *, batch: int, sequence: int, causal: str, logit
     Assumes:  the input table is a look-up and costs nothing, tied or not; norms, softmax, activations and short
               convolutions are not counted
     Source:   Narayanan et al., 2021, arXiv:2104.04473, appendix; Kaplan et al., 2020, arXiv:2001.08361, section 2.1
+    Measured: measure.inner_loop.flops.counted_flops
     """
     checks.count(batch=batch, sequence=sequence)
     checks.one_of(LOGITS, logits=logits)
@@ -188,6 +189,7 @@ def training_flops(model: Model, *, batch: int, sequence: int, causal: str, reco
     Raises:   ValueError for an unknown convention, with the known ones
     Source:   Narayanan et al., 2021, arXiv:2104.04473, appendix (full); Korthikanti et al., 2022, arXiv:2205.05198,
               appendix A (selective)
+    Measured: measure.inner_loop.flops.counted_flops
     """
     checks.one_of(RECOMPUTE, recompute=recompute)
     forward = forward_flops(model, batch=batch, sequence=sequence, causal=causal, logits="all")
@@ -206,16 +208,15 @@ def early_stop_flops(model: Model, *, batch: int, sequence: int, causal: str, re
 
     Formula:  full: 2 * intermediate * hidden * tokens for the last layer of each of num_layers / every segments,
               rounded up: a product's inputs are kept, and its result is not, so nothing waits for the last one. 0
-              where something behind it keeps that result: a norm (num_norms=4), the weights of
-              routed experts, a gate on shared ones.  selective: 2 * attended_pairs * num_heads * value_head_dim *
-                                                      batch per layer, the product P V
-    Units:    subtract it from TrainingFlops.recomputed; every in layers per checkpoint. What is kept does not change:
-              early stop saves time, not memory
+              where something behind it keeps that result: a norm (num_norms=4), the weights of routed experts, a gate
+              on shared ones.  selective: 2 * attended_pairs * num_heads * value_head_dim * batch per layer (P V)
+    Units:    subtract it from TrainingFlops.recomputed; every in layers per checkpoint. Early stop saves no memory
     Assumes:  the feed-forward block runs last in a layer, shared experts after routed ones, and no dropout follows
               (its mask is kept: then everything is run again); selective: attention in separate products (a fused
               kernel keeps its own output, and nothing is left out)
     Raises:   ValueError where layers differ and every is more than 1: which layer ends a segment is not known
     Source:   torch 2.13, torch/utils/checkpoint.py, set_checkpoint_early_stop
+    Measured: measure.inner_loop.flops.counted_flops
 
     >>> from threeloops.models.catalogue import model as catalogued
     >>> llama = catalogued("llama-3-8b")
@@ -256,6 +257,7 @@ def six_n_d(*, num_parameters: float, tokens: float) -> float:
     Assumes:  every parameter multiplies every token once (no look-up table, no idle experts), and attention costs
               nothing: see SixNCorrections
     Source:   Kaplan et al., 2020, arXiv:2001.08361, section 2.1; Hoffmann et al., 2022, arXiv:2203.15556, appendix F
+    Measured: measure.inner_loop.flops.counted_flops
 
     >>> f"{six_n_d(num_parameters=405e9, tokens=15.6e12):.2g}"  # Llama 3 405B
     '3.8e+25'
@@ -280,12 +282,11 @@ class SixNCorrections:
 
 
 def six_n_corrections(model: Model, *, num_parameters: int, sequence: int, causal: str) -> SixNCorrections:
-    """What 6N per token leaves out and what it wrongly includes, for `num_parameters` of this model as somebody
-    counted them.
+    """What 6N per token leaves out and wrongly includes, for `num_parameters` of this model as somebody counted them.
 
     Formula:  6 * num_parameters  -  6 * (num_parameters - matmul num_parameters)  +  3 * attention per token
-    Assumes:  `num_parameters` may be total or active, with or without tables: the total is the same, the terms are
-              not
+    Assumes:  num_parameters may be total or active, with or without tables: the terms differ, the total does not
+    Counted:  tests.models.test_model_flops.test_corrections_lead_from_any_count_of_parameters_to_the_same_total
     """
     checks.count(num_parameters=num_parameters)
     forward = forward_flops(model, batch=1, sequence=sequence, causal=causal, logits="all")

@@ -127,6 +127,7 @@ def layers_on_stage(*, num_layers: int, stage: int, pp: int, tables_as_layers: b
               2 are dealt, and the first of them is the embedding, the last the head
     Source:   Llama Team, 2024, arXiv:2407.21783, section 3.3.2 (126 layers on 16 stages: one less on the first and on
               the last)
+    Counted:  tests.training_loop.test_layouts.test_dealing_tables_as_layers_loses_no_layer
 
     >>> [layers_on_stage(num_layers=61, stage=stage, pp=16) for stage in (0, 12, 13, 15)]
     [4, 4, 3, 3]
@@ -152,6 +153,7 @@ def padded_vocab(*, vocab: int, multiple: int) -> int:
     Assumes:  nothing of the field's conventions: Megatron-LM's multiple is 128 * tp (--make-vocab-size-divisible-by
               times the tensor ranks)
     Source:   Megatron-LM, megatron/core/tokenizers/utils/build_tokenizer.py, vocab_size_with_padding
+    Counted:  tests.models.test_parameter_buckets.test_megatron_pads_gpt2s_vocabulary_to_korthikantis
 
     >>> padded_vocab(vocab=50257, multiple=128 * 8)
     51200

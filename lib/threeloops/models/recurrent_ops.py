@@ -25,6 +25,7 @@ def recurrent_ops(layer: DeltaState | StateSpace, *, hidden: int, step: ForwardS
               chunk to chunk on the chip; steps, decays, the norms of queries and keys and the skip of Mamba 2 ride in
               it and cost nothing; the convolution's kept inputs are read and written in decode only
     Source:   as DeltaState and StateSpace
+    Counted:  tests.models.recurrent_scans.delta_by_token
 
     >>> layer = StateSpace(
     ...     num_heads=96, head_dim=64, state_dim=128, groups=8, conv_entries=4, conv_bias=True, bias=False, chunk=128

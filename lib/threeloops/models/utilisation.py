@@ -21,6 +21,7 @@ def mfu(*, model_flops_per_s: float, peak_flops_per_s: float) -> float:
               the convention charges (causal="full")
     Raises:   ValueError unless both rates are positive
     Source:   Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1 and appendix B
+    Measured: tests.models.test_model_flops.test_mfu_from_two_rates_as_published
 
     >>> round(mfu(model_flops_per_s=430e12, peak_flops_per_s=989.4e12), 2)  # Llama 3 405B on 8,192 GPUs; printed 43 %
     0.43
@@ -47,6 +48,7 @@ def utilisation(training: TrainingFlops, *, step_s: float, num_gpus: int, peak_f
     Assumes:  the dense peak of the format that trains; more than 1 means that the step skips what the convention
               charges (causal="full")
     Source:   Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1 and appendix B
+    Measured: tests.models.test_model_flops.test_palm_utilisation_as_published
     """
     checks.positive(step_s=step_s, peak_flops_per_s=peak_flops_per_s)
     checks.count(num_gpus=num_gpus)
@@ -72,6 +74,7 @@ def dense_flops_per_token(
     Raises:   ValueError for an unknown convention, with the known ones
     Source:   Chowdhery et al., PaLM, 2022, arXiv:2204.02311, appendix B (full); Narayanan et al., 2021,
               arXiv:2104.04473, appendix
+    Counted:  drills.step_time.progress.CONTEXT
 
     >>> dense_flops_per_token(
     ...     num_parameters=7e9, num_layers=30, num_heads=40, head_dim=100, sequence=20_000, causal="half"
@@ -93,6 +96,7 @@ def mfu_from_hfu(*, hfu: float, recomputed_share: float) -> float:
     Raises:   ValueError for an hfu that is not positive, or a recomputed_share that is none
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 5; Chowdhery et al., PaLM, 2022, arXiv:2204.02311,
               appendix B
+    Counted:  drills.step_time.progress.RECOMPUTE
 
     >>> mfu_from_hfu(hfu=0.44, recomputed_share=0.3)
     0.4

@@ -46,6 +46,7 @@ def attended_pairs(*, query_tokens: int, context_tokens: int, causal: str, windo
     Raises:   ValueError for another word, or if there are more queries than context
     Source:   Chowdhery et al., PaLM, 2022, arXiv:2204.02311, appendix B (full); Dao, FlashAttention-2, 2023,
               arXiv:2307.08691, section 4.1 (half)
+    Counted:  tests.operations.test_kernels.test_attended_pairs_against_a_drawn_mask
 
     >>> [attended_pairs(query_tokens=4, context_tokens=4, causal=causal) for causal in ("full", "half", "exact")]
     [16, 8.0, 10]
@@ -94,6 +95,8 @@ def attention(
     Raises:   ValueError if num_kv_heads does not divide num_heads, or if query_block or values_in_keys is given for
               attention that is not fused
     Source:   Dao et al., FlashAttention, 2022, arXiv:2205.14135, section 3
+    Counted:  simulate.inner_loop.tiled_attention.fused_attention
+    Measured: measure.inner_loop.flops.counted_flops
     """
     checks.count(batch=batch, num_heads=num_heads, num_kv_heads=num_kv_heads, head_dim=head_dim)
     checks.divides(part="num_kv_heads", part_value=num_kv_heads, whole="num_heads", whole_value=num_heads)
@@ -144,6 +147,7 @@ def attention_backward_flops(
     Raises:   ValueError for another word of causal or recompute, counts below 1, or more queries than context
     Source:   Dao, FlashAttention-2, 2023, arXiv:2307.08691, section 4.1 (backward = 2.5 * forward: two products
               forward, five backward)
+    Measured: measure.inner_loop.flops.counted_flops
 
     >>> size = {
     ...     "batch": 1,
@@ -170,6 +174,8 @@ def visible_keys(*, query_tokens: int, context_tokens: int, window: int | None =
 
     Formula:  min(context_tokens, window + query_tokens - 1)
     Raises:   ValueError if there are more queries than context
+    Source:   by definition
+    Counted:  tests.operations.test_kernels.test_attended_pairs_against_a_drawn_mask
 
     >>> (
     ...     visible_keys(query_tokens=1, context_tokens=10_000, window=4096),
@@ -222,6 +228,9 @@ def unfused_attention(
     Formula:  scores: Q + K + S;  softmax: 2 * S;  values: S + V + output, with S of batch * num_heads * query_tokens
               * visible_keys elements
     Assumes:  scores are stored in full, masked or not; scale and mask are part of the softmax kernel
+    Source:   Dao et al., FlashAttention, 2022, arXiv:2205.14135 (standard attention writes its scores to memory)
+    Counted:  simulate.inner_loop.tiled_attention.unfused_attention
+    Measured: measure.inner_loop.flops.counted_flops
 
     >>> parts = unfused_attention(
     ...     batch=4,

@@ -58,6 +58,7 @@ def kernel_rates(
     Assumes:  between the lengths measured, linear in logarithms, beyond them the last; recorded rates hold for any
               heads; a head runs as the widest measured one that is not wider than it
     Raises:   ValueError for a kernel that is not known, and for a part on which it was not measured
+    Measured: tests.operations.test_attention_kernels.test_a_recorded_length_is_its_recording
 
     >>> kernel_rates("cudnn", "l40s", batch=1, num_heads=8, num_kv_heads=8, head_dim=128, tokens=4096)
     Traceback (most recent call last):

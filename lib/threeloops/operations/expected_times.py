@@ -65,6 +65,7 @@ def expected_product(part: str, *, m: int, n: int, k: int, format: str) -> Expec
     Assumes:  launches are hidden (a CUDA graph); weights that fit into the L2 may lie there; fp8 and nvfp4 include
               what the layer does to its input before the product; sizes beyond the largest measured reach its share
     Raises:   ValueError for a part or format that was not measured, for n or k below 64
+    Measured: tests.operations.test_expected_times.test_two_strangers_agree_about_bf16
     """
     return kernel_expected(kernel_table(part, PRODUCT, format), {"m": m, "n": n, "k": k})
 
@@ -77,6 +78,7 @@ def expected_prefill(
     Formula:  (bound + shortest kernel) * stretch(head_dim, query heads per KV head, batch * num_heads, tokens)
     Assumes:  bf16 queries; no window; forward only
     Raises:   ValueError for a part or cache format that was not measured, for a width of head that was not
+    Measured: tests.operations.test_expected_times.test_attention_that_no_table_has_seen
     """
     sizes = _attention_sizes(locals())
     return kernel_expected(kernel_table(part, PREFILL, cache), sizes)
@@ -90,6 +92,7 @@ def expected_decode(
     Formula:  (bound + shortest kernel) * stretch(head_dim, batch * num_kv_heads, tokens)
     Assumes:  bf16 queries; all requests equally long; no window
     Raises:   ValueError for a part or cache format that was not measured, for a width of head that was not
+    Measured: tests.operations.test_expected_times.test_attention_that_no_table_has_seen
     """
     sizes = _attention_sizes(locals())
     return kernel_expected(kernel_table(part, DECODE, cache), sizes)
@@ -105,6 +108,7 @@ def expected_experts(
     Assumes:  a few experts that are chosen more often than others (shares by a power law with exponent 1.01), where
               the bound spreads tokens evenly; fp8 by blocks of 128 x 128, with the activations' quantising inside
     Raises:   ValueError for a part or format that was not measured, for matrices smaller than any that was
+    Measured: tests.operations.test_expected_times.test_an_engines_experts_take_about_as_long_as_torchs_grouped_products
     """
     given = locals()
     sizes = {name: given[name] for name in SIZES[EXPERTS]}
@@ -215,6 +219,7 @@ def errors(
 
     Formula:  expected / measured - 1 of each row; the median and the ninth decile of its size, the median with sign
     Raises:   ValueError for fewer than two rows
+    Counted:  tests.operations.test_expected_times.sizes_of_errors
 
     >>> table = kernel_table("h100-sxm5", "decode", "bf16")
     >>> errors(table, table.kept_back).median < 0.1

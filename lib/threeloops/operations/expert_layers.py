@@ -13,6 +13,8 @@ def experts_touched(*, num_experts: int, top_k: int, tokens: int, routing: str) 
     Formula:  uniform: num_experts * (1 - (1 - top_k/num_experts)^tokens), the expectation when tokens choose
               independently and evenly spread: min(num_experts, top_k * tokens), no two tokens share while they can
               avoid it same: top_k, all tokens choose alike
+    Source:   by definition of an expectation: an expert is missed by all tokens, each of which chooses by itself
+    Counted:  simulate.product_loop.decode_clock.mean_touched
 
     >>> [
     ...     round(experts_touched(num_experts=8, top_k=2, tokens=4, routing=routing), 2)
@@ -38,6 +40,7 @@ def expert_layer(
               intermediate as this GPU holds it
     Assumes:  tokens choose independently and evenly; each of ep GPUs holds as many experts, and sees all tokens
     Source:   Fedus, Zoph, Shazeer, 2021, arXiv:2101.03961, section 2.1 (a token's products with the experts it chose)
+    Counted:  tests.operations.test_expert_layers.test_the_work_is_that_of_routed_tokens
 
     >>> one = expert_layer(
     ...     tokens=64, num_experts=256, top_k=8, hidden=3072, intermediate=1536, ep=1, bytes_per_element=1

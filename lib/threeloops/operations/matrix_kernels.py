@@ -29,6 +29,9 @@ def gemm(
               same)
     Assumes:  every operand moved once; the addition of a bias (m*n) is not counted as FLOPs, as no FLOP counter does,
               only its bytes are
+    Source:   by definition: a multiply-add counts as 2, each operand moves once
+    Counted:  simulate.inner_loop.tiled_gemm.multiply
+    Measured: measure.inner_loop.flops.counted_flops
     """
     checks.count(m=m, n=n, k=k, batch=batch)
     weight_bytes = bytes_per_element if weight_bytes_per_element is None else weight_bytes_per_element
@@ -44,6 +47,7 @@ def tiled_gemm(*, m: int, n: int, k: int, tile_m: int, tile_n: int, bytes_per_el
     Formula:  2 * m * n * k;  (m*k * ceil(n/tile_n) + k*n * ceil(m/tile_m) + m*n) * bytes_per_element
     Assumes:  nothing survives in fast memory from one output tile to the next; a 1 x 1 tile is the naive kernel
     Source:   Hong and Kung, STOC 1981, doi:10.1145/800076.802486 (no schedule moves asymptotically less)
+    Counted:  simulate.inner_loop.tiled_gemm.multiply
 
     >>> tiles = [
     ...     tiled_gemm(m=256, n=256, k=256, tile_m=t, tile_n=t, bytes_per_element=4).arithmetic_intensity
@@ -69,6 +73,7 @@ def tiled_stencil_bytes(
     Assumes:  a result is made of all elements up to `reach` rows and columns away; a tile fetches each of them once;
               nothing survives in fast memory from one tile to the next
     Source:   Datta et al., SC 2008, doi:10.1109/SC.2008.5222004 (stencils: ghost cells around every tile)
+    Counted:  tests.operations.test_kernels.test_a_stencil_in_tiles_fetches_what_its_results_are_made_of
 
     >>> tiled_stencil_bytes(height=1080, width=1920, tile_height=8, tile_width=64, reach=3, bytes_per_element=4) / 1e6
     24.1704
@@ -104,6 +109,8 @@ def conv2d(
               padding counted
     Raises:   ValueError if groups does not divide both channel counts, or if the kernel does not fit into the padded
               input
+    Source:   by definition: a multiply-add counts as 2, each operand moves once
+    Measured: measure.inner_loop.flops.counted_flops
     """
     checks.count(batch=batch, in_channels=in_channels, out_channels=out_channels, groups=groups)
     checks.divides(part="groups", part_value=groups, whole="in_channels", whole_value=in_channels)
@@ -122,6 +129,8 @@ def conv2d_out_size(size: int, *, kernel: int, stride: int = 1, padding: int = 0
     """Height or width of a convolution's output.
 
     Formula:  floor((size + 2*padding - dilation*(kernel - 1) - 1) / stride) + 1
+    Source:   Dumoulin and Visin, 2016, arXiv:1603.07285
+    Measured: tests.operations.test_kernels.test_convolutions_in_torch
 
     >>> conv2d_out_size(224, kernel=7, stride=2, padding=3)
     112

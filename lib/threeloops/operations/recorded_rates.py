@@ -22,6 +22,7 @@ def sustained_share(part: str, format: str) -> float:
 
     Formula:  seconds of one product of 8,192 on a side among a few / among those of six seconds; at its limit of power
               a card lowers its clock
+    Measured: tests.operations.test_recorded_rates.products_per_s
 
     >>> round(sustained_share("h100-sxm5", "bf16"), 2), sustained_share("b200-hgx", "bf16")
     (0.85, 1.0)

@@ -60,6 +60,7 @@ def ridge_point(*, peak_flops_per_s: float, memory_bytes_per_s: float) -> float:
     Formula:  peak_flops_per_s / memory_bytes_per_s
     Assumes:  the dense peak of the number format in use: a machine has one ridge point per format
     Source:   Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785
+    Counted:  drills.roofline.intensity.RIDGE
 
     >>> round(ridge_point(peak_flops_per_s=989.4e12, memory_bytes_per_s=3.35e12), 1)
     295.3
@@ -74,6 +75,7 @@ def attainable_flops_per_s(*, arithmetic_intensity: float, peak_flops_per_s: flo
     Formula:  min(peak_flops_per_s, arithmetic_intensity * memory_bytes_per_s)
     Assumes:  arithmetic and memory traffic overlap perfectly
     Source:   Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785
+    Counted:  drills.roofline.times.NORM
 
     >>> attainable_flops_per_s(arithmetic_intensity=1.0, peak_flops_per_s=989.4e12, memory_bytes_per_s=3.35e12)
     3350000000000.0
@@ -124,6 +126,7 @@ def time(
     Formula:  flops / peak_flops_per_s;  moved_bytes / memory_bytes_per_s;  launches * launch_overhead_s
     Assumes:  every FLOP could run at the peak given, every byte at the bandwidth given (pass measured ceilings to
               derate both); launch_overhead_s is the processor's time to issue one kernel
+    Counted:  drills.roofline.times.TIME
 
     >>> step = time(
     ...     Work(flops=1e9, moved_bytes=1e6),

@@ -24,6 +24,8 @@ def layernorm(*, rows: int, width: int, bytes_per_element: float) -> Work:
     Assumes:  one pass over memory; mean, deviation, square, sum, normalise, scale, shift are 1 per element each, plus
               epsilon and reciprocal root per row. Figures of 4 and 8 per element circulate too: all of them leave the
               kernel memory-bound
+    Source:   by definition: every operation of the scalar function counts as 1
+    Counted:  tests.operations.test_kernels.counted_rows
 
     >>> round(layernorm(rows=8192, width=4096, bytes_per_element=2).arithmetic_intensity, 2)
     1.75
@@ -39,6 +41,8 @@ def rmsnorm(*, rows: int, width: int, bytes_per_element: float) -> Work:
     Formula:  rows * (4 * width + 2); read and write every row, read the weight
     Assumes:  one pass over memory; square, sum, normalise, scale are 1 per element each, plus epsilon and reciprocal
               root per row
+    Source:   by definition: every operation of the scalar function counts as 1
+    Counted:  tests.operations.test_kernels.counted_rows
     """
     checks.count(rows=rows, width=width)
     checks.positive(bytes_per_element=bytes_per_element)
@@ -51,6 +55,8 @@ def softmax(*, rows: int, width: int, bytes_per_element: float) -> Work:
     Formula:  rows * (5 * width - 2); read and write every row
     Assumes:  one pass over memory; maximum, subtraction, exponential, sum, division are 1 per element each (a maximum
               and a sum of w take w - 1)
+    Source:   by definition: every operation of the scalar function counts as 1
+    Counted:  tests.operations.test_kernels.counted_rows
     """
     checks.count(rows=rows, width=width)
     checks.positive(bytes_per_element=bytes_per_element)
@@ -62,6 +68,8 @@ def activation(name: str, *, elements: int, bytes_per_element: float) -> Work:
 
     Formula:  ACTIVATION_FLOPS[name] * elements; read and write every element
     Raises:   ValueError for an unknown name, with the known ones
+    Source:   by definition: every operation of the scalar function counts as 1
+    Counted:  tests.operations.test_kernels.counted_rows
     """
     checks.one_of(ACTIVATION_FLOPS, activation=name)
     return elementwise(
@@ -73,6 +81,8 @@ def elementwise(*, elements: int, flops_per_element: float, inputs: int, bytes_p
     """FLOPs and bytes of an operation on each element by itself: `inputs` arrays read, one of the same size written.
 
     Formula:  flops_per_element * elements; (inputs + 1) * elements * bytes_per_element
+    Source:   by definition
+    Counted:  tests.operations.test_kernels.test_saxpy_and_embedding_against_tensors
 
     >>> saxpy = elementwise(elements=1_000_000, flops_per_element=2, inputs=2, bytes_per_element=4)
     >>> round(saxpy.arithmetic_intensity, 4)
@@ -98,6 +108,8 @@ def embedding(
     Formula:  tokens * (hidden * weight_bytes_per_element + hidden * bytes_per_element + index_bytes)
     Assumes:  every token reads a row of its own (a repeated token may hit a cache); indices are 64-bit, as torch's
               are
+    Source:   by definition: a lookup calculates nothing
+    Measured: measure.inner_loop.flops.counted_flops
     """
     checks.count(tokens=tokens, hidden=hidden, index_bytes=index_bytes)
     weight_bytes = bytes_per_element if weight_bytes_per_element is None else weight_bytes_per_element

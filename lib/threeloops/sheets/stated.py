@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-_FIELD = re.compile(r"^(Formula|Shapes|Units|Assumes|Raises|Source): *(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+_FIELD = re.compile(
+    r"^(Formula|Shapes|Units|Assumes|Raises|Source|Counted|Measured): *(.*(?:\n[ \t]+.*)*)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
