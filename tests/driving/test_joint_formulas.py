@@ -36,6 +36,25 @@ def test_list_and_grid_are_equal_at_the_break_even_share(channels: int, wide: in
     assert listed == pytest.approx(voxel_grids.dense_bytes((10, 10, 10), **kept))
 
 
+@given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 8))
+def test_cells_are_added_until_the_list_is_longer_than_the_grid(channels: int, wide: int, index: int) -> None:
+    kept = {"channels": channels, "bytes_per_element": wide}
+    grid = voxel_scenes.bytes_dense((5, 5, 4), **kept)
+    occupied: dict[tuple[int, int, int], int] = {}
+    while voxel_scenes.bytes_listed(occupied, **kept, index_bytes=index) <= grid:
+        occupied[len(occupied), 0, 0] = 1
+    share = voxel_grids.break_even_share(**kept, index_bytes=index)
+    assert len(occupied) - 1 <= share * 5 * 5 * 4 < len(occupied) + 1e-9
+
+
+@given(st.tuples(st.integers(1, 60), st.integers(1, 60), st.integers(1, 9)), st.integers(1, 8))
+def test_cells_are_laid_side_by_side_until_the_box_is_full(sides: tuple[int, int, int], edge: int) -> None:
+    extent = [side * edge for side in sides]  # in tenths of a metre
+    laid = [sum(1 for _start in range(0, length, edge)) for length in extent]
+    whole = (extent[0] / 10, extent[1] / 10, extent[2] / 10)
+    assert voxel_grids.cells(extent_m=whole, edge_m=edge / 10) == tuple(laid)
+
+
 def test_an_edge_that_leaves_a_rest_is_refused() -> None:
     with pytest.raises(ValueError, match="does not divide"):
         voxel_grids.cells(extent_m=(10.0, 10.0, 1.0), edge_m=0.3)

@@ -51,6 +51,13 @@ def test_the_three_stories_are_those_of_the_first_page() -> None:
     assert three_stories.requests_per_s_after() == pytest.approx(1400)
 
 
+def test_the_car_is_repaired_one_repair_after_the_other() -> None:
+    stages = dict(three_stories.CAR_STAGES_S)
+    for count, repair in enumerate(three_stories.CAR_REPAIRS, start=1):
+        stages[repair.stage] -= stages[repair.stage] * (1 - 1 / repair.factor)  # what it saves
+        assert three_stories.car_stages_s(three_stories.CAR_REPAIRS[:count]) == pytest.approx(stages)
+
+
 def test_a_run_loses_the_same_hours_whatever_the_order() -> None:
     told = shares.mean_over_orders(three_stories.hours_saved, ["inner", "training"])
     exact = {"inner": Fraction(77, 40), "training": Fraction(17, 10)}

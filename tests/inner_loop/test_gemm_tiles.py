@@ -259,6 +259,14 @@ def test_a_pipeline_of_a_block_fits_where_the_card_says_it_does():
     assert gemm_tiles.accumulator_registers(tile_m=128, tile_n=256, threads=256) * 256 * 2 == sm.registers
 
 
+@pytest.mark.parametrize(("tile_m", "tile_n", "threads"), [(128, 256, 256), (3, 5, 4), (16, 16, 100), (1, 1, 32)])
+def test_a_thread_holds_the_sums_that_are_dealt_to_it(tile_m, tile_n, threads):
+    held = [0] * threads
+    for turn, _sum in enumerate(itertools.product(range(tile_m), range(tile_n))):
+        held[turn % threads] += 1
+    assert gemm_tiles.accumulator_registers(tile_m=tile_m, tile_n=tile_n, threads=threads) == max(held)
+
+
 @pytest.mark.parametrize("elements", [50_257, 50_258, 50_260, 50_264, 50_304, 1, 8])
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_a_load_is_as_wide_as_every_row_allows(elements, size):

@@ -28,6 +28,24 @@ def test_a_quotient_that_is_whole_needs_no_worker_more():
     assert input_pipeline.workers_needed(sample_s=0.1, samples_per_step=3, step_s=0.3) == 1
 
 
+@pytest.mark.parametrize(("workers", "ahead"), [(1, 1), (3, 2), (8, 5)])
+def test_workers_prepare_until_none_may_prepare_another(workers, ahead):
+    held = [bytearray() for _ in range(workers)]
+    while any(len(batches) < 24 * ahead for batches in held):
+        next(batches for batches in held if len(batches) < 24 * ahead).extend(bytes(24))
+    waiting = sum(len(batches) for batches in held)
+    assert input_pipeline.waiting_bytes(num_workers=workers, batches_per_worker=ahead, batch_bytes=24) == waiting
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("multiple", [1, 7, 64])
+def test_a_padded_length_is_the_first_multiple_on_the_way(length, multiple):
+    longer = length
+    while longer % multiple:
+        longer += 1
+    assert padding.padded(length=length, multiple=multiple) == longer
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_shapes_and_padding_are_what_walking_through_all_lengths_finds(seed):
     rng = random.Random(seed)

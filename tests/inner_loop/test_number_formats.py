@@ -179,7 +179,7 @@ def test_from_some_power_of_two_on_weights_do_not_notice(update: float) -> None:
         assert torch_formats.running_sum(step, 1, name, start=last) > last
 
 
-def test_stochastic_rounding_is_right_on_average_and_keeps_numbers_of_the_format() -> None:
+def test_stochastic_rounding_keeps_the_mean_and_the_format() -> None:
     rng = random.Random(7)
     for value in (1.002, -0.3, 0.01 - 1e-5, 2.0**-134):
         draws = [formats.stochastically_rounded(value, formats.BF16, draw=rng.random()) for _ in range(20_000)]

@@ -22,6 +22,19 @@ def tensor(part: hardware.Part, clock_hz: float) -> float:
     )
 
 
+def test_every_lane_multiplies_and_adds_in_every_cycle() -> None:
+    """A second of 50 cycles on 3 SMs of 4 lanes, lane by lane; an operand has 2 bytes."""
+    flops = read = 0
+    for _lane in range(3 * 4):
+        for _cycle in range(50):
+            flops += len(("multiply", "add"))
+            read += sum(2 for _operand in ("a", "b", "c"))
+    lanes = {"sms": 3, "lanes_per_sm": 4, "clock_hz": 50}
+    assert peak_rates.vector_flops_per_s(**lanes) == flops
+    assert peak_rates.operand_bytes_per_s(**lanes, bytes_per_operand=2) == read
+    assert peak_rates.implied_clock_hz(peak_flops_per_s=flops, sms=3, fmas_per_cycle_per_sm=4) == 50
+
+
 def test_the_parts_of_the_chapter_have_their_tensor_cores_counted() -> None:
     assert {"v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5", "b200-hgx"} <= set(COUNTED)
 

@@ -23,6 +23,11 @@ from threeloops.simulate.foundations import instruction_pipeline, processor_cach
 # --- the slowest clock ---
 
 
+def test_memories_that_answer_in_every_cycle_hand_over_byte_by_byte() -> None:
+    handed = sum(1 for _cycle in range(70) for _unit in range(6) for _byte in range(16))
+    assert roofline_levels.on_chip_bytes_per_s(units=6, bytes_per_cycle=16, clock_hz=70) == handed
+
+
 def test_a_matrix_by_vector_twice_is_held_by_the_level_that_its_matrix_fits() -> None:
     # A row-by-row product with a matrix of 64 KiB, read twice: counted line by line through 16 KiB and 256 KiB.
     levels = [

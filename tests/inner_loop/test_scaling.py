@@ -46,6 +46,14 @@ def test_published_anchor() -> None:
     assert amdahl_limit(accelerated_share=0.99) == pytest.approx(100)
 
 
+@given(some.integers(0, 40), some.integers(1, 200), some.integers(1, 30))
+def test_efficiency_is_the_share_of_the_workers_ticks_that_were_worked(alone: int, shared: int, workers: int) -> None:
+    lasted = ticks.dealt_out(alone=alone, shared=shared, workers=workers)
+    before = ticks.dealt_out(alone=alone, shared=shared, workers=1)
+    paid = sum(1 for _tick in range(lasted) for _worker in range(workers))
+    assert efficiency(speedup=before / lasted, num_processors=workers) == pytest.approx((alone + shared) / paid)
+
+
 @given(some.floats(0, 1), some.floats(0.01, 1e6))
 def test_limits_and_identities(share: float, factor: float) -> None:
     speedup = amdahl_speedup(accelerated_share=share, factor=factor)

@@ -58,6 +58,7 @@ class Book:
         self.sources = sources
         self._uses: dict[Place, set[Place]] = {}
         self._read: dict[str, Module] = {}
+        self._asserted: dict[Place, list[set[Place]]] = {}
 
     def module(self, name: str) -> Module:
         """A file, read when it is asked for."""
@@ -86,15 +87,19 @@ class Book:
         return self._uses[start]
 
     def _named(self, module: str, name: str) -> Iterator[Place]:
+        for node in ast.walk(self.module(module).own[name]):
+            yield from self.named(module, node)
+
+    def named(self, module: str, node: ast.AST) -> Iterator[Place]:
+        """What of the book one word of a module means, or one chain of words with dots."""
         here = self.module(module)
-        for node in ast.walk(here.own[name]):
-            word = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else ""
-            if word in here.own:
-                yield module, word
-            if isinstance(node, ast.Attribute | ast.Name):
-                first, *rest = _chain(node)
-                if first in here.imports and (place := self.place(".".join((here.imports[first], *rest)))):
-                    yield place
+        word = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else ""
+        if word in here.own:
+            yield module, word
+        if isinstance(node, ast.Attribute | ast.Name):
+            first, *rest = _chain(node)
+            if first in here.imports and (place := self.place(".".join((here.imports[first], *rest)))):
+                yield place
 
     def reached(self, start: Place) -> set[Place]:
         """What a function of the tests uses, itself or through other functions of the tests."""
@@ -109,21 +114,20 @@ class Book:
 
     @functools.cached_property
     def tests(self) -> dict[Place, set[Place]]:
-        """Each test that asserts something, and what it reaches."""
-        every = {
+        """Each test, and what it reaches."""
+        return {
             (name, test): self.reached((name, test))
             for name in self.sources
             if name.startswith("tests.")
             for test, node in self.module(name).own.items()
             if test.startswith("test_") and isinstance(node, ast.FunctionDef)
         }
-        return {test: reached for test, reached in every.items() if any(map(self._asserts, reached))}
 
-    def _asserts(self, place: Place) -> bool:
-        return place[0].startswith("tests.") and any(
-            isinstance(node, ast.Assert) or (isinstance(node, ast.Attribute) and node.attr.startswith("assert_"))
-            for node in ast.walk(self.module(place[0]).own[place[1]])
-        )
+    def asserted(self, test: Place) -> list[set[Place]]:
+        """What each assertion of a test depends on."""
+        if test not in self._asserted:
+            self._asserted[test] = Assertions(self, *test).found()
+        return self._asserted[test]
 
     def formulas(self, rooms: tuple[str, ...]) -> dict[str, tuple[str, str]]:
         """Dotted name of each public function of these rooms that states a formula -> what it and its module say."""
@@ -157,10 +161,97 @@ class Book:
             yield "does not exist"
         elif name.startswith("drills."):
             yield from _uncounted(formula, other)
-        elif name.startswith("tests.") and not other[1].startswith("test_") and whole in self.reached(other):
+        elif other[1].startswith("test_"):
+            if not any(whole in asserted for asserted in self.asserted(other)):
+                yield "asserts nothing of it"
+        elif name.startswith("tests.") and whole in self.reached(other):
             yield "knows the formula"
-        elif not any({whole, other} <= reached for reached in self.tests.values()):
+        elif not any(
+            {whole, other} <= asserted
+            for test, reached in self.tests.items()
+            if {whole, other} <= reached
+            for asserted in self.asserted(test)
+        ):
             yield "is compared with it in no test"
+
+
+class Assertions:
+    """The assertions of one test, each with what it depends on: through names that are given a value, changed in a
+    loop, or filled; not what is only asked to refuse.
+    """
+
+    def __init__(self, book: Book, module: str, test: str) -> None:
+        self.book, self.module, self.node = book, module, book.module(module).own[test]
+        self.behind: dict[str, set[Place]] = {}  # name -> what its value comes from
+
+    def found(self) -> list[set[Place]]:
+        every = list(_outside_raises(self.node))
+        known = -1
+        while known != (known := sum(map(len, self.behind.values()))):
+            for node in every:
+                for name, source in _given(node):
+                    self.behind.setdefault(name, set()).update(self.of(source))
+        return [self.of(node) for node in every if self._asserts(node)]
+
+    def of(self, source: ast.AST) -> set[Place]:
+        """What an expression comes from."""
+        found: set[Place] = set()
+        for node in ast.walk(source):
+            found |= self.behind.get(node.id, set()) if isinstance(node, ast.Name) else set()
+            for place in self.book.named(self.module, node):
+                found |= self.book.reached(place)
+        return found
+
+    def _asserts(self, node: ast.AST) -> bool:
+        """An assertion, or a call of what asserts."""
+        if isinstance(node, ast.Assert):
+            return True
+        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+            return False
+        called = node.value.func
+        helpers = [place for place in self.book.named(self.module, called) if place[0].startswith("tests.")]
+        return _chain(called)[-1].startswith("assert_") or any(
+            isinstance(part, ast.Assert)
+            for module, name in helpers
+            for part in ast.walk(self.book.module(module).own[name])
+        )
+
+
+def _outside_raises(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those of a block that has to fail."""
+    yield node
+    if not (isinstance(node, ast.With) and "raises" in ast.unparse(node.items[0].context_expr)):
+        for child in ast.iter_child_nodes(node):
+            yield from _outside_raises(child)
+
+
+def _given(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """(name, what its value comes from) of each name that a node gives a value to, or changes."""
+    pairs: list[tuple[ast.AST, ast.AST | None]] = []
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+        pairs = [(node.target, node.value)]
+    elif isinstance(node, ast.For | ast.comprehension):
+        pairs = [(node.target, node.iter)]
+    elif isinstance(node, ast.withitem) and node.optional_vars:
+        pairs = [(node.optional_vars, node.context_expr)]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # rows.append(x)
+        pairs = [(node.func.value, argument) for argument in (*node.args, *(word.value for word in node.keywords))]
+    elif isinstance(node, ast.FunctionDef):
+        pairs = [(ast.Name(node.name), part) for part in node.body]
+        pairs += [(ast.Name(argument.arg), part) for argument in node.args.args for part in node.decorator_list]
+    for target, source in pairs:
+        yield from ((part.id, source) for part in ast.walk(target) if isinstance(part, ast.Name) and source)
+    if isinstance(node, ast.While | ast.For | ast.If):  # what a condition decides
+        asked = [part.test for part in ast.walk(node) if isinstance(part, ast.While | ast.If)]
+        changed = {name for part in ast.walk(node) if part is not node for name, _ in _given_plainly(part)}
+        yield from ((name, condition) for name in changed for condition in asked)
+
+
+def _given_plainly(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The same without conditions: of a node inside the one that asks."""
+    return iter(()) if isinstance(node, ast.While | ast.For | ast.If | ast.FunctionDef) else _given(node)
 
 
 def _chain(node: ast.expr) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from second_opinions import Book, book
 
 # Rooms that are held to it, one after the other.
-HELD = ("operations", "models", "foundations")
+HELD = ("operations", "models", "foundations", "inner_loop", "driving")
 ALL = book()
 
 
@@ -72,6 +72,8 @@ SOURCE = "Source:   Euclid, 1482\n"
         (SOURCE + "Measured: measure.ruler.read", ""),
         (SOURCE + "Counted:  simulate.tiles.laid,\n          tests.test_area.by_hand", ""),
         (SOURCE + "Counted:  tests.test_area.test_by_hand", ""),
+        (SOURCE + "Counted:  tests.test_area.test_tiles", ""),
+        (SOURCE + "Counted:  tests.test_area.test_both_without_comparing", "asserts nothing of it"),
         ("Source:   by definition\nCounted:  drills.roofline.intensity.RIDGE", "does not ask for it"),
         ("Counted:  simulate.tiles.laid", "names no Source"),
         ("Source:\nCounted:  simulate.tiles.laid", "names no Source"),

@@ -18,6 +18,7 @@ def time_to_collision_needed_s(*, closing_m_per_s: float, reaction_s: float, dec
     Assumes:  constant deceleration after the reaction time (sensing, computing, brakes building up)
     Source:   the cut-in rule of Regulation (EU) 2022/1426, Annex III, in KBA's table of 6 speeds (2026); UN Regulation
               No. 157, paragraph 5.2.5.2, has the same form with another reaction time
+    Counted:  simulate.driving.closing.least_gap
 
     >>> time_to_collision_needed_s(closing_m_per_s=12, reaction_s=0.35, deceleration_m_per_s2=6)
     1.35
@@ -32,6 +33,8 @@ def before_braking_s(*, time_to_collision_s: float, closing_m_per_s: float, dece
 
     Formula:  time to collision - closing speed / (2 * deceleration)
     Raises:   ValueError if even brakes that bite at once come too late
+    Source:   by definition of uniform deceleration
+    Counted:  simulate.driving.closing.least_gap
 
     >>> before_braking_s(time_to_collision_s=1.5, closing_m_per_s=12, deceleration_m_per_s2=6)
     0.5
@@ -52,6 +55,8 @@ def impact_speed_m_per_s(
 
     Formula:  sqrt(v^2 - 2 a (gap - v t)); v if the gap is used up before the brakes bite
     Assumes:  as the stopping distance: constant speed while reacting, then constant deceleration
+    Source:   by definition of uniform deceleration
+    Counted:  simulate.driving.closing.speed_at_obstacle
 
     >>> round(impact_speed_m_per_s(speed_m_per_s=20, gap_m=45, reaction_s=0.5, deceleration_m_per_s2=5), 2)
     7.07
@@ -67,6 +72,8 @@ def missed_by_prediction_m(*, acceleration_m_per_s2: float, age_s: float) -> flo
 
     Formula:  |acceleration| * age^2 / 2
     Assumes:  the velocity at the moment of the picture is known exactly; the acceleration begins there and is constant
+    Source:   by definition of uniform acceleration
+    Counted:  simulate.driving.closing.apart_after
 
     >>> round(missed_by_prediction_m(acceleration_m_per_s2=-6, age_s=0.1), 2)
     0.03

@@ -23,6 +23,7 @@ def worst_reaction_s(stages: Sequence[tuple[float, float]]) -> float:
               has the same bound
     Source:   Davare, Zhu, Di Natale, Pinello, Kanajan and Sangiovanni-Vincentelli, Design Automation Conference, 2007,
               doi:10.1145/1278480.1278553; the age: Günzel et al., ECRTS, 2023, doi:10.4230/LIPIcs.ECRTS.2023.10
+    Counted:  simulate.driving.hand_overs.slowest
     """
     checks.count(stages=len(stages))
     for period, response in stages:
@@ -41,6 +42,7 @@ def oldest_after_late_frame_s(*, policy: str, period_s: float, usual_s: float, l
     Assumes:  usual_s <= period_s < late_s; age counts from the frame's capture; the next frames take the usual time.
               With "queue" nothing is dropped; it holds for the first frames after the late one
     Source:   Kaul, Yates and Gruteser, Real-time status: how often should one update?, INFOCOM, 2012 (age)
+    Counted:  simulate.driving.late_frames.play
 
     >>> oldest_after_late_frame_s(policy="skip", period_s=0.025, usual_s=0.020, late_s=0.040)
     0.07

@@ -30,6 +30,7 @@ def taken_apart(part: Part, *, dtype: str, power_mode: str) -> tuple[Piece, ...]
     Formula:  total = sum over engines of dense + (sparse - dense)
     Raises:   ValueError where no engine of the part lists that format in that mode
     Source:   the part's own facts
+    Counted:  tests.facts.test_socs.test_the_brochures_total_is_the_sum_of_its_pieces
     """
     pieces = []
     for engine, modes in part.engines.items():
@@ -53,6 +54,7 @@ def dense_engine_ops_per_s(*, total_ops_per_s: float, others_ops_per_s: float) -
     Assumes:  sparsity doubles the rate of every engine in the total
     Raises:   ValueError unless the other engines have less than the total
     Source:   NVIDIA Jetson AGX Orin data sheet, DS-10662-001, 2024 (sparsity doubles throughput)
+    Counted:  drills.driving_silicon.totals.DENSE
 
     >>> dense_engine_ops_per_s(total_ops_per_s=275e12, others_ops_per_s=105e12) / 1e12  # the GPU of an AGX Orin 64GB
     85.0
@@ -72,6 +74,8 @@ def share_of_peak(*, frames_per_s: float, ops_per_frame: float, peak_ops_per_s: 
 
     Formula:  frames per second * operations per frame / peak
     Assumes:  a multiply-add is two operations, in the frame and in the peak
+    Source:   by definition
+    Counted:  drills.driving_silicon.totals.SHARE
 
     >>> round(share_of_peak(frames_per_s=285, ops_per_frame=143.8e9, peak_ops_per_s=52.5e12), 2)
     0.78
@@ -84,6 +88,8 @@ def energy_per_frame_j(*, power_w: float, frames_per_s: float) -> float:
     """Joules that one frame costs while the part runs at that power.
 
     Formula:  power / frames per second
+    Source:   by definition
+    Counted:  drills.driving_silicon.totals.ENERGY
 
     >>> energy_per_frame_j(power_w=30, frames_per_s=250)
     0.12

@@ -16,6 +16,8 @@ def heartbeat_detection_s(*, timeout_s: float, poll_s: float) -> float:
     Formula:  timeout + poll period
     Assumes:  the fault falls just after a heartbeat; somebody looks at the timer every poll_s and has just missed that
               it ran out. The timeout must exceed the longest gap between two healthy heartbeats
+    Source:   by definition of the worst case: a fault just behind a sign of life, found one look after the timeout
+    Counted:  simulate.driving.heartbeat.slowest_detection
 
     >>> heartbeat_detection_s(timeout_s=0.25, poll_s=0.5)
     0.75
@@ -30,6 +32,7 @@ def reaction_left_s(*, ftti_s: float, detection_s: float) -> float:
     Formula:  FTTI - FDTI, from FHTI = FDTI + FRTI <= FTTI
     Source:   ISO 26262-1:2018, 3.55, 3.56, 3.59 and 3.61, as quoted by kVA, "Preventing the occurrence of a hazard:
               FTTI at the concept level" (secondary: the standard itself was not opened)
+    Counted:  drills.deadlines.ages.WATCHDOG
     Raises:   ValueError if detection alone takes the whole interval
     """
     checks.positive(ftti_s=ftti_s)

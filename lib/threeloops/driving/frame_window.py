@@ -13,6 +13,8 @@ def repeated_share(*, window: int, new: int) -> float:
 
     Formula:  (window - new) / window, and 0 if all are new
     Units:    window, new: pictures of one camera; new: how many came since the last decision
+    Source:   by definition
+    Counted:  drills.joint_models.windows.AGAIN
     """
     checks.count(window=window, new=new)
     return max(0, window - new) / window
@@ -23,6 +25,8 @@ def repeated_flops_share(*, cameras: int, window: int, new: int, flops_per_image
 
     Formula:  cameras * (window - new) * image / (cameras * window * image + other)
     Assumes:  a picture is encoded by itself, so that its features do not change when others join it
+    Source:   by definition
+    Counted:  tests.driving.test_joint_formulas.test_repeated_work_is_what_a_memory_of_pictures_finds
     """
     checks.count(cameras=cameras)
     checks.positive(flops_per_image=flops_per_image)

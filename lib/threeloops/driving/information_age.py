@@ -21,6 +21,7 @@ def mean_age_s(*, latency_s: float, period_s: float) -> float:
     Assumes:  a result every period, each after the same latency; the user's moments have nothing to do with the
               camera's
     Source:   Yates and others, Age of Information, 2020, arXiv:2007.08564 (area under the sawtooth)
+    Counted:  simulate.driving.picture_age.mean_age
 
     >>> round(mean_age_s(latency_s=0.027, period_s=0.03), 3)
     0.042
@@ -34,6 +35,8 @@ def mean_age_over_gaps_s(*, latency_s: float, gaps_s: Sequence[float]) -> float:
     Formula:  latency + sum of gap^2 / (2 * sum of gaps): a long gap counts twice, for its length and for its height
     Assumes:  each answer after the same latency
     Raises:   ValueError without a gap
+    Source:   Yates and others, Age of Information, 2020, arXiv:2007.08564 (area under the sawtooth)
+    Counted:  simulate.driving.picture_age.mean_age
 
     >>> round(mean_age_over_gaps_s(latency_s=0.045, gaps_s=(0.03, 0.03, 0.06)), 4)  # every fourth frame lost
     0.0675
@@ -51,6 +54,8 @@ def largest_age_s(*, latency_s: float, period_s: float, lost_in_a_row: int) -> f
 
     Formula:  latency + (lost frames + 1) * period
     Assumes:  as mean_age_s, with so many frames in a row that got no answer
+    Source:   by definition: the newest answer is old when the next one comes
+    Counted:  simulate.driving.picture_age.age_before_each
 
     >>> round(largest_age_s(latency_s=0.027, period_s=0.0333, lost_in_a_row=0), 4)
     0.0603
@@ -67,6 +72,8 @@ def answered_every_s(*, busy_s: float, period_s: float) -> float:
 
     Formula:  ceil(busy / period) * period: whoever just misses a frame waits for the next one
     Assumes:  busy_s: how long a frame keeps the first stage busy (for a chain that is not pipelined: its latency)
+    Source:   by definition: work begins with a frame
+    Counted:  simulate.driving.picture_age.one_at_a_time
 
     >>> answered_every_s(busy_s=0.045, period_s=0.033)
     0.066
@@ -83,6 +90,8 @@ def queued_latency_s(*, busy_s: float, period_s: float, frame: int) -> float:
 
     Formula:  busy + (n - 1) * max(0, busy - period)
     Assumes:  one frame at a time; the queue is empty when the first frame comes
+    Source:   by definition: each answer takes longer than the frames' period
+    Counted:  simulate.driving.picture_age.queued
 
     >>> round(queued_latency_s(busy_s=0.045, period_s=0.033, frame=100), 3)
     1.233

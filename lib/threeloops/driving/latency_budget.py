@@ -14,6 +14,8 @@ def distance_m(*, speed_m_per_s: float, seconds: float) -> float:
     """Metres that a vehicle covers at constant speed: what a latency costs before anything is done about it.
 
     Formula:  speed * time
+    Source:   by definition of a constant speed
+    Counted:  drills.latency_budget.closing.ONCOMING
 
     >>> distance_m(speed_m_per_s=30, seconds=0.033)
     0.99
@@ -30,6 +32,7 @@ def stopping_distance_m(*, speed_m_per_s: float, reaction_s: float, deceleration
               then on
     Source:   AASHTO, A Policy on Geometric Design of Highways and Streets, 7th ed., 2018, section 3.2.2 (0.278 V t +
               0.039 V^2 / a in km/h)
+    Counted:  simulate.driving.vehicle.metres_to_standstill
 
     >>> stopping_distance_m(speed_m_per_s=20, reaction_s=0.5, deceleration_m_per_s2=5)
     50.0
@@ -43,6 +46,8 @@ def highest_speed_m_per_s(*, sight_m: float, reaction_s: float, deceleration_m_p
 
     Formula:  -a t + sqrt((a t)^2 + 2 a sight): the positive root of v t + v^2 / (2 a) = sight
     Assumes:  as stopping_distance_m
+    Source:   as stopping_distance_m, solved for the speed
+    Counted:  simulate.driving.vehicle.metres_to_standstill
 
     >>> highest_speed_m_per_s(sight_m=50, reaction_s=0.5, deceleration_m_per_s2=5)
     20.0
@@ -58,6 +63,8 @@ def pipeline_latency_s(stages_s: Sequence[float]) -> float:
 
     Formula:  sum of the stages
     Assumes:  frames arrive no faster than the slowest stage takes them, so that none waits between stages
+    Source:   by definition
+    Counted:  simulate.driving.vehicle.frames_through
     """
     _check_stages(stages_s)
     return sum(stages_s)
@@ -70,6 +77,9 @@ def pipeline_frames_per_s(stages_s: Sequence[float], *, camera_frames_per_s: flo
     Assumes:  frames are let in evenly and never wait between stages; where whole camera frames are dropped instead,
               it is an upper bound (stages of 10, 20 and 15 ms that
               drop what would wait pass 30 of 60 pictures, not 50)
+    Source:   Hennessy and Patterson, Computer Architecture, 6th ed., 2017, appendix C.1 (the slowest stage sets a
+              pipeline's rate)
+    Counted:  simulate.driving.vehicle.frames_through
 
     >>> pipeline_frames_per_s([0.010, 0.020, 0.015], camera_frames_per_s=60)  # though each frame takes 45 ms
     50.0
@@ -84,6 +94,8 @@ def oldest_picture_s(*, latency_s: float, frames_per_s: float) -> float:
 
     Formula:  one frame time + latency
     Assumes:  exposure is instantaneous; the event falls just after one exposure and is first seen in the next
+    Source:   by definition: a picture is used until the next answer
+    Counted:  simulate.driving.picture_age.age_before_each
 
     >>> round(oldest_picture_s(latency_s=0.042, frames_per_s=30), 4)
     0.0753
@@ -98,6 +110,8 @@ def speedup_needed(*, deadline_s: float, stage_s: float, others_s: float) -> flo
 
     Formula:  stage / (deadline - others)
     Raises:   ValueError if the others alone miss the deadline: no speed-up of this stage would help
+    Source:   by definition of a break-even
+    Counted:  drills.latency_budget.chain.NEEDED
 
     >>> round(speedup_needed(deadline_s=0.033, stage_s=0.024, others_s=0.018), 2)
     1.6
@@ -118,6 +132,7 @@ def any_late_share(*, late_share: float, parts: int) -> float:
     Assumes:  every part is late independently of the others, and equally often
     Source:   Dean and Barroso, The Tail at Scale, Communications of the ACM 56(2), 2013, doi:10.1145/2408776.2408794
               (1 in 100, 100 servers: 63 %)
+    Counted:  simulate.driving.vehicle.late_share
 
     >>> round(any_late_share(late_share=0.01, parts=100), 2)
     0.63

@@ -19,6 +19,8 @@ def saved_share(*, before: Sequence[float], after: Sequence[float]) -> float:
     Formula:  1 - sum(after) / sum(before)
     Assumes:  the same parts on both sides; for seconds, that the parts run one after another
     Raises:   ValueError unless both sides have the same number of parts
+    Source:   by definition
+    Counted:  simulate.driving.vehicle.frames_through
 
     >>> saved_share(before=[8, 2], after=[3, 2])
     0.5
@@ -39,6 +41,7 @@ def perception_flops(*, cameras: int, encoders: int, image_flops: float, heads_f
               fused features once a frame, not once a camera, so that larger pictures leave heads_flops as they are
               where these work on a bird's-eye grid
     Source:   Caruana, Multitask Learning, 1997, doi:10.1023/A:1007379606734 (one trunk, several heads)
+    Counted:  simulate.driving.perception_frames.flops_of_a_frame
 
     >>> perception_flops(cameras=2, encoders=3, image_flops=10, heads_flops=6)
     66
@@ -55,6 +58,7 @@ def flops_at(*, flops: float, pixels: int, new_pixels: int) -> float:
     Assumes:  every layer slides over the whole picture. Gates and classifiers that run once per picture do not grow,
               and a side that is no multiple of the network's stride is rounded: a few percent, see models.convnets
     Source:   Dumoulin and Visin, 2016, arXiv:1603.07285 (a convolution's work is per output position)
+    Counted:  simulate.driving.perception_frames.flops_of_a_convolution
 
     >>> round(flops_at(flops=8.4e9, pixels=380 * 380, new_pixels=1920 * 1080) / 1e9, 1)
     120.6
@@ -69,6 +73,8 @@ def mean_frame_s(*, always_s: float, sometimes_s: float, share: float) -> float:
     as both together.
 
     Formula:  always + share * sometimes
+    Source:   by definition of a mean
+    Counted:  simulate.driving.perception_frames.seconds_of_frames
 
     >>> mean_frame_s(always_s=0.02, sometimes_s=0.01, share=0.5)
     0.025
@@ -85,6 +91,8 @@ def reused_frame_s(*, cameras: int, reused: int, camera_s: float, align_s: float
     Formula:  (cameras - reused) * time of a camera + time to align + the others
     Assumes:  cameras are encoded one after another, or in one batch whose time grows with its size
     Raises:   ValueError if all cameras are reused: then nothing new is ever seen
+    Source:   by definition: one camera after the other
+    Counted:  simulate.driving.perception_frames.seconds_with_turns
 
     >>> round(reused_frame_s(cameras=6, reused=3, camera_s=0.002, align_s=0.001, others_s=0.01), 3)
     0.017
@@ -102,6 +110,8 @@ def oldest_view_frames(*, cameras: int, reused: int) -> int:
     Formula:  ceil(cameras / (cameras - reused)) - 1
     Assumes:  the same number of cameras is looked at in every frame, in a fixed round; the newest features are 0 frames
               old
+    Source:   by definition of taking turns
+    Counted:  simulate.driving.perception_frames.turns
 
     >>> oldest_view_frames(cameras=6, reused=3), oldest_view_frames(cameras=6, reused=5)
     (1, 5)
@@ -120,6 +130,7 @@ def attention_samples(*, queries: int, layers: int, heads: int, levels: int, poi
               so that four of them are fetched and mixed
     Source:   Li et al., BEVFormer, 2022, arXiv:2203.17270, section 3.3; Zhu et al., Deformable DETR, 2020,
               arXiv:2010.04159
+    Counted:  simulate.driving.perception_frames.places_read
 
     >>> attention_samples(queries=50 * 50, layers=3, heads=8, levels=1, points=8)
     480000

@@ -14,6 +14,8 @@ def lidar_points_per_sweep(*, beams: int, firing_s: float, sweeps_per_s: float, 
     Formula:  beams * returns / (time of a firing * revolutions/s): the columns are what a revolution has time for
     Assumes:  all beams fire once per firing time, every pulse comes back `returns` times; the sky returns nothing, so
               a real cloud holds less
+    Source:   by definition
+    Counted:  simulate.driving.sensors.lidar_second
 
     >>> lidar_points_per_sweep(beams=64, firing_s=50e-6, sweeps_per_s=20, returns=2)
     128000.0
@@ -29,6 +31,7 @@ def lidar_bytes_per_s(*, beams: int, point_bytes: int, firings: int, other_bytes
     Formula:  (beams * firings of a packet * bytes of a point + other bytes of a packet) / (firings * time of a firing)
     Assumes:  other bytes hold everything else: network headers, azimuths, time stamp
     Source:   Velodyne, VLS-128 user manual, sections 8.2 and 9.3 (3 firings, points of 3 bytes, packets of 1,248 bytes)
+    Counted:  simulate.driving.sensors.lidar_packets
 
     >>> round(lidar_bytes_per_s(beams=128, point_bytes=3, firings=3, other_bytes=96, firing_s=53.3e-6))
     7804878
@@ -47,6 +50,7 @@ def lidar_bytes_per_sweep(*, packets_per_s: float, packet_bytes: int, returns: i
     Assumes:  a second return is sent in packets of its own: twice as many of the same size
     Source:   Velodyne, VLS-128 user manual, sections 8.2 and 9.3 (6,253.9 packets of 1,248 bytes per second, twice as
               many with two returns)
+    Counted:  simulate.driving.sensors.lidar_packets
 
     >>> lidar_bytes_per_sweep(packets_per_s=5000, packet_bytes=1200, returns=3, sweeps_per_s=20)
     900000.0
@@ -61,6 +65,8 @@ def sweep_shift_m(*, speed_m_per_s: float, sweeps_per_s: float, turned_share: fl
 
     Formula:  speed * turned share / revolutions/s
     Assumes:  constant speed, a scene that stands still
+    Source:   by definition of a constant speed
+    Counted:  simulate.driving.sensors.swept_wall
 
     >>> sweep_shift_m(speed_m_per_s=30, sweeps_per_s=10, turned_share=0.5)
     1.5
@@ -77,6 +83,7 @@ def radar_cube_bytes(*, samples: int, chirps: int, transmitters: int, receivers:
     Formula:  samples of a chirp * chirps per transmitter * transmitters * receivers * bytes of a sample
     Assumes:  transmitters send one after the other (time division); a complex sample of two 16-bit numbers is 4 bytes
     Source:   Texas Instruments, E2E forum, thread 1398085 (receivers * transmitters * chirps * samples)
+    Counted:  simulate.driving.sensors.radar_cube
 
     >>> radar_cube_bytes(samples=256, chirps=128, transmitters=3, receivers=4, bytes_per_sample=4)
     1572864

@@ -35,6 +35,8 @@ def total_utilisation(tasks: Sequence[Task]) -> Time:
     """The share of time that the processor works.
 
     Formula:  sum of cost / period
+    Source:   Liu and Layland, Journal of the ACM 20(1), 1973, doi:10.1145/321738.321743
+    Counted:  drills.deadlines.waits.UTILISATION
 
     >>> total_utilisation([Task(cost=2, period=8), Task(cost=3, period=12)])
     0.5
@@ -50,6 +52,7 @@ def utilisation_bound(*, tasks: int) -> float:
     Assumes:  deadline = period, no blocking, priority by rate (the shorter the period, the higher). Sufficient, not
               necessary: a set above the bound may still be schedulable
     Source:   Liu and Layland, Journal of the ACM 20(1), 1973, doi:10.1145/321738.321743, theorem 5
+    Counted:  simulate.driving.task_schedule.play
 
     >>> round(utilisation_bound(tasks=3), 4)
     0.7798
@@ -69,6 +72,7 @@ def response_time(task: Task, *, above: Sequence[Task], blocking: Time = 0) -> T
               next job waits as well, and this formula no longer holds
     Source:   Joseph and Pandya, The Computer Journal 29(5), 1986; Audsley, Burns, Richardson, Tindell and Wellings,
               Software Engineering Journal 8(5), 1993 (blocking, jitter)
+    Counted:  simulate.driving.task_schedule.play
 
     >>> brake, plan = Task(cost=1, period=4), Task(cost=3, period=10)
     >>> response_time(plan, above=[brake]), response_time(brake, above=[], blocking=2)
@@ -94,6 +98,7 @@ def non_preemptive_response_time(task: Task, *, above: Sequence[Task], blocking:
               above below 1 (else infinite)
     Source:   George, Rivierre and Spuri, INRIA report RR-2966, 1996; Davis, Burns, Bril and Lukkien, Real-Time Systems
               35, 2007 (why every job of the busy time counts)
+    Counted:  simulate.driving.task_schedule.play
 
     >>> brake, plan = Task(cost=1, period=4), Task(cost=3, period=10)
     >>> non_preemptive_response_time(brake, above=[], blocking=3)

@@ -21,6 +21,7 @@ def asil(*, severity: int, exposure: int, controllability: int) -> str:
     Assumes:  no class is 0; a class of 0 in any of the three needs no level
     Raises:   ValueError for a class that the standard does not have
     Source:   ISO 26262-3:2018, table 4: a table of 36 cells, of which the sum is a short form
+    Counted:  tests.driving.test_safety_levels.test_the_sum_of_the_classes_is_the_standards_table
 
     >>> [asil(severity=3, exposure=exposure, controllability=3) for exposure in (4, 3, 2, 1)]
     ['D', 'C', 'B', 'A']

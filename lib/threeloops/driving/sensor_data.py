@@ -26,6 +26,8 @@ def camera_bytes_per_s(*, cameras: int, width: int, height: int, bits_per_pixel:
     Formula:  cameras * width * height * bits per pixel / 8 * frames/s
     Assumes:  no compression, no blanking, no protocol overhead. bits_per_pixel says which picture: 24 for 8-bit RGB,
               12 for a raw 12-bit sensor packed tightly and for YUV 4:2:0, 16 for YUV 4:2:2
+    Source:   by definition
+    Counted:  simulate.driving.sensors.bytes_in_a_second
 
     >>> camera_bytes_per_s(cameras=1, width=1000, height=1000, bits_per_pixel=12, frames_per_s=30)
     45000000.0
@@ -43,6 +45,7 @@ def csi_frame_bytes(*, width: int, height: int, bits_per_pixel: int) -> int:
               not bytes
     Raises:   ValueError if a row is no whole number of bytes
     Source:   Texas Instruments, SDAA236, March 2026, section 3.1 (header of 32 bits, footer of 16, short packets of 32)
+    Counted:  simulate.driving.sensors.csi_packets
 
     >>> csi_frame_bytes(width=1920, height=1080, bits_per_pixel=12)
     3116888
@@ -65,6 +68,7 @@ def csi_row_bits_per_s(*, width: int, total_height: int, bits_per_pixel: int, fr
     Assumes:  one row waits in a buffer and is sent while the next one is read out; packets as csi_frame_bytes
     Raises:   ValueError if a row is no whole number of bytes
     Source:   Texas Instruments, SDAA236, March 2026, section 3.1 (header of 32 bits, footer of 16, short packets of 32)
+    Counted:  simulate.driving.sensors.csi_packets
 
     >>> csi_row_bits_per_s(width=1920, total_height=1220, bits_per_pixel=12, frames_per_s=30)
     845020800.0
@@ -84,6 +88,7 @@ def cable_bits_per_s(
               9 data bits as 10
     Source:   Analog Devices, MAX96752 user guide, page 46 (PCLK * bpp * 10/9 * 2048/2047, and 128/120 with error
               correction)
+    Counted:  simulate.driving.sensors.cable_bits
 
     >>> cable_bits_per_s(
     ...     total_width=1000, total_height=900, bits_per_pixel=12, frames_per_s=30, coded_bits=10, data_bits=9
@@ -101,6 +106,8 @@ def lanes_needed(*, bits_per_s: float, bits_per_s_per_lane: float) -> int:
 
     Formula:  stream / rate of a lane, rounded up
     Assumes:  lanes share the bytes evenly, and any number of them may be used
+    Source:   by definition
+    Counted:  simulate.driving.sensors.fewest_lanes
 
     >>> lanes_needed(bits_per_s=2.99e9, bits_per_s_per_lane=2.5e9)
     2
@@ -114,6 +121,9 @@ def passes_bytes_per_s(*, pixels_per_s: float, pass_bytes_per_pixel: Sequence[fl
 
     Formula:  pixels/s * sum over passes of bytes per pixel
     Assumes:  no pass finds its data in a cache: a picture of several megabytes is larger than most
+    Source:   by definition: no cache holds a picture between two passes
+    Counted:  simulate.driving.sensors.moved_bytes
+    Measured: measure.driving.frame_path.walked
 
     >>> passes_bytes_per_s(pixels_per_s=1e6, pass_bytes_per_pixel=(2, 2, 1.5, 1.5))
     7000000.0
@@ -133,6 +143,8 @@ def rolling_shift_pixels(
 
     Formula:  speed * (rows * row time) * focal length in pixels / distance
     Assumes:  motion across the line of sight at constant speed, a pinhole camera, rows exposed one row time apart
+    Source:   by definition of a pinhole camera and a constant speed
+    Counted:  simulate.driving.sensors.rows_drawn
 
     >>> round(rolling_shift_pixels(rows=500, row_time_s=24e-6, speed_m_per_s=20, focal_pixels=1500, range_m=20), 6)
     18.0
@@ -148,6 +160,8 @@ def stamp_error_m(*, speed_m_per_s: float, range_m: float, turn_rad_per_s: float
 
     Formula:  sqrt(speed^2 + (distance * turn rate)^2) * error of the stamp
     Assumes:  the point lies straight ahead, the speed is along the line of sight and the turn across it; short errors
+    Source:   by definition: a standing point, seen from a car that drives and turns
+    Counted:  simulate.driving.sensors.misplaced_m
 
     >>> round(stamp_error_m(speed_m_per_s=30, range_m=80, turn_rad_per_s=0.5, error_s=0.01), 6)
     0.5
@@ -161,6 +175,8 @@ def compression_needed(*, stream_bytes_per_s: float, link_bits_per_s: float, usa
 
     Formula:  8 * bytes/s / (link rate * usable share)
     Assumes:  usable share is what headers, other traffic and bursts leave of the link: a choice, not a constant
+    Source:   by definition
+    Counted:  drills.sensor_bandwidth.storing.SQUEEZE
 
     >>> compression_needed(stream_bytes_per_s=500e6, link_bits_per_s=1e9, usable_share=0.5)
     8.0
@@ -175,6 +191,8 @@ def drive_lasts_s(*, drive_bytes: float, stream_bytes_per_s: float, compression:
 
     Formula:  size / (bytes/s / compression)
     Assumes:  everything is kept, and the drive can write that fast
+    Source:   by definition
+    Counted:  drills.sensor_bandwidth.storing.DRIVE
 
     >>> drive_lasts_s(drive_bytes=8e12, stream_bytes_per_s=3e9, compression=1.5) / 3600 > 1.1
     True

@@ -22,6 +22,8 @@ def log_shares(factors: Mapping[str, float]) -> dict[str, float]:
 
     Formula:  ln(factor) / ln(product of all)
     Raises:   ValueError if nothing became faster: there is no speed-up to share
+    Source:   by definition: logarithms of factors add up
+    Counted:  tests.driving.test_shares.test_shares_of_the_logarithm_are_halvings
 
     >>> round(log_shares({"first": 4, "second": 2})["first"], 3)
     0.667
@@ -37,6 +39,8 @@ def saved_in_order(factors: Mapping[str, float], *, whole: float) -> dict[str, f
     """What each repair saves of the whole, made one after the other in this order.
 
     Formula:  what is left before it * (1 - 1 / factor)
+    Source:   by definition
+    Counted:  simulate.driving.repair_orders.brought
     """
     _check(factors)
     checks.positive(whole=whole)
@@ -52,6 +56,7 @@ def mean_over_orders(saved: Callable[[frozenset[str]], float], repairs: Collecti
     Formula:  sum over the sets S without it of |S|! (n - |S| - 1)! / n! * (saved(S with it) - saved(S))
     Units:    saved: what a set of repairs saves together, in any unit; the averages sum to what all save
     Source:   Shapley, A Value for n-Person Games, 1953, doi:10.1515/9781400881970-018
+    Counted:  simulate.driving.repair_orders.mean
 
     >>> hours = {frozenset(): 0, frozenset({"a"}): 36, frozenset({"b"}): 24, frozenset({"a", "b"}): 48}
     >>> mean_over_orders(hours.__getitem__, ["a", "b"])

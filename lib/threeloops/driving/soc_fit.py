@@ -38,6 +38,7 @@ def stage_s(stage: Stage, *, memory_bytes_per_s: float, sharers: int) -> float:
     Formula:  max(ops / peak, bytes * sharers / bandwidth)
     Assumes:  computing and moving overlap fully; the memory is shared fairly
     Source:   Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/1498765.1498785, for sharers = 1
+    Counted:  simulate.driving.shared_bus.frame_slices
 
     >>> stage = Stage(name="heads", engine="gpu", ops=60e9, moved_bytes=0.3e9, peak_ops_per_s=85e12)
     >>> [round(stage_s(stage, memory_bytes_per_s=204.8e9, sharers=engines) * 1e3, 2) for engines in (1, 2)]
@@ -53,6 +54,8 @@ def frame_latency_s(stages: Iterable[Stage], *, memory_bytes_per_s: float) -> fl
 
     Formula:  sum of stage times
     Assumes:  each stage waits for the one before it
+    Source:   by definition
+    Counted:  simulate.driving.shared_bus.frame_slices
     """
     return sum(stage_s(stage, memory_bytes_per_s=memory_bytes_per_s, sharers=1) for stage in stages)
 
@@ -64,6 +67,7 @@ def period_s(stages: Sequence[Stage], *, memory_bytes_per_s: float) -> float:
     Assumes:  an engine does one stage at a time; frames enough that every engine is kept busy
     Source:   Hennessy and Patterson, Computer Architecture, 6th ed., 2017, appendix C.1 (the slowest resource sets a
               pipeline's rate), with the memory as one of the resources
+    Counted:  simulate.driving.shared_bus.frame_slices
 
     Raises:   ValueError without stages
     """

@@ -21,6 +21,8 @@ def convolutions(shapes: Sequence[tuple[int, int, int, int]], *, height: int, wi
     Formula:  output height and width = input's / stride
     Assumes:  odd kernels, padded by (kernel - 1) / 2, and sizes that the strides divide
     Raises:   ValueError where a stride does not divide what it meets
+    Source:   by definition
+    Counted:  simulate.driving.filters.multiply_adds
     """
     layers = []
     for number, (inside, outside, kernel, stride) in enumerate(shapes):
@@ -50,6 +52,7 @@ def layers_work(
               norm, ReLU) reads and writes it again; the weights are read once for all pictures
     Assumes:  every activation goes to memory and comes back from there, as if no cache held it
     Source:   Dumoulin and Visin, 2016, arXiv:1603.07285 (shapes); Williams et al., 2009, doi:10.1145/1498765.1498785
+    Counted:  simulate.driving.filters.multiply_adds
     """
     checks.count(images=images, input_elements=input_elements)
     checks.count(at_least=0, passes=passes)
@@ -71,6 +74,7 @@ def lift_work(*, cameras: int, depths: int, pixels: int, context: int, cells: in
     Assumes:  the products are stored before they are added, as plain tensor code does; the softmax is left out of the
               FLOPs
     Source:   Philion and Fidler, 2020, arXiv:2008.05711
+    Counted:  tests.driving.test_stage_work.test_the_lift_multiplies_and_adds_every_product
 
     >>> lift_work(cameras=6, depths=24, pixels=176, context=32, cells=4096, bytes_per_element=4).flops
     1622016

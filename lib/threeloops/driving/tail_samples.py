@@ -18,6 +18,7 @@ def frames_to_see(*, share: float, confidence: float) -> int:
     Units:    share 0.999 stands for p99.9
     Assumes:  frames are independent and alike. Late frames come in groups, so this is the least
     Source:   Wilks, Annals of Mathematical Statistics 12(1), 1941, doi:10.1214/aoms/1177731788 (tolerance limits)
+    Counted:  simulate.driving.tail_draws.frames_until
     """
     _inside(share=share, confidence=confidence)
     frames = max(1, math.ceil(math.log(1 - confidence) / math.log(share)) - 1)  # one less, in case of rounding
@@ -32,6 +33,7 @@ def late_share_at_most(*, frames: int, confidence: float) -> float:
     Formula:  1 - (1 - confidence)^(1/n), about 3 / n at 95 % (the rule of three)
     Assumes:  as frames_to_see
     Source:   Hanley and Lippman-Hand, JAMA 249(13), 1983, doi:10.1001/jama.1983.03330370053031
+    Counted:  simulate.driving.tail_draws.frames_until
 
     >>> round(late_share_at_most(frames=300, confidence=0.95), 5)
     0.00994
@@ -49,6 +51,7 @@ def rank_above(*, frames: int, share: float, confidence: float) -> int | None:
               r frames or more are faster than the percentile
     Assumes:  as frames_to_see
     Source:   David and Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1
+    Measured: measure.driving.frame_loop.at_most
 
     >>> [rank_above(frames=n, share=0.99, confidence=0.95) for n in (298, 300, 1000)]
     [None, 300, 996]
@@ -78,6 +81,8 @@ def misses_per_hour(*, late_share: float, frames_per_s: float) -> float:
     """Late frames in an hour.
 
     Formula:  late share * frames/s * 3600
+    Source:   by definition
+    Counted:  simulate.driving.tail_draws.late_in_an_hour
 
     >>> round(misses_per_hour(late_share=0.001, frames_per_s=30))
     108
@@ -93,6 +98,8 @@ def allowed_tail_ratio(*, deadline_s: float, median_s: float, fixed_s: float = 0
     Formula:  (deadline - fixed) / median
     Assumes:  what comes beside the stage takes fixed_s always
     Raises:   ValueError if the fixed part alone fills the deadline
+    Source:   by definition
+    Counted:  drills.deadlines.tails.RATIO
 
     >>> round(allowed_tail_ratio(deadline_s=1 / 30, median_s=0.027), 2)
     1.23

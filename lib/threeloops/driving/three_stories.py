@@ -83,6 +83,8 @@ def car_stages_s(made: Collection[Repair]) -> dict[str, float]:
     """The car's stages with these repairs made.
 
     Formula:  stage / product of its factors
+    Source:   by definition
+    Counted:  tests.driving.test_shares.test_the_car_is_repaired_one_repair_after_the_other
     """
     return {
         stage: seconds / math.prod(one.factor for one in made if one.stage == stage)

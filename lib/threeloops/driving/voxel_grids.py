@@ -20,6 +20,7 @@ def cells(*, extent_m: tuple[float, float, float], edge_m: float) -> Cells:
 
     Formula:  round(extent / edge), side by side
     Raises:   ValueError for a side that the edge does not divide
+    Counted:  tests.driving.test_joint_formulas.test_cells_are_laid_side_by_side_until_the_box_is_full
     """
     checks.positive(edge_m=edge_m, **{f"extent_m[{side}]": length for side, length in enumerate(extent_m)})
     found = tuple(round(length / edge_m) for length in extent_m)
@@ -33,6 +34,7 @@ def dense_bytes(shape: Cells, *, channels: int, bytes_per_element: float) -> flo
     """Bytes of a grid that has every cell.
 
     Formula:  x * y * z * channels * bytes: an edge half as long makes it eight times as large
+    Counted:  simulate.driving.voxel_scenes.bytes_dense
     """
     _check(shape, channels, bytes_per_element)
     return math.prod(shape) * channels * bytes_per_element
@@ -43,6 +45,7 @@ def planes_bytes(shape: Cells, *, channels: int, bytes_per_element: float) -> fl
 
     Formula:  (x y + y z + x z) * channels * bytes: an edge half as long makes it four times as large
     Source:   Huang et al., TPVFormer, 2023, arXiv:2302.07817
+    Counted:  simulate.driving.voxel_scenes.bytes_in_planes
     """
     _check(shape, channels, bytes_per_element)
     x, y, z = shape
@@ -53,6 +56,7 @@ def listed_bytes(occupied: float, *, channels: int, bytes_per_element: float, in
     """Bytes of a list of the cells that are not empty, each with where it is.
 
     Formula:  occupied * (channels * bytes + bytes of an index)
+    Counted:  simulate.driving.voxel_scenes.bytes_listed
     """
     checks.non_negative(occupied=occupied, index_bytes=index_bytes)
     _check((1, 1, 1), channels, bytes_per_element)
@@ -63,6 +67,7 @@ def break_even_share(*, channels: int, bytes_per_element: float, index_bytes: fl
     """The share of occupied cells from which the whole grid is smaller than the list.
 
     Formula:  cell / (cell + index), cell = channels * bytes
+    Counted:  simulate.driving.voxel_scenes.bytes_listed
 
     >>> break_even_share(channels=1, bytes_per_element=1, index_bytes=4)
     0.2

@@ -29,6 +29,7 @@ def block_bytes(*, requested_bytes: float) -> int:
     Formula:  ceil(requested / 512) * 512
     Raises:   ValueError unless requested_bytes is positive
     Source:   PyTorch, c10/cuda/CUDACachingAllocator.cpp, 2025 (kMinBlockSize)
+    Counted:  simulate.inner_loop.caching_allocator.CachingAllocator
     """
     checks.positive(requested_bytes=requested_bytes)
     return math.ceil(requested_bytes / BLOCK_UNIT_BYTES) * BLOCK_UNIT_BYTES
@@ -41,6 +42,7 @@ def segment_bytes(*, requested_bytes: float) -> int:
     Assumes:  default settings, expandable segments off
     Source:   PyTorch, c10/cuda/CUDACachingAllocator.cpp, 2025 (kSmallBuffer, kLargeBuffer, kMinLargeAlloc,
               kRoundLarge)
+    Counted:  simulate.inner_loop.caching_allocator.CachingAllocator
 
     >>> [segment_bytes(requested_bytes=size * MiB) // MiB for size in (1, 1.5, 9.9, 10, 11)]
     [2, 20, 20, 10, 12]
@@ -59,6 +61,7 @@ def reserved_bytes(*, num_tensors: int, requested_bytes: float) -> int:
     Formula:  ceil(num_tensors / floor(segment / block)) * segment
     Assumes:  as segment_bytes
     Source:   PyTorch, c10/cuda/CUDACachingAllocator.cpp, 2025
+    Counted:  simulate.inner_loop.caching_allocator.CachingAllocator
     """
     checks.count(num_tensors=num_tensors)
     segment = segment_bytes(requested_bytes=requested_bytes)

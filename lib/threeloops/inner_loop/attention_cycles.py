@@ -76,6 +76,7 @@ def tile_cycles(
     Assumes:  values as wide as keys; maximum, sum, conversion and rescaling on the ordinary units are free, and so is
               the shared memory; emulated_share of the exponentials is a polynomial on the ordinary units
               (FlashAttention-4, section 3.2)
+    Counted:  simulate.inner_loop.unit_turns.play
     """
     checks.count(query_rows=query_rows, key_rows=key_rows, head_dim=head_dim)
     checks.fraction(emulated_share=emulated_share)

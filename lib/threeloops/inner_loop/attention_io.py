@@ -29,6 +29,7 @@ def score_matrix_bytes(
 
     Formula:  batch * num_heads * query_tokens * context_tokens * bytes_per_element
     Assumes:  every query head has scores of its own, however few KV heads there are; masked scores are stored too
+    Measured: tests.inner_loop.test_attention_io.test_score_matrix_is_what_torch_allocates
     """
     checks.count(batch=batch, num_heads=num_heads, query_tokens=query_tokens, context_tokens=context_tokens)
     checks.positive(bytes_per_element=bytes_per_element)
@@ -42,6 +43,7 @@ def row_statistics_bytes(*, batch: int, num_heads: int, query_tokens: int) -> in
     Assumes:  the logarithm of the row's sum of exponentials, in fp32 (FlashAttention-2; the first version kept
               maximum and sum apart)
     Source:   Dao, FlashAttention-2, 2023, arXiv:2307.08691, section 3.1
+    Measured: measure.training_loop.saved_tensors.saved_bytes
     """
     checks.count(batch=batch, num_heads=num_heads, query_tokens=query_tokens)
     return batch * num_heads * query_tokens * int(dtypes.bytes_per_element("fp32"))
@@ -56,6 +58,7 @@ def largest_query_block(*, fast_bytes: int, head_dim: int, key_block: int, bytes
     Assumes:  everything in one element size, nothing fetched ahead; a real kernel keeps its output and scores in
               registers, in fp32
     Raises:   ValueError if not one query fits, with the size that would do
+    Counted:  simulate.inner_loop.bounded_attention.queries_outside
     """
     checks.count(fast_bytes=fast_bytes, head_dim=head_dim, key_block=key_block, bytes_per_element=bytes_per_element)
     per_row, fixed = 2 * head_dim + key_block + 2, 2 * key_block * head_dim
@@ -78,6 +81,7 @@ def causal_block_flops(*, num_heads: int, head_dim: int, tokens: int, block: int
               What attention is charged for by convention is another number: kernels.attended_pairs
     Raises:   ValueError if the blocks do not divide the tokens
     Source:   Dao et al., FlashAttention, 2022, arXiv:2205.14135, section 3.3 (blocks that are masked are skipped)
+    Counted:  simulate.inner_loop.tiled_attention.fused_attention
 
     >>> causal_block_flops(num_heads=12, head_dim=64, tokens=1024, block=256) / 1e9
     2.01326592
@@ -96,6 +100,7 @@ def leading_traffic_bytes(*, tokens: int, head_dim: int, fast_bytes: int, bytes_
               (see the tests)
     Source:   Dao et al., FlashAttention, 2022, arXiv:2205.14135, theorem 2 (and proposition 3: no exact attention
               does asymptotically better for all M)
+    Counted:  simulate.inner_loop.bounded_attention.queries_outside
     """
     checks.count(tokens=tokens, head_dim=head_dim, fast_bytes=fast_bytes, bytes_per_element=bytes_per_element)
     return tokens**2 * head_dim**2 * bytes_per_element**2 / fast_bytes
@@ -115,6 +120,7 @@ def queries_outside_bytes(
               pass come on top. As many heads as they are, and grouped ones: kernels.attention with query_block
     Raises:   ValueError unless all counts are at least 1 and bytes_per_element is positive
     Source:   Dao, FlashAttention-2, 2023, arXiv:2307.08691, algorithm 1
+    Counted:  simulate.inner_loop.bounded_attention.queries_outside
 
     >>> queries_outside_bytes(
     ...     query_tokens=4096, context_tokens=4096, head_dim=64, query_block=128, bytes_per_element=2
@@ -141,6 +147,7 @@ def keys_outside_bytes(
               before the first visit is not counted. The block of queries has no say
     Raises:   ValueError unless all counts are at least 1 and bytes_per_element is positive
     Source:   Dao et al., FlashAttention, 2022, arXiv:2205.14135, algorithm 1 and theorem 2
+    Counted:  simulate.inner_loop.bounded_attention.keys_outside
 
     >>> keys_outside_bytes(
     ...     query_tokens=4096, context_tokens=4096, head_dim=64, key_block=128, bytes_per_element=2

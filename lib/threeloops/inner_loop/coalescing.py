@@ -29,6 +29,7 @@ def sectors_per_request(
               address of lane 0
     Assumes:  elements aligned to their size, as the hardware demands; compute capability 6.0 and above
     Raises:   ValueError for a misaligned first_byte, or more than 32 lanes
+    Counted:  simulate.inner_loop.simt.launch
     """
     checks.count(at_least=0, stride_elements=stride_elements, first_byte=first_byte)
     checks.count(lanes=lanes)
@@ -65,6 +66,7 @@ def passes_per_request(*, stride_words: int) -> int:
 
     Formula:  gcd(stride, 32); 1 for a stride of 0, where all lanes share one word
     Assumes:  words of 32 bits; bank = word % 32; lanes that ask for the same word are served together
+    Counted:  simulate.inner_loop.simt.launch
     """
     checks.count(at_least=0, stride_words=stride_words)
     return math.gcd(stride_words, BANKS) if stride_words else 1
@@ -79,6 +81,7 @@ def issued_instructions(*, warps: int, common: int, sides: Sequence[int]) -> int
     Assumes:  in every warp each side has lanes that take it; the sides are executed one after another, each for its
               own lanes. Where whole warps agree, each issues its own side only
     Source:   Lindholm et al., IEEE Micro 28(2), 2008, doi:10.1109/MM.2008.31 (SIMT warps)
+    Counted:  simulate.inner_loop.simt.launch
 
     >>> issued_instructions(warps=700, common=12, sides=[41, 26])
     55300

@@ -19,6 +19,7 @@ def read_s(*, num_kernels: int, num_reads: int, issue_s: float, kernel_s: float,
               empty when it goes on
     Raises:   ValueError if the reads do not divide the kernels
     Source:   PyTorch documentation, CUDA semantics, "Asynchronous execution" (2026)
+    Counted:  simulate.inner_loop.training_timeline.play
     """
     checks.count(num_kernels=num_kernels, num_reads=num_reads)
     checks.divides(part="num_reads", part_value=num_reads, whole="num_kernels", whole_value=num_kernels)

@@ -31,6 +31,8 @@ def separate_bytes(steps: Sequence[Operation], *, sizes: Mapping[str, float]) ->
     Units:    sizes in bytes, by tensor
     Assumes:  nothing stays in a cache from one kernel to the next; no step reads a tensor twice
     Raises:   ValueError for a step that reads or makes a tensor without a size
+    Source:   by definition: every kernel reads its inputs and writes its output
+    Counted:  simulate.inner_loop.fused_steps.separate_kernels
     """
     _sized(steps, sizes)
     return sum(sizes[name] for step in steps for name in (*step.inputs, step.output))
@@ -43,6 +45,8 @@ def fused_bytes(steps: Sequence[Operation], *, sizes: Mapping[str, float], neede
     Assumes:  the steps can run on one piece after the other, and what a piece needs fits into registers or shared
               memory
     Raises:   ValueError for a needed tensor that no step makes
+    Source:   by definition: every tensor crosses the memory once
+    Counted:  simulate.inner_loop.fused_steps.one_kernel
     """
     _sized(steps, sizes)
     made = {step.output for step in steps}

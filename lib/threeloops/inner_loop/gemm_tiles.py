@@ -31,6 +31,7 @@ def tile_intensity(*, rows: int, columns: int, bytes_per_element: float) -> floa
               each number once; the result is not counted, which is right for a long inner dimension. The level may be
               shared memory (a block's tile), registers (a warp's or a thread's tile) or a cache (all tiles of a wave)
     Source:   Hong and Kung, STOC 1981, doi:10.1145/800076.802486
+    Counted:  simulate.inner_loop.simt.launch
 
     >>> tile_intensity(rows=256, columns=128, bytes_per_element=2)
     85.33333333333333
@@ -46,6 +47,7 @@ def staged_intensity(*, tile_m: int, tile_n: int, part_m: int, part_n: int, byte
 
     Formula:  1 / (1 / intensity of the tile, which is written + 1 / intensity of a part, which is read)
     Assumes:  no bank conflicts; a number that several lanes read with one request counts for each of them
+    Counted:  simulate.inner_loop.simt.launch
 
     >>> staged_intensity(tile_m=64, tile_n=64, part_m=8, part_n=8, bytes_per_element=4)
     1.7777777777777777
@@ -78,6 +80,7 @@ def tile_quantisation(
     Formula:  m*n / (ceil(m/tile_m)*tile_m * ceil(n/tile_n)*tile_n)  times  blocks / (waves * num_sms * blocks_per_sm)
     Assumes:  one block per tile, and a tile at the edge takes as long as a full one; all blocks take equal times; the
               inner dimension is not split
+    Counted:  simulate.inner_loop.block_scheduler.play
     """
     checks.count(m=m, n=n, tile_m=tile_m, tile_n=tile_n)
     blocks = occupancy.grid_size(rows=m, columns=n, block_rows=tile_m, block_columns=tile_n)
@@ -104,6 +107,7 @@ def split_k(
     Units:    partial_bytes_per_element of the sums that each slice writes and a second kernel reads (4 for fp32)
     Assumes:  partial sums go through device memory; their additions are not counted as FLOPs
     Raises:   ValueError if there are more slices than steps along the inner dimension
+    Counted:  simulate.inner_loop.split_k.multiply
     """
     checks.count(splits=splits)
     checks.positive(partial_bytes_per_element=partial_bytes_per_element)
@@ -120,6 +124,7 @@ def pipeline_bytes(*, tile_m: int, tile_n: int, tile_k: int, stages: int, bytes_
     Formula:  stages * (tile_m + tile_n) * tile_k * bytes_per_element
     Assumes:  one stage is multiplied while the others are being filled (two stages: double buffering); the result
               waits in registers
+    Counted:  drills.gpu_kernels.gemm_reuse.PIPELINE
 
     >>> pipeline_bytes(tile_m=128, tile_n=256, tile_k=64, stages=4, bytes_per_element=2)
     196608
@@ -139,6 +144,7 @@ def pipeline_busy(*, stages: int, load_cycles: float, matrix_cycles: float) -> f
               however many are under way; a place is asked for again as soon as it is empty; each
               of `stages` steps spends load + matrix cycles in its place
     Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+    Counted:  simulate.inner_loop.unit_turns.pipeline
 
     >>> [pipeline_busy(stages=stages, load_cycles=2800, matrix_cycles=1024) for stages in (2, 4)]
     [0.5355648535564853, 1.0]
@@ -152,6 +158,7 @@ def accumulator_registers(*, tile_m: int, tile_n: int, threads: int) -> int:
     """32-bit registers per thread that hold the sums of a block's tile.
 
     Formula:  ceil(tile_m * tile_n / threads)
+    Counted:  tests.inner_loop.test_gemm_tiles.test_a_thread_holds_the_sums_that_are_dealt_to_it
 
     >>> accumulator_registers(tile_m=128, tile_n=256, threads=256)
     128
@@ -165,6 +172,7 @@ def load_bytes(*, row_elements: int, bytes_per_element: int) -> int:
 
     Formula:  gcd(row_elements * bytes_per_element, 16)
     Assumes:  the matrix itself begins at a multiple of 16 bytes; a load must be aligned to its own size
+    Counted:  tests.inner_loop.test_gemm_tiles.test_a_load_is_as_wide_as_every_row_allows
 
     >>> [load_bytes(row_elements=elements, bytes_per_element=2) for elements in (50_304, 50_258, 50_257)]
     [16, 4, 2]

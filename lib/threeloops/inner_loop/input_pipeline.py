@@ -18,6 +18,8 @@ def workers_needed(*, sample_s: float, samples_per_step: int, step_s: float) -> 
     Assumes:  workers do not slow each other down (a core each, and no lock in common); every sample takes the same
               time
     Raises:   ValueError for a time that is not positive, or less than one sample
+    Source:   by definition: the workers together prepare as many samples as the device uses up
+    Counted:  simulate.inner_loop.step.play
     """
     checks.positive(sample_s=sample_s, step_s=step_s)
     checks.count(samples_per_step=samples_per_step)
@@ -31,6 +33,7 @@ def waiting_bytes(*, num_workers: int, batches_per_worker: int, batch_bytes: flo
     Formula:  num_workers * batches_per_worker * batch_bytes
     Assumes:  every worker has prepared as many as it may
     Source:   PyTorch documentation, torch.utils.data.DataLoader (prefetch_factor), 2025
+    Counted:  tests.inner_loop.test_input_pipeline.test_workers_prepare_until_none_may_prepare_another
 
     >>> waiting_bytes(num_workers=8, batches_per_worker=2, batch_bytes=154e6) / 1e9
     2.464

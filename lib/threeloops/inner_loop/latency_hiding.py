@@ -26,6 +26,7 @@ def bytes_in_flight(*, memory_bytes_per_s: float, latency_s: float) -> float:
     Formula:  memory_bytes_per_s * latency_s
     Assumes:  a steady state; the latency is what a request really takes, waiting in queues included
     Source:   Little, 1961, doi:10.1287/opre.9.3.383
+    Counted:  drills.gpu_kernels.latency.FLIGHT
     """
     checks.positive(memory_bytes_per_s=memory_bytes_per_s, latency_s=latency_s)
     return memory_bytes_per_s * latency_s
@@ -36,6 +37,7 @@ def reached_bytes_per_s(*, in_flight_bytes: float, latency_s: float, roof_bytes_
 
     Formula:  min(in_flight_bytes / latency_s, roof_bytes_per_s)
     Assumes:  the latency of a memory that is not yet crowded
+    Counted:  simulate.inner_loop.warp_scheduler.play
 
     >>> reached_bytes_per_s(in_flight_bytes=500e3, latency_s=500e-9, roof_bytes_per_s=3.35e12)
     1000000000000.0
@@ -88,6 +90,7 @@ def issue_share(turn: Turn, *, warps: int) -> float:
     Assumes:  one issue per scheduler and cycle; instructions follow each other without a gap; a memory that is not
               crowded; a steady state, in which the warps are spread over the turn and do not all wait at once
     Source:   Volkov, 2016, EECS-2016-143 (throughput is concurrency over latency, until something saturates)
+    Counted:  simulate.inner_loop.warp_scheduler.play
     """
     checks.count(warps=warps)
     return min(1.0, warps * turn.busy_cycles / turn.alone_cycles)
@@ -97,6 +100,7 @@ def warps_to_hide(turn: Turn) -> int:
     """Fewest resident warps per scheduler with which it issues in every cycle.
 
     Formula:  ceil(alone_cycles / busy_cycles)
+    Counted:  simulate.inner_loop.warp_scheduler.play
 
     >>> warps_to_hide(Turn(loads=4, instructions=36, latency_cycles=400))  # four loads at once: a quarter of the warps
     11

@@ -20,6 +20,7 @@ def queued_s(*, num_kernels: int, issue_s: float, kernel_s: float) -> float:
               the queue between the two has room for at least one kernel
     Raises:   ValueError for less than one kernel, or a time that is not positive
     Source:   NVIDIA, CUDA C++ Programming Guide 12.9, 2025, "Asynchronous Concurrent Execution"
+    Counted:  simulate.inner_loop.launch_queue.play
     """
     _checked(num_kernels, issue_s, kernel_s)
     return num_kernels * max(issue_s, kernel_s) + min(issue_s, kernel_s)
@@ -30,6 +31,8 @@ def synchronised_s(*, num_kernels: int, issue_s: float, kernel_s: float) -> floa
 
     Formula:  num_kernels * (issue_s + kernel_s)
     Assumes:  waiting itself costs nothing
+    Source:   by definition: nothing overlaps
+    Counted:  simulate.inner_loop.launch_queue.play
 
     >>> synchronised_s(num_kernels=10, issue_s=2.0, kernel_s=3.0)
     50.0
@@ -47,6 +50,7 @@ def replayed_s(*, num_kernels: int, kernel_s: float, graph_launch_s: float, gap_
               to the start of the next
     Assumes:  a chain of kernels, each of which waits for the one before; the graph has been recorded and uploaded
     Source:   Gray, "Getting Started with CUDA Graphs", NVIDIA Technical Blog, 2019
+    Counted:  simulate.inner_loop.launch_queue.replay
 
     >>> replayed_s(num_kernels=20, kernel_s=3.0, graph_launch_s=10.0, gap_s=0.5)
     80.0
@@ -63,6 +67,8 @@ def break_even_bytes(*, issue_s: float, memory_bytes_per_s: float) -> float:
 
     Formula:  issue_s * memory_bytes_per_s
     Assumes:  the kernel reaches memory_bytes_per_s at that size already, so that the real break-even lies higher
+    Source:   by definition of a break-even
+    Counted:  drills.overheads.launches.EVEN
 
     >>> f"{break_even_bytes(issue_s=8e-6, memory_bytes_per_s=3.35e12):,.0f}"
     '26,800,000'
@@ -77,6 +83,8 @@ def calls_until_paid(*, compile_s: float, before_s: float, after_s: float) -> fl
     Formula:  compile_s / (before_s - after_s)
     Assumes:  compile_s is what the first call took longer than a later one
     Raises:   ValueError if the compiled function is not faster: then no number of calls pays
+    Source:   by definition of a break-even
+    Counted:  drills.overheads.launches.PAID
 
     >>> round(calls_until_paid(compile_s=30, before_s=0.250, after_s=0.225))
     1200

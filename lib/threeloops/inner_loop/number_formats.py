@@ -106,6 +106,7 @@ def spacing(value: float, form: Format) -> float:
 
     Formula:  2^(exponent of value - mantissa bits), and never less than the smallest subnormal
     Raises:   ValueError beyond the largest number
+    Counted:  simulate.inner_loop.bit_patterns.numbers
 
     >>> spacing(1.0, BF16), spacing(255.0, BF16), spacing(256.0, BF16)
     (0.0078125, 1.0, 2.0)
@@ -122,6 +123,7 @@ def numbers_up_to(value: float, form: Format) -> int:
     Formula:  (exponent - smallest exponent) × 2^(mantissa bits) + floor(value / spacing): every power of two brings
               the same number of them
     Raises:   ValueError below zero, or beyond the largest number
+    Counted:  simulate.inner_loop.bit_patterns.numbers
 
     >>> numbers_up_to(2.0, E4M3) - numbers_up_to(1.0, E4M3), numbers_up_to(448.0, E4M3)
     (8, 126)
@@ -202,6 +204,7 @@ def swallowed_below(weight: float, form: Format) -> float:
     Formula:  spacing(weight) / 2
     Assumes:  round to nearest. Towards zero from a power of two the limit is half of this, because the gap below is
               half as wide
+    Measured: measure.inner_loop.number_formats.running_sum
 
     >>> swallowed_below(0.01, BF16)
     3.0517578125e-05
@@ -214,6 +217,7 @@ def swallowed_from(update: float, form: Format) -> float:
 
     Formula:  2^(exponent of the update + mantissa bits + 2): the first gap that is more than twice the update
     Assumes:  round to nearest, an update away from zero, and weights inside the normal range
+    Measured: measure.inner_loop.number_formats.cast
 
     >>> swallowed_from(0.001, BF16), swallowed_from(0.001, FP16)
     (0.5, 4.0)
@@ -228,6 +232,8 @@ def counting_limit(form: Format) -> float:
     Formula:  2^(mantissa bits + 1)
     Assumes:  one addition at a time, each rounded to nearest even
     Raises:   ValueError for a format that ends before (E2M3)
+    Counted:  simulate.inner_loop.bit_patterns.numbers
+    Measured: measure.inner_loop.number_formats.running_sum
 
     >>> counting_limit(BF16), counting_limit(FP16), counting_limit(FP32)
     (256.0, 2048.0, 16777216.0)
@@ -247,6 +253,7 @@ def stochastically_rounded(value: float, form: Format, *, draw: float) -> float:
     Formula:  up if draw < (value - lower) / gap, so that the mean over draws is the value itself
     Raises:   ValueError beyond the largest number: scale first
     Source:   Gupta et al., 2015, arXiv:1502.02551, section 3.1
+    Counted:  tests.inner_loop.test_number_formats.test_stochastic_rounding_keeps_the_mean_and_the_format
 
     >>> [stochastically_rounded(1.002, BF16, draw=draw) for draw in (0.1, 0.25, 0.3, 0.9)]
     [1.0078125, 1.0078125, 1.0, 1.0]
@@ -266,6 +273,7 @@ def move_chance(*, update: float, weight: float, form: Format) -> float:
     Assumes:  a weight that is a number of the format, an update away from zero
     Raises:   ValueError for an update that is not positive, or a weight beyond the largest number
     Source:   Gupta et al., 2015, arXiv:1502.02551, section 3.1
+    Counted:  tests.inner_loop.test_number_formats.test_as_many_coins_move_a_weight_as_the_chance_says
 
     >>> move_chance(update=0.001, weight=3.0, form=BF16)
     0.064

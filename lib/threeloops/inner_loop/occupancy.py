@@ -70,6 +70,7 @@ def occupancy(
     Assumes:  the SM's L1 gives way to as much shared memory as it can; shared memory is not rounded (the driver
               rounds to a small unit of its own)
     Raises:   ValueError if the block breaks a limit, or if not even one fits
+    Counted:  simulate.inner_loop.block_scheduler.resident_blocks
     """
     checks.count(threads_per_block=threads_per_block, registers_per_thread=registers_per_thread)
     checks.count(at_least=0, shared_bytes_per_block=shared_bytes_per_block)
@@ -112,6 +113,7 @@ def grid_size(*, rows: int, columns: int, block_rows: int, block_columns: int) -
     Formula:  ceil(rows / block_rows) * ceil(columns / block_columns)
     Units:    block_rows and block_columns in elements that a block computes: its threads, where each computes one
     Source:   NVIDIA, CUDA C++ Programming Guide, 2025 (thread hierarchy)
+    Counted:  tests.inner_loop.test_occupancy.test_a_grid_has_a_block_for_every_element_and_none_without
 
     >>> grid_size(rows=1000, columns=600, block_rows=16, block_columns=32)
     1197
@@ -148,6 +150,7 @@ def waves(*, grid_blocks: int, num_sms: int, blocks_per_sm: int) -> Waves:
 
     Formula:  count = ceil(grid_blocks / (num_sms * blocks_per_sm))
     Assumes:  all blocks take the same time, whoever runs beside them; otherwise waves blur, and the tail with them
+    Counted:  simulate.inner_loop.block_scheduler.play
 
     >>> [waves(grid_blocks=blocks, num_sms=108, blocks_per_sm=1).efficiency for blocks in (108, 109, 216)]
     [1.0, 0.5046296296296297, 1.0]

@@ -16,6 +16,8 @@ def padded(*, length: int, multiple: int) -> int:
     """The smallest multiple that holds the length.
 
     Formula:  ceil(length / multiple) * multiple
+    Source:   by definition
+    Counted:  tests.inner_loop.test_input_pipeline.test_a_padded_length_is_the_first_multiple_on_the_way
 
     >>> padded(length=129, multiple=64)
     192
@@ -30,6 +32,9 @@ def num_shapes(*, shortest: int, longest: int, multiple: int) -> int:
     Formula:  ceil(longest / multiple) - ceil(shortest / multiple) + 1
     Assumes:  every length occurs sooner or later
     Raises:   ValueError for less than 1, or for a shortest that is longer than the longest
+    Source:   by definition
+    Counted:  tests.inner_loop.test_input_pipeline.test_shapes_and_padding_are_what_walking_through_all_lengths_finds
+    Measured: measure.inner_loop.compiling.compilations
     """
     _checked(shortest, longest, multiple)
     return -(-longest // multiple) - -(-shortest // multiple) + 1
@@ -40,6 +45,8 @@ def mean_padding(*, shortest: int, longest: int, multiple: int) -> float:
     frequent as the others.
 
     Formula:  mean over lengths of (padded - length); (multiple - 1) / 2 over whole multiples
+    Source:   by definition of a mean
+    Counted:  tests.inner_loop.test_input_pipeline.test_shapes_and_padding_are_what_walking_through_all_lengths_finds
     """
     _checked(shortest, longest, multiple)
     lengths = range(shortest, longest + 1)

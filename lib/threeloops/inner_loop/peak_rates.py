@@ -27,6 +27,7 @@ def vector_flops_per_s(*, sms: int, lanes_per_sm: int, clock_hz: float) -> float
     Formula:  sms * lanes_per_sm * 2 * clock_hz
     Assumes:  every lane finishes one fused multiply-add per cycle, which counts as 2 FLOPs
     Source:   NVIDIA Ampere Architecture In-Depth, 2020
+    Counted:  tests.inner_loop.test_peak_rates.test_every_lane_multiplies_and_adds_in_every_cycle
     """
     checks.count(sms=sms, lanes_per_sm=lanes_per_sm)
     checks.positive(clock_hz=clock_hz)
@@ -39,6 +40,7 @@ def matrix_flops_per_s(*, sms: int, units_per_sm: int, fmas_per_cycle: int, cloc
     Formula:  sms * units_per_sm * fmas_per_cycle * 2 * clock_hz
     Assumes:  fmas_per_cycle is of one unit, dense, in the number format that is asked about
     Source:   NVIDIA Ampere Architecture In-Depth, 2020
+    Counted:  drills.gpu_kernels.anatomy.PEAK
     """
     checks.count(sms=sms, units_per_sm=units_per_sm, fmas_per_cycle=fmas_per_cycle)
     checks.positive(clock_hz=clock_hz)
@@ -49,6 +51,7 @@ def implied_clock_hz(*, peak_flops_per_s: float, sms: int, fmas_per_cycle_per_sm
     """The clock at which these units would reach a printed peak, Hz.
 
     Formula:  peak_flops_per_s / (sms * fmas_per_cycle_per_sm * 2)
+    Counted:  tests.inner_loop.test_peak_rates.test_every_lane_multiplies_and_adds_in_every_cycle
 
     >>> implied_clock_hz(peak_flops_per_s=989.4e12, sms=132, fmas_per_cycle_per_sm=4 * 512) / 1e9  # H100 SXM5
     1.829944957386...
@@ -69,6 +72,7 @@ def bus_bytes_per_s(*, bus_bits: int, bits_per_s_per_pin: float) -> float:
     Raises:   ValueError unless bus_bits is a whole number of at least 1 and the rate is positive
     Source:   NVIDIA Ampere Architecture In-Depth, 2020 (bus width, memory clock and bandwidth of V100 and A100 side
               by side)
+    Counted:  tests.inner_loop.test_peak_rates.test_memory_bandwidth_is_the_bits_of_all_pins_in_a_second
 
     >>> bus_bytes_per_s(
     ...     bus_bits=5120, bits_per_s_per_pin=5.2e9
@@ -86,6 +90,7 @@ def shared_bytes_per_s(*, sms: int, clock_hz: float) -> float:
     Formula:  sms * 128 * clock_hz
     Assumes:  32 banks of 4 bytes each, one word per bank and cycle, no two lanes in one bank
     Source:   NVIDIA, CUDA C++ Best Practices Guide 12.9, 10.2.3.1 (32 banks, 32 bits per clock cycle each)
+    Counted:  drills.gpu_kernels.anatomy.BANKS
 
     >>> shared_bytes_per_s(sms=108, clock_hz=1.41e9) / 1e12  # A100
     19.49184
@@ -100,6 +105,7 @@ def operand_bytes_per_s(*, sms: int, lanes_per_sm: int, bytes_per_operand: float
 
     Formula:  sms * lanes_per_sm * 3 * bytes_per_operand * clock_hz
     Assumes:  three operands read per multiply-add; the result that is written back is not counted
+    Counted:  tests.inner_loop.test_peak_rates.test_every_lane_multiplies_and_adds_in_every_cycle
 
     >>> operand_bytes_per_s(sms=108, lanes_per_sm=64, bytes_per_operand=4, clock_hz=1.41e9) / 1e12  # A100
     116.95104

@@ -61,6 +61,8 @@ def ceilings(recording: Recording, *, origin: str) -> Ceilings:
               with the highest rate; datasheet: the catalogue's memory bandwidth and dense peaks of stamp.part; in
               both, the median of `launch` over its operations
     Raises:   ValueError for a datasheet where the stamp names no part, or where a ceiling was not recorded
+    Source:   by definition: which rates bound a recording's cases
+    Counted:  tests.facts.test_recorded.test_predictions_are_what_paper_says
     """
     checks.one_of(ORIGINS, origin=origin)
     if origin == "datasheet" and not recording.stamp.part:
@@ -137,6 +139,8 @@ def predicted_s(case: Case, ceiling: Ceilings) -> float:
     Assumes:  vector operations run at the fp32 peak, or where none is known at the highest; every operand is moved
               once, from memory, however often a tile kernel asks for it: an L2 may answer
     Raises:   ValueError for a number format without a ceiling, and for NOT_PREDICTED
+    Source:   by definition: the roofline, and the formulas of each kind of case
+    Counted:  tests.facts.test_recorded.test_predictions_are_what_paper_says
     """
     if case.kind in NOT_PREDICTED:
         raise ValueError(f"{case.kind} has no lower bound here: it is a ceiling itself, or is not measured in seconds")
@@ -254,6 +258,8 @@ def within(found: Iterable[Row], share: float) -> int:
     """How many recorded times lie within a share of their prediction: 0.2 means from 0.8 to 1.2 times.
 
     Formula:  |recorded / predicted - 1| <= share
+    Source:   by definition
+    Counted:  tests.facts.test_recorded.test_the_count_counts_both_directions_and_its_own_edge
     """
     checks.positive(share=share)
     return sum(abs(row.ratio - 1) <= share for row in found)

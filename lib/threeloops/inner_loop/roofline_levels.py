@@ -28,6 +28,7 @@ def on_chip_bytes_per_s(*, units: int, bytes_per_cycle: float, clock_hz: float) 
 
     Formula:  units * bytes_per_cycle * clock_hz
     Assumes:  no bank conflicts, every unit asking in every cycle
+    Counted:  tests.inner_loop.test_roofline_levels.test_memories_that_answer_in_every_cycle_hand_over_byte_by_byte
 
     >>> on_chip_bytes_per_s(units=108, bytes_per_cycle=128, clock_hz=1.41e9)
     19491840000000.0
@@ -65,6 +66,7 @@ def level_times(
     Formula:  flops / peak_flops_per_s; for every level: moved_bytes[level] / bytes_per_s[level]
     Assumes:  arithmetic and the traffic of all levels overlap perfectly
     Raises:   ValueError if the two tables do not name the same levels
+    Counted:  simulate.foundations.processor_cache.read_through
 
     >>> level_times(
     ...     flops=0,

@@ -20,6 +20,7 @@ def amdahl_speedup(*, accelerated_share: float, factor: float) -> float:
     Assumes:  the share is a share of time, measured before; parts run one after another, so that none hides behind
               another
     Source:   Amdahl, 1967, doi:10.1145/1465482.1465560
+    Counted:  simulate.inner_loop.ticks.one_after_another
 
     >>> amdahl_speedup(accelerated_share=0.5, factor=2)
     1.3333333333333333
@@ -34,6 +35,7 @@ def amdahl_limit(*, accelerated_share: float) -> float:
 
     Formula:  1 / (1 - accelerated_share)
     Source:   Amdahl, 1967, doi:10.1145/1465482.1465560
+    Counted:  drills.amdahl.processors.LIMIT
 
     >>> round(amdahl_limit(accelerated_share=0.99))
     100
@@ -50,6 +52,7 @@ def parts_speedup(*, shares: Sequence[float], factors: Sequence[float]) -> float
     Assumes:  shares of the time before any repair; what they leave of 1 stays as it was; parts run one after another
     Raises:   ValueError if there is not one factor per share, or if the shares add up to more than 1
     Source:   Amdahl, 1967, doi:10.1145/1465482.1465560 (several parts in place of one)
+    Counted:  simulate.inner_loop.ticks.one_after_another
 
     >>> round(parts_speedup(shares=[0.5, 0.25], factors=[2, 4]), 4)
     1.7778
@@ -72,6 +75,7 @@ def changed_calls_s(*, whole_s: float, num_calls: int, before_s: float, after_s:
     Assumes:  nothing runs beside the calls, before or after; the rest takes as long as it did
     Raises:   ValueError if the calls together took longer than the whole
     Source:   Amdahl, 1967, doi:10.1145/1465482.1465560 (measured times in place of shares)
+    Counted:  simulate.inner_loop.ticks.one_after_another
 
     >>> round(changed_calls_s(whole_s=0.25, num_calls=36, before_s=0.003, after_s=0.001), 3)
     0.178
@@ -94,6 +98,7 @@ def needed_share(*, speedup: float, factor: float) -> float:
     Formula:  (1 - 1 / speedup) / (1 - 1 / factor), Amdahl's law solved for the share
     Raises:   ValueError unless 1 <= speedup <= factor: a whole gains no more than its part
     Source:   Amdahl, 1967, doi:10.1145/1465482.1465560
+    Counted:  drills.amdahl.law.NEEDED_SHARE
 
     >>> round(needed_share(speedup=1.12, factor=1.2), 2)
     0.64
@@ -113,6 +118,7 @@ def needed_factor(*, speedup: float, accelerated_share: float) -> float:
     Formula:  share / (1 / speedup - (1 - share)), Amdahl's law solved for the factor
     Raises:   ValueError if the speed-up is not below the limit 1 / (1 - share)
     Source:   Amdahl, 1967, doi:10.1145/1465482.1465560
+    Counted:  drills.amdahl.law.NEEDED_FACTOR
 
     >>> round(needed_factor(speedup=2, accelerated_share=0.8), 3)
     2.667
@@ -133,6 +139,7 @@ def serial_share(*, speedup: float, num_processors: int) -> float:
     Assumes:  Amdahl's law and nothing else; what communication costs is counted as serial, too
     Raises:   ValueError for fewer than two processors, or for a speed-up that is not between 1 and their number
     Source:   Karp and Flatt, CACM 33(5), 1990, doi:10.1145/78607.78614
+    Counted:  simulate.inner_loop.ticks.dealt_out
 
     >>> round(serial_share(speedup=33.6, num_processors=256), 4)
     0.026
@@ -151,6 +158,7 @@ def scaled_speedup(*, serial_share: float, num_processors: int) -> float:
     Formula:  serial_share + (1 - serial_share) * num_processors
     Assumes:  the share is one of the time on all processors; only the part that is shared out grows
     Source:   Gustafson, CACM 31(5), 1988, doi:10.1145/42411.42415
+    Counted:  simulate.inner_loop.ticks.dealt_out
 
     >>> scaled_speedup(serial_share=0.1, num_processors=64)
     57.7
@@ -164,6 +172,7 @@ def efficiency(*, speedup: float, num_processors: int) -> float:
     """The share of perfect scaling that a job on many processors reaches.
 
     Formula:  speedup / num_processors
+    Counted:  simulate.inner_loop.ticks.dealt_out
 
     >>> round(efficiency(speedup=33.6, num_processors=256), 3)
     0.131

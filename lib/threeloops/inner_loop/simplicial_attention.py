@@ -29,6 +29,7 @@ def attended_triples(*, tokens: int, first_window: int, second_window: int) -> i
     their windows.
 
     Formula:  sum over positions p = 1 .. tokens of min(p, first_window) * min(p, second_window)
+    Counted:  tests.inner_loop.test_simplicial_attention.enumerated
 
     >>> attended_triples(tokens=4, first_window=2, second_window=3)  # 1*1 + 2*2 + 2*3 + 2*3
     17
@@ -60,6 +61,7 @@ def simplicial_attention(
     Assumes:  the two elementwise products per query and first key (on the ordinary units) are not counted, as the
               authors' benchmark does not
     Raises:   ValueError if num_kv_heads does not divide num_heads
+    Counted:  tests.inner_loop.test_simplicial_attention.test_bytes_are_those_of_six_tensors
     """
     checks.count(batch=batch, num_heads=num_heads, num_kv_heads=num_kv_heads, head_dim=head_dim)
     checks.divides(part="num_kv_heads", part_value=num_kv_heads, whole="num_heads", whole_value=num_heads)

@@ -19,6 +19,7 @@ def stored_share(*, bytes_per_element: float) -> float:
 
     Formula:  (2 * bits per element + 2 * 2) / (4 * bits per element)
     Assumes:  formats of 8 or 16 bits
+    Counted:  simulate.inner_loop.two_of_four.pack
     """
     checks.positive(bytes_per_element=bytes_per_element)
     bits = bytes_per_element * BITS_PER_BYTE
@@ -30,6 +31,7 @@ def sparse_bytes(*, rows: int, columns: int, bytes_per_element: float) -> float:
 
     Formula:  rows * columns / 4 * 2 * (bytes_per_element + 2 / 8)
     Raises:   ValueError unless 4 divides the columns
+    Counted:  simulate.inner_loop.two_of_four.pack
 
     >>> sparse_bytes(rows=4096, columns=4096, bytes_per_element=2) / (4096 * 4096 * 2)
     0.5625
@@ -46,6 +48,7 @@ def sparse_gemm(*, m: int, n: int, k: int, bytes_per_element: float) -> Work:
     Formula:  m * n * k  (half of 2 * m * n * k);  (m*k + m*n) * bytes_per_element + sparse_bytes(n, k)
     Assumes:  every operand moved once. At the dense peak these FLOPs take as long as the nominal 2 * m * n * k would
               at the sparse peak
+    Counted:  simulate.inner_loop.two_of_four.multiply
     """
     checks.count(m=m, n=n, k=k)
     weights = sparse_bytes(rows=n, columns=k, bytes_per_element=bytes_per_element)

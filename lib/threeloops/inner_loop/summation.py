@@ -24,6 +24,7 @@ def split(terms: int, *, parts: int) -> int:
     a sum.
 
     Formula:  ceil(terms / parts) - 1 + parts - 1
+    Counted:  simulate.inner_loop.sum_orders.in_parts
     """
     checks.count(terms=terms, parts=parts)
     if parts > terms:
@@ -45,6 +46,7 @@ def relative_error_bound(*, additions: int, form: Format, cancellation: float = 
     Assumes:  round to nearest; no overflow. Typical errors are far smaller: roundings go both ways
     Raises:   ValueError where n u reaches 1: then nothing is promised
     Source:   Higham, 1993, equation (3.1) and section 3
+    Counted:  simulate.inner_loop.sum_orders.in_pairs
 
     >>> from threeloops.inner_loop.number_formats import FP32
     >>> f"{relative_error_bound(additions=4095, form=FP32):.1e}"

@@ -62,6 +62,7 @@ def findings(read: Gauges) -> tuple[Finding, ...]:
     Assumes:  thresholds are conventions: what they must do is to send the reader to the right row of the timeline
     Source:   NVIDIA, DCGM user guide, profiling metrics (SM activity of at least 0.8 is necessary, but not
               sufficient, for effective use of a GPU)
+    Counted:  simulate.inner_loop.ill_jobs.trace
     """
     found = []
     growth = read.growth_bytes_per_step

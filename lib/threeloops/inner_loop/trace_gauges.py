@@ -81,6 +81,7 @@ def gauges(trace: Trace) -> Gauges:
     Raises:   ValueError for a trace without kernels
     Source:   the breakdown into computation, communication and idle time by cause follows Holistic Trace Analysis
               (Meta, 2023, github.com/facebookresearch/HolisticTraceAnalysis)
+    Counted:  simulate.inner_loop.training_timeline.play
     """
     kernels = trace.of(COMPUTE)
     if not kernels:
