@@ -269,6 +269,19 @@ def test_different_adapters_are_counted_by_drawing_them() -> None:
     assert adapter_batches.distinct_adapters(adapters=1, batch=30) == 1
 
 
+@given(chosen=st.lists(st.integers(0, 6), min_size=1, max_size=12))
+def test_a_step_reads_what_its_requests_need_copy_after_copy(chosen: list[int]) -> None:
+    """Merged: for each adapter in turn a whole copy, and the caches of whoever asked for it."""
+    merged = 0
+    for adapter in sorted(set(chosen)):
+        merged += 1000
+        merged += sum(30 for one in chosen if one == adapter)
+    base_once = 1000 + sum(30 for _ in chosen) + sum(7 for _ in set(chosen))
+    step = {"weights_bytes": 1000, "cache_bytes": 30 * len(chosen), "distinct": len(set(chosen))}
+    assert adapter_batches.merged_step_s(**step, memory_bytes_per_s=1) == merged
+    assert adapter_batches.mixed_step_s(**step, adapter_bytes=7, memory_bytes_per_s=1) == base_once
+
+
 def test_one_adapter_for_all_costs_the_same_merged_or_not_but_for_its_own_bytes() -> None:
     step = {"weights_bytes": 16e9, "cache_bytes": 4e9, "distinct": 1, "memory_bytes_per_s": 1e12}
     assert adapter_batches.merged_step_s(**step) == 0.02

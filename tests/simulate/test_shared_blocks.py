@@ -121,6 +121,21 @@ def test_the_mean_last_block_is_nearly_half_empty() -> None:
         assert sum(empty) / len(empty) == pytest.approx(kv_paging.mean_unwritten_slots(block_tokens=block))
 
 
+@pytest.mark.parametrize(("tokens", "latency_ms"), [(1, 0), (40, 3), (700, 12)])
+def test_a_cache_comes_over_the_link_or_is_computed_token_by_token(tokens: int, latency_ms: int) -> None:
+    """A link that carries 2 bytes a millisecond, 6 bytes a token; a model that reads a token in 4 milliseconds."""
+    fetched = latency_ms
+    waiting = 6 * tokens
+    while waiting > 0:
+        fetched, waiting = fetched + 1, waiting - 2
+    computed = sum(4 for _token in range(tokens))
+    latency_s = latency_ms / 1000
+    assert kv_paging.fetch_s(cache_bytes=6 * tokens, bytes_per_s_one_way=2000, latency_s=latency_s) == pytest.approx(
+        fetched / 1000
+    )
+    assert kv_paging.recompute_s(tokens=tokens, prefill_tokens_per_s=250) == pytest.approx(computed / 1000)
+
+
 def test_at_the_break_even_fetching_takes_as_long_as_computing() -> None:
     numbers = {"cache_bytes_per_token": 131_072.0, "prefill_tokens_per_s": 25_000.0}
     for rate, latency in ((20e9, 0.004), (5e9, 0.05)):

@@ -15,6 +15,8 @@ def expected_longest(*, short_tokens: float, long_tokens: float, long_share: flo
 
     Formula:  long - (long - short) * (1 - share of long ones)^slots: one long answer is enough
     Assumes:  lengths know nothing of one another, and the batch is full
+    Source:   by definition of an expectation
+    Counted:  tests.product_loop.test_batching.test_the_longest_of_a_batch_is_that_of_all_batches_there_are
 
     >>> expected_longest(short_tokens=10, long_tokens=90, long_share=0.5, slots=2)
     70.0
@@ -31,6 +33,7 @@ def continuous_gain(*, short_tokens: float, long_tokens: float, long_share: floa
     Formula:  expected longest / mean
     Assumes:  as expected_longest; somebody always waits, and a step takes equally long with any batch
     Source:   Yu et al., Orca, OSDI 2022, section 3 (a batch ends with its longest request)
+    Counted:  simulate.product_loop.serving_run.run
     """
     longest = expected_longest(short_tokens=short_tokens, long_tokens=long_tokens, long_share=long_share, slots=slots)
     return longest / (short_tokens + long_share * (long_tokens - short_tokens))
@@ -44,6 +47,9 @@ def running_requests(*, requests_per_s: float, output_tokens: float, base_s: flo
               prompts take no time, slots never run out
     Raises:   ValueError where every token's own share of the step adds up to a second a second: the batch would grow
               without end
+    Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383 (requests inside), solved for a step that
+              grows with them
+    Counted:  simulate.product_loop.serving_run.run
 
     >>> round(running_requests(requests_per_s=10, output_tokens=200, base_s=0.005, per_request_s=0.0001), 9)
     12.5
@@ -66,6 +72,7 @@ def least_chunk(*, prompt_tokens_per_s: float, decode_step_s: float, token_s: fl
     Assumes:  a step takes decode_step_s + chunk * token_s, and there is always a prompt to read
     Raises:   ValueError where reading alone takes all the time: no chunk is large enough
     Source:   Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 4.3 (the choice of a token budget)
+    Counted:  simulate.product_loop.serving_run.run
 
     >>> round(least_chunk(prompt_tokens_per_s=10_000, decode_step_s=0.010, token_s=50e-6), 9)
     200.0
@@ -87,6 +94,7 @@ def largest_chunk(*, itl_s: float, decode_step_s: float, token_s: float) -> int:
     Formula:  floor((ITL - decode step) / time per token)
     Assumes:  a step takes decode_step_s + chunk * token_s
     Source:   Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 4 (chunked prefills)
+    Counted:  simulate.product_loop.serving_run.run
 
     >>> largest_chunk(itl_s=0.050, decode_step_s=0.018, token_s=70e-6)
     457
@@ -103,6 +111,7 @@ def budget_steps(*, prompt_tokens: int, token_budget: int, running: int) -> int:
     Assumes:  no other prompt is being read, and nobody who runs ends meanwhile
     Raises:   ValueError where the running requests use the whole budget
     Source:   Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 4.2 (decodes first, then prompts)
+    Counted:  simulate.product_loop.serving_run.run
 
     >>> budget_steps(prompt_tokens=4000, token_budget=512, running=112)
     10
@@ -121,6 +130,7 @@ def prefill_first_gap_s(*, prompt_tokens: list[int], step_s: float, token_s: flo
     Assumes:  a step takes step_s whatever it decodes, and token_s more for each prompt token; all prompts are read in
               one step, whole
     Source:   Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 3 (generation stalls)
+    Counted:  simulate.product_loop.serving_run.run
 
     >>> round(prefill_first_gap_s(prompt_tokens=[3000, 1000], step_s=0.010, token_s=50e-6), 9)
     0.22
@@ -136,6 +146,7 @@ def slots_gain(*, weights_bytes: float, cache_bytes_per_request: float, slots: i
     Formula:  more / slots * (weights + slots * cache) / (weights + more * cache)
     Assumes:  all slots taken, equally long contexts, bandwidth-bound
     Source:   Pope et al., 2022, arXiv:2211.05102, section 2.1 (weights once per step, caches once per request)
+    Counted:  simulate.product_loop.serving_run.run
 
     >>> slots_gain(weights_bytes=16e9, cache_bytes_per_request=1e9, slots=16, more_slots=48)
     1.5

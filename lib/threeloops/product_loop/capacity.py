@@ -135,6 +135,8 @@ def in_flight(load: Load, *, ttft_s: float, itl_s: float) -> float:
     Formula:  requests/s * (TTFT + (output - 1) * ITL)
     Assumes:  Little's law, and times that were measured or planned with mean_gap_s. A promise is no such time: GPUs
               that are faster than promised hold fewer
+    Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+    Counted:  tests.product_loop.test_capacity.walked_in_flight
     """
     stay = serving.request_s(ttft_s=ttft_s, itl_s=itl_s, output_tokens=load.output_tokens)
     return queueing.littles_law(arrivals_per_s=load.requests_per_s, seconds=stay)
@@ -146,6 +148,8 @@ def request_work_s(load: Load, replica: Replica, *, batch: int) -> float:
     Formula:  prefill + output tokens * step of the batch / batch; while steps are memory-bound, that is
               prefill + cache reads + output tokens * weights_s / batch
     Assumes:  prefill and decode share the replica and take turns; the batch is full
+    Source:   Pope et al., 2022, arXiv:2211.05102, section 2 (weights once per step, caches once per request)
+    Counted:  tests.product_loop.test_capacity.test_work_of_a_request_is_what_a_full_replica_spends
     """
     checks.count(batch=batch)
     return replica.prefill_s(load) + load.output_tokens * replica.step_s(load, batch=batch) / batch
@@ -158,6 +162,9 @@ def mean_gap_s(load: Load, replica: Replica, *, replicas: float) -> float:
               weights are read once, and beside that whatever prompts arrive and caches lie there
     Assumes:  prefill and decode take turns on one replica, memory-bound decoding; a steady state
     Raises:   ValueError where that work alone fills the replicas: the gap would grow without end
+    Source:   Pope et al., 2022, arXiv:2211.05102, section 2 (weights once per step, caches once per request), solved
+              for the step
+    Counted:  simulate.product_loop.serving_pools.pooled
 
     """
     checks.positive(replicas=replicas)
@@ -174,6 +181,8 @@ def inside_each(load: Load, replica: Replica, *, replicas: float) -> float:
 
     Formula:  requests/s per replica * output * mean_gap_s
     Assumes:  Little's law; as mean_gap_s
+    Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+    Counted:  tests.product_loop.test_capacity.test_at_the_bare_rate_bound_every_slot_is_taken
     """
     gap_s = mean_gap_s(load, replica, replicas=replicas)
     return queueing.littles_law(arrivals_per_s=load.requests_per_s / replicas, seconds=load.output_tokens * gap_s)
@@ -190,6 +199,7 @@ def bounds(load: Load, replica: Replica, *, itl_s: float, headroom: float) -> Bo
     Raises:   ValueError if not even one request fits, or if reading the weights takes longer than the ITL
     Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383; Pope et al., 2022, arXiv:2211.05102,
               section 2 (what prefill and a decode step cost)
+    Counted:  simulate.product_loop.serving_pools.pooled
     """
     slots = _slots(load, replica, itl_s=itl_s, headroom=headroom)
     shared = replica.prefill_s(load) + replica.cache_read_s(load)
@@ -238,6 +248,7 @@ def pools(load: Load, replica: Replica, *, itl_s: float, headroom: float) -> Poo
     Formula:  prefill: requests/s * prefill / (1 - headroom); decode: the larger of the two bounds without prefill
     Assumes:  as bounds; the caches that move between the pools cost neither of them time
     Source:   Zhong et al., DistServe, 2024, arXiv:2401.09670; Patel et al., Splitwise, 2023, arXiv:2311.18677
+    Counted:  tests.product_loop.test_capacity.test_a_simulator_needs_as_many_in_two_pools
     """
     slots = _slots(load, replica, itl_s=itl_s, headroom=headroom)
     step_s = replica.step_s(load, batch=slots)

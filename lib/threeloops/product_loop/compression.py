@@ -46,6 +46,8 @@ def quantised_bytes(weights: int, groups: Groups) -> float:
 
     Formula:  (weights * element bits + ceil(weights / group) * (scale bits + zero-point bits)) / 8
     Assumes:  packed without gaps
+    Source:   by definition: elements, and the scale and zero point of each group
+    Counted:  simulate.product_loop.narrow_weights.packed_groups
 
     >>> quantised_bytes(4096, Groups(element_bits=4, group=128, scale_bits=16, zero_bits=4))
     2128.0
@@ -60,6 +62,8 @@ def mixed_bytes(*, quantised_weights: int, wide_weights: int, groups: Groups, wi
     """Bytes of a model whose embeddings, head and norms stay wide, as most recipes leave them.
 
     Formula:  quantised bytes + wide weights * wide bits / 8
+    Source:   by definition
+    Counted:  drills.compression.weights.MODEL
     """
     checks.count(at_least=0, wide_weights=wide_weights)
     checks.count(wide_bits=wide_bits)
@@ -71,6 +75,8 @@ def bitmask_bytes(weights: int, *, kept: int, element_bits: int) -> float:
 
     Formula:  (weights + kept * element bits) / 8
     Assumes:  unstructured pruning: any weight may be gone. Two of four is cheaper to index: see `sparsity`
+    Source:   by definition: a bit for every place, and what is kept
+    Counted:  simulate.product_loop.narrow_weights.masked
 
     >>> bitmask_bytes(1000, kept=300, element_bits=16)
     725.0
@@ -84,6 +90,8 @@ def index_bytes(weights: int, *, kept: int, element_bits: int, index_bits: int) 
 
     Formula:  kept * (element bits + index bits) / 8
     Raises:   ValueError if the index cannot count to the number of places
+    Source:   by definition: where, and what, for every weight kept
+    Counted:  simulate.product_loop.narrow_weights.indexed
 
     >>> index_bytes(1000, kept=300, element_bits=16, index_bits=16)
     1200.0
@@ -102,6 +110,8 @@ def bitmask_break_even_density(*, element_bits: int) -> float:
     """The share of kept weights below which a bitmask is smaller than the whole tensor.
 
     Formula:  1 - 1 / element bits: the mask costs one bit in every place
+    Source:   by definition of a break-even
+    Counted:  simulate.product_loop.narrow_weights.masked
 
     >>> bitmask_break_even_density(element_bits=16), bitmask_break_even_density(element_bits=4)
     (0.9375, 0.75)
@@ -117,6 +127,7 @@ def distillation_flops(*, teacher_parameters: float, student_parameters: float, 
     Assumes:  dense models, attention's own products left out, the teacher's outputs not kept from before
     Source:   Kaplan et al., 2020, arXiv:2001.08361, section 2.1 (2N forward, 6N in training); Hinton et al., 2015,
               arXiv:1503.02531, section 2
+    Counted:  drills.compression.pruning.STUDENT
 
     >>> distillation_flops(teacher_parameters=70e9, student_parameters=8e9, tokens=1e9) / 1e18
     188.0
@@ -131,6 +142,9 @@ def break_even_tokens(*, teacher_parameters: float, student_parameters: float, t
     Formula:  distillation FLOPs / (2 * (teacher parameters - student parameters))
     Assumes:  a FLOP costs the same in training and in serving
     Raises:   ValueError for a student that is not smaller
+    Source:   by definition of a break-even, with the 2 and 6 FLOPs per parameter and token of Kaplan et al., 2020,
+              arXiv:2001.08361
+    Counted:  drills.compression.pruning.STUDENT
 
     >>> round(break_even_tokens(teacher_parameters=70e9, student_parameters=8e9, training_tokens=1e9) / 1e9, 3)
     1.516
@@ -165,6 +179,7 @@ def step_speedup(
     Assumes:  arithmetic stays in the wide format, and widening is free; real kernels lose some of it
     Source:   Frantar et al., GPTQ, 2023, arXiv:2210.17323, section 5 (speed-up of generation from moving less, none
               of arithmetic)
+    Counted:  drills.compression.weights.FASTER
 
     >>> llama = {
     ...     "weights_bytes": 16e9,
@@ -195,6 +210,7 @@ def noise_power(step: float) -> float:
     Assumes:  steps small against the signal, nothing clipped
     Source:   Bennett, "Spectra of Quantized Signals", Bell System Technical Journal 27(3), 1948; Kester, MT-001,
               Analog Devices, 2008 (q / sqrt(12))
+    Counted:  simulate.product_loop.narrow_weights.noise_power
     """
     checks.positive(step=step)
     return step**2 / 12
@@ -208,6 +224,7 @@ def sqnr_db(bits: int, *, crest: float) -> float:
               for evenly spread values (0 dB), and the larger the outlier, the worse
     Source:   Kester, "Taking the Mystery out of the Infamous Formula, SNR = 6.02N + 1.76dB", MT-001, Analog Devices,
               2008 (the sine)
+    Counted:  simulate.product_loop.narrow_weights.noise_power
 
     >>> round(sqnr_db(8, crest=2**0.5), 2)
     49.93

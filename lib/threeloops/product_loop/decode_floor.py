@@ -29,6 +29,7 @@ def compute_bound_batch(
               are compute-bound from the ridge point on (cache_bytes_per_request=0), whatever attention reads after
               them
     Source:   Pope et al., 2022, arXiv:2211.05102, section 2.1
+    Counted:  simulate.product_loop.decode_clock.first_compute_bound
 
     >>> h100 = {"memory_bytes_per_s": 3.35e12, "peak_flops_per_s": 989.4e12}
     >>> llama = {"weights_bytes": 16e9, "flops_per_token": 16e9}
@@ -63,6 +64,7 @@ def tensor_parallel_step_s(
     Units:    weights_bytes and cache_bytes of the whole model and batch; all_reduces: two per layer
     Assumes:  memory-bound, KV heads that split evenly, no overlap of an all-reduce with reading
     Source:   Pope et al., 2022, arXiv:2211.05102, section 3 (partitioning feed-forward and attention layers)
+    Counted:  simulate.product_loop.decode_clock.ranks_step_s
     """
     checks.positive(weights_bytes=weights_bytes, memory_bytes_per_s=memory_bytes_per_s)
     checks.non_negative(cache_bytes=cache_bytes, all_reduce_s=all_reduce_s)
@@ -78,6 +80,7 @@ def mixture_read_bytes(*, always_bytes: float, num_layers: int, experts_touched:
     Formula:  what every token uses + layers * experts touched * bytes of an expert
     Units:    experts_touched: different experts per layer that the batch chose; see expert_layers.experts_touched
     Source:   Fedus et al., 2022, arXiv:2209.01667, section 2 (a token uses the experts that its router chose)
+    Counted:  drills.decode_speed.steps.EXPERTS
 
     >>> mixture_read_bytes(always_bytes=3e9, num_layers=2, experts_touched=5.5, expert_bytes=0.1e9)
     4100000000.0

@@ -56,6 +56,8 @@ def trade_off(host: Replica, *, context: int) -> list[tuple[float, float]]:
 
     Formula:  1 / step and batch / step / GPUs, the step by serving.decode_step_s
     Assumes:  equal contexts; decoding only; bytes and FLOP, nothing else
+    Source:   by definition: a token a step for each request
+    Counted:  tests.product_loop.test_capacity.test_the_trade_off_is_a_batch_that_is_walked
     """
     checks.count(context=context)
     most = int(host.free_bytes // (context * host.cache_bytes_per_token))

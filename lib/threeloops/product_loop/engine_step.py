@@ -105,6 +105,7 @@ def engine_step(model: Model, device: Device, switches: Switches, *, batch: int,
     Raises:   ValueError for a precision that the device has no peak for
     Source:   Williams et al., 2009, doi:10.1145/1498765.1498785; NVIDIA, CUDA C++ Programming Guide 12.9, 2025,
               "CUDA Graphs"
+    Counted:  simulate.inner_loop.launch_queue.play
     """
     checks.one_of(device.matrix_flops_per_s, precision=switches.precision)
     checks.count(batch=batch, context=context)

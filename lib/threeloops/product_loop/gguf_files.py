@@ -63,6 +63,7 @@ def file_bytes(model: Model, *, file_type: str) -> float:
 
     Formula:  sum over formats of weights * bits per weight / 8
     Assumes:  as file_weights; the header (names, vocabulary: some megabytes) is not counted
+    Measured: tests.product_loop.test_gguf_files.test_bits_per_weight_are_those_that_llama_cpp_prints
 
     >>> from threeloops.models.catalogue import model
     >>> file_bytes(model("llama-3-8b"), file_type="Q5_K_M") / 2**30  # printed 5.33

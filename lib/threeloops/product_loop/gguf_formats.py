@@ -152,6 +152,7 @@ def tensor_bytes(*, rows: int, columns: int, gguf_format: str) -> int:
     Assumes:  blocks lie along a row, and a row has no incomplete one (llama.cpp gives such a tensor another format)
     Raises:   ValueError for an unknown name, with the known ones, or if a block does not divide the columns
     Source:   llama.cpp, ggml/src/ggml.c, ggml_row_size
+    Counted:  simulate.product_loop.gguf_blocks.packed
 
     >>> tensor_bytes(rows=4096, columns=14336, gguf_format="Q6_K") / 2**20
     45.9375
@@ -171,6 +172,7 @@ def mixture_bytes(weights: Mapping[str, int]) -> float:
     Raises:   ValueError for an unknown name, with the known ones, or if no weights are given
     Source:   llama.cpp, src/llama-quant.cpp (which tensor gets which format; Q4_K_M: half of the attn_v and ffn_down
               matrices and the head in Q6_K)
+    Counted:  simulate.product_loop.gguf_blocks.packed
 
     >>> mixture_bytes(
     ...     {"Q4_K": 6_498_025_472, "Q6_K": 1_531_969_536, "F32": 266_240}

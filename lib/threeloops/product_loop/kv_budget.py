@@ -51,6 +51,7 @@ def budget_bytes(
               so much is free. For a server that takes its share of what they leave, count them in outside_bytes
     Raises:   ValueError if nothing is left, with the share that would just do; or for a utilisation in percent
     Source:   vLLM, v1/worker/gpu_worker.py, Worker.determine_available_memory
+    Measured: tests.product_loop.test_kv_budget.test_what_is_left_in_a_log
     """
     checks.positive(memory_bytes=memory_bytes, memory_utilisation=memory_utilisation)
     checks.fraction(memory_utilisation=memory_utilisation)
@@ -89,6 +90,7 @@ def num_blocks(
               more and smaller ones
     Raises:   ValueError unless free_bytes >= 0 and block_tokens >= 1
     Source:   vLLM, v1/core/kv_cache_utils.py, get_num_blocks
+    Counted:  simulate.product_loop.block_allocator.BlockAllocator
 
     >>> from threeloops.models.catalogue import model
     >>> num_blocks(model("llama-3-8b"), free_bytes=3.8136 * 2**30, block_tokens=16, bytes_per_element=2)
@@ -121,6 +123,7 @@ def max_concurrency(
               is not counted
     Raises:   ValueError unless tokens >= 1 and free_bytes >= 0
     Source:   vLLM, v1/core/kv_cache_utils.py, get_max_concurrency_for_kv_cache_config
+    Counted:  simulate.product_loop.block_allocator.BlockAllocator
 
     >>> from threeloops.models.catalogue import model
     >>> admission = VllmAdmission(max_batched_tokens=20_000)

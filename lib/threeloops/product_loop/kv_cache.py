@@ -96,6 +96,7 @@ def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, byt
     Assumes:  keys and values of equal width and no scales; with other layers, windows, latents or ranks:
               `bytes_per_token`, which adds this up layer by layer
     Source:   Shazeer, 2019, arXiv:1911.02150 (MQA); Ainslie et al., 2023, arXiv:2305.13245 (GQA)
+    Counted:  simulate.product_loop.cache_walk.cached_elements
 
     >>> kv_bytes_per_token(num_layers=32, num_kv_heads=8, head_dim=128, bytes_per_element=2)  # Llama 3 8B: 128 KiB
     131072
@@ -119,6 +120,7 @@ def layer_bytes_per_token(
     Assumes:  keys and values of equal width; every rank holds the whole latent vector, which has no heads to split; a
               layer that reads another's cache adds 0, and so does one that keeps a state in place of a cache
     Source:   as kv_bytes_per_token; DeepSeek-AI, 2024, arXiv:2405.04434, section 2.1 (latent)
+    Counted:  drills.kv_cache.sharing.LATENT
     """
     checks.positive(bytes_per_element=bytes_per_element)
     checks.count(tp=tp)
@@ -160,6 +162,7 @@ def states_bytes(model: Model, *, tp: int = 1) -> float:
 
     Formula: sum of rank_state_bytes over the recurrent layers
     Source:  as rank_state_bytes
+    Measured: measure.product_loop.kv_cache.state_bytes
     """
     return sum(
         num_layers * rank_state_bytes(layer.attention, tp=tp)
@@ -181,6 +184,7 @@ def bytes_per_token(
     Formula: sum of layer_bytes_per_token over the layers that still grow
     Assumes: a windowed layer stops growing once its window is full; with past_tokens=0 every layer grows
     Source:  Kwon et al., 2023, arXiv:2309.06180, section 3 (800 KB per token of OPT-13B, where KB is 1,024 bytes)
+    Measured: measure.product_loop.character_decoder.KvCache
     """
     checks.count(at_least=0, past_tokens=past_tokens)
 
@@ -207,6 +211,8 @@ def request_bytes(
              windowed layer holds min(tokens, window). "between_steps": the next token brings its own entry, so
              min(tokens, window - 1) suffice. Full layers hold `tokens` at both.
     Source:  Jiang et al., Mistral 7B, 2023, arXiv:2310.06825, section 2 (rolling buffer of `window` entries)
+    Counted:  simulate.product_loop.cache_walk.cached_elements
+    Measured: measure.product_loop.kv_cache.cache_weight
     """
     checks.count(at_least=0, tokens=tokens)
     checks.one_of(MOMENTS, moment=moment)
@@ -257,6 +263,8 @@ def held_bytes(
 
     Formula: sum over layers of layer_bytes_per_token * slots, and states_bytes; the slots of each allocator, and its
              source, are in kv_allocators
+    Source:   by definition: what an allocator sets aside, layer by layer
+    Measured: measure.product_loop.kv_cache.weighed_cache
     """
     checks.count(at_least=0, tokens=tokens)
 

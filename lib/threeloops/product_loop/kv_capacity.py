@@ -29,6 +29,7 @@ def token_slots(
              needs less (max_concurrent_requests)
     Raises:  ValueError unless free_bytes >= 0
     Source:  Kwon et al., 2023, arXiv:2309.06180, table 1 (maximum number of KV cache slots)
+    Measured: tests.product_loop.test_kv_budget.test_cache_size_line_of_a_log
 
     >>> from threeloops.models.catalogue import model
     >>> token_slots(model("llama-3-8b"), free_bytes=16 * 2**30, bytes_per_element=2)
@@ -55,6 +56,8 @@ def max_concurrent_requests(
     Formula: floor(free_bytes / peak bytes of one request)
     Assumes: equal requests, all at their largest at once; without an allocator the answer is an upper bound that no
              allocator can beat
+    Source:   by definition
+    Counted:  simulate.product_loop.block_allocator.requests_that_fit
     """
     checks.count(tokens=tokens)
     checks.non_negative(free_bytes=free_bytes)

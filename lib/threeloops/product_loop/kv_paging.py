@@ -17,6 +17,7 @@ def blocks(*, tokens: int, block_tokens: int) -> int:
 
     Formula:  ceil(tokens / block_tokens)
     Source:   Kwon et al., 2023, arXiv:2309.06180, section 4.2
+    Counted:  drills.kv_cache.blocks.BRANCHES
 
     >>> blocks(tokens=500, block_tokens=16)
     32
@@ -31,6 +32,8 @@ def mean_unwritten_slots(*, block_tokens: int) -> float:
 
     Formula:  (block_tokens - 1) / 2
     Assumes:  every remainder of length / block_tokens is equally frequent, as where lengths spread over many blocks
+    Source:   by definition of a mean, over lengths that end anywhere in a block
+    Counted:  simulate.product_loop.request_stream.play
     """
     checks.count(block_tokens=block_tokens)
     return (block_tokens - 1) / 2
@@ -42,6 +45,7 @@ def shared_prefix_blocks(*, requests: int, shared_tokens: int, own_tokens: int, 
     Formula:  floor(shared / block) + requests * ceil((shared mod block + own) / block)
     Assumes:  all requests alive at once; a block is shared only when all its tokens are the same
     Source:   Kwon et al., 2023, arXiv:2309.06180, sections 4.4 (sharing) and 4.3 (blocks)
+    Counted:  simulate.product_loop.shared_blocks.SharedBlocks
     """
     checks.count(requests=requests, block_tokens=block_tokens)
     checks.count(at_least=0, shared_tokens=shared_tokens, own_tokens=own_tokens)
@@ -55,6 +59,7 @@ def copied_blocks(*, branches: int, prompt_tokens: int, block_tokens: int) -> in
     Formula:  branches - 1 if the prompt's last block has room, else 0: the last one to write is alone with the block
               and writes in place
     Source:   Kwon et al., 2023, arXiv:2309.06180, section 4.4 (copy-on-write in parallel sampling)
+    Counted:  simulate.product_loop.shared_blocks.SharedBlocks
 
     >>> [copied_blocks(branches=4, prompt_tokens=tokens, block_tokens=16) for tokens in (100, 96)]
     [3, 0]
@@ -68,6 +73,8 @@ def fetch_s(*, cache_bytes: float, bytes_per_s_one_way: float, latency_s: float)
 
     Formula:  latency + bytes / bandwidth
     Units:    latency_s until the first byte moves: a lookup, a queue, a disk's first answer
+    Source:   by definition
+    Counted:  tests.simulate.test_shared_blocks.test_a_cache_comes_over_the_link_or_is_computed_token_by_token
 
     >>> fetch_s(cache_bytes=1e9, bytes_per_s_one_way=50e9, latency_s=0.01)
     0.03
@@ -82,6 +89,8 @@ def recompute_s(*, tokens: int, prefill_tokens_per_s: float) -> float:
 
     Formula:  tokens / prefill rate
     Assumes:  the prefill has the GPU to itself; the rate is that of prompts of this length
+    Source:   by definition of a rate
+    Counted:  tests.simulate.test_shared_blocks.test_a_cache_comes_over_the_link_or_is_computed_token_by_token
 
     >>> recompute_s(tokens=8000, prefill_tokens_per_s=32_000)
     0.25
@@ -96,6 +105,8 @@ def break_even_bytes_per_s(*, cache_bytes_per_token: float, prefill_tokens_per_s
 
     Formula:  bytes per token * prefill tokens/s
     Assumes:  a cache long enough that the latency does not count
+    Source:   by definition of a break-even
+    Counted:  drills.kv_cache.blocks.RATE
 
     >>> break_even_bytes_per_s(cache_bytes_per_token=131072, prefill_tokens_per_s=30_000)
     3932160000
@@ -111,6 +122,8 @@ def shortest_worth_fetching(
     cache.
 
     Formula:  latency / (1 / prefill rate - bytes per token / bandwidth)
+    Source:   by definition of a break-even
+    Counted:  drills.kv_cache.blocks.TIER
 
     >>> link = {"cache_bytes_per_token": 1e5, "prefill_tokens_per_s": 20_000, "latency_s": 0.008}
     >>> (

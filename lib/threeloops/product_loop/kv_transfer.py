@@ -18,6 +18,7 @@ def transfer_s(*, cache_bytes: float, hops_bytes_per_s: Sequence[float]) -> floa
     Units:    hops_bytes_per_s: one way, of every link and every staging copy in between
     Assumes:  nothing else uses the links; latency is small beside bytes / rate
     Source:   Patel et al., Splitwise, 2023, arXiv:2311.18677 (serialised transfer after the prompt phase)
+    Counted:  drills.capacity.moves.HOPS
     """
     checks.positive(cache_bytes=cache_bytes, **{f"hop {n}": rate for n, rate in enumerate(hops_bytes_per_s, 1)})
     if not hops_bytes_per_s:
@@ -31,6 +32,7 @@ def exposed_transfer_s(*, num_layers: int, prefill_s: float, transfer_s: float) 
     Formula:  max(transfer / layers, transfer - prefill * (layers - 1) / layers)
     Assumes:  equal layers, one link, sends in order; sending does not slow down computing
     Source:   Patel et al., Splitwise, 2023, arXiv:2311.18677 (per-layer transfer overlapped with the prompt phase)
+    Counted:  simulate.training_loop.overlapped_step.play
 
     >>> exposed_transfer_s(num_layers=40, prefill_s=0.2, transfer_s=0.04)  # one layer's share sticks out
     0.001

@@ -13,6 +13,8 @@ def cached_input_share(*, hit_share: float, read_price: float, write_price: floa
     Units:    read_price, write_price: multiples of the plain price of a prompt token; write_price is 1 where writing
               costs nothing extra
     Assumes:  every token that misses is written; hit_share counts tokens, not requests
+    Source:   by definition of a mean
+    Counted:  tests.product_loop.test_capacity.test_a_prompt_cache_bills_every_token
 
     >>> round(cached_input_share(hit_share=0.8, read_price=0.1, write_price=1.25), 3)
     0.33
@@ -39,6 +41,7 @@ def request_dollars(
     Raises:   ValueError if more tokens are cached than the prompt has
     Source:   Pope et al., 2022, arXiv:2211.05102, section 2 (why a token of the answer costs more than one of the
               prompt)
+    Counted:  tests.product_loop.test_capacity.test_a_request_is_billed_token_by_token
 
     >>> request_dollars(
     ...     prompt_tokens=5000,
@@ -68,6 +71,8 @@ def break_even_hit_share(*, read_price: float, write_price: float) -> float:
 
     Formula:  (write - 1) / (write - read)
     Raises:   ValueError unless read_price < 1 <= write_price: a cache that is dearer to read never pays
+    Source:   by definition of a break-even
+    Counted:  tests.product_loop.test_capacity.test_a_prompt_cache_bills_every_token
 
     >>> round(break_even_hit_share(read_price=0.1, write_price=1.25), 3)
     0.217
@@ -85,6 +90,8 @@ def break_even_busy_share(*, dollars_per_hour: float, tokens_per_s: float, dolla
 
     Formula:  price per hour / (tokens/s * 3600 * price per million / 1e6)
     Assumes:  as serving.dollars_per_million_tokens
+    Source:   by definition of a break-even
+    Counted:  tests.product_loop.test_capacity.test_a_machine_as_busy_as_that_costs_the_same
 
     >>> round(break_even_busy_share(dollars_per_hour=2.5, tokens_per_s=2500, dollars_per_million=0.6), 3)
     0.463

@@ -49,6 +49,7 @@ def symmetric_grid(*, largest: float, bits: int) -> UniformGrid:
 
     Formula:  step = largest / (2^(bits - 1) - 1), zero point 0
     Assumes:  as many codes below zero as above, so that one pattern of the 2^bits stays unused
+    Measured: measure.product_loop.quantisers.quantise
 
     >>> symmetric_grid(largest=254.0, bits=8).step
     2.0
@@ -64,6 +65,7 @@ def affine_grid(*, lowest: float, highest: float, bits: int) -> UniformGrid:
 
     Formula:  step = (highest - lowest) / (2^bits - 1), zero point = round(-lowest / step)
     Assumes:  lowest <= 0 <= highest: a range on one side of zero is widened to it first
+    Measured: measure.product_loop.quantisers.quantise
     """
     checks.count(bits=bits)
     if not lowest <= 0 <= highest or lowest == highest:
@@ -77,6 +79,7 @@ def mean_rounding_error(step: float) -> float:
 
     Formula:  step / 4
     Assumes:  errors spread evenly between -step / 2 and step / 2: steps small against the values, nothing clipped
+    Counted:  tests.product_loop.test_quantisation.test_the_mean_error_of_a_normal_matrix
 
     >>> mean_rounding_error(0.02)
     0.005
@@ -94,6 +97,7 @@ def lost_bits(*, largest: float, outlier: float) -> float:
     Raises:   ValueError for an outlier that is smaller than the others
     Source:   Dettmers et al., LLM.int8(), 2022, arXiv:2208.07339, section 3 (outliers and the precision of absmax
               quantisation)
+    Counted:  simulate.product_loop.narrow_weights.noise_power
 
     >>> round(lost_bits(largest=0.25, outlier=3.0), 3)
     3.585
@@ -110,6 +114,7 @@ def compensating_move(error: float, *, together: float, other: float) -> float:
     Formula:  -error * together / other;  error = rounded - exact,  together = sum of x1 * x2, other = sum of x2^2
               over calibration inputs
     Source:   the step of GPTQ for two weights: Frantar et al., 2022, arXiv:2210.17323, equation 2
+    Counted:  simulate.product_loop.weight_pairs.best_move
 
     >>> compensating_move(0.1, together=3.0, other=4.0)
     -0.07500000000000001
@@ -124,6 +129,7 @@ def smoothed_largest(*, input_largest: float, column_largest: float, alpha: floa
     Formula:  input / (input^alpha / column^(1 - alpha)) = (input * column)^(1 - alpha);  the column of the weights
               that meets it becomes input^alpha * column^alpha
     Source:   Xiao et al., 2022, arXiv:2211.10438, equation 4
+    Counted:  drills.compression.grids.SMOOTHED
 
     >>> smoothed_largest(input_largest=64.0, column_largest=0.25, alpha=0.5)
     4.0

@@ -20,6 +20,7 @@ def littles_law(*, arrivals_per_s: float, seconds: float) -> float:
     Formula:  arrival rate * time in the system
     Assumes:  the system is stable: as many leave as arrive. Nothing else: no distribution, no order of service
     Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+    Counted:  simulate.product_loop.serving_run.run
 
     >>> littles_law(arrivals_per_s=12, seconds=3.5)
     42.0
@@ -34,6 +35,7 @@ def closed_loop_per_s(*, clients: int, answer_s: float, think_s: float) -> float
     Formula:  clients / (answer time + thinking time): Little's law, where every client is always inside
     Assumes:  means over a long run; the answer time is the one with all clients at work, waiting included
     Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+    Counted:  tests.product_loop.test_waiting_times.test_clients_who_wait_send_as_fast_as_they_come_round
 
     >>> closed_loop_per_s(clients=30, answer_s=0.5, think_s=2)
     12.0
@@ -49,6 +51,8 @@ def load(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
 
     Formula:  arrivals/s * service time / servers
     Raises:   ValueError from 1 on: the queue grows without end, and no mean exists
+    Source:   by definition
+    Counted:  drills.queues.waits.MM1
 
     >>> load(arrivals_per_s=6, service_s=0.5, servers=4)
     0.75
@@ -70,6 +74,7 @@ def mm1_wait_s(*, arrivals_per_s: float, service_s: float) -> float:
     Formula:  service time * load / (1 - load)
     Assumes:  Poisson arrivals, exponential service times, first come first served, nobody leaves (M/M/1)
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.2
+    Counted:  drills.queues.waits.MM1
     """
     share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=1)
     return service_s * share / (1 - share)
@@ -81,6 +86,7 @@ def most_arrivals_for_wait(*, service_s: float, wait_s: float) -> float:
     Formula:  load / service time, load = wait / (wait + service time): mm1_wait_s solved for the load
     Assumes:  as mm1_wait_s
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.2 (M/M/1)
+    Counted:  simulate.product_loop.queue.mean_wait_s
 
     >>> most_arrivals_for_wait(service_s=0.25, wait_s=0.75)
     3.0
@@ -95,6 +101,7 @@ def mg1_wait_s(*, arrivals_per_s: float, service_s: float, service_cv: float) ->
     Formula:  service time * load / (1 - load) * (1 + cv^2) / 2, cv = standard deviation / mean
     Assumes:  Poisson arrivals, independent service times (M/G/1); cv = 1 is the exponential, 0 the constant
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 5.6 (Pollaczek-Khinchine)
+    Counted:  simulate.product_loop.queue.waits
 
     >>> mg1_wait_s(arrivals_per_s=0.5, service_s=1, service_cv=0)  # constant service halves the wait
     0.5
@@ -110,6 +117,7 @@ def erlang_b(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     Assumes:  Poisson arrivals, any service times with that mean, nobody waits (M/G/c/c); so the load may be above 1
     Raises:   ValueError unless there is a server, and arrivals and service time are positive
     Source:   Erlang, 1917; Kleinrock, Queueing Systems, volume 1, 1975, section 3.6
+    Counted:  simulate.product_loop.queue.turned_away
 
     >>> round(
     ...     erlang_b(arrivals_per_s=8, service_s=1, servers=10), 3
@@ -128,6 +136,7 @@ def turned_away_share(*, arrivals_per_s: float, service_s: float, servers: int) 
     Assumes:  a long overload, in which no server is ever idle: then neither the length of the queue nor the
               distributions matter. Without a queue it is erlang_b
     Source:   conservation of requests; see Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
+    Counted:  simulate.product_loop.visits.play
 
     >>> turned_away_share(arrivals_per_s=32, service_s=0.5, servers=12)
     0.25
@@ -143,6 +152,7 @@ def erlang_c(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     Formula:  B / (1 - load * (1 - B)), B = erlang_b: no factorial, so it holds for many thousand servers
     Assumes:  Poisson arrivals, exponential service times, one queue for all servers (M/M/c)
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.5
+    Counted:  simulate.product_loop.queue.waiting_share
 
     >>> round(erlang_c(arrivals_per_s=8, service_s=1, servers=10), 3)
     0.409
@@ -157,6 +167,8 @@ def mmc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> floa
 
     Formula:  Erlang C * service time / (servers * (1 - load))
     Assumes:  as erlang_c
+    Source:   Kleinrock, Queueing Systems, volume 1, 1975 (M/M/c)
+    Counted:  simulate.product_loop.queue.mean_wait_s
 
     >>> round(mmc_wait_s(arrivals_per_s=0.9, service_s=1, servers=1), 6)  # one server: M/M/1
     9.0
@@ -191,6 +203,7 @@ def mm1_time_quantile_s(*, arrivals_per_s: float, service_s: float, share: float
     Formula:  mean time * ln(1 / (1 - share)), mean time = service / (1 - load): the time is itself exponential
     Assumes:  as mm1_wait_s; exact, not an approximation
     Source:   Kleinrock, Queueing Systems, volume 1, 1975 (the time in an M/M/1 system is exponential)
+    Counted:  simulate.product_loop.visits.play
 
     >>> round(mm1_time_quantile_s(arrivals_per_s=0.8, service_s=1, share=0.99), 2)  # mean 5, p99 4.6 times that
     23.03
@@ -207,6 +220,8 @@ def most_load_for_quantile(*, service_s: float, share: float, seconds: float) ->
 
     Formula:  1 - service * ln(1 / (1 - share)) / seconds, and 0 where even an empty server is too slow
     Assumes:  as mm1_time_quantile_s
+    Source:   as mm1_time_quantile_s, solved for the load
+    Counted:  drills.queues.tails.ALLOWED
 
     >>> round(most_load_for_quantile(service_s=0.1, share=0.99, seconds=1), 3)
     0.539
@@ -226,6 +241,7 @@ def mgc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int, service
               cv 2 (hyperexponential, balanced), 4 servers: +30 +14 +4; 16 servers: +84 +44 +11
               Two moments do not settle it: another distribution with a cv of 2 is off by another share
     Source:   Lee and Longton, Operational Research Quarterly 10(1), 1959 (queues of airline passengers)
+    Counted:  simulate.product_loop.queue.waits
     """
     checks.non_negative(service_cv=service_cv)
     exponential = mmc_wait_s(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
@@ -240,6 +256,7 @@ def kingman_wait_s(*, arrivals_per_s: float, service_s: float, gap_cv: float, se
     Assumes:  independent gaps (G/G/1), heavy traffic; exact for Poisson arrivals, not for all gaps with a cv of 1
     Source:   Kingman, Mathematical Proceedings of the Cambridge Philosophical Society 57(4), 1961,
               doi:10.1017/S0305004100036094
+    Counted:  simulate.product_loop.visits.play
 
     >>> kingman_wait_s(arrivals_per_s=0.5, service_s=1, gap_cv=3, service_cv=1)  # five times the Poisson wait
     5.0
@@ -253,6 +270,8 @@ def cold_start_backlog(*, arrivals_per_s: float, served_per_s: float, late_s: fl
 
     Formula:  (arrivals/s - served/s) * seconds until they begin, and 0 where the old servers keep up
     Assumes:  steady rates, an empty queue at the start; late_s counts from the jump: noticing, starting, loading
+    Source:   by definition: what comes and is not served waits
+    Counted:  simulate.product_loop.visits.waiting_over_time
 
     >>> cold_start_backlog(arrivals_per_s=30, served_per_s=20, late_s=90)
     900
@@ -266,6 +285,8 @@ def drain_s(*, backlog: float, arrivals_per_s: float, served_per_s: float) -> fl
 
     Formula:  backlog / (served/s - arrivals/s)
     Raises:   ValueError unless more are served than arrive
+    Source:   by definition: the backlog shrinks by what is served beyond what comes
+    Counted:  simulate.product_loop.visits.waiting_over_time
 
     >>> drain_s(backlog=900, arrivals_per_s=30, served_per_s=40)
     90.0
@@ -284,6 +305,7 @@ def late_after_pause(*, arrivals_per_s: float, pause_s: float, limit_s: float) -
     Formula:  arrivals/s * (pause - limit), and at least 0: who comes later in the pause waits for less
     Assumes:  even arrivals of users who do not wait for one another; outside the pause an answer takes no time
     Source:   Tene, wrk2, README, 2012 onwards (coordinated omission)
+    Counted:  simulate.product_loop.visits.play
 
     >>> late_after_pause(arrivals_per_s=50, pause_s=2, limit_s=0.5)
     75.0

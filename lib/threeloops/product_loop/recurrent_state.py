@@ -25,6 +25,7 @@ def state_bytes(layer: Recurrent, *, state_bytes_per_element: float, conv_bytes_
               dim and kept inputs * (heads * head dim + 2 * groups * state dim)
     Assumes:  one rank; no copies of earlier states (a server that caches prefixes keeps some)
     Source:   as DeltaState and StateSpace
+    Measured: measure.product_loop.kv_cache.state_bytes
 
     >>> layer = DeltaState(key_heads=16, value_heads=32, key_head_dim=128, value_head_dim=128, conv_entries=4)
     >>> state_bytes(layer, state_bytes_per_element=4, conv_bytes_per_element=2)
@@ -41,6 +42,7 @@ def rank_state_bytes(layer: Recurrent, *, tp: int = 1) -> float:
     Assumes:  heads, and what the convolution reads, are split evenly
     Raises:   ValueError unless tp divides the heads that keep a matrix
     Source:   transformers 5.23, the two modelling files of DeltaState and StateSpace (mamba_ssm_cache_dtype float32)
+    Counted:  tests.product_loop.test_recurrent_state.test_a_mamba_layer_keeps_a_matrix_per_head_and_its_last_inputs
 
     >>> layer = DeltaState(key_heads=16, value_heads=32, key_head_dim=128, value_head_dim=128, conv_entries=4)
     >>> rank_state_bytes(layer, tp=2)

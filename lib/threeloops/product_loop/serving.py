@@ -32,6 +32,7 @@ def prefill_s(*, tokens: int, flops_per_token: float, peak_flops_per_s: float, u
     Assumes:  compute-bound (a prompt longer than the ridge point has tokens, some hundreds); the FLOP of attention
               are in flops_per_token or left out by choice
     Source:   Pope et al., 2022, arXiv:2211.05102, section 2 (prefill processes all input tokens in one pass)
+    Counted:  drills.decode_speed.times.PREFILL
 
     >>> prefill_s(tokens=4000, flops_per_token=16e9, peak_flops_per_s=1e15, utilisation=0.5)
     0.128
@@ -61,6 +62,7 @@ def decode_step_s(
               computes for longer than it reads: transformer.model_time counts it kernel by kernel
     Source:   Pope et al., 2022, arXiv:2211.05102, section 2.1 (weights are read once per step, caches once per
               request)
+    Counted:  drills.decode_speed.times.DECODE
 
     >>> decode_step_s(
     ...     weights_bytes=16e9,
@@ -88,6 +90,8 @@ def request_s(*, ttft_s: float, itl_s: float, output_tokens: int) -> float:
     """Seconds from a request's arrival to its last token.
 
     Formula:  TTFT + (output tokens - 1) * ITL: the first token comes with TTFT
+    Source:   by definition of TTFT and ITL
+    Counted:  simulate.product_loop.decoding.arrival_times
 
     >>> round(request_s(ttft_s=0.4, itl_s=0.03, output_tokens=101), 3)
     3.4
@@ -102,6 +106,8 @@ def tpot_s(*, request_s: float, ttft_s: float, output_tokens: int) -> float:
 
     Formula:  (request - TTFT) / (output tokens - 1)
     Raises:   ValueError for fewer than two tokens: there is nothing between them
+    Source:   by definition
+    Counted:  simulate.product_loop.decoding.arrival_times
     """
     checks.count(at_least=2, output_tokens=output_tokens)
     checks.non_negative(request_s=request_s, ttft_s=ttft_s)
@@ -136,6 +142,8 @@ def most_output_tokens(*, deadline_s: float, ttft_s: float, itl_s: float) -> int
     together.
 
     Formula:  floor((deadline - TTFT) / ITL) + 1, and 0 if the first one is late
+    Source:   by definition of TTFT and ITL
+    Counted:  simulate.product_loop.decoding.tokens_by
 
     >>> most_output_tokens(deadline_s=2.0, ttft_s=0.5, itl_s=0.05)
     31
@@ -155,6 +163,8 @@ def largest_batch_within_itl(
 
     Formula:  floor((ITL * bandwidth - weights) / cache per request)
     Assumes:  bandwidth-bound, equally long contexts
+    Source:   as decode_step_s, solved for the batch
+    Counted:  simulate.product_loop.decoding.most_together
     """
     checks.positive(
         itl_s=itl_s,
@@ -170,6 +180,8 @@ def replicas(*, requests_per_s: float, seconds: float, slots: int, headroom: flo
 
     Formula:  ceil(rate * time / (slots * (1 - headroom)))
     Assumes:  time in the system does not grow with load up to that share: look at `queueing` for when it does
+    Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383 (requests inside)
+    Counted:  drills.capacity.costs.REPLICAS
 
     >>> replicas(requests_per_s=40, seconds=4, slots=48, headroom=0.25)
     5
@@ -188,6 +200,8 @@ def dollars_per_million_tokens(*, dollars_per_hour: float, tokens_per_s: float, 
 
     Formula:  price per hour / (tokens/s * 3600 * busy share) * 1e6
     Assumes:  the machine is paid for whether busy or not; tokens/s is what it makes while busy
+    Source:   by definition
+    Counted:  drills.capacity.costs.PRICE
 
     >>> round(dollars_per_million_tokens(dollars_per_hour=2.5, tokens_per_s=2500, busy_share=0.5), 3)
     0.556
@@ -202,6 +216,8 @@ def break_even_tokens_per_day(*, dollars_per_hour: float, dollars_per_million: f
 
     Formula:  price per hour * 24 / price per million * 1e6
     Assumes:  the machine is paid day and night, and makes that many tokens: compare with what it can make
+    Source:   by definition of a break-even
+    Counted:  drills.capacity.costs.OWN
 
     >>> break_even_tokens_per_day(dollars_per_hour=2.5, dollars_per_million=0.6) / 1e6
     100.0
@@ -217,6 +233,7 @@ def prefilled_tokens(*, requests: int, shared_tokens: int, own_tokens: int, hit_
     Assumes:  a hit saves the whole shared beginning; the hit share counts requests, and the first one of each
               beginning is a miss
     Source:   Zheng et al., SGLang, 2024, arXiv:2312.07104, section 3 (RadixAttention)
+    Counted:  simulate.product_loop.decoding.prefilled
 
     >>> prefilled_tokens(requests=100, shared_tokens=2000, own_tokens=150, hit_share=0.95)
     25000.0
@@ -232,6 +249,7 @@ def static_batch_tokens_paid(output_tokens: list[int]) -> int:
 
     Formula:  requests * longest output
     Source:   Yu et al., Orca, OSDI 2022, section 3 (requests that finish early wait for the longest)
+    Counted:  simulate.product_loop.decoding.held_batches
     """
     checks.count(**{f"request {place}": tokens for place, tokens in enumerate(output_tokens, 1)})
     if not output_tokens:
@@ -245,6 +263,7 @@ def refilled_slots(output_tokens: list[int], *, slots: int) -> list[list[int]]:
 
     Formula:  the next request goes to the slot that is free first; steps = the largest sum of a slot
     Source:   Yu et al., Orca, OSDI 2022, section 3.2 (iteration-level scheduling)
+    Counted:  simulate.product_loop.decoding.refilled_batch
 
     >>> refilled_slots([5, 2, 4, 1], slots=2)
     [[5, 1], [2, 4]]
@@ -264,6 +283,7 @@ def chunked_prefill_s(*, tokens: int, chunk: int, decode_step_s: float, token_s:
     Assumes:  a step takes as long as its decoding and its chunk one after the other; nothing is gained by doing both
     Source:   Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 4 (chunked prefills, stall-free
               schedules)
+    Counted:  drills.batching.promises.STALL
 
     >>> round(chunked_prefill_s(tokens=4000, chunk=512, decode_step_s=0.02, token_s=40e-6), 3)
     0.32
@@ -282,6 +302,7 @@ def goodput_per_s(*, requests: int, late_first: int, slow_between: int, both: in
     Units:    late_first and slow_between each include those that are both; seconds of the whole run, to the last token
     Source:   the DistServe authors' page, hao-ai-lab.github.io/blogs/distserve (completed requests per second within
               the objectives); their paper, arXiv:2401.09670, means the highest rate per GPU that keeps them
+    Counted:  simulate.product_loop.serving_run.run
     """
     checks.count(requests=requests)
     checks.count(at_least=0, late_first=late_first, slow_between=slow_between, both=both)

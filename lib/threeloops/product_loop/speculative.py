@@ -23,6 +23,7 @@ def tokens_per_check(*, accepted_share: float, drafted: int) -> float:
     Assumes:  each drafted token is accepted with the same probability, independently; the first rejected one discards
               the rest
     Source:   Leviathan et al., 2023, arXiv:2211.17192, equation 1
+    Counted:  simulate.product_loop.exact_speculation.mean_tokens
     """
     checks.fraction(accepted_share=accepted_share)
     checks.count(at_least=0, drafted=drafted)
@@ -37,6 +38,7 @@ def whole_draft_chance(*, accepted_share: float, drafted: int) -> float:
     Formula:  a^k, a = accepted share, k = drafted tokens
     Assumes:  each drafted token is accepted with the same probability, independently
     Source:   Leviathan et al., 2023, arXiv:2211.17192, equation 1 (the last term of its sum)
+    Counted:  simulate.product_loop.exact_speculation.checked
 
     >>> round(whole_draft_chance(accepted_share=0.8, drafted=3), 3)
     0.512
@@ -69,6 +71,7 @@ def speedup(*, accepted_share: float, drafted: int, draft_cost: float) -> float:
     Assumes:  checking k + 1 tokens takes the large model no longer than making one: true while decoding is bound by
               memory
     Source:   Leviathan et al., 2023, arXiv:2211.17192, theorem 3.8
+    Counted:  drills.speculative.drafts.FASTER
     """
     checks.non_negative(draft_cost=draft_cost)
     return tokens_per_check(accepted_share=accepted_share, drafted=drafted) / (drafted * draft_cost + 1)
@@ -80,6 +83,7 @@ def extra_operations(*, accepted_share: float, drafted: int, draft_operations: f
     Formula:  (k * c + k + 1) / tokens per check, c = operations of the small model per token over those of the large
               one
     Source:   Leviathan et al., 2023, arXiv:2211.17192, theorem 3.11
+    Counted:  drills.speculative.overlaps.WORK
 
     >>> round(extra_operations(accepted_share=0.8, drafted=5, draft_operations=0.05), 2)
     1.69
@@ -94,6 +98,7 @@ def acceptance(target: Sequence[float], draft: Sequence[float]) -> float:
     Formula:  sum over tokens of min(target, draft) = 1 - total variation distance
     Assumes:  a token x of the draft is accepted with probability min(1, target(x) / draft(x))
     Source:   Leviathan et al., 2023, arXiv:2211.17192, theorem 3.5
+    Counted:  simulate.product_loop.exact_speculation.mean_tokens
 
     >>> acceptance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])
     0.7
@@ -109,6 +114,7 @@ def after_refusal(target: Sequence[float], draft: Sequence[float]) -> tuple[floa
     Assumes:  as in acceptance; drawn in this way, the output is distributed as the target's own
     Raises:   ValueError for a draft that is never refused, because its shares are the target's
     Source:   Leviathan et al., 2023, arXiv:2211.17192, algorithm 1
+    Counted:  drills.speculative.overlaps.AFTER
 
     >>> [round(share, 3) for share in after_refusal([0.5, 0.3, 0.2], [0.25, 0.2, 0.55])]
     [0.714, 0.286, 0.0]
@@ -157,6 +163,8 @@ def batch_speedup(
 
     Formula:  tokens per check * plain step / (k * draft step + check of k + 1 tokens)
     Assumes:  every step at its floor, serving.decode_step_s: a check reads each cache once for all of its tokens
+    Source:   by definition: seconds for the same tokens, without and with a draft
+    Counted:  tests.simulate.test_exact_speculation.test_the_speedup_in_a_batch_by_adding_up_what_is_read_and_computed
     """
     machine = {"memory_bytes_per_s": memory_bytes_per_s, "peak_flops_per_s": peak_flops_per_s}
     plain_s = target.step_s(batch=batch, tokens=1, **machine)

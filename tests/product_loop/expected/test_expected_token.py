@@ -34,7 +34,7 @@ def test_the_floor_is_weights_and_caches_read_once() -> None:
 
 @pytest.mark.parametrize("batch", [1, 4, 16, 64])
 @pytest.mark.parametrize("part", ["h100-sxm5", "h200-sxm"])
-def test_a_recorded_decode_loop_takes_about_what_its_kernels_are_expected_to(part: str, batch: int) -> None:
+def test_a_recorded_decode_loop_takes_about_what_is_expected(part: str, batch: int) -> None:
     """Random weights of an 8B model, plain torch in a CUDA graph; nobody else's prompts."""
     shape = "layers32-hidden4096-heads32-kv_heads8-head_dim128-intermediate14336"
     took = find(f"decode_graph-bf16-{shape}-batch{batch}-context1024", part)

@@ -115,6 +115,7 @@ def expected_token(
               time of the host, of sampling, of the network to the client
     Raises:   ValueError for recurrent layers, for latents of other widths than DeepSeek-V3's, for a part, format or
               number of GPUs that was not measured, for heads that tp or GPUs that ep does not divide
+    Measured: tests.product_loop.expected.test_expected_token.test_a_recorded_decode_loop_takes_about_what_is_expected
     """
     checks.count(tp=tp, requests=requests, prompt=prompt, answer=answer)
     checks.count(at_least=0, kept=kept)
@@ -155,6 +156,7 @@ def first_token_s(expected: ExpectedToken, *, requests: int, rounds: int) -> flo
     Formula:  half a step + own prompt + (requests - 1) / 2 * prompt / rounds: of those that begin at once the mean one
               waits for half the others' prompts, and they are one in `rounds`
     Assumes:  whoever comes later finds no other prompt; all have a seat
+    Counted:  tests.product_loop.test_expected_token.test_who_begins_with_others_waits_for_half_of_them
     """
     checks.count(requests=requests, rounds=rounds)
     return expected.step_s / 2 + expected.prompt_s * (1 + (requests - 1) / 2 / rounds)

@@ -4,7 +4,7 @@ seat beside the weights.
 >>> from threeloops.models import catalogue
 >>> llama = catalogue.model("llama-3-70b")
 >>> f"{rank_weight_bytes(llama, tp=4, format='fp8') / 1e9:.1f} GB on each of four GPUs"
-'17.6 GB on each of four GPUs'
+'18.2 GB on each of four GPUs'
 """
 
 from threeloops import checks, dtypes
@@ -85,7 +85,7 @@ def within_window(layer: Layer, tokens: int, windows: int = 1) -> int:
 
 
 def rank_weight_bytes(model: Model, tp: int, format: str, tokens: int | None = None) -> float:
-    """What one GPU holds of the weights, or reads of them in a step of so many tokens."""
+    """What one GPU holds of the weights, or reads of them in a step of so many tokens: all but the table of inputs."""
     beside = sum(
         count * one.columns * one.inner
         for layer, count in model.groups
@@ -93,6 +93,7 @@ def rank_weight_bytes(model: Model, tp: int, format: str, tokens: int | None = N
     )
     routed = sum(count * _expert_elements(layer, model.hidden, tp, tokens) for layer, count in model.groups)
     head = model.vocab / tp * model.hidden * dtypes.bytes_per_element(HEAD_FORMAT)
+    head += head if tokens is None and not model.tied_head else 0.0
     held = beside * dtypes.bytes_per_element(BESIDE.get(format, format)) + routed * dtypes.bytes_per_element(format)
     return held + head + sum(count * rank_latent_bytes(layer, tp, format) for layer, count in model.groups)
 
@@ -120,11 +121,12 @@ def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: 
     Formula:  (MEMORY_SHARE * capacity - weights / tp) / bytes of a request's keys and values on one GPU
     Assumes:  what else lies in memory fits into the tenth that engines leave
     Raises:   ValueError if not even one fits
+    Counted:  tests.product_loop.expected.test_rank_memory.test_seats_are_what_the_weights_leave
 
     >>> from threeloops.models import catalogue
     >>> formats = {"format": "fp8", "cache": "fp8"}
     >>> seats(catalogue.model("llama-3-70b"), part="h200-sxm", **formats, tp=1, tokens=8192)
-    48
+    46
     """
     checks.count(tp=tp, tokens=tokens)
     free = MEMORY_SHARE * hardware.part(part).capacity_bytes() - rank_weight_bytes(model, tp, format)
