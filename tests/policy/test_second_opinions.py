@@ -10,7 +10,7 @@ import pytest
 from second_opinions import Book, book
 
 # Rooms that are held to it, one after the other.
-HELD = ("operations", "models", "foundations", "inner_loop", "product_loop", "driving")
+HELD = ("operations", "models", "foundations", "inner_loop", "training_loop", "product_loop", "driving")
 ALL = book()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from threeloops.simulate.training_loop import ring
 from threeloops.simulate.training_loop.collectives import random_vectors, simulated
-from threeloops.training_loop.network.collective_algorithms import algorithms, is_pipelined
+from threeloops.training_loop.network.collective_algorithms import algorithms, is_pipelined, tree_depth_steps
 from threeloops.training_loop.network.collective_limits import crossover, lower_bound, optimal_chunks
 from threeloops.training_loop.network.collectives import (
     algbw_bytes_per_s,
@@ -409,3 +409,12 @@ def test_bus_factors_refuse_what_nccl_does_not_have():
     assert bus_factor(op="all_to_all", ranks=5) == pytest.approx(0.8)
     with pytest.raises(ValueError, match="op='alltoall' is not known; did you mean 'all_to_all'"):
         bus_factor(op="alltoall", ranks=5)
+
+
+def test_a_chunk_is_handed_down_a_tree_left_child_first() -> None:
+    arrived = {0: 0}
+    for rank in range(1, 200):
+        parent = (rank - 1) // 2
+        first_child = rank == 2 * parent + 1
+        arrived[rank] = arrived[parent] + (1 if first_child else 2)
+        assert tree_depth_steps(rank + 1) == max(arrived.values())

@@ -100,7 +100,7 @@ def test_bytes_are_counted_by_hand() -> None:
     assert step.parts["loss"] == pytest.approx(36 * 8192 * 50304 / rate)
 
 
-def test_our_own_recorded_step_takes_longer_than_expected_and_a_compiled_one_less_so() -> None:
+def test_our_own_recorded_step_takes_longer_and_a_compiled_one_less_so() -> None:
     """Nothing here was fitted to it: what an eager program adds (casts, launches, norms in fp32) is in no part."""
     name = "bf16-layers24-hidden1024-heads16-vocabulary50304-tokens1024-batch8"
     step = expected(ONE, job(RECORDED))

@@ -107,7 +107,7 @@ def test_a_layer_waits_for_the_rank_that_is_sent_most(top_k, ranks, matrices):
     ) == pytest.approx(max(flops) / 1e4)
 
 
-def test_the_auxiliary_loss_is_one_for_even_loads_and_more_for_popular_ones():
+def test_the_auxiliary_loss_is_one_for_even_loads_and_more_for_others():
     assert auxiliary_loss(loads=[5, 5, 5, 5], mean_probabilities=[0.7, 0.1, 0.1, 0.1]) == pytest.approx(1)
     assert auxiliary_loss(loads=[20, 0, 0, 0], mean_probabilities=[1, 0, 0, 0]) == 4  # all to one of four experts
 

@@ -5,19 +5,25 @@ domain.
 import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 
 from threeloops.models.catalogue import model
 from threeloops.models.parameter_buckets import layers_on_stage
+from threeloops.models.parameters import model_parameters
+from threeloops.simulate.training_loop.traffic import zero_step
 from threeloops.training_loop.parallelism import layouts, placement
-from threeloops.training_loop.parallelism.group_traffic import group_bytes_per_s
+from threeloops.training_loop.parallelism.group_traffic import group_bytes_per_s, group_traffic
 from threeloops.training_loop.parallelism.layout_rules import Rules, refusal
+from threeloops.training_loop.parallelism.layout_step import hiding_s
 from threeloops.training_loop.parallelism.layouts import (
     Cluster,
     Job,
     Layout,
     members_in_domain,
+    micro_batches,
     rank_group,
+    stage_layers,
 )
 
 RULES = Rules(tensor_leaves_domain=False, uneven_stages=True)
@@ -184,3 +190,49 @@ def test_dealing_tables_as_layers_loses_no_layer(num_layers: int, pp: int) -> No
     else:
         with pytest.raises(ValueError, match="must not exceed num_layers"):
             layers_on_stage(num_layers=num_layers, stage=0, pp=pp, tables_as_layers=True)
+
+
+@pytest.mark.parametrize(("dp", "micro_batch", "batch"), [(3, 2, 48), (16, 1, 256), (1, 4, 4)])
+def test_sequences_are_dealt_to_replicas_until_the_batch_is_gone(dp: int, micro_batch: int, batch: int) -> None:
+    left, rounds = batch, 0
+    while left:
+        left, rounds = left - sum(micro_batch for _replica in range(dp)), rounds + 1
+    job = dataclasses.replace(LLAMA, global_batch=batch)
+    assert micro_batches(changed(dp=dp, micro_batch=micro_batch), job=job) == rounds
+
+
+@pytest.mark.parametrize(("pp", "chunks"), [(1, 1), (4, 1), (16, 1), (16, 2), (5, 4)])
+def test_layers_are_dealt_chunk_by_chunk(pp: int, chunks: int) -> None:
+    """61 layers to pp * chunks pieces in turn; the pieces of a stage lie pp apart."""
+    pieces = [0] * (pp * chunks)
+    for layer in range(61):
+        pieces[layer % len(pieces)] += 1
+    job = dataclasses.replace(LLAMA, model=model("deepseek-v3"))
+    layout = changed(pp=pp, chunks=chunks, schedule="interleaved" if chunks > 1 else "1f1b")
+    # every chunk as long as the longest, as the planner assumes
+    assert stage_layers(layout, job=job) == max(chunks * pieces[stage] for stage in range(pp))
+
+
+@pytest.mark.parametrize("zero_stage", [0, 1, 2, 3])
+def test_exchanges_hide_behind_the_passes_in_which_they_run(zero_stage: int) -> None:
+    """Four micro-batches, pass by pass: which of them have gradients or weights on the links."""
+    gradients = weights = 0.0
+    for number in range(4):
+        for seconds, backward in ((2.0, False), (5.0, True)):
+            accumulated = zero_stage < 2 and number < 3  # gradients are only added up, and not yet sent
+            gradients += seconds if backward and not accumulated else 0.0
+            first_forward = number == 0 and not backward  # updated shards become whole weights again
+            weights += seconds if zero_stage == 3 or first_forward else 0.0
+    layout = changed(zero_stage=zero_stage)
+    assert hiding_s(layout, micro_batches=4, forward_s=2.0, backward_s=5.0) == (gradients, weights)
+
+
+@pytest.mark.parametrize("zero_stage", [0, 1])
+def test_replicas_send_what_ranks_that_train_send(zero_stage: int) -> None:
+    """Four ranks with 12 parameters each, 8 bytes a number, against the whole model in the recipe's bytes."""
+    layout = changed(dp=4, tp=1, pp=1, zero_stage=zero_stage)
+    job = dataclasses.replace(LLAMA, recipe="fp32", sequence_parallel=False, global_batch=4)
+    sent = zero_step(np.ones(48), [[1.0]] * 4, stage=zero_stage, learning_rate=0.1).sent_bytes[0] / 8
+    found = group_traffic(layout, job=job, cluster=CLUSTER, num_layers=80)
+    whole = sent / 48 * model_parameters(job.model).total
+    assert found.gradients_s + found.weights_s == pytest.approx(4 * whole / CLUSTER.fast_bytes_per_s_one_way)

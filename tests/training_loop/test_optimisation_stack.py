@@ -69,11 +69,45 @@ def test_8_bit_moments_against_a_walk_over_their_values(narrow: int, wide: int, 
         optimisers.adam_8bit_state_bytes(num_parameters=8, wide_parameters=9, block=block)
 
 
+@pytest.mark.parametrize("moment_bytes", [2, 8])
+def test_an_update_in_one_kernel_reads_and_writes_value_by_value(moment_bytes: int) -> None:
+    moved = 0
+    for _parameter in range(12):
+        moved += 4 + 4 + moment_bytes  # read: weight, gradient, moments
+        moved += 4 + moment_bytes  # written: weight, moments
+    assert optimisers.narrow_update_bytes(num_parameters=12, moment_bytes=moment_bytes) == moved
+
+
+@pytest.mark.parametrize("warm_up", [0, 15, 60])
+def test_a_run_sends_wide_and_then_narrow_step_by_step(warm_up: int) -> None:
+    sent = sum(16 if step < warm_up else 1 for step in range(100))
+    told = optimisers.compressed_volume(warm_up_share=warm_up / 100, bits_before=16, bits_after=1)
+    assert told == pytest.approx(sent / sum(16 for _step in range(100)))
+
+
 def test_compression_ends() -> None:
     assert optimisers.compressed_volume(warm_up_share=1, bits_before=16, bits_after=1) == 1
     assert optimisers.compressed_volume(warm_up_share=0, bits_before=32, bits_after=1) == 1 / 32
     with pytest.raises(ValueError, match="warm_up_share=15 must lie between 0 and 1"):
         optimisers.compressed_volume(warm_up_share=15, bits_before=16, bits_after=1)
+
+
+def test_every_layer_is_kept_a_step_less_often_than_the_one_before() -> None:
+    """Walked down a straight line that starts above the first layer with 1 and ends on the last."""
+    kept, step = 1.0, (1.0 - 0.4) / 12
+    for layer in range(1, 13):
+        kept -= step
+        assert layer_dropping.keep_probability(layer=layer, num_layers=12, kept_last=0.4) == pytest.approx(kept)
+
+
+def test_tensors_between_products_are_read_and_written_one_by_one() -> None:
+    """GPT-2 XL in plain operations: two adds with their norms a layer, and GELU in eight steps."""
+    chains = {1600: [2 + 1, 1 + 1] * 2, 6400: [1 + 1, 1 + 1, 2 + 1, 1 + 1, 1 + 1, 1 + 1, 1 + 1, 2 + 1]}
+    moved = sum(2 * width * tensors for _layer in range(48) for width, steps in chains.items() for tensors in steps)
+    assert optimisation_stack.between_bytes(GPT2, compiled=False, bytes_per_element=2) == moved
+    once = {1600: [2 + 2] * 2, 6400: [1 + 1]}  # in one kernel each: what comes from outside, and what is needed later
+    fused = sum(2 * width * tensors for _layer in range(48) for width, steps in once.items() for tensors in steps)
+    assert optimisation_stack.between_bytes(GPT2, compiled=True, bytes_per_element=2) == fused
 
 
 def test_dropped_layers_against_dice() -> None:
@@ -109,9 +143,7 @@ def test_micro_batches_without_tokens_are_refused(tokens: list[int], message: st
 
 
 @pytest.mark.parametrize(("replicas", "micro_batches", "size"), [(3, 4, 2), (5, 1, 3), (1, 6, 1)])
-def test_sums_at_their_learning_rate_move_a_weight_as_the_mean_does(
-    replicas: int, micro_batches: int, size: int
-) -> None:
+def test_sums_move_a_weight_as_the_mean_does(replicas: int, micro_batches: int, size: int) -> None:
     rng, weight = random.Random(replicas), 0.7
     samples = [(rng.uniform(-1, 2), rng.uniform(-3, 1)) for _ in range(replicas * micro_batches * size)]
     gradients = [2 * (weight * x - y) * x for x, y in samples]  # of the squared error of weight * x
@@ -143,6 +175,16 @@ def test_published_adapters() -> None:
     gpt3 = catalogue.model("gpt3-175b")
     for rank, matrices in ((4, ("query", "value")), (8, ("query",))):
         assert adapters.model_adapter_parameters(gpt3, rank=rank, matrices=matrices) == pytest.approx(18e6, rel=0.06)
+
+
+@pytest.mark.parametrize(("block", "second"), [(64, 256), (16, 4)])
+def test_codes_and_scales_written_down_weight_by_weight(block: int, second: int) -> None:
+    bits, weights = 0, 3 * block * second
+    for weight in range(weights):
+        bits += 4
+        bits += 8 if weight % block == 0 else 0
+        bits += 32 if weight % (block * second) == 0 else 0
+    assert adapters.nf4_bits(block=block, second_block=second) == pytest.approx(bits / weights)
 
 
 def test_second_scales_save_what_the_paper_says() -> None:

@@ -23,6 +23,16 @@ def test_all_that_is_listed_counts():
         assert kept_activation_share(MODEL, less, sequence=4096) > kept, name
 
 
+def test_tensors_count_by_their_widths():
+    """Of 128 heads of 192, of their values of 128, of the queries' latent vector of 1,536."""
+    widths = {"queries": sum(192 for _ in range(128)), "values": sum(128 for _ in range(128)), "query latent": 1536}
+    left_out = {
+        name: 1 - kept_activation_share(MODEL, Again(operations=(), tensors=(name,)), sequence=4096) for name in widths
+    }
+    whole = left_out["queries"] / widths["queries"]
+    assert {name: share / whole for name, share in left_out.items()} == pytest.approx(widths)
+
+
 def test_nothing_dropped_keeps_all():
     assert kept_activation_share(MODEL, Again(operations=(), tensors=()), sequence=4096) == 1
 

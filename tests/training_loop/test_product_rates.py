@@ -6,6 +6,7 @@ import pytest
 
 from threeloops.facts.gemm_sweep import GemmSweep, gemm_sweep
 from threeloops.models import catalogue
+from threeloops.models.architecture import Attention
 from threeloops.models.model_flops import forward_flops
 from threeloops.training_loop.parallelism import planner, product_rates, published_layouts
 
@@ -105,3 +106,29 @@ def test_refusals():
         GemmSweep(outputs=(2, 1), inners=(1,), flops_per_s=((1.0,), (1.0,)))
     with pytest.raises(ValueError, match="1 rows of rates for 2"):
         GemmSweep(outputs=(1, 2), inners=(1,), flops_per_s=((1.0,),))
+
+
+def table_rate(outputs, inner):
+    """The sweep's own number."""
+    sweep = gemm_sweep()
+    return sweep.flops_per_s[sweep.outputs.index(outputs)][sweep.inners.index(inner)]
+
+
+def test_products_one_after_the_other_at_the_rates_of_the_table():
+    """A product of 1,024 x 4,096 over 1,024 and its two backward products, on places where the table was measured."""
+    flops, seconds = 0, 0.0
+    for rows, columns, inner in ((1024, 4096, 1024), (1024, 1024, 4096), (1024, 4096, 1024)):
+        flops += 2 * rows * columns * inner
+        seconds += 2 * rows * columns * inner / table_rate(rows * columns, inner)
+    one = product_rates.Product(rows=1024, columns=4096, inner=1024)
+    share = product_rates.training_rate([one])
+    assert share == pytest.approx(flops / seconds / gemm_sweep().best_flops_per_s)
+
+
+def test_scores_and_values_one_after_the_other_at_the_rates_of_the_table():
+    heads, tokens, width = 16, 1024, 256
+    flops = 2 * heads * tokens * tokens * width
+    seconds = flops / table_rate(heads * tokens * tokens, width) + flops / table_rate(heads * tokens * width, tokens)
+    attention = Attention(num_heads=32, num_kv_heads=32, head_dim=width)
+    share = product_rates.scores_rate(attention, sequences=1, sequence=tokens, tp=2)
+    assert share == pytest.approx(2 * flops / seconds / gemm_sweep().best_flops_per_s)

@@ -44,6 +44,12 @@ def setup(built: Model, **changes: object) -> Training:
     return Training(model=built, **(options | changes))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("num_layers", [1, 7, 12])
+def test_a_step_that_keeps_everything_holds_every_layer(num_layers: int) -> None:
+    played = play([Stretch(layers=num_layers, again=False)], block_bytes=34, input_bytes=2)
+    assert recomputation.kept_bytes(num_layers=num_layers, block_bytes=34) == played.peak_bytes
+
+
 @pytest.mark.parametrize("num_layers", [1, 7, 12, 31])
 @pytest.mark.parametrize(("block", "entry"), [(34, 2), (5, 5), (9, 4)])
 def test_segments_hold_what_a_played_step_holds(num_layers: int, block: int, entry: int) -> None:

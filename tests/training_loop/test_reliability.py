@@ -6,6 +6,7 @@ fixed.
 """
 
 import math
+import random
 import statistics
 
 import pytest
@@ -195,9 +196,7 @@ def test_saves_take_what_a_run_without_failures_stands_still(values, nodes, rate
 
 
 @pytest.mark.parametrize(("interval", "save", "detect", "restart", "whole"), [(40, 7, 5, 12, 3), (25, 11, 0, 30, 5)])
-def test_first_order_goodput_is_what_is_kept_when_failures_find_every_second_alike(
-    interval, save, detect, restart, whole
-):
+def test_first_order_goodput_is_kept_where_every_second_is_alike(interval, save, detect, restart, whole):
     """A failure in the middle of each second of the last period in turn, behind so many whole ones."""
     period, kept, wall = interval + save, 0, 0.0
     for second in range(period):
@@ -232,6 +231,15 @@ def test_enough_spares_and_not_one_more():
         reliability.spare_wait_share(**system, spares=spares)
         <= 0.01
         < reliability.spare_wait_share(**system, spares=spares - 1)
+    )
+
+
+@pytest.mark.parametrize(("mean_s", "seconds"), [(100.0, 20.0), (100.0, 100.0), (5.0, 12.0)])
+def test_as_many_runs_see_an_event_as_the_chance_says(mean_s, seconds):
+    dice = random.Random(11)
+    struck = sum(dice.expovariate(1 / mean_s) <= seconds for _run in range(40_000))
+    assert struck / 40_000 == pytest.approx(
+        reliability.event_probability(mean_between_s=mean_s, seconds=seconds), abs=0.01
     )
 
 

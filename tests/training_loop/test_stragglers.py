@@ -67,6 +67,17 @@ def test_every_outcome_of_a_few_ranks():
     assert stragglers.stalled_s(step_s=1.0, stall_s=0.7, probability=probability, ranks=ranks) == pytest.approx(mean)
 
 
+def test_ranks_wait_for_the_slowest_second_by_second():
+    steps = numpy.random.default_rng(3).normal(1.0, 0.05, size=(200, 16))
+    waited = paid = 0.0
+    for ranks_s in steps:
+        slowest_s = max(ranks_s)
+        for rank_s in ranks_s:
+            waited, paid = waited + slowest_s - rank_s, paid + slowest_s
+    typical_s, step_s = steps.mean(), steps.max(axis=1).mean()
+    assert stragglers.waiting_share(typical_s=typical_s, step_s=step_s) == pytest.approx(waited / paid)
+
+
 def test_more_ranks_wait_longer_and_lose_more():
     times = [stragglers.slowest_normal_s(mean_s=1.0, deviation_s=0.03, ranks=ranks) for ranks in (1, 8, 64, 512)]
     assert times == sorted(times)

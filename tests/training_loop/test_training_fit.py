@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from threeloops.measure.inner_loop.flops import counted_flops
 from threeloops.measure.models.transformer_block import TransformerBlock
 from threeloops.measure.training_loop.optimiser_state import state_tensors
 from threeloops.measure.training_loop.saved_tensors import saved_bytes
@@ -23,7 +24,11 @@ from threeloops.training_loop.memory.fit import (
     rank_memory,
     rank_moments,
 )
+from threeloops.training_loop.memory.gathered_parameters import gathered_bytes, stage_copies_bytes
 from threeloops.training_loop.memory.setup import SPREAD_EVENLY
+from threeloops.training_loop.memory.step_memory import host_traffic_bytes
+from threeloops.training_loop.parallelism.layout_step import pass_times
+from threeloops.training_loop.parallelism.layouts import Cluster, Job
 
 
 @pytest.fixture(autouse=True)
@@ -466,3 +471,72 @@ def test_refusals():
     with pytest.raises(ValueError, match="usable_bytes=0 must be greater than 0"):
         largest_micro_batch(LLAMA, sequence=4, usable_bytes=0)
     assert KERNELS["fused"].name == LLAMA.kernels
+
+
+def small_block():
+    ((layer, _),) = SMALL.groups
+    return TransformerBlock(layer, hidden=SMALL.hidden, kernels="eager", dropout=0.0, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("ahead", [1, 2])
+@pytest.mark.parametrize(("first", "last"), [(True, True), (True, False), (False, True), (False, False)])
+def test_gathered_weights_are_those_of_torchs_blocks_and_tables(ahead, first, last):
+    training = replace(FROM_TORCH, zero_stage=3, dp=4, gathered_layers=ahead)
+    whole = [small_block() for _ in range(ahead)]
+    whole += [nn.Embedding(SMALL.vocab, SMALL.hidden)] * first + [
+        nn.Linear(SMALL.hidden, SMALL.vocab, bias=False)
+    ] * last
+    held = sum(weight.nbytes for module in whole for weight in module.parameters())
+    assert gathered_bytes(training, first=first, last=last) == held
+
+
+@pytest.mark.parametrize(("layers", "waiting"), [(6, 1), (2, 3)])
+def test_copies_are_as_large_as_torchs_matrices_cast(layers, waiting):
+    training = replace(FROM_TORCH, recipe="autocast", bytes_per_element=2)
+    matrices = [weight for _ in range(layers) for weight in small_block().parameters() if weight.dim() == 2]
+    copied = sum(weight.to(torch.bfloat16).nbytes for _ in range(waiting) for weight in matrices)
+    assert stage_copies_bytes(training, num_layers=layers, in_flight=waiting) == copied
+
+
+def test_a_host_that_updates_sends_and_gets_every_value_once():
+    block = small_block()
+    for weight in block.parameters():
+        weight.grad = torch.zeros_like(weight)
+    crossed = sum(weight.grad.nbytes + weight.nbytes for weight in block.parameters())
+    held = sum(weight.numel() for weight in block.parameters())
+    assert host_traffic_bytes(FROM_TORCH, sharded_parameters=held) == crossed
+
+
+def test_a_pass_takes_the_flops_that_torch_counts():
+    """On machines that make one FLOP a second and wait for no memory."""
+    job = Job(
+        model=SMALL,
+        sequence=14,
+        global_batch=1,
+        recipe="fp32",
+        kernels="eager",
+        causal="full",
+        sequence_parallel=False,
+        dropout=False,
+        tables_as_layers=False,
+        expert_tp=1,
+        dispatch_bytes=2,
+    )
+    cluster = Cluster(
+        num_gpus=1,
+        domain_gpus=1,
+        peak_flops_per_s=1.0,
+        gemm_flops_per_s=1.0,
+        attention_flops_per_s=1.0,
+        memory_bytes_per_s=1e30,
+        usable_bytes=1e9,
+        fast_bytes_per_s_one_way=1.0,
+        slow_bytes_per_s_one_way=1.0,
+        link_efficiency=1.0,
+        alpha_s=0.0,
+    )
+    x = torch.randn(1, 14, SMALL.hidden)
+    times = pass_times(job=job, cluster=cluster, tp=1, cp=1, rates=(1.0, 1.0))
+    assert times.layer_s == pytest.approx(counted_flops(small_block(), x).total)
+    head = nn.Linear(SMALL.hidden, SMALL.vocab, bias=False)
+    assert times.head_s == pytest.approx(counted_flops(head, x).total)

@@ -98,6 +98,8 @@ def per_layer(
     Raises:   ValueError where tp does not divide heads, widths or (sequence_parallel) the sequence; with experts and
               tp > 1, if expert_tp is not stated
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, equations 1 to 6 and table 2
+    Counted:  simulate.training_loop.block_tape.Blocks
+    Measured: measure.training_loop.saved_tensors.saved_bytes
     """
     checks.one_of(("none", "selective", "full"), recompute=recompute)
     rank = _rank(
@@ -172,6 +174,7 @@ def head_activations(
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 4.3; Megatron-LM, core/tensor_parallel/
               cross_entropy.py ("in-place"); Liger Kernel, ops/fused_linear_cross_entropy.py, and
               torch.nn.functional.linear_cross_entropy with options ("sliced")
+    Measured: measure.training_loop.saved_tensors.saved_bytes
 
     >>> kept = head_activations(
     ...     norm="rmsnorm",
@@ -213,6 +216,7 @@ def loss_gradient_bytes(head: Activations, *, cross_entropy: str) -> int:
               that is made from it; "in-place" and "sliced": 0
     Assumes:  no variable holds the logits themselves
     Source:   measured, operation by operation: measure.training_loop.watched_step
+    Measured: measure.training_loop.alive_bytes.watched
 
     >>> sizes = {"sequence": 8192, "micro_batch": 1, "bytes_per_element": 2, "kernels": "fused"}
     >>> kept = head_activations(norm="rmsnorm", vocab=128256, hidden=4096, **sizes)

@@ -26,6 +26,7 @@ def gathered_bytes(training: Training, *, first: bool, last: bool) -> int:
               through. Where tables are gathered and dropped like a layer, it is less
     Raises:   ValueError at zero_stage 3 if gathered_layers is not stated
     Source:   PyTorch documentation, torch.distributed.fsdp.fully_shard (reshard_after_forward: not for the root)
+    Measured: tests.training_loop.test_training_fit.test_gathered_weights_are_those_of_torchs_blocks_and_tables
     """
     if training.zero_stage < 3:
         return 0
@@ -50,6 +51,7 @@ def deepspeed_layer_bytes(*, largest_layer_parameters: float) -> float:
               the embedding table, not a block
     Source:   DeepSpeed, runtime/zero/stage3.py, estimate_zero3_model_states_mem_needs; documentation, Memory
               Requirements
+    Counted:  tests.training_loop.test_memory.test_deepspeed_prints_18_bytes_over_all_gpus_and_a_layer_at_stage_3
 
     >>> deepspeed_layer_bytes(largest_layer_parameters=32_128 * 1024)  # the table of t5-large
     131596288
@@ -66,6 +68,7 @@ def stage_copies_bytes(training: Training, *, num_layers: int, in_flight: float)
     Assumes:  autocast is entered once per micro-batch. A product with a 16-bit copy saves the copy for its backward
               pass. Under full recompute nothing is saved, but autocast caches the copies until its block ends; ZeRO
               shards the weights, not what autocast makes of them
+    Measured: tests.training_loop.test_training_fit.test_copies_are_as_large_as_torchs_matrices_cast
     """
     counts = (count for _, count in training.model.groups)
     mean_bytes = (

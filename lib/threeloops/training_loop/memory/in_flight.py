@@ -27,6 +27,7 @@ def micro_batches_in_flight(*, schedule: str, stage: int, pp: int, micro_batches
     Source:   Narayanan et al., 2021, arXiv:2104.04473, section 2.2; Korthikanti et al., 2022, arXiv:2205.05198,
               section 4.2.3 (interleaved); Qi et al., 2023, arXiv:2401.10241, sections 2 and 6 (zero bubble);
               DeepSeek-AI, 2024, arXiv:2412.19437, table 2 (DualPipe)
+    Counted:  simulate.training_loop.in_flight.peak_alive
 
     >>> [micro_batches_in_flight(schedule="1f1b", stage=i, pp=5, micro_batches=40) for i in range(5)]
     [5, 4, 3, 2, 1]

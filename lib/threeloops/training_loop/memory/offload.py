@@ -36,6 +36,7 @@ def weight_crossings_bytes(*, weight_bytes: float, gradient_bytes: float, recomp
               by no weights
     Raises:   ValueError for a recompute other than "none", "selective" and "full"
     Source:   Rajbhandari et al., 2021, arXiv:2104.07857, section 4.1
+    Counted:  drills.zero_fsdp.offload.TOKENS
 
     >>> weight_crossings_bytes(weight_bytes=2, gradient_bytes=2, recompute="none")
     6
@@ -51,6 +52,7 @@ def arithmetic_intensity(*, tokens: float, flops_per_token: float, crossing_byte
     Formula:  flops_per_token * tokens / crossing_bytes
     Units:    tokens of one GPU between two crossings; flops_per_token per parameter: 6, or 8 with full recomputation
     Assumes:  work in proportion to parameters: attention's products of activations are not counted
+    Counted:  tests.training_loop.test_offload.test_published_needs_of_parameters_and_gradients
 
     >>> arithmetic_intensity(
     ...     tokens=2048, flops_per_token=8, crossing_bytes=2 * 16
@@ -69,6 +71,7 @@ def kept_speed_share(
     Formula:  one after the other: a * b / (a * b + f); overlapped: min(1, a * b / f)
     Units:    bytes_per_s_one_way for one GPU, one way; flops_per_s as achieved without offload, not the datasheet's
     Source:   Rajbhandari et al., 2021, arXiv:2104.07857, section 4, equation 6 (one after the other)
+    Counted:  simulate.training_loop.offloaded_layers.stream
 
     >>> kept_speed_share(arithmetic_intensity=1000, bytes_per_s_one_way=25e9, flops_per_s=100e12, overlapped=True)
     0.25
@@ -88,6 +91,7 @@ def tokens_needed(
 
     Formula:  efficiency / (1 - efficiency) * flops_per_s / bytes_per_s_one_way * crossing_bytes / flops_per_token
     Raises:   ValueError for an efficiency of 0 or 1: no finite batch hides a transfer that nothing runs beside
+    Counted:  drills.zero_fsdp.offload.TOKENS
 
     >>> round(
     ...     tokens_needed(
@@ -141,6 +145,7 @@ def host_update(
     Assumes:  one after the other (ZeRO-Offload overlaps parts); the update is limited by the host's memory; copies
               into pinned memory are free
     Source:   Ren et al., 2021, arXiv:2101.06840, sections 3 and 4 (gradients down, Adam on the CPU, weights up)
+    Counted:  tests.training_loop.test_offload.test_a_host_update_moves_every_value_once
 
     >>> step = host_update(
     ...     num_parameters=8e9,
@@ -176,6 +181,7 @@ def drive_pass_s(
     Units:    num_parameters and rates of one node, all its drives together
     Assumes:  reading and writing share the drives, so that neither hides the other; long sequential transfers
     Source:   Rajbhandari et al., 2021, arXiv:2104.07857, section 4.1 (states are read once and written once per step)
+    Counted:  drills.zero_fsdp.updates.DRIVES
 
     >>> round(drive_pass_s(num_parameters=10e9, state_bytes=12, read_bytes_per_s=50e9, write_bytes_per_s=30e9), 3)
     6.4
@@ -197,6 +203,7 @@ def owner_fetch_s(
 
     Formula:  size / link + size / exchange (nothing to broadcast with one rank)
     Assumes:  a pipelined broadcast without latency; the two hops follow each other
+    Counted:  simulate.training_loop.ring.broadcast
 
     >>> owner_fetch_s(size_bytes=4e9, ranks=8, link_bytes_per_s_one_way=50e9, exchange_bytes_per_s_one_way=400e9)
     0.09
@@ -219,6 +226,7 @@ def sharded_fetch_s(
     Assumes:  every rank has a link of its own; a bandwidth-optimal all-gather without latency; the two hops follow
               each other
     Source:   Rajbhandari et al., 2021, arXiv:2104.07857, section 6.1 (bandwidth-centric partitioning)
+    Counted:  simulate.training_loop.ring.all_gather
 
     >>> round(
     ...     sharded_fetch_s(size_bytes=4e9, ranks=8, link_bytes_per_s_one_way=50e9, exchange_bytes_per_s_one_way=400e9),
@@ -245,6 +253,7 @@ def streamed_s(*, num_layers: int, hops_s: Sequence[float], compute_s: float, pr
               (sum(hops) + compute)
     Assumes:  every hop and the GPU work side by side, with room for all num_layers that are on their way
     Source:   Rajbhandari et al., 2021, arXiv:2104.07857, section 6.2 (overlap-centric design)
+    Counted:  simulate.training_loop.offloaded_layers.stream
 
     >>> (
     ...     streamed_s(num_layers=10, hops_s=(3, 2, 1), compute_s=4, prefetched=True),
@@ -267,6 +276,7 @@ def tiled_working_bytes(*, inputs: int, outputs: int, tiles: int, bytes_per_para
     Raises:   ValueError if tiles do not divide outputs
     Source:   Rajbhandari et al., 2021, arXiv:2104.07857, sections 3 (4 * hd * 4hd bytes) and 5.1.3 (memory-centric
               tiling)
+    Counted:  simulate.training_loop.offloaded_layers.tiled_linear
 
     >>> tiled_working_bytes(inputs=8192, outputs=4 * 8192, tiles=1, bytes_per_parameter=4) / 2**30
     1.0

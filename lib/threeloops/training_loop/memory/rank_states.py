@@ -56,6 +56,7 @@ def expert_data_parallel(*, dp: int, tp: int, ep: int, expert_tp: int) -> int:
     Formula:  dp * tp / (ep * expert_tp)
     Assumes:  expert groups are cut out of the dp * tp ranks of a stage, as in Megatron Core
     Raises:   ValueError if ep * expert_tp does not divide dp * tp
+    Counted:  drills.training_memory.experts.EXPERTS
 
     >>> expert_data_parallel(dp=10, tp=3, ep=5, expert_tp=1)
     6
@@ -70,6 +71,7 @@ def rank_buckets(parameters: ParameterBuckets, *, tp: int, pp: int, ep: int, exp
     """Parameters that one rank computes with, before ZeRO shards their states.
 
     Formula:  split / (tp * pp), whole / pp, experts / (ep * expert_tp * pp)
+    Counted:  drills.training_memory.sharding.GRID
 
     >>> rank_buckets(ParameterBuckets(split_matrices=60, whole_others=6), tp=3, pp=2, ep=1, expert_tp=None).total
     13.0
@@ -109,6 +111,8 @@ def model_states(
     Raises:   ValueError if there are experts and expert_tp is not stated: frameworks differ (Megatron Core: tp; most
               MoE reports: 1); for a stage at which the recipe does not hold
     Source:   Rajbhandari et al., 2019, arXiv:1910.02054, section 5; Megatron Core User Guide, Distributed Optimizer
+    Counted:  simulate.training_loop.sharding.stored_bytes
+    Measured: tests.measure.test_measure_sharded_state.held
 
     >>> buckets = ParameterBuckets(split_matrices=6.0e9, split_others=0.5e9, whole_others=1e6)
     >>> states = model_states(parameters=buckets, recipe="megatron", zero_stage=1, dp=10, tp=3, pp=2)
@@ -160,6 +164,7 @@ def fewest_data_parallel_ranks(
     Assumes:  neither tensor, pipeline nor expert parallelism; shards without padding
     Raises:   ValueError for stage 0, which shares nothing out, or where what stays whole leaves no room
     Source:   Rajbhandari et al., 2019, arXiv:1910.02054, section 5
+    Counted:  simulate.training_loop.sharding.stored_bytes
 
     >>> fewest_data_parallel_ranks(
     ...     parameters=ParameterBuckets.plain(20e9), recipe="megatron", zero_stage=1, usable_bytes=150e9

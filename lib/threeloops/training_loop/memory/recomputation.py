@@ -23,6 +23,7 @@ def kept_bytes(*, num_layers: int, block_bytes: float) -> float:
     """Activations of a chain that keeps everything.
 
     Formula:  layers * what one layer keeps
+    Counted:  simulate.training_loop.recomputed_step.play
     """
     checks.count(num_layers=num_layers)
     checks.positive(block_bytes=block_bytes)
@@ -39,6 +40,7 @@ def segments_peak_bytes(*, num_layers: int, every: int, block_bytes: float, inpu
               head stand beside this
     Raises:   ValueError if a segment is longer than the chain, or a layer's input larger than all that it keeps
     Source:   Chen et al., 2016, arXiv:1604.06174, section 4.1
+    Counted:  simulate.training_loop.recomputed_step.play
 
     >>> [segments_peak_bytes(num_layers=32, every=every, block_bytes=34, input_bytes=2) for every in (1, 2, 4, 8, 32)]
     [96, 98, 150, 278, 1088]
@@ -61,6 +63,7 @@ def every_kth_kept_bytes(*, num_layers: int, every: int, block_bytes: float, inp
     Assumes:  as segments_peak_bytes; a layer that is run again is a checkpoint of its own
     Raises:   ValueError if a layer's input is larger than all that it keeps
     Source:   PyTorch documentation, torch.utils.checkpoint, 2025 (what a checkpointed call keeps)
+    Counted:  simulate.training_loop.recomputed_step.play
 
     >>> [every_kth_kept_bytes(num_layers=32, every=every, block_bytes=34, input_bytes=2) for every in (1, 3, 5, 32)]
     [64, 736, 864, 1056]
@@ -83,6 +86,7 @@ def first_layers_peak_bytes(
               everything
     Raises:   ValueError if more layers are recomputed than there are
     Source:   Megatron-LM, arguments recompute_method and recompute_num_layers
+    Counted:  simulate.training_loop.recomputed_step.play
 
     >>> first_layers_peak_bytes(num_layers=32, recomputed_layers=16, block_bytes=34, input_bytes=2)
     576
@@ -98,6 +102,7 @@ def fewest_recomputed_layers(*, num_layers: int, block_bytes: float, input_bytes
 
     Formula:  the smallest n with first_layers_peak_bytes(n) <= usable
     Raises:   ValueError where even recomputing every layer does not fit
+    Counted:  simulate.training_loop.recomputed_step.play
 
     >>> fewest_recomputed_layers(num_layers=32, block_bytes=34, input_bytes=2, usable_bytes=600)
     16
@@ -121,6 +126,7 @@ def best_every(*, num_layers: int, block_bytes: float, input_bytes: float) -> in
 
     Formula:  arg min of segments_peak_bytes; about sqrt(layers * input / block), which is less than 1 layer, rounded
               up, for most transformers
+    Counted:  simulate.training_loop.recomputed_step.play
 
     >>> (
     ...     best_every(num_layers=32, block_bytes=34, input_bytes=2),
@@ -159,6 +165,7 @@ def longest_kept_sequence(*, num_layers: int, hidden: int, num_heads: int, usabl
               an MLP of 4 * hidden, dropout; embedding and head aside
     Raises:   ValueError for what is not positive
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, section 4.1, equation 1
+    Counted:  simulate.training_loop.block_tape.Blocks
 
     >>> longest_kept_sequence(num_layers=32, hidden=4096, num_heads=32, usable_bytes=40e9)
     2393
@@ -174,6 +181,7 @@ def recomputed_step_s(*, forward_s: float, backward_s: float, recomputed_share: 
 
     Formula:  forward * (1 + share) + backward + other
     Assumes:  running again takes as long as running; other_s (update, exposed communication) does not change
+    Counted:  drills.training_memory.recomputation.TIME
 
     >>> recomputed_step_s(forward_s=1, backward_s=2, recomputed_share=1) / recomputed_step_s(
     ...     forward_s=1, backward_s=2, recomputed_share=0

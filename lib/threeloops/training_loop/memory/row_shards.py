@@ -17,6 +17,7 @@ def rows_on_rank(*, rows: int, ranks: int, rank: int) -> int:
     Formula:  chunk = ceil(rows / ranks); min(chunk, rows - rank * chunk), or 0 where that is negative
     Units:    rank counts from 0
     Raises:   ValueError for a rank that is not below ranks
+    Counted:  simulate.training_loop.offloaded_layers.dealt_rows
 
     >>> [rows_on_rank(rows=6, ranks=5, rank=rank) for rank in range(5)]  # two ranks hold nothing
     [2, 2, 2, 0, 0]

@@ -93,6 +93,8 @@ def step_memory(training: Training, *, micro_batch: int, sequence: int, every: i
               in Megatron-LM; torch makes them during backward); a recipe without autocast; what
               memory.fit.rank_moments assumes, with which the largest moment agrees for every=1
     Raises:   ValueError with pipeline stages, autocast, segments without full recomputation, or an unknown host
+    Counted:  simulate.training_loop.recomputed_step.play
+    Measured: measure.training_loop.watched_step.watch
     """
     checks.one_of(HOSTS, host=host)
     _check(training, every)
@@ -141,6 +143,7 @@ def host_traffic_bytes(training: Training, *, sharded_parameters: float) -> floa
     Assumes:  gradients travel as they are kept, weights as they are computed with; one update per step
     Raises:   ValueError for a recipe whose hidden matrices differ from the rest
     Source:   Ren et al., 2021, arXiv:2101.06840, section 4.1
+    Measured: tests.training_loop.test_training_fit.test_a_host_that_updates_sends_and_gets_every_value_once
     """
     checks.positive(sharded_parameters=sharded_parameters)
     recipe = training.used_recipe

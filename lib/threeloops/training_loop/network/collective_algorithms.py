@@ -90,6 +90,8 @@ def tree_depth_steps(ranks: int) -> int:
 
     Formula:  floor(log2(n + 1)) + floor(log2((n + 1) / 3))
     Assumes:  ranks fill the levels from the left, as in a heap: rank i > 0 hangs under (i - 1) // 2
+    Source:   by definition of the tree
+    Counted:  tests.training_loop.test_collectives.test_a_chunk_is_handed_down_a_tree_left_child_first
     """
     return floor_log2(ranks + 1) + floor_log2((ranks + 1) // 3) if ranks > 1 else 0
 

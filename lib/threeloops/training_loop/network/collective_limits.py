@@ -37,6 +37,7 @@ def lower_bound(*, op: str, size_bytes: float, ranks: int, alpha_s: float, bytes
               switches
     Source:   Patarasuk, Yuan, 2009 (all-reduce: 2(n - 1)/n * S); Thakur et al., 2005; nccl-tests PERFORMANCE.md (the
               other operations)
+    Counted:  tests.training_loop.test_collectives.test_the_bounds_are_reached
 
     >>> bound = lower_bound(op="all_reduce", size_bytes=1e9, ranks=8, alpha_s=5e-6, bytes_per_s_one_way=50e9)
     >>> bound.bandwidth_s, round(bound.latency_s * 1e6)
@@ -67,6 +68,7 @@ def optimal_chunks(
               alpha * B)), or at a whole number beside it
     Assumes:  chunks may be as small as the formula asks; a start-up cost of the call (startup_s) changes nothing here
     Raises:   ValueError for alpha_s=0, where more chunks are always better, and for algorithms that are not pipelined
+    Counted:  tests.training_loop.test_collectives.test_no_chunk_count_is_faster_than_the_optimal_one
 
     >>> optimal_chunks(
     ...     op="broadcast", algorithm="ring", size_bytes=12e6, ranks=5, alpha_s=4e-6, bytes_per_s_one_way=1e9
@@ -126,6 +128,7 @@ def crossover(
               times are affine in S
     Assumes:  as collective_time; a pipelined algorithm keeps its `chunks` at every size; both cost the same to start
     Raises:   ValueError where both cost the same at every size (one rank; ring and halving-doubling of two)
+    Counted:  drills.all_reduce.latency.CROSSOVER
 
     >>> at = crossover(
     ...     op="all_reduce", algorithms=("ring", "binomial-tree"), ranks=8, alpha_s=5e-6, bytes_per_s_one_way=50e9

@@ -109,6 +109,8 @@ def collective_time(
               for n not a power of two; Patarasuk, Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (ring
               all-reduce); Sanders, Speck, Träff, Parallel Computing 35(12), 2009, pp. 581-594 (pipelined and double
               trees); NVIDIA NCCL, src/graph/tuning.cc (baseLat once, hwLat per step)
+    Counted:  simulate.training_loop.collectives.simulated
+    Measured: measure.processes.wire.collective_traffic
 
     >>> collective_time(
     ...     op="broadcast", algorithm="ring", size_bytes=12e6, ranks=4, alpha_s=1e-6, bytes_per_s_one_way=1e9, chunks=6
@@ -140,6 +142,7 @@ def bus_factor(*, op: str, ranks: int) -> float:
     Formula:  all-reduce 2(n - 1)/n; reduce-scatter, all-gather, all-to-all (n - 1)/n; broadcast, reduce, send_recv 1
     Assumes:  no reduction inside the switches (NVLink SHARP needs fewer bytes)
     Source:   NVIDIA nccl-tests, doc/PERFORMANCE.md
+    Measured: measure.processes.wire.collective_traffic
 
     >>> bus_factor(op="all_reduce", ranks=8), bus_factor(op="all_gather", ranks=8), bus_factor(op="broadcast", ranks=8)
     (1.75, 0.875, 1.0)
@@ -216,6 +219,7 @@ def hierarchical_all_reduce(
               give 50e9, four give 25e9
     Assumes:  the g all-reduces between nodes run at once, each on its own share; the phases do not overlap
     Source:   Thakur et al., 2005 (the parts); NVIDIA nccl-tests, doc/PERFORMANCE.md (busbw)
+    Counted:  simulate.training_loop.ring.hierarchical_all_reduce
 
     >>> t = hierarchical_all_reduce(
     ...     size_bytes=1e9,

@@ -24,6 +24,7 @@ def slowest_link(path_bytes_per_s: Mapping[str, float]) -> tuple[str, float]:
 
     Formula:  min over the links, if each byte crosses every link once and pieces follow each other without a gap
     Raises:   ValueError for an empty path
+    Counted:  drills.all_reduce.networks.DETOUR
     """
     if not path_bytes_per_s:
         raise ValueError("path_bytes_per_s={} must name at least one link")
@@ -38,6 +39,7 @@ def bisection_bytes_per_s(*, num_gpus: int, bytes_per_s_one_way: float, oversubs
     Formula:  num_gpus / 2 * B / oversubscription, one way; an advertised figure may add both ways, which is twice
               that
     Assumes:  an even number of GPUs, each with a link of B
+    Counted:  tests.training_loop.test_fabric.test_the_worst_cut_of_a_small_tapered_network_is_the_bisection
 
     >>> bisection_bytes_per_s(num_gpus=256, bytes_per_s_one_way=450e9, oversubscription=2) / 1e12
     28.8
@@ -57,6 +59,7 @@ def all_to_all_s(
               oversubscription). The larger
     Units:    size_bytes is the buffer of one GPU, 1/n of which goes to each
     Assumes:  one leaf per group of g GPUs, traffic spread evenly over the spines, every GPU on a link of its own
+    Counted:  simulate.training_loop.fabric.all_to_all
     """
     rate = _fabric(size_bytes, leaves, gpus_per_leaf, oversubscription, bytes_per_s_one_way)
     ranks = leaves * gpus_per_leaf
@@ -82,6 +85,7 @@ def ring_all_reduce_s(
               leaf
     Assumes:  as all_to_all_s; all steps alike
     Raises:   ValueError for c above g
+    Counted:  simulate.training_loop.fabric.ring
     """
     rate = _fabric(size_bytes, leaves, gpus_per_leaf, oversubscription, bytes_per_s_one_way)
     checks.count(crossing_per_leaf=crossing_per_leaf)

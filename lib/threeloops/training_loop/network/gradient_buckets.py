@@ -31,6 +31,7 @@ def packed(gradients_bytes: Sequence[int], *, first_cap_bytes: int, cap_bytes: i
     Assumes:  one type of numbers, one device; DDP packs in this way from the second pass on (in the first, everything
               is one bucket)
     Source:   torch, torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size
+    Measured: measure.training_loop.replicas.ddp_buckets
     """
     checks.count(first_cap_bytes=first_cap_bytes, cap_bytes=cap_bytes)
     buckets, filling, cap = [], 0, first_cap_bytes

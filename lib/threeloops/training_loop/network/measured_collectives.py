@@ -27,6 +27,7 @@ def expected_collective(part: str, *, op: str, ranks: int, size_bytes: float) ->
     Assumes:  nothing else on the links; the bound is that of sending every byte from GPU to GPU: an all-reduce that
               the switch adds up (NVLS) sends fewer
     Raises:   ValueError for a part, an operation or a number of ranks that was not measured
+    Measured: tests.training_loop.test_measured_collectives.test_an_h100_node_s_published_bus_bandwidth
     """
     checks.one_of(EXCHANGES, op=op)
     return collective_expected(kernel_table(part, op, "bf16"), {"ranks": ranks, "size_bytes": size_bytes})
@@ -51,6 +52,7 @@ def step_latency_s(
     Raises:   ValueError for one rank, for an algorithm that is pipelined in chunks, and unless few_bytes < many_bytes
               and few_s <= many_s <= few_s * many_bytes / few_bytes
     Source:   Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521 (the model)
+    Counted:  simulate.training_loop.collectives.simulated
 
     >>> alpha_s = step_latency_s(
     ...     op="all_reduce", algorithm="ring", ranks=5, few_bytes=1e6, few_s=60e-6, many_bytes=3e6, many_s=108e-6

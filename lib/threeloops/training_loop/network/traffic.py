@@ -59,6 +59,8 @@ def data_parallel_traffic(
               exchange after every micro-batch; parameters travel in the format given, master weights never
     Raises:   ValueError for a zero_stage outside 0 to 3, and for reshard_after_forward=False below zero_stage 3
     Source:   Rajbhandari et al., 2019, sections 7.1 and 7.2 (2P for stages 1 and 2, 3P for zero_stage 3)
+    Counted:  simulate.training_loop.traffic.zero_step
+    Measured: measure.training_loop.data_parallel.data_parallel_wire
 
     >>> [
     ...     round(
@@ -128,6 +130,8 @@ def expert_parallel_traffic(
     Assumes:  every expert is as likely as any other, one copy travels per chosen expert (also when two of them share
               a rank), no capacity limit drops or pads tokens; router scores and indices are not counted
     Source:   Lepikhin et al., 2020, section 3 (dispatch and combine)
+    Counted:  simulate.training_loop.traffic.expert_exchange
+    Measured: measure.training_loop.expert_exchange.exchanged
 
     >>> mixtral = expert_parallel_traffic(
     ...     tokens_per_rank=4096, hidden=4096, top_k=2, num_moe_layers=32, ep=8, bytes_per_element=2
@@ -179,6 +183,8 @@ def tensor_parallel_traffic(
     Source:   Shoeybi et al., 2019, section 3 (two all-reduces forward, two backward); Korthikanti et al., 2022,
               section 4.2.2 (sequence parallelism, which stores a shard of the input and gathers it again:
               regather_input=True; keeping the gathered input: False)
+    Counted:  simulate.training_loop.traffic.tensor_parallel_block
+    Measured: measure.training_loop.tensor_parallel.block_wire
 
     >>> layer = tensor_parallel_traffic(
     ...     tokens=4096,

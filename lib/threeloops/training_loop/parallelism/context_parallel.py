@@ -43,6 +43,8 @@ def ring_traffic(
               round is kept
     Source:   Liu et al., 2023, section 3 (blocks round the ring); gradients as in zhuzilin/ring-flash-attention,
               backward pass
+    Counted:  simulate.training_loop.context_ring.ring_attention
+    Measured: measure.training_loop.context_parallel.spread
     """
     checks.count(tokens_per_rank=tokens_per_rank, kv_dim=kv_dim, cp=cp)
     checks.positive(bytes_per_element=bytes_per_element, bytes_per_gradient=bytes_per_gradient)
@@ -63,6 +65,8 @@ def ulysses_traffic(
     Units:    tokens_per_rank: batch times sequence / cp
     Assumes:  cp divides the KV heads (check_ulysses), so that no key is sent twice
     Source:   Jacobs et al., 2023, section 3.2 (four all-to-alls per layer, forward)
+    Counted:  simulate.training_loop.context_ring.ulysses_attention
+    Measured: measure.training_loop.context_parallel.spread
 
     >>> ulysses_traffic(tokens_per_rank=2048, query_dim=4096, kv_dim=1024, cp=4, bytes_per_element=2).total_bytes
     62914560.0
@@ -100,6 +104,7 @@ def hiding_tokens(
     Assumes:  no mask (a causal mask halves the computing and so doubles the tokens); batch 1 (more sequences scale
               both sides alike)
     Source:   Liu et al., 2023, section 3.1 (c >= F/B, for as many KV heads as query heads and 2-byte elements)
+    Counted:  drills.parallel_layout.context_rings.HIDES
 
     >>> round(
     ...     hiding_tokens(
@@ -123,6 +128,7 @@ def causal_pairs(*, sequence: int, cp: int, rank: int, zigzag: bool) -> int:
     Raises:   ValueError where the runs would be uneven
     Source:   Llama team, 2024, arXiv:2407.21783, section 3.3.2 (2 x CP chunks, the i-th and the (2 x CP - 1 - i)-th
               to a rank)
+    Counted:  simulate.training_loop.context_ring.ring_attention
 
     >>> (
     ...     [causal_pairs(sequence=8, cp=2, rank=rank, zigzag=False) for rank in (0, 1)],
@@ -150,6 +156,7 @@ def contiguous_slowdown(*, cp: int) -> float:
     Assumes:  long pieces (the diagonal's own tokens are not counted twice); computing only; a step begins when all
               have done the one before
     Source:   Brandon et al., 2023 (the imbalance of a causal ring); the sum of its steps
+    Counted:  simulate.training_loop.context_ring.ring_attention
 
     >>> contiguous_slowdown(cp=4)
     1.75

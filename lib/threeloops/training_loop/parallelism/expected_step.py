@@ -83,6 +83,8 @@ def expected_step(
               exchange runs, the rest has fewer SMs (nothing is charged where the catalogue knows no SMs); no launch is
               waited for, and nobody is late
     Raises:   ValueError for a part, format or kernel that was not measured, for models with recurrent layers
+    Counted:  tests.training_loop.test_expected_step.test_bytes_are_counted_by_hand
+    Measured: tests.training_loop.test_expected_step.test_our_own_recorded_step_takes_longer_and_a_compiled_one_less_so
     """
     timed = CARRIED.get(part, part)
     stage = _slowest_stage(

@@ -28,6 +28,7 @@ def expert_capacity(*, tokens: int, top_k: int, num_experts: int, capacity_facto
               copy of a token
     Assumes:  rounding up (Megatron Core does; GShard and Switch leave it open); no capacity below 1
     Source:   Fedus et al., 2021, section 2.2, equation 3 (with top_k = 1)
+    Counted:  simulate.training_loop.expert_routing.serve
 
     >>> expert_capacity(tokens=4096, top_k=2, num_experts=8, capacity_factor=1.25)
     1280
@@ -45,6 +46,7 @@ def dropped_share(loads: Sequence[float], *, capacity: float) -> float:
     Units:    loads in tokens sent to each expert
     Assumes:  an expert takes whoever comes first and sends the rest away; a token that is sent away passes the layer
               by on its residual connection
+    Counted:  simulate.training_loop.expert_routing.serve
     """
     _loads(loads)
     checks.positive(capacity=capacity)
@@ -56,6 +58,7 @@ def imbalance(loads: Sequence[float]) -> float:
 
     Formula:  max(loads) / mean(loads)
     Units:    loads in anything that takes time in proportion: tokens per expert, or per rank
+    Counted:  simulate.training_loop.expert_routing.serve
 
     >>> imbalance([3, 1, 1, 1])
     2.0
@@ -75,6 +78,7 @@ def busiest_rank_s(
     Assumes:  nothing is dropped; every rank multiplies at the same rate; exchanges aside
     Raises:   ValueError for what is not positive, or a share above 1
     Source:   Lepikhin et al., GShard, 2020, arXiv:2006.16668, section 2.2 (the busiest expert decides)
+    Counted:  simulate.training_loop.expert_routing.router
 
     >>> busiest_rank_s(tokens=5000, top_k=2, busiest_share=0.25, expert_parameters=6e6, flops_per_s=300e12)
     0.0001
@@ -92,6 +96,7 @@ def balanced_spread(*, tokens: int, top_k: int, num_experts: int) -> float:
     Formula:  sqrt((num_experts / top_k - 1) / tokens)
     Assumes:  tokens choose independently of each other (those of one document do not: real spreads are larger)
     Source:   binomial distribution: each token takes a given expert with probability top_k / num_experts
+    Counted:  simulate.training_loop.expert_routing.serve
 
     >>> round(balanced_spread(tokens=4096, top_k=8, num_experts=256), 3)
     0.087
@@ -109,6 +114,7 @@ def visited_groups(*, num_experts: int, top_k: int, groups: int) -> float:
     Assumes:  every set of top_k experts is as likely as any other; experts are dealt out evenly
     Raises:   ValueError if the groups do not divide the experts
     Source:   expectation of a count: each group is missed with the probability that all choices fall into the others
+    Counted:  simulate.training_loop.expert_routing.visited
 
     >>> round(visited_groups(num_experts=256, top_k=8, groups=8), 2)
     5.29
@@ -128,6 +134,7 @@ def auxiliary_loss(*, loads: Sequence[float], mean_probabilities: Sequence[float
     Units:    loads in tokens; mean_probabilities of the softmax over all experts, mean over tokens
     Assumes:  gradients flow through the probabilities only: a count has none
     Source:   Fedus et al., 2021, section 2.2, equations 4 to 6
+    Counted:  tests.training_loop.test_expert_load.test_the_auxiliary_loss_is_one_for_even_loads_and_more_for_others
 
     >>> (
     ...     auxiliary_loss(loads=[3, 1], mean_probabilities=[0.75, 0.25]),

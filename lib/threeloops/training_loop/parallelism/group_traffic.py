@@ -48,6 +48,7 @@ def group_traffic(layout: Layout, *, job: Job, cluster: Cluster, num_layers: int
               inside, so that the slower of the two counts; with nodes_per_token, a token crosses once per domain and
               is passed on inside; under an interleaved schedule ZeRO-2 adds up a chunk's gradients over the pp
               micro-batches that pass it in a row; the tensor ranks of a stage split what they hand on
+    Counted:  simulate.training_loop.traffic.zero_step
     """
     return GroupTraffic(
         tensor_s=_tensor_s(layout, job, cluster, num_layers),
@@ -64,6 +65,7 @@ def group_bytes_per_s(cluster: Cluster, *, size: int, stride: int) -> float:
 
     Formula:  efficiency * fast inside a domain; else efficiency * min(fast, slow * members in a domain)
     Assumes:  the ring enters and leaves a domain once per network card, on rings of their own (NCCL's channels)
+    Counted:  drills.parallel_layout.choices.CROSSING
     """
     inside = layouts.members_in_domain(size=size, stride=stride, domain_gpus=cluster.domain_gpus)
     fast = cluster.link_efficiency * cluster.fast_bytes_per_s_one_way

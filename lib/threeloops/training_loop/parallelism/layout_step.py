@@ -100,6 +100,7 @@ def layout_step(layout: Layout, *, job: Job, cluster: Cluster) -> LayoutStep:
               reads and writes each of its bytes once
     Raises:   ValueError for a batch that the layout does not divide; a layout that refusal() refuses in another way
               may give any number
+    Counted:  simulate.training_loop.pipeline_schedules.run
     """
     m = layouts.micro_batches(layout, job=job)
     rates = shape_rates(layout, job=job) if cluster.rates_by_shape else (1.0, 1.0)
@@ -148,6 +149,7 @@ def pass_times(*, job: Job, cluster: Cluster, tp: int, cp: int, rates: tuple[flo
     Units:    rates are the shares of the cluster's rates that products of layers and of attention's core reach
     Assumes:  tp and cp divide all products; norms, sums and residuals are divided by tp only with sequence
               parallelism; a product is as fast in all passes
+    Measured: measure.inner_loop.flops.counted_flops
     """
     kernels = job.kernels if isinstance(job.kernels, Kernels) else KERNELS[job.kernels]
     fused = kernels.attention == "flash"
@@ -270,6 +272,7 @@ def hiding_s(layout: Layout, *, micro_batches: int, forward_s: float, backward_s
 
     Formula:  gradients: one backward pass, from ZeRO stage 2 all of them; weights: one forward pass, at stage 3 all
               passes
+    Counted:  tests.training_loop.test_layouts.test_exchanges_hide_behind_the_passes_in_which_they_run
     """
     return (
         backward_s if layout.zero_stage < 2 else micro_batches * backward_s,

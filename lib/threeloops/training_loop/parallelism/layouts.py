@@ -174,6 +174,7 @@ def micro_batches(layout: Layout, *, job: Job) -> int:
 
     Formula:  global_batch / (dp * micro_batch)
     Raises:   ValueError where that leaves a remainder
+    Counted:  tests.training_loop.test_layouts.test_sequences_are_dealt_to_replicas_until_the_batch_is_gone
     """
     checks.divides(
         part="dp*micro_batch",
@@ -222,6 +223,7 @@ def stage_layers(layout: Layout, *, job: Job) -> int:
 
     Formula:  chunks * ceil(dealt / (pp * chunks)), one less where only the ends of the pipeline are left; dealt:
               layers, and tables that count as such
+    Counted:  tests.training_loop.test_layouts.test_layers_are_dealt_chunk_by_chunk
     """
     most = -(-job.dealt // (layout.pp * layout.chunks)) * layout.chunks
     return most - (3 - layout.pp) if job.tables_as_layers and layout.pp < 3 else most

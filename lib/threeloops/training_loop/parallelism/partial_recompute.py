@@ -61,6 +61,7 @@ def time_share(model: Model, again: Again, *, sequence: int, causal: str, cluste
               bytes / memory rate
     Assumes:  one rank does whole layers (no tensor parallelism), experts get equal shares, attention is fused
     Raises:   ValueError if none of the model's operations is chosen
+    Counted:  tests.training_loop.test_partial_recompute.test_the_up_projections_have_the_share_that_their_weights_have
     """
     checks.count(sequence=sequence)
     step = ForwardStep(
@@ -97,6 +98,7 @@ def kept_activation_share(model: Model, again: Again, *, sequence: int) -> float
 
     Formula:  1 - bytes of the chosen tensors / bytes of all that the layers keep without recomputation
     Assumes:  fused kernels, no dropout, every tensor in the same format
+    Counted:  tests.training_loop.test_partial_recompute.test_tensors_count_by_their_widths
 
     >>> from threeloops.models import catalogue
     >>> round(kept_activation_share(catalogue.model("deepseek-v3"), DEEPSEEK_V3, sequence=4096), 2)

@@ -69,6 +69,7 @@ def bubble(
     Source:   Huang et al., 2019, arXiv:1811.06965 (GPipe); Narayanan et al., 2021, arXiv:2104.04473, section 2.2; Qi
               et al., 2023, arXiv:2401.10241, sections 2 and 6 (ZB-V); torch 2.13, ScheduleInterleavedZeroBubble
               (ZB-H1 in chunks); DeepSeek-AI, 2024, arXiv:2412.19437, table 2
+    Counted:  simulate.training_loop.pipeline_schedules.run
 
     >>> bubble(schedule="zb-h1", pp=4, micro_batches=8, forward_s=1, input_gradient_s=1, weight_gradient_s=1).idle_s
     3
@@ -155,6 +156,7 @@ def step_s(*, compute_s: float, pp: int, micro_batches: int, chunks: int = 1) ->
               step
     Assumes:  even stages; nothing waits for a link
     Source:   Narayanan et al., 2021, arXiv:2104.04473, sections 2.2.1 and 2.2.2
+    Counted:  simulate.training_loop.pipeline_schedules.run
 
     >>> step_s(compute_s=8, pp=4, micro_batches=12)
     10.0
@@ -172,6 +174,7 @@ def micro_batches_for(*, share_of_step: float, pp: int, chunks: int = 1) -> int:
               when it interleaves; Llama 3's does not
     Raises:   ValueError for a share that is not between 0 and 1
     Source:   Narayanan et al., 2021, arXiv:2104.04473, section 2.2 (solved for m)
+    Counted:  simulate.training_loop.pipeline_schedules.run
 
     >>> micro_batches_for(share_of_step=0.1, pp=8), micro_batches_for(share_of_step=0.1, pp=8, chunks=2)
     (63, 32)
@@ -194,6 +197,7 @@ def uneven_step_s(*, forward_s: Sequence[float], backward_s: Sequence[float], mi
     Assumes:  GPipe; 1F1B needs no longer, if every stage's backward pass is the same multiple of its forward pass
     Raises:   ValueError unless there is one backward time per forward time
     Source:   the longest path through the schedule of Huang et al., 2019, arXiv:1811.06965, figure 2c
+    Counted:  simulate.training_loop.pipeline_schedules.run
 
     >>> uneven_step_s(forward_s=[1, 1, 2], backward_s=[2, 2, 4], micro_batches=10)
     66
@@ -219,6 +223,7 @@ def one_f_one_b_pace_s(*, pass_s: float, pp: int, send_s: float) -> float:
               longer and hides the hops
     Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383; Narayanan et al., 2021,
               arXiv:2104.04473, section 2.2.1 (p in flight)
+    Counted:  simulate.training_loop.pipeline_schedules.run
 
     >>> one_f_one_b_pace_s(pass_s=12, pp=4, send_s=2)
     15.0
@@ -238,6 +243,7 @@ def boundary_bytes(*, micro_batch: int, sequence: int, hidden: int, bytes_per_el
               sends its t-th part
     Source:   Narayanan et al., 2021, arXiv:2104.04473, section 3.2 (b * s * h values per micro-batch between
               consecutive devices)
+    Counted:  drills.pipeline.costs.BYTES
 
     >>> boundary_bytes(micro_batch=1, sequence=4096, hidden=8192, bytes_per_element=2)
     67108864
@@ -254,6 +260,7 @@ def step_boundary_bytes(*, tensor_bytes: float, pp: int, micro_batches: int, chu
     Assumes:  consecutive pieces lie on different ranks, as in 1F1B and interleaved 1F1B with two ranks or more (in
               ZB-V the two middle pieces share a rank: it sends twice what 1F1B sends)
     Source:   Narayanan et al., 2021, arXiv:2104.04473, section 2.2.2 (interleaving multiplies communication by v)
+    Counted:  simulate.training_loop.pipeline_orders.orders
 
     >>> (
     ...     step_boundary_bytes(tensor_bytes=1, pp=4, micro_batches=8),
@@ -272,6 +279,7 @@ def global_batch(*, micro_batch: int, micro_batches: int, dp: int) -> int:
 
     Formula:  micro_batch * micro_batches * dp
     Source:   Narayanan et al., 2021, arXiv:2104.04473, section 3 (B = b * m * d)
+    Counted:  drills.pipeline.costs.BATCH
 
     >>> global_batch(micro_batch=2, micro_batches=8, dp=8)
     128

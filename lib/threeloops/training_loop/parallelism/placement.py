@@ -36,6 +36,7 @@ def coordinates(gpu: int, *, order: Order) -> dict[str, int]:
 
     Formula:  mixed-radix digits of the number, the innermost kind first
     Raises:   ValueError for a number outside the layout
+    Counted:  tests.training_loop.test_layouts.test_ranks_are_numbered_as_nested_loops_would
     """
     checks.count(at_least=0, gpu=gpu)
     if gpu >= num_gpus(order=order):

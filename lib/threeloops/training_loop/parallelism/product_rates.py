@@ -39,6 +39,7 @@ def relative_rate(*, outputs: float, inner: float) -> float:
     Formula:  the table's rates, interpolated between the logarithms of both lengths; beyond the table, its border
     Assumes:  what was measured on one kind of GPU in bf16 holds, as a share, on others and in other formats; a batch of
               products is one product with all their outputs
+    Measured: tests.training_loop.test_product_rates.test_the_curve_foretells_shapes_that_it_was_not_made_of
 
     >>> relative_rate(outputs=1, inner=1) == relative_rate(outputs=65_536, inner=256)
     True
@@ -66,6 +67,7 @@ def training_rate(products: Sequence[Product]) -> float:
     Formula:  FLOPs / sum of FLOPs / relative rate, over three products for each: rows x columns outputs; the input's
               gradient, rows x inner; the weights', inner x columns for each group, with the rows as inner length
     Raises:   ValueError without products
+    Counted:  tests.training_loop.test_product_rates.table_rate
 
     >>> round(training_rate([Product(rows=16_384, columns=2304, inner=6144)]), 3)
     0.982
@@ -137,6 +139,7 @@ def scores_rate(attention: Attention, *, sequences: float, sequence: int, tp: in
               the weighted values heads x sequence x width outputs and the sequence inside
     Assumes:  every head is a member of one batch; keys of all positions (the whole square); a head narrower than the
               table's shortest inner length reaches that length's rate
+    Counted:  tests.training_loop.test_product_rates.table_rate
 
     >>> gpt = Attention(num_heads=48, num_kv_heads=48, head_dim=128)
     >>> round(scores_rate(gpt, sequences=8, sequence=2048, tp=8), 2)

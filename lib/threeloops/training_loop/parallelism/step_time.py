@@ -72,6 +72,7 @@ def data_parallel_step(
     Assumes:  buckets complete at equal distances; one at a time on the link; the last one has nothing left to hide
               behind
     Source:   Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704, section 3.2.3
+    Counted:  simulate.training_loop.overlapped_step.play
 
     >>> data_parallel_step(forward_s=1.0, backward_s=2.0, send_s=1.0, buckets=4, overhead_s=0.0).total_s
     3.25
@@ -95,6 +96,7 @@ def bucketed_s(*, slices_s: Sequence[float], sends_s: Sequence[float]) -> float:
     Units:    slices_s: the backward pass in the pieces that complete one bucket each; sends_s: the time of each
               bucket on the link
     Assumes:  one bucket at a time on the link, in order; a send and a kernel do not slow each other down
+    Counted:  simulate.training_loop.overlapped_step.play
 
     >>> bucketed_s(slices_s=[1.0, 1.0, 1.0], sends_s=[2.0, 0.5, 0.25])
     3.75
@@ -115,6 +117,7 @@ def tokens_per_gpu_s(*, tokens: float, step_s: float, num_gpus: int) -> float:
 
     Formula:  tokens / (step_s * num_gpus)
     Units:    tokens of the whole step: global batch times sequence
+    Counted:  drills.step_time.parts.ASSEMBLED
 
     >>> tokens_per_gpu_s(tokens=4096 * 1024, step_s=8.0, num_gpus=512)
     1024.0
@@ -131,6 +134,7 @@ def mfu(*, flops_per_token: float, tokens_per_gpu_s: float, peak_flops_per_s: fl
     Units:    flops_per_token of a training step without recomputation (SixNCorrections.total), whatever convention it
               follows; dense peak
     Source:   Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1
+    Measured: tests.training_loop.test_step_time.test_nvidias_days_and_its_mfu
 
     >>> round(mfu(flops_per_token=6 * 70e9, tokens_per_gpu_s=1000, peak_flops_per_s=989.4e12), 3)
     0.424
@@ -144,6 +148,7 @@ def training_s(*, tokens: float, tokens_per_gpu_s: float, num_gpus: int) -> floa
 
     Formula:  tokens / (tokens_per_gpu_s * num_gpus)
     Assumes:  the throughput holds at this number of GPUs; failures are another factor (training_goodput)
+    Counted:  drills.step_time.progress.DAYS
 
     >>> round(
     ...     training_s(tokens=1e13, tokens_per_gpu_s=1524, num_gpus=1024) / 86400, 1
@@ -160,6 +165,7 @@ def relative_efficiency(*, few: int, few_s: float, many: int, many_s: float) -> 
 
     Formula:  few * few_s / (many * many_s)
     Assumes:  the same work in both, done to the same end
+    Counted:  drills.step_time.parts.EFFICIENCY
 
     >>> round(relative_efficiency(few=1, few_s=840, many=256, many_s=25), 3)
     0.131

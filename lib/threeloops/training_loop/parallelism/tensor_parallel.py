@@ -49,6 +49,7 @@ def layer_time(*, layer_parameters: float, tokens: int, tp: int, flops_per_s: fl
               of each all-reduce take as long on a ring
     Raises:   ValueError for what is not positive, or a tp below 1
     Source:   Shoeybi et al., 2019, section 3 (two all-reduces forward, two backward)
+    Counted:  drills.parallel_layout.tensor_exchange.SHARE
     """
     checks.positive(layer_parameters=layer_parameters, flops_per_s=flops_per_s)
     checks.count(tokens=tokens, tp=tp)
@@ -66,6 +67,7 @@ def flops_per_sent_byte(*, layer_parameters: float, hidden: int, tp: int, bytes_
               of a link, the ridge point of that link, it says which of the two a layer waits for
     Raises:   ValueError for tp = 1, which sends nothing
     Source:   Shoeybi et al., 2019, section 3; the ridge point is the roofline's (Williams, Waterman, Patterson, 2009)
+    Counted:  simulate.training_loop.traffic.tensor_parallel_block
 
     >>> gpt = {"layer_parameters": 12 * 12288**2, "hidden": 12288, "bytes_per_element": 2}
     >>> flops_per_sent_byte(**gpt, tp=2), flops_per_sent_byte(**gpt, tp=9)
@@ -86,6 +88,7 @@ def attention_parameters_per_rank(*, hidden: int, num_heads: int, num_kv_heads: 
               vLLM do; no biases
     Raises:   ValueError where tp does not divide the heads, or neither divides the KV heads nor is a multiple of them
     Source:   Shazeer, 2019, arXiv:1911.02150 (shared KV heads); vLLM, QKVParallelLinear (num_kv_head_replicas)
+    Counted:  tests.training_loop.test_tensor_parallel.test_heads_are_dealt_out_until_there_is_one_kv_head_each
 
     >>> [
     ...     attention_parameters_per_rank(hidden=8192, num_heads=64, num_kv_heads=8, head_dim=128, tp=tp) * tp / 2**20
@@ -110,6 +113,7 @@ def largest_tensor_group(*, num_heads: int, num_kv_heads: int, domain_gpus: int)
     Raises:   ValueError for anything but whole numbers of at least 1
     Source:   Shoeybi et al., 2019, arXiv:1909.08053, section 3 (heads are split); Ainslie et al., 2023,
               arXiv:2305.13245 (KV heads)
+    Counted:  tests.training_loop.test_tensor_parallel.test_no_larger_group_can_be_dealt_equal_heads
 
     >>> [largest_tensor_group(num_heads=42, num_kv_heads=14, domain_gpus=gpus) for gpus in (4, 8, 72)]
     [2, 7, 14]
@@ -127,6 +131,7 @@ def row_parallel_output(*, all_reduced: float, bias: float, tp: int) -> float:
     Assumes:  the all-reduce adds the partial results up; each rank adds the whole bias
     Raises:   ValueError for numbers that are not finite, or a tp below 1
     Source:   Shoeybi et al., Megatron-LM, 2019, arXiv:1909.08053, section 3
+    Counted:  tests.training_loop.test_tensor_parallel.test_a_bias_that_every_rank_has_added_is_taken_off
 
     >>> row_parallel_output(all_reduced=5.5, bias=0.75, tp=3)
     4.0

@@ -38,6 +38,7 @@ def lost_per_failure_with_levels_s(levels: Sequence[Level], *, detect_s: float) 
     Formula:  detect_s + sum over levels of share * (interval_s / 2 + restart_s)
     Assumes:  failures at any moment of an interval alike, one at a time (first order)
     Raises:   ValueError unless the shares add up to 1: every failure is recovered from something
+    Counted:  drills.reliability.recoveries.LEVELS
     """
     checks.non_negative(detect_s=detect_s)
     if not math.isclose(sum(level.share for level in levels), 1, abs_tol=1e-9):
@@ -54,6 +55,7 @@ def lost_share(levels: Sequence[Level], *, mtbf_s: float, detect_s: float) -> fl
 
     Formula:  sum of stall_s / interval_s  +  lost_per_failure_s / mtbf_s
     Assumes:  all of these much shorter than mtbf_s
+    Counted:  simulate.training_loop.failing_run.play
     """
     checks.positive(mtbf_s=mtbf_s)
     return (
@@ -68,6 +70,7 @@ def level_interval_s(*, stall_s: float, mtbf_s: float, share: float) -> float:
 
     Formula:  sqrt(2 * stall_s * mtbf_s / share)
     Source:   Young, CACM 17(9), 1974, doi:10.1145/361147.361115, for each level by itself
+    Counted:  tests.training_loop.test_reliability.test_each_level_has_its_own_best_interval
 
     >>> round(level_interval_s(stall_s=0.5, mtbf_s=10_800, share=0.9))
     110

@@ -28,6 +28,7 @@ def gpu_s(*, flops: float, flops_per_s_per_gpu: float) -> float:
     Assumes:  the rate holds from the first step to the last; failures and restarts are another factor (reliability)
     Raises:   ValueError unless both are greater than 0
     Source:   Narayanan et al., 2021, arXiv:2104.04473, section 5.1
+    Counted:  tests.training_loop.test_cost.test_a_run_played_step_by_step_takes_as_long
 
     >>> gpu_s(
     ...     flops=6 * 8e9 * 15e12, flops_per_s_per_gpu=400e12
@@ -46,6 +47,7 @@ def wall_s(*, gpu_s: float, num_gpus: int) -> float:
               do
     Raises:   ValueError for no GPUs, or no work
     Source:   Touvron et al., LLaMA, 2023, arXiv:2302.13971, section 2.4 and table 15 (days, and GPU-hours)
+    Counted:  tests.training_loop.test_cost.test_a_run_played_step_by_step_takes_as_long
 
     >>> round(
     ...     wall_s(gpu_s=1_022_362 * hour, num_gpus=2048) / (24 * hour), 1
@@ -66,6 +68,7 @@ def dollars(*, gpu_s: float, dollars_per_gpu_hour: float) -> float:
               one are not in it
     Raises:   ValueError unless both are greater than 0
     Source:   DeepSeek-AI, 2024, arXiv:2412.19437, table 1
+    Counted:  tests.training_loop.test_cost.test_a_run_played_step_by_step_takes_as_long
 
     >>> dollars(gpu_s=2_788_000 * hour, dollars_per_gpu_hour=2.0) / 1e6  # DeepSeek-V3, millions
     5.576

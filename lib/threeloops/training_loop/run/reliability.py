@@ -27,6 +27,7 @@ def system_mtbf_s(*, part_mtbf_s: float, num_parts: int) -> float:
               whole
     Source:   rates of independent Poisson processes add up; Feller, An Introduction to Probability Theory and Its
               Applications, volume 2, 1971, section I.3
+    Counted:  drills.reliability.failures.SYSTEM
 
     >>> system_mtbf_s(part_mtbf_s=1000.0, num_parts=8)
     125.0
@@ -41,6 +42,7 @@ def part_mtbf_s(*, observed_s: float, num_parts: int, failures: int) -> float:
 
     Formula:  observed_s * num_parts / failures
     Assumes:  every stop is charged to one of these parts, whatever its cause (software and network included)
+    Counted:  drills.reliability.failures.LARGER
 
     >>> round(
     ...     part_mtbf_s(observed_s=54 * 86400, num_parts=16_384, failures=419) / 86400 / 365.25, 1
@@ -56,6 +58,7 @@ def event_probability(*, mean_between_s: float, seconds: float) -> float:
     """The chance that at least one event falls into these seconds, when they come at a constant rate.
 
     Formula:  1 - exp(-seconds / mean_between_s)
+    Counted:  tests.training_loop.test_reliability.test_as_many_runs_see_an_event_as_the_chance_says
 
     >>> round(event_probability(mean_between_s=10.0, seconds=10.0), 3)
     0.632
@@ -73,6 +76,7 @@ def young_interval_s(*, save_s: float, mtbf_s: float) -> float:
     Units:    save_s is what one save adds to the run (for an asynchronous one its stall, not its write)
     Assumes:  save_s is much shorter than mtbf_s
     Source:   Young, CACM 17(9), 1974, doi:10.1145/361147.361115
+    Counted:  drills.reliability.saves.YOUNG
 
     >>> young_interval_s(save_s=5.0, mtbf_s=1440.0)
     120.0
@@ -86,6 +90,7 @@ def daly_interval_s(*, save_s: float, mtbf_s: float) -> float:
 
     Formula:  sqrt(2dM) * (1 + sqrt(d / 2M) / 3 + (d / 2M) / 9) - d for d < 2M, else M;  d = save_s, M = mtbf_s
     Source:   Daly, 2006, doi:10.1016/j.future.2004.11.016, equation 37
+    Counted:  tests.training_loop.test_reliability.test_dalys_published_intervals
 
     >>> [
     ...     round(daly_interval_s(save_s=5, mtbf_s=minutes)) for minutes in (24 * 60, 6 * 60, 15)
@@ -106,6 +111,7 @@ def best_interval_s(*, save_s: float, mtbf_s: float) -> float:
               + u + d / M = 0, times M
     Assumes:  exponential times between failures; a save that a failure interrupts is worth nothing
     Source:   Daly, 2006, doi:10.1016/j.future.2004.11.016 (the exact minimum that equation 37 approximates)
+    Counted:  tests.training_loop.test_reliability.test_the_best_interval_is_where_goodput_is_highest
 
     >>> round(best_interval_s(save_s=5, mtbf_s=15), 2)
     9.17
@@ -129,6 +135,7 @@ def recovery_s(*, mtbf_s: float, detect_s: float, restart_s: float) -> float:
               is loaded and steps run again
     Assumes:  a restart can itself fail, and then has to be noticed and begun anew; nothing more fails while a failure
               waits to be noticed
+    Counted:  simulate.training_loop.failing_run.play
 
     >>> round(
     ...     recovery_s(mtbf_s=1e6, detect_s=600, restart_s=300), 1
@@ -154,6 +161,7 @@ def training_goodput(
               restart may fail (recovery_s); writing does not slow down training
     Raises:   ValueError if a save is still being written when the next is due
     Source:   for write_s = 0 and detect_s = 0, Daly, 2006, doi:10.1016/j.future.2004.11.016, section 3
+    Counted:  simulate.training_loop.failing_run.play
 
     >>> round(training_goodput(interval_s=3600, stall_s=60, write_s=0, mtbf_s=6 * 3600, detect_s=600, restart_s=300), 3)
     0.866
@@ -175,6 +183,7 @@ def lost_per_failure_s(*, interval_s: float, detect_s: float, restart_s: float) 
     Formula:  interval_s / 2 + detect_s + restart_s
     Assumes:  failures at any moment of the interval alike, and rarely more than one in it: the first order of
               training_goodput
+    Counted:  drills.reliability.losses.LOST
 
     >>> lost_per_failure_s(interval_s=1800.0, detect_s=300.0, restart_s=240.0)
     1440.0
@@ -193,6 +202,7 @@ def sharded_save_s(*, num_parameters: float, state_bytes: float, nodes: int, wri
     Assumes:  every value is written once; storage takes what all nodes send
     Raises:   ValueError for what is not positive
     Source:   Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1 (the states of a parameter)
+    Counted:  simulate.training_loop.failing_run.play
 
     >>> sharded_save_s(num_parameters=70e9, state_bytes=14, nodes=35, write_bytes_per_s=2e9)
     14.0
@@ -208,6 +218,7 @@ def saving_share(*, interval_s: float, save_s: float) -> float:
     Formula:  save_s / (interval_s + save_s)
     Units:    interval_s is the training between two saves
     Raises:   ValueError for an interval that is not positive, or a negative save
+    Counted:  simulate.training_loop.failing_run.play
 
     >>> saving_share(interval_s=570.0, save_s=30.0)
     0.05
@@ -227,6 +238,7 @@ def first_order_goodput(*, interval_s: float, save_s: float, mtbf_s: float, dete
     Assumes:  a failure destroys half a period on average: periods much shorter than mtbf_s
     Raises:   ValueError where a failure costs more time than there is between two
     Source:   Daly, 2006, doi:10.1016/j.future.2004.11.016, section 2 (first-order model)
+    Counted:  tests.training_loop.test_reliability.test_first_order_goodput_is_kept_where_every_second_is_alike
 
     >>> round(first_order_goodput(interval_s=3600, save_s=60, mtbf_s=6 * 3600, detect_s=600, restart_s=300), 3)
     0.859
@@ -246,6 +258,7 @@ def spare_wait_share(*, failures_per_s: float, repair_s: float, spares: int) -> 
     Assumes:  failures come at a constant rate while the run has all its nodes and not while it waits; any
               distribution of repair times with that mean
     Source:   Erlang, 1917; Kleinrock, Queueing Systems, volume 1, 1975, section 3.6 (M/G/c/c)
+    Counted:  simulate.training_loop.failing_run.play
 
     >>> [round(spare_wait_share(failures_per_s=1 / 3, repair_s=24, spares=spares), 3) for spares in (0, 8, 16)]
     [0.889, 0.173, 0.002]

@@ -23,6 +23,7 @@ def slowest_exponential_s(*, base_s: float, delay_s: float, ranks: int) -> float
     Formula:  base_s + delay_s * (1 + 1/2 + … + 1/ranks)
     Assumes:  independent delays, drawn anew in every step
     Source:   Rényi, 1953 (order statistics of the exponential); David, Nagaraja, 2003, section 2.5
+    Counted:  simulate.training_loop.slowest_rank.steps_s
 
     >>> slowest_exponential_s(base_s=1.0, delay_s=0.1, ranks=2)
     1.15
@@ -39,6 +40,7 @@ def slowest_normal_s(*, mean_s: float, deviation_s: float, ranks: int) -> float:
               standard normal distribution
     Assumes:  independent times, drawn anew in every step; deviation_s well below mean_s, since a normal time may be
               negative and a real one not
+    Counted:  simulate.training_loop.slowest_rank.steps_s
 
     >>> (
     ...     round(slowest_normal_s(mean_s=0.0, deviation_s=1.0, ranks=2), 6),
@@ -60,6 +62,7 @@ def stalled_s(*, step_s: float, stall_s: float, probability: float, ranks: int) 
 
     Formula:  step_s + stall_s * (1 - (1 - probability)^ranks)
     Assumes:  independent ranks; stalls that overlap cost no more than one
+    Counted:  simulate.training_loop.slowest_rank.steps_s
 
     >>> round(stalled_s(step_s=1.0, stall_s=0.5, probability=0.001, ranks=1000), 3)
     1.316
@@ -76,6 +79,7 @@ def waiting_share(*, typical_s: float, step_s: float) -> float:
 
     Formula:  1 - typical_s / step_s
     Units:    typical_s is the mean over ranks, step_s the mean of their maximum
+    Counted:  tests.training_loop.test_stragglers.test_ranks_wait_for_the_slowest_second_by_second
     """
     checks.positive(typical_s=typical_s, step_s=step_s)
     if typical_s > step_s:

@@ -14,6 +14,8 @@ def steps(*, tokens_per_update: int, micro_batch: int, sequence: int, replicas: 
 
     Formula:  tokens_per_update / (micro_batch * sequence * replicas)
     Raises:   ValueError if that is not a whole number
+    Source:   by definition
+    Counted:  drills.step_time.stack_steps.STEPS
     """
     checks.count(tokens_per_update=tokens_per_update, micro_batch=micro_batch, sequence=sequence, replicas=replicas)
     at_once = micro_batch * sequence * replicas
@@ -32,6 +34,7 @@ def learning_rate_of_sums(*, learning_rate: float, replicas: int, micro_batches:
     Assumes:  every micro-batch's loss is its mean, and nothing is divided afterwards; plain SGD (Adam divides by the
               size of the gradients anyhow)
     Source:   Li et al., PyTorch Distributed, VLDB 2020, arXiv:2006.15704, section 3.2 (averaged gradients)
+    Counted:  tests.training_loop.test_optimisation_stack.test_sums_move_a_weight_as_the_mean_does
 
     >>> learning_rate_of_sums(learning_rate=0.42, replicas=7, micro_batches=2)
     0.03
@@ -51,6 +54,8 @@ def token_weights(tokens: Sequence[int]) -> tuple[float, ...]:
               Dividing every sum of losses by all tokens gives 1 throughout, and so the gradient of the big batch
     Source:   Hugging Face, "Fixing Gradient Accumulation", 2024, huggingface.co/blog/gradient_accumulation
               (transformers pull request 34191)
+    Counted:  drills.step_time.stack_steps.WEIGHT
+    Measured: tests.measure.test_measure_stack.test_a_real_gradient_has_the_token_weights
 
     >>> [round(weight, 3) for weight in token_weights([100, 300])]
     [2.0, 0.667]

@@ -62,6 +62,7 @@ def adapter_parameters(matrices: Iterable[tuple[int, int, int]], *, rank: int) -
 
     Formula:  sum of how many * rank * (inputs + outputs): one matrix down to the rank, one up again
     Source:   Hu et al., 2021, arXiv:2106.09685, section 4.1
+    Measured: tests.measure.test_measure_stack.test_adapters_hold_what_the_formula_says
     """
     return sum(
         number * dense_networks.low_rank_parameters(rows=outputs, columns=inputs, rank=rank)
@@ -75,6 +76,7 @@ def nf4_bits(*, block: int = 64, second_block: int = 256) -> float:
 
     Formula:  4 + 8 / block + 32 / (block * second_block)
     Source:   Dettmers et al., 2023, arXiv:2305.14314, section 3 (blocks of 64 and 256: 0.127 bits for both scales)
+    Counted:  tests.training_loop.test_optimisation_stack.test_codes_and_scales_written_down_weight_by_weight
 
     >>> round(nf4_bits(), 3)
     4.127
@@ -105,6 +107,7 @@ def fine_tuning(
     Assumes:  one GPU; every frozen weight in the same format (QLoRA leaves embeddings, norms and head in 16 bits:
               give their surplus separately); activations not counted, and those do not shrink by much: the backward
               pass goes through all layers
+    Counted:  drills.step_time.stack_tuning.QLORA
 
     >>> small = fine_tuning(frozen_parameters=7e9, frozen_bits=16, adapter_parameters=40e6, recipe="autocast")
     >>> small.frozen_bytes / 1e9, small.adapters.total_bytes / 1e9

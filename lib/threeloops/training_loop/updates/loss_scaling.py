@@ -50,6 +50,7 @@ def vanishes_up_to(form: Format, *, scale: float = 1.0) -> float:
 
     Formula:  smallest subnormal / 2 / scale; halfway between zero and the smallest number, rounding to even takes
               zero
+    Measured: measure.inner_loop.number_formats.cast
 
     >>> from threeloops.inner_loop.number_formats import FP16
     >>> vanishes_up_to(FP16), vanishes_up_to(FP16, scale=1024)
@@ -65,6 +66,7 @@ def first_skips(scaler: Scaler, *, largest_gradient: float, form: Format) -> int
     Formula:  floor(log(initial × largest gradient / overflow) / log(1 / backoff)) + 1, or 0 when the first scale
               already fits
     Assumes:  the largest gradient stays the same while the scale comes down
+    Counted:  simulate.training_loop.loss_scaler.play
 
     >>> from threeloops.inner_loop.number_formats import FP16
     >>> first_skips(Scaler(), largest_gradient=10, form=FP16)
@@ -80,6 +82,7 @@ def skipped_share(scaler: Scaler) -> float:
 
     Formula:  1 / (interval + 1): after `interval` good steps it doubles, overflows once, and halves back
     Assumes:  growth undone by one backoff, as in torch's defaults, and a largest gradient that does not change
+    Counted:  simulate.training_loop.loss_scaler.play
 
     >>> skipped_share(Scaler())
     0.0004997501249375312
@@ -100,6 +103,7 @@ def clipped_norm(*, norm: float, largest: float, scale: float, unscaled: bool) -
     Assumes:  nothing overflows
     Source:   PyTorch documentation, Automatic Mixed Precision examples, "Working with Unscaled Gradients" (gradient
               clipping)
+    Measured: tests.measure.test_mixed_precision.test_torch_clips_what_the_formula_says
 
     >>> (
     ...     clipped_norm(norm=0.25, largest=1, scale=1024, unscaled=True),
@@ -116,6 +120,7 @@ def recovery_steps(scaler: Scaler, *, bad_steps: int) -> int:
 
     Formula:  ceil(bad steps * log(1 / backoff) / log(growth)) * interval
     Assumes:  no further overflow; the scale counts as back when it is at least what it was
+    Counted:  simulate.training_loop.loss_scaler.play
 
     >>> recovery_steps(Scaler(), bad_steps=3)
     6000

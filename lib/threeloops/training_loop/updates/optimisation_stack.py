@@ -112,6 +112,7 @@ def between_bytes(model: Model, *, compiled: bool, bytes_per_element: float) -> 
     Formula:  layers * bytes_per_element * (2 * residual chain * hidden + activation chain * intermediate)
     Assumes:  dense blocks with two norms and GELU in plain operations; compiled: each chain is one kernel
     Raises:   ValueError for a model of another kind
+    Counted:  tests.training_loop.test_optimisation_stack.test_tensors_between_products_are_read_and_written_one_by_one
     """
     total = 0.0
     for layer, num_layers in model.groups:
@@ -142,6 +143,7 @@ def stacked(model: Model, machine: Machine, setup: Setup) -> Stacked:
               a core each; fp32 products run on the ordinary units (torch's default), tf32 ones on matrix units with
               fp32 in memory; products reach the same rate at any micro-batch; the host issues kernels faster than the
               device runs them, true of models this wide
+    Counted:  simulate.inner_loop.step.play
     """
     sequence = model.max_context
     micro, passes = setup.batch // setup.micro_batches, 4 if setup.checkpointing else 3

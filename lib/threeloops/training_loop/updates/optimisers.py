@@ -42,6 +42,7 @@ def update_bytes(*, num_parameters: float, kernels: str, bytes_per_element: floa
               cleared in here
     Source:   torch 2.13, torch/optim/adam.py, _multi_tensor_adam (the chain) and torch._fused_adamw_ (one kernel);
               Loshchilov and Hutter, 2019, arXiv:1711.05101 (AdamW)
+    Measured: measure.training_loop.optimiser_traffic.traffic
 
     >>> update_bytes(num_parameters=1.5e9, kernels="one", bytes_per_element=4) / 1e9
     42.0
@@ -63,6 +64,7 @@ def narrow_update_bytes(*, num_parameters: float, moment_bytes: float) -> float:
     Units:    moment_bytes of both moments of one parameter together, scales included; returns bytes
     Assumes:  each block is widened, updated and narrowed again in registers
     Source:   Dettmers et al., 2021, arXiv:2110.02861, section 2
+    Counted:  tests.training_loop.test_optimisation_stack.test_an_update_in_one_kernel_reads_and_writes_value_by_value
 
     >>> narrow_update_bytes(num_parameters=1, moment_bytes=8) == update_bytes(
     ...     num_parameters=1, kernels="one", bytes_per_element=4
@@ -81,6 +83,7 @@ def newton_schulz_flops(*, rows: int, columns: int, iterations: int) -> int:
     Assumes:  dense products, a multiply-add counted as 2; the symmetry of X Xᵀ is not used
     Source:   Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon (section "Runtime analysis"); torch 2.13,
               torch.optim.Muon
+    Measured: tests.measure.test_measure_stack.test_muon_spends_the_flops_of_the_formula
 
     >>> newton_schulz_flops(rows=64, columns=256, iterations=5)
     23592960
@@ -98,6 +101,7 @@ def newton_schulz_share(*, rows: int, columns: int, iterations: int, tokens: flo
     Assumes:  one device does both, or both are shared out over the same devices (replicas that all do it alone
               multiply the share by their number)
     Source:   Jordan et al., 2024, as above
+    Counted:  drills.step_time.stack_updates.MUON
 
     >>> round(newton_schulz_share(rows=4096, columns=4096, iterations=5, tokens=500_000), 4)
     0.041
@@ -121,6 +125,7 @@ def adafactor_state_bytes(*, shapes: Sequence[Sequence[int]], bytes_per_element:
     Raises:   ValueError for a side below 1
     Source:   Shazeer and Stern, 2018, arXiv:1804.04235, sections 3 (factors) and 4 (no momentum); torch 2.13,
               torch/optim/_adafactor.py
+    Measured: measure.training_loop.optimiser_state.state_bytes
 
     >>> adafactor_state_bytes(shapes=[(4096, 14336), (4096,)], bytes_per_element=4, first_moment=False)
     90112
@@ -145,6 +150,7 @@ def adam_8bit_state_bytes(*, num_parameters: float, wide_parameters: float, bloc
     Assumes:  blocks are full
     Raises:   ValueError if more parameters are wide than there are
     Source:   Dettmers et al., 2021, arXiv:2110.02861, section 2
+    Counted:  tests.training_loop.test_optimisation_stack.test_8_bit_moments_against_a_walk_over_their_values
 
     >>> adam_8bit_state_bytes(num_parameters=1000, wide_parameters=200, block=64)
     3300.0
@@ -163,6 +169,7 @@ def compressed_volume(*, warm_up_share: float, bits_before: float, bits_after: f
     Formula:  warm_up_share + (1 - warm_up_share) * bits_after / bits_before
     Assumes:  scales and padding are small; every step exchanges, before and after
     Source:   Tang et al., 1-bit Adam, 2021, arXiv:2102.02888, section 7 (fp16 before, 1 bit after)
+    Counted:  tests.training_loop.test_optimisation_stack.test_a_run_sends_wide_and_then_narrow_step_by_step
 
     >>> round(
     ...     1 / compressed_volume(warm_up_share=0.15, bits_before=16, bits_after=1), 1

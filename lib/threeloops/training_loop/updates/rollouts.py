@@ -25,6 +25,7 @@ def rollout_s(lengths: Sequence[int], *, weights_s: float, response_s: float) ->
     Assumes:  all responses start together and have room; a finished one leaves and costs nothing more; prompts are
               neglected
     Source:   Zhou et al., APRIL, 2025, arXiv:2509.18521 (long tails of lengths stall the batch)
+    Counted:  simulate.training_loop.rollouts.play
 
     >>> rollout_s([10, 10, 40], weights_s=1.0, response_s=0.1)
     46.0
@@ -41,6 +42,8 @@ def seats_used(lengths: Sequence[int]) -> float:
     """The share of the seats of a rollout in which somebody is still writing.
 
     Formula:  mean length / longest
+    Source:   by definition of a mean
+    Counted:  simulate.training_loop.rollouts.play
 
     >>> seats_used([10, 10, 40])
     0.5
