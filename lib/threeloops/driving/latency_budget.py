@@ -46,7 +46,8 @@ def highest_speed_m_per_s(*, sight_m: float, reaction_s: float, deceleration_m_p
 
     Formula:  -a t + sqrt((a t)^2 + 2 a sight): the positive root of v t + v^2 / (2 a) = sight
     Assumes:  as stopping_distance_m
-    Source:   as stopping_distance_m, solved for the speed
+    Source:   AASHTO, A Policy on Geometric Design of Highways and Streets, 7th ed., 2018, section 3.2.2 (the
+              stopping distance, solved for the speed)
     Counted:  simulate.driving.vehicle.metres_to_standstill
 
     >>> highest_speed_m_per_s(sight_m=50, reaction_s=0.5, deceleration_m_per_s2=5)

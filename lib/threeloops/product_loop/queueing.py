@@ -220,7 +220,7 @@ def most_load_for_quantile(*, service_s: float, share: float, seconds: float) ->
 
     Formula:  1 - service * ln(1 / (1 - share)) / seconds, and 0 where even an empty server is too slow
     Assumes:  as mm1_time_quantile_s
-    Source:   as mm1_time_quantile_s, solved for the load
+    Source:   Kleinrock, Queueing Systems, volume 1, 1975 (as in mm1_time_quantile_s, solved for the load)
     Counted:  drills.queues.tails.ALLOWED
 
     >>> round(most_load_for_quantile(service_s=0.1, share=0.99, seconds=1), 3)

@@ -163,7 +163,7 @@ def largest_batch_within_itl(
 
     Formula:  floor((ITL * bandwidth - weights) / cache per request)
     Assumes:  bandwidth-bound, equally long contexts
-    Source:   as decode_step_s, solved for the batch
+    Source:   Pope et al., 2022, arXiv:2211.05102, section 2.1 (a decode step, solved for the batch)
     Counted:  simulate.product_loop.decoding.most_together
     """
     checks.positive(

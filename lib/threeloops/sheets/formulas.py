@@ -102,12 +102,17 @@ INTRO = (
 def page(loop: str) -> Page:
     """The formulas of one loop."""
     found = [stated(function) for function in FORMULAS[loop]]
-    sources = list(dict.fromkeys(one.source for one in found if one.source))
+    sources = list(dict.fromkeys(one.source for one in found if one.source and not one.by_definition))
     table = Table(
         title="",
         head=("what", "formula", "assumes", "source"),
         rows=tuple(
-            (one.says, one.formula, one.assumes or "–", f"[{sources.index(one.source) + 1}]" if one.source else "–")
+            (
+                one.says,
+                one.formula,
+                one.assumes or "–",
+                f"[{sources.index(one.source) + 1}]" if one.source in sources else "–",
+            )
             for one in found
         ),
     )

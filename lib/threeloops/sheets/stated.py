@@ -27,6 +27,11 @@ class Stated:
     assumes: str
     source: str
 
+    @property
+    def by_definition(self) -> bool:
+        """Whether nobody has to be believed for it."""
+        return self.source.startswith("by definition")
+
 
 def fields(text: str | None) -> dict[str, str]:
     """Field -> content of a docstring, each on one line."""
@@ -36,7 +41,7 @@ def fields(text: str | None) -> dict[str, str]:
 
 
 def stated(function: Callable[..., Any]) -> Stated:
-    """The documented formula. Its source may stand once for the whole module; arithmetic that needs none has none.
+    """The documented formula. Its source may stand once for the whole module; arithmetic holds by definition.
 
     Raises:   ValueError for a function that states no formula
     """
