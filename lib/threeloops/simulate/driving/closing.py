@@ -4,7 +4,11 @@
 def speed_at_obstacle(
     *, speed_m_per_s: float, gap_m: float, reaction_s: float, deceleration_m_per_s2: float, steps: int = 100
 ) -> float:
-    """Drive on while reacting, then brake until the car stands or the obstacle is reached."""
+    """Drive on while reacting, then brake until the car stands or the obstacle is reached.
+
+    >>> round(speed_at_obstacle(speed_m_per_s=20, gap_m=40, reaction_s=1.0, deceleration_m_per_s2=8), 2)
+    8.94
+    """
     left = gap_m
     for _ in range(steps):  # reacting
         left -= speed_m_per_s * reaction_s / steps
@@ -31,7 +35,11 @@ def _inside(speed: float, left: float, deceleration: float, tick: float) -> floa
 
 
 def least_gap(*, closing_m_per_s: float, reaction_s: float, deceleration_m_per_s2: float) -> float:
-    """Try gaps, halving the interval, until the follower just does not touch the car ahead."""
+    """Try gaps, halving the interval, until the follower just does not touch the car ahead.
+
+    >>> round(least_gap(closing_m_per_s=10, reaction_s=1.0, deceleration_m_per_s2=5), 3)
+    20.0
+    """
     near, far = 0.0, closing_m_per_s * reaction_s + closing_m_per_s**2 / deceleration_m_per_s2
     for _ in range(50):
         middle = (near + far) / 2
@@ -47,7 +55,11 @@ def least_gap(*, closing_m_per_s: float, reaction_s: float, deceleration_m_per_s
 
 
 def apart_after(*, acceleration_m_per_s2: float, age_s: float, speed_m_per_s: float, steps: int = 200) -> float:
-    """A car that accelerates or brakes, and a box that keeps the speed of the picture: metres between them."""
+    """A car that accelerates or brakes, and a box that keeps the speed of the picture: metres between them.
+
+    >>> round(apart_after(acceleration_m_per_s2=-4, age_s=0.5, speed_m_per_s=20), 3)
+    0.5
+    """
     car = box = 0.0
     speed, tick = speed_m_per_s, age_s / steps
     for _ in range(steps):

@@ -6,7 +6,11 @@ import itertools
 def multiply_adds(
     *, pictures: int, rows: int, columns: int, channels: int, filters: int, kernel: int, stride: int
 ) -> int:
-    """Put every filter on every stride-th place of every padded picture, and count what it multiplies."""
+    """Put every filter on every stride-th place of every padded picture, and count what it multiplies.
+
+    >>> multiply_adds(pictures=1, rows=4, columns=6, channels=3, filters=2, kernel=3, stride=2)
+    324
+    """
     made = 0
     places = itertools.product(range(pictures), range(0, rows, stride), range(0, columns, stride))
     for _picture, _row, _column in places:

@@ -55,7 +55,11 @@ def reaction(hops: Sequence[Hop]) -> Time:
 
 
 def slowest(stages: Sequence[tuple[int, int]]) -> int:
-    """The slowest reaction over all settings of the clocks in whole steps: (period, response) of each stage."""
+    """The slowest reaction over all settings of the clocks in whole steps: (period, response) of each stage.
+
+    >>> slowest([(3, 2), (10, 5)])
+    20
+    """
     clocks = itertools.product(*(range(period) for period, _ in stages))
     return max(int(reaction(follow(_set(stages, firsts), event=0))) for firsts in clocks)
 

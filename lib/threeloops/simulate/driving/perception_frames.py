@@ -11,6 +11,12 @@ from fractions import Fraction
 def flops_of_a_frame(*, cameras: int, tasks: int, shared: bool, image_flops: int, head_flops: Sequence[int]) -> int:
     """Let every task ask for the features of every camera, compute those that nobody computed yet, and run each
     task's head.
+
+    >>> [
+    ...     flops_of_a_frame(cameras=6, tasks=2, shared=shared, image_flops=10, head_flops=(3, 4))
+    ...     for shared in (False, True)
+    ... ]
+    [127, 67]
     """
     computed: set[tuple[int, int]] = set()
     total = 0
@@ -27,6 +33,9 @@ def flops_of_a_frame(*, cameras: int, tasks: int, shared: bool, image_flops: int
 def flops_of_a_convolution(*, height: int, width: int, kernel: int, channels: int) -> int:
     """Slide one kernel over every position of a picture that is padded to keep its size, and add up products and
     sums.
+
+    >>> flops_of_a_convolution(height=4, width=5, kernel=3, channels=2)
+    720
     """
     total = 0
     for _row in range(height):
@@ -36,7 +45,11 @@ def flops_of_a_convolution(*, height: int, width: int, kernel: int, channels: in
 
 
 def seconds_of_frames(*, always: Fraction, sometimes: Fraction, needed: Sequence[bool]) -> list[Fraction]:
-    """The time of each frame, from which frames need the extra work."""
+    """The time of each frame, from which frames need the extra work.
+
+    >>> [int(seconds) for seconds in seconds_of_frames(always=Fraction(5), sometimes=Fraction(3), needed=[True, False])]
+    [8, 5]
+    """
     return [always + sometimes if wanted else always for wanted in needed]
 
 
@@ -72,7 +85,11 @@ def seconds_with_turns(
 
 
 def places_read(*, queries: int, layers: int, heads: int, levels: int, points: int) -> int:
-    """Go through every query of every layer and let each of its heads read its points on every level."""
+    """Go through every query of every layer and let each of its heads read its points on every level.
+
+    >>> places_read(queries=2, layers=3, heads=4, levels=1, points=8)
+    192
+    """
     return sum(
         1
         for _layer, _query, _head, _level, _point in itertools.product(

@@ -14,17 +14,29 @@ Answers = Sequence[tuple[Fraction, Fraction]]  # (exposure, ready) of every pict
 def regular(
     *, latency: Fraction, period: Fraction, frames: int, lost: Collection[int] = ()
 ) -> list[tuple[Fraction, Fraction]]:
-    """A picture every period, an answer after each latency, except for the frames that are lost."""
+    """A picture every period, an answer after each latency, except for the frames that are lost.
+
+    >>> [tuple(map(int, answer)) for answer in regular(latency=Fraction(40), period=Fraction(100), frames=3, lost={1})]
+    [(0, 40), (200, 240)]
+    """
     return [(n * period, n * period + latency) for n in range(frames) if n not in lost]
 
 
 def one_at_a_time(*, busy: Fraction, period: Fraction, frames: int) -> list[tuple[Fraction, Fraction]]:
-    """One worker, one frame; what arrives while it works is dropped."""
+    """One worker, one frame; what arrives while it works is dropped.
+
+    >>> [tuple(map(int, answer)) for answer in one_at_a_time(busy=Fraction(120), period=Fraction(100), frames=4)]
+    [(0, 120), (200, 320)]
+    """
     return vehicle.frames_through([busy], period=period, frames=frames)
 
 
 def queued(*, busy: Fraction, period: Fraction, frames: int) -> list[tuple[Fraction, Fraction]]:
-    """One worker; every frame waits for its turn."""
+    """One worker; every frame waits for its turn.
+
+    >>> [tuple(map(int, answer)) for answer in queued(busy=Fraction(120), period=Fraction(100), frames=3)]
+    [(0, 120), (100, 240), (200, 360)]
+    """
     free, answers = Fraction(0), []
     for frame in range(frames):
         free = max(free, frame * period) + busy
@@ -33,7 +45,11 @@ def queued(*, busy: Fraction, period: Fraction, frames: int) -> list[tuple[Fract
 
 
 def buffered(*, busy: Fraction, period: Fraction, frames: int) -> list[tuple[Fraction, Fraction]]:
-    """One worker and a buffer of one picture: what arrives while it works overwrites what waits there."""
+    """One worker and a buffer of one picture: what arrives while it works overwrites what waits there.
+
+    >>> [tuple(map(int, answer)) for answer in buffered(busy=Fraction(120), period=Fraction(100), frames=3)]
+    [(0, 120), (100, 240)]
+    """
     free, waiting, answers = Fraction(0), None, []
     for frame in range(frames):
         if waiting is not None and free <= frame * period:  # the worker took it before this one came

@@ -11,7 +11,11 @@ BITS = 8
 
 
 def bytes_in_a_second(*, cameras: int, width: int, height: int, bits_per_pixel: int, frames_per_s: int) -> float:
-    """Read every row of every frame of every camera, and add up what comes over the cable."""
+    """Read every row of every frame of every camera, and add up what comes over the cable.
+
+    >>> bytes_in_a_second(cameras=2, width=8, height=4, bits_per_pixel=12, frames_per_s=10)
+    960.0
+    """
     bits = 0
     for _camera, _frame, _row in itertools.product(range(cameras), range(frames_per_s), range(height)):
         bits += sum(bits_per_pixel for _pixel in range(width))
@@ -19,7 +23,11 @@ def bytes_in_a_second(*, cameras: int, width: int, height: int, bits_per_pixel: 
 
 
 def csi_packets(*, width: int, height: int, bits_per_pixel: int) -> Iterator[int]:
-    """Bytes of each packet of a picture: frame start, a header, the pixels and a footer for every row, frame end."""
+    """Bytes of each packet of a picture: frame start, a header, the pixels and a footer for every row, frame end.
+
+    >>> list(csi_packets(width=8, height=2, bits_per_pixel=12))
+    [4, 18, 18, 4]
+    """
     yield 4
     for _row in range(height):
         bits = 32
@@ -33,7 +41,11 @@ def csi_packets(*, width: int, height: int, bits_per_pixel: int) -> Iterator[int
 def cable_bits(
     *, total_width: int, total_height: int, bits_per_pixel: int, frames: int, coded_bits: int, data_bits: int
 ) -> int:
-    """Tick the pixel clock through pictures and blanking; whenever a group of data bits is full, send its code."""
+    """Tick the pixel clock through pictures and blanking; whenever a group of data bits is full, send its code.
+
+    >>> cable_bits(total_width=10, total_height=4, bits_per_pixel=12, frames=1, coded_bits=40, data_bits=32)
+    600
+    """
     waiting, sent = 0, 0
     for _tick in range(frames * total_height * total_width):
         waiting += bits_per_pixel
@@ -44,7 +56,11 @@ def cable_bits(
 
 
 def busiest_lane_bytes(num_bytes: int, *, lanes: int) -> int:
-    """Deal bytes to lanes in turn, as CSI-2 does; what the fullest lane has to carry."""
+    """Deal bytes to lanes in turn, as CSI-2 does; what the fullest lane has to carry.
+
+    >>> busiest_lane_bytes(10, lanes=4)
+    3
+    """
     carried = [0] * lanes
     for byte in range(num_bytes):
         carried[byte % lanes] += 1
@@ -52,12 +68,20 @@ def busiest_lane_bytes(num_bytes: int, *, lanes: int) -> int:
 
 
 def fewest_lanes(num_bytes: int, *, lane_bytes: int) -> int:
-    """Add lanes until the fullest one carries no more than a lane can."""
+    """Add lanes until the fullest one carries no more than a lane can.
+
+    >>> fewest_lanes(10, lane_bytes=4)
+    3
+    """
     return next(lanes for lanes in itertools.count(1) if busiest_lane_bytes(num_bytes, lanes=lanes) <= lane_bytes)
 
 
 def moved_bytes(*, pixels: int, pass_bytes_per_pixel: Sequence[float]) -> float:
-    """Carry every pixel over the bus, pass after pass."""
+    """Carry every pixel over the bus, pass after pass.
+
+    >>> moved_bytes(pixels=100, pass_bytes_per_pixel=(2, 1.5, 3))
+    650.0
+    """
     moved = 0.0
     for size in pass_bytes_per_pixel:
         for _pixel in range(pixels):
@@ -81,6 +105,9 @@ def misplaced_m(
 ) -> float:
     """Move the car along and turn it in short steps for as long as the stamp is wrong; how far the point goes in its
     eyes.
+
+    >>> round(misplaced_m(speed_m_per_s=30, range_m=50, turn_rad_per_s=0, error_s=0.01), 3)
+    0.3
     """
     ahead, aside, tick = 0.0, 0.0, error_s / steps  # of where it was
     angle = -turn_rad_per_s * tick
@@ -94,7 +121,11 @@ def misplaced_m(
 
 
 def lidar_second(*, beams: int, firing_s: Fraction, sweeps_per_s: int, returns: int) -> tuple[int, Fraction]:
-    """(points, turns) of a second: fire all beams, turn on a little, fire again."""
+    """(points, turns) of a second: fire all beams, turn on a little, fire again.
+
+    >>> lidar_second(beams=4, firing_s=Fraction(1, 1000), sweeps_per_s=10, returns=1)
+    (4000, Fraction(10, 1))
+    """
     points, now = 0, Fraction(0)
     while now < 1:
         points += sum(returns for _beam in range(beams))
@@ -135,7 +166,11 @@ def swept_wall(
 
 
 def radar_cube(*, samples: int, chirps: int, transmitters: int, receivers: int, bytes_per_sample: int) -> int:
-    """Let every transmitter chirp in turn and every receiver take its samples; add up what has to be kept."""
+    """Let every transmitter chirp in turn and every receiver take its samples; add up what has to be kept.
+
+    >>> radar_cube(samples=256, chirps=128, transmitters=3, receivers=4, bytes_per_sample=4)
+    1572864
+    """
     kept = 0
     for _chirp, _transmitter, _receiver in itertools.product(range(chirps), range(transmitters), range(receivers)):
         kept += sum(bytes_per_sample for _sample in range(samples))

@@ -27,6 +27,10 @@ def share_of_tests(*, frames: int, one_in: int, tests: int, seed: int) -> float:
 
 
 def late_in_an_hour(*, pattern: Sequence[bool], frames_per_s: int) -> int:
-    """Go through an hour frame by frame, in which lateness repeats by this pattern, and count the late ones."""
+    """Go through an hour frame by frame, in which lateness repeats by this pattern, and count the late ones.
+
+    >>> late_in_an_hour(pattern=[True] + [False] * 99, frames_per_s=10)
+    360
+    """
     frames = frames_per_s * 60 * 60
     return sum(pattern[number % len(pattern)] for number in range(frames))

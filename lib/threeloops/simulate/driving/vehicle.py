@@ -12,7 +12,11 @@ STILL = 1e-9  # of the speed at the start: less is rounding
 def metres_to_standstill(
     *, speed_m_per_s: float, reaction_s: float, deceleration_m_per_s2: float, steps: int = 1000
 ) -> float:
-    """Drive on while reacting, then brake in short steps until the wheels stand still."""
+    """Drive on while reacting, then brake in short steps until the wheels stand still.
+
+    >>> round(metres_to_standstill(speed_m_per_s=20, reaction_s=1.0, deceleration_m_per_s2=5), 3)
+    60.0
+    """
     position_m = 0.0
     for _ in range(steps):
         position_m += speed_m_per_s * reaction_s / steps
@@ -25,7 +29,11 @@ def metres_to_standstill(
 
 
 def fastest_that_stops(*, sight_m: float, reaction_s: float, deceleration_m_per_s2: float) -> float:
-    """Try speeds, halving the interval, until the car just stops in sight."""
+    """Try speeds, halving the interval, until the car just stops in sight.
+
+    >>> round(fastest_that_stops(sight_m=60, reaction_s=1.0, deceleration_m_per_s2=5), 3)
+    20.0
+    """
     slow, fast = 0.0, 200.0
     for _ in range(60):
         middle = (slow + fast) / 2
@@ -44,6 +52,9 @@ def fastest_that_stops(*, sight_m: float, reaction_s: float, deceleration_m_per_
 def frames_through(stages: Sequence[Fraction], *, period: Fraction, frames: int) -> list[tuple[Fraction, Fraction]]:
     """(arrival, finish) of every frame that is not dropped: one frame per stage, and a frame that finds the first
     stage busy is lost.
+
+    >>> [tuple(map(int, frame)) for frame in frames_through([Fraction(3), Fraction(5)], period=Fraction(4), frames=3)]
+    [(0, 8), (4, 13), (8, 18)]
     """
     free_at = [Fraction(0)] * len(stages)
     finished = []
@@ -69,6 +80,9 @@ def longest_to_reaction(*, latency: Fraction, period: Fraction, moments: int) ->
 def late_share(*, late: Fraction, parts: int) -> Fraction:
     """Go through every combination of late and punctual parts, and add up the chances of those in which any is
     late.
+
+    >>> late_share(late=Fraction(1, 100), parts=2)
+    Fraction(199, 10000)
     """
     total = Fraction(0)
     for outcome in itertools.product((True, False), repeat=parts):

@@ -4,7 +4,11 @@ from fractions import Fraction
 
 
 def tokens_until(deadline: Fraction, *, first: Fraction, step: Fraction) -> int:
-    """Tokens that are there in time: the first one, then one a step."""
+    """Tokens that are there in time: the first one, then one a step.
+
+    >>> tokens_until(Fraction(100), first=Fraction(40), step=Fraction(25))
+    3
+    """
     now, made = first, 0
     while now <= deadline:
         made += 1

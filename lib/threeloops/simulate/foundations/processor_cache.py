@@ -54,7 +54,11 @@ def read_through(levels: Sequence[Cache], addresses: Iterable[int]) -> list[int]
 
 
 def walk(*, lines: int, stride_lines: int, passes: int, line_bytes: int) -> Iterable[int]:
-    """Addresses of a walk over every `stride_lines`-th line, made again and again from the front."""
+    """Addresses of a walk over every `stride_lines`-th line, made again and again from the front.
+
+    >>> list(walk(lines=3, stride_lines=2, passes=2, line_bytes=64))
+    [0, 128, 256, 0, 128, 256]
+    """
     for _ in range(passes):
         for step in range(lines):
             yield step * stride_lines * line_bytes

@@ -65,6 +65,9 @@ def play(kernels_s: Sequence[float], *, issue_s: float, queue: int, wait_after: 
 def replay(kernels_s: Sequence[float], *, launch_s: float, gap_s: float) -> PlayedLaunches:
     """Play a recorded graph: one launch by the host, then the device walks the list, with a gap before each
     kernel.
+
+    >>> replay([3.0, 2.0], launch_s=10.0, gap_s=0.5).finished_s
+    16.0
     """
     if not kernels_s:
         raise ValueError("kernels_s is empty; a graph needs at least one kernel")

@@ -121,6 +121,9 @@ def requests_that_fit(
     2, 3 and so on.
 
     `layers` holds one (window, bytes per slot) pair per layer; each layer has its own pages.
+
+    >>> requests_that_fit(layers=[(None, 2.0)] * 4, block_tokens=16, tokens=20, budget_bytes=1000)
+    3
     """
     fits = 0
     while _stays_within(layers, block_tokens=block_tokens, tokens=tokens, requests=fits + 1, budget_bytes=budget_bytes):

@@ -58,6 +58,9 @@ def ranks_step_s(
 ) -> float:
     """Every rank reads its part of a sublayer; all wait for the last one, add up, and go on. The weights of each layer
     are half in attention, with its cache, and half in the MLP.
+
+    >>> ranks_step_s(layers=[80, 80], caches=[20, 20], ranks=2, bytes_per_s=10, all_reduce_s=1)
+    14.0
     """
     now = 0.0
     for weights, cache in zip(layers, caches, strict=True):
@@ -68,7 +71,11 @@ def ranks_step_s(
 
 
 def touched(*, num_experts: int, top_k: int, tokens: int, seed: int) -> int:
-    """Different experts that tokens choose, each token any top_k of them."""
+    """Different experts that tokens choose, each token any top_k of them.
+
+    >>> touched(num_experts=8, top_k=2, tokens=100, seed=1)
+    8
+    """
     rng = random.Random(seed)
     chosen: set[int] = set()
     for _ in range(tokens):
@@ -77,7 +84,11 @@ def touched(*, num_experts: int, top_k: int, tokens: int, seed: int) -> int:
 
 
 def mean_touched(*, num_experts: int, top_k: int, tokens: int, trials: int, seed: int) -> float:
-    """The mean of `touched` over so many layers."""
+    """The mean of `touched` over so many layers.
+
+    >>> round(mean_touched(num_experts=8, top_k=2, tokens=1, trials=10, seed=1), 2)
+    2.0
+    """
     return (
         sum(
             touched(num_experts=num_experts, top_k=top_k, tokens=tokens, seed=seed * trials + trial)

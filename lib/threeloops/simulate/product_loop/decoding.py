@@ -7,7 +7,11 @@ from fractions import Fraction
 
 
 def arrival_times(*, ttft_s: Fraction, itl_s: Fraction, output_tokens: int) -> list[Fraction]:
-    """When each token of a request arrives."""
+    """When each token of a request arrives.
+
+    >>> [int(moment) for moment in arrival_times(ttft_s=Fraction(5), itl_s=Fraction(2), output_tokens=3)]
+    [5, 7, 9]
+    """
     times = [ttft_s]
     while len(times) < output_tokens:
         times.append(times[-1] + itl_s)
@@ -15,7 +19,11 @@ def arrival_times(*, ttft_s: Fraction, itl_s: Fraction, output_tokens: int) -> l
 
 
 def tokens_by(deadline_s: Fraction, *, ttft_s: Fraction, itl_s: Fraction) -> int:
-    """Tokens that have arrived at the deadline."""
+    """Tokens that have arrived at the deadline.
+
+    >>> tokens_by(Fraction(10), ttft_s=Fraction(5), itl_s=Fraction(2))
+    3
+    """
     now, tokens = ttft_s, 0
     while now <= deadline_s:
         tokens, now = tokens + 1, now + itl_s
@@ -23,7 +31,11 @@ def tokens_by(deadline_s: Fraction, *, ttft_s: Fraction, itl_s: Fraction) -> int
 
 
 def held_batches(output_tokens: Iterable[int], *, slots: int) -> tuple[int, int]:
-    """(steps, slot-steps paid) when a batch is only released as a whole and the next one then begins."""
+    """(steps, slot-steps paid) when a batch is only released as a whole and the next one then begins.
+
+    >>> held_batches([3, 1, 2, 2], slots=2)
+    (5, 10)
+    """
     waiting, steps, paid = list(output_tokens), 0, 0
     while waiting:
         batch, waiting = waiting[:slots], waiting[slots:]
@@ -35,7 +47,11 @@ def held_batches(output_tokens: Iterable[int], *, slots: int) -> tuple[int, int]
 
 
 def refilled_batch(output_tokens: Iterable[int], *, slots: int) -> tuple[int, int]:
-    """(steps, slot-steps paid) when a request leaves after its last token and the next one takes its slot at once."""
+    """(steps, slot-steps paid) when a request leaves after its last token and the next one takes its slot at once.
+
+    >>> refilled_batch([3, 1, 2, 2], slots=2)
+    (5, 8)
+    """
     waiting, running = list(output_tokens), list[int]()
     steps = paid = 0
     while waiting or running:
@@ -47,7 +63,11 @@ def refilled_batch(output_tokens: Iterable[int], *, slots: int) -> tuple[int, in
 
 
 def tokens_per_check(*, accepted: Fraction, drafted: int) -> Fraction:
-    """Mean tokens of one check: go along the draft, and at every token split the chances into taken and rejected."""
+    """Mean tokens of one check: go along the draft, and at every token split the chances into taken and rejected.
+
+    >>> tokens_per_check(accepted=Fraction(1, 2), drafted=2)
+    Fraction(7, 4)
+    """
     mean, chance = Fraction(0), Fraction(1)
     for taken in range(drafted):
         # stopped here: what was taken, and one token of the large model
@@ -59,6 +79,9 @@ def tokens_per_check(*, accepted: Fraction, drafted: int) -> Fraction:
 def prefilled(*, requests: int, shared: int, own: int, forgotten_every: int) -> int:
     """Tokens computed while requests come one after the other; the shared beginning is forgotten, and computed anew,
     every so many requests.
+
+    >>> prefilled(requests=4, shared=100, own=10, forgotten_every=2)
+    240
     """
     computed, remembered = 0, False
     for request in range(requests):
@@ -70,7 +93,11 @@ def prefilled(*, requests: int, shared: int, own: int, forgotten_every: int) -> 
 
 
 def most_together(*, step_s: float, weights_bytes: int, cache_bytes: int, bytes_per_s: int) -> int:
-    """Add request after request to a step until reading everything takes too long."""
+    """Add request after request to a step until reading everything takes too long.
+
+    >>> most_together(step_s=2.0, weights_bytes=100, cache_bytes=10, bytes_per_s=70)
+    4
+    """
     together, read = 0, weights_bytes
     while read + cache_bytes <= step_s * bytes_per_s:
         together, read = together + 1, read + cache_bytes

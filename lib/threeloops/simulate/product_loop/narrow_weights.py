@@ -55,27 +55,43 @@ def _taken(reading: Iterator[str], number: int) -> str:
 
 
 def masked(values: Sequence[int], *, bits: int) -> str:
-    """A one or a zero for every place, then the patterns of the places that are not empty."""
+    """A one or a zero for every place, then the patterns of the places that are not empty.
+
+    >>> masked([0, 3, 0, 1], bits=2)
+    '01011101'
+    """
     return "".join("1" if value else "0" for value in values) + "".join(
         format(value, f"0{bits}b") for value in values if value
     )
 
 
 def unmasked(written: str, *, weights: int, bits: int) -> list[int]:
-    """Walk the mask, and take the next pattern at every one."""
+    """Walk the mask, and take the next pattern at every one.
+
+    >>> unmasked("01011101", weights=4, bits=2)
+    [0, 3, 0, 1]
+    """
     mask, patterns = written[:weights], iter(written[weights:])
     return [int(_taken(patterns, bits), 2) if mark == "1" else 0 for mark in mask]
 
 
 def indexed(values: Sequence[int], *, bits: int, index_bits: int) -> str:
-    """For every place that is not empty its number and its pattern."""
+    """For every place that is not empty its number and its pattern.
+
+    >>> indexed([0, 3, 0, 1], bits=2, index_bits=2)
+    '01111101'
+    """
     return "".join(
         format(place, f"0{index_bits}b") + format(value, f"0{bits}b") for place, value in enumerate(values) if value
     )
 
 
 def unindexed(written: str, *, weights: int, bits: int, index_bits: int) -> list[int]:
-    """Put every pattern where its number says."""
+    """Put every pattern where its number says.
+
+    >>> unindexed("01111101", weights=4, bits=2, index_bits=2)
+    [0, 3, 0, 1]
+    """
     values = [0] * weights
     for start in range(0, len(written), index_bits + bits):
         place, pattern = written[start : start + index_bits], written[start + index_bits : start + index_bits + bits]
@@ -84,7 +100,11 @@ def unindexed(written: str, *, weights: int, bits: int, index_bits: int) -> list
 
 
 def factors(*, rows: int, columns: int, rank: int) -> tuple[list[list[float]], list[list[float]]]:
-    """Two thin matrices of ones whose product has the given shape."""
+    """Two thin matrices of ones whose product has the given shape.
+
+    >>> factors(rows=2, columns=3, rank=1)
+    ([[1.0], [1.0]], [[1.0, 1.0, 1.0]])
+    """
     return [[1.0] * rank for _ in range(rows)], [[1.0] * columns for _ in range(rank)]
 
 
@@ -107,6 +127,9 @@ def spread_noise_power(*, bits: int, peak: float) -> float:
 def noise_power(values: Sequence[float], *, bits: int, peak: float) -> float:
     """Mean squared error after rounding every value to the middle of one of 2^bits equal cells between -peak and
     peak.
+
+    >>> noise_power([0.25, -0.5], bits=1, peak=1.0)
+    0.03125
     """
     cells = 2**bits
     cell = 2 * peak / cells

@@ -56,6 +56,9 @@ def heads(*, arrivals_per_s: float, service_s: float, servers: int, most: int = 
 
     Whoever goes from n to n + 1 must come back, so the flow up equals the flow down: shares follow one after the
     other, and add up to 1.
+
+    >>> [round(share, 3) for share in heads(arrivals_per_s=0.5, service_s=1.0, servers=1)[:3]]
+    [0.5, 0.25, 0.125]
     """
     shares = [1.0]
     for there in range(1, most):
@@ -67,7 +70,11 @@ def heads(*, arrivals_per_s: float, service_s: float, servers: int, most: int = 
 
 
 def mean_wait_of_constant_service_s(*, arrivals_per_s: float, service_s: float) -> float:
-    """The wait before one server that takes equally long for everyone."""
+    """The wait before one server that takes equally long for everyone.
+
+    >>> round(mean_wait_of_constant_service_s(arrivals_per_s=0.5, service_s=1.0), 3)
+    0.5
+    """
     return mean_wait_of_mixed_services_s(arrivals_per_s=arrivals_per_s, kinds=[(1.0, service_s)])
 
 
@@ -77,6 +84,9 @@ def mean_wait_of_mixed_services_s(*, arrivals_per_s: float, kinds: list[tuple[fl
 
     Whoever sees the count go above n must see it come back, one at a time: down happens when nobody arrives during a
     service.
+
+    >>> round(mean_wait_of_mixed_services_s(arrivals_per_s=0.5, kinds=[(1.0, 1.0)]), 3)
+    0.5
     """
     arrive = [0.0] * 60  # how likely 0, 1, 2, … arrive during one service
     for share, service_s in kinds:
@@ -100,6 +110,9 @@ def mean_wait_of_mixed_services_s(*, arrivals_per_s: float, kinds: list[tuple[fl
 def time_quantile_s(*, arrivals_per_s: float, service_s: float, share: float) -> float:
     """The time within which such a share leaves one memoryless server: whoever finds n there waits for n + 1 services,
     and the moment at which those are over is found by halving.
+
+    >>> round(time_quantile_s(arrivals_per_s=0.5, service_s=1.0, share=0.5), 3)
+    1.386
     """
     there = heads(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=1)
 
@@ -125,7 +138,11 @@ def _at(shares: list[float], place: int) -> float:
 
 
 def mean_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
-    """Add up who stands in the queue at each count of heads, and share it among the arrivals."""
+    """Add up who stands in the queue at each count of heads, and share it among the arrivals.
+
+    >>> round(mean_wait_s(arrivals_per_s=0.5, service_s=1.0, servers=1), 3)
+    1.0
+    """
     queued = sum(
         max(0, there - servers) * share
         for there, share in enumerate(heads(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers))
@@ -134,7 +151,11 @@ def mean_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> flo
 
 
 def waiting_share(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
-    """How often an arrival finds every server taken."""
+    """How often an arrival finds every server taken.
+
+    >>> round(waiting_share(arrivals_per_s=0.5, service_s=1.0, servers=2), 3)
+    0.1
+    """
     return sum(
         share
         for there, share in enumerate(heads(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers))

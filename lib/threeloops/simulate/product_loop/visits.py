@@ -127,7 +127,11 @@ def arrivals(*, rates_per_s: Sequence[tuple[float, float]], seed: int, gap_cv: f
 
 
 def exponential(count: int, *, mean_s: float, seed: int) -> list[float]:
-    """So many service times without memory."""
+    """So many service times without memory.
+
+    >>> len(exponential(3, mean_s=2.0, seed=1))
+    3
+    """
     rng = random.Random(seed)
     return [rng.expovariate(1 / mean_s) for _ in range(count)]
 
@@ -142,6 +146,10 @@ def waiting_over_time(visits: Sequence[Visit], *, every_s: float) -> list[tuple[
 
 
 def quantile(times_s: Sequence[float], share: float) -> float:
-    """The time that such a share of them does not exceed: the nearest rank."""
+    """The time that such a share of them does not exceed: the nearest rank.
+
+    >>> quantile([5.0, 1.0, 3.0, 9.0], 0.5)
+    3.0
+    """
     ordered = sorted(times_s)
     return ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]

@@ -53,7 +53,12 @@ def _power_of_two(ranks: int) -> None:
 
 
 def halving_reduce_scatter(inputs: Sequence[Array]) -> Run:
-    """Rank r ends with piece r of the sum."""
+    """Rank r ends with piece r of the sum.
+
+    >>> import numpy as np
+    >>> [part.tolist() for part in halving_reduce_scatter([np.array([1.0, 2.0]), np.array([10.0, 20.0])]).outputs]
+    [[11.0], [22.0]]
+    """
     buffers = vectors(inputs)
     _power_of_two(len(buffers))
     network = Network(len(buffers))
@@ -64,7 +69,12 @@ def halving_reduce_scatter(inputs: Sequence[Array]) -> Run:
 
 
 def doubling_all_gather(parts: Sequence[Array]) -> Run:
-    """Every rank ends with all parts in rank order."""
+    """Every rank ends with all parts in rank order.
+
+    >>> import numpy as np
+    >>> [whole.tolist() for whole in doubling_all_gather([np.array([1.0]), np.array([2.0])]).outputs]
+    [[1.0, 2.0], [1.0, 2.0]]
+    """
     _power_of_two(len(parts))
     vectors(parts)
     ranks, length = len(parts), len(parts[0])
@@ -79,6 +89,10 @@ def doubling_all_gather(parts: Sequence[Array]) -> Run:
 def halving_doubling_all_reduce(inputs: Sequence[Array], *, watch: bool = False) -> Run:
     """Surplus ranks give their vector to a neighbour and leave; 2^k ranks halve and double; the surplus ranks are
     told the sum.
+
+    >>> import numpy as np
+    >>> halving_doubling_all_reduce([np.ones(4)] * 3).outputs[2].tolist()
+    [3.0, 3.0, 3.0, 3.0]
     """
     buffers = vectors(inputs)
     network = Network(len(buffers), watched=buffers if watch else ())
@@ -103,7 +117,12 @@ def halving_doubling_all_reduce(inputs: Sequence[Array], *, watch: bool = False)
 
 
 def pairwise_all_to_all(inputs: Sequence[Array]) -> Run:
-    """Piece j of rank i becomes piece i of rank j; in step s everyone sends to the rank s places to the right."""
+    """Piece j of rank i becomes piece i of rank j; in step s everyone sends to the rank s places to the right.
+
+    >>> import numpy as np
+    >>> [whole.tolist() for whole in pairwise_all_to_all([np.array([1.0, 2.0]), np.array([3.0, 4.0])]).outputs]
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
     buffers = vectors(inputs)
     ranks, pieces = len(buffers), cuts(len(buffers[0]), len(buffers))
     checks.divides(part="ranks", part_value=ranks, whole="elements", whole_value=len(buffers[0]))
@@ -163,7 +182,11 @@ def simulated(*, op: str, algorithm: str, ranks: int, elements: int, chunks: int
 
 
 def random_vectors(*, ranks: int, elements: int, seed: int) -> list[Array]:
-    """One vector of whole numbers per rank."""
+    """One vector of whole numbers per rank.
+
+    >>> [vector.shape for vector in random_vectors(ranks=2, elements=3, seed=1)]
+    [(3,), (3,)]
+    """
     import numpy as np
 
     generator = np.random.default_rng(seed)

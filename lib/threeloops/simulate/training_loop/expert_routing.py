@@ -100,7 +100,11 @@ def balanced_by_bias(
 
 
 def in_order(loads: Sequence[int], *, ranks: int) -> list[int]:
-    """Load of each rank when experts are dealt out by number: the first few to the first rank."""
+    """Load of each rank when experts are dealt out by number: the first few to the first rank.
+
+    >>> in_order([5, 1, 2, 2], ranks=2)
+    [6, 4]
+    """
     checks.divides(part="ranks", part_value=ranks, whole="experts", whole_value=len(loads))
     each = len(loads) // ranks
     return [sum(loads[rank * each : (rank + 1) * each]) for rank in range(ranks)]

@@ -125,7 +125,11 @@ def vectors(inputs: Sequence[Array]) -> list[Array]:
 
 
 def cuts(length: int, parts: int) -> list[slice]:
-    """A vector of any length in `parts` pieces that differ by one element at most."""
+    """A vector of any length in `parts` pieces that differ by one element at most.
+
+    >>> cuts(5, 2)
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
     checks.count(parts=parts)
     return [slice(part * length // parts, (part + 1) * length // parts) for part in range(parts)]
 

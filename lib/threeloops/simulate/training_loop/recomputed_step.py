@@ -42,7 +42,11 @@ class Step:
 
 
 def even_stretches(*, num_layers: int, every: int) -> list[Stretch]:
-    """Stretches of `every` layers, all run again; the last takes what is left."""
+    """Stretches of `every` layers, all run again; the last takes what is left.
+
+    >>> [stretch.layers for stretch in even_stretches(num_layers=7, every=3)]
+    [3, 3, 1]
+    """
     starts = range(0, num_layers, every)
     return [Stretch(layers=min(every, num_layers - start), again=True) for start in starts]
 

@@ -37,7 +37,12 @@ def _gather_round(network: Network, buffers: list[Array], members: Sequence[int]
 
 
 def reduce_scatter(inputs: Sequence[Array]) -> Run:
-    """Rank r ends with piece r of the sum."""
+    """Rank r ends with piece r of the sum.
+
+    >>> import numpy as np
+    >>> [part.tolist() for part in reduce_scatter([np.array([1.0, 2.0]), np.array([10.0, 20.0])]).outputs]
+    [[11.0], [22.0]]
+    """
     buffers = vectors(inputs)
     network = Network(len(buffers))
     _reduce_round(network, buffers, range(len(buffers)))
@@ -49,6 +54,10 @@ def reduce_scatter(inputs: Sequence[Array]) -> Run:
 def all_gather(parts: Sequence[Array]) -> Run:
     """Every rank ends with the parts of all, in rank order; the parts may differ by one element, as reduce_scatter
     leaves them.
+
+    >>> import numpy as np
+    >>> [whole.tolist() for whole in all_gather([np.array([1.0]), np.array([2.0])]).outputs]
+    [[1.0, 2.0], [1.0, 2.0]]
     """
     length = sum(len(part) for part in parts)
     pieces = cuts(length, len(parts))
@@ -77,6 +86,10 @@ def all_reduce(inputs: Sequence[Array], *, watch: bool = False) -> Run:
 def broadcast(vector: Array, *, ranks: int, chunks: int) -> Run:
     """The root (rank 0) feeds chunk after chunk into the ring; each rank passes on in one step what came in the step
     before.
+
+    >>> import numpy as np
+    >>> broadcast(np.ones(4), ranks=3, chunks=2).sent_bytes
+    (32, 32, 0)
     """
     checks.count(ranks=ranks, chunks=chunks)
     buffers = [vector.copy()] + [zeros(len(vector), like=vector) for _ in range(ranks - 1)]
@@ -119,7 +132,12 @@ def reduce(inputs: Sequence[Array], *, chunks: int) -> Run:
 
 
 def send_recv(inputs: Sequence[Array]) -> Run:
-    """Everyone's vector to the right neighbour, all at once."""
+    """Everyone's vector to the right neighbour, all at once.
+
+    >>> import numpy as np
+    >>> [vector.tolist() for vector in send_recv([np.array([1.0]), np.array([2.0]), np.array([3.0])]).outputs]
+    [[3.0], [1.0], [2.0]]
+    """
     buffers = vectors(inputs)
     network, ranks = Network(len(buffers)), len(buffers)
     if ranks > 1:
@@ -133,6 +151,10 @@ def hierarchical_all_reduce(inputs: Sequence[Array], *, ranks_per_node: int) -> 
     node.
 
     The rings of one phase run at the same time, so their steps are merged.
+
+    >>> import numpy as np
+    >>> hierarchical_all_reduce([np.ones(4)] * 4, ranks_per_node=2).outputs[3].tolist()
+    [4.0, 4.0, 4.0, 4.0]
     """
     buffers = vectors(inputs)
     checks.count(ranks_per_node=ranks_per_node)
