@@ -89,13 +89,12 @@ def response_time(task: Task, *, above: Sequence[Task], blocking: Time = 0) -> T
 
 
 def non_preemptive_response_time(task: Task, *, above: Sequence[Task], blocking: Time = 0) -> Time:
-    """The same where a job that has begun runs to its end, as a copy or a kernel does: a job waits for the start.
+    """The longest response where a job that has begun runs to its end, as a copy or a kernel does.
 
     Formula:  start of job q: w = blocking + q * cost + sum over tasks above of (floor(w / period) + 1) * cost, until
               it stays; response = max over q of w + cost - q * period, over the jobs of the longest busy time
     Assumes:  blocking is the longest cost of a task of lower priority, less the smallest step of time where time has
-              one; no jitter; utilisation of this task and those
-              above below 1 (else infinite)
+              one; no jitter; utilisation of this task and those above below 1 (else infinite)
     Source:   George, Rivierre and Spuri, INRIA report RR-2966, 1996; Davis, Burns, Bril and Lukkien, Real-Time Systems
               35, 2007 (why every job of the busy time counts)
     Counted:  simulate.driving.task_schedule.play

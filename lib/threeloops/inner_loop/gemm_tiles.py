@@ -68,7 +68,7 @@ class TileQuantisation:
 
     @property
     def share(self) -> float:
-        """Of the arithmetic that the machine could do until the last wave ends, the share that was asked for."""
+        """The share that was asked for of all arithmetic that the machine could do until the last wave ends."""
         return self.tile_share * self.waves.efficiency
 
 

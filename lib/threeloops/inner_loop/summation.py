@@ -20,8 +20,8 @@ def in_order(terms: int) -> int:
 
 
 def split(terms: int, *, parts: int) -> int:
-    """The same when equal parts are summed in order, then their sums in order: what a kernel does whose threads share
-    a sum.
+    """Additions on the longest way when equal parts are summed in order, then their sums in order: what a kernel does
+    whose threads share a sum.
 
     Formula:  ceil(terms / parts) - 1 + parts - 1
     Counted:  simulate.inner_loop.sum_orders.in_parts
@@ -33,7 +33,9 @@ def split(terms: int, *, parts: int) -> int:
 
 
 def pairwise(terms: int) -> int:
-    """The same when neighbours are added, then neighbours of the sums, until one is left: ceil(log2(terms))."""
+    """Additions on the longest way when neighbours are added, then neighbours of the sums, until one is left:
+    ceil(log2(terms)).
+    """
     checks.count(terms=terms)
     return (terms - 1).bit_length()
 

@@ -103,7 +103,7 @@ def _triton(part: str, tokens: int) -> KernelRates:
 
 
 def _timed(part: str, batch: int, num_heads: int, num_kv_heads: int, head_dim: int, tokens: int) -> float:
-    """Of a forward kernel by the tables of single kernels."""
+    """The rate of a forward kernel, by the tables of single kernels."""
     widths = kernel_table(part, PREFILL, "bf16").measured("head_dim")
     width = max((one for one in widths if one <= head_dim), default=widths[0])
     took = expected_prefill(

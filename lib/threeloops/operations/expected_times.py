@@ -53,7 +53,7 @@ class Expected:
 
     @property
     def share(self) -> float:
-        """Of its roof that the kernel is expected to reach: bound over expected time."""
+        """The share of its roof that the kernel is expected to reach: bound over expected time."""
         return self.bound_s / self.seconds
 
 

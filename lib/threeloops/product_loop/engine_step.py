@@ -88,7 +88,7 @@ class EngineStep:
 
     @property
     def tokens_per_s(self) -> float:
-        """Of all requests together."""
+        """Tokens a second of all requests together."""
         return self.batch / self.total_s
 
 

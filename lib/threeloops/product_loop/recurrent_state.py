@@ -36,7 +36,7 @@ def state_bytes(layer: Recurrent, *, state_bytes_per_element: float, conv_bytes_
 
 
 def rank_state_bytes(layer: Recurrent, *, tp: int = 1) -> float:
-    """The same on one tensor-parallel rank, in the formats that servers keep them in.
+    """Bytes that one tensor-parallel rank keeps of a layer for one request, in the formats that servers use.
 
     Formula:  state_bytes with MATRIX_BYTES and CONV_BYTES, over tp
     Assumes:  heads, and what the convolution reads, are split evenly

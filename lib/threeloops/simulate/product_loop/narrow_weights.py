@@ -109,7 +109,7 @@ def factors(*, rows: int, columns: int, rank: int) -> tuple[list[list[float]], l
 
 
 def spread_noise_power(*, bits: int, peak: float) -> float:
-    """The same for values that lie anywhere between -peak and peak: the squared error integrated cell by cell, by
+    """Mean squared error of rounding values that lie anywhere between -peak and peak: integrated cell by cell, by
     Simpson's rule.
     """
     cell, integral = 2 * peak / 2**bits, 0.0

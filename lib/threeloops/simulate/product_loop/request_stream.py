@@ -62,7 +62,7 @@ class Stream:
 
     @property
     def written_share(self) -> float:
-        """Of all slots that were reserved, over all steps, those that held a token."""
+        """The share of all slots reserved, over all steps, that held a token."""
         return sum(moment.written for moment in self.moments) / sum(moment.reserved for moment in self.moments)
 
 

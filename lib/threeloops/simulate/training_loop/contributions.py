@@ -74,7 +74,7 @@ def watched(algorithm: str, *, ranks: int) -> tuple[State, ...]:
 
 
 def watched_run(algorithm: str, *, ranks: int) -> Run:
-    """The same with its messages; a piece is eight bytes.
+    """A played exchange with its messages; a piece is eight bytes.
 
     >>> watched_run("ring", ranks=4).sent_bytes
     (48, 48, 48, 48)

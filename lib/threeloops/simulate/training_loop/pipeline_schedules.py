@@ -87,7 +87,7 @@ class Run:
 
     @property
     def idle_share(self) -> float:
-        """Of all ranks' time in the step, the part in which nobody worked."""
+        """The share of all ranks' time in the step in which they did nothing."""
         return sum(self.idle_s) / (len(self.operations) * self.step_s)
 
     def peak_alive(self, *, after_input_gradient: float = 1.0) -> tuple[float, ...]:

@@ -34,7 +34,7 @@ def expected_collective(part: str, *, op: str, ranks: int, size_bytes: float) ->
 
 
 def collective_expected(table: KernelTable, sizes: Mapping[str, float]) -> Expected:
-    """The same by one table."""
+    """The expected time of an exchange of these sizes, by one table."""
     bound_s = bus_factor(op=table.family, ranks=int(sizes["ranks"])) * sizes["size_bytes"] / table.rate_bytes_per_s
     return stretched(table, bound_s=bound_s, place=sizes)
 

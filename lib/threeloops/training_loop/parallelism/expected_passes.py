@@ -135,7 +135,7 @@ def _grouped_s(groups: float, shape: tuple[float, float, float], rows: float, pa
 
 
 def _attention_flops(layer: Layer, layout: Layout, job: Job) -> float:
-    """Of both products of a forward pass, on one rank, for one micro-batch."""
+    """FLOPs of both products of attention in a forward pass, on one rank, for one micro-batch."""
     attention = layer.attending
     values, window = (
         (attention.head_dim, attention.window) if isinstance(attention, Attention) else (attention.value_head_dim, None)
@@ -189,7 +189,7 @@ def _ops(layer: Layer, layout: Layout, job: Job, *, fused: bool) -> Iterator[Op]
 
 
 def _vector_bytes(layer: Layer, layout: Layout, job: Job) -> tuple[float, float]:
-    """Of everything but products and softmax, forward and backward, for one micro-batch."""
+    """Bytes that all but products and softmax moves, forward and backward, for one micro-batch."""
     forward = backward = 0.0
     for op in _ops(layer, layout, job, fused=True):
         shared = layout.tp if job.sequence_parallel and op.name not in FOLLOW_TP else 1

@@ -136,7 +136,7 @@ def _slowest_stage(layout: Layout, job: Job, *, layer: Pass, head: Pass) -> _Sta
 
 
 def _added_up_bytes(layout: Layout, job: Job, software: Software) -> float:
-    """Of a micro-batch's gradients, on the first stage."""
+    """Bytes moved to add a micro-batch's gradients to those before it, on the first stage."""
     held = held_buckets(layouts.training(layout, job=job, zero_stage=0), stage=0)
     mine = rank_buckets(held, tp=layout.tp, pp=1, ep=layout.ep, expert_tp=job.expert_tp)
     return software.gradient_bytes_moved * mine.total

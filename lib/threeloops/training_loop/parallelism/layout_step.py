@@ -261,7 +261,7 @@ def uncovered_hops_s(layout: Layout, hop_s: float) -> float:
 def exchanged_s(
     layout: Layout, sent: GroupTraffic, *, micro_batches: int, forward_s: float, backward_s: float
 ) -> tuple[float, float]:
-    """Of the replicas' exchange: the seconds that stick out from behind the computing, and those that are hidden."""
+    """Seconds of the replicas' exchange that are waited for, and those that hide behind the computing."""
     gradients, weights = hiding_s(layout, micro_batches=micro_batches, forward_s=forward_s, backward_s=backward_s)
     out = max(0.0, sent.gradients_s - gradients) + max(0.0, sent.weights_s - weights)
     return out, sent.gradients_s + sent.weights_s - out

@@ -135,7 +135,7 @@ class Job:
 
     @property
     def tokens(self) -> int:
-        """Of one step."""
+        """Tokens of one step."""
         return self.sequence * self.global_batch
 
 

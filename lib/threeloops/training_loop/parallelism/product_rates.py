@@ -133,7 +133,7 @@ def _mlp_products(mlp: DenseMlp, hidden: int, rows: float, tp: int, groups: floa
 
 
 def scores_rate(attention: Attention, *, sequences: float, sequence: int, tp: int) -> float:
-    """The same for attention written out as two batched products: scores, and the values that they weigh.
+    """The share of the best rate that attention reaches as two batched products: scores, and the values they weigh.
 
     Formula:  2 / sum of 1 / relative rate; scores have heads x sequence squared outputs and the head's width inside,
               the weighted values heads x sequence x width outputs and the sequence inside
