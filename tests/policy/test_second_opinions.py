@@ -30,7 +30,7 @@ def area(side):
     Formula:  side * side
     """
 ''',
-    "simulate.tiles": "def laid(side): ...\ndef alone(side): ...",
+    "simulate.tiles": "\n".join(f"def {name}(side): ..." for name in ("laid", "alone", "refused", "apart", "filled")),
     "measure.ruler": "def read(side): ...",
     "tests.test_area": """
 from threeloops.operations.area import area
@@ -51,6 +51,21 @@ def test_tiles():
 
 def test_both_without_comparing():
     tiles.alone(3), area(3)
+
+def test_refusals():
+    with pytest.raises(ValueError):
+        assert tiles.refused(-1) == area(-1)
+
+def test_two_things_apart():
+    assert tiles.apart(3)
+    assert area(3) == 9
+
+def test_filled():
+    rows = []
+    for side in range(3):
+        rows.append(tiles.filled(side))
+    told = [area(side) for side in range(3)]
+    assert rows == told
 
 def test_ruler():
     assert read(3) == area(3)
@@ -79,7 +94,10 @@ SOURCE = "Source:   Euclid, 1482\n"
         ("Source:\nCounted:  simulate.tiles.laid", "names no Source"),
         (SOURCE, "names neither"),
         (SOURCE + "Counted:  simulate.tiles.lost", "does not exist"),
+        (SOURCE + "Counted:  simulate.tiles.filled", ""),
         (SOURCE + "Counted:  simulate.tiles.alone", "is compared with it in no test"),
+        (SOURCE + "Counted:  simulate.tiles.refused", "is compared with it in no test"),
+        (SOURCE + "Counted:  simulate.tiles.apart", "is compared with it in no test"),
         (SOURCE + "Counted:  by hand", "is no dotted name"),
         (SOURCE + "Counted:  measure.ruler.read", "is no dotted name below simulate"),
         (SOURCE + "Measured: simulate.tiles.laid", "is no dotted name below measure"),
