@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threeloops.product_loop import queueing, serving, speculative
+from threeloops.product_loop import batching, queueing, serving, speculative
 from threeloops.simulate.product_loop import decoding, queue
 
 milliseconds = st.integers(1, 200).map(lambda ms: Fraction(ms, 1000))
@@ -31,7 +31,7 @@ def test_tokens_before_a_deadline(deadline: Fraction, ttft: Fraction, itl: Fract
 @given(outputs=st.lists(st.integers(1, 30), min_size=1, max_size=8))
 def test_a_batch_that_is_held_together_pays_for_its_longest(outputs: list[int]) -> None:
     steps, paid = decoding.held_batches(outputs, slots=len(outputs))
-    assert paid == serving.static_batch_tokens_paid(outputs)
+    assert paid == batching.static_batch_tokens_paid(outputs)
     assert steps == max(outputs)
 
 
@@ -40,7 +40,7 @@ def test_refilling_pays_for_what_is_produced_and_never_takes_longer(outputs: lis
     steps, paid = decoding.refilled_batch(outputs, slots=slots)
     assert paid == sum(outputs)
     assert steps <= decoding.held_batches(outputs, slots=slots)[0]
-    served = serving.refilled_slots(outputs, slots=slots)
+    served = batching.refilled_slots(outputs, slots=slots)
     assert steps == max(map(sum, served))
     assert sorted(tokens for slot in served for tokens in slot) == sorted(outputs)
 
@@ -240,7 +240,7 @@ def test_the_table_of_the_paper(accepted: float, drafted: int, operations: float
         (lambda: serving.tpot_s(request_s=1, ttft_s=2, output_tokens=3), "shorter than ttft_s"),
         (lambda: serving.tpot_s(request_s=1, ttft_s=0.5, output_tokens=1), "output_tokens=1"),
         (lambda: serving.replicas(requests_per_s=1, seconds=1, slots=1, headroom=1), "leaves no slot"),
-        (lambda: serving.static_batch_tokens_paid([]), "is empty"),
+        (lambda: batching.static_batch_tokens_paid([]), "is empty"),
         (lambda: serving.goodput_per_s(requests=5, late_first=3, slow_between=3, both=0, seconds=1), "do not fit"),
         (
             lambda: serving.prefill_s(tokens=10, flops_per_token=1e9, peak_flops_per_s=1e12, utilisation=50),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.product_loop import two_stages
 
-from threeloops.product_loop import queueing
+from threeloops.product_loop import backlogs, queueing
 from threeloops.simulate.product_loop import queue, visits
 
 
@@ -143,14 +143,14 @@ def test_a_late_server_finds_the_backlog() -> None:
     added = [90.0] * 4
     seen = visits.play(came, [0.1] * len(came), servers=2, added_s=added)
     waiting = dict(visits.waiting_over_time(seen, every_s=1))
-    backlog = queueing.cold_start_backlog(arrivals_per_s=30, served_per_s=20, late_s=90)
+    backlog = backlogs.cold_start_backlog(arrivals_per_s=30, served_per_s=20, late_s=90)
     assert waiting[90] == pytest.approx(backlog, abs=8)  # six are in service
-    drained = queueing.drain_s(backlog=backlog, arrivals_per_s=30, served_per_s=60)
+    drained = backlogs.drain_s(backlog=backlog, arrivals_per_s=30, served_per_s=60)
     assert waiting[90 + round(drained) - 2] > 0
     assert waiting[90 + round(drained) + 2] == 0
-    assert queueing.cold_start_backlog(arrivals_per_s=10, served_per_s=20, late_s=90) == 0
+    assert backlogs.cold_start_backlog(arrivals_per_s=10, served_per_s=20, late_s=90) == 0
     with pytest.raises(ValueError, match="never ends"):
-        queueing.drain_s(backlog=1, arrivals_per_s=2, served_per_s=2)
+        backlogs.drain_s(backlog=1, arrivals_per_s=2, served_per_s=2)
 
 
 @pytest.mark.parametrize(("service_s", "wait_s"), [(0.2, 0.5), (0.3, 0.07), (1.7, 9.0)])
@@ -190,7 +190,7 @@ def test_users_who_come_early_in_a_pause_are_late(rate: int, pause_s: float, lim
     came = [(number + 0.5) / rate for number in range(9 * rate)]
     seen = visits.play(came, [0.0] * len(came), servers=1, pauses_s=[(1.0, 1.0 + pause_s)])
     late = sum(visit.time_s > limit_s for visit in seen)
-    predicted = queueing.late_after_pause(arrivals_per_s=rate, pause_s=pause_s, limit_s=limit_s)
+    predicted = backlogs.late_after_pause(arrivals_per_s=rate, pause_s=pause_s, limit_s=limit_s)
     assert late == pytest.approx(predicted, abs=1)
 
 
@@ -200,7 +200,7 @@ def test_users_who_come_early_in_a_pause_are_late(rate: int, pause_s: float, lim
         (lambda: queueing.most_arrivals_for_wait(service_s=0.2, wait_s=0), "wait_s=0 must be greater than 0"),
         (lambda: queueing.turned_away_share(arrivals_per_s=2, service_s=1, servers=0), "servers=0 must be a whole"),
         (lambda: queueing.closed_loop_per_s(clients=2.5, answer_s=1, think_s=1), "clients=2.5 must be a whole"),
-        (lambda: queueing.late_after_pause(arrivals_per_s=9, pause_s=-1, limit_s=1), "pause_s=-1 must be at least 0"),
+        (lambda: backlogs.late_after_pause(arrivals_per_s=9, pause_s=-1, limit_s=1), "pause_s=-1 must be at least 0"),
     ],
 )
 def test_nonsense_is_refused(call: object, told: str) -> None:

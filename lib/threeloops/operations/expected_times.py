@@ -124,6 +124,7 @@ def expected_latent(part: str, *, phase: str, batch: int, num_heads: int, tokens
               for B300, GB200 and GB300, whose own rows are 35 to 65 µs longer at every size, as where a host issues
               each kernel
     Raises:   ValueError for a part or format that was not measured
+    Measured: tests.operations.test_latent_module.test_blocks_that_no_table_has_seen
     """
     families = {"prefill": LATENT_PREFILL, "decode": LATENT_DECODE}
     checks.one_of(families, phase=phase)

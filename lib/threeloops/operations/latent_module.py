@@ -20,6 +20,7 @@ def latent_weights(num_heads: int) -> int:
 
     Formula:  hidden * (query rank + KV rank + rotated) + heads * (query rank * (plain + rotated)
               + KV rank * (plain + value) + value * hidden)
+    Counted:  tests.operations.test_latent_module.test_weights_are_those_of_the_model
 
     >>> f"{latent_weights(128) / 1e6:.0f} million, of which {latent_weights(16) / 1e6:.0f} on each of eight GPUs"
     '187 million, of which 37 on each of eight GPUs'
@@ -37,6 +38,7 @@ def latent_decode(
     Formula:  FLOPs: 2 * batch * weights + 2 * batch * heads * tokens * (width + KV rank)
               bytes: weights + batch * tokens * width of the cache + the block's input and output
     Assumes:  every weight is multiplied once a token; a latent is read once for all heads
+    Counted:  tests.operations.test_latent_module.test_flops_and_bytes_are_those_of_its_operations
 
     >>> one = latent_decode(batch=64, num_heads=16, tokens=4096, bytes_per_element=1, cache_bytes_per_element=2)
     >>> round(one.moved_bytes / 1e6), round(one.flops / 1e9)
@@ -60,6 +62,7 @@ def latent_prefill(
     Formula:  FLOPs: 2 * batch * tokens * weights + batch * tokens^2 * heads * (plain + rotated + value)
               bytes: weights + latents written + the block's input and output
     Assumes:  half of the square is computed
+    Counted:  tests.operations.test_latent_module.test_flops_and_bytes_are_those_of_its_operations
     """
     checks.count(batch=batch, num_heads=num_heads, tokens=tokens)
     weights, rows = latent_weights(num_heads), batch * tokens

@@ -39,6 +39,7 @@ def line_through_timings(*, few_bytes: float, few_s: float, many_bytes: float, m
     Assumes:  the same kernel, algorithm and rate at both sizes
     Raises:   ValueError unless few_bytes < many_bytes and few_s < many_s
     Source:   Hockney, Parallel Computing 20(3), 1994, pp. 389-398
+    Counted:  tests.operations.test_two_timings.test_both_come_back_and_a_third_size_is_as_the_clock_says
 
     >>> line_through_timings(few_bytes=100, few_s=3, many_bytes=300, many_s=5).seconds(500)
     7.0

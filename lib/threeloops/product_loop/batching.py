@@ -166,6 +166,7 @@ def others_prompts_s(*, requests: int, output_tokens: int, prompt_s: float) -> f
               ends once, and whoever follows brings a prompt
     Assumes:  a prompt stops everybody's tokens while it is read; equal answers
     Source:   Agrawal et al., Sarathi-Serve, OSDI 2024, arXiv:2403.02310, section 3 (generation stalls)
+    Counted:  tests.product_loop.test_batching.test_prompts_of_others_are_those_that_begin_while_one_answer_is_made
 
     >>> others_prompts_s(requests=17, output_tokens=200, prompt_s=0.1)
     0.008
@@ -173,3 +174,35 @@ def others_prompts_s(*, requests: int, output_tokens: int, prompt_s: float) -> f
     checks.count(requests=requests, output_tokens=output_tokens)
     checks.non_negative(prompt_s=prompt_s)
     return (requests - 1) / output_tokens * prompt_s
+
+
+def static_batch_tokens_paid(output_tokens: list[int]) -> int:
+    """Token slots that a batch occupies which is only released as a whole.
+
+    Formula:  requests * longest output
+    Source:   Yu et al., Orca, OSDI 2022, section 3 (requests that finish early wait for the longest)
+    Counted:  simulate.product_loop.decoding.held_batches
+    """
+    checks.count(**{f"request {place}": tokens for place, tokens in enumerate(output_tokens, 1)})
+    if not output_tokens:
+        raise ValueError("output_tokens is empty; a batch needs a request")
+    return len(output_tokens) * max(output_tokens)
+
+
+def refilled_slots(output_tokens: list[int], *, slots: int) -> list[list[int]]:
+    """Which requests each slot serves when a request leaves after its last token and the next one in line takes its
+    place at once.
+
+    Formula:  the next request goes to the slot that is free first; steps = the largest sum of a slot
+    Source:   Yu et al., Orca, OSDI 2022, section 3.2 (iteration-level scheduling)
+    Counted:  simulate.product_loop.decoding.refilled_batch
+
+    >>> refilled_slots([5, 2, 4, 1], slots=2)
+    [[5, 1], [2, 4]]
+    """
+    checks.count(slots=slots)
+    checks.count(**{f"request {place}": tokens for place, tokens in enumerate(output_tokens, 1)})
+    served: list[list[int]] = [[] for _ in range(slots)]
+    for tokens in output_tokens:
+        min(served, key=sum).append(tokens)
+    return served

@@ -1,19 +1,10 @@
 """KV cache: the bytes of keys and values that a model keeps so that a new token need not recompute the old ones.
 
-Two figures stand side by side: what attention has to read (`request_bytes`, the information minimum) and what a named
-allocator holds for it (`held_bytes`). The inverse questions, from bytes to tokens and requests, are in `kv_capacity`.
-Every figure is for one rank: with tp=1 that is the whole cache.
+What attention has to read is `request_bytes`, the information minimum; what a named allocator holds for it,
+`held_bytes`. From bytes to tokens and requests goes `kv_capacity`. Figures are for one rank: all, with tp=1.
 
->>> from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
->>> attention, mlp = (
-...     Attention(num_heads=32, num_kv_heads=8, head_dim=128),
-...     DenseMlp(intermediate=14336, gated=True, activation="silu"),
-... )
->>> layer = Layer(attention=attention, mlp=mlp, norm="rmsnorm", num_norms=2)
->>> llama_3_8b = Model(
-...     name="Llama-3-8B", hidden=4096, vocab=128256, groups=((layer, 32),), tied_head=False, max_context=8192
-... )
->>> bytes_per_token(llama_3_8b, bytes_per_element=2)
+>>> from threeloops.models.catalogue import model
+>>> bytes_per_token(model("llama-3-8b"), bytes_per_element=2)
 131072
 """
 

@@ -187,6 +187,7 @@ def mmc_late_share(*, arrivals_per_s: float, service_s: float, servers: int, wai
     Formula:  Erlang C * exp(-servers * (1 - load) * wait / service time)
     Assumes:  as erlang_c, first come first served
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.5
+    Counted:  simulate.product_loop.queue.waits
 
     >>> round(mmc_late_share(arrivals_per_s=8, service_s=1, servers=10, wait_s=1), 3)
     0.055
@@ -263,52 +264,3 @@ def kingman_wait_s(*, arrivals_per_s: float, service_s: float, gap_cv: float, se
     """
     checks.non_negative(gap_cv=gap_cv, service_cv=service_cv)
     return mm1_wait_s(arrivals_per_s=arrivals_per_s, service_s=service_s) * (gap_cv**2 + service_cv**2) / 2
-
-
-def cold_start_backlog(*, arrivals_per_s: float, served_per_s: float, late_s: float) -> float:
-    """Requests that wait when the added servers begin at last.
-
-    Formula:  (arrivals/s - served/s) * seconds until they begin, and 0 where the old servers keep up
-    Assumes:  steady rates, an empty queue at the start; late_s counts from the jump: noticing, starting, loading
-    Source:   by definition: what comes and is not served waits
-    Counted:  simulate.product_loop.visits.waiting_over_time
-
-    >>> cold_start_backlog(arrivals_per_s=30, served_per_s=20, late_s=90)
-    900
-    """
-    checks.non_negative(arrivals_per_s=arrivals_per_s, served_per_s=served_per_s, late_s=late_s)
-    return max(0, (arrivals_per_s - served_per_s) * late_s)
-
-
-def drain_s(*, backlog: float, arrivals_per_s: float, served_per_s: float) -> float:
-    """Seconds until a backlog is worked off while others keep arriving.
-
-    Formula:  backlog / (served/s - arrivals/s)
-    Raises:   ValueError unless more are served than arrive
-    Source:   by definition: the backlog shrinks by what is served beyond what comes
-    Counted:  simulate.product_loop.visits.waiting_over_time
-
-    >>> drain_s(backlog=900, arrivals_per_s=30, served_per_s=40)
-    90.0
-    """
-    checks.non_negative(backlog=backlog, arrivals_per_s=arrivals_per_s, served_per_s=served_per_s)
-    if served_per_s <= arrivals_per_s:
-        raise ValueError(
-            f"served_per_s={served_per_s} is no more than arrivals_per_s={arrivals_per_s}; the backlog never ends"
-        )
-    return backlog / (served_per_s - arrivals_per_s)
-
-
-def late_after_pause(*, arrivals_per_s: float, pause_s: float, limit_s: float) -> float:
-    """Requests that take longer than a limit because the server stops for a while and then answers all at once.
-
-    Formula:  arrivals/s * (pause - limit), and at least 0: who comes later in the pause waits for less
-    Assumes:  even arrivals of users who do not wait for one another; outside the pause an answer takes no time
-    Source:   Tene, wrk2, README, 2012 onwards (coordinated omission)
-    Counted:  simulate.product_loop.visits.play
-
-    >>> late_after_pause(arrivals_per_s=50, pause_s=2, limit_s=0.5)
-    75.0
-    """
-    checks.non_negative(arrivals_per_s=arrivals_per_s, pause_s=pause_s, limit_s=limit_s)
-    return max(0.0, arrivals_per_s * (pause_s - limit_s))

@@ -126,6 +126,8 @@ def user_tokens_per_s(
     Formula:  total per GPU * GPUs * output / (prompt + output) / requests
     Units:    requests at a time; both lengths as means over requests
     Assumes:  a closed loop: each request that ends is followed by the next; the wait for the first token is inside
+    Source:   by definition: a user gets the answers' share of all tokens
+    Counted:  tests.product_loop.test_serving.test_what_one_user_sees_of_a_total_is_what_a_clock_counts
 
     >>> user_tokens_per_s(total_tokens_per_gpu_s=900, num_gpus=4, requests=8, prompt_tokens=500, output_tokens=100)
     75.0
@@ -242,38 +244,6 @@ def prefilled_tokens(*, requests: int, shared_tokens: int, own_tokens: int, hit_
     checks.count(at_least=0, shared_tokens=shared_tokens, own_tokens=own_tokens)
     checks.fraction(hit_share=hit_share)
     return round(requests * (own_tokens + shared_tokens * (1 - hit_share)), 6)
-
-
-def static_batch_tokens_paid(output_tokens: list[int]) -> int:
-    """Token slots that a batch occupies which is only released as a whole.
-
-    Formula:  requests * longest output
-    Source:   Yu et al., Orca, OSDI 2022, section 3 (requests that finish early wait for the longest)
-    Counted:  simulate.product_loop.decoding.held_batches
-    """
-    checks.count(**{f"request {place}": tokens for place, tokens in enumerate(output_tokens, 1)})
-    if not output_tokens:
-        raise ValueError("output_tokens is empty; a batch needs a request")
-    return len(output_tokens) * max(output_tokens)
-
-
-def refilled_slots(output_tokens: list[int], *, slots: int) -> list[list[int]]:
-    """Which requests each slot serves when a request leaves after its last token and the next one in line takes its
-    place at once.
-
-    Formula:  the next request goes to the slot that is free first; steps = the largest sum of a slot
-    Source:   Yu et al., Orca, OSDI 2022, section 3.2 (iteration-level scheduling)
-    Counted:  simulate.product_loop.decoding.refilled_batch
-
-    >>> refilled_slots([5, 2, 4, 1], slots=2)
-    [[5, 1], [2, 4]]
-    """
-    checks.count(slots=slots)
-    checks.count(**{f"request {place}": tokens for place, tokens in enumerate(output_tokens, 1)})
-    served: list[list[int]] = [[] for _ in range(slots)]
-    for tokens in output_tokens:
-        min(served, key=sum).append(tokens)
-    return served
 
 
 def chunked_prefill_s(*, tokens: int, chunk: int, decode_step_s: float, token_s: float) -> float:

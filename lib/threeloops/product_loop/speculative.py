@@ -55,6 +55,7 @@ def tokens_per_check_by_place(accepted_shares: Sequence[float]) -> float:
     Units:    accepted_shares: of the drafts that got as far as a place, those accepted there. Engines count accepted
               tokens per place over all drafts: there divide each place by the one before
     Source:   as tokens_per_check, with a chance per place; Leviathan et al., 2023, arXiv:2211.17192
+    Counted:  tests.simulate.test_exact_speculation.test_tokens_of_a_check_where_every_place_has_its_own_chance
 
     >>> tokens_per_check_by_place([0.8, 0.5])
     2.2

@@ -1,14 +1,22 @@
 """A replica's steps: bounds counted again from bytes and FLOPs of the whole model, and held against kernels."""
 
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 import pytest
 
 from threeloops.facts import hardware
+from threeloops.facts.served_points import served_points
 from threeloops.models import catalogue
 from threeloops.models.parameters import model_parameters
-from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes, bound_times, expected_times
+from threeloops.product_loop.sizing.request_times import (
+    RequestLengths,
+    RequestTimes,
+    bound_step_s,
+    bound_times,
+    expected_times,
+)
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 
 LLAMA = ServedLayout(
@@ -29,6 +37,7 @@ def test_a_small_batch_reads_weights_and_caches() -> None:
     for requests in (1, 16):
         read_s = (2 * parameters + requests * 1650 * 2 * 32 * 8 * 128 * 2) / 3.35e12
         assert bound_times(LLAMA, CHAT, most=16).step_s(requests) == pytest.approx(read_s, rel=0.01)
+        assert bound_step_s(LLAMA, requests=requests, context=1650) == pytest.approx(read_s, rel=0.01)
 
 
 def test_a_large_batch_computes_and_then_reads_caches() -> None:
@@ -75,6 +84,20 @@ def test_what_is_expected_is_never_below_the_bound(model: str, part: str, weight
     for requests in (1, 7, 64, 256):
         assert bound.step_s(requests) < expected.step_s(requests)
     assert bound.prompt_s < expected.prompt_s
+
+
+def test_few_users_of_a_server_wait_about_a_step() -> None:
+    """Where four at a time get long answers, hardly a prompt stands between two tokens: the points of Llama 3 70B."""
+    off = []
+    for point in served_points():
+        if point.model == "llama-3-70b" and point.requests <= 4 and point.answer >= 1024 and point.prompt <= 1024:
+            changed = {"part": hardware.part(point.part), "model": catalogue.model(point.model), "tp": point.tp}
+            layout = replace(LLAMA, **changed, weights=point.format, cache=point.cache)
+            lengths = RequestLengths(prompt=point.mean_prompt, kept=0, answer=point.mean_answer)
+            times = expected_times(layout, lengths, most=point.requests, engine=point.engine, ep=1)
+            off.append(times.step_s(point.requests) / point.tpot_s - 1)
+    assert len(off) > 20
+    assert median(map(abs, off)) < 0.15
 
 
 def test_between_two_numbers_a_step_lies_on_a_line() -> None:

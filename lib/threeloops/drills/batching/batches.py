@@ -6,7 +6,7 @@ import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
-from threeloops.product_loop import serving
+from threeloops.product_loop import batching, serving
 from threeloops.simulate.product_loop import decoding
 from threeloops.units import billion, fmt_bytes
 
@@ -121,7 +121,7 @@ def _small_held(rng: random.Random) -> Draw:
 def _derive_held(p: Draw) -> Derivation:
     made = " + ".join(str(tokens) for tokens in p.outputs)
     return Derivation(
-        value=1 - sum(p.outputs) / serving.static_batch_tokens_paid(p.outputs),
+        value=1 - sum(p.outputs) / batching.static_batch_tokens_paid(p.outputs),
         formula="1 − tokens made / (requests × longest answer)",
         substitution=f"1 − ({made}) / ({len(p.outputs)} × {max(p.outputs)})",
         source=ORCA,
@@ -201,7 +201,7 @@ def _pairs(outputs: list[int], slots: int) -> int:
 
 
 def _derive_refilled(p: Draw) -> Derivation:
-    served = serving.refilled_slots(p.outputs, slots=p.slots)
+    served = batching.refilled_slots(p.outputs, slots=p.slots)
     return Derivation(
         value=float(max(map(sum, served))),
         formula="the largest sum of a slot, when the next request always takes the slot that is free first",

@@ -4,7 +4,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.product_loop import queueing
+from threeloops.product_loop import backlogs, queueing
 from threeloops.units import ms
 
 TAUGHT = Taught("product", "Queues")
@@ -25,7 +25,7 @@ def _small_late(rng: random.Random) -> Draw:
 
 
 def _backlog(p: Draw) -> float:
-    return queueing.cold_start_backlog(arrivals_per_s=p.arrive, served_per_s=p.before, late_s=p.late_s)
+    return backlogs.cold_start_backlog(arrivals_per_s=p.arrive, served_per_s=p.before, late_s=p.late_s)
 
 
 def _count_late(p: Draw) -> float:
@@ -54,7 +54,7 @@ LATE = Drill(
         " is gone?"
     ),
     derive=lambda p: Derivation(
-        value=queueing.drain_s(backlog=_backlog(p), arrivals_per_s=p.arrive, served_per_s=p.after),
+        value=backlogs.drain_s(backlog=_backlog(p), arrivals_per_s=p.arrive, served_per_s=p.after),
         formula="(arrivals − handled before) × delay / (handled after − arrivals)",
         substitution=f"({p.arrive} − {p.before}) × {p.late_s} / ({p.after} − {p.arrive})",
         source="conservation of requests; see Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383",
@@ -267,7 +267,7 @@ HIDDEN = Drill(
         f" users took longer than {p.slow_ms:,} ms?"
     ),
     derive=lambda p: Derivation(
-        value=queueing.late_after_pause(arrivals_per_s=p.rate, pause_s=p.pause_s, limit_s=p.slow_ms * ms),
+        value=backlogs.late_after_pause(arrivals_per_s=p.rate, pause_s=p.pause_s, limit_s=p.slow_ms * ms),
         formula="users per second × (pause − limit): who came later than that waited for less",
         substitution=f"{p.rate} × ({p.pause_s} − {p.slow_ms} / 1000)",
         source="Tene, wrk2, README, 2012 onwards (coordinated omission)",

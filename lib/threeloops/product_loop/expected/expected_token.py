@@ -156,7 +156,7 @@ def first_token_s(expected: ExpectedToken, *, requests: int, rounds: int) -> flo
     Formula:  half a step + own prompt + (requests - 1) / 2 * prompt / rounds: of those that begin at once the mean one
               waits for half the others' prompts, and they are one in `rounds`
     Assumes:  whoever comes later finds no other prompt; all have a seat
-    Counted:  tests.product_loop.test_expected_token.test_who_begins_with_others_waits_for_half_of_them
+    Counted:  tests.product_loop.expected.test_expected_token.test_who_begins_with_others_waits_for_half_of_them
     """
     checks.count(requests=requests, rounds=rounds)
     return expected.step_s / 2 + expected.prompt_s * (1 + (requests - 1) / 2 / rounds)

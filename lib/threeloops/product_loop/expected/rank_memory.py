@@ -122,6 +122,7 @@ def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: 
     Assumes:  what else lies in memory fits into the tenth that engines leave
     Raises:   ValueError if not even one fits
     Counted:  tests.product_loop.expected.test_rank_memory.test_seats_are_what_the_weights_leave
+    Source:   by definition: whole requests in what the weights leave
 
     >>> from threeloops.models import catalogue
     >>> formats = {"format": "fp8", "cache": "fp8"}

@@ -47,6 +47,8 @@ def engine_limits(
     Units:    share: above 0 to 1; the rest is slack, in which prompts that came together are read
     Assumes:  single tokens and chunks in one step; without an ITL, vLLM's number of tokens
     Raises:   ValueError where a step of one request with one token of a prompt takes longer than promised
+    Source:   by definition: a step as long as the promise
+    Counted:  tests.product_loop.sizing.test_engine_limits.test_a_full_step_takes_no_longer_than_promised
     """
     checks.positive(share=share)
     checks.fraction(share=share)
@@ -64,6 +66,8 @@ def most_requests(times: RequestTimes, lengths: RequestLengths, *, seats: int, p
               step(number) + number * computed tokens / answer * per_new_token_s <= min(ITL, TPOT)
     Assumes:  a steady state: in each step number / answer requests end, and as many come
     Raises:   ValueError where one request alone takes longer
+    Source:   by definition: as many requests come in a step as end
+    Counted:  tests.product_loop.sizing.test_engine_limits.test_the_most_requests_are_those_of_a_walk
     """
     checks.count(seats=seats)
     given = [seconds for seconds in (promised.itl_s, promised.tpot_s) if seconds is not None]

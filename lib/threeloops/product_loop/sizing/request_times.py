@@ -109,6 +109,7 @@ def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, 
     Formula:  expected_token without the prompts of others, for 1, 2, 4, … requests
     Assumes:  as expected_token; caches as long as halfway through the answer
     Raises:   ValueError for a model, format or part whose kernels nobody timed
+    Measured: tests.product_loop.sizing.test_request_times.test_few_users_of_a_server_wait_about_a_step
     """
     steps = [(requests, expected_of(layout, lengths, requests, engine, ep)) for requests in _doubled(most)]
     decode_s = tuple((requests, token.step_s) for requests, token in steps)
@@ -139,6 +140,7 @@ def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> 
               over tp
     Assumes:  datasheet rates; norms and all else that is no product ride along with one; every GPU takes an equal
               share of each, and exchanges cost nothing; latent attention absorbed in decode; an even router
+    Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
     """
     prompt_s = _pass_s(layout, _ops(layout, "prefill", 1, lengths.new))
     if lengths.kept:  # the new tokens attend to the whole prompt
@@ -154,6 +156,7 @@ def bound_step_s(layout: ServedLayout, *, requests: int, context: int) -> float:
     """Seconds that no engine beats, of one decode step of requests with so many tokens each.
 
     Formula:  as bound_times
+    Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
     """
     return _pass_s(layout, _ops(layout, "decode", requests, context))
 
