@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -133,6 +134,13 @@ def test_the_engines_own_flags_stand_at_the_end(capsys: pytest.CaptureFixture[st
 
 def test_the_example_of_the_help_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no engine needs fewer than" in spoken(f"serve {EXAMPLES['serve']} --tp 4", capsys)
+
+
+def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """The load of its part on capacity: 40 requests a second, TTFT 0.5 s, 30 ms a token."""
+    chapter = (Path(__file__).parents[2] / "chapters/3_product_loop.ipynb").read_text(encoding="utf-8")
+    assert "For the chat above it says three H100s" in chapter
+    assert answer(f"{CHAT} --rate 40/s --ttft 500ms --itl 30ms", capsys)["num_gpus"] == 3
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ ASSUMES = (
     " dealt evenly to the copies, and every step reads caches halfway through the answer",
     "p99 is the 99th percentile of one simulated run, good to about a tenth",
     f"at most {MOST_SEQS:,} requests at a time on a copy, as vLLM is set unless told otherwise",
+    "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
     "every copy is one tensor group; no pipeline, no separate prefill, no draft model; GPUs never fail",
 )
 EXPECTED = (
