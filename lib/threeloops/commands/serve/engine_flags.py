@@ -19,7 +19,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             f"vllm serve MODEL --tensor-parallel-size {layout.tp}",
             f"--gpu-memory-utilization {served.memory_utilisation:g} --max-num-seqs {limits.max_num_seqs}",
             f"--max-num-batched-tokens {limits.max_num_batched_tokens} --max-model-len {longest}",
-            *(["--quantization fp8"] if narrow else []),
+            *(["--quantization fp8_per_tensor"] if narrow else []),
             *(["--kv-cache-dtype fp8"] if served.cache == "fp8" else []),
             *(["--enable-expert-parallel"] if served.ep > 1 else []),
         ]
