@@ -41,7 +41,7 @@ def test_the_most_requests_are_those_of_a_walk(seed: int) -> None:
 def test_a_full_step_takes_no_longer_than_promised(seed: int) -> None:
     times, lengths, seats, itl_s = drawn(seed)
     try:
-        limits = engine_limits(times, lengths, seats=seats, promised=Promises(itl_s=itl_s), share=0.7)
+        limits = engine_limits(times, lengths, seats=seats, promised=Promises(itl_s=itl_s), share=0.7, tokens=8192)
     except ValueError:
         return
     chunk = limits.max_num_batched_tokens - limits.max_num_seqs
@@ -53,7 +53,7 @@ def test_a_full_step_takes_no_longer_than_promised(seed: int) -> None:
 
 def test_without_a_promise_between_tokens_all_seats_are_taken() -> None:
     times, lengths, seats, _ = drawn(3)
-    limits = engine_limits(times, lengths, seats=seats, promised=Promises(ttft_s=0.5), share=1.0)
+    limits = engine_limits(times, lengths, seats=seats, promised=Promises(ttft_s=0.5), share=1.0, tokens=8192)
     assert (limits.max_num_seqs, limits.max_num_batched_tokens) == (seats, 8192)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from threeloops import dtypes, spelling, units
 from threeloops.commands.kv import capacity_words
 from threeloops.commands.named import model_named, part_named
-from threeloops.commands.serve.fleets import MOST_SEQS, TP, Fleet, Served, for_rate, for_users
+from threeloops.commands.serve.engine_flags import longest_request
+from threeloops.commands.serve.fleets import TP, Fleet, Served, for_rate, for_users
 from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines, reasons
 from threeloops.commands.typed import quantity
 from threeloops.commands.working import Line, Working, plain
@@ -14,25 +15,27 @@ from threeloops.product_loop.expected.expected_token import MIXED
 from threeloops.product_loop.sizing.engine_limits import Promises
 from threeloops.product_loop.sizing.request_times import RequestLengths
 from threeloops.product_loop.sizing.stored_weights import FORMATS
+from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING
 
 ASSUMES = (
     "lengths are spread evenly from half to one and a half of their means; requests arrive at random (Poisson), are"
     " dealt evenly to the copies, and every step reads caches halfway through the answer",
-    "p99 is the 99th percentile of one simulated run, good to about a tenth",
-    f"at most {MOST_SEQS:,} requests at a time on a copy, as vLLM is set unless told otherwise",
+    f"p99 is the 99th percentile of one simulated run of {CONFIRMING:,} requests or more, good to about a fifth",
+    "with users the wait for a seat, on average, is in every TTFT",
     "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
+    "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
     "every copy is one tensor group; no pipeline, no separate prefill, no draft model; GPUs never fail",
 )
 EXPECTED = (
     "an expected time sums the kernels that others timed, and charges no host and no network: `threeloops measured"
     " served` says how far such times are from servers"
 )
-BOUNDS = "all times are the roofline's bounds: no engine is as fast, so more GPUs are needed than stand here"
+BOUNDS = "all times are the roofline's bounds, and exchanges cost nothing: no engine is as fast"
 SOURCES = (
     "Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (bounds)",
     "Kwon et al., 2023, arXiv:2309.06180 (caches in blocks)",
     "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310 (prompts in chunks)",
-    "vLLM, engine/arg_utils.py, get_batch_defaults (8,192 tokens and 1,024 requests a step)",
+    "vLLM, engine/arg_utils.py, get_batch_defaults (tokens and requests of a step)",
 )
 
 
@@ -42,6 +45,13 @@ def from_flags(given: argparse.Namespace) -> Working:
         both = ", not both" if given.rate is not None else ""
         raise ValueError(f"say the load: requests as they come (--rate 50/s) or people at a time (--users 64){both}")
     served = _served(given)
+    if not served.part.peaks:
+        raise ValueError(
+            f"{served.part.name} has several engines and power modes, and serve counts one; take a step apart with"
+            " `threeloops roofline --engine gpu --power-mode maxn`"
+        )
+    if given.answer < 2:
+        raise ValueError(f"--answer {given.answer}: give at least 2 tokens; a single one has no gap to the next")
     if given.rate is not None:
         if not served.promised_s:
             raise ValueError("a rate needs a promise to be kept: --ttft 500ms, --itl 40ms or --tpot 40ms")
@@ -109,10 +119,10 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
         lines=tuple(lines),
         reasons=(*lost, *reasons(served, best)),
         conclusion=(
-            f"It takes {units.counted(best.gpus, 'GPU')} for {given.rate:g} requests/s, each copy on"
-            f" {best.copy.layout.tp} ({_kind(best)}; no engine needs fewer than"
+            f"It takes {'' if best.copy.expected else 'more than '}{units.counted(best.gpus, 'GPU')} for"
+            f" {given.rate:g} requests/s, each copy on {best.copy.layout.tp} ({_kind(best)}; without drafts at least"
             f" {min(fleet.at_least or 0 for fleet in fleets)}): TTFT {_both(best.seen.ttft_s)}, ITL"
-            f" {_both(best.seen.itl_s)}, TPOT {_both(best.seen.tpot_s)} at median and p99{limit}."
+            f" {_both(best.seen.itl_s)}, TPOT {_both(best.seen.tpot_s)} at median and p99{limit}.{_too_long(served)}"
         ),
         assumes=_assumes(best),
         sources=SOURCES,
@@ -133,10 +143,10 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
         lines=(*copy_lines(served, best), *money_lines(best, given.price)),
         reasons=(*lost, *reasons(served, best)),
         conclusion=(
-            f"{units.counted(given.users, 'user')} on {units.counted(given.gpus, 'GPU')} see ({_kind(best)}, tp"
-            f" {best.copy.layout.tp}) TTFT {_both(best.seen.ttft_s)}, ITL {_both(best.seen.itl_s)}, TPOT"
+            f"{units.counted(given.users, 'user')} on {units.counted(given.gpus, 'GPU')}, {_kind(best)} and with tp"
+            f" {best.copy.layout.tp}: TTFT {_both(best.seen.ttft_s)}, ITL {_both(best.seen.itl_s)}, TPOT"
             f" {_both(best.seen.tpot_s)} at median and p99; {best.tokens_per_s / given.gpus:,.0f} tokens/s per GPU."
-            f"{wait}{kept}"
+            f"{wait}{kept}{_too_long(served)}"
         ),
         assumes=_assumes(best),
         sources=SOURCES,
@@ -144,8 +154,16 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
     )
 
 
+def _too_long(served: Served) -> str:
+    """Where the longest requests go beyond what the model was made for."""
+    longest, limit = longest_request(served), served.model.max_context
+    if longest <= limit:
+        return ""
+    return f" The longest requests have {longest:,} tokens, and {served.model.name} was made for {limit:,}."
+
+
 LATE = ("TTFT p99", "ITL p99", "TPOT p99")
-RATE_HEAD = ("tp", "seats", "at a time", "a copy carries", "copies", "GPUs", "at least", *LATE)
+RATE_HEAD = ("tp", "seats", "max-num-seqs", "a copy carries", "copies", "GPUs", "at least", *LATE)
 SEEN = ("TTFT p50", "p99", "ITL p50", "p99")
 USERS_HEAD = ("tp", "copies", "seats", "step at least", "expected", *SEEN, "tokens/s per user", "per GPU")
 

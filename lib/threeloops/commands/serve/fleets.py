@@ -5,12 +5,20 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from threeloops import checks, units
 from threeloops.facts.hardware import Part
+from threeloops.facts.kernel_times import timed_parts
 from threeloops.models.architecture import Model, MoeMlp
 from threeloops.product_loop.expected.expected_token import MIXED
-from threeloops.product_loop.sizing.engine_limits import EngineLimits, Promises, engine_limits, most_requests
+from threeloops.product_loop.sizing.engine_limits import (
+    EngineLimits,
+    Promises,
+    engine_defaults,
+    engine_limits,
+    most_requests,
+)
 from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes, bound_times, expected_times
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.simulate.product_loop.sizing.replica_runs import (
@@ -20,12 +28,11 @@ from threeloops.simulate.product_loop.sizing.replica_runs import (
     ReplicaStep,
     Sizes,
     at_rate,
+    confirming,
     largest_rate,
     with_users,
 )
 
-# vLLM's max_num_seqs for a server on a GPU with 70 GiB and more. Source: vLLM, engine/arg_utils.py, get_batch_defaults
-MOST_SEQS = 1024
 TP = (1, 2, 4, 8)  # GPUs of a copy: all inside a node
 SHARES = (0.3, 0.6, 0.9)  # of the requests that would just keep the gap between tokens: those that are let in
 ROUNDS = 4  # answers of each user
@@ -85,15 +92,16 @@ class Fleet:
     largest: LargestRate | None = None  # of one copy, where a rate is asked for
     at_least: int | None = None  # GPUs, by the bound
     waiting_s: float = 0.0  # for a seat, where there are more users than seats
+    tokens_per_s: float  # of all copies, which need not have equally many users
+
+    @property
+    def inside(self) -> int:
+        """Requests that a copy decodes at a time, on average."""
+        return max(1, round(self.seen.inside))
 
     @property
     def gpus(self) -> int:
         return self.copies * self.copy.layout.tp
-
-    @property
-    def tokens_per_s(self) -> float:
-        """Of all copies."""
-        return self.copies * self.seen.tokens_per_s
 
     def keeps(self, served: Served) -> bool:
         """Whether 99 % come in time."""
@@ -115,20 +123,24 @@ def copy_of(served: Served, tp: int) -> Copy:
         other_bytes=served.other_bytes,
     )
     _fits(served, layout)
-    seats = min(MOST_SEQS, layout.seats(served.lengths.longest))
+    seats = min(engine_defaults(served.part).max_num_seqs, layout.seats(served.lengths.longest))
     if not seats:
         raise ValueError(f"no room for one request of {served.lengths.longest:,} tokens beside the weights")
     expected, why_not = None, ""
     try:
         expected = expected_times(layout, served.lengths, most=seats, engine=served.engine, ep=served.ep)
     except ValueError as error:
-        why_not = str(error)
+        why_not = (
+            str(error) if served.part.key in timed_parts() else f"nobody timed kernels on {served.part.name} for it"
+        )
     bound = bound_times(layout, served.lengths, most=seats)
     return Copy(layout=layout, seats=seats, bound=bound, expected=expected, why_not=why_not)
 
 
 def _fits(served: Served, layout: ServedLayout) -> None:
     checks.divides(part="ep", part_value=served.ep, whole="tp", whole_value=layout.tp)
+    if served.engine == "vLLM" and served.ep not in (1, layout.tp):
+        raise ValueError(f"ep={served.ep}: vLLM spreads experts over all {layout.tp} GPUs of a copy or over none")
     if served.ep > 1 and not any(isinstance(layer.mlp, MoeMlp) for layer, _ in served.model.groups):
         raise ValueError(f"ep={served.ep} spreads experts, and {served.model.name} has none")
     needed, usable = layout.weight_bytes + served.other_bytes, served.memory_utilisation * served.part.capacity_bytes()
@@ -157,18 +169,31 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
             f" and {units.fmt_seconds(promise_s)} are promised"
         )
     copies = math.ceil(requests_per_s / largest.requests_per_s)
-    each = requests_per_s / copies
-    requests = min(1600, max(400, 4 * limits.max_num_seqs))
+    each, requests = requests_per_s / copies, confirming(limits.max_num_seqs)
     seen = at_rate(_replica(served, copy, limits), _sizes(served), requests_per_s=each, requests=requests, seed=SEED)
     most = most_requests(copy.bound, lengths, seats=copy.seats, promised=promised)
-    at_least = math.ceil(requests_per_s * copy.bound.work_s(most, lengths.answer)) * tp
-    return Fleet(copy=copy, limits=limits, copies=copies, seen=seen, largest=largest, at_least=at_least)
+    # prompts may ride along with the reading of weights, and the other way round
+    answers_s, prompt_s = lengths.answer * copy.bound.step_s(most) / most, lengths.new * copy.bound.per_new_token_s
+    at_least = math.ceil(requests_per_s * max(answers_s, prompt_s)) * tp
+    return Fleet(
+        copy=copy,
+        limits=limits,
+        copies=copies,
+        seen=seen,
+        largest=largest,
+        at_least=at_least,
+        tokens_per_s=copies * seen.tokens_per_s,
+    )
 
 
 def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:
     """Worth trying: fewer requests a step leave more time for prompts."""
     for share in SHARES if served.promised_s.keys() & {"itl", "tpot"} else (1.0,):
-        yield engine_limits(copy.times, served.lengths, seats=copy.seats, promised=served.promised, share=share)
+        yield engine_limits(copy.times, served.lengths, seats=copy.seats, **_asked(served), share=share)
+
+
+def _asked(served: Served) -> dict[str, Any]:
+    return {"promised": served.promised, "tokens": engine_defaults(served.part).max_num_batched_tokens}
 
 
 def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
@@ -185,15 +210,23 @@ def for_users(served: Served, tp: int, *, gpus: int, users: int) -> Fleet:
     checks.count(gpus=gpus, users=users)
     checks.divides(part="tp", part_value=tp, whole="gpus", whole_value=gpus)
     copy, copies = copy_of(served, tp), gpus // tp
-    each = math.ceil(users / copies)
-    seated = min(each, copy.seats)
-    free = engine_limits(
-        copy.times, served.lengths, seats=seated, promised=replace(served.promised, itl_s=None, tpot_s=None), share=1.0
-    )
-    limits = replace(free, max_num_batched_tokens=_chunks(served, copy, seated) or free.max_num_batched_tokens)
+    fewer, crowded = divmod(users, copies)  # so many copies have a user more than the others
+    limits, seen, waiting_s = _crowd(served, copy, fewer + bool(crowded))
+    total = seen.tokens_per_s * (crowded or copies)
+    if crowded and fewer:
+        total += (copies - crowded) * _crowd(served, copy, fewer)[1].tokens_per_s
+    return Fleet(copy=copy, limits=limits, copies=copies, seen=seen, waiting_s=waiting_s, tokens_per_s=total)
+
+
+def _crowd(served: Served, copy: Copy, users: int) -> tuple[EngineLimits, ReplicaRun, float]:
+    """One copy with so many users: its limits, what they see, and how long each waits for a seat, on average."""
+    seated = min(users, copy.seats)
+    tokens = _chunks(served, copy, seated) or max(_asked(served)["tokens"], seated + 1)
+    limits = EngineLimits(max_num_seqs=seated, max_num_batched_tokens=tokens)
     seen = with_users(_replica(served, copy, limits), _sizes(served), rounds=ROUNDS, seed=SEED)
-    waiting_s = (each - seated) * served.lengths.answer / seen.tokens_per_s
-    return Fleet(copy=copy, limits=limits, copies=copies, seen=seen, waiting_s=waiting_s)
+    waiting_s = (users - seated) * served.lengths.answer / seen.tokens_per_s
+    late = (seen.ttft_s[0] + waiting_s, seen.ttft_s[1] + waiting_s)
+    return limits, replace(seen, ttft_s=late), waiting_s
 
 
 def _chunks(served: Served, copy: Copy, seated: int) -> int | None:

@@ -5,13 +5,12 @@ from dataclasses import replace
 
 from threeloops import dtypes, units
 from threeloops.commands.kv import cache_lines
-from threeloops.commands.serve.engine_flags import engine_line
+from threeloops.commands.serve.engine_flags import engine_line, engine_remarks
 from threeloops.commands.serve.fleets import TP, Fleet, Served, copy_of
 from threeloops.commands.working import Line, plain
 from threeloops.product_loop import serving
 from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.kv_cache import held_bytes
-from threeloops.product_loop.sizing.engine_limits import most_requests
 from threeloops.product_loop.sizing.request_times import expected_of
 from threeloops.product_loop.sizing.stored_weights import weights_in
 from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
@@ -19,7 +18,7 @@ from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
 
 def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     """Memory and time of one copy."""
-    layout, copy, inside = fleet.copy.layout, fleet.copy, fleet.limits.max_num_seqs
+    layout, copy, inside = fleet.copy.layout, fleet.copy, fleet.inside
     element, longest = dtypes.bytes_per_element(served.cache), served.lengths.longest
     stored = " + ".join(
         f"{plain(number)} × {bits:g}" for number, bits in weights_in(served.model, served.weights).values()
@@ -40,7 +39,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
         *cache_lines(served.model, tokens=longest, element=element, tp=layout.tp),
         Line(
             name="seats by memory",
-            formula="left / one request at its longest, in blocks of 16 tokens, rounded down",
+            formula="left / a request of mean length at its end, in blocks of 16 tokens, rounded down",
             numbers=f"{plain(layout.free_bytes)} // {plain(most)}",
             value=layout.seats(longest),
             unit="",
@@ -59,7 +58,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
 def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
     if fleet.copy.expected is None:
         return []
-    inside, times = fleet.limits.max_num_seqs, fleet.copy.expected
+    inside, times = fleet.inside, fleet.copy.expected
     token = expected_of(fleet.copy.layout, served.lengths, inside, served.engine, served.ep)
     parts = {name: seconds for name, seconds in token.parts.items() if name != "prompts of others"}
     new = served.lengths.new
@@ -91,8 +90,8 @@ def money_lines(fleet: Fleet, price: float | None) -> list[Line]:
     lines = [
         Line(
             name="tokens of answers in a second",
-            formula="copies × tokens/s of a copy, simulated",
-            numbers=f"{fleet.copies} × {plain(fleet.seen.tokens_per_s)}",
+            formula="simulated, of all copies",
+            numbers=plain(fleet.tokens_per_s),
             value=fleet.tokens_per_s,
             unit="token/s",
         )
@@ -100,8 +99,8 @@ def money_lines(fleet: Fleet, price: float | None) -> list[Line]:
     if watts is not None:
         lines.append(
             Line(
-                name="energy of a million tokens, at most",
-                formula="GPUs × power limit / tokens/s × 1,000,000",
+                name="energy of a million tokens, of the GPUs alone",
+                formula="GPUs × power limit / tokens of answers in a second × 1,000,000",
                 numbers=f"{fleet.gpus} × {plain(watts.value)} / {plain(fleet.tokens_per_s)} × 1000000",
                 value=fleet.gpus * watts.value / fleet.tokens_per_s * per_million,
                 unit="J",
@@ -115,7 +114,7 @@ def money_lines(fleet: Fleet, price: float | None) -> list[Line]:
     return [
         *lines,
         Line(
-            name="a million tokens",
+            name="a million tokens of answers",
             formula="GPUs × price of an hour / 3,600 / tokens/s × 1,000,000",
             numbers=f"{fleet.gpus} × {plain(price)} / 3600 / {plain(fleet.tokens_per_s)} × 1000000",
             value=dollars,
@@ -129,7 +128,7 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
     found = []
     if fleet.largest is not None:
         broken = fleet.largest.broken.upper()
-        why = f"a little more load a copy, and {broken} breaks its promise." if broken else "the copies are full."
+        why = f"a little more load a copy, and {broken} breaks its promise." if broken else _full(fleet)
         found.append(("what binds", why))
     chunk = fleet.limits.max_num_batched_tokens - fleet.limits.max_num_seqs
     if served.promised.itl_s is not None and chunk < served.lengths.new:
@@ -142,7 +141,7 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
             )
         )
     if fleet.copy.expected is not None:
-        token = expected_of(fleet.copy.layout, served.lengths, fleet.limits.max_num_seqs, served.engine, served.ep)
+        token = expected_of(fleet.copy.layout, served.lengths, fleet.inside, served.engine, served.ep)
         name = max((name for name in token.parts if name != "prompts of others"), key=lambda name: token.parts[name])
         found.append(("largest part of a step", f"{name}, {token.parts[name] / token.step_s:.0%}.".replace("%", " %")))
     changes = sorted(_changes(served, fleet), key=lambda change: change[1])
@@ -150,7 +149,14 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
     if helps:
         found.append(("what would help", f"a request's work on a GPU becomes, by itself: {helps}."))
     found.append((f"in {served.engine}'s flags", engine_line(served, fleet)))
-    return found
+    return found + [("besides", remark) for remark in engine_remarks(served)]
+
+
+def _full(fleet: Fleet) -> str:
+    """What keeps more requests out where no promise is broken yet."""
+    if fleet.limits.max_num_seqs < fleet.copy.seats:
+        return f"the {fleet.limits.max_num_seqs} requests at a time, more than which would break ITL or TPOT."
+    return "the seats: memory, or the engine's limit."
 
 
 def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
@@ -163,10 +169,10 @@ def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
         "half of what is computed of a prompt kept": (replace(served, lengths=half), tp),
         **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * tp in TP else {}),
     }
-    found, (now, kind) = [], _work(served, tp)
+    found, (now, kind) = [], _work(served, tp, fleet.inside)
     for what, (changed, ranks) in tries.items():
         try:
-            work, other = _work(changed, ranks)
+            work, other = _work(changed, ranks, fleet.inside * ranks // tp)
         except ValueError:
             continue
         if kind == other:  # a bound is not held against what is expected
@@ -174,16 +180,15 @@ def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
     return found
 
 
-def _work(served: Served, tp: int) -> tuple[float, str]:
-    """GPU-seconds that a request uses up where as many are inside as the promises let in, and which times these are."""
+def _work(served: Served, tp: int, inside: int) -> tuple[float, str]:
+    """GPU-seconds that a request uses up among so many, and which times these are."""
     copy = copy_of(served, tp)
-    most = most_requests(copy.times, served.lengths, seats=copy.seats, promised=served.promised)
-    return tp * copy.times.work_s(most, served.lengths.answer), copy.kind
+    return tp * copy.times.work_s(min(inside, copy.seats), served.lengths.answer), copy.kind
 
 
 def fleet_data(fleet: Fleet) -> dict[str, object]:
     """In base SI, for a script."""
-    inside, copy, seen = fleet.limits.max_num_seqs, fleet.copy, fleet.seen
+    inside, copy, seen = fleet.inside, fleet.copy, fleet.seen
     return {
         "tp": copy.layout.tp,
         "copies": fleet.copies,
@@ -191,7 +196,8 @@ def fleet_data(fleet: Fleet) -> dict[str, object]:
         "num_gpus_at_least": fleet.at_least,
         "seats": copy.seats,
         "longest_context_by_memory": copy.layout.longest_context(),
-        "max_num_seqs": inside,
+        "max_num_seqs": fleet.limits.max_num_seqs,
+        "inside": seen.inside,
         "max_num_batched_tokens": fleet.limits.max_num_batched_tokens,
         "times_are": copy.kind,
         "bound_step_s": copy.bound.step_s(inside),

@@ -2,18 +2,18 @@
 
 >>> times = RequestTimes(decode_s=((1, 0.010), (64, 0.0163)), prompt_s=0.110, new=1000)  # 0.1 ms a prompt token
 >>> lengths = RequestLengths(prompt=1000, kept=0, answer=250)
->>> engine_limits(times, lengths, seats=64, promised=Promises(itl_s=0.040), share=0.8)
+>>> engine_limits(times, lengths, seats=64, promised=Promises(itl_s=0.040), share=0.8, tokens=8192)
 EngineLimits(max_num_seqs=48, max_num_batched_tokens=301)
 """
 
 from dataclasses import dataclass
 
 from threeloops import checks
+from threeloops.facts.hardware import Part
 from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes
+from threeloops.units import GiB
 
-# vLLM's max_num_batched_tokens for a server on a GPU with 70 GiB and more.
-# Source: vLLM, engine/arg_utils.py, get_batch_defaults
-TOKENS_OF_A_STEP = 8192
+LARGE_BYTES = 70 * GiB  # of a GPU's memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +37,30 @@ class EngineLimits:
     max_num_batched_tokens: int  # one of each request that decodes, and the chunks of prompts
 
 
+def engine_defaults(part: Part) -> EngineLimits:
+    """The limits of a step in vLLM's server unless told otherwise.
+
+    Source:   vLLM, engine/arg_utils.py, get_batch_defaults: more for GPUs of 70 GiB and more that are no A100
+
+    >>> from threeloops.facts.hardware import part
+    >>> engine_defaults(part("h100-sxm5")), engine_defaults(part("a100-sxm4-80gb")).max_num_batched_tokens
+    (EngineLimits(max_num_seqs=1024, max_num_batched_tokens=8192), 2048)
+    """
+    if part.capacity_bytes() >= LARGE_BYTES and "a100" not in part.key:
+        return EngineLimits(max_num_seqs=1024, max_num_batched_tokens=8192)
+    return EngineLimits(max_num_seqs=256, max_num_batched_tokens=2048)
+
+
 def engine_limits(
-    times: RequestTimes, lengths: RequestLengths, *, seats: int, promised: Promises, share: float
+    times: RequestTimes, lengths: RequestLengths, *, seats: int, promised: Promises, share: float, tokens: int
 ) -> EngineLimits:
     """Limits with which a full step takes as long as the gap between two tokens may.
 
     Formula:  share * most_requests; for chunks of prompts what is then left of the gap:
               (ITL - step(requests)) / per_new_token_s tokens, and one for each request
-    Units:    share: above 0 to 1; the rest is slack, in which prompts that came together are read
-    Assumes:  single tokens and chunks in one step; without an ITL, vLLM's number of tokens
+    Units:    share: above 0 to 1; the rest is slack, in which prompts that came together are read; tokens: of a step,
+              where no ITL asks for fewer
+    Assumes:  single tokens and chunks in one step
     Raises:   ValueError where a step of one request with one token of a prompt takes longer than promised
     Source:   by definition: a step as long as the promise
     Counted:  tests.product_loop.sizing.test_engine_limits.test_a_full_step_takes_no_longer_than_promised
@@ -53,7 +68,7 @@ def engine_limits(
     checks.positive(share=share)
     checks.fraction(share=share)
     requests = max(1, int(share * most_requests(times, lengths, seats=seats, promised=promised)))
-    token_s, tokens = times.per_new_token_s, TOKENS_OF_A_STEP
+    token_s = times.per_new_token_s
     if promised.itl_s is not None and token_s:
         tokens = min(tokens, requests + int((promised.itl_s - times.step_s(requests)) / token_s))
     return EngineLimits(max_num_seqs=requests, max_num_batched_tokens=max(tokens, requests + 1))

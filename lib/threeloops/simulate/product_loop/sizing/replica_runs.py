@@ -23,7 +23,8 @@ from threeloops.simulate.product_loop.traffic import poisson
 Seconds = tuple[float, float]  # median and 99th percentile
 SPREAD = 0.5  # lengths lie evenly between this share below their mean and as much above
 WARMING = 0.25  # of the requests, those that find the replica still empty
-HALVINGS = 4
+HALVINGS, SEARCHING = 4, 400  # requests of each attempt, or four times as many as are inside at most
+CONFIRMING, STEP_BACK = 3000, 0.93  # then so many, of other draws; while a promise is broken, a step back
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,11 @@ def _half_and_late(seconds: NDArray[np.float64]) -> Seconds:
     return float(half), float(late)
 
 
+def confirming(max_num_seqs: int) -> int:
+    """Requests of a run whose 99th percentile is shown: enough to fill every seat several times."""
+    return max(CONFIRMING, 8 * max_num_seqs)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargestRate:
     """How far a replica can be loaded, and what stands in the way of more."""
@@ -145,14 +151,14 @@ def largest_rate(
 ) -> LargestRate:
     """The largest rate of requests at which 99 % of what was promised comes in time.
 
-    Formula:  by halving between 0 and most_per_s, HALVINGS times
+    Formula:  by halving between 0 and most_per_s, HALVINGS times; then by steps back, until a longer run of other draws
+              keeps all promises
     Shapes:   promised_s: "ttft", "itl", "tpot" -> seconds; what is not in it is not promised
     Assumes:  as at_rate
     """
     checks.positive(most_per_s=most_per_s)
-    requests = min(1600, max(400, 4 * replica.max_num_seqs))
 
-    def worst(rate: float) -> tuple[float, str, float]:
+    def worst(rate: float, requests: int, seed: int) -> tuple[float, str, float]:
         """Of the promise that is kept least: how many times over, which, and its 99th percentile."""
         seen = at_rate(replica, sizes, requests_per_s=rate, requests=requests, seed=seed)
         late_s = {name: seen.late_s(name) for name in promised_s}
@@ -161,9 +167,15 @@ def largest_rate(
     fits, too_much, why, why_s = 0.0, most_per_s, "", 0.0
     for _ in range(HALVINGS):
         middle = (fits + too_much) / 2
-        over, name, late_s = worst(middle)
+        over, name, late_s = worst(middle, max(SEARCHING, 4 * replica.max_num_seqs), seed + 1)
         if over > 1:
             too_much, why, why_s = middle, name, late_s
         else:
             fits = middle
+    least = most_per_s / 2**HALVINGS / 2
+    while fits and promised_s:
+        over, name, late_s = worst(fits, confirming(replica.max_num_seqs), seed)
+        if over <= 1:
+            break
+        why, why_s, fits = name, late_s, fits * STEP_BACK if fits > least else 0.0
     return LargestRate(requests_per_s=fits, broken=why, late_s=why_s)
