@@ -26,6 +26,16 @@ def test_what_comes_in_goes_out() -> None:
     assert seen.inside == pytest.approx(4 * stay_s, rel=0.1)
 
 
+def test_jumps_over_steps_change_nothing() -> None:
+    """Without each token a run takes many steps at once, and comes to the same moments."""
+    load = {"requests_per_s": 4, "requests": 500, "seed": 3}
+    slow, quick = (at_rate(SERVER, CHAT, **load, each_token=each_token) for each_token in (True, False))
+    assert quick.ttft_s == pytest.approx(slow.ttft_s)
+    assert quick.tpot_s == pytest.approx(slow.tpot_s)
+    assert quick.inside == pytest.approx(slow.inside)
+    assert math.isnan(quick.itl_s[1])
+
+
 def test_nobody_else_there() -> None:
     """A prompt of 500 to 1,500 tokens takes one to three steps of 539 beside the chunk."""
     seen = at_rate(SERVER, CHAT, requests_per_s=0.01, requests=200, seed=3)

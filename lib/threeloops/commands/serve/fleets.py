@@ -169,8 +169,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
             f" and {units.fmt_seconds(promise_s)} are promised"
         )
     copies = math.ceil(requests_per_s / largest.requests_per_s)
-    each, requests = requests_per_s / copies, confirming(limits.max_num_seqs)
-    seen = at_rate(_replica(served, copy, limits), _sizes(served), requests_per_s=each, requests=requests, seed=SEED)
+    seen = _seen(served, copy, limits, requests_per_s / copies)
     most = most_requests(copy.bound, lengths, seats=copy.seats, promised=promised)
     # prompts may ride along with the reading of weights, and the other way round
     answers_s, prompt_s = lengths.answer * copy.bound.step_s(most) / most, lengths.new * copy.bound.per_new_token_s
@@ -184,6 +183,16 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
         at_least=at_least,
         tokens_per_s=copies * seen.tokens_per_s,
     )
+
+
+def _seen(served: Served, copy: Copy, limits: EngineLimits, requests_per_s: float) -> ReplicaRun:
+    """What users of one copy see; gaps between tokens, of which there are many, from a shorter run."""
+    replica, sizes, requests = _replica(served, copy, limits), _sizes(served), confirming(limits.max_num_seqs)
+    load: dict[str, Any] = {"requests_per_s": requests_per_s, "seed": SEED}
+    if served.promised.itl_s is not None:
+        return at_rate(replica, sizes, **load, requests=requests)
+    brief = at_rate(replica, sizes, **load, requests=requests // 5)
+    return replace(at_rate(replica, sizes, **load, requests=requests, each_token=False), itl_s=brief.itl_s)
 
 
 def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:

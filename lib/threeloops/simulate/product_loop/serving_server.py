@@ -10,7 +10,7 @@ import math
 from threeloops.simulate.product_loop.serving_blocks import BlockCount, NoLimit
 from threeloops.simulate.product_loop.serving_policies import KVBlocks, Policy
 from threeloops.simulate.product_loop.serving_requests import Moments, Sequence
-from threeloops.simulate.product_loop.serving_steps import AffineStep, Step, StepContents, StepModel
+from threeloops.simulate.product_loop.serving_steps import AddsUp, Step, StepContents, StepModel
 
 Chunk = tuple[Sequence, int]  # a sequence, and how many tokens of its prompt a step reads
 
@@ -32,7 +32,7 @@ class Server:
         self.blocks = NoLimit() if blocks is None else BlockCount(blocks)
         self.each_token, self.kept = each_token, list[Step]() if keep_steps else None
         # jumps need a model that can add up steps, and nobody who wants to see each of them
-        self.affine = step_s if isinstance(step_s, AffineStep) and not keep_steps and not each_token else None
+        self.affine = step_s if isinstance(step_s, AddsUp) and not keep_steps and not each_token else None
         self.now, self.busy_s, self.swapping_s = begin_s, 0.0, 0.0
         self.steps = self.decode_steps = 0
         self.waiting: list[tuple[int, int, Sequence]] = []

@@ -8,7 +8,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from threeloops import checks
 
@@ -32,6 +32,21 @@ class Step(NamedTuple):
     begin_s: float
     end_s: float
     contents: StepContents
+
+
+@runtime_checkable
+class AddsUp(Protocol):
+    """A step model that can add up decode steps in a row, so that a simulator may jump over them."""
+
+    def __call__(self, contents: StepContents) -> float: ...
+
+    def steps_s(self, first_s: float, steps: int, growing: int) -> float:
+        """Seconds of so many steps, the first of which takes first_s, while so many caches grow by a token a step."""
+        ...
+
+    def steps_in(self, first_s: float, seconds: float, growing: int) -> int:
+        """About how many such steps fill the seconds."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
