@@ -28,9 +28,10 @@ FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
 # Experts in fp8 are those of checkpoints whose weights have a scale for each block.
 EXPERT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8", "nvfp4": "nvfp4", "w4a16_mxfp4": "mxfp4"}
 LATENT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8"}  # of the projections
-# Devices whose latent blocks were replayed as one graph; on B300, GB200 and GB300 each takes 35 to 65 µs longer than on
-# a B200 at every size, which no difference of theirs explains. Nobody serves such a model on L40S.
-GRAPHED_BLOCKS = ("h100_sxm", "h200_sxm", "b200_sxm")
+# Devices whose latent blocks are read. On B300, GB200 and GB300 each takes 35 to 65 µs longer than on a B200 at every
+# size, which no difference of theirs explains: perhaps their kernels were not replayed as one graph. Whether those of
+# H100 and H200 were is not said either. Nobody serves such a model on L40S.
+READ_BLOCKS = ("h100_sxm", "h200_sxm", "b200_sxm")
 ROUTED, ONE_NODE = "power_law_1.01", 8
 LEAST_PRODUCTS = 14  # different m: a few samples make no table
 
@@ -68,7 +69,7 @@ def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[st
         chosen = [row for row in layers if row["moe_dtype"] == there and _in_a_node(row)]
         if chosen:
             yield EXPERTS, ours, _kernels(chosen), [_experts_row(row) for row in chosen]
-    blocks = _latent_blocks(folder, device) if device.folder in GRAPHED_BLOCKS else []
+    blocks = _latent_blocks(folder, device) if device.folder in READ_BLOCKS else []
     for family, rows_of in blocks:
         for there, ours in LATENT_FORMATS.items():
             chosen = [row for row in rows_of if row["gemm_type"] == there and row["kv_cache_dtype"] == "bfloat16"]

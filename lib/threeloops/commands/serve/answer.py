@@ -211,7 +211,7 @@ def _title(served: Served) -> str:
 
 
 def _kind(fleet: Fleet) -> str:
-    return "by expected times" if fleet.copy.expected else "by bounds alone"
+    return "by expected times" if fleet.copy.expected else "by bounds alone, which no engine reaches"
 
 
 def _both(seconds: tuple[float, float]) -> str:

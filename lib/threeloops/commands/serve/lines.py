@@ -9,6 +9,7 @@ from threeloops.commands.serve.engine_flags import engine_line, engine_remarks
 from threeloops.commands.serve.fleets import TP, Fleet, Served, copy_of
 from threeloops.commands.working import Line, plain
 from threeloops.product_loop import serving
+from threeloops.product_loop.expected.expected_token import PROMPTS
 from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.kv_cache import held_bytes
 from threeloops.product_loop.sizing.request_times import expected_of
@@ -60,7 +61,7 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
         return []
     inside, times = fleet.inside, fleet.copy.expected
     token = expected_of(fleet.copy.layout, served.lengths, inside, served.engine, served.ep)
-    parts = {name: seconds for name, seconds in token.parts.items() if name != "prompts of others"}
+    parts = {name: seconds for name, seconds in token.parts.items() if name != PROMPTS}
     new = served.lengths.new
     return [
         Line(
@@ -142,7 +143,7 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
         )
     if fleet.copy.expected is not None:
         token = expected_of(fleet.copy.layout, served.lengths, fleet.inside, served.engine, served.ep)
-        name = max((name for name in token.parts if name != "prompts of others"), key=lambda name: token.parts[name])
+        name = max((name for name in token.parts if name != PROMPTS), key=lambda name: token.parts[name])
         found.append(("largest part of a step", f"{name}, {token.parts[name] / token.step_s:.0%}.".replace("%", " %")))
     changes = sorted(_changes(served, fleet), key=lambda change: change[1])
     helps = ", ".join(f"{what} {work:.2f} times" for what, work in changes if work < 1)
