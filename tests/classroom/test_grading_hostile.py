@@ -32,7 +32,7 @@ from threeloops.classroom.judging import STATUSES
 
 ATTACKS: dict[str, Attack] = CELLS | CODE_ATTACKS | LINE_ATTACKS | WALLS | TOO_MUCH
 ENDS: dict[str, str | tuple[str, ...]] = CODE_ENDS | LINE_ENDS | WALL_ENDS | LIMIT_ENDS  # the others are graded
-CLASSES = 2
+CLASSES = 4
 LEFT = "LEFT-BEHIND"  # what those who come next print of the one before
 # on the wall: honest cells take milliseconds, and a neighbour may take the core
 LIMITS = {"cell_s": 3.0, "call_s": 2.0, "total_s": 45.0}

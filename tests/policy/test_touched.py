@@ -3,13 +3,17 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 from tests import touched
 
-IMPORTS = touched.imports()
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    return touched.imports()
 
 
-def test_a_modules_own_tests_come_before_those_of_what_uses_it() -> None:
-    found = touched.reached(["lib/threeloops/product_loop/kv_cache.py"], imports=IMPORTS, seconds={}, left_out=())
+def test_a_modules_own_tests_come_before_those_of_what_uses_it(imports: dict[str, set[str]]) -> None:
+    found = touched.reached(["lib/threeloops/product_loop/kv_cache.py"], imports=imports, seconds={}, left_out=())
     assert found[0] == "lib/threeloops/product_loop/kv_cache.py"
     assert "tests/product_loop/test_kv_cache.py" in found
 
@@ -24,8 +28,8 @@ def test_what_takes_too_long_is_left_out_and_the_rest_is_not() -> None:
     ]
 
 
-def test_a_changed_helper_reaches_the_tests_that_import_it() -> None:
-    assert "tests/policy/test_seeds.py" in touched.reached(["tests/seeds.py"], imports=IMPORTS, seconds={}, left_out=())
+def test_a_changed_helper_reaches_the_tests_that_import_it(imports: dict[str, set[str]]) -> None:
+    assert "tests/policy/test_seeds.py" in touched.reached(["tests/seeds.py"], imports=imports, seconds={}, left_out=())
 
 
 def test_rules_of_the_tree_are_files() -> None:

@@ -8,6 +8,8 @@ A part answers only for what was printed or measured: an unlisted number format 
 neighbour.
 """
 
+import functools
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 
 from threeloops import checks, spelling
 from threeloops.dtypes import PEAK_FORMATS
-from threeloops.facts.fact import Fact, catalogue_files, read_fact
+from threeloops.facts.fact import OVERLAY_VARIABLE, Fact, catalogue_files, read_fact
 
 # Every fact a part may carry, with its unit. The name's suffix is the unit; this table says it in words for
 # `threeloops sources`.
@@ -237,9 +239,21 @@ def part(key: str, *, overlay: str | Path | None = None) -> Part:
         ...
     ValueError: part='A100 SXM' may be 'a100-sxm4-40gb' or 'a100-sxm4-80gb'; say which
     """
+    if not (overlay or os.environ.get(OVERLAY_VARIABLE)):
+        return _shipped_part(key)
+    return _found_part(key, overlay)
+
+
+def _found_part(key: str, overlay: str | Path | None) -> Part:
     rows = _rows(overlay)
     found = part_key(key, overlay=overlay)
     return _read_part(found, *rows[found])
+
+
+@functools.cache
+def _shipped_part(key: str) -> Part:
+    """One of those that come with the library, read once: an expected time asks for its part thousands of times."""
+    return _found_part(key, None)
 
 
 def part_key(name: str, *, overlay: str | Path | None = None, kind: str = "part") -> str:
