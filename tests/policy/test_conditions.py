@@ -1,7 +1,8 @@
 """The suite on other days, in other places and begun in other ways: a share of it, under each condition.
 
-Dates, time zones, locales, terminals, signals and the number of workers decide no test. Conditions take turns
-(tests/turns.py), and each has, at its turn, another tenth of the files that --quick reads; --thorough has all of both.
+Dates, time zones, locales, terminals, signals and the number of workers decide no test. Conditions that can hold at
+the same time do: what fails under several is run again by hand under each. They take turns (tests/turns.py), and each
+has, at its turn, another tenth of the files that --quick reads; --thorough has all of both.
 """
 
 import os
@@ -35,7 +36,7 @@ class Condition:
     clock: str = ""  # local time at which it begins
     environment: Mapping[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
-    before: Callable[[], object] = lambda: None  # in the child, before it begins
+    before: tuple[Callable[[], object], ...] = ()  # in the child, before it begins
     own_session: bool = False
 
 
@@ -44,19 +45,29 @@ def _descriptors() -> None:
         os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
 
 
+def _no_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _nobody_else_reads() -> None:
+    os.umask(0o077)
+
+
+C_LOCALE = {"LC_ALL": "C", "LANG": "C"}
+NO_TERMINAL = {"TERM": "dumb", "COLUMNS": "", "LINES": ""}
+ANOTHER_ORDER = {ORDER: str(random.Random(seeds.counted()).randrange(10**6))}
 CONDITIONS = {
-    "29 February": Condition(clock="2028-02-29 12:00:00"),
-    "the last seconds of a year": Condition(clock="2027-12-31 23:59:50"),
-    "the night that summer time begins": Condition(clock="2027-03-28 01:59:50", environment={"TZ": "Europe/Berlin"}),
-    "Kiritimati, fourteen hours ahead": Condition(environment={"TZ": "Pacific/Kiritimati"}),
-    "the C locale": Condition(environment={"LC_ALL": "C", "LANG": "C"}),
-    "no terminal": Condition(environment={"TERM": "dumb", "COLUMNS": "", "LINES": ""}, own_session=True),
-    "SIGINT ignored": Condition(before=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)),
-    "another order": Condition(environment={ORDER: str(random.Random(seeds.counted()).randrange(10**6))}),
-    "one worker": Condition(words=("-n", "1")),
-    "four workers": Condition(words=("-n", "4")),
-    "files that nobody else may read": Condition(before=lambda: os.umask(0o077)),
-    "descriptors left open": Condition(before=_descriptors),
+    "29 February in Kiritimati, fourteen hours ahead, and no terminal": Condition(
+        clock="2028-02-29 12:00:00", environment={"TZ": "Pacific/Kiritimati"} | NO_TERMINAL, own_session=True
+    ),
+    "the last seconds of a year, the C locale, SIGINT ignored": Condition(
+        clock="2027-12-31 23:59:50", environment=C_LOCALE, before=(_no_interrupt,)
+    ),
+    "the night that summer time begins, and another order": Condition(
+        clock="2027-03-28 01:59:50", environment={"TZ": "Europe/Berlin"} | ANOTHER_ORDER
+    ),
+    "one worker, and files that nobody else may read": Condition(words=("-n", "1"), before=(_nobody_else_reads,)),
+    "four workers, and descriptors left open": Condition(words=("-n", "4"), before=(_descriptors,)),
 }
 
 pytestmark = [
@@ -97,7 +108,7 @@ def test_a_condition_decides_no_test(name: str, tmp_path: Path) -> None:
         encoding="utf-8",
         errors="replace",
         start_new_session=condition.own_session,
-        preexec_fn=condition.before,
+        preexec_fn=lambda: [begun() for begun in condition.before],
     )
     assert done.returncode == 0, f"{' '.join(chosen)}\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
 
