@@ -27,7 +27,7 @@ def test_a_reader_fills_the_card_by_keyboard(page: Any) -> None:
     page.keyboard.press("ArrowRight")
     wait(page, cell, SAYS, "64 requests of 8,192 tokens")
     wait(page, cell, SHOWS, "It does not fit")
-    expect(cell.get_by_role("status")).to_contain_text("Most that fit: 58")
+    expect(cell.get_by_role("status")).to_contain_text("Most that fit: 55")
     assert depth(cell) == pytest.approx(below, abs=1), "the page jumped"
 
 
@@ -37,7 +37,7 @@ def test_another_format_makes_it_fit_again(page: Any) -> None:
     kept_in.focus()
     page.keyboard.press("ArrowDown")
     wait(page, cell, SHOWS, "It fits")
-    expect(cell.get_by_role("status")).to_contain_text("Most that fit: 116")
+    expect(cell.get_by_role("status")).to_contain_text("Most that fit: 111")
     tab_to(page, cell.locator("input[type=range]").nth(1))
     page.keyboard.press("Home")
     wait(page, cell, SAYS, "64 requests of 512 tokens")

@@ -111,3 +111,5 @@ def test_switches_leave_the_training_as_it_was_and_free_what_they_should() -> No
     assert training_stack.run(("bf16",), steps=3).losses == pytest.approx(base.losses, abs=0.01)
     with pytest.raises(ValueError, match="switch='int8' is not known"):
         training_stack.run(("int8",))
+    (_, first), (_, second) = training_stack.beside({"narrow": ("bf16",)}, rounds=2, steps=3)["narrow"]
+    assert first.losses == second.losses == training_stack.run(("bf16",), steps=3).losses

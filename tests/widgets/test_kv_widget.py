@@ -16,16 +16,16 @@ def test_the_summary_says_bytes_and_how_many_fit() -> None:
     """32 requests of exactly 1 GiB each beside 8.03 billion weights of two bytes."""
     shown = view(State(**FINE))
     assert "34.4 GB of cache beside 16.1 GB of weights" in shown.summary
-    assert "Most that fit: 58." in shown.summary
+    assert "Most that fit: 55." in shown.summary
     assert shown.figure.title.startswith("It fits")
 
 
 def test_it_fits_exactly_as_often_as_the_table_says() -> None:
     most = int(re.search(r"fit: (\d+)", view(State(**FINE)).summary)[1])  # type: ignore[index]
-    budget, weights, request = SHARE * hardware.part("h100-sxm5")["usable_bytes"], 2 * 8_030_261_248, 2**30
-    assert weights + most * request <= budget < weights + (most + 1) * request
+    budget, always, request = SHARE * hardware.part("h100-sxm5")["usable_bytes"], 2 * 8_030_261_248 + 3e9, 2**30
+    assert always + most * request <= budget < always + (most + 1) * request
     assert view(State(**FINE | {"requests": 64})).figure.title.startswith("It does not fit")
-    assert view(State(**FINE | {"model": "llama-3-70b"})).figure.title == "The weights alone do not fit"
+    assert view(State(**FINE | {"model": "llama-3-70b"})).figure.title == "Nothing is left for the cache"
     assert view(State(**FINE | {"model": "llama-3-70b"})).rows[0][3] == "0"
 
 

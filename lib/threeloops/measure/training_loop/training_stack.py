@@ -10,7 +10,7 @@ batches, so that losses can be compared.
 """
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -105,6 +105,21 @@ def run(switches: Collection[str], *, steps: int = 6) -> Ran:
         return _run(switches, steps)
     finally:
         torch.set_num_threads(threads)
+
+
+def beside(ways: Mapping[str, Collection[str]], *, rounds: int = 3, steps: int = 6) -> dict[str, list[tuple[Ran, Ran]]]:
+    """For every way its runs, each with the baseline of its round: a machine changes its pace, and what ran in one
+    round met about the same.
+
+    Raises:   ValueError for an unknown switch
+    """
+    checks.count(rounds=rounds)
+    found: dict[str, list[tuple[Ran, Ran]]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        base = run((), steps=steps)
+        for name, switches in ways.items():
+            found[name].append((base, run(switches, steps=steps)))
+    return found
 
 
 def _run(switches: Collection[str], steps: int) -> Ran:

@@ -2,7 +2,7 @@
 
 >>> shown = view(State(model="llama-3-8b", card="h100-sxm5", tp=1, kept_in="bf16", tokens=8192, requests=32))
 >>> print(shown.summary)
-32 requests of 8,192 tokens: 34.4 GB of cache beside 16.1 GB of weights on each GPU, 64.1 % of what the engine may use. Most that fit: 58.
+32 requests of 8,192 tokens: 34.4 GB of cache beside 16.1 GB of weights and 3.00 GB of activations and graphs on each GPU, 67.9 % of what the engine may use. Most that fit: 55.
 """  # noqa: E501
 
 from dataclasses import dataclass
@@ -39,6 +39,7 @@ TENSOR_PARALLEL = (1, 2, 4, 8)
 TOKENS = tuple(2**power for power in range(9, 18))
 REQUESTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SHARE = 0.92  # of the memory that the driver reports: vLLM's gpu_memory_utilization unless told otherwise
+OTHER_BYTES = 3e9  # activations and CUDA graphs: an assumption, the one that part 11 of chapter 3 plans with
 COLUMNS = ("cache in", "bytes per token", "cache on each GPU", "most requests that fit")
 
 
@@ -82,14 +83,15 @@ def view(state: State) -> View:
     model, memory = catalogue.model(state.model), hardware.part(state.card)["usable_bytes"]
     weights = 2 * parameters.model_parameters(model).total / state.tp
     budget = SHARE * memory
-    rows = {name: _row(model, state, name, free=budget - weights) for name in FORMATS}
+    always = weights + OTHER_BYTES
+    rows = {name: _row(model, state, name, free=budget - always) for name in FORMATS}
     _, cache, most = rows[state.kept_in]
-    used = weights + cache
+    used = always + cache
     figure = memory_bar.memory_bar(
-        {"weights": weights, "KV cache": cache},
+        {"weights": weights, "activations and graphs": OTHER_BYTES, "KV cache": cache},
         memory_bytes=memory,
         budget_bytes=budget,
-        title=_title(weights=weights, used=used, budget=budget),
+        title=_title(always=always, used=used, budget=budget),
         caption=(
             f"Each of {counted(state.tp, 'GPU')}: {counted(state.requests, 'request')} of {state.tokens:,} tokens,"
             f" cache in {state.kept_in}, in blocks of 16 tokens; weights in bf16."
@@ -97,8 +99,8 @@ def view(state: State) -> View:
     )
     summary = (
         f"{counted(state.requests, 'request')} of {state.tokens:,} tokens: {fmt_bytes(cache, base=10)} of cache beside"
-        f" {fmt_bytes(weights, base=10)} of weights on each GPU, {fmt_percent(used / budget)} of what the engine may"
-        f" use. Most that fit: {most:,}."
+        f" {fmt_bytes(weights, base=10)} of weights and {fmt_bytes(OTHER_BYTES, base=10)} of activations and"
+        f" graphs on each GPU, {fmt_percent(used / budget)} of what the engine may use. Most that fit: {most:,}."
     )
     table = tuple(
         (name, f"{token:,.0f}", fmt_bytes(held, base=10), f"{fits:,}") for name, (token, held, fits) in rows.items()
@@ -122,7 +124,7 @@ def _row(model: Model, state: State, name: str, *, free: float) -> tuple[float, 
     return token, state.requests * request, max(0, int(free // request))
 
 
-def _title(*, weights: float, used: float, budget: float) -> str:
-    if weights > budget:
-        return "The weights alone do not fit"
+def _title(*, always: float, used: float, budget: float) -> str:
+    if always > budget:
+        return "Nothing is left for the cache"
     return f"{'It fits' if used <= budget else 'It does not fit'}: {fmt_percent(used / budget)} of the engine's memory"
