@@ -5,25 +5,10 @@ import pytest
 from threeloops.facts.expert_fleets import served_day
 from threeloops.product_loop.experts import pool_ratio
 from threeloops.product_loop.experts.pool_ratio import NodeRates, PoolNodes
-from threeloops.simulate.product_loop.serving_policies import continuous_batching
-from threeloops.simulate.product_loop.serving_pools import Pool, split
-from threeloops.simulate.product_loop.serving_requests import Request
-from threeloops.simulate.product_loop.serving_steps import AffineStep
+from threeloops.simulate.product_loop.experts.pool_flow import flow_per_s
 
 SLOTS, PREFILL_TOKEN_S, STEP_S = 16, 1e-4, 0.02
-READ = AffineStep(base_s=0.0, per_prefill_token_s=PREFILL_TOKEN_S)
-WRITE = AffineStep(base_s=STEP_S)
 RATES = NodeRates(prefill_tokens_per_s=1 / PREFILL_TOKEN_S, decode_tokens_per_s=SLOTS / STEP_S)
-
-
-def flow_per_s(prompt: int, answer: int, held: PoolNodes, requests: int = 1200) -> float:
-    """Requests per second that two pools let through when all have come at once."""
-    asked = [Request(0.0, prompt, answer) for _ in range(requests)]
-    pools = {
-        "prefill": Pool(step_s=READ, policy=continuous_batching(slots=1), servers=round(held.prefill)),
-        "decode": Pool(step_s=WRITE, policy=continuous_batching(slots=SLOTS), servers=round(held.decode)),
-    }
-    return requests / split(asked, **pools, transfer_s=lambda _: 0.0).end_s
 
 
 @pytest.mark.parametrize(
@@ -38,7 +23,9 @@ def test_two_pools_serve_what_the_smaller_one_lets_through(prompt: int, answer: 
         output_tokens_per_s=flow * (answer - 1),  # the prefill pool makes the first
     )
     told = flow * pool_ratio.split_capacity(held, needed=needed)
-    assert flow_per_s(prompt, answer, held) == pytest.approx(told, rel=0.06)
+    servers = {"prefill_servers": round(held.prefill), "decode_servers": round(held.decode)}
+    counted = flow_per_s(prompt, answer, prefill_token_s=PREFILL_TOKEN_S, step_s=STEP_S, slots=SLOTS, **servers)
+    assert counted == pytest.approx(told, rel=0.06)
 
 
 def test_deepseeks_day_needs_the_nodes_that_it_held() -> None:

@@ -7,6 +7,7 @@ from threeloops.operations.expected_times import expected_latent, expected_produ
 from threeloops.product_loop import queueing
 from threeloops.product_loop.experts import two_batches, wide_decode
 from threeloops.product_loop.experts.wide_decode import WidePool
+from threeloops.simulate.product_loop.experts import played_batches
 
 PART = "h100-sxm5"  # computes and reads as an H800 does
 
@@ -43,6 +44,10 @@ def test_published_pools_give_about_what_is_expected() -> None:
     profile, sglang = decode_pool("deepseek-profile"), decode_pool("sglang-96")
     told = node_tokens_per_s("deepseek-profile", profile.requests_per_rank)
     assert told / profile.tokens_per_s == pytest.approx(1.04, abs=0.02)
+    half = wide_decode.layer_times(pool_of("deepseek-profile"), requests=64, context=profile.context)
+    stages = (half.attention_s, half.dispatch_s, half.experts_s, half.combine_s)
+    played = 8 * 128 / played_batches.play(stages_s=stages, batches=2, num_layers=61).finished_s
+    assert played / profile.tokens_per_s == pytest.approx(0.96, abs=0.02)  # greedy, where the bound is 4 % above
     told = node_tokens_per_s("sglang-96", sglang.requests_per_rank)
     assert told / sglang.tokens_per_s == pytest.approx(1.24, abs=0.03)
 

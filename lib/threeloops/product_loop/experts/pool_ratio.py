@@ -49,7 +49,7 @@ def nodes_needed(rates: NodeRates, *, input_tokens_per_s: float, output_tokens_p
 
     Formula:  input tokens/s / prefill rate; output tokens/s / decode rate
     Assumes:  every node at its full rate, whatever its load; no headroom
-    Counted:  tests.product_loop.experts.test_pool_ratio.test_two_pools_serve_what_the_smaller_one_lets_through
+    Counted:  simulate.product_loop.experts.pool_flow.flow_per_s
     """
     checks.positive(input_tokens_per_s=input_tokens_per_s, output_tokens_per_s=output_tokens_per_s)
     return PoolNodes(
@@ -65,7 +65,7 @@ def split_capacity(held: PoolNodes, *, needed: PoolNodes) -> float:
     Formula:  min(held prefill / needed prefill, held decode / needed decode)
     Assumes:  the mix of prompts and answers stays; as nodes_needed
     Source:   by definition: the smaller pool decides
-    Counted:  simulate.product_loop.serving_pools.split
+    Counted:  simulate.product_loop.experts.pool_flow.flow_per_s
 
     >>> split_capacity(PoolNodes(prefill=3, decode=5), needed=PoolNodes(prefill=1, decode=2))
     2.5
