@@ -6,6 +6,8 @@ import pytest
 
 from threeloops.figures import still
 from threeloops.figures.product_loop.expert_ways import expert_ways
+from threeloops.figures.product_loop.two_halves import two_halves
+from threeloops.simulate.product_loop.experts.played_batches import play
 
 WORDS = {"title": "Two ways of one token", "caption": "Four experts."}
 
@@ -47,3 +49,17 @@ def test_boxes_lie_in_each_other_or_apart():
 def test_refusals(chosen, home, told):
     with pytest.raises(ValueError, match=told):
         ways(chosen=chosen, home=home)
+
+
+def test_halves_are_drawn_as_they_were_played():
+    played = play(stages_s=(3e-4, 1e-4, 2e-4, 1e-4), batches=2, num_layers=5)
+    figure = two_halves(played, layers=2, **WORDS)
+    rectangles = figure.body["layer"][0]["data"]["values"]
+    assert len(rectangles) == 2 + 2 * 2 * 4  # names of rows; layers, halves, stages
+    assert figure.alt.count("att A") == figure.alt.count("com B") == 2
+    assert still.size(figure.png())[0] <= 780
+
+
+def test_no_layer_is_refused():
+    with pytest.raises(ValueError, match="layers"):
+        two_halves(play(stages_s=(1, 1, 1, 1), batches=2, num_layers=1), layers=0, **WORDS)

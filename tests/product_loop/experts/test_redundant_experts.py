@@ -1,12 +1,10 @@
 """Copies of experts: the bound against copies given out one by one, and against EPLB's own example."""
 
-import numpy as np
 import pytest
 
 from threeloops.models import catalogue, parameters
 from threeloops.product_loop.experts import redundant_experts
 from threeloops.simulate.product_loop.experts import placed_experts
-from threeloops.simulate.training_loop.expert_routing import router
 from threeloops.training_loop.parallelism.expert_load import imbalance
 
 # EPLB's README at commit d52c72d: loads of two layers, and what it prints for 16 copies, 4 groups, 2 nodes, 8 GPUs.
@@ -22,10 +20,8 @@ EXAMPLE = (
 )
 
 
-def skewed(seed: int, *, tokens: int = 20_000, skew: float = 0.8) -> list[int]:
-    chooser = router(num_experts=256, top_k=8, skew=skew, seed=seed)
-    choices = chooser.choices(np.random.default_rng(seed), tokens=tokens)
-    return [int(load) for load in np.bincount(choices.ravel(), minlength=256)]
+def skewed(seed: int, *, tokens: int = 20_000) -> list[int]:
+    return placed_experts.drawn_loads(num_experts=256, top_k=8, skew=0.8, tokens=tokens, seed=seed)
 
 
 @pytest.mark.parametrize("slots", [256, 257, 272, 288, 320, 512])

@@ -1,6 +1,13 @@
 """Drills on how many GPUs a load takes, what a token costs on them, and what moves between them."""
 
-from threeloops.drills.capacity import bounds, configs, costs, moves, paging
+from threeloops.drills.capacity import bounds, configs, costs, experts, moves, paging
 from threeloops.drills.engine.drill import Drill
 
-DRILLS: tuple[Drill, ...] = (*costs.DRILLS, *bounds.DRILLS, *moves.DRILLS, *paging.DRILLS, *configs.DRILLS)
+DRILLS: tuple[Drill, ...] = (
+    *costs.DRILLS,
+    *bounds.DRILLS,
+    *moves.DRILLS,
+    *paging.DRILLS,
+    *configs.DRILLS,
+    *experts.DRILLS,
+)

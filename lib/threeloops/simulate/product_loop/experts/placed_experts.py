@@ -7,7 +7,10 @@ DeepSeek-AI, EPLB, 2025, told anew.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from threeloops import checks
+from threeloops.simulate.training_loop.expert_routing import router
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,17 @@ class Placed:
         for expert in (expert for gpu in self.gpus for expert in gpu):
             copies[expert] += 1
         return [sum(tokens[expert] / copies[expert] for expert in gpu) for gpu in self.gpus]
+
+
+def drawn_loads(*, num_experts: int, top_k: int, skew: float, tokens: int, seed: int) -> list[int]:
+    """Tokens of each expert of a router whose experts differ in popularity by that skew.
+
+    >>> sum(drawn_loads(num_experts=8, top_k=2, skew=1.0, tokens=100, seed=1))
+    200
+    """
+    chooser = router(num_experts=num_experts, top_k=top_k, skew=skew, seed=seed)
+    choices = chooser.choices(np.random.default_rng(seed), tokens=tokens)
+    return [int(load) for load in np.bincount(choices.ravel(), minlength=num_experts)]
 
 
 def copied(loads: Sequence[float], *, slots: int) -> list[int]:
