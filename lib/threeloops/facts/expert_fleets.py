@@ -27,10 +27,10 @@ class ExchangeTimes:
     top_k: int
     card_bytes_per_s: float  # of each rank's network card, one way
     ranks: tuple[int, ...]
-    dispatch_s: tuple[float, ...]
     dispatch_bytes_per_s: tuple[float, ...]
-    combine_s: tuple[float, ...]
     combine_bytes_per_s: tuple[float, ...]
+    dispatch_s: tuple[float, ...] = ()  # empty where only rates are printed
+    combine_s: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
