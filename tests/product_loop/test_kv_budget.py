@@ -167,6 +167,35 @@ def test_windows_raise_concurrency_and_not_slots() -> None:
     assert concurrency[1] / concurrency[0] == pytest.approx(2 * 1600 / (1600 + 48))
 
 
+def dealt(kinds: dict[int | None, int], group: int) -> list[tuple[int | None, int]]:
+    """Groups as vLLM makes them, each with its window and the layers in it: one after another, in turn."""
+    found = []
+    for window, layers in kinds.items():
+        places = list(range(layers))
+        groups = -(-layers // group)
+        found += [(window, len(places[first::groups])) for first in range(groups)]
+    return found
+
+
+@pytest.mark.parametrize(("name", "full", "windowed"), [("gemma-3-27b", 10, 52), ("gpt-oss-120b", 18, 18)])
+def test_unequal_kinds_of_layers_are_padded(name: str, full: int, windowed: int) -> None:
+    """Block by block: a request takes from the pool for every group, and no group is larger than the pool's blocks."""
+    net = model(name)
+    window = next(layer.attention.window for layer, _ in net.groups if layer.attention.window)
+    groups = dealt({None: full, window: windowed}, kv_budget.group_layers([full, windowed]))
+    assert max(layers for _, layers in groups) == kv_budget.group_layers([full, windowed])
+    attention = net.groups[0][0].attention
+    page = 16 * 2 * attention.num_kv_heads * attention.head_dim * 2 * kv_budget.group_layers([full, windowed])
+    for tokens, budget in ((4096, 8192), (32_768, 2048)):
+        blocks = sum(
+            -(-(tokens if wide is None else min(tokens, wide - 1 + budget)) // 16) + (wide is not None)
+            for wide, _ in groups
+        )
+        admission = VllmAdmission(max_batched_tokens=budget)
+        told = kv_budget.max_concurrency(net, tokens=tokens, free_bytes=20e9, bytes_per_element=2, admission=admission)
+        assert told == pytest.approx((20e9 // page) / blocks)
+
+
 # ---- identities and refusals -------------------------------------------------------------------
 
 TERMS = ("weight_bytes", "activation_peak_bytes", "outside_bytes", "graph_bytes")
@@ -212,3 +241,5 @@ def test_refusals() -> None:
         kv_budget.max_concurrency(
             LLAMA_3_8B, tokens=0, free_bytes=1, bytes_per_element=2, admission=VllmAdmission(max_batched_tokens=1)
         )
+    with pytest.raises(ValueError, match=r"layers=\[\] has no kind of layer"):
+        kv_budget.group_layers([])

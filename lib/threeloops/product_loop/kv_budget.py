@@ -21,12 +21,14 @@ Source: vLLM, v1/worker/gpu_worker.py, Worker.determine_available_memory; v1/cor
         get_max_concurrency_for_kv_cache_config
 """
 
+import collections
 import math
+from collections.abc import Collection
 
 from threeloops import checks
-from threeloops.models.architecture import Model
+from threeloops.models.architecture import Attention, Model
 from threeloops.product_loop.kv_allocators import VllmAdmission
-from threeloops.product_loop.kv_cache import bytes_per_token, held_bytes
+from threeloops.product_loop.kv_cache import bytes_per_token, layer_bytes_per_token, states_bytes
 from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation
 
 
@@ -117,12 +119,14 @@ def max_concurrency(
     """Requests of `tokens` tokens that the budget holds at once, with the fraction: vLLM's "Maximum concurrency for …
     tokens per request: …x".
 
-    Formula:  bytes of all whole blocks / bytes that vLLM sets against the pool for one request (VllmAdmission)
+    Formula:  bytes of all whole blocks / bytes that vLLM sets against the pool for one request (VllmAdmission), with
+              every kind of layer (of one window, or of none) padded to whole groups (group_layers)
     Units:    tokens is the longest that a request may get (max_model_len): shorter requests fit more often
-    Assumes:  nobody shares a beginning; below 1 the server refuses to start. vLLM's padding of unequal layer groups
-              is not counted
+    Assumes:  nobody shares a beginning; below 1 the server refuses to start; layers that cache anything cache equal
+              bytes for a token (where they do not, vLLM also makes their blocks equal, which is not counted)
     Raises:   ValueError unless tokens >= 1 and free_bytes >= 0
-    Source:   vLLM, v1/core/kv_cache_utils.py, get_max_concurrency_for_kv_cache_config
+    Source:   vLLM, v1/core/kv_cache_utils.py, get_max_concurrency_for_kv_cache_config and
+              _get_kv_cache_groups_uniform_page_size
     Counted:  simulate.product_loop.block_allocator.BlockAllocator
 
     >>> from threeloops.models.catalogue import model
@@ -136,18 +140,41 @@ def max_concurrency(
     1.56
     """
     checks.count(tokens=tokens)
-    blocks = num_blocks(
-        model,
-        free_bytes=free_bytes,
-        block_tokens=admission.block_tokens,
-        bytes_per_element=bytes_per_element,
-        quantisation=quantisation,
-        tp=tp,
+    checks.non_negative(free_bytes=free_bytes)
+    layers, sizes = collections.Counter[int | None](), collections.Counter[int | None]()
+    for layer, count in model.groups:
+        size = layer_bytes_per_token(
+            layer.attention, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp
+        )
+        if size:
+            window = layer.attention.window if isinstance(layer.attention, Attention) else None
+            layers[window] += count
+            sizes[window] += count * size
+    group = group_layers(layers.values())
+    block = admission.block_tokens * sum(sizes.values()) / sum(layers.values()) * group
+    request = states_bytes(model, tp=tp) + sum(
+        math.ceil(count / group) * group / count * sizes[window] * admission.slots(tokens=tokens, window=window)
+        for window, count in layers.items()
     )
-    block = admission.block_tokens * bytes_per_token(
-        model, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp
-    )
-    request = held_bytes(
-        model, tokens=tokens, bytes_per_element=bytes_per_element, allocator=admission, quantisation=quantisation, tp=tp
-    )
-    return blocks * block / request
+    return free_bytes // block * block / request
+
+
+def group_layers(layers: Collection[int]) -> int:
+    """Layers of one group: vLLM deals each kind of layer to groups of this size, fills the last one up, and a block
+    of its pool holds its tokens in one group.
+
+    Formula:  of the smallest kind, or of the largest where that has less than 1.5 times as many
+    Units:    layers of each kind: all that read the whole text, all with one window
+    Raises:   ValueError without a kind, or for one without a layer
+    Source:   vLLM, v1/core/kv_cache_utils.py, _get_kv_cache_groups_uniform_page_size
+    Counted:  tests.product_loop.test_kv_budget.dealt
+
+    >>> group_layers([10, 52]), group_layers([12, 13])  # Gemma 3 27B; gpt-oss-20b and its draft layer
+    (10, 13)
+    """
+    if not layers:
+        raise ValueError("layers=[] has no kind of layer; give the number of each")
+    for count in layers:
+        checks.count(layers=count)
+    fewest, most = min(layers), max(layers)
+    return most if most < 1.5 * fewest else fewest
