@@ -60,10 +60,24 @@ def test_no_exchange_beats_its_links() -> None:
                 card_bytes_per_s=PRINTED.card_bytes_per_s,
                 link_bytes_per_s=160e9,
             )
-            by_hand = PRINTED.tokens * 8 * (1 - 8 / ranks) * size / 50e9
-            assert floor == pytest.approx(by_hand)
             shares.append(floor / took)
     assert 0.64 < min(shares) < max(shares) < 0.83
+
+
+@pytest.mark.parametrize(("card", "link"), [(50e9, 160e9), (400e9, 60e9)])
+@pytest.mark.parametrize("by_node", [True, False])
+def test_messages_sent_one_after_the_other_take_as_long_as_the_bound(by_node: bool, card: float, link: float) -> None:
+    """Every walked copy occupies the link that it crosses, and both links work at once."""
+    layout = {"top_k": 8, "ranks": 32, "ranks_per_node": 8}
+    network, inside = token_copies.walk(num_experts=256, tokens=64, seed=3, by_node=by_node, **layout)
+    busy_s = {"card": 0.0, "link": 0.0}
+    for name, copies, rate in (("card", network, card), ("link", inside, link)):
+        for _message in range(round(64 * copies)):
+            busy_s[name] += THERE / rate
+    way = exchange_bytes.node_copies(num_experts=256, **layout) if by_node else exchange_bytes.choice_copies(**layout)
+    rates = {"card_bytes_per_s": card, "link_bytes_per_s": link}
+    floor = exchange_bytes.exchange_floor_s(way, tokens=64, sent_bytes=THERE, **rates)
+    assert max(busy_s.values()) == pytest.approx(floor, rel=0.03)
 
 
 def test_printed_rates_of_the_normal_way_count_copies_that_stay_in_the_node() -> None:

@@ -107,7 +107,7 @@ def exchange_floor_s(
     Units:    tokens of one rank; rates one way, of one rank's network card and of its links inside the node
     Assumes:  balanced load, so a rank receives what it sends; no latency, no step of the kernel; both links at once
     Source:   by definition: bytes over the rate of the link that they cross
-    Counted:  tests.product_loop.experts.test_exchange_bytes.test_no_exchange_beats_its_links
+    Counted:  simulate.product_loop.experts.token_copies.walk
 
     >>> low = choice_copies(top_k=8, ranks=128, ranks_per_node=8)
     >>> rates = {"card_bytes_per_s": 50e9, "link_bytes_per_s": 160e9}
