@@ -71,6 +71,12 @@ def test_every_format_holds_every_weight(wanted: str) -> None:
     assert 2 < 8 * weights_bytes_in(llama, wanted) / model_parameters(llama).total <= 32
 
 
+@pytest.mark.parametrize(("name", "printed_gib"), [("gpt-oss-120b", 60.8), ("gpt-oss-20b", 12.8)])
+def test_gpt_oss_weighs_what_its_card_prints(name: str, printed_gib: float) -> None:
+    """OpenAI, gpt-oss model card, 2025, arXiv:2508.10925, table 1: experts in MXFP4, all else in 16 bits."""
+    assert weights_bytes_in(model(name), "mxfp4") / 2**30 == pytest.approx(printed_gib, abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

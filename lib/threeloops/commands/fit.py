@@ -15,7 +15,7 @@ from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.gguf_recipes import FILE_TYPES, NEVER_WITHOUT_IMPORTANCES
 from threeloops.product_loop.sizing.request_times import bound_step_s
 from threeloops.product_loop.sizing.served_layout import ServedLayout
-from threeloops.product_loop.sizing.stored_weights import FORMATS, WHOLE, WIDE, weights_bytes_in, weights_in
+from threeloops.product_loop.sizing.stored_weights import FORMATS, WHOLE, WIDER, weights_bytes_in, weights_in
 
 
 def working(
@@ -88,7 +88,7 @@ def _weight_lines(model: Model, wanted: str) -> list[Line]:
     """The weights, format by format, then their sum."""
     lines = [
         _bytes(
-            f"weights in {name}" if name != WIDE else WIDE,
+            f"weights in {name}" if name not in WIDER else name,
             "weights × bits / 8",
             f"{plain(number)} × {bits:g} / 8",
             number * bits / units.BITS_PER_BYTE,

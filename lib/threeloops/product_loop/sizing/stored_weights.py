@@ -1,13 +1,14 @@
 """Stored weights: how many of a model's weights take how many bits in the format that it is downloaded in.
 
 Source: llama.cpp, src/llama-quant.cpp (what a GGUF file keeps in which blocks); OCP Microscaling Formats (MX) v1.0,
-        2023; NVIDIA, Introducing NVFP4, 2025 (scales of blocks); Frantar et al., 2022, arXiv:2210.17323 (GPTQ's groups)
+        2023; NVIDIA, Introducing NVFP4, 2025 (scales of blocks); Frantar et al., 2022, arXiv:2210.17323 (GPTQ's
+        groups); Hugging Face, transformers, docs/source/en/quantization/mxfp4.md (modules_to_not_convert of gpt-oss)
 """
 
 from collections.abc import Mapping
 
 from threeloops import checks, dtypes, units
-from threeloops.models.architecture import Model
+from threeloops.models.architecture import Model, MoeMlp
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop.compression import Groups
 from threeloops.product_loop.gguf_files import file_weights
@@ -16,9 +17,12 @@ from threeloops.product_loop.gguf_recipes import FILE_TYPES
 
 WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
 LAYERS_ONLY = ("fp8", "int8", "mxfp8", "mxfp6", "mxfp4", "nvfp4")  # tables, norms and routers stay in 16 bits
+EXPERTS_ONLY = ("mxfp4",)  # of a model that has them: attention stays in 16 bits, too, as gpt-oss is published
 GROUPS = Groups(element_bits=4, group=128, scale_bits=16, zero_bits=4)  # what AWQ and GPTQ checkpoints use
 FORMATS = (*WHOLE, *LAYERS_ONLY, "awq", "gptq", *(name.lower() for name in FILE_TYPES))
 WIDE = "tables, norms, routers"
+BESIDE_EXPERTS = "all but the experts' matrices"
+WIDER = (WIDE, BESIDE_EXPERTS)  # no names of formats
 
 Weights = Mapping[str, tuple[int, float]]  # what they are -> how many, bits of each
 
@@ -38,9 +42,20 @@ def weights_in(model: Model, wanted: str) -> Weights:
     if wanted in WHOLE:
         return {wanted: (parameters.total, dtypes.BITS[wanted])}
     routers = sum(layer.router * count for layer, count in parameters.layers)
-    narrow = parameters.attention + parameters.mlp - routers
+    narrow, wide = parameters.attention + parameters.mlp - routers, WIDE
+    if wanted in EXPERTS_ONLY and parameters.routed_experts:
+        narrow, wide = _expert_matrices(model), BESIDE_EXPERTS
     bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else GROUPS.bits_per_weight
-    return {wanted: (narrow, bits), WIDE: (parameters.total - narrow, dtypes.BITS["bf16"])}
+    return {wanted: (narrow, bits), wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
+
+
+def _expert_matrices(model: Model) -> int:
+    """Elements of all routed experts, without their biases."""
+    return sum(
+        count * moe.num_experts * moe.expert.num_matrices * (moe.latent or model.hidden) * moe.expert.intermediate
+        for layer, count in model.groups
+        if isinstance(moe := layer.mlp, MoeMlp)
+    )
 
 
 def weights_bytes_in(model: Model, wanted: str) -> float:
