@@ -39,7 +39,7 @@ FLAGS = {
 ALIKE = """
     expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share
     tp pp dp ep cp chunks schedule kernels allocator format cache weights hardware link node network gpus reach price
-    top authenticator ip port engine users ttft itl tpot
+    top authenticator ip port engine users ttft itl tpot lengths dcp acceptance
 """
 FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
 # For a terminal that knows no more than ASCII.

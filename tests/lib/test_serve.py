@@ -14,9 +14,10 @@ from threeloops.facts import hardware
 from threeloops.facts.served_points import ServedPoint, served_points
 from threeloops.models import catalogue
 from threeloops.product_loop.sizing.engine_limits import Promises
-from threeloops.product_loop.sizing.request_times import RequestLengths, expected_times
+from threeloops.product_loop.sizing.request_lengths import RequestLengths
+from threeloops.product_loop.sizing.request_times import expected_times
 from threeloops.product_loop.sizing.served_layout import ServedLayout
-from threeloops.simulate.product_loop.sizing.replica_runs import Replica, ReplicaStep, Sizes, at_rate
+from threeloops.simulate.product_loop.sizing.replica_runs import Replica, ReplicaStep, SpreadSizes, at_rate
 
 CHAT = "serve --model llama3-8b --hardware h100-sxm --prompt 1500 --answer 300 --price 2.5"
 LOAD = f"{CHAT} --rate 60/s --ttft 500ms --tpot 30ms"
@@ -42,6 +43,7 @@ def served_as(point: ServedPoint) -> Fleet:
         engine=point.engine,
         ep=point.ep,
         lengths=RequestLengths(prompt=point.mean_prompt, kept=0, answer=point.mean_answer),
+        traced="",
         promised=Promises(),
         memory_utilisation=0.92,
         other_bytes=3e9,
@@ -116,7 +118,7 @@ def test_a_promise_is_kept_on_draws_that_were_not_searched(capsys: pytest.Captur
     assert max(late) < 1.2 * 0.5
 
 
-def served_by(found: dict) -> tuple[Replica, Sizes]:
+def served_by(found: dict) -> tuple[Replica, SpreadSizes]:
     """The replica of an answer, its steps computed again."""
     layout = ServedLayout(
         model=catalogue.model("llama-3-8b"),
@@ -134,7 +136,29 @@ def served_by(found: dict) -> tuple[Replica, Sizes]:
         per_new_token_s=times.per_new_token_s,
     )
     tokens = found["max_num_batched_tokens"]
-    return Replica(step=step, max_num_seqs=most, max_num_batched_tokens=tokens, mixed=True), Sizes(new=1500, answer=300)
+    return Replica(step=step, max_num_seqs=most, max_num_batched_tokens=tokens, mixed=True), SpreadSizes(
+        new=1500, answer=300
+    )
+
+
+def test_lengths_of_a_trace_cost_more_than_their_means(capsys: pytest.CaptureFixture[str]) -> None:
+    """Azure's conversations: the same tokens a second, and promises that the long prompts and short answers break."""
+    load = "serve --model llama3-8b --hardware h100-sxm --tp 1 --rate 40/s --ttft 500ms --tpot 30ms"
+    drawn = answer(f"{load} --lengths azure-conversations", capsys)
+    means = answer(f"{load} --prompt 1153 --answer 211", capsys)
+    assert drawn["copy_carries_requests_per_s"] < means["copy_carries_requests_per_s"]
+    assert drawn["tokens_per_s"] == pytest.approx(means["tokens_per_s"], rel=0.1)
+    assert drawn["seats"] < means["seats"]  # whoever gets a long answer sits longer
+    said = spoken(f"{load} --lengths azure-conversations", capsys)
+    assert "of the longest, 6,528 tokens, there is room for" in said
+    assert "the requests of a minute vary 16.1 times as much" in said
+    assert "--max-model-len 6528" in said
+
+
+def test_requests_that_a_model_was_not_made_for_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    said = spoken("serve --model llama3-8b --hardware h100-sxm --lengths mooncake --users 4 --gpus 1", capsys)
+    assert "are longer than the model was made for" in said
+    assert "--max-model-len 81" in said
 
 
 def test_longer_requests_than_the_model_was_made_for_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,12 +231,34 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--users 5 --gpus 1 --engine tgi", "--engine 'tgi' is not known"),
         ("--users 5 --gpus 1 --share 92", "must lie between 0 and 1"),
         ("--users 5 --gpus 1 --answer 1", "give at least 2 tokens"),
+        (
+            "--users 5 --gpus 1 --lengths azure-code",
+            "--prompt 2k and --answer 500, or --lengths azure-conversation, not",
+        ),
         ("--users 5 --gpus 1 --hardware jetson-agx-orin-64gb", "several engines and power modes"),
         ("--users 5 --gpus 8 --model qwen3-235b-a22b --tp 8 --ep 4", "over all 8 GPUs of a copy or over none"),
     ],
 )
 def test_a_wrong_question_gets_one_sentence(rest: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CHAT.split(), *rest.split()]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        ("", "say how long requests are"),
+        ("--prompt 500", "say how long requests are"),
+        ("--lengths azure", "may be 'azure-code-2023' or 'azure-conversation-2023'; say which"),
+        ("--lengths sharegpt", "--lengths 'sharegpt' is not known"),
+        ("--lengths mooncake --model gpt2", "of 2,000 recorded requests 56 are within the 1,024 tokens"),
+    ],
+)
+def test_a_question_without_lengths_gets_one_sentence(rest: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = f"serve --model llama3-8b --hardware h100-sxm --users 5 --gpus 1 {rest}"
+    assert main(asked.split()) == 2
     said = capsys.readouterr().err
     assert says in said
     assert said.count("\n") == 1

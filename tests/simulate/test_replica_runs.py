@@ -7,7 +7,8 @@ import pytest
 from threeloops.simulate.product_loop.sizing.replica_runs import (
     Replica,
     ReplicaStep,
-    Sizes,
+    SpreadSizes,
+    TracedSizes,
     at_rate,
     largest_rate,
     with_users,
@@ -15,7 +16,7 @@ from threeloops.simulate.product_loop.sizing.replica_runs import (
 
 STEP = ReplicaStep(decode_s=tuple(0.01 + 0.0002 * requests for requests in range(41)), per_new_token_s=1e-4)
 SERVER = Replica(step=STEP, max_num_seqs=40, max_num_batched_tokens=540, mixed=True)
-CHAT = Sizes(new=1000, answer=100)
+CHAT = SpreadSizes(new=1000, answer=100)
 
 
 def test_what_comes_in_goes_out() -> None:
@@ -72,3 +73,13 @@ def test_an_engine_that_reads_prompts_first_keeps_others_waiting() -> None:
     assert first.itl_s[1] > mixed.itl_s[1]
     assert first.ttft_s[0] < mixed.ttft_s[0]
     assert math.isclose(first.tokens_per_s, mixed.tokens_per_s, rel_tol=0.3)
+
+
+def test_recorded_requests_keep_prompt_and_answer_together() -> None:
+    """Long prompts with short answers: apart, every fourth pair would be one that nobody asked."""
+    asked = ((2000, 1), (50, 300))
+    prompts, answers = TracedSizes(sizes=asked).drawn(1000, seed=3)
+    assert {(int(one), int(other)) for one, other in zip(prompts, answers, strict=True)} == {(2000, 2), (50, 300)}
+    assert 400 < sum(prompts == 2000) < 600
+    seen = at_rate(SERVER, TracedSizes(sizes=asked), requests_per_s=3, requests=2000, seed=3)
+    assert seen.tokens_per_s == pytest.approx(3 * 151, rel=0.06)

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from threeloops.product_loop.sizing.engine_limits import Promises, engine_limits, most_requests
-from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes
+from threeloops.product_loop.sizing.request_lengths import RequestLengths
+from threeloops.product_loop.sizing.request_times import RequestTimes
 
 
 def drawn(seed: int) -> tuple[RequestTimes, RequestLengths, int, float]:

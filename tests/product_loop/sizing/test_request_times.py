@@ -10,8 +10,8 @@ from threeloops.facts import hardware
 from threeloops.facts.served_points import served_points
 from threeloops.models import catalogue
 from threeloops.models.parameters import model_parameters
+from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.request_times import (
-    RequestLengths,
     RequestTimes,
     bound_step_s,
     bound_times,

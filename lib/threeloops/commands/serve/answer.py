@@ -3,26 +3,27 @@
 import argparse
 from collections.abc import Callable
 
-from threeloops import dtypes, spelling, units
+from threeloops import checks, dtypes, spelling, units
 from threeloops.commands.kv import capacity_words
 from threeloops.commands.named import model_named, part_named
-from threeloops.commands.serve.engine_flags import longest_request
-from threeloops.commands.serve.fleets import TP, Fleet, Served, for_rate, for_users
+from threeloops.commands.serve.fleets import TP, Fleet, Served, for_rate, for_users, longest_request
 from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines, reasons
 from threeloops.commands.typed import quantity
 from threeloops.commands.working import Line, Working, plain
+from threeloops.facts.request_traces import KEYS, request_trace
+from threeloops.models.architecture import Model
 from threeloops.product_loop.expected.expected_token import MIXED
 from threeloops.product_loop.sizing.engine_limits import Promises
-from threeloops.product_loop.sizing.request_times import RequestLengths
+from threeloops.product_loop.sizing.request_lengths import RequestLengths, of_requests
 from threeloops.product_loop.sizing.stored_weights import FORMATS
 from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING
 
 ASSUMES = (
-    "lengths are spread evenly from half to one and a half of their means; requests arrive at random (Poisson), are"
-    " dealt evenly to the copies, and every step reads caches halfway through the answer",
+    "requests arrive at random (Poisson) and are dealt evenly to the copies; every step reads caches of mean length",
     f"p99 is the 99th percentile of one simulated run of {CONFIRMING:,} requests or more, good to about a fifth",
     "with users the wait for a seat, on average, is in every TTFT",
     "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
+    "memory seats requests of mean length: where many long ones meet, an engine makes some wait or begin again",
     "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
     "every copy is one tensor group; no pipeline, no separate prefill, no draft model; GPUs never fail",
 )
@@ -50,8 +51,6 @@ def from_flags(given: argparse.Namespace) -> Working:
             f"{served.part.name} has several engines and power modes, and serve counts one; take a step apart with"
             " `threeloops roofline --engine gpu --power-mode maxn`"
         )
-    if given.answer < 2:
-        raise ValueError(f"--answer {given.answer}: give at least 2 tokens; a single one has no gap to the next")
     if given.rate is not None:
         if not served.promised_s:
             raise ValueError("a rate needs a promise to be kept: --ttft 500ms, --itl 40ms or --tpot 40ms")
@@ -64,21 +63,49 @@ def from_flags(given: argparse.Namespace) -> Working:
 
 
 def _served(given: argparse.Namespace) -> Served:
-    kept = round(given.hit * given.prompt)
+    model = model_named(given.model, given.catalog)
+    lengths, traced = _lengths(given, model)
     timed = {name: getattr(given, name) for name in ("ttft", "itl", "tpot")}
     promised_s = {f"{name}_s": quantity(text, "s") for name, text in timed.items() if text is not None}
     return Served(
-        model=model_named(given.model, given.catalog),
+        model=model,
         part=part_named("hardware", given.hardware, given.catalog),
         weights=spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, weights=given.weights),
         cache=dtypes.dtype_named(cache=given.cache),
         engine=spelling.key_of({name: () for name in MIXED}, engine=given.engine),
         ep=given.ep,
-        lengths=RequestLengths(prompt=given.prompt, kept=min(kept, given.prompt - 1), answer=given.answer),
+        lengths=lengths,
+        traced=traced,
         promised=Promises(**promised_s),
         memory_utilisation=given.share,
         other_bytes=quantity(given.other, "B"),
     )
+
+
+def _lengths(given: argparse.Namespace, model: Model) -> tuple[RequestLengths, str]:
+    """Of two means, or of a recorded trace, and its key: of that all requests that the model was made for."""
+    either = "give --prompt 2k and --answer 500, or --lengths azure-conversation"
+    if given.lengths is not None:
+        if given.prompt is not None or given.answer is not None:
+            raise ValueError(f"--lengths {given.lengths} says how long prompts and answers are: {either}, not both")
+        known = {key: (key.replace("conversation", "conversations"),) for key in KEYS}
+        key = spelling.key_of(known, lengths=given.lengths)
+        recorded = request_trace(key).sample
+        fitting = [one for one in recorded if sum(one) <= model.max_context]
+        if len(fitting) < len(recorded) / 2:
+            raise ValueError(
+                f"--lengths {key}: of {len(recorded):,} recorded requests {len(fitting):,} are within the"
+                f" {model.max_context:,} tokens that {model.name} was made for; take another trace, or a model"
+                " for longer contexts"
+            )
+        return of_requests(fitting, hit=given.hit), key
+    if given.prompt is None or given.answer is None:
+        raise ValueError(f"say how long requests are: {either}")
+    checks.count(prompt=given.prompt)
+    if given.answer < 2:
+        raise ValueError(f"--answer {given.answer}: give at least 2 tokens; a single one has no gap to the next")
+    kept = min(round(given.hit * given.prompt), given.prompt - 1)
+    return RequestLengths(prompt=given.prompt, kept=kept, answer=given.answer), ""
 
 
 def _tried(given: argparse.Namespace, one: Callable[[int], Fleet]) -> tuple[list[Fleet], list[tuple[str, str]]]:
@@ -124,7 +151,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
             f" {min(fleet.at_least or 0 for fleet in fleets)}): TTFT {_both(best.seen.ttft_s)}, ITL"
             f" {_both(best.seen.itl_s)}, TPOT {_both(best.seen.tpot_s)} at median and p99{limit}.{_too_long(served)}"
         ),
-        assumes=_assumes(best),
+        assumes=_assumes(served, best),
         sources=SOURCES,
         data=fleet_data(best) | {"layouts": [fleet_data(fleet) for fleet in fleets]},
     )
@@ -148,7 +175,7 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
             f" {_both(best.seen.tpot_s)} at median and p99; {best.tokens_per_s / given.gpus:,.0f} tokens/s per GPU."
             f"{wait}{kept}{_too_long(served)}"
         ),
-        assumes=_assumes(best),
+        assumes=_assumes(served, best),
         sources=SOURCES,
         data=fleet_data(best) | {"layouts": [fleet_data(fleet) for fleet in fleets]},
     )
@@ -195,12 +222,15 @@ def _users_row(fleet: Fleet) -> tuple[str, ...]:
 def _inputs(served: Served) -> dict[str, str]:
     lengths = served.lengths
     kept = f", {lengths.kept:,} of them in the prefix cache" if lengths.kept else ", none of them in a prefix cache"
+    mean = " on average" if lengths.drawn else ""
+    drawn = {"lengths": _trace_said(served)} if mean else {}
     promised = [f"{name.upper()} {units.fmt_seconds(seconds)}" for name, seconds in served.promised_s.items()]
     return {
         "hardware": f"{served.part.name}, {capacity_words(served.part)}, {served.memory_utilisation:g} of it used",
         "formats": f"weights in {served.weights}, keys and values in {served.cache}",
-        "prompt": f"{lengths.prompt:,} tokens{kept}",
-        "answer": f"{lengths.answer:,} tokens",
+        **drawn,
+        "prompt": f"{lengths.prompt:,} tokens{mean}{kept}",
+        "answer": f"{lengths.answer:,} tokens{mean}",
         "promised": f"{', '.join(promised)} for 99 of 100" if promised else "nothing",
         "engine": served.engine + (f", experts spread over {served.ep} GPUs" if served.ep > 1 else ""),
     }
@@ -218,7 +248,26 @@ def _both(seconds: tuple[float, float]) -> str:
     return " and ".join(map(units.fmt_seconds, seconds))
 
 
-def _assumes(fleet: Fleet) -> tuple[str, ...]:
+def _assumes(served: Served, fleet: Fleet) -> tuple[str, ...]:
+    assumes = (_lengths_said(served), *ASSUMES)
     if fleet.copy.expected:
-        return (*ASSUMES, EXPECTED)
-    return (*ASSUMES, f"{BOUNDS}; nothing is expected because {fleet.copy.why_not}")
+        return (*assumes, EXPECTED)
+    return (*assumes, f"{BOUNDS}; nothing is expected because {fleet.copy.why_not}")
+
+
+def _trace_said(served: Served) -> str:
+    trace, drawn = request_trace(served.traced), len(served.lengths.drawn)
+    without = f"; {len(trace.sample) - drawn:,} of {len(trace.sample):,} are longer than the model was made for"
+    said = f"{trace.name}, requests of up to {served.lengths.most:,} tokens"
+    return said + (without if drawn < len(trace.sample) else "")
+
+
+def _lengths_said(served: Served) -> str:
+    if not served.traced:
+        return "lengths are spread evenly from half to one and a half of their means"
+    trace = request_trace(served.traced)
+    return (
+        f"prompt and answer are those of one of {len(served.lengths.drawn):,} recorded requests, each drawn by itself;"
+        f" in the trace the load moves, too: the requests of a minute vary {trace.counts[60]:.3g} times as much as"
+        " Poisson's, and that needs headroom"
+    )

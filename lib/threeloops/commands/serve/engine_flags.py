@@ -4,13 +4,7 @@ Source: vLLM, "Engine Arguments" and "Online Quantization"; SGLang, "Server Argu
         as of November 2026
 """
 
-from threeloops.commands.serve.fleets import Fleet, Served
-from threeloops.simulate.product_loop.sizing.replica_runs import SPREAD
-
-
-def longest_request(served: Served) -> int:
-    """Tokens of the longest requests that are simulated."""
-    return round((1 + SPREAD) * served.lengths.longest)
+from threeloops.commands.serve.fleets import Fleet, Served, longest_request
 
 
 def engine_line(served: Served, fleet: Fleet) -> str:

@@ -19,14 +19,18 @@ from threeloops.product_loop.sizing.engine_limits import (
     engine_limits,
     most_requests,
 )
-from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes, bound_times, expected_times
+from threeloops.product_loop.sizing.request_lengths import RequestLengths
+from threeloops.product_loop.sizing.request_times import RequestTimes, bound_times, expected_times
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.simulate.product_loop.sizing.replica_runs import (
+    SPREAD,
     LargestRate,
     Replica,
     ReplicaRun,
     ReplicaStep,
     Sizes,
+    SpreadSizes,
+    TracedSizes,
     at_rate,
     confirming,
     largest_rate,
@@ -35,6 +39,7 @@ from threeloops.simulate.product_loop.sizing.replica_runs import (
 
 TP = (1, 2, 4, 8)  # GPUs of a copy: all inside a node
 SHARES = (0.3, 0.6, 0.9)  # of the requests that would just keep the gap between tokens: those that are let in
+CHUNKS = (4, 16)  # parts of a step's usual tokens
 ROUNDS = 4  # answers of each user
 SEED = 1
 
@@ -50,6 +55,7 @@ class Served:
     engine: str
     ep: int
     lengths: RequestLengths
+    traced: str  # the key of the trace whose lengths these are, or ""
     promised: Promises
     memory_utilisation: float
     other_bytes: float  # of each GPU
@@ -123,9 +129,8 @@ def copy_of(served: Served, tp: int) -> Copy:
         other_bytes=served.other_bytes,
     )
     _fits(served, layout)
-    seats = min(engine_defaults(served.part).max_num_seqs, layout.seats(served.lengths.longest))
-    if not seats:
-        raise ValueError(f"no room for one request of {served.lengths.longest:,} tokens beside the weights")
+    _fit_one(served, layout)
+    seats = min(engine_defaults(served.part).max_num_seqs, layout.seats(served.lengths.mean_end))
     expected, why_not = None, ""
     try:
         expected = expected_times(layout, served.lengths, most=seats, engine=served.engine, ep=served.ep)
@@ -149,6 +154,21 @@ def _fits(served: Served, layout: ServedLayout) -> None:
             f"weights, activations and buffers take {units.fmt_bytes(needed, base=2)} of each GPU, and"
             f" {units.fmt_bytes(usable, base=2)} may be used"
         )
+
+
+def _fit_one(served: Served, layout: ServedLayout) -> None:
+    """Whether the longest request has room by itself: an engine that is told of it refuses to start otherwise."""
+    longest = min(longest_request(served), served.model.max_context)
+    if not layout.seats(longest):
+        raise ValueError(
+            f"no room for one request of {longest:,} tokens beside the weights, only for {layout.longest_context():,}"
+        )
+
+
+def longest_request(served: Served) -> int:
+    """Tokens of the longest requests that are simulated."""
+    lengths = served.lengths
+    return lengths.most if lengths.drawn else round((1 + SPREAD) * lengths.most)
 
 
 def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
@@ -187,7 +207,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
 
 def _seen(served: Served, copy: Copy, limits: EngineLimits, requests_per_s: float) -> ReplicaRun:
     """What users of one copy see; gaps between tokens, of which there are many, from a shorter run."""
-    replica, sizes, requests = _replica(served, copy, limits), _sizes(served), confirming(limits.max_num_seqs)
+    replica, sizes, requests = _replica(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
     load: dict[str, Any] = {"requests_per_s": requests_per_s, "seed": SEED}
     if served.promised.itl_s is not None:
         return at_rate(replica, sizes, **load, requests=requests)
@@ -199,6 +219,10 @@ def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:
     """Worth trying: fewer requests a step leave more time for prompts."""
     for share in SHARES if served.promised_s.keys() & {"itl", "tpot"} else (1.0,):
         yield engine_limits(copy.times, served.lengths, seats=copy.seats, **_asked(served), share=share)
+    if served.lengths.drawn and served.promised.tpot_s:  # one whole prompt makes a short answer late
+        for parts in CHUNKS:
+            asked = _asked(served) | {"tokens": _asked(served)["tokens"] // parts}
+            yield engine_limits(copy.times, served.lengths, seats=copy.seats, **asked, share=SHARES[1])
 
 
 def _asked(served: Served) -> dict[str, Any]:
@@ -208,7 +232,7 @@ def _asked(served: Served) -> dict[str, Any]:
 def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
     fills = 1 / copy.times.work_s(limits.max_num_seqs, served.lengths.answer)
     replica = _replica(served, copy, limits)
-    return largest_rate(replica, _sizes(served), most_per_s=fills, promised_s=served.promised_s, seed=SEED)
+    return largest_rate(replica, _sizes(served, copy), most_per_s=fills, promised_s=served.promised_s, seed=SEED)
 
 
 def for_users(served: Served, tp: int, *, gpus: int, users: int) -> Fleet:
@@ -232,7 +256,7 @@ def _crowd(served: Served, copy: Copy, users: int) -> tuple[EngineLimits, Replic
     seated = min(users, copy.seats)
     tokens = _chunks(served, copy, seated) or max(_asked(served)["tokens"], seated + 1)
     limits = EngineLimits(max_num_seqs=seated, max_num_batched_tokens=tokens)
-    seen = with_users(_replica(served, copy, limits), _sizes(served), rounds=ROUNDS, seed=SEED)
+    seen = with_users(_replica(served, copy, limits), _sizes(served, copy), rounds=ROUNDS, seed=SEED)
     waiting_s = (users - seated) * served.lengths.answer / seen.tokens_per_s
     late = (seen.ttft_s[0] + waiting_s, seen.ttft_s[1] + waiting_s)
     return limits, replace(seen, ttft_s=late), waiting_s
@@ -256,5 +280,9 @@ def _replica(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
     )
 
 
-def _sizes(served: Served) -> Sizes:
-    return Sizes(new=served.lengths.new, answer=served.lengths.answer)
+def _sizes(served: Served, copy: Copy) -> Sizes:
+    """Of prompts what is computed: of drawn ones the tokens of average cost that take as long."""
+    lengths, times = served.lengths, copy.times
+    if not lengths.drawn:
+        return SpreadSizes(new=lengths.new, answer=lengths.answer)
+    return TracedSizes(sizes=tuple((times.alike(one.new), one.answer) for one in lengths.each()))

@@ -13,6 +13,7 @@ from threeloops.product_loop.expected.expected_token import PROMPTS
 from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.kv_cache import held_bytes
 from threeloops.product_loop.sizing.request_times import expected_of
+from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import weights_in
 from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
 
@@ -20,7 +21,7 @@ from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
 def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     """Memory and time of one copy."""
     layout, copy, inside = fleet.copy.layout, fleet.copy, fleet.inside
-    element, longest = dtypes.bytes_per_element(served.cache), served.lengths.longest
+    element, longest = dtypes.bytes_per_element(served.cache), served.lengths.mean_end
     stored = " + ".join(
         f"{plain(number)} × {bits:g}" for number, bits in weights_in(served.model, served.weights).values()
     )
@@ -45,6 +46,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
             value=layout.seats(longest),
             unit="",
         ),
+        *_longest_lines(served, layout),
         Line(
             name=f"step of {units.counted(inside, 'request')}, at least",
             formula="sum over products and attentions of max(FLOPs / peak, bytes / bandwidth) / GPUs",
@@ -53,6 +55,24 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
             unit="s",
         ),
         *_expected_lines(served, fleet),
+    ]
+
+
+def _longest_lines(served: Served, layout: ServedLayout) -> list[Line]:
+    """What the longest recorded request needs."""
+    if not served.lengths.drawn:
+        return []
+    tokens = min(served.lengths.most, served.model.max_context)
+    paged, element = VllmPaged(block_tokens=16), dtypes.bytes_per_element(served.cache)
+    most = held_bytes(served.model, tokens=tokens, bytes_per_element=element, allocator=paged, tp=layout.tp, peak=True)
+    return [
+        Line(
+            name=f"of the longest, {tokens:,} tokens, there is room for",
+            formula="left / its cache at its end, rounded down",
+            numbers=f"{plain(layout.free_bytes)} // {plain(most)}",
+            value=layout.seats(tokens),
+            unit="",
+        )
     ]
 
 
@@ -72,7 +92,7 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
             unit="s",
         ),
         Line(
-            name="a prompt by itself, expected",
+            name="a prompt by itself, on average, expected",
             formula="computed tokens × what each adds to a step + a step of one request",
             numbers=f"{new} × {plain(times.per_new_token_s)} + {plain(times.step_s(1))}",
             value=times.prompt_s,

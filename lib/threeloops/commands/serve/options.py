@@ -16,8 +16,11 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
         "--weights", default="bf16", help="how they are stored: bf16 (default), fp8, nvfp4, awq, q4_k_m, …"
     )
     serve.add_argument("--cache", default="bf16", help="how keys and values are stored: bf16 (default), fp8")
-    serve.add_argument("--prompt", type=context, required=True, help="mean tokens of a prompt, like 900 or 2k")
-    serve.add_argument("--answer", type=context, required=True, help="mean tokens of an answer")
+    serve.add_argument("--prompt", type=context, help="mean tokens of a prompt, like 900 or 2k")
+    serve.add_argument("--answer", type=context, help="mean tokens of an answer")
+    serve.add_argument(
+        "--lengths", help="in place of both, those of real requests: azure-conversation, azure-code, mooncake"
+    )
     serve.add_argument("--hit", type=share, default=0.0, help="share of a prompt that a prefix cache has (default 0)")
     serve.add_argument("--rate", type=rate, help="requests as they come, like 50/s or 600/min: how many GPUs?")
     serve.add_argument("--users", type=whole, help="at a time, each asking again at once: what do they see of --gpus?")

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.facts.hardware import Part
-from threeloops.product_loop.sizing.request_times import RequestLengths, RequestTimes
+from threeloops.product_loop.sizing.request_lengths import RequestLengths
+from threeloops.product_loop.sizing.request_times import RequestTimes
 from threeloops.units import GiB
 
 LARGE_BYTES = 70 * GiB  # of a GPU's memory

@@ -21,7 +21,7 @@ Source: Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (the bo
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from threeloops import checks, dtypes
@@ -31,6 +31,7 @@ from threeloops.models.forward_step import MATRIX, ForwardStep, Op
 from threeloops.models.transformer import model_ops
 from threeloops.operations import roofline
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token
+from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import mean_weight_bytes
 
@@ -40,52 +41,29 @@ WIDE_FORMAT = "bf16"  # of activations, and of products in which weights alone a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestLengths:
-    """What each request brings and gets, in tokens."""
-
-    prompt: int
-    kept: int  # of the prompt, what a prefix cache has: nobody computes it again
-    answer: int
-
-    def __post_init__(self) -> None:
-        checks.count(prompt=self.prompt, answer=self.answer)
-        checks.count(at_least=0, kept=self.kept)
-        if self.kept >= self.prompt:
-            raise ValueError(f"kept={self.kept} must be less than prompt={self.prompt}: the last token is computed")
-
-    @property
-    def new(self) -> int:
-        """Tokens of the prompt that are computed."""
-        return self.prompt - self.kept
-
-    @property
-    def mean_context(self) -> int:
-        """Tokens in the cache halfway through the answer."""
-        return self.prompt + self.answer // 2
-
-    @property
-    def longest(self) -> int:
-        return self.prompt + self.answer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTimes:
     """Seconds of one replica's steps."""
 
     decode_s: tuple[tuple[int, float], ...]  # of a step with so many requests, fewest first, from one on
-    prompt_s: float  # of one prompt by itself
-    new: int  # tokens of a prompt that are computed
+    prompt_s: float  # of one prompt by itself, on average
+    new: int  # tokens of a prompt that are computed, on average
+    prompts_s: tuple[tuple[int, float], ...] = ()  # of prompts of so many computed tokens, where lengths are drawn
 
     def step_s(self, requests: int) -> float:
         """A decode step of so many requests; between two numbers that were computed, on the line between them."""
-        place = bisect_left(self.decode_s, (requests, 0.0))
-        if place == len(self.decode_s):
+        if requests > self.decode_s[-1][0]:
             raise ValueError(f"requests={requests} must be at most {self.decode_s[-1][0]}")
-        after, longer = self.decode_s[place]
-        if after == requests or not place:
-            return longer
-        before, shorter = self.decode_s[place - 1]
-        return shorter + (longer - shorter) * (requests - before) / (after - before)
+        return _on_the_line(self.decode_s, requests)
+
+    def alike(self, new: int) -> int:
+        """Tokens of average cost that take as long as a prompt of so many: attention grows with its square.
+
+        Formula:  (time of the prompt by itself - step of one request) / per_new_token_s; between two lengths that were
+                  computed, a prompt's time lies on the line between them
+        """
+        if not self.prompts_s or not self.per_new_token_s:
+            return new
+        return max(1, round((_on_the_line(self.prompts_s, new) - self.step_s(1)) / self.per_new_token_s))
 
     @property
     def per_new_token_s(self) -> float:
@@ -113,7 +91,11 @@ def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, 
     """
     steps = [(requests, expected_of(layout, lengths, requests, engine, ep)) for requests in _doubled(most)]
     decode_s = tuple((requests, token.step_s) for requests, token in steps)
-    return RequestTimes(decode_s=decode_s, prompt_s=steps[0][1].prompt_s, new=lengths.new)
+
+    def prompt_s(one: RequestLengths) -> float:
+        return expected_of(layout, one, 1, engine, ep).prompt_s
+
+    return _with_prompts(decode_s, lengths, prompt_s)
 
 
 def expected_of(layout: ServedLayout, lengths: RequestLengths, requests: int, engine: str, ep: int) -> ExpectedToken:
@@ -125,9 +107,9 @@ def expected_of(layout: ServedLayout, lengths: RequestLengths, requests: int, en
         cache=layout.cache,
         tp=layout.tp,
         requests=requests,
-        prompt=lengths.prompt,
+        prompt=lengths.mean_context - lengths.answer // 2,  # caches are as long as those of requests that decode
         answer=lengths.answer,
-        kept=lengths.kept,
+        kept=min(lengths.kept, lengths.mean_context - lengths.answer // 2 - 1),
         engine=engine,
         ep=ep,
     )
@@ -142,14 +124,39 @@ def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> 
               share of each, and exchanges cost nothing; latent attention absorbed in decode; an even router
     Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
     """
-    prompt_s = _pass_s(layout, _ops(layout, "prefill", 1, lengths.new))
-    if lengths.kept:  # the new tokens attend to the whole prompt
-        whole, kept, new = (_attention_s(layout, tokens) for tokens in (lengths.prompt, lengths.kept, lengths.new))
-        prompt_s += whole - kept - new
     grid = tuple(
         (requests, bound_step_s(layout, requests=requests, context=lengths.mean_context)) for requests in _doubled(most)
     )
-    return RequestTimes(decode_s=grid, prompt_s=prompt_s, new=lengths.new)
+
+    def prompt_s(one: RequestLengths) -> float:
+        seconds = _pass_s(layout, _ops(layout, "prefill", 1, one.new))
+        if one.kept:  # the new tokens attend to the whole prompt
+            whole, kept, new = (_attention_s(layout, tokens) for tokens in (one.prompt, one.kept, one.new))
+            seconds += whole - kept - new
+        return seconds
+
+    return _with_prompts(grid, lengths, prompt_s)
+
+
+def _with_prompts(
+    decode_s: tuple[tuple[int, float], ...], lengths: RequestLengths, prompt_s: Callable[[RequestLengths], float]
+) -> RequestTimes:
+    """Steps, and the time of prompts: of one length, or of all that may be drawn, on average."""
+    if not lengths.drawn:
+        return RequestTimes(decode_s=decode_s, prompt_s=prompt_s(lengths), new=lengths.new)
+    grid = tuple((one.new, prompt_s(one)) for one in lengths.grid())
+    each_s = [_on_the_line(grid, one.new) for one in lengths.each()]
+    return RequestTimes(decode_s=decode_s, prompt_s=sum(each_s) / len(each_s), new=lengths.new, prompts_s=grid)
+
+
+def _on_the_line(points: Sequence[tuple[int, float]], at: int) -> float:
+    """Between two points the line through them; before the first its value."""
+    place = bisect_left(points, (at, 0.0))
+    after, longer = points[place]
+    if after == at or not place:
+        return longer
+    before, shorter = points[place - 1]
+    return shorter + (longer - shorter) * (at - before) / (after - before)
 
 
 def bound_step_s(layout: ServedLayout, *, requests: int, context: int) -> float:

@@ -2,7 +2,7 @@
 
 >>> step = ReplicaStep(decode_s=(0.0, 0.010, 0.011, 0.012), per_new_token_s=1e-4)
 >>> server = Replica(step=step, max_num_seqs=3, max_num_batched_tokens=503, mixed=True)
->>> alone = at_rate(server, Sizes(new=1000, answer=100), requests_per_s=0.1, requests=20, seed=1)
+>>> alone = at_rate(server, SpreadSizes(new=1000, answer=100), requests_per_s=0.1, requests=20, seed=1)
 >>> f"{alone.ttft_s[0]:.3f} s to the first token, {alone.itl_s[0] * 1e3:.0f} ms to each other"
 '0.111 s to the first token, 10 ms to each other'
 """
@@ -10,6 +10,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,8 +67,27 @@ class Replica:
         )
 
 
+class Sizes(Protocol):
+    """Where the tokens of requests are drawn from."""
+
+    def drawn(self, requests: int, seed: int) -> NDArray[np.int64]:
+        """A row of prompts and a row of answers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class TracedSizes:
+    """Requests that somebody recorded: what is computed of each prompt, and its answer, kept together."""
+
+    sizes: tuple[tuple[int, int], ...]
+
+    def drawn(self, requests: int, seed: int) -> NDArray[np.int64]:
+        """A row of prompts and a row of answers; an answer of one token, which has no gap, gets a second."""
+        chosen = np.random.default_rng(seed).integers(len(self.sizes), size=requests)
+        return np.maximum(np.array(self.sizes)[chosen].T, [[1], [2]]).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadSizes:
     """Mean tokens of a request: those of its prompt that are computed, and its answer."""
 
     new: int
@@ -101,7 +121,7 @@ def at_rate(
     """Requests arrive as they like, so many a second. Without each token the gaps between them are not known, and the
     run takes a tenth of the time.
 
-    Assumes:  Poisson arrivals; lengths spread evenly by SPREAD around their means
+    Assumes:  Poisson arrivals; lengths as `sizes` draws them, each request's by themselves
     """
     arrivals = poisson(requests_per_s=requests_per_s, requests=requests, seed=seed)
     prompts, answers = sizes.drawn(requests, seed)
