@@ -46,6 +46,7 @@ FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
 PLAIN = {
     "×": "x",
     "→": "->",
+    "≤": "<=",
     "µ": "u",
     "α": "alpha",
     "β": "beta",

@@ -180,7 +180,12 @@ def test_where_nothing_is_expected_bounds_say_so(capsys: pytest.CaptureFixture[s
     command = "serve --model deepseek-v3 --weights fp8 --hardware mi300x --gpus 8 --users 64 --prompt 4k --answer 1k"
     assert answer(command, capsys)["times_are"] == "bounds"
     said = spoken(command, capsys)
-    assert "by bounds alone" in said
+    assert "by bounds alone, which no engine reaches" in said
+    assert "TTFT at least" in said
+    assert "tokens/s per GPU" in said.partition("at most ")[2]
+    kept, broken = (spoken(f"{command} --tpot {promised}", capsys) for promised in ("900ms", "9ms"))
+    assert "The bounds keep the promises; that says of no engine that it does." in kept
+    assert "Not even the bounds keep the promises, so no engine does." in broken
     assert "nothing is expected because nobody timed kernels on AMD Instinct MI300X" in said
     assert "tp 2: weights, activations and buffers take" in said
 

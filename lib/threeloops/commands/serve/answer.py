@@ -125,7 +125,7 @@ def _tried(given: argparse.Namespace, one: Callable[[int], Fleet]) -> tuple[list
 
 def _for_rate(served: Served, given: argparse.Namespace) -> Working:
     fleets, lost = _tried(given, lambda tp: for_rate(served, tp, given.rate))
-    best = min(fleets, key=lambda fleet: (fleet.gpus, fleet.copy.layout.tp))
+    best = min(_of_one_kind(fleets), key=lambda fleet: (fleet.gpus, fleet.copy.layout.tp))
     assert best.largest is not None
     lines = [
         *copy_lines(served, best),
@@ -146,10 +146,9 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
         lines=tuple(lines),
         reasons=(*lost, *reasons(served, best)),
         conclusion=(
-            f"It takes {'' if best.copy.expected else 'more than '}{units.counted(best.gpus, 'GPU')} for"
+            f"It takes {'' if best.copy.expected else 'at least '}{units.counted(best.gpus, 'GPU')} for"
             f" {given.rate:g} requests/s, each copy on {best.copy.layout.tp} ({_kind(best)}; without drafts at least"
-            f" {min(fleet.at_least or 0 for fleet in fleets)}): TTFT {_both(best.seen.ttft_s)}, ITL"
-            f" {_both(best.seen.itl_s)}, TPOT {_both(best.seen.tpot_s)} at median and p99{limit}.{_too_long(served)}"
+            f" {min(fleet.at_least or 0 for fleet in fleets)}): {_times(best)}{limit}.{_too_long(served)}"
         ),
         assumes=_assumes(served, best),
         sources=SOURCES,
@@ -159,10 +158,9 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
 
 def _for_users(served: Served, given: argparse.Namespace) -> Working:
     fleets, lost = _tried(given, lambda tp: for_users(served, tp, gpus=given.gpus, users=given.users))
-    best = max(fleets, key=lambda fleet: (fleet.keeps(served), fleet.tokens_per_s))
+    best = max(_of_one_kind(fleets), key=lambda fleet: (fleet.keeps(served), fleet.tokens_per_s))
     wait = f" Only {best.copies * best.limits.max_num_seqs} have a seat: whoever asks waits" if best.waiting_s else ""
     wait += f" {units.fmt_seconds(best.waiting_s)} for one on average." if best.waiting_s else ""
-    kept = f" The promises are {'kept' if best.keeps(served) else 'not kept'}." if served.promised_s else ""
     return Working(
         title=_title(served),
         inputs=_inputs(served) | {"load": f"{units.counted(given.users, 'user')}, each asking again at once"},
@@ -170,10 +168,9 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
         lines=(*copy_lines(served, best), *money_lines(best, given.price)),
         reasons=(*lost, *reasons(served, best)),
         conclusion=(
-            f"{units.counted(given.users, 'user')} on {units.counted(given.gpus, 'GPU')}, {_kind(best)} and with tp"
-            f" {best.copy.layout.tp}: TTFT {_both(best.seen.ttft_s)}, ITL {_both(best.seen.itl_s)}, TPOT"
-            f" {_both(best.seen.tpot_s)} at median and p99; {best.tokens_per_s / given.gpus:,.0f} tokens/s per GPU."
-            f"{wait}{kept}{_too_long(served)}"
+            f"{units.counted(given.users, 'user')} on {units.counted(given.gpus, 'GPU')}, {_kind(best)}, with tp"
+            f" {best.copy.layout.tp}: {_times(best)}; {'' if best.copy.expected else 'at most '}"
+            f"{best.tokens_per_s / given.gpus:,.0f} tokens/s per GPU.{wait}{_kept(served, best)}{_too_long(served)}"
         ),
         assumes=_assumes(served, best),
         sources=SOURCES,
@@ -197,7 +194,7 @@ USERS_HEAD = ("tp", "copies", "seats", "step at least", "expected", *SEEN, "toke
 
 def _rate_row(fleet: Fleet) -> tuple[str, ...]:
     assert fleet.largest is not None
-    carries = f"{fleet.largest.requests_per_s:.3g}/s"
+    carries = f"{'' if fleet.copy.expected else '≤ '}{fleet.largest.requests_per_s:.3g}/s"
     numbers = (str(fleet.copies), str(fleet.gpus), str(fleet.at_least))
     late = (units.fmt_seconds(fleet.seen.late_s(name)) for name in ("ttft", "itl", "tpot"))
     return (str(fleet.copy.layout.tp), str(fleet.copy.seats), str(fleet.limits.max_num_seqs), carries, *numbers, *late)
@@ -240,8 +237,31 @@ def _title(served: Served) -> str:
     return f"Serving {served.model.name} on {served.part.name}"
 
 
+def _of_one_kind(fleets: list[Fleet]) -> list[Fleet]:
+    """Those with expected times, if there are any: a bound is not held against them."""
+    return [fleet for fleet in fleets if fleet.copy.expected] or fleets
+
+
 def _kind(fleet: Fleet) -> str:
     return "by expected times" if fleet.copy.expected else "by bounds alone, which no engine reaches"
+
+
+def _times(fleet: Fleet) -> str:
+    seen, least = fleet.seen, "" if fleet.copy.expected else "at least "
+    return (
+        f"TTFT {least}{_both(seen.ttft_s)}, ITL {least}{_both(seen.itl_s)}, TPOT {least}{_both(seen.tpot_s)} at median"
+        " and p99"
+    )
+
+
+def _kept(served: Served, fleet: Fleet) -> str:
+    if not served.promised_s:
+        return ""
+    if fleet.copy.expected:
+        return f" The promises are {'kept' if fleet.keeps(served) else 'not kept'}."
+    if fleet.keeps(served):
+        return " The bounds keep the promises; that says of no engine that it does."
+    return " Not even the bounds keep the promises, so no engine does."
 
 
 def _both(seconds: tuple[float, float]) -> str:

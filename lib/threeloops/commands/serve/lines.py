@@ -17,6 +17,8 @@ from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import weights_in
 from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
 
+NO_CHANGE = 0.995  # of a request's work: what changes less is not worth a word
+
 
 def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     """Memory and time of one copy."""
@@ -166,7 +168,7 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
         name = max((name for name in token.parts if name != PROMPTS), key=lambda name: token.parts[name])
         found.append(("largest part of a step", f"{name}, {token.parts[name] / token.step_s:.0%}.".replace("%", " %")))
     changes = sorted(_changes(served, fleet), key=lambda change: change[1])
-    helps = ", ".join(f"{what} {work:.2f} times" for what, work in changes if work < 1)
+    helps = ", ".join(f"{what} {work:.2f} times" for what, work in changes if work < NO_CHANGE)
     if helps:
         found.append(("what would help", f"a request's work on a GPU becomes, by itself: {helps}."))
     found.append((f"in {served.engine}'s flags", engine_line(served, fleet)))
