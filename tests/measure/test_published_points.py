@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from threeloops.measure.published_points import SETTINGS_SAID, grouped, text
+from threeloops.measure.published_points import SETTINGS_SAID, apart, grouped, text
 
 ROW = {
     "mode": "agg",
@@ -52,6 +52,18 @@ def test_of_experts_one_attention_over_all_gpus_and_a_whole_cut_are_kept() -> No
     assert grouped([own])[0]["format"] == "mxfp4"
     assert not grouped([own | {"batch_size": "512"}]), "more than their engine seats"
     assert not grouped([own | {"gemm_quant_mode": "fp8"}]), "a format that its makers did not publish"
+
+
+def test_where_every_gpu_has_requests_of_its_own() -> None:
+    """Eight GPUs that share 8 groups of experts; and vLLM's four, noted as if they were sixteen."""
+    own = ROW | {"model_path": "deepseek-ai/DeepSeek-R1", "backend": "trtllm", "gemm_quant_mode": "fp8"}
+    own |= {"tp_size": "1", "attention_dp_size": "8", "moe_tp_size": "1", "moe_ep_size": "8"}
+    assert rows_of(apart(own)) == [[1, 8, 2048, 512, 8 * 16, 8, 0.1235, 0.0205]]
+    noted = own | {"backend": "vllm", "tp_size": "4", "attention_dp_size": "4", "moe_ep_size": "16"}
+    assert rows_of(apart(noted)) == [[1, 4, 2048, 512, 4 * 16, 4, 0.1235, 0.0205]]
+    assert not apart(noted | {"moe_ep_size": "4"})
+    assert not apart(own | {"attention_dp_size": "1"})
+    assert not apart(ROW | {"attention_dp_size": "", "moe_tp_size": "", "moe_ep_size": ""})
 
 
 def test_where_some_runs_had_drafts_only_the_slower_of_two_is_plain() -> None:

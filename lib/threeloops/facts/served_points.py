@@ -35,6 +35,7 @@ class ServedPoint:
     requests: int  # at a time
     ttft_s: float
     tpot_s: float
+    dp: int = 1  # groups of tp GPUs with requests of their own, which share the experts
 
     @property
     def mean_prompt(self) -> int:
@@ -59,13 +60,24 @@ class ServedSource:
 
 @functools.cache
 def served_points() -> tuple[ServedPoint, ...]:
-    """All points."""
-    return tuple(point for content in _contents() for point in _points(content))
+    """All points of servers on one tensor group."""
+    return tuple(point for content in _contents() for point in _points(content) if point.dp == 1)
+
+
+@functools.cache
+def apart_points() -> tuple[ServedPoint, ...]:
+    """All points of servers in which several groups of GPUs have requests, attention and caches of their own.
+
+    >>> sorted({(point.model, point.dp) for point in apart_points()})[:2]
+    [('deepseek-v3', 4), ('deepseek-v3', 8)]
+    """
+    return tuple(point for content in _contents() for point in _points(content) if point.dp > 1)
 
 
 def served_sources() -> tuple[ServedSource, ...]:
     """Where they come from, each once."""
-    return tuple(ServedSource(**{name: content[name] for name in ServedSource.__slots__}) for content in _contents())
+    each = (ServedSource(**{name: content[name] for name in ServedSource.__slots__}) for content in _contents())
+    return tuple(dict.fromkeys(each))
 
 
 @functools.cache

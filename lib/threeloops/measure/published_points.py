@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from threeloops.facts import served_points
@@ -77,7 +77,9 @@ DRAFTED = {
     ("SGLang", "0.5.9", "b200-hgx", "fp8"),
     ("SGLang", "0.5.10.post1", "b300-hgx", "fp8"),
 }
+APART = "attention_apart.json"  # the file of runs in which every GPU has requests of its own
 COLUMNS = ("tp", "ep", "prompt", "answer", "requests", "ttft_s", "tpot_s")
+COLUMNS_APART = (*COLUMNS[:-2], "dp", *COLUMNS[-2:])
 DIGITS = 4
 TIMED = (
     "at a fixed number of requests at a time; single runs by several people, some of unfinished releases; whether means"
@@ -102,6 +104,23 @@ def wanted(row: Mapping[str, str]) -> bool:
     return row["attention_dp_size"] in ("", "1") and cut == int(row["tp_size"]) <= one_node
 
 
+def apart(row: Mapping[str, str]) -> dict[str, str]:
+    """The row of a run in which every GPU has requests of its own and all share the experts, as `wanted` reads it; {}
+    of any other. vLLM's are noted as if tp GPUs were tp groups of tp; its scripts run tp groups of one. batch_size is
+    that of one GPU: times dp it is the row's silicon_concurrency.
+
+    Source:   SemiAnalysis, InferenceX, benchmarks, "--tensor-parallel-size=1 --data-parallel-size=$TP" where
+              DP_ATTENTION is set, 2026
+    """
+    tp, dp, moe_tp, ep = (row[name] or "0" for name in ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size"))
+    if row["backend"] == "vllm" and tp == dp and moe_tp == "1" and int(ep) == int(tp) ** 2:
+        tp, ep = "1", dp
+    if tp != "1" or int(dp) < 2 or int(moe_tp) * int(ep) != int(dp):
+        return {}
+    of_all = str(int(row["batch_size"]) * int(dp))
+    return {**row, "attention_dp_size": "1", "tp_size": dp, "moe_ep_size": ep, "dp": dp, "batch_size": of_all}
+
+
 def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
     """The rows, by what they share; each once."""
     groups: dict[tuple[str | float | None, ...], set[tuple[float, ...]]] = defaultdict(set)
@@ -115,9 +134,10 @@ def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
             *SETTINGS.get(MODELS[row["model_path"]], PLAIN),
         )
         ep = int(row["moe_ep_size"]) if MODELS[row["model_path"]] in EXPERTS else 1
-        sizes = (int(row["tp_size"]), ep, *(int(row[name]) for name in ("isl", "osl", "batch_size")))
+        tp = 1 if "dp" in row else int(row["tp_size"])
+        sizes = (tp, ep, *(int(row[name]) for name in ("isl", "osl", "batch_size")))
         took_s = (float(f"{float(row[f'silicon_{name}_ms']) * ms:.{DIGITS}g}") for name in ("ttft", "tpot"))
-        groups[shared].add((*sizes, *took_s))
+        groups[shared].add((*sizes, *([int(row["dp"])] if "dp" in row else []), *took_s))
     names = ("model", "part", "engine", "version", "format", "cache", "shortest", "rounds")
     plain_groups = {shared: plain(rows_of, drafted=_drafted(shared)) for shared, rows_of in groups.items()}
     return [
@@ -147,14 +167,14 @@ def plain(rows: set[tuple[float, ...]], *, drafted: bool) -> set[tuple[float, ..
     return {max(twice, key=lambda row: row[-1]) for twice in loads.values() if len(twice) > 1}
 
 
-def text(groups: list[dict[str, object]], *, commit: str) -> str:
+def text(groups: list[dict[str, object]], *, commit: str, columns: Sequence[str] = COLUMNS) -> str:
     """The file, a line for each row."""
     head = {
         "source": f"NVIDIA, AIConfigurator, {SAMPLE} at commit {commit}",
         "licence": "Apache-2.0",
         "timed": TIMED,
         "settings": SETTINGS_SAID,
-        "columns": COLUMNS,
+        "columns": columns,
     }
     lines = json.dumps(head)[:-1] + ', "groups": [\n'
     made = []
@@ -171,8 +191,10 @@ def main(folder: Path) -> None:
         ["git", "-C", str(folder), "rev-parse", "--short=9", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
     with (folder / SAMPLE).open(newline="", encoding="utf-8") as file:
-        groups = grouped(csv.DictReader(file))
-    (INTO / "aiconfigurator.json").write_text(text(groups, commit=commit), encoding="utf-8")
+        rows = list(csv.DictReader(file))
+    (INTO / "aiconfigurator.json").write_text(text(grouped(rows), commit=commit), encoding="utf-8")
+    of_apart = grouped(filter(None, map(apart, rows)))
+    (INTO / APART).write_text(text(of_apart, commit=commit, columns=COLUMNS_APART), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Expected token: against an independent count, a recorded decode loop, and servers that others measured."""
 
 import itertools
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from threeloops.models import catalogue
 from threeloops.models.parameters import model_parameters
 from threeloops.operations.expected_times import errors_of
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token, first_token_s
-from threeloops.product_loop.expected.judged_points import judged_points, worth
+from threeloops.product_loop.expected.judged_points import judged_apart_points, judged_points, worth
 
 LLAMA_8B, MINIMAX = catalogue.model("llama-3-8b"), catalogue.model("minimax-m2.5")
 SERVED: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16", "tp": 1}
@@ -76,6 +77,36 @@ def test_a_step_reads_what_its_tokens_touch_of_the_experts() -> None:
     for requests, used in ((1, counted.active), (4096, counted.total)):
         read_s = ((used - 2 * table) / 4 + head) / bandwidth
         assert experts(requests=requests).parts["weights over bandwidth"] == pytest.approx(read_s, rel=0.01)
+
+
+def test_groups_read_their_own_caches_and_share_the_experts() -> None:
+    """Four groups of one GPU beside a group of four: experts alike, everything else four times, a quarter of the
+    requests, and two exchanges a layer that NCCL makes in place of two all-reduces.
+    """
+    one, four = experts(requests=64), experts(requests=64, tp=1, ep=4, dp=4)
+    counted, bandwidth = model_parameters(MINIMAX), hardware.part("h100-sxm5")["memory_bytes_per_s"]
+    table = MINIMAX.vocab * MINIMAX.hidden
+    beside = counted.total - counted.routed_experts - 2 * table
+    more_s = 0.75 * (beside + 2 * table) / bandwidth  # fp8, and a head of 16 bits
+    grown_s = four.parts["weights over bandwidth"] - one.parts["weights over bandwidth"]
+    assert grown_s == pytest.approx(more_s, rel=0.02)
+    assert four.parts["KV cache over bandwidth"] == pytest.approx(one.parts["KV cache over bandwidth"])  # 8 KV heads
+    assert "all-reduces" not in four.parts
+    assert experts(requests=65, tp=1, ep=4, dp=4).parts["KV cache over bandwidth"] == pytest.approx(
+        17 / 16 * four.parts["KV cache over bandwidth"]
+    )
+
+
+def test_groups_wait_for_the_one_that_reads_a_prompt() -> None:
+    """Played by steps: of 4 groups each gets a prompt with a chance of its own; the slowest ends the step."""
+    one = experts(requests=64, tp=1, ep=4, dp=4, engine="SGLang", answer=4096)
+    own_s = one.prompt_s - one.shared_prompt_s
+    rng, prompts = random.Random(5), 63 / 4096
+    played = []
+    for _ in range(200_000):
+        of_groups = [rng.random() < prompts / 4 for _ in range(4)]
+        played.append(sum(of_groups) * one.shared_prompt_s + any(of_groups) * own_s)
+    assert one.parts["prompts of others"] == pytest.approx(sum(played) / len(played), rel=0.05)
 
 
 def test_windows_keep_and_read_no_more_than_they_let_through() -> None:
@@ -143,6 +174,8 @@ def test_a_norm_over_the_heads_of_all_gpus_costs_an_exchange_more() -> None:
         ("llama-3-8b", {"tp": 3}, "tp=3 does not divide the 32 heads"),
         ("llama-3-8b", {"format": "nvfp4"}, "format='nvfp4'"),
         ("llama-3-8b", {"requests": 0}, "requests"),
+        ("llama-3-8b", {"dp": 2}, "dp=2 groups share experts, and llama-3-8b has none"),
+        ("minimax-m2.5", {"tp": 2, "dp": 2, "ep": 3, "format": "fp8"}, "ep=3"),
         ("llama-3-8b", {"engine": "TGI"}, "engine='TGI'"),
     ],
 )
@@ -175,6 +208,15 @@ def test_served_experts_are_met_within_the_aim(model: str) -> None:
     assert errors_of(errors).median < 0.2
 
 
+def test_groups_with_requests_of_their_own_are_met_within_the_aim() -> None:
+    """Ninety runs in which every GPU has its own requests, of DeepSeek, Kimi, MiniMax and gpt-oss."""
+    judged = judged_apart_points()
+    assert len(judged) == 90
+    assert all(one.over_floor > 1 for one in judged)
+    assert errors_of([one.error for one in judged]).median < 0.15
+    assert abs(errors_of([one.error for one in judged]).signed_median) < 0.05
+
+
 def test_first_tokens_are_met_within_the_aim() -> None:
     """Three tenths in the median, where a run says how many requests it had."""
     errors = [one.first_error for one in judged_points() if one.first_error is not None]
@@ -202,5 +244,12 @@ def test_rungs_lead_from_the_floor_to_about_the_measured_time() -> None:
 def test_the_command_prints_both_tables(capsys: pytest.CaptureFixture[str]) -> None:
     main(["measured", "served"])
     told = capsys.readouterr().out
-    for words in ("served points", "llama-3-70b", "on 8 GPUs", "prompts of others", "InferenceX"):
+    for words in (
+        "served points",
+        "llama-3-70b",
+        "on 8 GPUs",
+        "prompts of others",
+        "InferenceX",
+        "each GPU has its own requests",
+    ):
         assert words in told

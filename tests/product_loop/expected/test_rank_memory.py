@@ -31,6 +31,23 @@ def test_all_gpus_together_hold_the_model(name: str) -> None:
     assert held == pytest.approx(model_parameters(model).total, rel=2e-3)
 
 
+@pytest.mark.parametrize(("name", "dp"), [("qwen3-235b-a22b", 4), ("deepseek-v3", 8)])
+def test_groups_hold_all_but_the_experts_each(name: str, dp: int) -> None:
+    """Counted from the model's own parameters: routed experts once, all else as often as there are groups."""
+    model = catalogue.model(name)
+    counted = model_parameters(model)
+    held = dp * rank_weight_bytes(model, 1, "bf16", dp=dp) / 2
+    routed = sum(layer.routed_experts * count for layer, count in counted.layers)
+    assert held == pytest.approx(routed + dp * (counted.total - routed), rel=4e-3)
+
+
+def test_groups_of_their_own_seat_more_where_latents_are_copied() -> None:
+    """DeepSeek-V3 on eight H200s: one group copies every latent eight times, eight groups keep each once."""
+    formats: dict[str, Any] = {"part": "h200-sxm", "format": "fp8", "cache": "bf16", "tokens": 8192}
+    model = catalogue.model("deepseek-v3")
+    assert seats(model, **formats, tp=1, dp=8) > 5 * seats(model, **formats, tp=8)
+
+
 def test_seats_are_what_the_weights_leave() -> None:
     """Matrix by matrix, the table that is looked up too, then a request after the other."""
     formats: dict[str, Any] = {"part": "h100-sxm5", "format": "bf16", "cache": "bf16"}

@@ -8,7 +8,7 @@ from threeloops.commands.working import aligned
 from threeloops.facts.engine_exchanges import engine_exchanges_source
 from threeloops.facts.served_points import served_sources
 from threeloops.operations.expected_times import errors_of
-from threeloops.product_loop.expected.judged_points import JudgedPoint, judged_points, worth
+from threeloops.product_loop.expected.judged_points import JudgedPoint, judged_apart_points, judged_points, worth
 from threeloops.units import fmt_percent
 
 HEAD = ("served points", "points", "over the floor", "expected", "p90", "sign", "too slow")
@@ -41,6 +41,8 @@ def report() -> str:
     rows = [_row(label, some) for (_, _, label), some in sorted(groups.items(), key=lambda item: item[0])]
     told = [f"{one.source} ({one.licence}); {one.timed}. Settings: {one.settings}." for one in served_sources()]
     told.append(f"The engines' own all-reduces: {engine_exchanges_source()}.")
+    own = judged_apart_points()
+    apart = [_row(name, [one for one in own if name in ("all", one.point.model)]) for name in _named(own)]
     head = ("rung", "of the measured", "reached")
     first = [one.first_error for one in judged if one.first_error is not None]
     found = errors_of(first)
@@ -50,7 +52,14 @@ def report() -> str:
         f" expected {fmt_percent(found.median)} off in the median, {fmt_percent(found.ninth_decile)} in the ninth"
         f" decile, sign {_signed(found.signed_median)}.",
     )
-    return "\n".join([*aligned([HEAD, *rows]), "", *aligned([head, *rungs]), "", MEANS, *told])
+    each = ("each GPU has its own requests", *HEAD[1:])
+    return "\n".join(
+        [*aligned([HEAD, *rows]), "", *aligned([each, *apart]), "", *aligned([head, *rungs]), "", MEANS, *told]
+    )
+
+
+def _named(judged: Sequence[JudgedPoint]) -> list[str]:
+    return ["all", *sorted({one.point.model for one in judged})]
 
 
 def simulated_report() -> str:

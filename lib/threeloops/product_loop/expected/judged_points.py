@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from threeloops.facts.served_points import ServedPoint, served_points
+from threeloops.facts.served_points import ServedPoint, apart_points, served_points
 from threeloops.models import catalogue
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token, first_token_s
 from threeloops.product_loop.expected.rank_memory import seats
@@ -50,12 +50,19 @@ class JudgedPoint:
 
 @functools.cache
 def judged_points() -> tuple[JudgedPoint, ...]:
-    """Every served point of the catalogue."""
+    """Every served point of the catalogue on one tensor group."""
     return tuple(map(_judge, served_points()))
+
+
+@functools.cache
+def judged_apart_points() -> tuple[JudgedPoint, ...]:
+    """Every one in which several groups of GPUs have requests of their own."""
+    return tuple(map(_judge, apart_points()))
 
 
 def _judge(point: ServedPoint) -> JudgedPoint:
     formats: dict[str, Any] = {"part": point.part, "format": point.format, "cache": point.cache, "tp": point.tp}
+    formats |= {"dp": point.dp}
     model, tokens = catalogue.model(point.model), point.mean_prompt + point.mean_answer
     held = seats(model, **formats, tokens=tokens)
     expected = expected_token(

@@ -7,6 +7,8 @@ seat beside the weights.
 '18.2 GB on each of four GPUs'
 """
 
+from dataclasses import dataclass
+
 from threeloops import checks, dtypes
 from threeloops.facts import hardware
 from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, MoeMlp
@@ -19,6 +21,21 @@ MEMORY_SHARE = 0.9  # vLLM's gpu_memory_utilization, unless it is set; the other
 # Of latent attention's projections, which were timed in no narrower format than fp8.
 LATENT_FORMATS = {"bf16": "bf16", "fp8": "fp8", "nvfp4": "bf16"}
 BESIDE = {"mxfp4": "bf16"}  # the format of all other weights, where experts alone are quantised (gpt-oss)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedCut:
+    """How GPUs share a model: dp groups of tp have requests of their own, with all but the experts on each group; those
+    are cut over all GPUs, of which ep groups hold different ones.
+    """
+
+    tp: int
+    ep: int = 1
+    dp: int = 1
+
+    @property
+    def gpus(self) -> int:
+        return self.tp * self.dp
 
 
 def key_value_attention(layer: Layer) -> Attention:
@@ -84,28 +101,30 @@ def within_window(layer: Layer, tokens: int, windows: int = 1) -> int:
     return min(tokens, windows * window) if window else tokens
 
 
-def rank_weight_bytes(model: Model, tp: int, format: str, tokens: int | None = None) -> float:
-    """What one GPU holds of the weights, or reads of them in a step of so many tokens: all but the table of inputs."""
+def rank_weight_bytes(model: Model, tp: int, format: str, tokens: int | None = None, dp: int = 1) -> float:
+    """What one GPU holds of the weights, or reads of them in a step of so many tokens: all but the table of inputs.
+    Experts are cut over the tp GPUs of all dp groups, and `tokens` are those of all groups.
+    """
     beside = sum(
         count * one.columns * one.inner
         for layer, count in model.groups
         for one in always_products(layer, model.hidden, 1, tp)
     )
-    routed = sum(count * _expert_elements(layer, model.hidden, tp, tokens) for layer, count in model.groups)
+    routed = sum(count * _expert_elements(layer, model.hidden, tp * dp, tokens) for layer, count in model.groups)
     head = model.vocab / tp * model.hidden * dtypes.bytes_per_element(HEAD_FORMAT)
     head += head if tokens is None and not model.tied_head else 0.0
     held = beside * dtypes.bytes_per_element(BESIDE.get(format, format)) + routed * dtypes.bytes_per_element(format)
     return held + head + sum(count * rank_latent_bytes(layer, tp, format) for layer, count in model.groups)
 
 
-def _expert_elements(layer: Layer, hidden: int, tp: int, tokens: int | None) -> float:
+def _expert_elements(layer: Layer, hidden: int, gpus: int, tokens: int | None) -> float:
     """A layer's weights of experts on one GPU: all, or those that so many tokens touch."""
     moe = layer.mlp
     if not isinstance(moe, MoeMlp):
         return 0.0
     choice = {"num_experts": moe.num_experts, "top_k": moe.top_k}
     used = moe.num_experts if tokens is None else experts_touched(**choice, tokens=tokens, routing="uniform")
-    return used * moe.expert.num_matrices * hidden * moe.expert.intermediate / tp
+    return used * moe.expert.num_matrices * hidden * moe.expert.intermediate / gpus
 
 
 def always_products(layer: Layer, hidden: int, rows: int, tp: int) -> list[Product]:
@@ -115,10 +134,11 @@ def always_products(layer: Layer, hidden: int, rows: int, tp: int) -> list[Produ
     return [one for one in made if one.groups == 1]
 
 
-def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: int) -> int:
-    """How many requests of so many tokens the caches of tp GPUs hold; whoever comes later waits for a first token.
+def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: int, dp: int = 1) -> int:
+    """How many requests of so many tokens the caches of tp GPUs hold, or of dp such groups that share experts; whoever
+    comes later waits for a first token.
 
-    Formula:  (MEMORY_SHARE * capacity - weights / tp) / bytes of a request's keys and values on one GPU
+    Formula:  dp * (MEMORY_SHARE * capacity - weights of a GPU) / bytes of a request's keys and values on one GPU
     Assumes:  what else lies in memory fits into the tenth that engines leave
     Raises:   ValueError if not even one fits
     Counted:  tests.product_loop.expected.test_rank_memory.test_seats_are_what_the_weights_leave
@@ -129,9 +149,11 @@ def seats(model: Model, *, part: str, format: str, cache: str, tp: int, tokens: 
     >>> seats(catalogue.model("llama-3-70b"), part="h200-sxm", **formats, tp=1, tokens=8192)
     46
     """
-    checks.count(tp=tp, tokens=tokens)
-    free = MEMORY_SHARE * hardware.part(part).capacity_bytes() - rank_weight_bytes(model, tp, format)
+    checks.count(tp=tp, tokens=tokens, dp=dp)
+    free = MEMORY_SHARE * hardware.part(part).capacity_bytes() - rank_weight_bytes(model, tp, format, dp=dp)
     each = sum(count * rank_cache_bytes(layer, tp, cache, tokens) for layer, count in model.groups)
     if free < each:
-        raise ValueError(f"{model.name} in {format} leaves no room for {tokens} tokens on {tp} of {part}; use more")
-    return int(free / each)
+        raise ValueError(
+            f"{model.name} in {format} leaves no room for {tokens} tokens on {tp * dp} of {part}; use more"
+        )
+    return dp * int(free / each)
