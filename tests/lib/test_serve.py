@@ -9,9 +9,10 @@ import pytest
 
 from threeloops.cli import main
 from threeloops.commands.flags import EXAMPLES
-from threeloops.commands.serve.fleets import Fleet, Served, for_users
+from threeloops.commands.serve.copies import Served
+from threeloops.commands.serve.fleets import Fleet, for_users
 from threeloops.facts import hardware
-from threeloops.facts.served_points import ServedPoint, served_points
+from threeloops.facts.served_points import ServedPoint, apart_points, served_points
 from threeloops.models import catalogue
 from threeloops.product_loop.sizing.engine_limits import Promises
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
@@ -42,13 +43,14 @@ def served_as(point: ServedPoint) -> Fleet:
         cache=point.cache,
         engine=point.engine,
         ep=point.ep,
+        dp=point.dp,
         lengths=RequestLengths(prompt=point.mean_prompt, kept=0, answer=point.mean_answer),
         traced="",
         promised=Promises(),
         memory_utilisation=0.92,
         other_bytes=3e9,
     )
-    return for_users(served, point.tp, gpus=point.tp, users=point.requests)
+    return for_users(served, point.tp, gpus=point.tp * point.dp, users=point.requests)
 
 
 def test_fifty_servers_are_answered_as_they_were_measured() -> None:
@@ -65,6 +67,38 @@ def test_fifty_servers_are_answered_as_they_were_measured() -> None:
         assert fleet.copy.bound.step_s(fleet.limits.max_num_seqs) < point.tpot_s, point
         errors.append(abs(fleet.seen.tpot_s[0] / point.tpot_s - 1))
     assert median(errors) < 0.2
+
+
+def test_servers_whose_gpus_have_requests_of_their_own_are_answered_too() -> None:
+    """Every third of the published runs with up to 256 requests, of four models on two GPUs."""
+    some = [point for point in apart_points() if point.requests <= 256][::3]
+    assert len(some) >= 25
+    assert len({point.model for point in some}) == 4
+    errors = []
+    for point in some:
+        fleet = served_as(point)
+        assert fleet.copy.bound.step_s(fleet.limits.max_num_seqs) < point.tpot_s, point
+        errors.append(abs(fleet.seen.tpot_s[0] / point.tpot_s - 1))
+    assert median(errors) < 0.2
+
+
+def test_groups_of_their_own_seat_more_and_say_their_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    """DeepSeek on eight H200s: eight groups keep each latent once, where one tensor group has eight copies."""
+    asked = "serve --model deepseek-v3 --weights fp8 --hardware h200 --gpus 8 --users 256 --prompt 4k --answer 1k"
+    one, eight = answer(asked, capsys), answer(f"{asked} --dp 8", capsys)
+    assert eight["seats"] > 5 * one["seats"]
+    assert eight["times_are"] == "expected"
+    assert (eight["tp"], eight["dp"], eight["num_gpus"], eight["waiting_s"]) == (1, 8, 8, 0)
+    line = eight["reasons"]["in vLLM's flags"]
+    for words in ("--data-parallel-size 8", "--enable-expert-parallel", "--max-num-seqs 32 "):
+        assert words in line
+    said = spoken(f"{asked} --dp 8 --engine sglang", capsys)
+    assert "--tp-size 8 --dp-size 8 --enable-dp-attention" in said
+    assert "--max-running-requests 256 " in said  # SGLang divides it
+    assert "experts / all GPUs of the copy + everything else / tp" in said
+    assert "enable_attention_dp: true" in spoken(f"{asked} --dp 8 --engine tensorrt-llm", capsys)
+    few = answer(asked.replace("--users 256", "--users 8"), capsys)
+    assert "own requests for each GPU (--tp 1 --dp 8)" not in few["reasons"]["what would help"]
 
 
 def test_gpus_tokens_and_dollars_are_those_of_a_pocket_calculator(capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,6 +265,14 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--users 5 --gpus 3 --tp 2", "--tp 2 must divide --gpus 3"),
         ("--users 5 --gpus 1 --ep 2 --tp 1", "--ep 2 must divide --tp 1"),
         ("--users 5 --gpus 2 --ep 2 --tp 2", "llama-3-8b has none"),
+        ("--users 5 --gpus 2 --dp 2", "dp 2 groups share experts, and llama-3-8b has none"),
+        ("--users 5 --gpus 2 --dp 4", "a node, or --gpus, has 2"),
+        (
+            "--users 5 --gpus 16 --dp 4 --tp 4 --model qwen3-235b-a22b",
+            "groups of 4 are more than the 8 GPUs of a node",
+        ),
+        ("--users 5 --gpus 8 --dp 8 --model qwen3-235b-a22b --itl 40ms", "use --tpot"),
+        ("--users 5 --gpus 8 --dp 4 --tp 2 --model qwen3-235b-a22b --engine tensorrt-llm", "take --tp 1"),
         ("--rate 5/s --ttft 1ms --tp 1", "are promised"),
         ("--rate 5/s --itl 1ms --tp 1", "a step of a single request takes"),
         ("--users 5 --gpus 1 --engine tgi", "--engine 'tgi' is not known"),

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from threeloops.simulate.product_loop.serving_steps import StepContents
 from threeloops.simulate.product_loop.sizing.replica_runs import (
     Replica,
     ReplicaStep,
@@ -83,3 +84,14 @@ def test_recorded_requests_keep_prompt_and_answer_together() -> None:
     assert 400 < sum(prompts == 2000) < 600
     seen = at_rate(SERVER, TracedSizes(sizes=asked), requests_per_s=3, requests=2000, seed=3)
     assert seen.tokens_per_s == pytest.approx(3 * 151, rel=0.06)
+
+
+def test_groups_wait_for_the_one_that_reads_most() -> None:
+    """Of 0.1 ms a token a quarter is shared: alone a prompt of 1,000 takes it all, four of four groups take a quarter
+    four times and the rest once.
+    """
+    step = ReplicaStep(decode_s=STEP.decode_s, per_new_token_s=1e-4, groups=4, per_shared_token_s=0.25e-4, prompt=1000)
+    decode_s = STEP.decode_s[8]
+    for tokens, takes_s in ((1000, 0.1), (500, 0.05), (2000, 0.05 + 0.075), (4000, 0.1 + 0.075), (8000, 0.2 + 0.15)):
+        contents = StepContents(prefill_tokens=tokens, decodes=8, cached_tokens=0)
+        assert step(contents) == pytest.approx(decode_s + takes_s)

@@ -6,6 +6,7 @@ import pytest
 
 from threeloops.facts import hardware
 from threeloops.models import catalogue
+from threeloops.product_loop.expected.rank_memory import rank_weight_bytes
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 
 LLAMA = ServedLayout(
@@ -33,10 +34,22 @@ def test_two_gpus_hold_more_than_twice_the_requests() -> None:
     assert replace(LLAMA, cache="fp8").seats(1000) == pytest.approx(2 * LLAMA.seats(1000), abs=1)
 
 
+def test_groups_hold_experts_together_and_all_else_each() -> None:
+    """DeepSeek-V3 in fp8 on eight GPUs, by what rank_memory counts from its matrices; latents are kept once."""
+    deepseek = catalogue.model("deepseek-v3")
+    layout = replace(LLAMA, model=deepseek, part=hardware.part("h200-sxm"), weights="fp8", tp=1, dp=8)
+    assert layout.gpus == 8
+    assert layout.weight_bytes == pytest.approx(rank_weight_bytes(deepseek, 1, "fp8", dp=8), rel=0.01)
+    whole = replace(layout, tp=8, dp=1)
+    assert layout.seats(4096) > 5 * whole.seats(4096)
+    assert layout.longest_context() < whole.longest_context()
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
         ({"tp": 3}, "tp=3 must divide heads=32"),
+        ({"dp": 2}, "dp=2 groups share experts, and llama-3-8b has none"),
         ({"weights": "fp7"}, "weights='fp7'"),
         ({"cache": "q4_k_m"}, "cache='q4_k_m'"),
     ],

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from threeloops import checks, dtypes, spelling, units
 from threeloops.commands.kv import capacity_words
 from threeloops.commands.named import model_named, part_named
-from threeloops.commands.serve.fleets import TP, Fleet, Served, for_rate, for_users, longest_request
+from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request
+from threeloops.commands.serve.fleets import Fleet, for_rate, for_users
 from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines, reasons
+from threeloops.commands.serve.tables import RATE_HEAD, USERS_HEAD, rate_row, users_row, with_groups
 from threeloops.commands.typed import quantity
 from threeloops.commands.working import Line, Working, plain
 from threeloops.facts.request_traces import KEYS, request_trace
@@ -25,7 +27,11 @@ ASSUMES = (
     "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
     "memory seats requests of mean length: where many long ones meet, an engine makes some wait or begin again",
     "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
-    "every copy is one tensor group; no pipeline, no separate prefill, no draft model; GPUs never fail",
+    "no pipeline, no separate prefill, no draft model; GPUs never fail",
+)
+GROUPS_WAIT = (
+    "all groups take steps together, so that one that reads a prompt makes the others wait; engines that hold prompts"
+    " back until every group has one lose less, and experts are chosen evenly over the GPUs"
 )
 EXPECTED = (
     "an expected time sums the kernels that others timed, and charges no host and no network: `threeloops measured"
@@ -51,6 +57,8 @@ def from_flags(given: argparse.Namespace) -> Working:
             f"{served.part.name} has several engines and power modes, and serve counts one; take a step apart with"
             " `threeloops roofline --engine gpu --power-mode maxn`"
         )
+    if served.dp > 1 and served.promised.itl_s is not None:
+        raise ValueError("--itl with --dp: each chunk of a prompt is read on one GPU, and not simulated so; use --tpot")
     if given.rate is not None:
         if not served.promised_s:
             raise ValueError("a rate needs a promise to be kept: --ttft 500ms, --itl 40ms or --tpot 40ms")
@@ -74,6 +82,7 @@ def _served(given: argparse.Namespace) -> Served:
         cache=dtypes.dtype_named(cache=given.cache),
         engine=spelling.key_of({name: () for name in MIXED}, engine=given.engine),
         ep=given.ep,
+        dp=given.dp,
         lengths=lengths,
         traced=traced,
         promised=Promises(**promised_s),
@@ -113,11 +122,14 @@ def _tried(given: argparse.Namespace, one: Callable[[int], Fleet]) -> tuple[list
     if given.tp is not None:
         return [one(given.tp)], []
     fleets, lost = [], []
-    for tp in (tp for tp in TP if given.gpus is None or tp <= given.gpus):
+    for tp in (tp for tp in TP if tp * given.dp <= min(ONE_NODE, given.gpus or ONE_NODE)):
         try:
             fleets.append(one(tp))
         except ValueError as error:
             lost.append((f"tp {tp}", f"{error}."))
+    if not fleets and not lost:
+        most = min(ONE_NODE, given.gpus or ONE_NODE)
+        raise ValueError(f"--dp {given.dp}: as many groups need as many GPUs, and a node, or --gpus, has {most}")
     if not fleets:
         raise ValueError("; ".join(f"{name}: {why.rstrip('.')}" for name, why in lost))
     return fleets, lost
@@ -142,13 +154,14 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
     return Working(
         title=_title(served),
         inputs=_inputs(served) | {"load": f"{given.rate:g} requests/s"},
-        table=(RATE_HEAD, *map(_rate_row, fleets)),
+        table=(with_groups(RATE_HEAD, fleets), *map(rate_row, fleets)),
         lines=tuple(lines),
         reasons=(*lost, *reasons(served, best)),
         conclusion=(
             f"It takes {'' if best.copy.expected else 'at least '}{units.counted(best.gpus, 'GPU')} for"
-            f" {given.rate:g} requests/s, each copy on {best.copy.layout.tp} ({_kind(best)}; without drafts at least"
-            f" {min(fleet.at_least or 0 for fleet in fleets)}): {_times(best)}{limit}.{_too_long(served)}"
+            f" {given.rate:g} requests/s, each copy on {best.copy.layout.gpus}{_groups_said(best)}"
+            f" ({_kind(best)}; without drafts at least {min(fleet.at_least or 0 for fleet in fleets)}):"
+            f" {_times(best)}{limit}.{_too_long(served)}"
         ),
         assumes=_assumes(served, best),
         sources=SOURCES,
@@ -164,12 +177,12 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
     return Working(
         title=_title(served),
         inputs=_inputs(served) | {"load": f"{units.counted(given.users, 'user')}, each asking again at once"},
-        table=(USERS_HEAD, *map(_users_row, fleets)),
+        table=(with_groups(USERS_HEAD, fleets), *map(users_row, fleets)),
         lines=(*copy_lines(served, best), *money_lines(best, given.price)),
         reasons=(*lost, *reasons(served, best)),
         conclusion=(
             f"{units.counted(given.users, 'user')} on {units.counted(given.gpus, 'GPU')}, {_kind(best)}, with tp"
-            f" {best.copy.layout.tp}: {_times(best)}; {'' if best.copy.expected else 'at most '}"
+            f" {best.copy.layout.tp}{_groups_said(best)}: {_times(best)}; {'' if best.copy.expected else 'at most '}"
             f"{best.tokens_per_s / given.gpus:,.0f} tokens/s per GPU.{wait}{_kept(served, best)}{_too_long(served)}"
         ),
         assumes=_assumes(served, best),
@@ -186,36 +199,6 @@ def _too_long(served: Served) -> str:
     return f" The longest requests have {longest:,} tokens, and {served.model.name} was made for {limit:,}."
 
 
-LATE = ("TTFT p99", "ITL p99", "TPOT p99")
-RATE_HEAD = ("tp", "seats", "max-num-seqs", "a copy carries", "copies", "GPUs", "at least", *LATE)
-SEEN = ("TTFT p50", "p99", "ITL p50", "p99")
-USERS_HEAD = ("tp", "copies", "seats", "step at least", "expected", *SEEN, "tokens/s per user", "per GPU")
-
-
-def _rate_row(fleet: Fleet) -> tuple[str, ...]:
-    assert fleet.largest is not None
-    carries = f"{'' if fleet.copy.expected else '≤ '}{fleet.largest.requests_per_s:.3g}/s"
-    numbers = (str(fleet.copies), str(fleet.gpus), str(fleet.at_least))
-    late = (units.fmt_seconds(fleet.seen.late_s(name)) for name in ("ttft", "itl", "tpot"))
-    return (str(fleet.copy.layout.tp), str(fleet.copy.seats), str(fleet.limits.max_num_seqs), carries, *numbers, *late)
-
-
-def _users_row(fleet: Fleet) -> tuple[str, ...]:
-    inside, copy, seen = fleet.limits.max_num_seqs, fleet.copy, fleet.seen
-    expected = units.fmt_seconds(copy.expected.step_s(inside)) if copy.expected else "-"
-    times = (*seen.ttft_s, *seen.itl_s)
-    return (
-        str(copy.layout.tp),
-        str(fleet.copies),
-        str(copy.seats),
-        units.fmt_seconds(copy.bound.step_s(inside)),
-        expected,
-        *map(units.fmt_seconds, times),
-        f"{seen.tokens_per_s / seen.inside:.1f}",
-        f"{fleet.tokens_per_s / fleet.gpus:,.0f}",
-    )
-
-
 def _inputs(served: Served) -> dict[str, str]:
     lengths = served.lengths
     kept = f", {lengths.kept:,} of them in the prefix cache" if lengths.kept else ", none of them in a prefix cache"
@@ -229,12 +212,17 @@ def _inputs(served: Served) -> dict[str, str]:
         "prompt": f"{lengths.prompt:,} tokens{mean}{kept}",
         "answer": f"{lengths.answer:,} tokens{mean}",
         "promised": f"{', '.join(promised)} for 99 of 100" if promised else "nothing",
-        "engine": served.engine + (f", experts spread over {served.ep} GPUs" if served.ep > 1 else ""),
+        "engine": served.engine + _spread(served),
     }
 
 
 def _title(served: Served) -> str:
     return f"Serving {served.model.name} on {served.part.name}"
+
+
+def _groups_said(fleet: Fleet) -> str:
+    layout = fleet.copy.layout
+    return f" in {layout.dp} groups" if layout.dp > 1 else ""
 
 
 def _of_one_kind(fleets: list[Fleet]) -> list[Fleet]:
@@ -269,10 +257,16 @@ def _both(seconds: tuple[float, float]) -> str:
 
 
 def _assumes(served: Served, fleet: Fleet) -> tuple[str, ...]:
-    assumes = (_lengths_said(served), *ASSUMES)
+    assumes = (_lengths_said(served), *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
     if fleet.copy.expected:
         return (*assumes, EXPECTED)
     return (*assumes, f"{BOUNDS}; nothing is expected because {fleet.copy.why_not}")
+
+
+def _spread(served: Served) -> str:
+    own = f", {served.dp} groups of a copy with requests of their own" if served.dp > 1 else ""
+    over = f"{served.ep} GPUs" if served.ep else "all of its GPUs" if served.dp > 1 else ""
+    return f"{own}, experts spread over {over}" if over and served.ep != 1 else own
 
 
 def _trace_said(served: Served) -> str:

@@ -1,42 +1,53 @@
 """Engine flags: the line that starts an engine with the limits that a calculation came to.
 
-Source: vLLM, "Engine Arguments" and "Online Quantization"; SGLang, "Server Arguments"; TensorRT-LLM, "trtllm-serve",
-        as of November 2026
+Source: vLLM, "Engine Arguments", "Data Parallel Deployment" and "Online Quantization"; SGLang, "Server Arguments" and
+        srt/server_args.py (with data-parallel attention the limits are divided by dp_size); TensorRT-LLM,
+        "trtllm-serve" and its deployment guide of DeepSeek-R1 (enable_attention_dp), as of November 2026
 """
 
-from threeloops.commands.serve.fleets import Fleet, Served, longest_request
+import math
+
+from threeloops.commands.serve.copies import Served, longest_request
+from threeloops.commands.serve.fleets import Fleet
 
 
 def engine_line(served: Served, fleet: Fleet) -> str:
     """The command, to be copied; MODEL stands for the path or name of a checkpoint in the format of the weights."""
     limits, layout = fleet.limits, fleet.copy.layout
+    ep, dp = served.experts_over(layout), layout.dp
     longest = min(longest_request(served), served.model.max_context)
-    if served.engine == "vLLM":
+    if served.engine == "vLLM":  # its limits are those of each group
         words = [
             f"vllm serve MODEL --tensor-parallel-size {layout.tp}",
-            f"--gpu-memory-utilization {served.memory_utilisation:g} --max-num-seqs {limits.max_num_seqs}",
-            f"--max-num-batched-tokens {limits.max_num_batched_tokens} --max-model-len {longest}",
+            *([f"--data-parallel-size {dp}"] if dp > 1 else []),
+            f"--gpu-memory-utilization {served.memory_utilisation:g} --max-num-seqs {_each(limits.max_num_seqs, dp)}",
+            f"--max-num-batched-tokens {_each(limits.max_num_batched_tokens, dp)} --max-model-len {longest}",
             *(["--kv-cache-dtype fp8"] if served.cache == "fp8" else []),
-            *(["--enable-expert-parallel"] if served.ep > 1 else []),
+            *(["--enable-expert-parallel"] if ep > 1 else []),
         ]
-    elif served.engine == "SGLang":
+    elif served.engine == "SGLang":  # its limits are those of all groups, and it divides them
         static = (layout.weight_bytes + layout.free_bytes) / served.part.capacity_bytes()
         words = [
-            f"python -m sglang.launch_server --model-path MODEL --tp-size {layout.tp}",
+            f"python -m sglang.launch_server --model-path MODEL --tp-size {layout.gpus}",
+            *([f"--dp-size {dp} --enable-dp-attention"] if dp > 1 else []),
             f"--mem-fraction-static {static:.2f} --max-running-requests {limits.max_num_seqs}",
             f"--chunked-prefill-size {limits.max_num_batched_tokens} --context-length {longest}",
             *(["--kv-cache-dtype fp8_e4m3"] if served.cache == "fp8" else []),
-            *([f"--ep-size {served.ep}"] if served.ep > 1 else []),
+            *([f"--ep-size {ep}"] if ep > 1 else []),
         ]
     else:
         share = layout.free_bytes / (served.part.capacity_bytes() - layout.weight_bytes)
         words = [
-            f"trtllm-serve MODEL --tp_size {layout.tp} --max_batch_size {limits.max_num_seqs}",
-            f"--max_num_tokens {limits.max_num_batched_tokens} --max_seq_len {longest} --enable_chunked_prefill",
-            f"--kv_cache_free_gpu_memory_fraction {share:.2f}",
-            *([f"--ep_size {served.ep}"] if served.ep > 1 else []),
+            f"trtllm-serve MODEL --tp_size {layout.gpus} --max_batch_size {_each(limits.max_num_seqs, dp)}",
+            f"--max_num_tokens {_each(limits.max_num_batched_tokens, dp)} --max_seq_len {longest}",
+            f"--enable_chunked_prefill --kv_cache_free_gpu_memory_fraction {share:.2f}",
+            *([f"--ep_size {ep}"] if ep > 1 else []),
         ]
     return " ".join(words)
+
+
+def _each(limit: int, groups: int) -> int:
+    return math.ceil(limit / groups)
 
 
 def engine_remarks(served: Served) -> list[str]:
@@ -48,4 +59,8 @@ def engine_remarks(served: Served) -> list[str]:
         )
     if served.cache == "fp8" and served.engine == "TensorRT-LLM":
         found.append("the cache's format stands in the file of --config: kv_cache_config, dtype fp8.")
+    if served.dp > 1 and served.engine == "TensorRT-LLM":
+        found.append("each GPU has requests of its own where the file of --config says enable_attention_dp: true.")
+    if served.dp > 1 and served.engine == "SGLang":
+        found.append("what is not experts is whole on every group here; SGLang cuts dense layers and the head, too.")
     return found

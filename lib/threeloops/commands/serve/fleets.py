@@ -8,22 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from threeloops import checks, units
-from threeloops.facts.hardware import Part
-from threeloops.facts.kernel_times import timed_parts
-from threeloops.models.architecture import Model, MoeMlp
+from threeloops.commands.serve.copies import Copy, Served, copy_of
 from threeloops.product_loop.expected.expected_token import MIXED
-from threeloops.product_loop.sizing.engine_limits import (
-    EngineLimits,
-    Promises,
-    engine_defaults,
-    engine_limits,
-    most_requests,
-)
-from threeloops.product_loop.sizing.request_lengths import RequestLengths
-from threeloops.product_loop.sizing.request_times import RequestTimes, bound_times, expected_times
-from threeloops.product_loop.sizing.served_layout import ServedLayout
+from threeloops.product_loop.sizing.engine_limits import EngineLimits, engine_defaults, engine_limits, most_requests
 from threeloops.simulate.product_loop.sizing.replica_runs import (
-    SPREAD,
     LargestRate,
     Replica,
     ReplicaRun,
@@ -37,54 +25,10 @@ from threeloops.simulate.product_loop.sizing.replica_runs import (
     with_users,
 )
 
-TP = (1, 2, 4, 8)  # GPUs of a copy: all inside a node
 SHARES = (0.3, 0.6, 0.9)  # of the requests that would just keep the gap between tokens: those that are let in
 CHUNKS = (4, 16)  # parts of a step's usual tokens
 ROUNDS = 4  # answers of each user
 SEED = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """What is served, where, and what is promised."""
-
-    model: Model
-    part: Part
-    weights: str
-    cache: str
-    engine: str
-    ep: int
-    lengths: RequestLengths
-    traced: str  # the key of the trace whose lengths these are, or ""
-    promised: Promises
-    memory_utilisation: float
-    other_bytes: float  # of each GPU
-
-    @property
-    def promised_s(self) -> dict[str, float]:
-        given = {"ttft": self.promised.ttft_s, "itl": self.promised.itl_s, "tpot": self.promised.tpot_s}
-        return {name: seconds for name, seconds in given.items() if seconds is not None}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """One copy of the model: its layout and how long its steps take."""
-
-    layout: ServedLayout
-    seats: int
-    bound: RequestTimes
-    expected: RequestTimes | None
-    why_not: str  # why nothing is expected, or ""
-
-    @property
-    def kind(self) -> str:
-        """Which times are simulated."""
-        return "expected" if self.expected else "bounds"
-
-    @property
-    def times(self) -> RequestTimes:
-        """What is simulated: the expected times, or where there are none the bounds."""
-        return self.expected or self.bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,68 +51,11 @@ class Fleet:
 
     @property
     def gpus(self) -> int:
-        return self.copies * self.copy.layout.tp
+        return self.copies * self.copy.layout.gpus
 
     def keeps(self, served: Served) -> bool:
         """Whether 99 % come in time."""
         return all(self.seen.late_s(name) <= seconds for name, seconds in served.promised_s.items())
-
-
-def copy_of(served: Served, tp: int) -> Copy:
-    """A copy on so many GPUs.
-
-    Raises:   ValueError where the weights, or a single request, do not fit
-    """
-    layout = ServedLayout(
-        model=served.model,
-        part=served.part,
-        weights=served.weights,
-        cache=served.cache,
-        tp=tp,
-        memory_utilisation=served.memory_utilisation,
-        other_bytes=served.other_bytes,
-    )
-    _fits(served, layout)
-    _fit_one(served, layout)
-    seats = min(engine_defaults(served.part).max_num_seqs, layout.seats(served.lengths.mean_end))
-    expected, why_not = None, ""
-    try:
-        expected = expected_times(layout, served.lengths, most=seats, engine=served.engine, ep=served.ep)
-    except ValueError as error:
-        why_not = (
-            str(error) if served.part.key in timed_parts() else f"nobody timed kernels on {served.part.name} for it"
-        )
-    bound = bound_times(layout, served.lengths, most=seats)
-    return Copy(layout=layout, seats=seats, bound=bound, expected=expected, why_not=why_not)
-
-
-def _fits(served: Served, layout: ServedLayout) -> None:
-    checks.divides(part="ep", part_value=served.ep, whole="tp", whole_value=layout.tp)
-    if served.engine == "vLLM" and served.ep not in (1, layout.tp):
-        raise ValueError(f"ep={served.ep}: vLLM spreads experts over all {layout.tp} GPUs of a copy or over none")
-    if served.ep > 1 and not any(isinstance(layer.mlp, MoeMlp) for layer, _ in served.model.groups):
-        raise ValueError(f"ep={served.ep} spreads experts, and {served.model.name} has none")
-    needed, usable = layout.weight_bytes + served.other_bytes, served.memory_utilisation * served.part.capacity_bytes()
-    if needed >= usable:
-        raise ValueError(
-            f"weights, activations and buffers take {units.fmt_bytes(needed, base=2)} of each GPU, and"
-            f" {units.fmt_bytes(usable, base=2)} may be used"
-        )
-
-
-def _fit_one(served: Served, layout: ServedLayout) -> None:
-    """Whether the longest request has room by itself: an engine that is told of it refuses to start otherwise."""
-    longest = min(longest_request(served), served.model.max_context)
-    if not layout.seats(longest):
-        raise ValueError(
-            f"no room for one request of {longest:,} tokens beside the weights, only for {layout.longest_context():,}"
-        )
-
-
-def longest_request(served: Served) -> int:
-    """Tokens of the longest requests that are simulated."""
-    lengths = served.lengths
-    return lengths.most if lengths.drawn else round((1 + SPREAD) * lengths.most)
 
 
 def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
@@ -192,8 +79,8 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
     seen = _seen(served, copy, limits, requests_per_s / copies)
     most = most_requests(copy.bound, lengths, seats=copy.seats, promised=promised)
     # prompts may ride along with the reading of weights, and the other way round
-    answers_s, prompt_s = lengths.answer * copy.bound.step_s(most) / most, lengths.new * copy.bound.per_new_token_s
-    at_least = math.ceil(requests_per_s * max(answers_s, prompt_s)) * tp
+    dp, answers_s = copy.layout.dp, lengths.answer * copy.bound.step_s(most) / most
+    at_least = math.ceil(requests_per_s * max(answers_s, copy.bound.reading_s(dp) / dp)) * copy.layout.gpus
     return Fleet(
         copy=copy,
         limits=limits,
@@ -226,7 +113,7 @@ def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:
 
 
 def _asked(served: Served) -> dict[str, Any]:
-    return {"promised": served.promised, "tokens": engine_defaults(served.part).max_num_batched_tokens}
+    return {"promised": served.promised, "tokens": served.dp * engine_defaults(served.part).max_num_batched_tokens}
 
 
 def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
@@ -241,8 +128,9 @@ def for_users(served: Served, tp: int, *, gpus: int, users: int) -> Fleet:
     Raises:   ValueError where tp does not divide the GPUs
     """
     checks.count(gpus=gpus, users=users)
-    checks.divides(part="tp", part_value=tp, whole="gpus", whole_value=gpus)
-    copy, copies = copy_of(served, tp), gpus // tp
+    of_one, part = tp * served.dp, "tp" if served.dp == 1 else "tp * dp"
+    checks.divides(part=part, part_value=of_one, whole="gpus", whole_value=gpus)
+    copy, copies = copy_of(served, tp), gpus // of_one
     fewer, crowded = divmod(users, copies)  # so many copies have a user more than the others
     limits, seen, waiting_s = _crowd(served, copy, fewer + bool(crowded))
     total = seen.tokens_per_s * (crowded or copies)
@@ -273,7 +161,13 @@ def _chunks(served: Served, copy: Copy, seated: int) -> int | None:
 def _replica(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
     steps = [copy.times.step_s(requests) for requests in range(1, limits.max_num_seqs + 1)]
     return Replica(
-        step=ReplicaStep(decode_s=(0.0, *steps), per_new_token_s=copy.times.per_new_token_s),
+        step=ReplicaStep(
+            decode_s=(0.0, *steps),
+            per_new_token_s=copy.times.per_new_token_s,
+            groups=copy.layout.dp,
+            per_shared_token_s=copy.times.per_shared_token_s,
+            prompt=served.lengths.new,
+        ),
         max_num_seqs=limits.max_num_seqs,
         max_num_batched_tokens=limits.max_num_batched_tokens,
         mixed=MIXED[served.engine],

@@ -5,16 +5,17 @@ from dataclasses import replace
 
 from threeloops import dtypes, units
 from threeloops.commands.kv import cache_lines
+from threeloops.commands.serve.copies import TP, Served, copy_of
 from threeloops.commands.serve.engine_flags import engine_line, engine_remarks
-from threeloops.commands.serve.fleets import TP, Fleet, Served, copy_of
+from threeloops.commands.serve.fleets import Fleet
 from threeloops.commands.working import Line, plain
 from threeloops.product_loop import serving
-from threeloops.product_loop.expected.expected_token import PROMPTS
+from threeloops.product_loop.expected.expected_token import ExpectedToken
 from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.kv_cache import held_bytes
 from threeloops.product_loop.sizing.request_times import expected_of
 from threeloops.product_loop.sizing.served_layout import ServedLayout
-from threeloops.product_loop.sizing.stored_weights import weights_in
+from threeloops.product_loop.sizing.stored_weights import experts_bytes_in, weights_in
 from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
 
 NO_CHANGE = 0.995  # of a request's work: what changes less is not worth a word
@@ -24,16 +25,11 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     """Memory and time of one copy."""
     layout, copy, inside = fleet.copy.layout, fleet.copy, fleet.inside
     element, longest = dtypes.bytes_per_element(served.cache), served.lengths.mean_end
-    stored = " + ".join(
-        f"{plain(number)} × {bits:g}" for number, bits in weights_in(served.model, served.weights).values()
-    )
     capacity, other = served.part.capacity_bytes(), served.other_bytes
-    paged = VllmPaged(block_tokens=16)
+    paged, of_all = VllmPaged(block_tokens=16), " × groups" if layout.dp > 1 else ""
     most = held_bytes(served.model, tokens=longest, bytes_per_element=element, allocator=paged, tp=layout.tp, peak=True)
     return [
-        _bytes(
-            "weights on each GPU", "weights × bits / 8 / GPUs", f"({stored}) / 8 / {layout.tp}", layout.weight_bytes
-        ),
+        _weights_line(served, layout),
         _bytes(
             "left for caches",
             "memory × share - weights - activations, graphs and buffers",
@@ -43,8 +39,8 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
         *cache_lines(served.model, tokens=longest, element=element, tp=layout.tp),
         Line(
             name="seats by memory",
-            formula="left / a request of mean length at its end, in blocks of 16 tokens, rounded down",
-            numbers=f"{plain(layout.free_bytes)} // {plain(most)}",
+            formula="left / a request of mean length at its end, in blocks of 16 tokens, rounded down" + of_all,
+            numbers=f"{plain(layout.free_bytes)} // {plain(most)}" + (f" × {layout.dp}" if of_all else ""),
             value=layout.seats(longest),
             unit="",
         ),
@@ -60,6 +56,22 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     ]
 
 
+def _weights_line(served: Served, layout: ServedLayout) -> Line:
+    stored = " + ".join(
+        f"{plain(number)} × {bits:g}" for number, bits in weights_in(served.model, served.weights).values()
+    )
+    if layout.dp == 1:
+        numbers = f"({stored}) / 8 / {layout.tp}"
+        return _bytes("weights on each GPU", "weights × bits / 8 / GPUs", numbers, layout.weight_bytes)
+    experts = experts_bytes_in(served.model, served.weights)
+    return _bytes(
+        "weights on each GPU",
+        "experts / all GPUs of the copy + everything else / tp",
+        f"{plain(experts)} / {layout.gpus} + (({stored}) / 8 - {plain(experts)}) / {layout.tp}",
+        layout.weight_bytes,
+    )
+
+
 def _longest_lines(served: Served, layout: ServedLayout) -> list[Line]:
     """What the longest recorded request needs."""
     if not served.lengths.drawn:
@@ -70,8 +82,8 @@ def _longest_lines(served: Served, layout: ServedLayout) -> list[Line]:
     return [
         Line(
             name=f"of the longest, {tokens:,} tokens, there is room for",
-            formula="left / its cache at its end, rounded down",
-            numbers=f"{plain(layout.free_bytes)} // {plain(most)}",
+            formula="left / its cache at its end, rounded down" + (" × groups" if layout.dp > 1 else ""),
+            numbers=f"{plain(layout.free_bytes)} // {plain(most)}" + (f" × {layout.dp}" if layout.dp > 1 else ""),
             value=layout.seats(tokens),
             unit="",
         )
@@ -82,8 +94,8 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
     if fleet.copy.expected is None:
         return []
     inside, times = fleet.inside, fleet.copy.expected
-    token = expected_of(fleet.copy.layout, served.lengths, inside, served.engine, served.ep)
-    parts = {name: seconds for name, seconds in token.parts.items() if name != PROMPTS}
+    token = _token(served, fleet)
+    parts = {name: seconds for name, seconds in token.parts.items() if name != "prompts of others"}
     new = served.lengths.new
     return [
         Line(
@@ -101,6 +113,11 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
             unit="s",
         ),
     ]
+
+
+def _token(served: Served, fleet: Fleet) -> ExpectedToken:
+    layout = fleet.copy.layout
+    return expected_of(layout, served.lengths, fleet.inside, served.engine, served.experts_over(layout))
 
 
 def _bytes(name: str, formula: str, numbers: str, value: float) -> Line:
@@ -164,8 +181,8 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
             )
         )
     if fleet.copy.expected is not None:
-        token = expected_of(fleet.copy.layout, served.lengths, fleet.inside, served.engine, served.ep)
-        name = max((name for name in token.parts if name != PROMPTS), key=lambda name: token.parts[name])
+        token = _token(served, fleet)
+        name = max((name for name in token.parts if name != "prompts of others"), key=lambda name: token.parts[name])
         found.append(("largest part of a step", f"{name}, {token.parts[name] / token.step_s:.0%}.".replace("%", " %")))
     changes = sorted(_changes(served, fleet), key=lambda change: change[1])
     helps = ", ".join(f"{what} {work:.2f} times" for what, work in changes if work < NO_CHANGE)
@@ -184,18 +201,20 @@ def _full(fleet: Fleet) -> str:
 
 def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
     """What could be changed, and a request's work on a GPU after it over before; what is impossible is left out."""
-    tp, lengths = fleet.copy.layout.tp, served.lengths
+    layout, lengths = fleet.copy.layout, served.lengths
+    tp = layout.tp
     half = replace(lengths, kept=lengths.prompt - max(1, lengths.new // 2))
     tries = {
         f"fp8 weights ({served.weights} now)": (replace(served, weights="fp8"), tp),
         f"an fp8 cache ({served.cache} now)": (replace(served, cache="fp8"), tp),
         "half of what is computed of a prompt kept": (replace(served, lengths=half), tp),
-        **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * tp in TP else {}),
+        **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * layout.gpus in TP else {}),
+        **_own_requests(served, layout),
     }
     found, (now, kind) = [], _work(served, tp, fleet.inside)
     for what, (changed, ranks) in tries.items():
         try:
-            work, other = _work(changed, ranks, fleet.inside * ranks // tp)
+            work, other = _work(changed, ranks, fleet.inside * ranks * changed.dp // layout.gpus)
         except ValueError:
             continue
         if kind == other:  # a bound is not held against what is expected
@@ -203,10 +222,19 @@ def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
     return found
 
 
+def _own_requests(served: Served, layout: ServedLayout) -> dict[str, tuple[Served, int]]:
+    """Where experts and a copy on several GPUs are: each GPU with requests of its own; and the other way round."""
+    if not layout.has_experts or layout.gpus == 1:
+        return {}
+    if layout.dp > 1:
+        return {f"one group (--tp {layout.gpus} in place of --dp)": (replace(served, dp=1, ep=None), layout.gpus)}
+    return {f"own requests for each GPU (--tp 1 --dp {layout.tp})": (replace(served, dp=layout.tp, ep=None), 1)}
+
+
 def _work(served: Served, tp: int, inside: int) -> tuple[float, str]:
     """GPU-seconds that a request uses up among so many, and which times these are."""
     copy = copy_of(served, tp)
-    return tp * copy.times.work_s(min(inside, copy.seats), served.lengths.answer), copy.kind
+    return copy.layout.gpus * copy.times.work_s(min(inside, copy.seats), served.lengths.answer), copy.kind
 
 
 def fleet_data(fleet: Fleet) -> dict[str, object]:
@@ -214,6 +242,7 @@ def fleet_data(fleet: Fleet) -> dict[str, object]:
     inside, copy, seen = fleet.inside, fleet.copy, fleet.seen
     return {
         "tp": copy.layout.tp,
+        "dp": copy.layout.dp,
         "copies": fleet.copies,
         "num_gpus": fleet.gpus,
         "num_gpus_at_least": fleet.at_least,

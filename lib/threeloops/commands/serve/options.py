@@ -25,8 +25,13 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument("--rate", type=rate, help="requests as they come, like 50/s or 600/min: how many GPUs?")
     serve.add_argument("--users", type=whole, help="at a time, each asking again at once: what do they see of --gpus?")
     serve.add_argument("--gpus", type=whole, help="how many there are")
-    serve.add_argument("--tp", type=whole, help="GPUs of a copy (default: 1, 2, 4 and 8 are tried)")
-    serve.add_argument("--ep", type=whole, default=1, help="of these, GPUs that hold different experts (default 1)")
+    serve.add_argument(
+        "--tp", type=whole, help="GPUs of a copy, or of a group of it (default: 1, 2, 4 and 8 are tried)"
+    )
+    serve.add_argument(
+        "--dp", type=whole, default=1, help="groups of tp GPUs with requests of their own, which share the experts"
+    )
+    serve.add_argument("--ep", type=whole, help="GPUs of a copy that hold different experts (default: with --dp all)")
     serve.add_argument("--ttft", help="promise: 99 %% of first tokens within this, like 500ms")
     serve.add_argument("--itl", help="promise: 99 %% of the gaps between tokens within this")
     serve.add_argument("--tpot", help="promise: the mean gap of 99 %% of requests within this")

@@ -79,7 +79,7 @@ def most_requests(times: RequestTimes, lengths: RequestLengths, *, seats: int, p
     """Requests at a time whose steps are as long as the shorter promise, with the prompts that they bring.
 
     Formula:  the largest number with
-              step(number) + number * computed tokens / answer * per_new_token_s <= min(ITL, TPOT)
+              step(number) + reading_s(number / answer) <= min(ITL, TPOT)
     Assumes:  a steady state: in each step number / answer requests end, and as many come
     Raises:   ValueError where one request alone takes longer
     Source:   by definition: as many requests come in a step as end
@@ -89,16 +89,19 @@ def most_requests(times: RequestTimes, lengths: RequestLengths, *, seats: int, p
     given = [seconds for seconds in (promised.itl_s, promised.tpot_s) if seconds is not None]
     if not given:
         return seats
-    brought_s = lengths.new / lengths.answer * times.per_new_token_s
-    if times.step_s(1) + brought_s > min(given):
+
+    def full_s(requests: int) -> float:
+        return times.step_s(requests) + times.reading_s(requests / lengths.answer)
+
+    if full_s(1) > min(given):
         raise ValueError(
-            f"a step of a single request takes {times.step_s(1) + brought_s:.3g} s, and {min(given):g} s are promised"
+            f"a step of a single request takes {full_s(1):.3g} s, and {min(given):g} s are promised"
             " between tokens: promise more, use more GPUs for each copy, or store the weights in fewer bits"
         )
     fits, too_many = 1, seats + 1
     while too_many - fits > 1:  # the time of a step grows with its requests
         middle = (fits + too_many) // 2
-        if times.step_s(middle) + middle * brought_s <= min(given):
+        if full_s(middle) <= min(given):
             fits = middle
         else:
             too_many = middle

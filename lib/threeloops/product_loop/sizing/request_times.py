@@ -20,9 +20,11 @@ bound, which no machine beats, and the time that measured kernels add up to.
 Source: Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (the bound); expected/expected_token.py
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from threeloops import checks, dtypes
 from threeloops.facts.hardware import Part
@@ -35,7 +37,7 @@ from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import mean_weight_bytes
 
-ATTENTION = "attention"
+ATTENTION, EXPERTS = "attention", "expert_"
 WIDE_PEAKS = ("bf16", "fp16", "fp32")  # the first that a part lists
 WIDE_FORMAT = "bf16"  # of activations, and of products in which weights alone are narrow
 
@@ -47,6 +49,8 @@ class RequestTimes:
     decode_s: tuple[tuple[int, float], ...]  # of a step with so many requests, fewest first, from one on
     prompt_s: float  # of one prompt by itself, on average
     new: int  # tokens of a prompt that are computed, on average
+    groups: int = 1  # of GPUs with requests of their own: of several each reads prompts of its own
+    shared_prompt_s: float = 0.0  # of prompt_s, what prompts of other groups add to: experts and their exchanges
     prompts_s: tuple[tuple[int, float], ...] = ()  # of prompts of so many computed tokens, where lengths are drawn
 
     def step_s(self, requests: int) -> float:
@@ -73,18 +77,33 @@ class RequestTimes:
         """
         return max(0.0, self.prompt_s - self.step_s(1)) / self.new
 
+    @property
+    def per_shared_token_s(self) -> float:
+        """Of per_new_token_s, what all groups take part in; nothing where there is one."""
+        return min(self.per_new_token_s, self.shared_prompt_s / self.new) if self.groups > 1 else 0.0
+
+    def reading_s(self, prompts: float) -> float:
+        """What so many prompts, on average, add to a step.
+
+        Formula:  computed tokens * (prompts * shared + max(min(1, prompts), prompts / groups) * what a group takes by
+                  itself): the others wait for the group that reads
+        """
+        own_s = self.per_new_token_s - self.per_shared_token_s
+        at_once = max(min(1.0, prompts), prompts / self.groups)
+        return self.new * (prompts * self.per_shared_token_s + at_once * own_s)
+
     def work_s(self, requests: int, answer: int) -> float:
         """Seconds of the replica that one request of so many inside uses up.
 
-        Formula:  computed tokens * per_new_token_s + answer * step / requests
+        Formula:  answer / requests * (step + reading_s(requests / answer)): in each step requests / answer end and come
         """
-        return self.new * self.per_new_token_s + answer * self.step_s(requests) / requests
+        return answer / requests * (self.step_s(requests) + self.reading_s(requests / answer))
 
 
 def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, engine: str, ep: int) -> RequestTimes:
     """Seconds by kernels that others timed, for up to `most` requests at a time.
 
-    Formula:  expected_token without the prompts of others, for 1, 2, 4, … requests
+    Formula:  expected_token without the prompts of others, for 1, 2, 4, … requests, as many in every group
     Assumes:  as expected_token; caches as long as halfway through the answer
     Raises:   ValueError for a model, format or part whose kernels nobody timed
     Measured: tests.product_loop.sizing.test_request_times.test_few_users_of_a_server_wait_about_a_step
@@ -92,10 +111,11 @@ def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, 
     steps = [(requests, expected_of(layout, lengths, requests, engine, ep)) for requests in _doubled(most)]
     decode_s = tuple((requests, token.step_s) for requests, token in steps)
 
-    def prompt_s(one: RequestLengths) -> float:
-        return expected_of(layout, one, 1, engine, ep).prompt_s
+    def prompt_s(one: RequestLengths) -> tuple[float, float]:
+        token = expected_of(layout, one, 1, engine, ep)
+        return token.prompt_s, token.shared_prompt_s
 
-    return _with_prompts(decode_s, lengths, prompt_s)
+    return _with_prompts(layout, decode_s, lengths, prompt_s)
 
 
 def expected_of(layout: ServedLayout, lengths: RequestLengths, requests: int, engine: str, ep: int) -> ExpectedToken:
@@ -112,6 +132,7 @@ def expected_of(layout: ServedLayout, lengths: RequestLengths, requests: int, en
         kept=min(lengths.kept, lengths.mean_context - lengths.answer // 2 - 1),
         engine=engine,
         ep=ep,
+        dp=layout.dp,
     )
 
 
@@ -120,6 +141,7 @@ def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> 
 
     Formula:  sum over a pass's products and attentions of max(FLOPs / peak, bytes / bandwidth), one after another,
               over tp
+              (of several groups what only they do counts for the largest share of requests)
     Assumes:  datasheet rates; norms and all else that is no product ride along with one; every GPU takes an equal
               share of each, and exchanges cost nothing; latent attention absorbed in decode; an even router
     Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
@@ -128,25 +150,33 @@ def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> 
         (requests, bound_step_s(layout, requests=requests, context=lengths.mean_context)) for requests in _doubled(most)
     )
 
-    def prompt_s(one: RequestLengths) -> float:
-        seconds = _pass_s(layout, _ops(layout, "prefill", 1, one.new))
+    def prompt_s(one: RequestLengths) -> tuple[float, float]:
+        own_s, shared_s = _pass_s(layout, "prefill", 1, 1, one.new)
         if one.kept:  # the new tokens attend to the whole prompt
             whole, kept, new = (_attention_s(layout, tokens) for tokens in (one.prompt, one.kept, one.new))
-            seconds += whole - kept - new
-        return seconds
+            own_s += whole - kept - new
+        return own_s + shared_s, shared_s
 
-    return _with_prompts(grid, lengths, prompt_s)
+    return _with_prompts(layout, grid, lengths, prompt_s)
 
 
 def _with_prompts(
-    decode_s: tuple[tuple[int, float], ...], lengths: RequestLengths, prompt_s: Callable[[RequestLengths], float]
+    layout: ServedLayout,
+    decode_s: tuple[tuple[int, float], ...],
+    lengths: RequestLengths,
+    prompt_s: Callable[[RequestLengths], tuple[float, float]],
 ) -> RequestTimes:
     """Steps, and the time of prompts: of one length, or of all that may be drawn, on average."""
+    timed: dict[str, Any] = {"decode_s": decode_s, "new": lengths.new, "groups": layout.dp}
     if not lengths.drawn:
-        return RequestTimes(decode_s=decode_s, prompt_s=prompt_s(lengths), new=lengths.new)
-    grid = tuple((one.new, prompt_s(one)) for one in lengths.grid())
-    each_s = [_on_the_line(grid, one.new) for one in lengths.each()]
-    return RequestTimes(decode_s=decode_s, prompt_s=sum(each_s) / len(each_s), new=lengths.new, prompts_s=grid)
+        whole_s, shared_s = prompt_s(lengths)
+        return RequestTimes(**timed, prompt_s=whole_s, shared_prompt_s=shared_s)
+    grid = [(one.new, prompt_s(one)) for one in lengths.grid()]
+    whole, shared = (tuple((new, both[which]) for new, both in grid) for which in (0, 1))
+    mean_s, mean_shared_s = (
+        sum(_on_the_line(points, one.new) for one in lengths.each()) / len(lengths.drawn) for points in (whole, shared)
+    )
+    return RequestTimes(**timed, prompt_s=mean_s, shared_prompt_s=mean_shared_s, prompts_s=whole)
 
 
 def _on_the_line(points: Sequence[tuple[int, float]], at: int) -> float:
@@ -165,7 +195,7 @@ def bound_step_s(layout: ServedLayout, *, requests: int, context: int) -> float:
     Formula:  as bound_times
     Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
     """
-    return _pass_s(layout, _ops(layout, "decode", requests, context))
+    return sum(_pass_s(layout, "decode", requests, math.ceil(requests / layout.dp), context))
 
 
 def _doubled(most: int) -> Iterable[int]:
@@ -198,17 +228,24 @@ def _ops(layout: ServedLayout, phase: str, batch: int, sequence: int) -> tuple[O
 
 def _attention_s(layout: ServedLayout, tokens: int) -> float:
     """Of a prompt of so many tokens, the attention alone."""
-    return _pass_s(layout, (op for op in _ops(layout, "prefill", 1, tokens) if op.name == ATTENTION))
+    return _sum_s(layout, (op for op in _ops(layout, "prefill", 1, tokens) if op.name == ATTENTION)) / layout.tp
 
 
-def _pass_s(layout: ServedLayout, ops: Iterable[Op]) -> float:
+def _pass_s(layout: ServedLayout, phase: str, batch: int, own: int, sequence: int) -> tuple[float, float]:
+    """What a group of GPUs does with its own requests, and the experts, which all GPUs have for all requests."""
+    own_ops = [op for op in _ops(layout, phase, own, sequence) if not op.name.startswith(EXPERTS)]
+    shared_ops = [op for op in _ops(layout, phase, batch, sequence) if op.name.startswith(EXPERTS)]
+    return _sum_s(layout, own_ops) / layout.tp, _sum_s(layout, shared_ops) / layout.gpus
+
+
+def _sum_s(layout: ServedLayout, ops: Iterable[Op]) -> float:
     peak, bandwidth = _peaks(layout.part, layout.weights), layout.part["memory_bytes_per_s"]
     each = (
         op.count * roofline.time(op.work, peak_flops_per_s=peak(op), memory_bytes_per_s=bandwidth).lower_bound_s
         for op in ops
         if op.unit == MATRIX
     )
-    return sum(each) / layout.tp
+    return sum(each)
 
 
 def _peaks(part: Part, weights: str) -> Callable[[Op], float]:

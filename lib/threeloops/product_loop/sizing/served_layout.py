@@ -1,4 +1,5 @@
-"""Served layout: one copy of a model on the GPUs of a tensor group, what is left for its caches, and whom they seat.
+"""Served layout: one copy of a model on the GPUs of a tensor group, or of several that share its experts, what is left
+for its caches, and whom they seat.
 
 >>> from threeloops.facts import hardware
 >>> from threeloops.models import catalogue
@@ -19,10 +20,10 @@ from dataclasses import dataclass, replace
 
 from threeloops import checks, dtypes
 from threeloops.facts.hardware import Part
-from threeloops.models.architecture import Attention, LatentAttention, Model
+from threeloops.models.architecture import Attention, LatentAttention, Model, MoeMlp
 from threeloops.product_loop import kv_budget, kv_capacity
 from threeloops.product_loop.kv_allocators import VllmPaged
-from threeloops.product_loop.sizing.stored_weights import FORMATS, weights_bytes_in
+from threeloops.product_loop.sizing.stored_weights import FORMATS, experts_bytes_in, weights_bytes_in
 
 NO_LIMIT = 10**13  # tokens: more than any memory holds
 
@@ -35,12 +36,17 @@ class ServedLayout:
     part: Part  # each GPU
     weights: str  # their format
     cache: str  # the format of keys and values
-    tp: int  # GPUs of the copy
+    tp: int  # GPUs of the copy, or of each of its groups
+    dp: int = 1  # groups with requests, attention and caches of their own, which share the experts
     memory_utilisation: float  # the share of the memory that the engine may use
     other_bytes: float  # of one GPU, for activations, CUDA graphs and buffers of the exchanges
 
     def __post_init__(self) -> None:
-        checks.count(tp=self.tp)
+        checks.count(tp=self.tp, dp=self.dp)
+        if self.dp > 1 and not self.has_experts:
+            raise ValueError(
+                f"dp={self.dp} groups share experts, and {self.model.name} has none: they are copies of it"
+            )
         checks.one_of(FORMATS, weights=self.weights)
         checks.one_of(dtypes.BITS, cache=self.cache)
         heads = {
@@ -52,9 +58,22 @@ class ServedLayout:
             checks.divides(part="tp", part_value=self.tp, whole="heads", whole_value=number)
 
     @property
+    def has_experts(self) -> bool:
+        return any(isinstance(layer.mlp, MoeMlp) for layer, _ in self.model.groups)
+
+    @property
+    def gpus(self) -> int:
+        """Of the copy."""
+        return self.tp * self.dp
+
+    @property
     def weight_bytes(self) -> float:
-        """Of one GPU."""
-        return weights_bytes_in(self.model, self.weights) / self.tp
+        """Of one GPU: routed experts over all GPUs, all else over those of a group."""
+        whole = weights_bytes_in(self.model, self.weights)
+        if self.dp == 1:
+            return whole / self.tp
+        experts = experts_bytes_in(self.model, self.weights)
+        return experts / self.gpus + (whole - experts) / self.tp
 
     @property
     def free_bytes(self) -> float:
@@ -73,8 +92,8 @@ class ServedLayout:
         )
 
     def seats(self, tokens: int) -> int:
-        """Requests that can all grow to so many tokens at once, in blocks of 16."""
-        return kv_capacity.max_concurrent_requests(
+        """Requests that can all grow to so many tokens at once, in blocks of 16, as many in every group."""
+        return self.dp * kv_capacity.max_concurrent_requests(
             self.model,
             tokens=tokens,
             free_bytes=self.free_bytes,

@@ -63,6 +63,14 @@ def weights_bytes_in(model: Model, wanted: str) -> float:
     return sum(number * bits for number, bits in weights_in(model, wanted).values()) / units.BITS_PER_BYTE
 
 
+def experts_bytes_in(model: Model, wanted: str) -> float:
+    """Bytes of all routed experts in this format; of a GGUF file at its mean width."""
+    routed = model_parameters(model).routed_experts
+    if wanted.upper() in FILE_TYPES:
+        return routed * mean_weight_bytes(model, wanted)
+    return routed * weights_in(model, wanted)[wanted][1] / units.BITS_PER_BYTE
+
+
 def mean_weight_bytes(model: Model, wanted: str) -> float:
     """Bytes of a weight in this format, on average over the model.
 

@@ -31,13 +31,23 @@ CONFIRMING, STEP_BACK = 3000, 0.93  # then so many, of other draws; while a prom
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStep:
-    """A step's time: of so many requests that decode, by their number, and of each prompt token beside."""
+    """A step's time: of so many requests that decode, by their number, and of each prompt token beside. Of several
+    groups each reads prompts of its own, and all wait for the one that has most to read.
+    """
 
     decode_s: Sequence[float]
     per_new_token_s: float
+    groups: int = 1
+    per_shared_token_s: float = 0.0  # of per_new_token_s, what the tokens of all groups add up to
+    prompt: int = 0  # tokens of a prompt, which one group reads whole
 
     def __call__(self, contents: StepContents) -> float:
-        return self.decode_s[max(1, contents.decodes)] + self.per_new_token_s * contents.prefill_tokens
+        tokens = contents.prefill_tokens
+        if self.groups == 1:
+            return self.decode_s[max(1, contents.decodes)] + self.per_new_token_s * tokens
+        most = max(min(tokens, self.prompt), tokens / self.groups)
+        read_s = self.per_shared_token_s * tokens + (self.per_new_token_s - self.per_shared_token_s) * most
+        return self.decode_s[max(1, contents.decodes)] + read_s
 
     def steps_s(self, first_s: float, steps: int, growing: int) -> float:
         """Of decode steps in a row, as long as nobody joins or leaves: all alike."""
@@ -83,7 +93,9 @@ class TracedSizes:
     def drawn(self, requests: int, seed: int) -> NDArray[np.int64]:
         """A row of prompts and a row of answers; an answer of one token, which has no gap, gets a second."""
         chosen = np.random.default_rng(seed).integers(len(self.sizes), size=requests)
-        return np.maximum(np.array(self.sizes)[chosen].T, [[1], [2]]).astype(np.int64)
+        columns: NDArray[np.int64] = np.array(self.sizes, dtype=np.int64)[chosen].T
+        columns[1] = np.maximum(columns[1], 2)
+        return columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,127 @@
+"""Copies: one copy of a model on its GPUs, as it is asked for: its layout, whom it seats, how long its steps take."""
+
+from dataclasses import dataclass
+
+from threeloops import checks, units
+from threeloops.facts.hardware import Part
+from threeloops.facts.kernel_times import timed_parts
+from threeloops.models.architecture import Model
+from threeloops.product_loop.sizing.engine_limits import Promises, engine_defaults
+from threeloops.product_loop.sizing.request_lengths import RequestLengths
+from threeloops.product_loop.sizing.request_times import RequestTimes, bound_times, expected_times
+from threeloops.product_loop.sizing.served_layout import ServedLayout
+from threeloops.simulate.product_loop.sizing.replica_runs import SPREAD
+
+TP = (1, 2, 4, 8)  # GPUs of a copy: all inside a node
+ONE_NODE = 8  # GPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What is served, where, and what is promised."""
+
+    model: Model
+    part: Part
+    weights: str
+    cache: str
+    engine: str
+    ep: int | None  # GPUs with different experts; None: all of a copy where they have requests of their own, else none
+    dp: int  # groups of a copy with requests, attention and caches of their own
+    lengths: RequestLengths
+    traced: str  # the key of the trace whose lengths these are, or ""
+    promised: Promises
+    memory_utilisation: float
+    other_bytes: float  # of each GPU
+
+    def experts_over(self, layout: ServedLayout) -> int:
+        """How many GPUs of a copy hold different experts."""
+        return self.ep or (layout.gpus if layout.dp > 1 else 1)
+
+    @property
+    def promised_s(self) -> dict[str, float]:
+        given = {"ttft": self.promised.ttft_s, "itl": self.promised.itl_s, "tpot": self.promised.tpot_s}
+        return {name: seconds for name, seconds in given.items() if seconds is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One copy of the model: its layout and how long its steps take."""
+
+    layout: ServedLayout
+    seats: int
+    bound: RequestTimes
+    expected: RequestTimes | None
+    why_not: str  # why nothing is expected, or ""
+
+    @property
+    def kind(self) -> str:
+        """Which times are simulated."""
+        return "expected" if self.expected else "bounds"
+
+    @property
+    def times(self) -> RequestTimes:
+        """What is simulated: the expected times, or where there are none the bounds."""
+        return self.expected or self.bound
+
+
+def copy_of(served: Served, tp: int) -> Copy:
+    """A copy on so many GPUs.
+
+    Raises:   ValueError where the weights, or a single request, do not fit
+    """
+    layout = ServedLayout(
+        model=served.model,
+        part=served.part,
+        weights=served.weights,
+        cache=served.cache,
+        tp=tp,
+        dp=served.dp,
+        memory_utilisation=served.memory_utilisation,
+        other_bytes=served.other_bytes,
+    )
+    _fits(served, layout)
+    _fit_one(served, layout)
+    seats = min(served.dp * engine_defaults(served.part).max_num_seqs, layout.seats(served.lengths.mean_end))
+    expected, why_not, ep = None, "", served.experts_over(layout)
+    try:
+        expected = expected_times(layout, served.lengths, most=seats, engine=served.engine, ep=ep)
+    except ValueError as error:
+        why_not = (
+            str(error) if served.part.key in timed_parts() else f"nobody timed kernels on {served.part.name} for it"
+        )
+    bound = bound_times(layout, served.lengths, most=seats)
+    return Copy(layout=layout, seats=seats, bound=bound, expected=expected, why_not=why_not)
+
+
+def _fits(served: Served, layout: ServedLayout) -> None:
+    ep, whole = served.experts_over(layout), "tp" if layout.dp == 1 else "tp * dp"
+    checks.divides(part="ep", part_value=ep, whole=whole, whole_value=layout.gpus)
+    if layout.dp > 1 and layout.gpus > ONE_NODE:
+        raise ValueError(f"dp={layout.dp} groups of {layout.tp} are more than the {ONE_NODE} GPUs of a node")
+    if served.engine == "vLLM" and ep not in (1, layout.gpus):
+        raise ValueError(f"ep={ep}: vLLM spreads experts over all {layout.gpus} GPUs of a copy or over none")
+    if served.engine == "TensorRT-LLM" and layout.dp > 1 < layout.tp:
+        raise ValueError(f"tp={layout.tp}: in TensorRT-LLM every GPU has requests of its own, or none; take --tp 1")
+    if ep > 1 and not layout.has_experts:
+        raise ValueError(f"ep={ep} spreads experts, and {served.model.name} has none")
+    needed, usable = layout.weight_bytes + served.other_bytes, served.memory_utilisation * served.part.capacity_bytes()
+    if needed >= usable:
+        raise ValueError(
+            f"weights, activations and buffers take {units.fmt_bytes(needed, base=2)} of each GPU, and"
+            f" {units.fmt_bytes(usable, base=2)} may be used"
+        )
+
+
+def _fit_one(served: Served, layout: ServedLayout) -> None:
+    """Whether the longest request has room by itself: an engine that is told of it refuses to start otherwise."""
+    longest = min(longest_request(served), served.model.max_context)
+    if not layout.seats(longest):
+        raise ValueError(
+            f"no room for one request of {longest:,} tokens beside the weights, only for {layout.longest_context():,}"
+        )
+
+
+def longest_request(served: Served) -> int:
+    """Tokens of the longest requests that are simulated."""
+    lengths = served.lengths
+    return lengths.most if lengths.drawn else round((1 + SPREAD) * lengths.most)
