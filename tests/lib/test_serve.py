@@ -44,6 +44,7 @@ def served_as(point: ServedPoint) -> Fleet:
         engine=point.engine,
         ep=point.ep,
         dp=point.dp,
+        dcp=1,
         lengths=RequestLengths(prompt=point.mean_prompt, kept=0, answer=point.mean_answer),
         traced="",
         promised=Promises(),
@@ -99,6 +100,19 @@ def test_groups_of_their_own_seat_more_and_say_their_flags(capsys: pytest.Captur
     assert "enable_attention_dp: true" in spoken(f"{asked} --dp 8 --engine tensorrt-llm", capsys)
     few = answer(asked.replace("--users 256", "--users 8"), capsys)
     assert "own requests for each GPU (--tp 1 --dp 8)" not in few["reasons"]["what would help"]
+
+
+def test_copies_of_a_cache_are_named_and_shared(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kimi K2 on eight H200s, whose latents tensor parallelism copies: eight times the requests fit with --dcp 8."""
+    asked = "serve --model kimi-k2 --weights nvfp4 --hardware h200 --gpus 8 --tp 8 --users 64 --prompt 8k --answer 4k"
+    copied, shared = answer(asked, capsys), answer(f"{asked} --dcp 8", capsys)
+    assert shared["seats"] == pytest.approx(8 * copied["seats"], abs=8)
+    assert shared["times_are"] == "bounds"
+    assert shared["bound_step_s"] < copied["bound_step_s"]
+    assert f"with --dcp 8 {shared['seats']} requests fit in place of {copied['seats']}" in str(copied["reasons"])
+    assert "--decode-context-parallel-size 8" in shared["reasons"]["in vLLM's flags"]
+    assert "--dcp-size 8" in spoken(f"{asked} --dcp 8 --engine sglang", capsys)
+    assert "queries and partial answers" in spoken(f"{asked} --dcp 8", capsys)
 
 
 def test_gpus_tokens_and_dollars_are_those_of_a_pocket_calculator(capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,6 +280,9 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--users 5 --gpus 1 --ep 2 --tp 1", "--ep 2 must divide --tp 1"),
         ("--users 5 --gpus 2 --ep 2 --tp 2", "llama-3-8b has none"),
         ("--users 5 --gpus 2 --dp 2", "dp 2 groups share experts, and llama-3-8b has none"),
+        ("--users 5 --gpus 2 --tp 2 --dcp 2", "2 GPUs keep each cache once"),
+        ("--users 5 --gpus 8 --tp 8 --dcp 4 --model qwen3-235b-a22b --weights fp8", "must divide the 2 copies"),
+        ("--users 5 --gpus 8 --tp 8 --dcp 2 --model qwen3-235b-a22b --engine tensorrt-llm", "take --engine vllm"),
         ("--users 5 --gpus 2 --dp 4", "a node, or --gpus, has 2"),
         (
             "--users 5 --gpus 16 --dp 4 --tp 4 --model qwen3-235b-a22b",

@@ -100,6 +100,22 @@ def test_a_bound_of_groups_reads_experts_together_and_caches_apart() -> None:
     assert read_s + cached_s < found < 1.25 * (read_s + cached_s)  # latent attention computes more than it reads
 
 
+def test_each_gpu_reads_what_it_keeps_of_a_cache() -> None:
+    """Qwen3 235B on eight: 4 KV heads, so that each lies on two GPUs, or half of its tokens with dcp; and DeepSeek's
+    latents, whole on each of eight. What a longer context adds is its reading.
+    """
+    for name, kept in (("qwen3-235b-a22b", 2 * 94 * 128 * 2), ("deepseek-v3", 61 * 576 * 2)):
+        model, copies = catalogue.model(name), 2 if name.startswith("qwen") else 8
+        copied = replace(LLAMA, model=model, part=hardware.part("h200-sxm"), tp=8)
+        for layout, share in ((copied, 1), (replace(copied, dcp=copies), copies)):
+            short, long = (bound_step_s(layout, requests=64, context=tokens) for tokens in (4000, 9000))
+            read_s = 64 * 5000 * kept / share / 4.8e12
+            if (name, share) == ("deepseek-v3", 8):  # a latent is read for 128 heads: now they compute for longer
+                assert long - short > 1.1 * read_s
+            else:
+                assert long - short == pytest.approx(read_s, rel=0.02)
+
+
 def test_prompts_of_groups_are_read_at_once_where_many_come() -> None:
     """Played: so many prompts on average, dealt to four groups in turn; the fullest group ends the step."""
     times = RequestTimes(decode_s=((1, 0.0), (2, 0.0)), prompt_s=1.0, shared_prompt_s=0.2, new=100, groups=4)

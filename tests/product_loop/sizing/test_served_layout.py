@@ -45,10 +45,24 @@ def test_groups_hold_experts_together_and_all_else_each() -> None:
     assert layout.longest_context() < whole.longest_context()
 
 
+def test_tokens_that_vllm_printed_for_kimi_k2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """46.80 GiB for caches on each of eight H200s: "GPU KV cache size: 715,072 tokens", with -dcp 8 5,721,088.
+
+    Source: vllm-project/recipes, moonshotai/Kimi-K2-Thinking.md, "DCP Gain Analysis", November 2025
+    """
+    layout = replace(LLAMA, model=catalogue.model("kimi-k2"), part=hardware.part("h200-sxm"), tp=8, weights="nvfp4")
+    monkeypatch.setattr(ServedLayout, "free_bytes", property(lambda _: 46.80 * 2**30))
+    assert layout.longest_context() == pytest.approx(715_072, rel=2e-4)
+    shared = replace(layout, dcp=8)
+    assert shared.longest_context() == pytest.approx(5_721_088, rel=2e-4)
+    assert shared.seats(8192) == pytest.approx(8 * layout.seats(8192), abs=8)
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
         ({"tp": 3}, "tp=3 must divide heads=32"),
+        ({"dcp": 2}, "dcp=2: 1 GPUs keep each cache once"),
         ({"dp": 2}, "dp=2 groups share experts, and llama-3-8b has none"),
         ({"weights": "fp7"}, "weights='fp7'"),
         ({"cache": "q4_k_m"}, "cache='q4_k_m'"),

@@ -3,7 +3,8 @@
 options        its flags
 copies         one copy of the model on its GPUs: layout, seats, times
 fleets         copies of a model under a load, one tensor group after another
-lines          the working of one fleet: memory, steps, money, what binds and what would help
+lines          the working of one fleet: memory, steps, money
+advice         what binds and what would help
 tables         a row for each layout
 engine_flags   the line that starts an engine so
 answer         from flags to the calculation

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from threeloops import checks, dtypes, spelling, units
 from threeloops.commands.kv import capacity_words
 from threeloops.commands.named import model_named, part_named
+from threeloops.commands.serve.advice import reasons
 from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request
 from threeloops.commands.serve.fleets import Fleet, for_rate, for_users
-from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines, reasons
+from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines
 from threeloops.commands.serve.tables import RATE_HEAD, USERS_HEAD, rate_row, users_row, with_groups
 from threeloops.commands.typed import quantity
 from threeloops.commands.working import Line, Working, plain
@@ -33,6 +34,10 @@ GROUPS_WAIT = (
     "all groups take steps together, so that one that reads a prompt makes the others wait; engines that hold prompts"
     " back until every group has one lose less, and experts are chosen evenly over the GPUs"
 )
+TOKENS_SHARED = (
+    "decode context parallelism is counted in memory and in what attention reads; the queries and partial answers that"
+    " GPUs then exchange in every layer cost nothing here, and prompts take as long as without"
+)
 EXPECTED = (
     "an expected time sums the kernels that others timed, and charges no host and no network: `threeloops measured"
     " served` says how far such times are from servers"
@@ -42,6 +47,7 @@ SOURCES = (
     "Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (bounds)",
     "Kwon et al., 2023, arXiv:2309.06180 (caches in blocks)",
     "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310 (prompts in chunks)",
+    "vLLM, docs/serving/context_parallel_deployment.md (copies of a cache)",
     "vLLM, engine/arg_utils.py, get_batch_defaults (tokens and requests of a step)",
 )
 
@@ -83,6 +89,7 @@ def _served(given: argparse.Namespace) -> Served:
         engine=spelling.key_of({name: () for name in MIXED}, engine=given.engine),
         ep=given.ep,
         dp=given.dp,
+        dcp=given.dcp,
         lengths=lengths,
         traced=traced,
         promised=Promises(**promised_s),
@@ -258,6 +265,7 @@ def _both(seconds: tuple[float, float]) -> str:
 
 def _assumes(served: Served, fleet: Fleet) -> tuple[str, ...]:
     assumes = (_lengths_said(served), *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
+    assumes += (TOKENS_SHARED,) if served.dcp > 1 else ()
     if fleet.copy.expected:
         return (*assumes, EXPECTED)
     return (*assumes, f"{BOUNDS}; nothing is expected because {fleet.copy.why_not}")
@@ -266,6 +274,7 @@ def _assumes(served: Served, fleet: Fleet) -> tuple[str, ...]:
 def _spread(served: Served) -> str:
     own = f", {served.dp} groups of a copy with requests of their own" if served.dp > 1 else ""
     over = f"{served.ep} GPUs" if served.ep else "all of its GPUs" if served.dp > 1 else ""
+    own += f", the tokens of a cache over {served.dcp} GPUs" if served.dcp > 1 else ""
     return f"{own}, experts spread over {over}" if over and served.ep != 1 else own
 
 

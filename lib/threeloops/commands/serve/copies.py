@@ -26,6 +26,7 @@ class Served:
     cache: str
     engine: str
     ep: int | None  # GPUs with different experts; None: all of a copy where they have requests of their own, else none
+    dcp: int  # GPUs of a group that share the tokens of a cache in place of keeping copies
     dp: int  # groups of a copy with requests, attention and caches of their own
     lengths: RequestLengths
     traced: str  # the key of the trace whose lengths these are, or ""
@@ -76,6 +77,7 @@ def copy_of(served: Served, tp: int) -> Copy:
         cache=served.cache,
         tp=tp,
         dp=served.dp,
+        dcp=served.dcp,
         memory_utilisation=served.memory_utilisation,
         other_bytes=served.other_bytes,
     )
@@ -102,6 +104,8 @@ def _fits(served: Served, layout: ServedLayout) -> None:
         raise ValueError(f"ep={ep}: vLLM spreads experts over all {layout.gpus} GPUs of a copy or over none")
     if served.engine == "TensorRT-LLM" and layout.dp > 1 < layout.tp:
         raise ValueError(f"tp={layout.tp}: in TensorRT-LLM every GPU has requests of its own, or none; take --tp 1")
+    if served.engine == "TensorRT-LLM" and layout.dcp > 1:
+        raise ValueError(f"dcp={layout.dcp}: vLLM and SGLang share the tokens of a cache so; take --engine vllm")
     if ep > 1 and not layout.has_experts:
         raise ValueError(f"ep={ep} spreads experts, and {served.model.name} has none")
     needed, usable = layout.weight_bytes + served.other_bytes, served.memory_utilisation * served.part.capacity_bytes()

@@ -1,8 +1,9 @@
 """Engine flags: the line that starts an engine with the limits that a calculation came to.
 
-Source: vLLM, "Engine Arguments", "Data Parallel Deployment" and "Online Quantization"; SGLang, "Server Arguments" and
-        srt/server_args.py (with data-parallel attention the limits are divided by dp_size); TensorRT-LLM,
-        "trtllm-serve" and its deployment guide of DeepSeek-R1 (enable_attention_dp), as of November 2026
+Source: vLLM, "Engine Arguments", "Data Parallel Deployment", "Context Parallel Deployment" and "Online Quantization";
+        SGLang, "Server Arguments", "Decode Context Parallelism" and srt/server_args.py (with data-parallel attention
+        the limits are divided by dp_size); TensorRT-LLM, "trtllm-serve" and its deployment guide of DeepSeek-R1
+        (enable_attention_dp), as of November 2026
 """
 
 import math
@@ -20,6 +21,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
         words = [
             f"vllm serve MODEL --tensor-parallel-size {layout.tp}",
             *([f"--data-parallel-size {dp}"] if dp > 1 else []),
+            *([f"--decode-context-parallel-size {layout.dcp}"] if layout.dcp > 1 else []),
             f"--gpu-memory-utilization {served.memory_utilisation:g} --max-num-seqs {_each(limits.max_num_seqs, dp)}",
             f"--max-num-batched-tokens {_each(limits.max_num_batched_tokens, dp)} --max-model-len {longest}",
             *(["--kv-cache-dtype fp8"] if served.cache == "fp8" else []),
@@ -30,6 +32,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
         words = [
             f"python -m sglang.launch_server --model-path MODEL --tp-size {layout.gpus}",
             *([f"--dp-size {dp} --enable-dp-attention"] if dp > 1 else []),
+            *([f"--dcp-size {layout.dcp}"] if layout.dcp > 1 else []),
             f"--mem-fraction-static {static:.2f} --max-running-requests {limits.max_num_seqs}",
             f"--chunked-prefill-size {limits.max_num_batched_tokens} --context-length {longest}",
             *(["--kv-cache-dtype fp8_e4m3"] if served.cache == "fp8" else []),

@@ -1,24 +1,17 @@
 """Lines: the working of one fleet: memory and steps of a copy, money and energy, what binds and what would help."""
 
-import math
-from dataclasses import replace
-
 from threeloops import dtypes, units
 from threeloops.commands.kv import cache_lines
-from threeloops.commands.serve.copies import TP, Served, copy_of
-from threeloops.commands.serve.engine_flags import engine_line, engine_remarks
+from threeloops.commands.serve.copies import Served
 from threeloops.commands.serve.fleets import Fleet
 from threeloops.commands.working import Line, plain
 from threeloops.product_loop import serving
 from threeloops.product_loop.expected.expected_token import ExpectedToken
-from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.kv_cache import held_bytes
 from threeloops.product_loop.sizing.request_times import expected_of
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import experts_bytes_in, weights_in
 from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
-
-NO_CHANGE = 0.995  # of a request's work: what changes less is not worth a word
 
 
 def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
@@ -26,8 +19,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     layout, copy, inside = fleet.copy.layout, fleet.copy, fleet.inside
     element, longest = dtypes.bytes_per_element(served.cache), served.lengths.mean_end
     capacity, other = served.part.capacity_bytes(), served.other_bytes
-    paged, of_all = VllmPaged(block_tokens=16), " × groups" if layout.dp > 1 else ""
-    most = held_bytes(served.model, tokens=longest, bytes_per_element=element, allocator=paged, tp=layout.tp, peak=True)
+    most, of_all = _request_bytes(served, layout, longest), _shared_said(layout)
     return [
         _weights_line(served, layout),
         _bytes(
@@ -39,15 +31,15 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
         *cache_lines(served.model, tokens=longest, element=element, tp=layout.tp),
         Line(
             name="seats by memory",
-            formula="left / a request of mean length at its end, in blocks of 16 tokens, rounded down" + of_all,
-            numbers=f"{plain(layout.free_bytes)} // {plain(most)}" + (f" × {layout.dp}" if of_all else ""),
+            formula="left / a request of mean length at its end, in blocks of 16 tokens, rounded down" + of_all[0],
+            numbers=f"{plain(layout.free_bytes)} // {plain(most)}" + of_all[1],
             value=layout.seats(longest),
             unit="",
         ),
         *_longest_lines(served, layout),
         Line(
             name=f"step of {units.counted(inside, 'request')}, at least",
-            formula="sum over products and attentions of max(FLOPs / peak, bytes / bandwidth) / GPUs",
+            formula="sum over products and attentions of max(FLOPs / peak, bytes / bandwidth), on one GPU",
             numbers=plain(copy.bound.step_s(inside)),
             value=copy.bound.step_s(inside),
             unit="s",
@@ -72,18 +64,30 @@ def _weights_line(served: Served, layout: ServedLayout) -> Line:
     )
 
 
+def _request_bytes(served: Served, layout: ServedLayout, tokens: int) -> float:
+    """Of one request on one GPU, at its largest."""
+    element = dtypes.bytes_per_element(served.cache)
+    held = held_bytes(
+        served.model, tokens=tokens, bytes_per_element=element, allocator=layout.paged, tp=layout.tp, peak=True
+    )
+    return held / layout.dcp
+
+
+def _shared_said(layout: ServedLayout) -> tuple[str, str]:
+    return (" × groups", f" × {layout.dp}") if layout.dp > 1 else ("", "")
+
+
 def _longest_lines(served: Served, layout: ServedLayout) -> list[Line]:
     """What the longest recorded request needs."""
     if not served.lengths.drawn:
         return []
     tokens = min(served.lengths.most, served.model.max_context)
-    paged, element = VllmPaged(block_tokens=16), dtypes.bytes_per_element(served.cache)
-    most = held_bytes(served.model, tokens=tokens, bytes_per_element=element, allocator=paged, tp=layout.tp, peak=True)
+    most, of_all = _request_bytes(served, layout, tokens), _shared_said(layout)
     return [
         Line(
             name=f"of the longest, {tokens:,} tokens, there is room for",
-            formula="left / its cache at its end, rounded down" + (" × groups" if layout.dp > 1 else ""),
-            numbers=f"{plain(layout.free_bytes)} // {plain(most)}" + (f" × {layout.dp}" if layout.dp > 1 else ""),
+            formula="left / its cache at its end, rounded down" + of_all[0],
+            numbers=f"{plain(layout.free_bytes)} // {plain(most)}" + of_all[1],
             value=layout.seats(tokens),
             unit="",
         )
@@ -94,7 +98,7 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
     if fleet.copy.expected is None:
         return []
     inside, times = fleet.inside, fleet.copy.expected
-    token = _token(served, fleet)
+    token = token_of(served, fleet)
     parts = {name: seconds for name, seconds in token.parts.items() if name != "prompts of others"}
     new = served.lengths.new
     return [
@@ -115,7 +119,8 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
     ]
 
 
-def _token(served: Served, fleet: Fleet) -> ExpectedToken:
+def token_of(served: Served, fleet: Fleet) -> ExpectedToken:
+    """The expected token of as many requests as are inside."""
     layout = fleet.copy.layout
     return expected_of(layout, served.lengths, fleet.inside, served.engine, served.experts_over(layout))
 
@@ -163,86 +168,13 @@ def money_lines(fleet: Fleet, price: float | None) -> list[Line]:
     ]
 
 
-def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
-    """What binds, what would help, and the engine's own flags."""
-    found = []
-    if fleet.largest is not None:
-        broken = fleet.largest.broken.upper()
-        why = f"a little more load a copy, and {broken} breaks its promise." if broken else _full(fleet)
-        found.append(("what binds", why))
-    chunk = fleet.limits.max_num_batched_tokens - fleet.limits.max_num_seqs
-    if served.promised.itl_s is not None and chunk < served.lengths.new:
-        steps = math.ceil(served.lengths.new / chunk)
-        found.append(
-            (
-                "chunks",
-                f"ITL leaves {chunk:,} tokens of prompts in a step, so a prompt of {served.lengths.new:,} takes {steps}"
-                " steps; --tpot in place of --itl promises the mean gap, and lets prompts be read at once.",
-            )
-        )
-    if fleet.copy.expected is not None:
-        token = _token(served, fleet)
-        name = max((name for name in token.parts if name != "prompts of others"), key=lambda name: token.parts[name])
-        found.append(("largest part of a step", f"{name}, {token.parts[name] / token.step_s:.0%}.".replace("%", " %")))
-    changes = sorted(_changes(served, fleet), key=lambda change: change[1])
-    helps = ", ".join(f"{what} {work:.2f} times" for what, work in changes if work < NO_CHANGE)
-    if helps:
-        found.append(("what would help", f"a request's work on a GPU becomes, by itself: {helps}."))
-    found.append((f"in {served.engine}'s flags", engine_line(served, fleet)))
-    return found + [("besides", remark) for remark in engine_remarks(served)]
-
-
-def _full(fleet: Fleet) -> str:
-    """What keeps more requests out where no promise is broken yet."""
-    if fleet.limits.max_num_seqs < fleet.copy.seats:
-        return f"the {fleet.limits.max_num_seqs} requests at a time, more than which would break ITL or TPOT."
-    return "the seats: memory, or the engine's limit."
-
-
-def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
-    """What could be changed, and a request's work on a GPU after it over before; what is impossible is left out."""
-    layout, lengths = fleet.copy.layout, served.lengths
-    tp = layout.tp
-    half = replace(lengths, kept=lengths.prompt - max(1, lengths.new // 2))
-    tries = {
-        f"fp8 weights ({served.weights} now)": (replace(served, weights="fp8"), tp),
-        f"an fp8 cache ({served.cache} now)": (replace(served, cache="fp8"), tp),
-        "half of what is computed of a prompt kept": (replace(served, lengths=half), tp),
-        **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * layout.gpus in TP else {}),
-        **_own_requests(served, layout),
-    }
-    found, (now, kind) = [], _work(served, tp, fleet.inside)
-    for what, (changed, ranks) in tries.items():
-        try:
-            work, other = _work(changed, ranks, fleet.inside * ranks * changed.dp // layout.gpus)
-        except ValueError:
-            continue
-        if kind == other:  # a bound is not held against what is expected
-            found.append((what, work / now))
-    return found
-
-
-def _own_requests(served: Served, layout: ServedLayout) -> dict[str, tuple[Served, int]]:
-    """Where experts and a copy on several GPUs are: each GPU with requests of its own; and the other way round."""
-    if not layout.has_experts or layout.gpus == 1:
-        return {}
-    if layout.dp > 1:
-        return {f"one group (--tp {layout.gpus} in place of --dp)": (replace(served, dp=1, ep=None), layout.gpus)}
-    return {f"own requests for each GPU (--tp 1 --dp {layout.tp})": (replace(served, dp=layout.tp, ep=None), 1)}
-
-
-def _work(served: Served, tp: int, inside: int) -> tuple[float, str]:
-    """GPU-seconds that a request uses up among so many, and which times these are."""
-    copy = copy_of(served, tp)
-    return copy.layout.gpus * copy.times.work_s(min(inside, copy.seats), served.lengths.answer), copy.kind
-
-
 def fleet_data(fleet: Fleet) -> dict[str, object]:
     """In base SI, for a script."""
     inside, copy, seen = fleet.inside, fleet.copy, fleet.seen
     return {
         "tp": copy.layout.tp,
         "dp": copy.layout.dp,
+        "dcp": copy.layout.dcp,
         "copies": fleet.copies,
         "num_gpus": fleet.gpus,
         "num_gpus_at_least": fleet.at_least,

@@ -31,6 +31,9 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--dp", type=whole, default=1, help="groups of tp GPUs with requests of their own, which share the experts"
     )
+    serve.add_argument(
+        "--dcp", type=whole, default=1, help="GPUs of a group that share a cache's tokens where they would keep copies"
+    )
     serve.add_argument("--ep", type=whole, help="GPUs of a copy that hold different experts (default: with --dp all)")
     serve.add_argument("--ttft", help="promise: 99 %% of first tokens within this, like 500ms")
     serve.add_argument("--itl", help="promise: 99 %% of the gaps between tokens within this")

@@ -28,10 +28,11 @@ from typing import Any
 
 from threeloops import checks, dtypes
 from threeloops.facts.hardware import Part
-from threeloops.models.architecture import LatentAttention, MoeMlp
+from threeloops.models.architecture import Attention, LatentAttention, MoeMlp
 from threeloops.models.forward_step import MATRIX, ForwardStep, Op
-from threeloops.models.transformer import model_ops
+from threeloops.models.transformer import layer_ops, model_ops
 from threeloops.operations import roofline
+from threeloops.product_loop import kv_cache
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.served_layout import ServedLayout
@@ -108,6 +109,8 @@ def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, 
     Raises:   ValueError for a model, format or part whose kernels nobody timed
     Measured: tests.product_loop.sizing.test_request_times.test_few_users_of_a_server_wait_about_a_step
     """
+    if layout.dcp > 1:
+        raise ValueError(f"dcp={layout.dcp}: nobody timed attention and exchanges of decode context parallelism")
     steps = [(requests, expected_of(layout, lengths, requests, engine, ep)) for requests in _doubled(most)]
     decode_s = tuple((requests, token.step_s) for requests, token in steps)
 
@@ -139,11 +142,11 @@ def expected_of(layout: ServedLayout, lengths: RequestLengths, requests: int, en
 def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> RequestTimes:
     """Seconds that no engine beats, for up to `most` requests at a time.
 
-    Formula:  sum over a pass's products and attentions of max(FLOPs / peak, bytes / bandwidth), one after another,
-              over tp
-              (of several groups what only they do counts for the largest share of requests)
+    Formula:  sum over a pass's products and attentions of max(FLOPs / peak, bytes / bandwidth) of one GPU, one after
+              another; of the group with most requests
     Assumes:  datasheet rates; norms and all else that is no product ride along with one; every GPU takes an equal
-              share of each, and exchanges cost nothing; latent attention absorbed in decode; an even router
+              share of each, but of a cache what it keeps: a copy, where tp is more than the KV heads, or 1 / dcp of
+              one; exchanges cost nothing; latent attention absorbed in decode; an even router
     Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
     """
     grid = tuple(
@@ -208,9 +211,13 @@ def _doubled(most: int) -> Iterable[int]:
 
 
 def _ops(layout: ServedLayout, phase: str, batch: int, sequence: int) -> tuple[Op, ...]:
+    return model_ops(layout.model, _step(layout, batch, sequence, phase))
+
+
+def _step(layout: ServedLayout, batch: int, sequence: int, phase: str = "decode") -> ForwardStep:
     layers = [layer for layer, _ in layout.model.groups]
     latent = "absorbed" if phase == "decode" else "expanded"
-    step = ForwardStep(
+    return ForwardStep(
         phase=phase,
         batch=batch,
         sequence=sequence,
@@ -223,7 +230,6 @@ def _ops(layout: ServedLayout, phase: str, batch: int, sequence: int) -> tuple[O
         latent=latent if any(isinstance(layer.attention, LatentAttention) for layer in layers) else None,
         routing="uniform" if any(isinstance(layer.mlp, MoeMlp) for layer in layers) else None,
     )
-    return model_ops(layout.model, step)
 
 
 def _attention_s(layout: ServedLayout, tokens: int) -> float:
@@ -234,8 +240,34 @@ def _attention_s(layout: ServedLayout, tokens: int) -> float:
 def _pass_s(layout: ServedLayout, phase: str, batch: int, own: int, sequence: int) -> tuple[float, float]:
     """What a group of GPUs does with its own requests, and the experts, which all GPUs have for all requests."""
     own_ops = [op for op in _ops(layout, phase, own, sequence) if not op.name.startswith(EXPERTS)]
+    copies_s = 0.0
+    if phase == "decode":  # attention reads what this GPU keeps of the caches
+        own_ops, copies_s = [op for op in own_ops if op.name != ATTENTION], _cached_s(layout, own, sequence)
     shared_ops = [op for op in _ops(layout, phase, batch, sequence) if op.name.startswith(EXPERTS)]
-    return _sum_s(layout, own_ops) / layout.tp, _sum_s(layout, shared_ops) / layout.gpus
+    return _sum_s(layout, own_ops) / layout.tp + copies_s, _sum_s(layout, shared_ops) / layout.gpus
+
+
+def _cached_s(layout: ServedLayout, batch: int, tokens: int) -> float:
+    """Attention of one GPU over caches of so many tokens, in all layers."""
+    part, element = layout.part, dtypes.bytes_per_element(layout.cache)
+    peak, seconds = _peaks(part, layout.weights), 0.0
+    for layer, count in layout.model.groups:
+        window = layer.attention.window if isinstance(layer.attention, Attention) else None
+        read = batch * min(tokens, window or tokens)
+        whole, kept = (
+            read * kv_cache.layer_bytes_per_token(layer.attention, bytes_per_element=element, tp=tp)
+            for tp in (1, layout.tp)
+        )
+        ops = layer_ops(
+            layer, hidden=layout.model.hidden, rotary=layout.model.rotary, step=_step(layout, batch, tokens)
+        )
+        for op in (op for op in ops if op.name == ATTENTION):
+            moved = max(0.0, op.work.moved_bytes - whole) / layout.tp + kept / layout.dcp
+            work = roofline.Work(flops=op.work.flops / layout.tp, moved_bytes=moved)
+            bandwidth = part["memory_bytes_per_s"]
+            bound = roofline.time(work, peak_flops_per_s=peak(op), memory_bytes_per_s=bandwidth)
+            seconds += count * op.count * bound.lower_bound_s
+    return seconds
 
 
 def _sum_s(layout: ServedLayout, ops: Iterable[Op]) -> float:

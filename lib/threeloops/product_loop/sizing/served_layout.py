@@ -17,14 +17,16 @@ for its caches, and whom they seat.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from threeloops import checks, dtypes
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Attention, LatentAttention, Model, MoeMlp
-from threeloops.product_loop import kv_budget, kv_capacity
+from threeloops.product_loop import kv_budget, kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.sizing.stored_weights import FORMATS, experts_bytes_in, weights_bytes_in
 
+BLOCK_TOKENS = 16
 NO_LIMIT = 10**13  # tokens: more than any memory holds
 
 
@@ -34,6 +36,7 @@ class ServedLayout:
 
     model: Model
     part: Part  # each GPU
+    dcp: int = 1  # GPUs of a group that would keep copies of a cache, and share its tokens instead
     weights: str  # their format
     cache: str  # the format of keys and values
     tp: int  # GPUs of the copy, or of each of its groups
@@ -56,6 +59,23 @@ class ServedLayout:
         }
         for number in heads:
             checks.divides(part="tp", part_value=self.tp, whole="heads", whole_value=number)
+
+        if self.dcp > 1:
+            self._share_copies()
+
+    def _share_copies(self) -> None:
+        """Source: vLLM, docs/serving/context_parallel_deployment.md, 2026: at most as many as there are copies."""
+        sizes: dict[str, Any] = {"tokens": 1, "batch": 1, "tp": self.tp, "bytes_per_element": 1}
+        copies = round(kv_cache.per_rank(self.model, **sizes).replication)
+        if copies == 1:
+            raise ValueError(f"dcp={self.dcp}: {self.tp} GPUs keep each cache once, so that there is nothing to share")
+        if copies % self.dcp:
+            raise ValueError(f"dcp={self.dcp} must divide the {copies} copies that {self.tp} GPUs keep of a cache")
+
+    @property
+    def paged(self) -> VllmPaged:
+        """Blocks of 16 tokens on every GPU."""
+        return VllmPaged(block_tokens=BLOCK_TOKENS * self.dcp)
 
     @property
     def has_experts(self) -> bool:
@@ -92,13 +112,13 @@ class ServedLayout:
         )
 
     def seats(self, tokens: int) -> int:
-        """Requests that can all grow to so many tokens at once, in blocks of 16, as many in every group."""
+        """Requests that can all grow to so many tokens at once, in blocks of 16 on each GPU, as many in every group."""
         return self.dp * kv_capacity.max_concurrent_requests(
             self.model,
             tokens=tokens,
-            free_bytes=self.free_bytes,
+            free_bytes=self.dcp * self.free_bytes,
             bytes_per_element=dtypes.bytes_per_element(self.cache),
-            allocator=VllmPaged(block_tokens=16),
+            allocator=self.paged,
             tp=self.tp,
         )
 
@@ -107,8 +127,8 @@ class ServedLayout:
         return kv_capacity.longest_context(
             replace(self.model, max_context=NO_LIMIT),
             batch=1,
-            free_bytes=self.free_bytes,
+            free_bytes=self.dcp * self.free_bytes,
             bytes_per_element=dtypes.bytes_per_element(self.cache),
-            allocator=VllmPaged(block_tokens=16),
+            allocator=self.paged,
             tp=self.tp,
         )
