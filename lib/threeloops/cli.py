@@ -35,6 +35,8 @@ FLAGS = {
     "workers": "--workers",
     "memory_utilisation": "--share",
     "itl_s": "--itl",
+    "drafted": "--draft-tokens",
+    "accepted_share": "--acceptance",
 }
 ALIKE = """
     expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share

@@ -45,6 +45,7 @@ def served_as(point: ServedPoint) -> Fleet:
         ep=point.ep,
         dp=point.dp,
         dcp=1,
+        drafts=None,
         lengths=RequestLengths(prompt=point.mean_prompt, kept=0, answer=point.mean_answer),
         traced="",
         promised=Promises(),
@@ -113,6 +114,36 @@ def test_copies_of_a_cache_are_named_and_shared(capsys: pytest.CaptureFixture[st
     assert "--decode-context-parallel-size 8" in shared["reasons"]["in vLLM's flags"]
     assert "--dcp-size 8" in spoken(f"{asked} --dcp 8 --engine sglang", capsys)
     assert "queries and partial answers" in spoken(f"{asked} --dcp 8", capsys)
+
+
+def test_drafts_bring_tokens_sooner_and_less_so_with_many_users(capsys: pytest.CaptureFixture[str]) -> None:
+    """Three drafts, seven of ten accepted: 2.533 tokens a check. With many users a check has more to compute."""
+    gains = []
+    for users in (4, 256):
+        asked = f"serve --model llama3-8b --hardware h100-sxm --gpus 1 --users {users} --prompt 500 --answer 500"
+        plain = answer(asked, capsys)
+        drafted = answer(f"{asked} --draft-tokens 3 --acceptance 0.7 --draft-cost 0.05", capsys)
+        assert drafted["results"]["tokens_of_a_check"]["value"] == pytest.approx(1 + 0.7 + 0.49 + 0.343)
+        gains.append(drafted["tokens_per_s"] / plain["tokens_per_s"])
+        assert plain["tpot_p50_s"] / drafted["tpot_p50_s"] == pytest.approx(gains[-1], rel=0.15)
+        assert drafted["itl_p50_s"] > drafted["tpot_p50_s"]  # an output has several tokens
+    assert 1 < gains[1] < gains[0] < 2.533
+    line = drafted["reasons"]["in vLLM's flags"]
+    assert '--speculative-config \'{"method": "eagle3"' in line
+    assert f"--max-num-batched-tokens {drafted['max_num_batched_tokens'] + 3 * 256} " in line
+    said = spoken(f"{asked} --draft-tokens 3 --acceptance 70% --draft-cost 0.05 --engine sglang", capsys)
+    assert "--speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4" in said
+    assert "3 tokens drafted before each check, 70 % of each place accepted" in said
+
+
+def test_drafts_keep_a_promise_with_fewer_gpus(capsys: pytest.CaptureFixture[str]) -> None:
+    load = "serve --model llama3-8b --hardware h100-sxm --tp 1 --rate 60/s --ttft 1s --tpot 9ms"
+    load += " --prompt 500 --answer 300"
+    plain = answer(load, capsys)
+    drafted = answer(f"{load} --draft-tokens 2 --acceptance 0.8 --draft-cost 0.05", capsys)
+    assert drafted["num_gpus"] < plain["num_gpus"]
+    assert drafted["tpot_p99_s"] <= 0.009
+    assert drafted["tokens_per_s"] == pytest.approx(60 * 300, rel=0.1)
 
 
 def test_gpus_tokens_and_dollars_are_those_of_a_pocket_calculator(capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,6 +323,8 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--users 5 --gpus 8 --dp 4 --tp 2 --model qwen3-235b-a22b --engine tensorrt-llm", "take --tp 1"),
         ("--rate 5/s --ttft 1ms --tp 1", "are promised"),
         ("--rate 5/s --itl 1ms --tp 1", "a step of a single request takes"),
+        ("--users 5 --gpus 1 --draft-tokens 3", "none of which has a default"),
+        ("--users 5 --gpus 1 --draft-tokens 0 --acceptance 0.7 --draft-cost 0.05", "--draft-tokens 0"),
         ("--users 5 --gpus 1 --engine tgi", "--engine 'tgi' is not known"),
         ("--users 5 --gpus 1 --share 92", "must lie between 0 and 1"),
         ("--users 5 --gpus 1 --answer 1", "give at least 2 tokens"),

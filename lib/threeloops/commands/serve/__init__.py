@@ -1,11 +1,12 @@
 """`threeloops serve`: how many GPUs a load needs so that its promises hold, or what users see of given GPUs.
 
 options        its flags
+asked          from flags to what is to be served
 copies         one copy of the model on its GPUs: layout, seats, times
 fleets         copies of a model under a load, one tensor group after another
 lines          the working of one fleet: memory, steps, money
 advice         what binds and what would help
 tables         a row for each layout
 engine_flags   the line that starts an engine so
-answer         from flags to the calculation
+answer         from what is asked to the calculation
 """

@@ -106,4 +106,4 @@ def _own_requests(served: Served, layout: ServedLayout) -> dict[str, tuple[Serve
 def _work(served: Served, tp: int, inside: int) -> tuple[float, str]:
     """GPU-seconds that a request uses up among so many, and which times these are."""
     copy = copy_of(served, tp)
-    return copy.layout.gpus * copy.times.work_s(min(inside, copy.seats), served.lengths.answer), copy.kind
+    return copy.layout.gpus * copy.times.work_s(min(inside, copy.seats), served.in_steps.answer), copy.kind

@@ -3,22 +3,16 @@
 import argparse
 from collections.abc import Callable
 
-from threeloops import checks, dtypes, spelling, units
+from threeloops import units
 from threeloops.commands.kv import capacity_words
-from threeloops.commands.named import model_named, part_named
 from threeloops.commands.serve.advice import reasons
+from threeloops.commands.serve.asked import asked_for
 from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request
 from threeloops.commands.serve.fleets import Fleet, for_rate, for_users
 from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines
 from threeloops.commands.serve.tables import RATE_HEAD, USERS_HEAD, rate_row, users_row, with_groups
-from threeloops.commands.typed import quantity
 from threeloops.commands.working import Line, Working, plain
-from threeloops.facts.request_traces import KEYS, request_trace
-from threeloops.models.architecture import Model
-from threeloops.product_loop.expected.expected_token import MIXED
-from threeloops.product_loop.sizing.engine_limits import Promises
-from threeloops.product_loop.sizing.request_lengths import RequestLengths, of_requests
-from threeloops.product_loop.sizing.stored_weights import FORMATS
+from threeloops.facts.request_traces import request_trace
 from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING
 
 ASSUMES = (
@@ -28,11 +22,15 @@ ASSUMES = (
     "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
     "memory seats requests of mean length: where many long ones meet, an engine makes some wait or begin again",
     "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
-    "no pipeline, no separate prefill, no draft model; GPUs never fail",
+    "no pipeline, no separate prefill; GPUs never fail",
 )
 GROUPS_WAIT = (
     "all groups take steps together, so that one that reads a prompt makes the others wait; engines that hold prompts"
     " back until every group has one lose less, and experts are chosen evenly over the GPUs"
+)
+DRAFTED = (
+    "every check yields the mean of its tokens, at once: ITL is the gap between outputs of several; what drafts takes"
+    " no memory (add it to --other) and no time for prompts; acceptance is the same in every place and at every load"
 )
 TOKENS_SHARED = (
     "decode context parallelism is counted in memory and in what attention reads; the queries and partial answers that"
@@ -57,7 +55,7 @@ def from_flags(given: argparse.Namespace) -> Working:
     if (given.rate is None) == (given.users is None):
         both = ", not both" if given.rate is not None else ""
         raise ValueError(f"say the load: requests as they come (--rate 50/s) or people at a time (--users 64){both}")
-    served = _served(given)
+    served = asked_for(given)
     if not served.part.peaks:
         raise ValueError(
             f"{served.part.name} has several engines and power modes, and serve counts one; take a step apart with"
@@ -74,54 +72,6 @@ def from_flags(given: argparse.Namespace) -> Working:
             "--users needs the GPUs that they share, for example --gpus 8; how many a load needs says --rate"
         )
     return _for_users(served, given)
-
-
-def _served(given: argparse.Namespace) -> Served:
-    model = model_named(given.model, given.catalog)
-    lengths, traced = _lengths(given, model)
-    timed = {name: getattr(given, name) for name in ("ttft", "itl", "tpot")}
-    promised_s = {f"{name}_s": quantity(text, "s") for name, text in timed.items() if text is not None}
-    return Served(
-        model=model,
-        part=part_named("hardware", given.hardware, given.catalog),
-        weights=spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, weights=given.weights),
-        cache=dtypes.dtype_named(cache=given.cache),
-        engine=spelling.key_of({name: () for name in MIXED}, engine=given.engine),
-        ep=given.ep,
-        dp=given.dp,
-        dcp=given.dcp,
-        lengths=lengths,
-        traced=traced,
-        promised=Promises(**promised_s),
-        memory_utilisation=given.share,
-        other_bytes=quantity(given.other, "B"),
-    )
-
-
-def _lengths(given: argparse.Namespace, model: Model) -> tuple[RequestLengths, str]:
-    """Of two means, or of a recorded trace, and its key: of that all requests that the model was made for."""
-    either = "give --prompt 2k and --answer 500, or --lengths azure-conversation"
-    if given.lengths is not None:
-        if given.prompt is not None or given.answer is not None:
-            raise ValueError(f"--lengths {given.lengths} says how long prompts and answers are: {either}, not both")
-        known = {key: (key.replace("conversation", "conversations"),) for key in KEYS}
-        key = spelling.key_of(known, lengths=given.lengths)
-        recorded = request_trace(key).sample
-        fitting = [one for one in recorded if sum(one) <= model.max_context]
-        if len(fitting) < len(recorded) / 2:
-            raise ValueError(
-                f"--lengths {key}: of {len(recorded):,} recorded requests {len(fitting):,} are within the"
-                f" {model.max_context:,} tokens that {model.name} was made for; take another trace, or a model"
-                " for longer contexts"
-            )
-        return of_requests(fitting, hit=given.hit), key
-    if given.prompt is None or given.answer is None:
-        raise ValueError(f"say how long requests are: {either}")
-    checks.count(prompt=given.prompt)
-    if given.answer < 2:
-        raise ValueError(f"--answer {given.answer}: give at least 2 tokens; a single one has no gap to the next")
-    kept = min(round(given.hit * given.prompt), given.prompt - 1)
-    return RequestLengths(prompt=given.prompt, kept=kept, answer=given.answer), ""
 
 
 def _tried(given: argparse.Namespace, one: Callable[[int], Fleet]) -> tuple[list[Fleet], list[tuple[str, str]]]:
@@ -167,7 +117,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
         conclusion=(
             f"It takes {'' if best.copy.expected else 'at least '}{units.counted(best.gpus, 'GPU')} for"
             f" {given.rate:g} requests/s, each copy on {best.copy.layout.gpus}{_groups_said(best)}"
-            f" ({_kind(best)}; without drafts at least {min(fleet.at_least or 0 for fleet in fleets)}):"
+            f" ({_kind(best)}; {_with_drafts(served)} at least {min(fleet.at_least or 0 for fleet in fleets)}):"
             f" {_times(best)}{limit}.{_too_long(served)}"
         ),
         assumes=_assumes(served, best),
@@ -232,6 +182,10 @@ def _groups_said(fleet: Fleet) -> str:
     return f" in {layout.dp} groups" if layout.dp > 1 else ""
 
 
+def _with_drafts(served: Served) -> str:
+    return "with these drafts" if served.drafts else "without drafts"
+
+
 def _of_one_kind(fleets: list[Fleet]) -> list[Fleet]:
     """Those with expected times, if there are any: a bound is not held against them."""
     return [fleet for fleet in fleets if fleet.copy.expected] or fleets
@@ -265,6 +219,7 @@ def _both(seconds: tuple[float, float]) -> str:
 
 def _assumes(served: Served, fleet: Fleet) -> tuple[str, ...]:
     assumes = (_lengths_said(served), *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
+    assumes += (DRAFTED,) if served.drafts else ()
     assumes += (TOKENS_SHARED,) if served.dcp > 1 else ()
     if fleet.copy.expected:
         return (*assumes, EXPECTED)
@@ -275,6 +230,9 @@ def _spread(served: Served) -> str:
     own = f", {served.dp} groups of a copy with requests of their own" if served.dp > 1 else ""
     over = f"{served.ep} GPUs" if served.ep else "all of its GPUs" if served.dp > 1 else ""
     own += f", the tokens of a cache over {served.dcp} GPUs" if served.dcp > 1 else ""
+    if served.drafts:
+        share = f"{served.drafts.accepted_share:.0%}".replace("%", " %")
+        own += f"; {served.drafts.drafted} tokens drafted before each check, {share} of each place accepted"
     return f"{own}, experts spread over {over}" if over and served.ep != 1 else own
 
 

@@ -1,11 +1,13 @@
 """Copies: one copy of a model on its GPUs, as it is asked for: its layout, whom it seats, how long its steps take."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from threeloops import checks, units
 from threeloops.facts.hardware import Part
 from threeloops.facts.kernel_times import timed_parts
 from threeloops.models.architecture import Model
+from threeloops.product_loop.sizing.drafted_steps import Drafts, drafted_times
 from threeloops.product_loop.sizing.engine_limits import Promises, engine_defaults
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.request_times import RequestTimes, bound_times, expected_times
@@ -28,11 +30,31 @@ class Served:
     ep: int | None  # GPUs with different experts; None: all of a copy where they have requests of their own, else none
     dcp: int  # GPUs of a group that share the tokens of a cache in place of keeping copies
     dp: int  # groups of a copy with requests, attention and caches of their own
+    drafts: Drafts | None
     lengths: RequestLengths
     traced: str  # the key of the trace whose lengths these are, or ""
     promised: Promises
     memory_utilisation: float
     other_bytes: float  # of each GPU
+
+    @property
+    def yielded(self) -> float:
+        """Tokens of an answer that one step makes of each request, on average."""
+        return self.drafts.yielded if self.drafts else 1.0
+
+    @property
+    def in_steps(self) -> RequestLengths:
+        """Lengths with the steps of an answer in place of its tokens."""
+        if not self.drafts:
+            return self.lengths
+        drawn = tuple((prompt, self.drafts.checks_of(answer)) for prompt, answer in self.lengths.drawn)
+        return replace(self.lengths, answer=self.drafts.checks_of(self.lengths.answer), drawn=drawn)
+
+    @property
+    def promised_steps(self) -> Promises:
+        """Promises on steps: a token's mean gap is a step's over what it makes."""
+        tpot_s = self.promised.tpot_s
+        return self.promised if tpot_s is None else replace(self.promised, tpot_s=tpot_s * self.yielded)
 
     def experts_over(self, layout: ServedLayout) -> int:
         """How many GPUs of a copy hold different experts."""
@@ -40,7 +62,14 @@ class Served:
 
     @property
     def promised_s(self) -> dict[str, float]:
-        given = {"ttft": self.promised.ttft_s, "itl": self.promised.itl_s, "tpot": self.promised.tpot_s}
+        return self._named(self.promised)
+
+    @property
+    def promised_steps_s(self) -> dict[str, float]:
+        return self._named(self.promised_steps)
+
+    def _named(self, promised: Promises) -> dict[str, float]:
+        given = {"ttft": promised.ttft_s, "itl": promised.itl_s, "tpot": promised.tpot_s}
         return {name: seconds for name, seconds in given.items() if seconds is not None}
 
 
@@ -85,13 +114,20 @@ def copy_of(served: Served, tp: int) -> Copy:
     _fit_one(served, layout)
     seats = min(served.dp * engine_defaults(served.part).max_num_seqs, layout.seats(served.lengths.mean_end))
     expected, why_not, ep = None, "", served.experts_over(layout)
+    given: dict[str, Any] = {"most": seats, "engine": served.engine, "ep": ep}
     try:
-        expected = expected_times(layout, served.lengths, most=seats, engine=served.engine, ep=ep)
+        expected = expected_times(layout, served.lengths, **given)
+        if served.drafts:
+            checking = expected_times(layout, served.lengths, **given, checked=served.drafts.checked)
+            expected = drafted_times(expected, checking, served.drafts)
     except ValueError as error:
         why_not = (
             str(error) if served.part.key in timed_parts() else f"nobody timed kernels on {served.part.name} for it"
         )
     bound = bound_times(layout, served.lengths, most=seats)
+    if served.drafts:
+        checking = bound_times(layout, served.lengths, most=seats, checked=served.drafts.checked)
+        bound = drafted_times(bound, checking, served.drafts)
     return Copy(layout=layout, seats=seats, bound=bound, expected=expected, why_not=why_not)
 
 

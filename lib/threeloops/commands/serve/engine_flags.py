@@ -1,11 +1,12 @@
 """Engine flags: the line that starts an engine with the limits that a calculation came to.
 
-Source: vLLM, "Engine Arguments", "Data Parallel Deployment", "Context Parallel Deployment" and "Online Quantization";
-        SGLang, "Server Arguments", "Decode Context Parallelism" and srt/server_args.py (with data-parallel attention
-        the limits are divided by dp_size); TensorRT-LLM, "trtllm-serve" and its deployment guide of DeepSeek-R1
-        (enable_attention_dp), as of November 2026
+Source: vLLM, "Engine Arguments", "Data Parallel Deployment", "Context Parallel Deployment", "EAGLE Draft Models" and
+        "Online Quantization"; SGLang, "Server Arguments", "Speculative Decoding", "Decode Context Parallelism" and
+        srt/server_args.py (with data-parallel attention the limits are divided by dp_size); TensorRT-LLM,
+        "trtllm-serve" and its deployment guide of DeepSeek-R1 (enable_attention_dp), as of November 2026
 """
 
+import json
 import math
 
 from threeloops.commands.serve.copies import Served, longest_request
@@ -14,7 +15,8 @@ from threeloops.commands.serve.fleets import Fleet
 
 def engine_line(served: Served, fleet: Fleet) -> str:
     """The command, to be copied; MODEL stands for the path or name of a checkpoint in the format of the weights."""
-    limits, layout = fleet.limits, fleet.copy.layout
+    limits, layout, drafted = fleet.limits, fleet.copy.layout, served.drafts.drafted if served.drafts else 0
+    tokens = limits.max_num_batched_tokens + drafted * limits.max_num_seqs  # a check computes drafts, too
     ep, dp = served.experts_over(layout), layout.dp
     longest = min(longest_request(served), served.model.max_context)
     if served.engine == "vLLM":  # its limits are those of each group
@@ -23,9 +25,10 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             *([f"--data-parallel-size {dp}"] if dp > 1 else []),
             *([f"--decode-context-parallel-size {layout.dcp}"] if layout.dcp > 1 else []),
             f"--gpu-memory-utilization {served.memory_utilisation:g} --max-num-seqs {_each(limits.max_num_seqs, dp)}",
-            f"--max-num-batched-tokens {_each(limits.max_num_batched_tokens, dp)} --max-model-len {longest}",
+            f"--max-num-batched-tokens {_each(tokens, dp)} --max-model-len {longest}",
             *(["--kv-cache-dtype fp8"] if served.cache == "fp8" else []),
             *(["--enable-expert-parallel"] if ep > 1 else []),
+            *([f"--speculative-config '{json.dumps(_drafter(drafted))}'"] if drafted else []),
         ]
     elif served.engine == "SGLang":  # its limits are those of all groups, and it divides them
         static = (layout.weight_bytes + layout.free_bytes) / served.part.capacity_bytes()
@@ -34,19 +37,35 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             *([f"--dp-size {dp} --enable-dp-attention"] if dp > 1 else []),
             *([f"--dcp-size {layout.dcp}"] if layout.dcp > 1 else []),
             f"--mem-fraction-static {static:.2f} --max-running-requests {limits.max_num_seqs}",
-            f"--chunked-prefill-size {limits.max_num_batched_tokens} --context-length {longest}",
+            f"--chunked-prefill-size {tokens} --context-length {longest}",
             *(["--kv-cache-dtype fp8_e4m3"] if served.cache == "fp8" else []),
             *([f"--ep-size {ep}"] if ep > 1 else []),
+            *(
+                [f"--speculative-algorithm EAGLE3 --speculative-draft-model-path DRAFTER {_steps(drafted)}"]
+                if drafted
+                else []
+            ),
         ]
     else:
         share = layout.free_bytes / (served.part.capacity_bytes() - layout.weight_bytes)
         words = [
             f"trtllm-serve MODEL --tp_size {layout.gpus} --max_batch_size {_each(limits.max_num_seqs, dp)}",
-            f"--max_num_tokens {_each(limits.max_num_batched_tokens, dp)} --max_seq_len {longest}",
+            f"--max_num_tokens {_each(tokens, dp)} --max_seq_len {longest}",
             f"--enable_chunked_prefill --kv_cache_free_gpu_memory_fraction {share:.2f}",
             *([f"--ep_size {ep}"] if ep > 1 else []),
         ]
     return " ".join(words)
+
+
+def _drafter(drafted: int) -> dict[str, str | int]:
+    return {"method": "eagle3", "model": "DRAFTER", "num_speculative_tokens": drafted}
+
+
+def _steps(drafted: int) -> str:
+    """A chain, and no tree."""
+    chain = "--speculative-algorithm EAGLE3 --speculative-draft-model-path DRAFTER"
+    chain += f" --speculative-num-steps {drafted} --speculative-eagle-topk 1"
+    return f"{chain} --speculative-num-draft-tokens {drafted + 1}"
 
 
 def _each(limit: int, groups: int) -> int:
@@ -66,4 +85,8 @@ def engine_remarks(served: Served) -> list[str]:
         found.append("each GPU has requests of its own where the file of --config says enable_attention_dp: true.")
     if served.dp > 1 and served.engine == "SGLang":
         found.append("what is not experts is whole on every group here; SGLang cuts dense layers and the head, too.")
+    if served.drafts and served.engine == "TensorRT-LLM":
+        found.append("drafts stand in the file of --config: speculative_config, decoding_type and max_draft_len.")
+    elif served.drafts:
+        found.append("DRAFTER is an EAGLE 3 head; a model's own MTP layers need another method and no path.")
     return found

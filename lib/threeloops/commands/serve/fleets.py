@@ -64,7 +64,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
     Raises:   ValueError where no number of copies keeps the promises
     """
     checks.positive(requests_per_s=requests_per_s)
-    copy, lengths, promised = copy_of(served, tp), served.lengths, served.promised
+    copy, lengths, promised = copy_of(served, tp), served.in_steps, served.promised_steps
     limits, largest = max(
         ((limits, _largest(served, copy, limits)) for limits in _limits(served, copy)),
         key=lambda found: found[1].requests_per_s,
@@ -97,29 +97,40 @@ def _seen(served: Served, copy: Copy, limits: EngineLimits, requests_per_s: floa
     replica, sizes, requests = _replica(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
     load: dict[str, Any] = {"requests_per_s": requests_per_s, "seed": SEED}
     if served.promised.itl_s is not None:
-        return at_rate(replica, sizes, **load, requests=requests)
+        return _in_tokens(served, at_rate(replica, sizes, **load, requests=requests))
     brief = at_rate(replica, sizes, **load, requests=requests // 5)
-    return replace(at_rate(replica, sizes, **load, requests=requests, each_token=False), itl_s=brief.itl_s)
+    long = at_rate(replica, sizes, **load, requests=requests, each_token=False)
+    return _in_tokens(served, replace(long, itl_s=brief.itl_s))
 
 
 def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:
     """Worth trying: fewer requests a step leave more time for prompts."""
     for share in SHARES if served.promised_s.keys() & {"itl", "tpot"} else (1.0,):
-        yield engine_limits(copy.times, served.lengths, seats=copy.seats, **_asked(served), share=share)
+        yield engine_limits(copy.times, served.in_steps, seats=copy.seats, **_asked(served), share=share)
     if served.lengths.drawn and served.promised.tpot_s:  # one whole prompt makes a short answer late
         for parts in CHUNKS:
             asked = _asked(served) | {"tokens": _asked(served)["tokens"] // parts}
-            yield engine_limits(copy.times, served.lengths, seats=copy.seats, **asked, share=SHARES[1])
+            yield engine_limits(copy.times, served.in_steps, seats=copy.seats, **asked, share=SHARES[1])
 
 
 def _asked(served: Served) -> dict[str, Any]:
-    return {"promised": served.promised, "tokens": served.dp * engine_defaults(served.part).max_num_batched_tokens}
+    return {
+        "promised": served.promised_steps,
+        "tokens": served.dp * engine_defaults(served.part).max_num_batched_tokens,
+    }
 
 
 def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
-    fills = 1 / copy.times.work_s(limits.max_num_seqs, served.lengths.answer)
+    fills, promised_s = 1 / copy.times.work_s(limits.max_num_seqs, served.in_steps.answer), served.promised_steps_s
     replica = _replica(served, copy, limits)
-    return largest_rate(replica, _sizes(served, copy), most_per_s=fills, promised_s=served.promised_s, seed=SEED)
+    found = largest_rate(replica, _sizes(served, copy), most_per_s=fills, promised_s=promised_s, seed=SEED)
+    return replace(found, late_s=found.late_s / served.yielded) if found.broken == "tpot" else found
+
+
+def _in_tokens(served: Served, seen: ReplicaRun) -> ReplicaRun:
+    """A run of steps, each of which makes several tokens of every answer."""
+    half_s, late_s = (seconds / served.yielded for seconds in seen.tpot_s)
+    return replace(seen, tpot_s=(half_s, late_s), tokens_per_s=seen.tokens_per_s * served.yielded)
 
 
 def for_users(served: Served, tp: int, *, gpus: int, users: int) -> Fleet:
@@ -144,7 +155,8 @@ def _crowd(served: Served, copy: Copy, users: int) -> tuple[EngineLimits, Replic
     seated = min(users, copy.seats)
     tokens = _chunks(served, copy, seated) or max(_asked(served)["tokens"], seated + 1)
     limits = EngineLimits(max_num_seqs=seated, max_num_batched_tokens=tokens)
-    seen = with_users(_replica(served, copy, limits), _sizes(served, copy), rounds=ROUNDS, seed=SEED)
+    run = with_users(_replica(served, copy, limits), _sizes(served, copy), rounds=ROUNDS, seed=SEED)
+    seen = _in_tokens(served, run)
     waiting_s = (users - seated) * served.lengths.answer / seen.tokens_per_s
     late = (seen.ttft_s[0] + waiting_s, seen.ttft_s[1] + waiting_s)
     return limits, replace(seen, ttft_s=late), waiting_s
@@ -176,7 +188,7 @@ def _replica(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
 
 def _sizes(served: Served, copy: Copy) -> Sizes:
     """Of prompts what is computed: of drawn ones the tokens of average cost that take as long."""
-    lengths, times = served.lengths, copy.times
+    lengths, times = served.in_steps, copy.times
     if not lengths.drawn:
         return SpreadSizes(new=lengths.new, answer=lengths.answer)
     return TracedSizes(sizes=tuple((times.alike(one.new), one.answer) for one in lengths.each()))

@@ -38,13 +38,14 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
         ),
         *_longest_lines(served, layout),
         Line(
-            name=f"step of {units.counted(inside, 'request')}, at least",
+            name=f"step of {units.counted(inside, 'request')}{', drafts and check' if served.drafts else ''}, at least",
             formula="sum over products and attentions of max(FLOPs / peak, bytes / bandwidth), on one GPU",
             numbers=plain(copy.bound.step_s(inside)),
             value=copy.bound.step_s(inside),
             unit="s",
         ),
         *_expected_lines(served, fleet),
+        *_drafted_lines(served),
     ]
 
 
@@ -94,19 +95,36 @@ def _longest_lines(served: Served, layout: ServedLayout) -> list[Line]:
     ]
 
 
+def _drafted_lines(served: Served) -> list[Line]:
+    if not served.drafts:
+        return []
+    share, drafted = served.drafts.accepted_share, served.drafts.drafted
+    return [
+        Line(
+            name="tokens of a check",
+            formula="1 + a + a^2 + ... + a^k, a accepted, k drafted",
+            numbers=" + ".join(f"{share:g}^{place}" for place in range(drafted + 1)),
+            value=served.yielded,
+            unit="",
+        )
+    ]
+
+
 def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
     if fleet.copy.expected is None:
         return []
     inside, times = fleet.inside, fleet.copy.expected
-    token = token_of(served, fleet)
+    token, drafts = token_of(served, fleet), served.drafts
     parts = {name: seconds for name, seconds in token.parts.items() if name != "prompts of others"}
+    if drafts:
+        parts["drafts"] = times.step_s(inside) - token.step_s
     new = served.lengths.new
     return [
         Line(
             name=f"step of {units.counted(inside, 'request')}, expected",
             formula=" + ".join(parts),
             numbers=" + ".join(plain(seconds) for seconds in parts.values()),
-            value=token.step_s,
+            value=times.step_s(inside) if drafts else token.step_s,
             unit="s",
         ),
         Line(
@@ -122,7 +140,8 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
 def token_of(served: Served, fleet: Fleet) -> ExpectedToken:
     """The expected token of as many requests as are inside."""
     layout = fleet.copy.layout
-    return expected_of(layout, served.lengths, fleet.inside, served.engine, served.experts_over(layout))
+    checked = served.drafts.checked if served.drafts else 1
+    return expected_of(layout, served.lengths, fleet.inside, served.engine, served.experts_over(layout), checked)
 
 
 def _bytes(name: str, formula: str, numbers: str, value: float) -> Line:

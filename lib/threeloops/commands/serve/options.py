@@ -35,6 +35,9 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
         "--dcp", type=whole, default=1, help="GPUs of a group that share a cache's tokens where they would keep copies"
     )
     serve.add_argument("--ep", type=whole, help="GPUs of a copy that hold different experts (default: with --dp all)")
+    serve.add_argument("--draft-tokens", type=whole, help="tokens that a small model or head drafts before each check")
+    serve.add_argument("--acceptance", type=share, help="of drafted tokens accepted, as the engine reports it")
+    serve.add_argument("--draft-cost", type=share, help="a step of what drafts, over a step of the model")
     serve.add_argument("--ttft", help="promise: 99 %% of first tokens within this, like 500ms")
     serve.add_argument("--itl", help="promise: 99 %% of the gaps between tokens within this")
     serve.add_argument("--tpot", help="promise: the mean gap of 99 %% of requests within this")

@@ -33,6 +33,7 @@ from threeloops.product_loop.expected.layer_times import (
 from threeloops.product_loop.expected.rank_memory import (
     HEAD_FORMAT,
     ServedCut,
+    has_latents,
     rank_cache_bytes,
     rank_latent_bytes,
     rank_weight_bytes,
@@ -84,6 +85,7 @@ def expected_token(
     ep: int = 1,
     dp: int = 1,
     kept: int = 0,
+    checked: int = 1,
 ) -> ExpectedToken:
     """The time between two tokens with so many requests at a time, each of `prompt` tokens, answered by `answer`.
 
@@ -96,13 +98,15 @@ def expected_token(
               the tp GPUs ep groups hold different experts, and the GPUs of a group a share of their width. dp groups
               of tp GPUs share experts alone: each has requests / dp of its own, an all-gather before the experts and a
               reduce-scatter after them stand for an all-reduce, and prompts of several groups are read at once
-    Units:    prompt, answer, kept in tokens, kept: of the prompt those whose keys and values a prefix cache has;
-              the rest is computed and attends to them. format: of weights and what multiplies them; cache: of keys
-              and values; head, router and activations have 16 bits
+    Units:    prompt, answer, kept, checked in tokens; kept: of the prompt those whose keys and values a prefix cache
+              has; the rest is computed and attends to them. checked: of one request in a step, which reads its cache
+              once for all of them: one, or with drafts one more than those. format: of weights and what multiplies
+              them; cache: of keys and values; head, router and activations have 16 bits
     Assumes:  the engine's all-reduces of 2026; for products, experts and attention vLLM's kernels; one prompt an
               iteration; a router that chooses evenly, for what a step reads; a layer with a window takes
-              what attention over its window takes, and of a prompt what as many short ones of two windows take; no
-              time of the host, of sampling, of the network to the client
+              what attention over its window takes, and of a prompt what as many short ones of two windows take;
+              several checked tokens of a latent layer attend one by one; no time of the host, of sampling, of the
+              network to the client
     Raises:   ValueError for dp without experts, for recurrent layers, for latents of other widths than DeepSeek-V3's,
               for a part, format or number of GPUs that was not measured, for heads that tp or GPUs that ep does not
               divide
@@ -110,6 +114,7 @@ def expected_token(
     """
     checks.count(tp=tp, dp=dp, requests=requests, prompt=prompt, answer=answer)
     checks.count(at_least=0, kept=kept)
+    checks.count(checked=checked)
     if kept >= prompt:
         raise ValueError(f"kept={kept} must be less than prompt={prompt}: at least the last token is computed")
     checks.one_of(MIXED, engine=engine)
@@ -118,15 +123,17 @@ def expected_token(
     if dp > 1 and not any(isinstance(layer.mlp, MoeMlp) for layer, _ in layers):
         raise ValueError(f"dp={dp} groups share experts, and {model.name} has none: they are copies of it")
     own = math.ceil(requests / dp)
+    rows, all_rows = own * checked, requests * checked
     context = prompt + answer // 2
     bandwidth = hardware.part(part)["memory_bytes_per_s"]
-    read = rank_weight_bytes(model, tp, format, tokens=requests, dp=dp) / bandwidth
+    read = rank_weight_bytes(model, tp, format, tokens=all_rows, dp=dp) / bandwidth
     cached = own * sum(count * rank_cache_bytes(layer, tp, cache, context) for layer, count in layers) / bandwidth
-    products_s = sum(count * layer_products_s(model, layer, own, part, format, cut) for layer, count in layers)
-    products_s += sum(count * layer_experts_s(model, layer, requests, part, format, cut) for layer, count in layers)
-    products_s += plain_product_s(part, own, model.vocab / tp, model.hidden, HEAD_FORMAT)
+    products_s = sum(count * layer_products_s(model, layer, rows, part, format, cut) for layer, count in layers)
+    products_s += sum(count * layer_experts_s(model, layer, all_rows, part, format, cut) for layer, count in layers)
+    products_s += plain_product_s(part, rows, model.vocab / tp, model.hidden, HEAD_FORMAT)
     attention_s = sum(
-        count * attention_decode_s(layer, tp, part, own, context, cache, format) for layer, count in layers
+        count * attention_decode_s(layer, tp, part, rows if has_latents(layer) else own, context, cache, format)
+        for layer, count in layers
     )
     blocks = sum(count * rank_latent_bytes(layer, tp, format) for layer, count in layers) / bandwidth  # timed whole
     formats: dict[str, Any] = {"part": part, "format": format, "cut": cut}
@@ -138,10 +145,10 @@ def expected_token(
         "products beyond that": products_s + blocks - read,
         "attention beyond that": attention_s - blocks - cached,
         EXCHANGES[dp > 1]: sum(
-            count * layer_exchanges_s(model, layer, part, cut, requests, own, engine) for layer, count in layers
+            count * layer_exchanges_s(model, layer, part, cut, all_rows, rows, engine) for layer, count in layers
         ),
         "small kernels": sum(
-            count * small_kernels_s(model, layer, tp, part, "decode", own, cache) for layer, count in layers
+            count * small_kernels_s(model, layer, tp, part, "decode", rows, cache) for layer, count in layers
         ),
     }
     prompts = (requests - 1) / answer

@@ -101,7 +101,9 @@ class RequestTimes:
         return answer / requests * (self.step_s(requests) + self.reading_s(requests / answer))
 
 
-def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, engine: str, ep: int) -> RequestTimes:
+def expected_times(
+    layout: ServedLayout, lengths: RequestLengths, *, most: int, engine: str, ep: int, checked: int = 1
+) -> RequestTimes:
     """Seconds by kernels that others timed, for up to `most` requests at a time.
 
     Formula:  expected_token without the prompts of others, for 1, 2, 4, … requests, as many in every group
@@ -111,7 +113,7 @@ def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, 
     """
     if layout.dcp > 1:
         raise ValueError(f"dcp={layout.dcp}: nobody timed attention and exchanges of decode context parallelism")
-    steps = [(requests, expected_of(layout, lengths, requests, engine, ep)) for requests in _doubled(most)]
+    steps = [(requests, expected_of(layout, lengths, requests, engine, ep, checked)) for requests in _doubled(most)]
     decode_s = tuple((requests, token.step_s) for requests, token in steps)
 
     def prompt_s(one: RequestLengths) -> tuple[float, float]:
@@ -121,8 +123,10 @@ def expected_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, 
     return _with_prompts(layout, decode_s, lengths, prompt_s)
 
 
-def expected_of(layout: ServedLayout, lengths: RequestLengths, requests: int, engine: str, ep: int) -> ExpectedToken:
-    """The expected token, rung by rung, of so many requests."""
+def expected_of(
+    layout: ServedLayout, lengths: RequestLengths, requests: int, engine: str, ep: int, checked: int = 1
+) -> ExpectedToken:
+    """The expected token, rung by rung, of so many requests; `checked` as expected_token has it."""
     return expected_token(
         layout.model,
         part=layout.part.key,
@@ -136,10 +140,11 @@ def expected_of(layout: ServedLayout, lengths: RequestLengths, requests: int, en
         engine=engine,
         ep=ep,
         dp=layout.dp,
+        checked=checked,
     )
 
 
-def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> RequestTimes:
+def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, checked: int = 1) -> RequestTimes:
     """Seconds that no engine beats, for up to `most` requests at a time.
 
     Formula:  sum over a pass's products and attentions of max(FLOPs / peak, bytes / bandwidth) of one GPU, one after
@@ -150,7 +155,8 @@ def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int) -> 
     Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
     """
     grid = tuple(
-        (requests, bound_step_s(layout, requests=requests, context=lengths.mean_context)) for requests in _doubled(most)
+        (requests, bound_step_s(layout, requests=requests, context=lengths.mean_context, checked=checked))
+        for requests in _doubled(most)
     )
 
     def prompt_s(one: RequestLengths) -> tuple[float, float]:
@@ -192,13 +198,16 @@ def _on_the_line(points: Sequence[tuple[int, float]], at: int) -> float:
     return shorter + (longer - shorter) * (at - before) / (after - before)
 
 
-def bound_step_s(layout: ServedLayout, *, requests: int, context: int) -> float:
+def bound_step_s(layout: ServedLayout, *, requests: int, context: int, checked: int = 1) -> float:
     """Seconds that no engine beats, of one decode step of requests with so many tokens each.
 
     Formula:  as bound_times
+    Units:    checked: tokens of each request in the step, which reads its cache once for all of them
     Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
     """
-    return sum(_pass_s(layout, "decode", requests, math.ceil(requests / layout.dp), context))
+    own = math.ceil(requests / layout.dp)
+    read = sum(_pass_s(layout, "decode", requests * checked, own * checked, context))
+    return read + _cached_s(layout, own, context, checked)
 
 
 def _doubled(most: int) -> Iterable[int]:
@@ -240,14 +249,13 @@ def _attention_s(layout: ServedLayout, tokens: int) -> float:
 def _pass_s(layout: ServedLayout, phase: str, batch: int, own: int, sequence: int) -> tuple[float, float]:
     """What a group of GPUs does with its own requests, and the experts, which all GPUs have for all requests."""
     own_ops = [op for op in _ops(layout, phase, own, sequence) if not op.name.startswith(EXPERTS)]
-    copies_s = 0.0
-    if phase == "decode":  # attention reads what this GPU keeps of the caches
-        own_ops, copies_s = [op for op in own_ops if op.name != ATTENTION], _cached_s(layout, own, sequence)
+    if phase == "decode":  # attention is another matter: it reads what this GPU keeps of the caches
+        own_ops = [op for op in own_ops if op.name != ATTENTION]
     shared_ops = [op for op in _ops(layout, phase, batch, sequence) if op.name.startswith(EXPERTS)]
-    return _sum_s(layout, own_ops) / layout.tp + copies_s, _sum_s(layout, shared_ops) / layout.gpus
+    return _sum_s(layout, own_ops) / layout.tp, _sum_s(layout, shared_ops) / layout.gpus
 
 
-def _cached_s(layout: ServedLayout, batch: int, tokens: int) -> float:
+def _cached_s(layout: ServedLayout, batch: int, tokens: int, checked: int) -> float:
     """Attention of one GPU over caches of so many tokens, in all layers."""
     part, element = layout.part, dtypes.bytes_per_element(layout.cache)
     peak, seconds = _peaks(part, layout.weights), 0.0
@@ -263,7 +271,7 @@ def _cached_s(layout: ServedLayout, batch: int, tokens: int) -> float:
         )
         for op in (op for op in ops if op.name == ATTENTION):
             moved = max(0.0, op.work.moved_bytes - whole) / layout.tp + kept / layout.dcp
-            work = roofline.Work(flops=op.work.flops / layout.tp, moved_bytes=moved)
+            work = roofline.Work(flops=checked * op.work.flops / layout.tp, moved_bytes=moved)
             bandwidth = part["memory_bytes_per_s"]
             bound = roofline.time(work, peak_flops_per_s=peak(op), memory_bytes_per_s=bandwidth)
             seconds += count * op.count * bound.lower_bound_s

@@ -1,0 +1,80 @@
+"""Asked: from flags to what is to be served."""
+
+import argparse
+
+from threeloops import checks, dtypes, spelling
+from threeloops.commands.named import model_named, part_named
+from threeloops.commands.serve.copies import Served
+from threeloops.commands.typed import quantity
+from threeloops.facts.request_traces import KEYS, request_trace
+from threeloops.models.architecture import Model
+from threeloops.product_loop.expected.expected_token import MIXED
+from threeloops.product_loop.sizing.drafted_steps import Drafts
+from threeloops.product_loop.sizing.engine_limits import Promises
+from threeloops.product_loop.sizing.request_lengths import RequestLengths, of_requests
+from threeloops.product_loop.sizing.stored_weights import FORMATS
+
+
+def asked_for(given: argparse.Namespace) -> Served:
+    """What is to be served, where, and what is promised.
+
+    Raises:   ValueError in one sentence for what does not fit together
+    """
+    model = model_named(given.model, given.catalog)
+    lengths, traced = _lengths(given, model)
+    timed = {name: getattr(given, name) for name in ("ttft", "itl", "tpot")}
+    promised_s = {f"{name}_s": quantity(text, "s") for name, text in timed.items() if text is not None}
+    return Served(
+        model=model,
+        part=part_named("hardware", given.hardware, given.catalog),
+        weights=spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, weights=given.weights),
+        cache=dtypes.dtype_named(cache=given.cache),
+        engine=spelling.key_of({name: () for name in MIXED}, engine=given.engine),
+        ep=given.ep,
+        dp=given.dp,
+        dcp=given.dcp,
+        drafts=_drafts(given),
+        lengths=lengths,
+        traced=traced,
+        promised=Promises(**promised_s),
+        memory_utilisation=given.share,
+        other_bytes=quantity(given.other, "B"),
+    )
+
+
+def _lengths(given: argparse.Namespace, model: Model) -> tuple[RequestLengths, str]:
+    """Of two means, or of a recorded trace, and its key: of that all requests that the model was made for."""
+    either = "give --prompt 2k and --answer 500, or --lengths azure-conversation"
+    if given.lengths is not None:
+        if given.prompt is not None or given.answer is not None:
+            raise ValueError(f"--lengths {given.lengths} says how long prompts and answers are: {either}, not both")
+        known = {key: (key.replace("conversation", "conversations"),) for key in KEYS}
+        key = spelling.key_of(known, lengths=given.lengths)
+        recorded = request_trace(key).sample
+        fitting = [one for one in recorded if sum(one) <= model.max_context]
+        if len(fitting) < len(recorded) / 2:
+            raise ValueError(
+                f"--lengths {key}: of {len(recorded):,} recorded requests {len(fitting):,} are within the"
+                f" {model.max_context:,} tokens that {model.name} was made for; take another trace, or a model"
+                " for longer contexts"
+            )
+        return of_requests(fitting, hit=given.hit), key
+    if given.prompt is None or given.answer is None:
+        raise ValueError(f"say how long requests are: {either}")
+    checks.count(prompt=given.prompt)
+    if given.answer < 2:
+        raise ValueError(f"--answer {given.answer}: give at least 2 tokens; a single one has no gap to the next")
+    kept = min(round(given.hit * given.prompt), given.prompt - 1)
+    return RequestLengths(prompt=given.prompt, kept=kept, answer=given.answer), ""
+
+
+def _drafts(given: argparse.Namespace) -> Drafts | None:
+    drafted, accepted, cost = given.draft_tokens, given.acceptance, given.draft_cost
+    if drafted is None and accepted is None and cost is None:
+        return None
+    if drafted is None or accepted is None or cost is None:
+        raise ValueError(
+            "drafts need --draft-tokens 3, --acceptance 0.7 and --draft-cost 0.05, none of which has a default:"
+            " engines report how many they accept, and a head of one layer costs about its share of a step's weights"
+        )
+    return Drafts(drafted=drafted, accepted_share=accepted, cost=cost)
