@@ -228,7 +228,8 @@ def test_lengths_of_a_trace_cost_more_than_their_means(capsys: pytest.CaptureFix
     assert drawn["copy_carries_requests_per_s"] < means["copy_carries_requests_per_s"]
     assert drawn["tokens_per_s"] == pytest.approx(means["tokens_per_s"], rel=0.1)
     assert drawn["seats"] < means["seats"]  # whoever gets a long answer sits longer
-    said = spoken(f"{load} --lengths azure-conversations", capsys)
+    users = "serve --model llama3-8b --hardware h100-sxm --gpus 1 --users 8"
+    said = spoken(f"{users} --lengths azure-conversations", capsys)
     assert "of the longest, 6,528 tokens, there is room for" in said
     assert "the requests of a minute vary 16.1 times as much" in said
     assert "--max-model-len 6528" in said

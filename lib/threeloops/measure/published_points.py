@@ -4,7 +4,8 @@
     python -m threeloops.measure.published_points aiconfigurator
 
 reads one file of that folder (it is not part of this book) and writes the rows of models whose prompts and answers
-one group of GPUs computes and whose kernels were timed, a line each.
+one group of GPUs computes and whose kernels were timed, a line each; in a second file those in which every GPU has
+requests of its own.
 """
 
 import csv

@@ -75,7 +75,8 @@ def _request_bytes(served: Served, layout: ServedLayout, tokens: int) -> float:
 
 
 def _shared_said(layout: ServedLayout) -> tuple[str, str]:
-    return (" × groups", f" × {layout.dp}") if layout.dp > 1 else ("", "")
+    kept = f", of which each GPU keeps 1 / {layout.dcp}" if layout.dcp > 1 else ""
+    return (f" × groups{kept}", f" × {layout.dp}") if layout.dp > 1 else (kept, "")
 
 
 def _longest_lines(served: Served, layout: ServedLayout) -> list[Line]:
