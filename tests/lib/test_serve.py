@@ -116,6 +116,16 @@ def test_copies_of_a_cache_are_named_and_shared(capsys: pytest.CaptureFixture[st
     assert "queries and partial answers" in spoken(f"{asked} --dcp 8", capsys)
 
 
+@pytest.mark.parametrize("model", ["qwen3-next-80b-a3b", "nemotron-3-nano", "gemma-3-27b", "deepseek-v2"])
+def test_models_of_every_kind_of_layer_are_answered(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """States beside caches, windows, latents of other widths: at least a bound."""
+    asked = f"serve --model {model} --weights fp8 --hardware h200 --gpus 8 --users 32 --prompt 4k --answer 1k"
+    found = answer(asked, capsys)
+    assert found["seats"] >= 32
+    assert found["bound_step_s"] > 0
+    assert found["tpot_p50_s"] >= found["bound_step_s"]
+
+
 def test_drafts_bring_tokens_sooner_and_less_so_with_many_users(capsys: pytest.CaptureFixture[str]) -> None:
     """Three drafts, seven of ten accepted: 2.533 tokens a check. With many users a check has more to compute."""
     gains = []

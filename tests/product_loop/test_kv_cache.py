@@ -590,3 +590,9 @@ def test_allocators_refuse() -> None:
         by_name("vllm-paged", block_tokens=0)
     with pytest.raises(ValueError, match="free_bytes=-1 must be at least 0"):
         kv_capacity.max_concurrent_requests(LLAMA_3_8B, tokens=10, free_bytes=-1, bytes_per_element=2)
+
+
+def test_a_hybrid_is_spread_over_ranks_without_context_parallelism() -> None:
+    """Qwen3-Next on eight: states beside caches make the bytes of all ranks no whole multiple of one copy's."""
+    spread = kv_cache.per_rank(catalogue.model("qwen3-next-80b-a3b"), tokens=1, batch=1, tp=8, bytes_per_element=2)
+    assert spread.replication % 1 > 0

@@ -235,7 +235,7 @@ def per_rank(
     one_copy = request_bytes(model, tokens=tokens, bytes_per_element=bytes_per_element, quantisation=quantisation)
     on_rank = request_bytes(model, tokens=tokens, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
     spread = RankCache(tp=tp, rank_bytes=batch * on_rank, one_copy_bytes=batch * one_copy)
-    if spread.replication % dcp:
+    if dcp > 1 and spread.replication % dcp:
         raise ValueError(f"dcp={dcp} must divide the copies on {tp} ranks, of which there are {spread.replication:g}")
     return spread if dcp == 1 else replace(spread, rank_bytes=spread.rank_bytes / dcp)
 

@@ -3,12 +3,11 @@
 import math
 from dataclasses import replace
 
-from threeloops import dtypes, units
+from threeloops import units
 from threeloops.commands.serve.copies import TP, Copy, Served, copy_of
 from threeloops.commands.serve.engine_flags import engine_line, engine_remarks
 from threeloops.commands.serve.fleets import Fleet
 from threeloops.commands.serve.lines import token_of
-from threeloops.product_loop.kv_cache import per_rank
 from threeloops.product_loop.sizing.request_times import bound_step_s
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 
@@ -78,9 +77,7 @@ def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
 def _copies_said(served: Served, copy: Copy) -> list[tuple[str, str]]:
     """What decode context parallelism would do, or does."""
     layout = copy.layout
-    element = dtypes.bytes_per_element(served.cache)
-    cache = per_rank(served.model, tokens=1, batch=1, tp=layout.tp, bytes_per_element=element)
-    copies = round(cache.replication)
+    copies = layout.copies
     if layout.tp == 1 or copies == 1 or served.engine == "TensorRT-LLM":
         return []
     other = replace(layout, dcp=1 if layout.dcp > 1 else copies)

@@ -129,7 +129,7 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
             unit="s",
         ),
         Line(
-            name="a prompt by itself, on average, expected",
+            name=f"a prompt by itself{', on average' if served.lengths.drawn else ''}, expected",
             formula="computed tokens × what each adds to a step + a step of one request",
             numbers=f"{new} × {plain(times.per_new_token_s)} + {plain(times.step_s(1))}",
             value=times.prompt_s,

@@ -17,7 +17,6 @@ for its caches, and whom they seat.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from threeloops import checks, dtypes
 from threeloops.facts.hardware import Part
@@ -65,12 +64,22 @@ class ServedLayout:
 
     def _share_copies(self) -> None:
         """Source: vLLM, docs/serving/context_parallel_deployment.md, 2026: at most as many as there are copies."""
-        sizes: dict[str, Any] = {"tokens": 1, "batch": 1, "tp": self.tp, "bytes_per_element": 1}
-        copies = round(kv_cache.per_rank(self.model, **sizes).replication)
+        copies = self.copies
         if copies == 1:
             raise ValueError(f"dcp={self.dcp}: {self.tp} GPUs keep each cache once, so that there is nothing to share")
         if copies % self.dcp:
             raise ValueError(f"dcp={self.dcp} must divide the {copies} copies that {self.tp} GPUs keep of a cache")
+
+    @property
+    def copies(self) -> int:
+        """How often the GPUs of a group would keep a cache, in the layer where it is least often; 1 without caches."""
+        each = []
+        for layer, _ in self.model.groups:
+            whole, one = (
+                kv_cache.layer_bytes_per_token(layer.attention, bytes_per_element=1, tp=tp) for tp in (1, self.tp)
+            )
+            each += [round(self.tp * one / whole)] if whole else []
+        return min(each, default=1)
 
     @property
     def paged(self) -> VllmPaged:
