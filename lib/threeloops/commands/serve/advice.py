@@ -8,6 +8,7 @@ from threeloops.commands.serve.copies import TP, Copy, Served, copy_of
 from threeloops.commands.serve.engine_flags import engine_line, engine_remarks
 from threeloops.commands.serve.fleets import Fleet
 from threeloops.commands.serve.lines import token_of
+from threeloops.product_loop.kv_cache import states_bytes
 from threeloops.product_loop.sizing.request_times import bound_step_s
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 
@@ -78,7 +79,7 @@ def _copies_said(served: Served, copy: Copy) -> list[tuple[str, str]]:
     """What decode context parallelism would do, or does."""
     layout = copy.layout
     copies = layout.copies
-    if layout.tp == 1 or copies == 1 or served.engine == "TensorRT-LLM":
+    if layout.tp == 1 or copies == 1 or states_bytes(served.model) or served.engine == "TensorRT-LLM":
         return []
     other = replace(layout, dcp=1 if layout.dcp > 1 else copies)
     here, there = (one.seats(served.lengths.mean_end) for one in (layout, other))
