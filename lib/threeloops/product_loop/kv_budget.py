@@ -141,7 +141,7 @@ def max_concurrency(
     """
     checks.count(tokens=tokens)
     checks.non_negative(free_bytes=free_bytes)
-    layers, sizes = collections.Counter[int | None](), collections.Counter[int | None]()
+    layers, sizes = collections.Counter[int | None](), collections.defaultdict[int | None, float](float)
     for layer, count in model.groups:
         size = layer_bytes_per_token(
             layer.attention, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp
