@@ -310,15 +310,16 @@ def system_packages():
 
 
 def workers(arguments):
-    """How pytest is told to use the cores; nothing where the words say it themselves, or ask for a debugger, which
-    needs the terminal to itself.
+    """How pytest is told to use the cores: one worker more than there are, since a quarter of its time a worker waits
+    for a browser, a server or a process that it has started. Nothing where the words say it themselves, or ask for a
+    debugger, which needs the terminal to itself.
     """
     told = ("-n", "--numprocesses", "--dist", "-p", "--pdb", "--trace", "-s", "--co", "--collect-only")
-    cores = min(os.cpu_count() or 1, MOST_WORKERS)
+    cores = os.cpu_count() or 1
     if cores == 1 or any(word.split("=")[0] in told or re.match("-n[0-9]", word) for word in arguments):
         return ()
     # the order is that of tests/conftest.py: what takes long first
-    return ("-n", str(cores), "--dist", "loadgroup", "--no-loadscope-reorder")
+    return ("-n", str(min(cores + 1, MOST_WORKERS)), "--dist", "loadgroup", "--no-loadscope-reorder")
 
 
 def test(python, arguments):
