@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from threeloops.measure import kept_models
 from threeloops.measure.driving import (
     bev_network,
     bev_training,
@@ -287,6 +288,24 @@ def test_a_detector_is_trained_once_and_says_one_line(
     assert all(line.startswith("detector: measured ") for line in said)
     assert ["trained now" in line for line in said] == [True, False]
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+def test_the_detector_that_comes_with_the_book_is_of_its_recipe_and_as_good_as_it_says() -> None:
+    """Its name carries the recipe: who changes that trains another, as the head of the module says."""
+    shipped = bev_training.shipped_path()
+    assert list(shipped.parent.iterdir()) == [shipped]
+    said = kept_models.loaded(shipped)
+    network = bev_network.BirdsEye()
+    network.load_state_dict(said["weights"])
+    frames = [rays.frame(scenes.scene(seed), 1.0) for seed in bev_training.HELD_OUT_SEEDS]
+    found, roads = bev_training.detections(network.eval(), frames)
+    true = [rays.truth(frame) for frame in frames]
+    assert detection_score.average_precision(found, true, kind=scenes.CAR, within_m=2.0) == pytest.approx(
+        said["car_ap"], abs=0.02
+    )
+    assert detection_score.road_iou(roads, [rays.road_truth(frame) for frame in frames]) == pytest.approx(
+        said["road_iou"], abs=0.02
+    )
 
 
 def test_training_lowers_the_loss() -> None:
