@@ -14,6 +14,7 @@ ValueError: part='h100' may be 'h100-sxm5' or 'h100-pcie'; say which
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from threeloops import checks
@@ -33,24 +34,74 @@ def key_of(known: Mapping[str, Iterable[str]], *, see: str = "", **value: str) -
     'llama-3-70b'
     """
     ((what, typed),) = value.items()
+    found = candidates(known, typed)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(which_of(found, what=what, typed=typed))
+    between = "_" if any("_" in key for key in known) else "-"
+    read_as = re.sub("[^a-z0-9.]+", between, _own(typed))
+    raise ValueError(checks.unknown(known, what=what, value=typed, read_as=read_as, see=see))
+
+
+def which_of(found: Iterable[str], *, what: str, typed: str, besides: str = "") -> str:
+    """The sentence for a name that fits all that was found; `besides` are words for what it could mean, too.
+
+    >>> which_of(["mistral-7b"], what="model", typed="mistral", besides="another of that name")
+    "model='mistral' may be 'mistral-7b' or another of that name; say which"
+    """
+    keys = list(found)
+    shown, others = [repr(key) for key in keys[:_MOST_CANDIDATES]], len(keys) - _MOST_CANDIDATES
+    shown += [f"{others} more"] * (others > 0) + [besides] * bool(besides)
+    return f"{what}={typed!r} may be {', '.join(shown[:-1])} or {shown[-1]}; say which"
+
+
+def candidates(known: Mapping[str, Iterable[str]], typed: str, *, by_key_first: bool = True) -> list[str]:
+    """The keys that a name may mean: the one that it spells; else, if `by_key_first`, those whose key has all its
+    words; else all that have them in any of their names.
+
+    >>> released = {"llama-3.1-8b": (), "llama-3-405b": ("Llama 3.1 405B",), "llama-3-8b": ()}
+    >>> candidates(released, "llama3.1"), candidates(released, "llama3.1", by_key_first=False)
+    (['llama-3.1-8b'], ['llama-3.1-8b', 'llama-3-405b'])
+    """
     if typed in known:
-        return typed
+        return [typed]
     words = _words(typed)
     squeezed = _squeezed(words)
     same = [key for key, names in known.items() if squeezed in {_squeezed(_words(name)) for name in (key, *names)}]
     by_key = [key for key in known if words and all(_said(word, [key]) for word in words)]
     by_name = [key for key, names in known.items() if words and all(_said(word, [key, *names]) for word in words)]
-    found = same or by_key or by_name
-    if len(found) == 1:
-        return found[0]
-    if found:
-        shown = [repr(key) for key in found[:_MOST_CANDIDATES]]
-        others = len(found) - len(shown)
-        *most, last = [*shown, f"{others} more"] if others else shown
-        raise ValueError(f"{what}={typed!r} may be {', '.join(most)} or {last}; say which")
-    between = "_" if any("_" in key for key in known) else "-"
-    read_as = re.sub("[^a-z0-9.]+", between, _own(typed))
-    raise ValueError(checks.unknown(known, what=what, value=typed, read_as=read_as, see=see))
+    return same or (by_key if by_key_first else []) or by_name
+
+
+def says_all_of(typed: str, name: str) -> bool:
+    """Whether what was typed leaves out no number of a model's name and none of its last words: what is left out could
+    be another's. How many parameters are active follows from the whole, and may be left out.
+
+    >>> says_all_of("qwen3 235b", "qwen3-235b-a22b"), says_all_of("r1 distill 7b", "deepseek-r1-distill-qwen-7b")
+    (True, True)
+    >>> says_all_of("mistral", "mistral-7b"), says_all_of("llama 7b", "llama-2-7b"), says_all_of("phi-3", "phi-3-mini")
+    (False, False, False)
+    """
+    pieces, missing = _pieces(name), left_out(typed, name)
+    return bool(pieces) and not any(piece[0].isdigit() for piece in missing) and pieces[-1] not in missing
+
+
+def left_out(typed: str, name: str) -> list[str]:
+    """What a name has that was not typed, the count of active parameters apart.
+
+    >>> left_out("qwen3 30b", "qwen3-30b-a3b"), left_out("qwen3 30b", "qwen3-coder-30b-a3b")
+    ([], ['coder'])
+    """
+    return list((Counter(_pieces(name)) - Counter(_pieces(typed))).elements())
+
+
+def _pieces(name: str) -> list[str]:
+    return [piece for word in _words(name) if not _is_active_count(word) for piece in word]
+
+
+def _is_active_count(word: Word) -> bool:
+    return len(word) == 3 and word[0] == "a" and word[2] == "b"
 
 
 def _own(text: str) -> str:

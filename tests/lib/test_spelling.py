@@ -5,7 +5,7 @@ import pytest
 from threeloops import dtypes
 from threeloops.facts import hardware
 from threeloops.models import catalogue
-from threeloops.spelling import key_of
+from threeloops.spelling import key_of, says_all_of
 
 CARDS = {
     "h100-sxm5": ["h100 sxm", "H100-SXM5", "H100_SXM", "nvidia h100 sxm5 80gb", "h100sxm", "NVIDIA/H100-SXM5"],
@@ -32,6 +32,32 @@ MODELS = {
     "phi-3-mini": ["microsoft/Phi-3-mini-4k-instruct", "phi3 mini"],
     "gemma-3-27b": ["google/gemma-3-27b-it"],
     "deepseek-v3": ["deepseek-ai/DeepSeek-V3", "deepseekv3"],
+    "qwen3-235b-a22b": ["qwen3 235b", "Qwen/Qwen3-235B-A22B"],
+    "gpt3-175b": ["GPT-3", "gpt3"],
+    "bloom-176b": ["bigscience/bloom"],
+    "llama-4-scout": ["scout", "llama4 scout"],
+    "qwen3-next-80b-a3b": ["qwen3-next", "Qwen/Qwen3-Next-80B-A3B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Thinking"],
+    "nemotron-3-super-120b-a12b": ["Nemotron 3 Super"],
+    "kimi-k2": ["moonshotai/Kimi-K2-Instruct", "kimi k2"],
+}
+
+# Names that leave out what others of their family differ in, and what the answer must name.
+FAMILIES = {
+    "mistral": ["mistral-7b"],
+    "phi-3": ["phi-3-mini"],
+    "Phi3": ["phi-3-mini"],
+    "kimi": ["kimi-k2"],
+    "llama 7b": ["llama-2-7b"],
+    "gemma 9b": ["gemma-2-9b"],
+    "qwen 7b": ["qwen2.5-7b"],
+    "opt": ["opt-13b"],
+    "falcon": ["falcon-7b"],
+    "olmo 2": ["olmo-2-7b"],
+    "minimax": ["minimax-m2.5"],
+    "nemotron-h": ["nemotron-h-56b"],
+    "nemotron 3 nano": ["nemotron-3-nano-30b-a3b"],
+    "gpt-oss": ["gpt-oss-20b", "gpt-oss-120b"],
+    "llama 4": ["llama-4-scout", "llama-4-maverick"],
 }
 
 # A small catalogue that does not grow, for what it must not be taken for.
@@ -109,6 +135,28 @@ def test_a_name_that_fits_several_is_answered_with_them() -> None:
         ValueError, match="^part='x' may be 'x-0', 'x-1', 'x-2', 'x-3', 'x-4', 'x-5' or 2 more; say which$"
     ):
         key_of({f"x-{number}": () for number in range(8)}, part="x")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_is_asked_back_and_no_member_chosen(name: str) -> None:
+    with pytest.raises(ValueError, match="^model=.* may be .* or .*; say which$") as refused:
+        catalogue.model(name)
+    assert all(repr(key) in str(refused.value) for key in FAMILIES[name])
+
+
+def test_a_family_of_which_one_is_known_is_said_to_be_larger() -> None:
+    for name, key in (("kimi", "kimi-k2"), ("falcon", "falcon-7b"), ("minimax", "minimax-m2.5")):
+        with pytest.raises(
+            ValueError, match=f"^model='{name}' may be '{key}' or another of that name, which is not known here; say"
+        ):
+            catalogue.model(name)
+
+
+def test_what_others_differ_in_may_not_be_left_out() -> None:
+    for typed, name in (("llama 7b", "llama-2-7b"), ("phi-3", "phi-3-mini"), ("qwen3", "qwen3-0.6b"), ("", "gpt2")):
+        assert not says_all_of(typed, name)
+    for typed, name in (("qwen3 30b", "qwen3-30b-a3b"), ("Llama-3-8B-Instruct", "llama-3-8b"), ("gpt2", "gpt2")):
+        assert says_all_of(typed, name)
 
 
 def test_the_nearest_is_named_under_the_name_that_was_typed() -> None:

@@ -193,6 +193,16 @@ def test_an_overlay_adds_and_overrides(tmp_path, monkeypatch):
     assert catalogue.model_keys()[-1] == "mine"
 
 
+def test_a_row_may_be_the_same_as_another_but_for_its_own_fields(tmp_path):
+    file = overlay(tmp_path, OVERLAY.split("[models.mine.config]")[0] + 'same_as = "gpt2-xl"\nalso = ["Our own"]\n')
+    mine, theirs = catalogue.model("our own", overlay=file), catalogue.model("gpt2-xl")
+    assert (mine.name, mine.groups, mine.vocab) == ("mine", theirs.groups, theirs.vocab)
+    entry = catalogue.model_entry("mine", overlay=file)
+    assert (entry.same_as, entry.config) == ("gpt2-xl", catalogue.model_entry("gpt2-xl").config)
+    shorter = overlay(tmp_path, file.read_text() + "[models.mine.config]\nn_positions = 64\n")
+    assert catalogue.model("mine", overlay=shorter).max_context == 64
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -200,6 +210,9 @@ def test_an_overlay_adds_and_overrides(tmp_path, monkeypatch):
         ('source = "mine"\n', "", r"mine: 'source' is missing; a model needs name, vendor, year, source and config"),
         ('vendor = "me"', 'vendor = "me"\ncolour = "red"', r"mine: unknown field 'colour'; known: name, vendor"),
         ('title = "my notebook"\n', "", r"mine: its source lacks 'title'"),
+        ('vendor = "me"', 'vendor = "me"\nalso = "our"', r"mine: also='our' must be a list of names, like \['our'\]"),
+        ('vendor = "me"', 'vendor = "me"\nsame_as = "gpt3"', r"mine: same_as='gpt3' is not known; did you mean 'gpt3-"),
+        ('vendor = "me"', 'vendor = "me"\nsame_as = "mine"', r"mine: same_as='mine' leads back to itself; name a"),
         ("year = 2026", "year = 2026.5", r"mine: year=2026.5 must be a whole number"),
         ("n_head = 4", "n_head = 5", r"mine: n_head=5 must divide n_embd=48; try n_head in"),
         ("n_head = 4\n", "", r"mine: 'n_head' is missing; a gpt2 config needs it"),

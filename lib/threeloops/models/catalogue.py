@@ -3,8 +3,8 @@
 >>> model("llama-3-8b").num_layers
 32
 
-A key names one released checkpoint family exactly, and other spellings of its name mean it, too; a near miss is
-refused with the nearest keys.
+A key names one released checkpoint family exactly, and other spellings of its name mean it, too. A near miss is
+refused with the nearest keys; a name that would fit others of its family as well is asked back, never chosen.
 """
 
 import datetime
@@ -32,6 +32,10 @@ PUBLISHED = (
     "parameters",
     "macs",
 )
+_FIELDS = ("name", "vendor", "year", "source", "note", "also", "same_as", "config", "published")
+_ALL = "`threeloops sources` lists all."
+
+Rows = Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]  # model key -> its row, its file's sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +51,22 @@ class ModelEntry:
     url: str
     checked: datetime.date
     note: str = ""
+    same_as: str = ""  # the model whose config this one has, apart from what its own row says
     published: Mapping[str, Fact] = field(default_factory=dict)
 
 
 def _read_entry(key: str, row: Mapping[str, Any], sources: Mapping[str, Any]) -> ModelEntry:
-    unknown = sorted(set(row) - {"name", "vendor", "year", "source", "note", "config", "published"})
+    unknown = sorted(set(row) - set(_FIELDS))
     if unknown:
-        raise ValueError(
-            f"{key}: unknown field {unknown[0]!r}; known: name, vendor, year, source, note, config, published"
-        )
+        raise ValueError(f"{key}: unknown field {unknown[0]!r}; known: {', '.join(_FIELDS)}")
     missing = [name for name in ("name", "vendor", "year", "source", "config") if name not in row]
     if missing:
         raise ValueError(f"{key}: {missing[0]!r} is missing; a model needs name, vendor, year, source and config")
     try:
         checks.one_of(sources, source=row["source"])
         checks.count(year=row["year"])
+        if not isinstance(row.get("also", []), list):
+            raise ValueError(f"also={row['also']!r} must be a list of names, like [{str(row['also'])!r}]")
         for name in row.get("published", {}):
             checks.one_of(PUBLISHED, published=name)
         source = sources[row["source"]]
@@ -75,6 +80,7 @@ def _read_entry(key: str, row: Mapping[str, Any], sources: Mapping[str, Any]) ->
             url=source["url"],
             checked=source["checked"],
             note=row.get("note", ""),
+            same_as=row.get("same_as", ""),
             published={name: read_fact(fact, sources, where=name) for name, fact in row.get("published", {}).items()},
         )
     except KeyError as error:
@@ -83,24 +89,61 @@ def _read_entry(key: str, row: Mapping[str, Any], sources: Mapping[str, Any]) ->
         raise ValueError(f"{key}: {error}") from error
 
 
-def _rows(table: str, overlay: str | Path | None) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Model key -> (its row, its file's sources), the overlay's last."""
-    found = {}
+def _rows(table: str, overlay: str | Path | None) -> Rows:
+    """The catalogue's rows, the overlay's last."""
+    found: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
     for _, content in catalogue_files(overlay):
         for key, row in content.get(table, {}).items():
             found[key] = (row, content.get("sources", {}))
     return found
 
 
-def _entry(table: str, key: str, overlay: str | Path | None) -> ModelEntry:
+def _entry(table: str, typed: str, overlay: str | Path | None) -> ModelEntry:
     rows = _rows(table, overlay)
+    key = _meant(rows, typed)
+    row, sources = rows[key]
+    return _read_entry(key, dict(row) | {"config": _config(rows, key)} if "same_as" in row else row, sources)
+
+
+def _meant(rows: Rows, typed: str) -> str:
+    """The model that a name means. A name that leaves out what other models differ in is asked back, even where only
+    one of them is here.
+    """
     names = {
-        known: (str(row.get("name", "")), str(row.get("vendor", "")))
-        for known, (row, _) in rows.items()
+        key: (str(row.get("name", "")), *_other_names(row), str(row.get("vendor", "")))
+        for key, (row, _) in rows.items()
         if isinstance(row, Mapping)
     }
-    found = spelling.key_of(names, see="`threeloops sources` lists all.", model=key)
-    return _read_entry(found, *rows[found])
+    if typed in names:
+        return typed
+    fit = spelling.candidates(names, typed, by_key_first=False) or [spelling.key_of(names, see=_ALL, model=typed)]
+    own = {key: (key, *names[key][:-1]) for key in fit}
+    whole = [key for key in fit if any(spelling.says_all_of(typed, name) for name in own[key])]
+    exact = [key for key in whole if any(not spelling.left_out(typed, name) for name in own[key])]
+    for sole in (exact, whole):
+        if len(sole) == 1:
+            return sole[0]
+    besides = "" if len(fit) > 1 else "another of that name, which is not known here"
+    raise ValueError(spelling.which_of(whole or fit, what="model", typed=typed, besides=besides))
+
+
+def _other_names(row: Mapping[str, Any]) -> list[str]:
+    listed = row.get("also", [])
+    return [str(name) for name in listed] if isinstance(listed, list) else []
+
+
+def _config(rows: Rows, key: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A model's config: its own fields, over those of the model that it is the same as."""
+    row = rows[key][0]
+    if "same_as" not in row:
+        return dict(row.get("config", {}))
+    try:
+        checks.one_of(rows, same_as=row["same_as"], see=_ALL)
+        if row["same_as"] in (*seen, key):
+            raise ValueError(f"same_as={row['same_as']!r} leads back to itself; name a model with a config of its own")
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from error
+    return _config(rows, row["same_as"], (*seen, key)) | dict(row.get("config", {}))
 
 
 def model_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
@@ -119,7 +162,7 @@ def model_entry(key: str, *, overlay: str | Path | None = None) -> ModelEntry:
 
 def model(key: str, *, overlay: str | Path | None = None) -> Model:
     """One language model by its key or another spelling of its name; an unknown one is refused with the nearest, one
-    that fits several with all of them.
+    that fits several, here or elsewhere, with those that are here.
 
     `overlay` is the path of a reader's own catalogue file, which wins over the shipped ones; see facts.
 
