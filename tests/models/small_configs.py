@@ -148,12 +148,16 @@ SMALL = {
 
 
 def attending(keys: Iterable[str]) -> list[str]:
-    """The catalogued models whose layers all have attention and an MLP: hybrids are counted in part only."""
+    """The catalogued models whose layers all have an MLP and attention to every token: hybrids, and models with an
+    indexer, are counted in part only.
+    """
     return [
         key
         for key in keys
         if all(
-            isinstance(layer.attention, Attention | LatentAttention) and layer.mlp is not None
+            isinstance(layer.attention, Attention | LatentAttention)
+            and not getattr(layer.attention, "indexer", None)
+            and layer.mlp is not None
             for layer, _ in catalogue.model(key).groups
         )
     ]

@@ -75,6 +75,10 @@ def test_items_equal_the_real_model(key):
 # One for each expert: DeepSeek-V3 has 256 in 58 layers.
 ROUTING_BIASES = {
     "deepseek-v3": 58 * 256,
+    "deepseek-r1": 58 * 256,
+    "deepseek-v3.2": 58 * 256,
+    "glm-4.5": 89 * 160,
+    "glm-4.5-air": 45 * 128,
     "kimi-k2": 60 * 384,
     "minimax-m2.5": 62 * 256,
     "nemotron-3-nano-30b-a3b": 23 * 128,

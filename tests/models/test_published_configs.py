@@ -9,6 +9,7 @@ from tests.models.small_configs import real
 from transformers import AutoConfig
 
 from threeloops.cli import main
+from threeloops.models import catalogue
 from threeloops.models.hf_config import SAME_CLASS, from_hf_config
 from threeloops.models.hf_families import FAMILIES
 from threeloops.models.parameters import model_parameters
@@ -50,6 +51,21 @@ def test_a_published_file_is_answered_exactly(name, capsys):
     assert model_parameters(model).total == total
     assert main(["kv", "--model", str(FILES[name]), "--tokens", "1000", "--dtype", "bf16"]) == 0
     assert "1 request of 1,000 tokens: " in capsys.readouterr().out
+
+
+# The file of a checkpoint -> the row of the catalogue that stands for it, its own or another's but for a few fields.
+CATALOGUED = {
+    "meta-llama-3.1-8b": "llama-3.1-8b",
+    "meta-llama-3.1-70b": "llama-3.1-70b",
+    "deepseek-r1": "deepseek-r1",
+    "deepseek-v3.2": "deepseek-v3.2",
+    "qwen2.5-32b": "qwen2.5-32b",
+}
+
+
+@pytest.mark.parametrize("name", CATALOGUED)
+def test_a_row_of_the_catalogue_is_the_published_file(name):
+    assert from_hf_config(FILES[name], name=CATALOGUED[name]) == catalogue.model(CATALOGUED[name])
 
 
 @pytest.mark.parametrize("name", REFUSED)
