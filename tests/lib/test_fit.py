@@ -59,6 +59,26 @@ def test_what_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[str]) -
     assert "22,892 tokens for each user would fit" in said
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit --model mistral-7b --format q4_k_m --hardware 4090 --tokens 8k",
+        "kv --model mistral-7b --tokens 8192 --dtype bf16 --hardware 4090 --weights bf16",
+    ],
+)
+def test_where_memory_sets_no_limit_it_is_said_and_no_number_given(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # every layer of Mistral 7B v0.1 keeps 4,096 tokens and no more: 2 * 32 layers * 8 heads * 128 * 2 bytes * 4096
+    said = spoken(command, capsys)
+    assert "emory sets no limit to" in said
+    assert "10,000,000" not in said
+    assert answer(command, capsys)["longest_context_by_memory"] is None
+    assert 2 * 32 * 8 * 128 * 2 * 4096 == 512 * 2**20
+    # one full layer is enough for a limit, and a cache that does not fit beside the weights has one, too
+    assert answer(command.replace("mistral-7b", "gemma-2-9b"), capsys)["longest_context_by_memory"] < 10**6
+
+
 def test_what_nothing_helps_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     said = spoken("fit --model deepseek-v3 --format fp8 --hardware rtx-4090 --tokens 32k", capsys)
     assert "take a larger card, or several" in said

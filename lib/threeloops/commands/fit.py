@@ -1,10 +1,9 @@
 """`threeloops fit`: does a model, in the format that it is downloaded in, fit on a card with its users' contexts."""
 
 import argparse
-from dataclasses import replace
 
 from threeloops import checks, dtypes, spelling, units
-from threeloops.commands.kv import NO_LIMIT, cache_lines, capacity_words
+from threeloops.commands.kv import cache_lines, capacity_words
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
 from threeloops.commands.typed import context, whole
 from threeloops.commands.working import Line, Working, plain, share_of_memory
@@ -41,16 +40,18 @@ def working(
         ),
     ]
     longest = (
-        kv_capacity.longest_context(
-            replace(model, max_context=NO_LIMIT), batch=users, free_bytes=room - weights, bytes_per_element=element
-        )
+        kv_capacity.longest_by_memory(model, batch=users, free_bytes=room - weights, bytes_per_element=element)
         if weights < room
         else 0
     )
     asked = f"{model.name} in {wanted} with {units.counted(users, 'user')} of {tokens:,} tokens"
     if left >= 0:
         spare = units.fmt_bytes(left, base=2)
-        verdict = f"{asked} fits on {part.name}: {spare} left. Each user could have {longest:,} tokens by memory."
+        verdict = f"{asked} fits on {part.name}: {spare} left. " + (
+            "Memory sets no limit to a user's context: no layer keeps all of it."
+            if longest is None
+            else f"Each user could have {longest:,} tokens by memory."
+        )
         if part.peaks:
             lines.append(_decode_line(model, wanted=wanted, part=part, tokens=tokens, users=users, cache=cache_dtype))
             verdict += f" Together they get {lines[-1].value:,.0f} tokens/s at most."
@@ -116,7 +117,7 @@ def _decode_line(model: Model, *, wanted: str, part: Part, tokens: int, users: i
     )
 
 
-def _instead(model: Model, *, users: int, longest: int, room: float) -> str:
+def _instead(model: Model, *, users: int, longest: int | None, room: float) -> str:
     """What would fit: a shorter context, or the widest format beside these caches."""
     possible = []
     if longest:

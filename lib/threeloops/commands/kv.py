@@ -1,6 +1,6 @@
 """`threeloops kv`: what a context costs in memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from threeloops import checks, dtypes, units
 from threeloops.commands.working import Line, Working, plain, share_of_memory
@@ -11,7 +11,6 @@ from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum
 from threeloops.product_loop.recurrent_state import CONV_BYTES, MATRIX_BYTES, rank_state_bytes
 
-NO_LIMIT = 10**13  # tokens: more than any memory holds
 SOURCES = (
     "Ainslie et al., 2023, arXiv:2305.13245 (grouped-query attention)",
     "DeepSeek-AI, 2024, arXiv:2405.04434, section 2.1 (latent attention)",
@@ -114,7 +113,7 @@ def working(
                 batch * reserved,
             )
         )
-    fits: dict[str, float] = {}
+    fits: dict[str, float | None] = {}
     if beside:
         fit_lines, fits, conclusion = _fit(
             model, beside, tokens=tokens, element=element, tp=tp, allocator=allocator or InformationMinimum()
@@ -167,7 +166,7 @@ def _sum(name: str, formula: str, numbers: str, value: float) -> Line:
 
 def _fit(
     model: Model, beside: Beside, *, tokens: int, element: float, tp: int, allocator: Allocator
-) -> tuple[list[Line], dict[str, float], str]:
+) -> tuple[list[Line], dict[str, float | None], str]:
     """How many such requests fit beside the weights: the working, the numbers for a script, the sentence."""
     parameters = model_parameters(model).total
     weight_element = dtypes.bytes_per_element(beside.weights_dtype)
@@ -192,9 +191,8 @@ def _fit(
     fits = kv_capacity.max_concurrent_requests(
         model, tokens=tokens, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp
     )
-    unbounded = replace(model, max_context=NO_LIMIT)
-    longest = kv_capacity.longest_context(
-        unbounded, batch=1, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp
+    longest = kv_capacity.longest_by_memory(
+        model, batch=1, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp
     )
     lines.append(
         _sum("one request at its largest", f"what {allocator.name} holds at most on the way", plain(most), most)
@@ -208,11 +206,13 @@ def _fit(
             unit="",
         )
     )
-    limit = f", though the model was made for {model.max_context:,}" if longest > model.max_context else ""
-    sentence = (
-        f"{fits:,} such requests fit on {beside.part.name} beside the weights; a single one would have memory for"
-        f" {longest:,} tokens{limit}."
+    made_for = f", though the model was made for {model.max_context:,}"
+    alone = (
+        f"memory sets no limit to the length of a single one{made_for} tokens"
+        if longest is None
+        else f"a single one would have memory for {longest:,} tokens" + made_for * (longest > model.max_context)
     )
+    sentence = f"{fits:,} such requests fit on {beside.part.name} beside the weights; {alone}."
     return lines, {"fits": fits, "longest_context_by_memory": longest}, sentence
 
 

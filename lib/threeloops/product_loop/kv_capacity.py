@@ -9,6 +9,7 @@ Every figure is for one rank: with tp=1 that is the whole cache.
 """
 
 from bisect import bisect_right
+from dataclasses import replace
 
 from threeloops import checks
 from threeloops.models.architecture import Model
@@ -17,6 +18,7 @@ from threeloops.product_loop.kv_cache import bytes_per_token, held_bytes
 from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation
 
 MINIMUM = InformationMinimum()
+_ENDLESS = 10**13  # tokens: where caches have not filled the memory by then, they never will
 
 
 def token_slots(
@@ -104,3 +106,34 @@ def longest_context(
 
     limit = model.max_context if allocator.longest is None else min(model.max_context, allocator.longest)
     return bisect_right(range(1, limit + 1), free_bytes, key=batch_bytes)
+
+
+def longest_by_memory(
+    model: Model,
+    *,
+    batch: int,
+    free_bytes: float,
+    bytes_per_element: float,
+    allocator: Allocator = MINIMUM,
+    tp: int = 1,
+) -> int | None:
+    """Tokens that each of `batch` requests has memory for, however long a text the model was made for; None where
+    memory sets no limit: every layer has a window or a state, and caches stop growing before it is full.
+
+    Assumes: as longest_context, apart from the model's max_context
+
+    >>> from threeloops.models.catalogue import model
+    >>> longest_by_memory(model("llama-3-8b"), batch=1, free_bytes=16 * 2**30, bytes_per_element=2)
+    131072
+    >>> longest_by_memory(model("mistral-7b"), batch=1, free_bytes=16 * 2**30, bytes_per_element=2) is None
+    True
+    """
+    longest = longest_context(
+        replace(model, max_context=_ENDLESS),
+        batch=batch,
+        free_bytes=free_bytes,
+        bytes_per_element=bytes_per_element,
+        allocator=allocator,
+        tp=tp,
+    )
+    return None if longest == _ENDLESS else longest

@@ -71,3 +71,8 @@ def test_tokens_that_vllm_printed_for_kimi_k2(monkeypatch: pytest.MonkeyPatch) -
 def test_layouts_that_cannot_be(given: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         replace(LLAMA, **given)
+
+
+def test_memory_sets_no_limit_where_every_layer_has_a_window() -> None:
+    assert replace(LLAMA, model=catalogue.model("mistral-7b")).longest_context() is None
+    assert (replace(LLAMA, model=catalogue.model("gemma-2-9b")).longest_context() or 10**9) < 10**7

@@ -16,7 +16,7 @@ for its caches, and whom they seat.
 '39.4 GB for caches on each GPU, 95 requests of 2,500 tokens'
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from threeloops import checks, dtypes
 from threeloops.facts.hardware import Part
@@ -26,7 +26,6 @@ from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.sizing.stored_weights import FORMATS, experts_bytes_in, weights_bytes_in
 
 BLOCK_TOKENS = 16
-NO_LIMIT = 10**13  # tokens: more than any memory holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +132,10 @@ class ServedLayout:
             tp=self.tp,
         )
 
-    def longest_context(self) -> int:
-        """Tokens that a single request could have by memory, whatever the model was made for."""
-        return kv_capacity.longest_context(
-            replace(self.model, max_context=NO_LIMIT),
+    def longest_context(self) -> int | None:
+        """Tokens that a single request could have by memory, whatever the model was made for; None without a limit."""
+        return kv_capacity.longest_by_memory(
+            self.model,
             batch=1,
             free_bytes=self.dcp * self.free_bytes,
             bytes_per_element=dtypes.bytes_per_element(self.cache),
