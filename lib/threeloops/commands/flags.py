@@ -11,6 +11,7 @@ from typing import Any
 from threeloops import checks, dtypes, spelling
 from threeloops.commands import fit, training_flags
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
+from threeloops.commands.released import read_as
 from threeloops.commands.serve.options import add_serve_flags
 from threeloops.commands.typed import quantity, whole
 from threeloops.commands.working import Working
@@ -183,7 +184,7 @@ def add_calculations(commands: Any) -> None:
         )
         command.add_argument("--json", action="store_true", help="print base SI units for a script")
         command.add_argument("--catalog", metavar="FILE", help="your own parts and models, over the shipped catalogue")
-        command.set_defaults(run=lambda given: print(run(given).as_json() if given.json else run(given).as_text()))
+        command.set_defaults(run=lambda given: _print(name, run(given), given))
         return command
 
     _kv_flags(add("kv", "KV cache: what a context costs in memory", _kv))
@@ -200,6 +201,17 @@ def add_calculations(commands: Any) -> None:
     training_flags.add_step_flags(
         add("step", "where the time of one training step goes under a layout", _later("step"))
     )
+
+
+def _print(command: str, working: Working, given: argparse.Namespace) -> None:
+    """The working; where the model's name said more than which model it is, with what was made of it."""
+    typed = getattr(given, "model", None)
+    said = read_as(command, given, model_named(typed, given.catalog)) if typed else ""
+    if said:
+        working = dataclasses.replace(
+            working, inputs={"model": said, **working.inputs}, data=working.data | {"model_read_as": said}
+        )
+    print(working.as_json() if given.json else working.as_text())
 
 
 def _later(name: str) -> Callable[[argparse.Namespace], Working]:

@@ -1,7 +1,6 @@
 """Models and parts by the name that stands after a flag, in any spelling."""
 
-from pathlib import Path
-
+from threeloops.commands.released import is_path, known_name
 from threeloops.facts import hardware
 from threeloops.facts.hardware import Part
 from threeloops.models import catalogue, hf_config
@@ -12,12 +11,20 @@ HARDWARE_HELP = "an accelerator's name in any spelling: h100-sxm5, H200, 4090"
 
 
 def model_named(name: str, overlay: str | None) -> Model:
-    """A model by its name, or from the path of a config.json or its folder."""
-    if name.lower().endswith(".json") or (name and Path(name).exists()):
+    """A model by its name, also by that of a release of it (…-Instruct-FP8), or from the path of a config.json or its
+    folder.
+    """
+    if is_path(name):
         return hf_config.from_hf_config(name)
     if name in hardware.part_keys(overlay=overlay):
         raise ValueError(f"--model {name}: that is a part, not a model; `threeloops sources --keys` lists both")
-    return catalogue.model(name, overlay=overlay)
+    known = known_name(name, overlay)
+    try:
+        return catalogue.model(known, overlay=overlay)
+    except ValueError as error:
+        if catalogue.fitting_keys(known, overlay=overlay):
+            raise
+        raise ValueError(f"{error} The path of a config.json is taken, too.") from error
 
 
 def part_named(flag: str, name: str, overlay: str | None) -> Part:

@@ -105,15 +105,20 @@ def _entry(table: str, typed: str, overlay: str | Path | None) -> ModelEntry:
     return _read_entry(key, dict(row) | {"config": _config(rows, key)} if "same_as" in row else row, sources)
 
 
-def _meant(rows: Rows, typed: str) -> str:
-    """The model that a name means. A name that leaves out what other models differ in is asked back, even where only
-    one of them is here.
-    """
-    names = {
+def _names(rows: Rows) -> dict[str, tuple[str, ...]]:
+    """What each model is called besides its key; its maker last."""
+    return {
         key: (str(row.get("name", "")), *_other_names(row), str(row.get("vendor", "")))
         for key, (row, _) in rows.items()
         if isinstance(row, Mapping)
     }
+
+
+def _meant(rows: Rows, typed: str) -> str:
+    """The model that a name means. A name that leaves out what other models differ in is asked back, even where only
+    one of them is here.
+    """
+    names = _names(rows)
     if typed in names:
         return typed
     fit = spelling.candidates(names, typed, by_key_first=False) or [spelling.key_of(names, see=_ALL, model=typed)]
@@ -149,6 +154,15 @@ def _config(rows: Rows, key: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
 def model_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
     """The key of every language model in the catalogue."""
     return tuple(_rows("models", overlay))
+
+
+def fitting_keys(typed: str, *, overlay: str | Path | None = None) -> list[str]:
+    """The language models that a name may mean, in any spelling; none for one that is not known.
+
+    >>> fitting_keys("Llama-3.1-8B-Instruct"), fitting_keys("Llama-3.1-8B-FP8")
+    (['llama-3.1-8b'], [])
+    """
+    return spelling.candidates(_names(_rows("models", overlay)), typed, by_key_first=False)
 
 
 def model_entry(key: str, *, overlay: str | Path | None = None) -> ModelEntry:

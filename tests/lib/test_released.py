@@ -1,0 +1,86 @@
+"""Names of releases: whose model they are, which format their ending means, and that nothing is passed over."""
+
+import json
+
+import pytest
+
+from threeloops.cli import main
+from threeloops.commands.released import Release, known_name, read_release
+from threeloops.product_loop.sizing.stored_weights import FORMATS
+
+# As repositories on the Hub are called -> the row of the catalogue, the format that its ending means, the ending.
+RELEASES = {
+    "Qwen/Qwen3-8B-FP8": ("qwen3-8b", "fp8", "FP8"),
+    "neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8-dynamic": ("llama-3.1-8b", "fp8", "FP8-dynamic"),
+    "nvidia/Llama-3.1-70B-Instruct-FP8": ("llama-3.1-70b", "fp8", "FP8"),
+    "Qwen/Qwen2.5-32B-Instruct-AWQ": ("qwen2.5-32b", "awq", "AWQ"),
+    "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4": ("llama-3.1-70b", "awq", "AWQ-INT4"),
+    "Qwen/Qwen2.5-14B-Instruct-GPTQ-Int4": ("qwen2.5-14b", "gptq", "GPTQ-Int4"),
+    "Qwen/Qwen2.5-14B-Instruct-GPTQ-Int8": ("qwen2.5-14b", "int8", "GPTQ-Int8"),
+    "Qwen/Qwen3-30B-A3B-Instruct-2507-FP8": ("qwen3-30b-a3b-2507", "fp8", "FP8"),
+    "Qwen/Qwen3-235B-A22B-Instruct-2507": ("qwen3-235b-a22b-2507", "", ""),
+    "nvidia/DeepSeek-R1-NVFP4": ("deepseek-r1", "nvfp4", "NVFP4"),
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": ("nemotron-3-nano-30b-a3b", "bf16", "BF16"),
+    "unsloth/Llama-3.1-8B-Instruct-bnb-4bit": ("llama-3.1-8b", "", "bnb-4bit"),
+    "unsloth/gemma-3-12b-it-GGUF": ("gemma-3-12b", "", "GGUF"),
+    "Llama-3.1-8B-Instruct-Q4_K_M.gguf": ("llama-3.1-8b", "q4_k_m", "Q4_K_M"),
+    "google/gemma-3-27b-it": ("gemma-3-27b", "", ""),
+    "zai-org/GLM-4.5-Air-FP8": ("glm-4.5-air", "fp8", "FP8"),
+}
+KV = "--tokens 1000 --dtype bf16"
+
+
+def spoken(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(command.split()) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_release_is_its_model_and_its_ending_is_said(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    key, stored, ending = RELEASES[name]
+    release = read_release(name)
+    assert (release.stored, release.ending) == (stored, ending)
+    assert stored in ("", *FORMATS)
+    said = spoken(f"kv --model {name} {KV}", capsys)
+    assert said.startswith(f"KV cache of {key}\n")
+    assert (f"{name} is read as {key}; {ending} is how its weights are stored" in said) == bool(ending)
+    if stored:
+        assert f"--weights {stored}" in said or f"--format {stored}" in said
+    assert main(["kv", "--model", name, *KV.split(), "--json"]) == 0
+    assert ("model_read_as" in json.loads(capsys.readouterr().out)) == bool(ending)
+
+
+def test_the_format_of_the_name_is_held_against_the_one_that_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    fit = "fit --model Llama-3.1-8B-Instruct-AWQ --hardware 4090 --tokens 4k --format"
+    assert "AWQ is how its weights are stored, as --format awq says" in spoken(f"{fit} awq", capsys)
+    assert "AWQ is how its weights are stored, but --format fp8 is what is counted" in spoken(f"{fit} fp8", capsys)
+    line = "roofline --model Llama-3.1-8B-FP8 --hardware h100-sxm --dtype bf16"
+    assert "FP8 is how its weights are stored: --weights fp8 counts them" in spoken(line, capsys)
+    assert "stored, as --weights e4m3 says" in spoken(f"{line} --weights e4m3", capsys)
+    bits = "roofline --model Llama-3.1-8B-bnb-4bit --hardware h100-sxm --dtype bf16"
+    assert "stored, in a format that is not counted here" in spoken(bits, capsys)
+    assert "not counted here: --weights awq is" in spoken(f"{bits} --weights awq", capsys)
+    memory = (
+        "memory --model Llama-3.1-8B-FP8 --recipe megatron --zero 1 --dp 8 --micro-batch 1 --sequence 4096 --kernels"
+        " fused --recompute full"
+    )
+    assert "stored to be served, which this does not count" in spoken(memory, capsys)
+
+
+def test_a_date_is_said_where_the_catalogue_has_the_model_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_release("DeepSeek-R1-0528-FP8") == Release(base="DeepSeek-R1", ending="FP8", stored="fp8", date="0528")
+    said = spoken(f"kv --model deepseek-ai/DeepSeek-R1-0528 {KV}", capsys)
+    assert "is read as deepseek-r1; 0528 is when it came out, and its context may be another than the 163,840" in said
+    assert read_release("llama-3-8b-4096").date == ""
+    assert known_name("DeepSeek-R2-0528", None) == "DeepSeek-R2-0528"
+
+
+def test_a_name_that_is_not_known_says_that_a_path_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("gpt-7", "gpt-7-FP8"):
+        assert main(["kv", "--model", name, *KV.split()]) == 2
+        said = capsys.readouterr().err
+        assert f"--model '{name}' is not known" in said
+        assert "The path of a config.json is taken, too." in said
+        assert said.count("\n") == 1
+    assert main(["kv", "--model", "llama3.1-FP8", *KV.split()]) == 2
+    assert "may be 'llama-3-405b', 'llama-3.1-8b' or 'llama-3.1-70b'; say which" in capsys.readouterr().err
