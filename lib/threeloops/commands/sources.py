@@ -22,9 +22,9 @@ def audit(*, key: str | None, overlay: str | Path | None) -> str:
                 rows.append(f"{name}  {what} = {fact.value:.9g} {unit}  {_source(fact)}")
             continue
         entry = _entry(name, overlay)
-        rows.append(
-            f"{name}  config  {entry.checked}  {entry.title}  {entry.url}" + (f"  ({entry.note})" if entry.note else "")
-        )
+        shared = f"the config of {entry.same_as}, but for the fields of its own" if entry.same_as else ""
+        said = "; ".join(filter(None, (shared, entry.note)))
+        rows.append(f"{name}  config  {entry.checked}  {entry.title}  {entry.url}" + (f"  ({said})" if said else ""))
         rows += [f"{name}  {what} = {fact.value:.9g}  {_source(fact)}" for what, fact in entry.published.items()]
     return "\n".join(rows)
 
