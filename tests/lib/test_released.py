@@ -1,6 +1,7 @@
 """Names of releases: whose model they are, which format their ending means, and that nothing is passed over."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +85,18 @@ def test_a_name_that_is_not_known_says_that_a_path_is_taken(capsys: pytest.Captu
         assert said.count("\n") == 1
     assert main(["kv", "--model", "llama3.1-FP8", *KV.split()]) == 2
     assert "may be 'llama-3-405b', 'llama-3.1-8b' or 'llama-3.1-70b'; say which" in capsys.readouterr().err
+
+
+def test_what_is_not_counted_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    # of the files that makers published: DeepSeek-R1 has one such layer, MiniMax-M2.5 three, Gemma 3 sees
+    for name, told in (
+        ("deepseek-r1", "1 layer for multi-token prediction"),
+        ("minimax-m2.5", "3 layers for multi-token prediction"),
+        ("gemma-3-12b", "its vision tower"),
+        ("qwen3.5-27b", "its vision tower, 1 layer for multi-token prediction"),
+        ("glm-4.5", "1 layer for multi-token prediction"),
+    ):
+        assert f"assumes: not counted of {name}: {told}\n" in spoken(f"kv --model {name} {KV}", capsys)
+    file = Path(__file__).parents[1] / "models" / "configs" / "qwen3-vl-4b-instruct.json"
+    assert "not counted of qwen3-vl-4b-instruct: its vision tower" in spoken(f"kv --model {file} {KV}", capsys)
+    assert "not counted of" not in spoken(f"kv --model llama-3.1-8b {KV}", capsys)

@@ -210,7 +210,7 @@ def test_a_row_may_be_the_same_as_another_but_for_its_own_fields(tmp_path):
         ('source = "mine"\n', "", r"mine: 'source' is missing; a model needs name, vendor, year, source and config"),
         ('vendor = "me"', 'vendor = "me"\ncolour = "red"', r"mine: unknown field 'colour'; known: name, vendor"),
         ('title = "my notebook"\n', "", r"mine: its source lacks 'title'"),
-        ('vendor = "me"', 'vendor = "me"\nalso = "our"', r"mine: also='our' must be a list of names, like \['our'\]"),
+        ('vendor = "me"', 'vendor = "me"\nalso = "our"', r"mine: also='our' must be a list, like \['our'\]"),
         ('vendor = "me"', 'vendor = "me"\nsame_as = "gpt3"', r"mine: same_as='gpt3' is not known; did you mean 'gpt3-"),
         ('vendor = "me"', 'vendor = "me"\nsame_as = "mine"', r"mine: same_as='mine' leads back to itself; name a"),
         ("year = 2026", "year = 2026.5", r"mine: year=2026.5 must be a whole number"),

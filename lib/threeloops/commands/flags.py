@@ -11,7 +11,7 @@ from typing import Any
 from threeloops import checks, dtypes, spelling
 from threeloops.commands import fit, training_flags
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
-from threeloops.commands.released import read_as
+from threeloops.commands.released import with_model_said
 from threeloops.commands.serve.options import add_serve_flags
 from threeloops.commands.typed import quantity, whole
 from threeloops.commands.working import Working
@@ -204,13 +204,9 @@ def add_calculations(commands: Any) -> None:
 
 
 def _print(command: str, working: Working, given: argparse.Namespace) -> None:
-    """The working; where the model's name said more than which model it is, with what was made of it."""
-    typed = getattr(given, "model", None)
-    said = read_as(command, given, model_named(typed, given.catalog)) if typed else ""
-    if said:
-        working = dataclasses.replace(
-            working, inputs={"model": said, **working.inputs}, data=working.data | {"model_read_as": said}
-        )
+    """The working; of a model, with what was made of its name and what of its checkpoint is not counted."""
+    if getattr(given, "model", None):
+        working = with_model_said(command, working, given, model_named(given.model, given.catalog))
     print(working.as_json() if given.json else working.as_text())
 
 

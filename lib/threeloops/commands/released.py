@@ -9,10 +9,11 @@ Release(base='DeepSeek-R1', ending='', stored='', date='0528')
 
 import argparse
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from threeloops import dtypes, spelling
+from threeloops.commands.working import Working
 from threeloops.models import catalogue
 from threeloops.models.architecture import Model
 from threeloops.product_loop.sizing.stored_weights import FORMATS
@@ -100,6 +101,19 @@ def read_as(command: str, given: argparse.Namespace, model: Model) -> str:
     if release.ending:
         said.append(_about_weights(command, given, release))
     return "; ".join(said)
+
+
+def with_model_said(command: str, working: Working, given: argparse.Namespace, model: Model) -> Working:
+    """The working with what was made of the model's name, and what its checkpoint holds that is not counted."""
+    said = read_as(command, given, model)
+    if said:
+        working = replace(
+            working, inputs={"model": said, **working.inputs}, data=working.data | {"model_read_as": said}
+        )
+    if model.not_counted:
+        named = f"not counted of {model.name}: {', '.join(model.not_counted)}"
+        working = replace(working, assumes=(*working.assumes, named))
+    return working
 
 
 def _about_weights(command: str, given: argparse.Namespace, release: Release) -> str:

@@ -10,7 +10,7 @@ more than one kind of entry.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from threeloops import checks
 from threeloops.models.recurrent_layers import DeltaState, StateSpace
@@ -230,6 +230,7 @@ class Model:
     head_bias: bool = False  # one more value per word in the output head
     alibi: bool = False  # positions are a slope per head on the scores: nothing is stored, nothing is rotated
     embedding_norm: bool = False  # one more norm, of the first layer's kind, behind the input table
+    not_counted: tuple[str, ...] = field(default=(), compare=False)  # what its checkpoint holds besides, in words
 
     def __post_init__(self) -> None:
         checks.count(hidden=self.hidden, vocab=self.vocab, max_context=self.max_context)

@@ -9,7 +9,7 @@ refused with the nearest keys; a name that would fit others of its family as wel
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ PUBLISHED = (
     "parameters",
     "macs",
 )
-_FIELDS = ("name", "vendor", "year", "source", "note", "also", "same_as", "config", "published")
+_FIELDS = ("name", "vendor", "year", "source", "note", "also", "same_as", "left_out", "config", "published")
 _ALL = "`threeloops sources` lists all."
 
 Rows = Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]  # model key -> its row, its file's sources
@@ -51,6 +51,7 @@ class ModelEntry:
     url: str
     checked: datetime.date
     note: str = ""
+    left_out: tuple[str, ...] = ()  # what its checkpoint holds besides and its config here does not say
     same_as: str = ""  # the model whose config this one has, apart from what its own row says
     published: Mapping[str, Fact] = field(default_factory=dict)
 
@@ -65,8 +66,9 @@ def _read_entry(key: str, row: Mapping[str, Any], sources: Mapping[str, Any]) ->
     try:
         checks.one_of(sources, source=row["source"])
         checks.count(year=row["year"])
-        if not isinstance(row.get("also", []), list):
-            raise ValueError(f"also={row['also']!r} must be a list of names, like [{str(row['also'])!r}]")
+        for field_name in ("also", "left_out"):
+            if not isinstance(row.get(field_name, []), list):
+                raise ValueError(f"{field_name}={row[field_name]!r} must be a list, like [{str(row[field_name])!r}]")
         for name in row.get("published", {}):
             checks.one_of(PUBLISHED, published=name)
         source = sources[row["source"]]
@@ -80,6 +82,7 @@ def _read_entry(key: str, row: Mapping[str, Any], sources: Mapping[str, Any]) ->
             url=source["url"],
             checked=source["checked"],
             note=row.get("note", ""),
+            left_out=tuple(map(str, row.get("left_out", ()))),
             same_as=row.get("same_as", ""),
             published={name: read_fact(fact, sources, where=name) for name, fact in row.get("published", {}).items()},
         )
@@ -186,7 +189,8 @@ def model(key: str, *, overlay: str | Path | None = None) -> Model:
     'llama-3-70b'
     """
     entry = model_entry(key, overlay=overlay)
-    return from_hf_config(entry.config, name=entry.key)
+    found = from_hf_config(entry.config, name=entry.key)
+    return replace(found, not_counted=(*entry.left_out, *found.not_counted))
 
 
 def convnet_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:

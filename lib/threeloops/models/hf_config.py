@@ -10,6 +10,7 @@ Source: the configuration and modelling files of Hugging Face transformers 5.23.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None =
     """A model from a config.json: the file, the folder that holds it, or its content.
 
     Assumes:  a language model with its output head; modules outside the decoder (a vision tower, multi-token
-              prediction) are left out
+              prediction) are left out, and named in its `not_counted`
     Raises:   ValueError for an unknown model_type, a missing or unknown field, and sizes that do not fit together
 
     >>> from_hf_config(
@@ -37,7 +38,8 @@ def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None =
     """
     content, place = (config, "config") if isinstance(config, Mapping) else _read_file(Path(config))
     try:
-        return _model(content, name=name or _own_name(content) or place)
+        model = _model(content, name=name or _own_name(content) or place)
+        return replace(model, not_counted=beside_the_decoder(content))
     except ValueError as error:
         raise ValueError(f"{name or place}: {error}") from error
 
@@ -137,3 +139,23 @@ def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     if part["model_type"] in WRAPPERS:
         raise ValueError(f"text_config has model_type={part['model_type']!r}; a language model has to stand there")
     return part
+
+
+# What a checkpoint may hold beside its decoder: field of its config.json -> what that is.
+_TOWERS = {"vision_config": "its vision tower", "audio_config": "its audio tower"}
+_GUESSING = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers")
+
+
+def beside_the_decoder(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the file names that no count here includes: towers for images and sound, layers that guess further tokens.
+
+    >>> beside_the_decoder({"model_type": "deepseek_v3", "num_nextn_predict_layers": 1})
+    ('1 layer for multi-token prediction',)
+    >>> beside_the_decoder({"vision_config": {}, "text_config": {"num_mtp_modules": 3}})
+    ('its vision tower', '3 layers for multi-token prediction')
+    """
+    text = config.get("text_config")
+    fields = {**config, **text} if isinstance(text, Mapping) else config
+    numbers = [fields[name] for name in _GUESSING if type(fields.get(name)) is int and fields[name] > 0]
+    guessing = [f"{number} layer{'s' * (number > 1)} for multi-token prediction" for number in numbers[:1]]
+    return (*(words for name, words in _TOWERS.items() if config.get(name) is not None), *guessing)
