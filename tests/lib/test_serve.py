@@ -116,7 +116,7 @@ def test_copies_of_a_cache_are_named_and_shared(capsys: pytest.CaptureFixture[st
     assert "queries and partial answers" in spoken(f"{asked} --dcp 8", capsys)
 
 
-@pytest.mark.parametrize("model", ["qwen3-next-80b-a3b", "nemotron-3-nano", "gemma-3-27b", "deepseek-v2"])
+@pytest.mark.parametrize("model", ["qwen3-next-80b-a3b", "nemotron-3-nano-30b-a3b", "gemma-3-27b", "deepseek-v2"])
 def test_models_of_every_kind_of_layer_are_answered(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     """States beside caches, windows, latents of other widths: at least a bound."""
     asked = f"serve --model {model} --weights fp8 --hardware h200 --gpus 8 --users 32 --prompt 4k --answer 1k"
