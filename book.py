@@ -14,7 +14,7 @@
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
     python3 book.py site            the whole book as a folder of pages, build/site; --serve shows it
     python3 book.py setup           only install; --hub: with what a class's hub needs (TEACHING.md)
-    python3 book.py test            install and run the tests: eleven minutes on two cores; other words go to
+    python3 book.py test            install and run the tests: a quarter of an hour on two cores; other words go to
                                     pytest
     python3 book.py test --fast     at every save: what the change since the last commit touches
     python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; two minutes
@@ -310,16 +310,15 @@ def system_packages():
 
 
 def workers(arguments):
-    """How pytest is told to use the cores: one worker more than there are, since a quarter of its time a worker waits
-    for a browser, a server or a process that it has started. Nothing where the words say it themselves, or ask for a
-    debugger, which needs the terminal to itself.
+    """How pytest is told to use the cores; nothing where the words say it themselves, or ask for a debugger, which
+    needs the terminal to itself.
     """
     told = ("-n", "--numprocesses", "--dist", "-p", "--pdb", "--trace", "-s", "--co", "--collect-only")
-    cores = os.cpu_count() or 1
+    cores = min(os.cpu_count() or 1, MOST_WORKERS)
     if cores == 1 or any(word.split("=")[0] in told or re.match("-n[0-9]", word) for word in arguments):
         return ()
     # the order is that of tests/conftest.py: what takes long first
-    return ("-n", str(min(cores + 1, MOST_WORKERS)), "--dist", "loadgroup", "--no-loadscope-reorder")
+    return ("-n", str(cores), "--dist", "loadgroup", "--no-loadscope-reorder")
 
 
 def test(python, arguments):

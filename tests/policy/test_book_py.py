@@ -301,7 +301,7 @@ def test_what_runs_beside_the_tests_is_heard_and_counts(book: ModuleType, capfd:
 @pytest.mark.parametrize(
     ("cores", "words", "told"),
     [
-        (2, [], "-n 3 --dist loadgroup --no-loadscope-reorder"),
+        (2, [], "-n 2 --dist loadgroup --no-loadscope-reorder"),
         (64, ["--quick"], "-n 4 --dist loadgroup --no-loadscope-reorder"),
         (1, [], ""),
         (2, ["-n0"], ""),
