@@ -286,7 +286,7 @@ def test_a_bound_is_not_held_against_what_is_expected(capsys: pytest.CaptureFixt
         "serve --model deepseek-v3 --weights fp8 --hardware h200 --gpus 8 --tp 8 --users 64 --prompt 4k --answer 1k"
     )
     helps = answer(command, capsys)["reasons"]["what would help"]
-    assert "kept" in helps
+    assert "prefix cache" in helps
     assert "fp8 cache" not in helps
 
 

@@ -38,9 +38,9 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
         found.append(("largest part of a step", f"{name}, {token.parts[name] / token.step_s:.0%}.".replace("%", " %")))
     changes = sorted(_changes(served, fleet), key=lambda change: change[1])
     found += _copies_said(served, fleet.copy)
-    helps = ", ".join(f"{what} {work:.2f} times" for what, work in changes if work < NO_CHANGE)
+    helps = ", ".join(f"{what} {100 * (1 - work):.0f} %" for what, work in changes if work < NO_CHANGE)
     if helps:
-        found.append(("what would help", f"a request's work on a GPU becomes, by itself: {helps}."))
+        found.append(("what would help", f"of a GPU's work on a request each takes off, by itself: {helps}."))
     found.append((f"in {served.engine}'s flags", engine_line(served, fleet)))
     return found + [("besides", remark) for remark in engine_remarks(served)]
 
@@ -60,7 +60,7 @@ def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
     tries = {
         f"fp8 weights ({served.weights} now)": (replace(served, weights="fp8"), tp),
         f"an fp8 cache ({served.cache} now)": (replace(served, cache="fp8"), tp),
-        "half of what is computed of a prompt kept": (replace(served, lengths=half), tp),
+        "half of what is computed of a prompt found in a prefix cache": (replace(served, lengths=half), tp),
         **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * layout.gpus in TP else {}),
         **_own_requests(served, layout),
     }

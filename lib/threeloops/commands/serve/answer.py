@@ -77,7 +77,10 @@ def from_flags(given: argparse.Namespace) -> Working:
 def _tried(given: argparse.Namespace, one: Callable[[int], Fleet]) -> tuple[list[Fleet], list[tuple[str, str]]]:
     """A fleet of each tensor group, and why there is none of the others."""
     if given.tp is not None:
-        return [one(given.tp)], []
+        try:
+            return [one(given.tp)], []
+        except ValueError as error:
+            raise ValueError(f"{error}; without --tp every degree is tried") from error
     fleets, lost = [], []
     for tp in (tp for tp in TP if tp * given.dp <= min(ONE_NODE, given.gpus or ONE_NODE)):
         try:

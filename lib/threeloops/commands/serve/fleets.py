@@ -73,7 +73,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
         late, promise_s = largest.broken, served.promised_s[largest.broken]
         raise ValueError(
             f"even with hardly any load {late.upper()} is {units.fmt_seconds(largest.late_s)} at its 99th percentile,"
-            f" and {units.fmt_seconds(promise_s)} are promised"
+            f" and {units.fmt_seconds(promise_s)} are promised; shorter prompts, --hit or a longer promise would do"
         )
     copies = math.ceil(requests_per_s / largest.requests_per_s)
     seen = _seen(served, copy, limits, requests_per_s / copies)
