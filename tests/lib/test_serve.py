@@ -142,6 +142,7 @@ def test_drafts_bring_tokens_sooner_and_less_so_with_many_users(capsys: pytest.C
     assert '--speculative-config \'{"method": "eagle3"' in line
     assert f"--max-num-batched-tokens {drafted['max_num_batched_tokens'] + 3 * 256} " in line
     said = spoken(f"{asked} --draft-tokens 3 --acceptance 70% --draft-cost 0.05 --engine sglang", capsys)
+    assert said.count("--speculative-algorithm") == said.count("--speculative-draft-model-path") == 1
     assert "--speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4" in said
     assert "3 tokens drafted before each check, 70 % of each place accepted" in said
 

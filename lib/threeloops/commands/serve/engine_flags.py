@@ -40,11 +40,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             f"--chunked-prefill-size {tokens} --context-length {longest}",
             *(["--kv-cache-dtype fp8_e4m3"] if served.cache == "fp8" else []),
             *([f"--ep-size {ep}"] if ep > 1 else []),
-            *(
-                [f"--speculative-algorithm EAGLE3 --speculative-draft-model-path DRAFTER {_steps(drafted)}"]
-                if drafted
-                else []
-            ),
+            *([_chain(drafted)] if drafted else []),
         ]
     else:
         share = layout.free_bytes / (served.part.capacity_bytes() - layout.weight_bytes)
@@ -61,7 +57,7 @@ def _drafter(drafted: int) -> dict[str, str | int]:
     return {"method": "eagle3", "model": "DRAFTER", "num_speculative_tokens": drafted}
 
 
-def _steps(drafted: int) -> str:
+def _chain(drafted: int) -> str:
     """A chain, and no tree."""
     chain = "--speculative-algorithm EAGLE3 --speculative-draft-model-path DRAFTER"
     chain += f" --speculative-num-steps {drafted} --speculative-eagle-topk 1"
