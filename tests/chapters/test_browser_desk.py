@@ -220,6 +220,41 @@ def test_a_quick_check_asks_before_it_is_run_names_the_slip_and_says_right(page:
     assert check.locator(".threeloops-card .question").is_hidden(), "the output has it"
 
 
+def test_an_answer_while_the_one_before_is_being_saved_is_kept_and_asks_nothing(page: Any, part: Path) -> None:
+    """The server is slow: what it has written is not yet answered when the next answer comes."""
+    drill = DRILLS["amdahl-one-part"]
+    p = posed(drill, course=HOME_COURSE, student=HOME_STUDENT)
+    box = cell(page, part, "loops-check-one").get_by_role("textbox", name="Your answer")
+    output = cell(page, part, "loops-check-one").locator(".jp-OutputArea-output").last
+    held: list[tuple[Any, Any]] = []
+
+    def hold(route: Any) -> None:
+        if route.request.method == "PUT" and not held:
+            held.append((route, route.fetch()))
+        else:
+            route.continue_()
+
+    contents_of = f"**/api/contents/**/{part.name}*"
+    page.route(contents_of, hold)
+    for value, words in ((drill.slips[0].wrong(p), drill.slips[0].story[:50]), (drill.derive(p).value, "Right.")):
+        box.fill(f"{value!r} {drill.unit}".strip())
+        box.press("Enter")
+        expect(output).to_contain_text(words)
+        assert within(page, 20, lambda: bool(held))
+    page.wait_for_timeout(1000)  # in which the second save would have found the file changed
+    assert page.locator("dialog").count() == 0
+    (route, response), *_ = held
+    route.fulfill(response=response)
+    assert within(page, 20, lambda: f'"{drill.derive(p).value!r} {drill.unit}"'.replace(" ", "") in kept(part))
+    expect(page.locator("dialog")).to_have_count(0)
+    page.unroute(contents_of)
+
+
+def kept(part: Path) -> str:
+    """What the file holds, without the blanks."""
+    return json.dumps(json.loads(part.read_text())).replace('\\"', '"').replace(" ", "")
+
+
 def test_code_of_ones_own_in_a_cards_place_counts(page: Any, part: Path) -> None:
     guess = cell(page, part, "loops-amdahl-prediction")
     guess.get_by_role("button", name="code", exact=True).click()

@@ -19,6 +19,14 @@ const make = (tag, { words, ...attributes } = {}, ...children) => {
   return element;
 };
 
+// JupyterLab takes a save that begins before the one before has ended for somebody else's change, and asks which of the two counts (as of 4.6). On a slow
+// machine a second answer comes so soon; so each save waits for the one before.
+const saveInTurn = (context) => {
+  const save = context.save.bind(context);
+  let last = Promise.resolve();
+  context.save = () => (last = last.catch(() => undefined).then(save));
+};
+
 export const cards = (app, actions) => {
   const known = new WeakMap(); // cell -> its card
   const attended = new WeakSet();
@@ -29,6 +37,7 @@ export const cards = (app, actions) => {
   const attend = async (panel) => {
     if (!panel?.content?.widgets || !panel.sessionContext || attended.has(panel)) return;
     attended.add(panel);
+    saveInTurn(panel.context);
     await panel.context.ready;
     await panel.revealed;
     const scan = () => {
