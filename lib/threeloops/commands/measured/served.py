@@ -7,8 +7,10 @@ from statistics import median
 from threeloops.commands.working import aligned
 from threeloops.facts.engine_exchanges import engine_exchanges_source
 from threeloops.facts.served_points import served_sources
+from threeloops.facts.served_pools import served_pools_source
 from threeloops.operations.expected_times import errors_of
 from threeloops.product_loop.expected.judged_points import JudgedPoint, judged_apart_points, judged_points, worth
+from threeloops.product_loop.expected.pool_times import JudgedPools, judged_pools
 from threeloops.units import fmt_percent
 
 HEAD = ("served points", "points", "over the floor", "expected", "p90", "sign", "too slow")
@@ -18,6 +20,13 @@ SIMULATED_MEANS = (
     " these points. off, p90: median and ninth decile of the error's size; sign: its median with sign, above 0 where"
     " the simulation took longer. of them: points that say how many requests they had, without which it is not known"
     " how many begin at once. TTFT: means; the sources do not say whether theirs are means or medians."
+)
+POOLS_HEAD = ("prefill and decode apart", "points", "TPOT off", "p90", "sign", "requests/s off", "p90", "sign")
+POOLS_MEANS = (
+    "prefill and decode apart: some GPUs read prompts, others decode. requests/s: those at a time over the time that"
+    " each is inside, measured and expected; sign above 0 where the servers were slower. A first token is not expected:"
+    " how prompts waited for one another is not said; the median one took {over_prompt:.2g} times as long as its prompt"
+    " by itself."
 )
 AT_A_TIME = ((8, "up to 8 requests at a time"), (64, "9 to 64"), (inf, "65 and more"))
 ANSWERS = ((256, "answers of up to 256 tokens"), (1024, "of 500 to 1,024"), (inf, "of 2,000 and more"))
@@ -53,9 +62,28 @@ def report() -> str:
         f" decile, sign {_signed(found.signed_median)}.",
     )
     each = ("each GPU has its own requests", *HEAD[1:])
-    return "\n".join(
-        [*aligned([HEAD, *rows]), "", *aligned([each, *apart]), "", *aligned([head, *rungs]), "", MEANS, *told]
-    )
+    tables: list[list[tuple[str, ...]]] = [[HEAD, *rows], [each, *apart], _pools(), [head, *rungs]]
+    pools = judged_pools()
+    over_prompt = median(one.point.ttft_s / one.expected.prompt_s for one in pools)
+    told.append(f"Prefill and decode apart: {served_pools_source()}")
+    lines = [line for table in tables for line in (*aligned(table), "")]
+    return "\n".join([*lines, MEANS, POOLS_MEANS.format(over_prompt=over_prompt), *told])
+
+
+def _pools() -> list[tuple[str, ...]]:
+    """Errors of the servers that read prompts on GPUs of their own."""
+    groups: dict[str, list[JudgedPools]] = {}
+    for one in judged_pools():
+        for label in ("all", one.point.model, f"on {one.point.part}", one.point.engine):
+            groups.setdefault(label, []).append(one)
+    groups = {label: groups[label] for label in sorted(groups, key=lambda label: (label != "all", label))}
+    return [
+        POOLS_HEAD,
+        *(
+            (label, str(len(some)), *_errors([one.error for one in some]), *_errors([one.flow_error for one in some]))
+            for label, some in groups.items()
+        ),
+    ]
 
 
 def _named(judged: Sequence[JudgedPoint]) -> list[str]:
