@@ -10,7 +10,7 @@ import pytest
 
 from threeloops.models import catalogue
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token
-from threeloops.product_loop.expected.pool_times import judged_pools, pool_times, pools_at, read_s
+from threeloops.product_loop.expected.pool_times import judged_pools, pool_times, pools_at, prompt_every_s
 
 ANSWER, PROMPT_S = 200, 0.25
 
@@ -76,8 +76,8 @@ def test_groups_that_read_at_once_share_the_experts() -> None:
         **{"tp": 1, "dp": 8, "ep": 8, "requests": 1, "prompt": 4096, "answer": 2},  # type: ignore[arg-type]
     )
     own_s = token.prompt_s - token.shared_prompt_s
-    assert 8 * read_s(token, 8) == pytest.approx(own_s + 8 * token.shared_prompt_s)
-    assert read_s(ExpectedToken(parts={}, prompt_s=0.5, shared_prompt_s=0.1), 1) == 0.5
+    assert 8 * prompt_every_s(token, 8) == pytest.approx(own_s + 8 * token.shared_prompt_s)
+    assert prompt_every_s(ExpectedToken(parts={}, prompt_s=0.5, shared_prompt_s=0.1), 1) == 0.5
 
 
 def test_published_pools_take_about_what_is_expected() -> None:

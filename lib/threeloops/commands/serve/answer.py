@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from typing import TypeVar
 
 from threeloops import units
 from threeloops.commands.kv import capacity_words
@@ -10,11 +11,14 @@ from threeloops.commands.serve.asked import asked_for
 from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request
 from threeloops.commands.serve.fleets import Fleet, for_rate, for_users
 from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines
+from threeloops.commands.serve.pool_answer import pools_working
+from threeloops.commands.serve.pools import Pools, pools_for
 from threeloops.commands.serve.tables import RATE_HEAD, USERS_HEAD, rate_row, users_row, with_groups
 from threeloops.commands.working import Line, Working, plain
 from threeloops.facts.request_traces import request_trace
 from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING
 
+Found = TypeVar("Found", Fleet, Pools)
 ASSUMES = (
     "requests arrive at random (Poisson) and are dealt evenly to the copies; every step reads caches of mean length",
     f"p99 is the 99th percentile of one simulated run of {CONFIRMING:,} requests or more, good to about a fifth",
@@ -22,7 +26,7 @@ ASSUMES = (
     "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
     "memory seats requests of mean length: where many long ones meet, an engine makes some wait or begin again",
     "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
-    "no pipeline, no separate prefill; GPUs never fail",
+    "no pipeline; GPUs never fail",
 )
 GROUPS_WAIT = (
     "all groups take steps together, so that one that reads a prompt makes the others wait; engines that hold prompts"
@@ -63,10 +67,11 @@ def from_flags(given: argparse.Namespace) -> Working:
         )
     if served.dp > 1 and served.promised.itl_s is not None:
         raise ValueError("--itl with --dp: each chunk of a prompt is read on one GPU, and not simulated so; use --tpot")
+    _no_half_pools(given)
     if given.rate is not None:
         if not served.promised_s:
             raise ValueError("a rate needs a promise to be kept: --ttft 500ms, --itl 40ms or --tpot 40ms")
-        return _for_rate(served, given)
+        return _for_rate(served, given) if given.prefill_tp is None else _for_pools(served, given)
     if given.gpus is None:
         raise ValueError(
             "--users needs the GPUs that they share, for example --gpus 8; how many a load needs says --rate"
@@ -74,7 +79,30 @@ def from_flags(given: argparse.Namespace) -> Working:
     return _for_users(served, given)
 
 
-def _tried(given: argparse.Namespace, one: Callable[[int], Fleet]) -> tuple[list[Fleet], list[tuple[str, str]]]:
+def _no_half_pools(given: argparse.Namespace) -> None:
+    """Raises:   ValueError where pools are asked for in part, or for what is not counted of them"""
+    if given.prefill_tp is None:
+        if given.link or given.bandwidth or given.prefill_dp > 1:
+            raise ValueError("two pools need --prefill-tp: the GPUs of each group that reads prompts")
+    elif given.rate is None:
+        raise ValueError("two pools are worked out for requests as they come: --rate 50/s in place of --users")
+
+
+def _for_pools(served: Served, given: argparse.Namespace) -> Working:
+    pools, lost = _tried(given, lambda tp: pools_for(served, tp, given))
+    try:
+        mixed: Fleet | None = min(
+            _of_one_kind(_tried(given, lambda tp: for_rate(served, tp, given.rate))[0]), key=lambda fleet: fleet.gpus
+        )
+    except ValueError:
+        mixed = None
+    assumes = _assumes(served, pools[0].decode)
+    return pools_working(
+        served, pools, mixed, given, title=_title(served), inputs=_inputs(served), assumes=assumes, lost=lost
+    )
+
+
+def _tried(given: argparse.Namespace, one: Callable[[int], Found]) -> tuple[list[Found], list[tuple[str, str]]]:
     """A fleet of each tensor group, and why there is none of the others."""
     if given.tp is not None:
         try:
@@ -91,7 +119,9 @@ def _tried(given: argparse.Namespace, one: Callable[[int], Fleet]) -> tuple[list
         most = min(ONE_NODE, given.gpus or ONE_NODE)
         raise ValueError(f"--dp {given.dp}: as many groups need as many GPUs, and a node, or --gpus, has {most}")
     if not fleets:
-        raise ValueError("; ".join(f"{name}: {why.rstrip('.')}" for name, why in lost))
+        whys = list(dict.fromkeys(why for _, why in lost))
+        named = ((", ".join(name for name, same in lost if same == why), why.rstrip(".")) for why in whys)
+        raise ValueError("; ".join(f"{name}: {why}" if len(whys) > 1 else why for name, why in named))
     return fleets, lost
 
 
@@ -108,7 +138,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
             value=given.rate / best.largest.requests_per_s,
             unit="",
         ),
-        *money_lines(best, given.price),
+        *money_lines(served.part, best.gpus, best.tokens_per_s, given.price),
     ]
     limit = f"; --gpus {given.gpus} are too few" if given.gpus is not None and best.gpus > given.gpus else ""
     return Working(
@@ -138,7 +168,10 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
         title=_title(served),
         inputs=_inputs(served) | {"load": f"{units.counted(given.users, 'user')}, each asking again at once"},
         table=(with_groups(USERS_HEAD, fleets), *map(users_row, fleets)),
-        lines=(*copy_lines(served, best), *money_lines(best, given.price)),
+        lines=(
+            *copy_lines(served, best),
+            *money_lines(served.part, best.gpus, best.tokens_per_s, given.price),
+        ),
         reasons=(*lost, *reasons(served, best)),
         conclusion=(
             f"{units.counted(given.users, 'user')} on {units.counted(given.gpus, 'GPU')}, {_kind(best)}, with tp"

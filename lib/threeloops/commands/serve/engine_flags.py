@@ -68,6 +68,20 @@ def _each(limit: int, groups: int) -> int:
     return math.ceil(limit / groups)
 
 
+def pool_flags(engine: str) -> tuple[str, str]:
+    """What is added to the lines of a server that reads prompts, and of one that decodes.
+
+    Source:   vLLM, "NixlConnector Usage Guide"; SGLang, "PD Disaggregation"; TensorRT-LLM, "Disaggregated Serving", as
+              of November 2026
+    """
+    if engine == "vLLM":
+        config = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+        return (f" --kv-transfer-config '{json.dumps(config)}'",) * 2
+    if engine == "SGLang":
+        return " --disaggregation-mode prefill", " --disaggregation-mode decode"
+    return (", with a cache_transceiver_config in the file of --config",) * 2
+
+
 def engine_remarks(served: Served) -> list[str]:
     """What the line cannot say."""
     found = []

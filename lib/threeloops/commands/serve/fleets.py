@@ -28,6 +28,7 @@ from threeloops.simulate.product_loop.sizing.replica_runs import (
 SHARES = (0.3, 0.6, 0.9)  # of the requests that would just keep the gap between tokens: those that are let in
 CHUNKS = (4, 16)  # parts of a step's usual tokens
 ROUNDS = 4  # answers of each user
+AT_ONCE = 3  # full steps within which 99 % of handed requests have a token: one is under way, one is theirs
 SEED = 1
 
 
@@ -90,6 +91,56 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
         at_least=at_least,
         tokens_per_s=copies * seen.tokens_per_s,
     )
+
+
+def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: float) -> Fleet:
+    """The fewest copies on tp GPUs a group that decode what is read elsewhere, and what follows the first tokens.
+
+    Assumes:  the handover is part of a request's mean gap; 99 % find a seat when their cache comes
+    Raises:   ValueError where no number of copies keeps the promises
+    """
+    copy, steps = copy_of(served, tp), served.in_steps
+    copy = replace(copy, bound=copy.bound.decoding, expected=copy.expected and copy.expected.decoding)
+    promised, handed_s = served.promised_steps, handover_s / (steps.answer - 1)
+    if promised.tpot_s is not None:
+        if handed_s >= promised.tpot_s:
+            raise ValueError(
+                f"handing a cache over takes {units.fmt_seconds(handover_s)}, all that TPOT leaves of an answer's time"
+            )
+        promised = replace(promised, tpot_s=promised.tpot_s - handed_s)
+    most = most_requests(copy.times, steps, seats=copy.seats, promised=promised)
+    limits = EngineLimits(max_num_seqs=most, max_num_batched_tokens=max(_asked(served)["tokens"], most + 1))
+    kept_s = {name: seconds for name, seconds in served.promised_steps_s.items() if name != "ttft"}
+    largest = largest_rate(
+        _replica(served, copy, limits),
+        _sizes(served, copy),
+        most_per_s=1 / copy.times.work_s(most, steps.answer),
+        promised_s=kept_s | {"ttft": AT_ONCE * copy.times.step_s(most)},
+        seed=SEED,
+    )
+    if not largest.requests_per_s:
+        late = "the wait for a seat" if largest.broken == "ttft" else largest.broken.upper()
+        raise ValueError(
+            f"even with hardly any load, of the copies that decode {late} is {units.fmt_seconds(largest.late_s)} at its"
+            " 99th percentile; a larger --tp or a longer promise would do"
+        )
+    copies = math.ceil(requests_per_s / largest.requests_per_s)
+    seen = _seen(served, copy, limits, requests_per_s / copies)
+    half_s, late_s = (seconds + handover_s / (served.lengths.answer - 1) for seconds in seen.tpot_s)
+    return Fleet(
+        copy=copy,
+        limits=limits,
+        copies=copies,
+        seen=replace(seen, tpot_s=(half_s, late_s)),
+        largest=largest,
+        tokens_per_s=copies * seen.tokens_per_s,
+    )
+
+
+def prefill_limits(served: Served, copy: Copy) -> EngineLimits:
+    """Of an engine that only reads prompts: its own, in each group."""
+    own, dp = engine_defaults(served.part), copy.layout.dp
+    return EngineLimits(max_num_seqs=dp * own.max_num_seqs, max_num_batched_tokens=dp * own.max_num_batched_tokens)
 
 
 def _seen(served: Served, copy: Copy, limits: EngineLimits, requests_per_s: float) -> ReplicaRun:
@@ -189,6 +240,9 @@ def _replica(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
 def _sizes(served: Served, copy: Copy) -> Sizes:
     """Of prompts what is computed: of drawn ones the tokens of average cost that take as long."""
     lengths, times = served.in_steps, copy.times
+    if not times.per_new_token_s:  # prompts are read elsewhere
+        drawn = tuple((1, one.answer) for one in lengths.each())
+        return TracedSizes(sizes=drawn) if drawn else SpreadSizes(new=1, answer=lengths.answer)
     if not lengths.drawn:
         return SpreadSizes(new=lengths.new, answer=lengths.answer)
     return TracedSizes(sizes=tuple((times.alike(one.new), one.answer) for one in lengths.each()))

@@ -5,6 +5,7 @@ from threeloops.commands.kv import cache_lines
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.serve.fleets import Fleet
 from threeloops.commands.working import Line, plain
+from threeloops.facts.hardware import Part
 from threeloops.product_loop import serving
 from threeloops.product_loop.expected.expected_token import ExpectedToken
 from threeloops.product_loop.kv_cache import held_bytes
@@ -149,15 +150,15 @@ def _bytes(name: str, formula: str, numbers: str, value: float) -> Line:
     return Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True)
 
 
-def money_lines(fleet: Fleet, price: float | None) -> list[Line]:
-    """A million tokens of answers, in joules and in dollars."""
-    watts, per_million = fleet.copy.layout.part.facts.get("tdp_w"), serving.TOKENS_PER_MILLION
+def money_lines(part: Part, gpus: int, tokens_per_s: float, price: float | None) -> list[Line]:
+    """A million tokens of answers of so many GPUs, in joules and in dollars."""
+    watts, per_million = part.facts.get("tdp_w"), serving.TOKENS_PER_MILLION
     lines = [
         Line(
             name="tokens of answers in a second",
             formula="simulated, of all copies",
-            numbers=plain(fleet.tokens_per_s),
-            value=fleet.tokens_per_s,
+            numbers=plain(tokens_per_s),
+            value=tokens_per_s,
             unit="token/s",
         )
     ]
@@ -166,22 +167,22 @@ def money_lines(fleet: Fleet, price: float | None) -> list[Line]:
             Line(
                 name="energy of a million tokens, of the GPUs alone",
                 formula="GPUs × power limit / tokens of answers in a second × 1,000,000",
-                numbers=f"{fleet.gpus} × {plain(watts.value)} / {plain(fleet.tokens_per_s)} × 1000000",
-                value=fleet.gpus * watts.value / fleet.tokens_per_s * per_million,
+                numbers=f"{gpus} × {plain(watts.value)} / {plain(tokens_per_s)} × 1000000",
+                value=gpus * watts.value / tokens_per_s * per_million,
                 unit="J",
             )
         )
     if price is None:
         return lines
     dollars = serving.dollars_per_million_tokens(
-        dollars_per_hour=price * fleet.gpus, tokens_per_s=fleet.tokens_per_s, busy_share=1.0
+        dollars_per_hour=price * gpus, tokens_per_s=tokens_per_s, busy_share=1.0
     )
     return [
         *lines,
         Line(
             name="a million tokens of answers",
             formula="GPUs × price of an hour / 3,600 / tokens/s × 1,000,000",
-            numbers=f"{fleet.gpus} × {plain(price)} / 3600 / {plain(fleet.tokens_per_s)} × 1000000",
+            numbers=f"{gpus} × {plain(price)} / 3600 / {plain(tokens_per_s)} × 1000000",
             value=dollars,
             unit="dollar",
         ),

@@ -35,6 +35,10 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
         "--dcp", type=whole, default=1, help="GPUs of a group that share a cache's tokens where they would keep copies"
     )
     serve.add_argument("--ep", type=whole, help="GPUs of a copy that hold different experts (default: with --dp all)")
+    serve.add_argument("--prefill-tp", type=whole, help="read prompts on GPUs of their own, groups of so many")
+    serve.add_argument("--prefill-dp", type=whole, default=1, help="of them the groups that share a copy's experts")
+    serve.add_argument("--link", help="what a prompt's cache goes over to the GPUs that decode, like infiniband-ndr")
+    serve.add_argument("--bandwidth", help="in place of --link, the one-way rate of each GPU, like 50GB/s")
     serve.add_argument("--draft-tokens", type=whole, help="tokens that a small model or head drafts before each check")
     serve.add_argument("--acceptance", type=share, help="of drafted tokens accepted, as the engine reports it")
     serve.add_argument("--draft-cost", type=share, help="a step of what drafts, over a step of the model")

@@ -35,7 +35,7 @@ class PoolTimes:
     busy_prefill: float  # share of the time, 1 where the prefill pool binds
 
 
-def read_s(token: ExpectedToken, dp: int) -> float:
+def prompt_every_s(token: ExpectedToken, dp: int) -> float:
     """How often a busy prefill server is done with a prompt, each of its groups reading one.
 
     Formula:  shared + (prompt - shared) / groups
@@ -115,7 +115,7 @@ def pool_times(
         requests,
         answer=answer,
         prompt_s=reading.prompt_s,
-        reads_per_s=prefill.workers / read_s(reading, prefill.dp),
+        reads_per_s=prefill.workers / prompt_every_s(reading, prefill.dp),
         step_s=lambda inside: token(decode, max(1, round(inside / decode.workers))).step_s,
     )
 

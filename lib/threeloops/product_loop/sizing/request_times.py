@@ -23,7 +23,7 @@ Source: Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (the bo
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from threeloops import checks, dtypes
@@ -69,6 +69,11 @@ class RequestTimes:
         if not self.prompts_s or not self.per_new_token_s:
             return new
         return max(1, round((_on_the_line(self.prompts_s, new) - self.step_s(1)) / self.per_new_token_s))
+
+    @property
+    def decoding(self) -> "RequestTimes":
+        """The same where prompts are read elsewhere."""
+        return replace(self, prompt_s=self.step_s(1), shared_prompt_s=0.0, prompts_s=())
 
     @property
     def per_new_token_s(self) -> float:
@@ -272,20 +277,19 @@ def _cached_s(layout: ServedLayout, batch: int, tokens: int, checked: int) -> fl
         for op in (op for op in ops if op.name == ATTENTION):
             moved = max(0.0, op.work.moved_bytes - whole) / layout.tp + kept / layout.dcp
             work = roofline.Work(flops=checked * op.work.flops / layout.tp, moved_bytes=moved)
-            bandwidth = part["memory_bytes_per_s"]
-            bound = roofline.time(work, peak_flops_per_s=peak(op), memory_bytes_per_s=bandwidth)
+            bound = roofline.time(work, peak_flops_per_s=peak(op), memory_bytes_per_s=part["memory_bytes_per_s"])
             seconds += count * op.count * bound.lower_bound_s
     return seconds
 
 
 def _sum_s(layout: ServedLayout, ops: Iterable[Op]) -> float:
     peak, bandwidth = _peaks(layout.part, layout.weights), layout.part["memory_bytes_per_s"]
-    each = (
-        op.count * roofline.time(op.work, peak_flops_per_s=peak(op), memory_bytes_per_s=bandwidth).lower_bound_s
+    bounds = (
+        (op.count, roofline.time(op.work, peak_flops_per_s=peak(op), memory_bytes_per_s=bandwidth))
         for op in ops
         if op.unit == MATRIX
     )
-    return sum(each)
+    return sum(count * bound.lower_bound_s for count, bound in bounds)
 
 
 def _peaks(part: Part, weights: str) -> Callable[[Op], float]:

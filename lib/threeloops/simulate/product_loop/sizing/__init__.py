@@ -1,4 +1,5 @@
 """Replicas of a served layout under a load, request by request.
 
 replica_runs   one replica at a rate of arrivals, or with so many users; the largest rate that keeps the promises
+prefill_runs   servers that only read prompts, and how many keep the promise on the first token
 """

@@ -1,0 +1,62 @@
+"""Prefill runs: servers that only read prompts, one at a time each, and how long requests wait for their first token.
+
+>>> half, late = first_tokens_s([0.1], servers=2, requests_per_s=10.0, requests=4000, seed=1)
+>>> f"{half:.2f} s in the median, {late:.2f} s for one in a hundred"
+'0.10 s in the median, 0.27 s for one in a hundred'
+"""
+
+import math
+from collections.abc import Sequence
+from heapq import heapreplace
+
+import numpy as np
+
+from threeloops import checks
+from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING, WARMING, Seconds
+from threeloops.simulate.product_loop.traffic import poisson
+
+
+def first_tokens_s(
+    reading_s: Sequence[float], *, servers: int, requests_per_s: float, requests: int, seed: int
+) -> Seconds:
+    """Median and 99th percentile of wait and reading: whoever comes first is read first, by the server that is free
+    first.
+
+    Shapes:   reading_s: what a server takes for a prompt, of equally likely ones
+    Assumes:  Poisson arrivals; the first quarter, which finds the servers still empty, is not counted
+    """
+    checks.count(servers=servers, requests=requests)
+    arrivals = poisson(requests_per_s=requests_per_s, requests=requests, seed=seed)
+    takes_s = np.random.default_rng(seed).choice(np.asarray(reading_s, dtype=np.float64), size=requests)
+    free, took = [0.0] * servers, np.empty(requests)
+    for place, (now, reads_s) in enumerate(zip(arrivals, takes_s, strict=True)):
+        ends = max(now, free[0]) + reads_s
+        heapreplace(free, ends)
+        took[place] = ends - now
+    half, late = np.quantile(took[int(WARMING * requests) :], [0.5, 0.99])
+    return float(half), float(late)
+
+
+def fewest_servers(
+    reading_s: Sequence[float], *, requests_per_s: float, promised_s: float, together: int, seed: int
+) -> tuple[int, Seconds]:
+    """The fewest servers, `together` at a time, with which 99 % of first tokens come as promised.
+
+    Raises:   ValueError where a prompt takes longer than promised before any waits
+    """
+    mean_s = float(np.mean(reading_s))
+    if max(reading_s) > promised_s:
+        raise ValueError(
+            f"a prompt takes up to {max(reading_s):.3g} s to read, and the first token is promised within"
+            f" {promised_s:g} s: take a larger --prefill-tp, --hit, or promise more"
+        )
+    groups = max(1, math.ceil(requests_per_s * mean_s / together))
+    while True:
+        servers = groups * together
+        if servers > requests_per_s * mean_s:
+            seen = first_tokens_s(
+                reading_s, servers=servers, requests_per_s=requests_per_s, requests=4 * CONFIRMING, seed=seed
+            )
+            if seen[1] <= promised_s:
+                return servers, seen
+        groups += 1

@@ -1,0 +1,88 @@
+"""`threeloops serve --prefill-tp`: two pools, by hand, beside what others measured, and asked wrongly."""
+
+import json
+from typing import Any
+
+import pytest
+
+from threeloops.cli import main
+from threeloops.facts.served_pools import ServedPool
+from threeloops.models import catalogue
+from threeloops.product_loop.expected.pool_times import pool_times
+
+POOLS = "--ttft 1s --tpot 40ms --prefill-tp 4 --bandwidth 50GB/s"
+LOAD = (
+    f"serve --model llama-3.3-70b --hardware h100-sxm --weights fp8 --tp 4 --rate 30/s --prompt 2k --answer 500 {POOLS}"
+)
+
+
+def answer(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main([*command.split(), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_both_pools_are_large_enough_and_keep_what_is_promised(capsys: pytest.CaptureFixture[str]) -> None:
+    """Against the formula of expected times, which knows nothing of queues."""
+    found = answer(LOAD, capsys)
+    prefill, decode = found["prefill"], found["decode"]
+    assert found["num_gpus"] == prefill["num_gpus"] + decode["num_gpus"]
+    assert found["ttft_p50_s"] < found["ttft_p99_s"] <= 1.0
+    assert found["tpot_p50_s"] <= found["tpot_p99_s"] <= 0.040
+    four = {name: ServedPool(workers=found[name]["copies"], tp=4, dp=1, ep=1) for name in ("prefill", "decode")}
+    told = pool_times(
+        catalogue.model("llama-3.3-70b"),
+        **{"part": "h100-sxm5", "format": "fp8", "cache": "bf16", "engine": "vLLM"},  # type: ignore[arg-type]
+        **four,
+        requests=decode["copies"] * decode["max_num_seqs"],
+        prompt=2048,
+        answer=500,
+    )
+    assert told.requests_per_s >= 30, "as many as have seats could be served at that rate"
+    fewer = found["results"]["prefill_copies_if_they_never_waited"]["value"]
+    assert prefill["copies"] - 2 < fewer < prefill["copies"]
+
+
+def test_the_cache_of_a_prompt_goes_over_the_links_of_the_smaller_group(capsys: pytest.CaptureFixture[str]) -> None:
+    """2 × 80 layers × 8 KV heads × 128 × 2 bytes a token, over four links of 50 GB/s."""
+    found = answer(LOAD, capsys)
+    assert found["prompt_cache_bytes"] == 2048 * 2 * 80 * 8 * 128 * 2
+    assert found["handover_s"] == pytest.approx(found["prompt_cache_bytes"] / (4 * 50e9))
+    narrow = answer(LOAD.replace("--prefill-tp 4", "--prefill-tp 2"), capsys)
+    assert narrow["handover_s"] == pytest.approx(2 * found["handover_s"])
+
+
+def test_groups_that_share_experts_read_and_decode(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (
+        "serve --model deepseek-v3 --hardware h200 --weights fp8 --engine sglang --tp 1 --dp 8 --rate 5/s --prompt 4k"
+    )
+    said = f"{asked} --answer 500 --ttft 3s --tpot 50ms --prefill-tp 1 --prefill-dp 8 --link infiniband-ndr"
+    assert main(said.split()) == 0
+    text = capsys.readouterr().out
+    assert "--disaggregation-mode prefill" in text
+    assert "--disaggregation-mode decode" in text
+    assert "experts and their exchanges + all else / groups" in text
+    assert "copies that do both" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ((" --bandwidth 50GB/s", ""), "what a prompt's cache goes over"),
+        (("--ttft 1s ", ""), "two pools need a promise on the first token"),
+        (("--ttft 1s", "--ttft 20ms"), "is promised within 0.02 s"),
+        (("50GB/s", "5MB/s"), "all that TPOT leaves of an answer's time"),
+        (("--rate 30/s", "--users 30 --gpus 8"), "--rate 50/s in place of --users"),
+        (("--prefill-tp 4 ", ""), "two pools need --prefill-tp"),
+    ],
+)
+def test_what_is_asked_in_part_is_refused(
+    change: tuple[str, str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(LOAD.replace(*change).split()) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_what_no_tensor_group_can_do_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(LOAD.replace("--tp 4 ", "", 1).replace("--ttft 1s", "--ttft 20ms").split()) == 2
+    assert capsys.readouterr().err.count("is promised within 0.02 s") == 1
