@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from onnx import numpy_helper
 from torch import Tensor, nn
 
 from threeloops.measure.driving import bev_network, faster_network, occupied_cells, onnx_engine, sparse_lift
@@ -115,21 +117,50 @@ def test_only_one_group_a_frame_is_looked_at(network: BirdsEye, frame: rays.Fram
         reuse.CameraTurns(network, faster_network.as_trained(network), groups=4)
 
 
-def test_calibrated_convolutions_answer_nearly_the_same_and_the_last_one_stays() -> None:
+def small_piece() -> tuple[nn.Module, list[Tensor], bytes]:
     torch.manual_seed(0)
     piece = nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 2, 1)
-    )
+    ).eval()
     seen = [torch.rand(2, 3, 16, 16) for _ in range(4)]
-    graph = onnx_engine.exported(piece.eval(), seen[0])
-    for outputs_in_fp32, int8 in ((True, 2), (False, 3)):
-        made = onnx_engine.calibrated(graph, seen, outputs_in_fp32=outputs_in_fp32)
-        assert onnx_engine.convolutions(made) == {"fp32": 3 - int8, "int8": int8}
-        assert onnx_engine.layers(made) == {"Conv": 3, "Relu": 2}
-        with torch.no_grad():
-            torch.testing.assert_close(
-                onnx_engine.Engine(made, fuse=True)(seen[0]), piece(seen[0]), rtol=0.1, atol=0.03
-            )
+    return piece, seen, onnx_engine.exported(piece, seen[0])
+
+
+def test_calibrated_convolutions_answer_nearly_the_same_and_the_last_one_stays() -> None:
+    piece, seen, graph = small_piece()
+    for quantised in (onnx_engine.calibrated, onnx_engine.for_tensorrt):
+        for outputs_in_fp32, int8 in ((True, 2), (False, 3)):
+            made = quantised(graph, seen, outputs_in_fp32=outputs_in_fp32)
+            assert onnx_engine.convolutions(made) == {"fp32": 3 - int8, "int8": int8}
+            assert onnx_engine.layers(made) == {"Conv": 3, "Relu": 2}
+            with torch.no_grad():
+                torch.testing.assert_close(
+                    onnx_engine.Engine(made, fuse=True)(seen[0]), piece(seen[0]), rtol=0.1, atol=0.03
+                )
+
+
+def test_int8_is_symmetric_and_ends_at_127() -> None:
+    piece, seen, graph = small_piece()
+    for quantised in (onnx_engine.calibrated, onnx_engine.for_tensorrt):
+        model = onnx.load_from_string(quantised(graph, seen, outputs_in_fp32=True))
+        held = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+        pairs = [node for node in model.graph.node if node.op_type == "QuantizeLinear" and node.input[0] in ("input", "x")]
+        entry = float(held[pairs[0].input[1]])
+        assert entry == pytest.approx(max(float(one.abs().max()) for one in seen) / 127, rel=1e-5)
+        first = piece[0].weight.detach().abs().amax(dim=(1, 2, 3)).numpy() / 127  # a scale for each output channel
+        scales = [array for array in held.values() if array.shape == (8,) and np.allclose(array, first, rtol=1e-5)]
+        assert scales
+        integers = [array for array in held.values() if array.dtype == np.int8 and array.ndim == 4]
+        assert all(abs(array.astype(int)).max() == 127 for array in integers)
+        assert bool(integers) == (quantised is onnx_engine.calibrated)  # TensorRT rounds the weights itself
+
+
+def test_tensorrt_would_refuse_what_the_processor_likes() -> None:
+    _, seen, graph = small_piece()
+    ours = onnx_engine.calibrated(graph, seen, outputs_in_fp32=False)
+    assert onnx_engine.refused_by_tensorrt(ours) == ["3 bias in INT32", "3 convolution's own output rounded"]
+    assert onnx_engine.refused_by_tensorrt(onnx_engine.for_tensorrt(graph, seen, outputs_in_fp32=False)) == []
+    assert onnx_engine.refused_by_tensorrt(graph) == []
 
 
 def test_every_way_has_its_turn_in_every_round() -> None:

@@ -1,13 +1,17 @@
 """ONNX engine: a piece of the driving network exported, and the same piece with its convolutions in INT8.
 
-Post-training quantisation with calibration: the fp32 graph is run on a few scenes, the least and the largest value of
-every activation are written down, and each gets a scale from its own range. Weights get one scale per output channel.
+Post-training quantisation with calibration: the fp32 graph is run on a few scenes, the largest magnitude of every
+activation is written down and becomes 127; zero stays zero. Weights get one such scale per output channel.
 
 >>> import torch
 >>> piece = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(4, 1, 1))
->>> graph = exported(piece, torch.rand(2, 2, 8, 8))
->>> convolutions(graph), convolutions(calibrated(graph, [torch.rand(2, 2, 8, 8)], outputs_in_fp32=True))
+>>> graph, seen = exported(piece, torch.rand(2, 2, 8, 8)), [torch.rand(2, 2, 8, 8)]
+>>> convolutions(graph), convolutions(calibrated(graph, seen, outputs_in_fp32=True))
 ({'fp32': 2, 'int8': 0}, {'fp32': 1, 'int8': 1})
+>>> refused_by_tensorrt(calibrated(graph, seen, outputs_in_fp32=True))
+['1 bias in INT32', "1 convolution's own output rounded"]
+>>> refused_by_tensorrt(for_tensorrt(graph, seen, outputs_in_fp32=True))
+[]
 """
 
 import contextlib
@@ -18,12 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from onnx import numpy_helper
 from onnxruntime import quantization
 from torch import Tensor
 
 from threeloops.measure.product_loop.exported import Engine, exported, quiet
 
-__all__ = ["Engine", "calibrated", "convolutions", "exported"]
+__all__ = ["Engine", "calibrated", "convolutions", "exported", "for_tensorrt", "refused_by_tensorrt"]
+
+IN_INT8 = ["Conv", "Concat", "Resize"]
 
 
 class _Batches(quantization.CalibrationDataReader):  # type: ignore[misc]
@@ -40,9 +47,32 @@ def calibrated(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool
     """The graph with its convolutions in INT8, scales from what these inputs make of it; with outputs_in_fp32, those
     whose results leave the graph stay as they were: they are read as numbers (metres, scores), not as features.
 
-    Assumes:  7 of the weights' 8 bits are used: older processors add two products in 16 bits, which 8 could overflow
-    Source:   ONNX Runtime documentation, "Quantize ONNX models" (static quantisation, QDQ, reduce_range)
+    Formula:  integer = round(value * 127 / largest magnitude), from -127 to 127
+    Assumes:  the processor's kernels want it: each operator's output is rounded too, and biases are 32-bit integers
+    Source:   ONNX Runtime documentation, "Quantize ONNX models" (static quantisation, QDQ)
+    Measured: tests.measure.test_faster_perception.test_int8_is_symmetric_and_ends_at_127
     """
+    return _quantised(graph, batches, outputs_in_fp32=outputs_in_fp32, options={})
+
+
+def for_tensorrt(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool) -> bytes:
+    """The same ranges, with the pairs of QuantizeLinear and DequantizeLinear where TensorRT wants them: on both inputs
+    of every convolution, and nowhere else; biases stay in fp32. ONNX Runtime computes it, too, without its INT8 kernels.
+
+    Source:   NVIDIA TensorRT documentation 11.4, "Explicit Quantization" (recommended placement of Q/DQ); read in
+              November 2026
+    Measured: tests.measure.test_faster_perception.test_int8_is_symmetric_and_ends_at_127
+    """
+    placed = {
+        "AddQDQPairToWeight": True,
+        "DedicatedQDQPair": True,
+        "QuantizeBias": False,
+        "OpTypesToExcludeOutputQuantization": IN_INT8,
+    }
+    return _quantised(graph, batches, outputs_in_fp32=outputs_in_fp32, options=placed)
+
+
+def _quantised(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool, options: dict[str, Any]) -> bytes:
     model = onnx.load_from_string(graph)
     leaving = {output.name for output in model.graph.output} if outputs_in_fp32 else set()
     kept = [node.name for node in model.graph.node if node.op_type == "Conv" and leaving & set(node.output)]
@@ -55,13 +85,35 @@ def calibrated(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool
             _Batches(model.graph.input[0].name, batches),
             quant_format=quantization.QuantFormat.QDQ,
             per_channel=True,
-            reduce_range=True,
-            activation_type=quantization.QuantType.QUInt8,
+            activation_type=quantization.QuantType.QInt8,
             weight_type=quantization.QuantType.QInt8,
-            op_types_to_quantize=["Conv", "Concat", "Resize"],
+            op_types_to_quantize=IN_INT8,
             nodes_to_exclude=kept,
+            extra_options={"ActivationSymmetric": True, "WeightSymmetric": True, **options},
         )
         return made.read_bytes()
+
+
+def refused_by_tensorrt(graph: bytes) -> list[str]:
+    """What TensorRT's documentation of Q/DQ graphs forbids or advises against and this graph has; empty if nothing.
+
+    Source:   NVIDIA TensorRT documentation 11.4, "Working with Quantized Types" (symmetric, signed INT8) and "Explicit
+              Quantization" (outputs of weighted operators); read in November 2026
+    """
+    model = onnx.load_from_string(graph)
+    constants = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    rounds = ("QuantizeLinear", "DequantizeLinear")
+    zeros = [constants[node.input[2]] for node in model.graph.node if node.op_type in rounds]
+    rounded = {node.input[0] for node in model.graph.node if node.op_type == "QuantizeLinear"}
+    found = {
+        "zero point that is not zero": sum(bool(zero.any()) for zero in zeros),
+        "unsigned tensor": sum(zero.dtype.kind == "u" for zero in zeros),
+        "bias in INT32": sum(zero.dtype.name == "int32" for zero in zeros),
+        "convolution's own output rounded": sum(
+            node.op_type == "Conv" and node.output[0] in rounded for node in model.graph.node
+        ),
+    }
+    return [f"{number} {what}" for what, number in found.items() if number]
 
 
 def convolutions(graph: bytes) -> dict[str, int]:
