@@ -144,7 +144,9 @@ def test_int8_is_symmetric_and_ends_at_127() -> None:
     for quantised in (onnx_engine.calibrated, onnx_engine.for_tensorrt):
         model = onnx.load_from_string(quantised(graph, seen, outputs_in_fp32=True))
         held = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
-        pairs = [node for node in model.graph.node if node.op_type == "QuantizeLinear" and node.input[0] in ("input", "x")]
+        pairs = [
+            node for node in model.graph.node if node.op_type == "QuantizeLinear" and node.input[0] in ("input", "x")
+        ]
         entry = float(held[pairs[0].input[1]])
         assert entry == pytest.approx(max(float(one.abs().max()) for one in seen) / 127, rel=1e-5)
         first = piece[0].weight.detach().abs().amax(dim=(1, 2, 3)).numpy() / 127  # a scale for each output channel

@@ -215,6 +215,14 @@ def test_flops_by_shapes_are_those_that_torch_counts(network: bev_network.BirdsE
     assert counted["lift"] == 0
 
 
+def test_stages_alone_are_the_network_stage_by_stage(network: bev_network.BirdsEye) -> None:
+    frame = rays.frame(scenes.scene(1), 0.0)
+    alone = stage_costs.stages_alone(network, frame)
+    assert list(alone) == ["backbone", "lift", "heads"]
+    for mine, whole in zip(alone["heads"](), network(*bev_network.batch([frame])), strict=True):
+        torch.testing.assert_close(mine, whole)
+
+
 def test_a_stages_seconds_are_the_median_of_the_frames_least_on_a_drive_that_goes_on(
     network: bev_network.BirdsEye, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,8 +126,8 @@ def attention_samples(*, queries: int, layers: int, heads: int, levels: int, poi
     """Places in the cameras' features that deformable attention reads for one bird's-eye map.
 
     Formula:  queries * layers * heads * levels * points
-    Assumes:  every query is seen by one camera; attention to the last map is not counted; each place is between pixels,
-              so that four of them are fetched and mixed
+    Assumes:  every query is seen by one camera (BEVFormer samples every camera that sees it); attention to the last map
+              is not counted; each place is between pixels, so that four of them are fetched and mixed
     Source:   Li et al., BEVFormer, 2022, arXiv:2203.17270, section 3.3; Zhu et al., Deformable DETR, 2020,
               arXiv:2010.04159
     Counted:  simulate.driving.perception_frames.places_read

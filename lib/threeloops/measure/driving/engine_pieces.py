@@ -6,7 +6,7 @@ less it has to fit.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
@@ -23,12 +23,12 @@ from threeloops.measure.driving.faster_network import (
     folded,
     with_norms_folded,
 )
-from threeloops.measure.driving.onnx_engine import Engine, calibrated, exported
+from threeloops.measure.driving.onnx_engine import Engine, calibrated, exported, for_tensorrt
 from threeloops.measure.driving.sparse_lift import TableLift
 from threeloops.simulate.driving import rays, scenes
 
 CALIBRATION_SEEDS = tuple(range(800_000, 800_012))  # neither trained on nor judged
-EDITION = 2
+EDITION = 3
 
 
 class _Joined(nn.Module):
@@ -51,6 +51,7 @@ class Graphs:
     int8: tuple[bytes, bytes]  # convolutions that make the outputs in fp32
     int8_everywhere: tuple[bytes, bytes]
     int8_unfolded: tuple[bytes, bytes]  # norms left as layers of their own: a mistake, to see what it costs
+    int8_tensorrt: tuple[bytes, bytes]  # the ranges of int8, the graph as TensorRT wants it
 
     def pieces(self, kind: str, lift: Callable[[Tensor], Tensor]) -> Pieces:
         """The detector's pieces with these graphs, by the name of a field, around a lift."""
@@ -84,10 +85,10 @@ def graphs(network: BirdsEye) -> Graphs:
     """The kept graphs of these very weights, or ones made now and kept. Prints one line that says which."""
     print("engines: measured", end=" ", flush=True)
     kept = kept_path(network)
-    kept_models.make_sure_of(kept, lambda: _as_kept(network), said="exported and calibrated now, half a minute")
+    kept_models.make_sure_of(kept, lambda: _as_kept(network), said="exported and calibrated now, a minute at most")
     found = {name: graph.numpy().tobytes() for name, graph in kept_models.loaded(kept).items()}
     print(", ".join(f"{name} {len(graph):,} bytes" for name, graph in found.items() if "_" not in name))
-    kinds = ("fp32", "int8", "int8_everywhere", "int8_unfolded")
+    kinds = [field.name for field in fields(Graphs)]
     return Graphs(**{kind: (found[f"{kind} backbone"], found[f"{kind} heads"]) for kind in kinds})
 
 
@@ -113,4 +114,5 @@ def _as_kept(network: BirdsEye) -> dict[str, Tensor]:
         made[f"int8 {name}"] = calibrated(plain, seen, outputs_in_fp32=True)
         made[f"int8_everywhere {name}"] = calibrated(plain, seen, outputs_in_fp32=False)
         made[f"int8_unfolded {name}"] = calibrated(unfolded, seen, outputs_in_fp32=True)
+        made[f"int8_tensorrt {name}"] = for_tensorrt(plain, seen, outputs_in_fp32=True)
     return {name: torch.frombuffer(bytearray(graph), dtype=torch.uint8) for name, graph in made.items()}

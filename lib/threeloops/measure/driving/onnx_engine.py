@@ -57,10 +57,10 @@ def calibrated(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool
 
 def for_tensorrt(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool) -> bytes:
     """The same ranges, with the pairs of QuantizeLinear and DequantizeLinear where TensorRT wants them: on both inputs
-    of every convolution, and nowhere else; biases stay in fp32. ONNX Runtime computes it, too, without its INT8 kernels.
+    of every convolution, and nowhere else; biases stay in fp32. ONNX Runtime runs it, too, without its INT8 kernels.
 
     Source:   NVIDIA TensorRT documentation 11.4, "Explicit Quantization" (recommended placement of Q/DQ); read in
-              November 2026
+              November 2026; microsoft/onnxruntime, issue 17738 (a bias in INT32 is refused)
     Measured: tests.measure.test_faster_perception.test_int8_is_symmetric_and_ends_at_127
     """
     placed = {

@@ -7,7 +7,7 @@
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -81,6 +81,22 @@ def stage_flops(network: BirdsEye, frame: rays.Frame) -> dict[str, int]:
         "lift": counted_flops(network.lift, features).total,
         "heads": counted_flops(network.heads, grid, pillars).total,
     }
+
+
+def stages_alone(network: BirdsEye, frame: rays.Frame) -> dict[str, Callable[[], object]]:
+    """Each stage of the network as a call on one frame's own tensors, to be timed in turns with what it is held
+    against: a rate measured at another moment met other neighbours on the core.
+    """
+    images, pillars = bev_network.batch([frame])
+    with torch.no_grad():
+        features = network.backbone(images)
+        grid = network.lift(features)
+    calls = {
+        "backbone": lambda: network.backbone(images),
+        "lift": lambda: network.lift(features),
+        "heads": lambda: network.heads(grid, pillars),
+    }
+    return {stage: torch.no_grad()(call) for stage, call in calls.items()}
 
 
 def stage_seconds(
