@@ -84,6 +84,7 @@ def fact(part: str, name: str) -> float:
 
 P_7B = 32 * (4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096) + 2 * 32000 * 4096 + 4096  # Llama 2 7B, matrix by matrix
 P_8B = 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336 + 2 * 4096) + 2 * 128256 * 4096 + 4096  # Llama 3 8B
+P_3B = 28 * (2 * 3072**2 + 2 * 3072 * 1024 + 3 * 3072 * 8192 + 2 * 3072) + 128256 * 3072 + 3072  # Llama 3.2 3B
 CACHE_8B = 8192 * 2 * 32 * 8 * 128 * 2  # of a user with 8,192 tokens, Llama 3 8B
 RING = 2 * 7 / 8 * 14e9
 # Printed: H100 989.4 TFLOP/s and 3.35 TB/s, A100 312 TFLOP/s, TF32 half of BF16, INT8 twice; NVLink 600 and 900 GB/s
@@ -139,6 +140,14 @@ EXPECTED = {
     "fused": 6 / 2,
     "tensor_sent": 4 * 2 * 7 / 8 * 8192 * 4096 * 2,
     "tensor_step": 32 * 4 * 2 * 7 / 8 * 8192 * 4096 * 2,
+    "adam_s": 7 * 4 * P_7B / 3.35e12,  # read weight, gradient, two moments; write all but the gradient
+    "adam_less": 20 / 7,
+    "ddp_sent": 2 * 7 / 8 * 2 * P_7B,
+    "engine_least": 3.0 / 2.4,
+    "engine_most": 40.0 / 15.9,
+    "pruned_less": 2 * 2,
+    "sparse_speed": 1.35,  # as NVIDIA prints it
+    "student_less": P_8B / P_3B,
     "in_flight": 4,
     "idle": 3 / 19,
     "six": 2 + 4,
@@ -213,8 +222,8 @@ def test_every_figure_is_worked_out_or_is_a_given() -> None:
 
 
 NAMES = re.compile(
-    r"[BT]F(16|32)|FP(8|16|32)|INT[48]|[HA]100|ZeRO-3|Llama [23] \d+B|PCIe 5 x16|arXiv:[\d.]+|\(?p [-+] 1\)?|\(m \+ p -"
-    r" 1\)|4th ed., 2022|52\(4\), 2009|, 20\d\d|stage3\.py|/v1/"
+    r"[BT]F(16|32)|FP(8|16|32)|INT[48]|[HA]100|ZeRO-3|Llama [23](\.2)? \d+B|PCIe 5 x16|arXiv:[\d.]+|\(?p [-+] 1\)?"
+    r"|\(m \+ p - 1\)|4th ed., 2022|52\(4\), 2009|, 20\d\d|stage3\.py|/v1/"
 )
 QUOTED = (
     "reported: 2–4× over tuned servers at equal latency (the paper), up to 24× over plain Transformers (the blog)",
@@ -232,7 +241,8 @@ def test_no_figure_is_typed_into_the_interview_sheet() -> None:
     memorised = tuple((*row[:FORMULA], *row[FORMULA + 1 :]) for row in interview.MEMORISED)
     shelves = ((reading.BOOK,), reading.PAPERS, reading.REPOSITORIES)
     pages = (*(row[-2:] for row in reading.PAGES), *(row[-1:] for row in reading.POINTERS))
-    for table in (techniques.TECHNIQUES, orders.TRAINING_FIRST, orders.SERVING_FIRST, memorised, *shelves, pages):
+    named = (*techniques.TECHNIQUES, *techniques.MORE)
+    for table in (named, orders.TRAINING_FIRST, orders.SERVING_FIRST, memorised, *shelves, pages):
         for cell in (cell for row in table for cell in row if cell not in QUOTED):
             assert not typed_figures(cell), cell
 
@@ -244,13 +254,13 @@ def test_a_typed_figure_would_be_found() -> None:
 
 def test_thirteen_of_each_and_every_figure_is_used() -> None:
     assert len(techniques.TECHNIQUES) == len(interview.MEMORISED) == 13
-    tables = (techniques.TECHNIQUES, orders.TRAINING_FIRST, orders.SERVING_FIRST, interview.MEMORISED)
+    tables = (techniques.TECHNIQUES, techniques.MORE, orders.TRAINING_FIRST, orders.SERVING_FIRST, interview.MEMORISED)
     words = " ".join(cell for table in (*tables, reading.PAGES) for row in table for cell in row)
     assert set(re.findall(r"\{(\w+)\}", words)) == set(figures.values())
 
 
 def test_a_factor_names_its_baseline() -> None:
-    for row in techniques.TECHNIQUES:
+    for row in (*techniques.TECHNIQUES, *techniques.MORE):
         for cell in row:
             if "smaller" in cell and "{" in cell:
                 assert "than" in cell
@@ -258,6 +268,7 @@ def test_a_factor_names_its_baseline() -> None:
 
 def test_each_technique_says_what_worked_it_out_and_the_map_holds_the_same_figures() -> None:
     assert len(techniques.FROM) == len(techniques.TECHNIQUES)
+    assert len(techniques.FROM_MORE) == len(techniques.MORE)
     assert re.fullmatch(r"Techniques: worked out by \w+\.\w+(, \w+\.\w+)*", techniques.worked_out_by())
     tokens = sum(0.8**k for k in range(6))
     kept, kept_full = EXPECTED["kept"], EXPECTED["kept_full"]
@@ -275,7 +286,7 @@ def test_each_technique_says_what_worked_it_out_and_the_map_holds_the_same_figur
 
 
 def test_every_technique_says_what_it_does_and_when_it_pays() -> None:
-    for row in techniques.table().rows:
+    for row in (*techniques.table().rows, *techniques.more().rows):
         assert len(row[1].split()) >= 8, row[0]
         assert row[-1], row[0]
     for row in orders.serving_first().rows:
@@ -288,7 +299,7 @@ def test_every_technique_says_what_it_does_and_when_it_pays() -> None:
 def test_the_printed_sheet_holds_every_table_of_the_chapter() -> None:
     printed = [table.title for page in interview.pages() for table in page.tables]
     told = (
-        techniques.table(), interview.memorised(), orders.training_first(), orders.serving_first(),
+        techniques.table(), techniques.more(), interview.memorised(), orders.training_first(), orders.serving_first(),
         interview.debugging(), reading.shelf(), reading.pages_of_others(), reading.pointers(),
     )  # fmt: skip
     assert printed == [table.title for table in told]

@@ -5,8 +5,9 @@ the sheet was made. Those of attention and of serving stand in `figures_serving`
 import functools
 
 from threeloops import units
-from threeloops.driving import latency_budget
+from threeloops.driving import latency_budget, stage_work
 from threeloops.dtypes import bytes_per_element
+from threeloops.facts import frame_rates
 from threeloops.facts.hardware import part
 from threeloops.inner_loop import fusion, launches, number_formats, scaling
 from threeloops.inner_loop.block_formats import BlockFormat
@@ -34,6 +35,7 @@ from threeloops.training_loop.memory import in_flight, rank_states
 from threeloops.training_loop.memory.activations import per_layer
 from threeloops.training_loop.network import collectives, traffic
 from threeloops.training_loop.parallelism import pipelines
+from threeloops.training_loop.updates import optimisers
 
 A100 = "a100-sxm4-80gb"
 GPUS, GROUP = 8, 128
@@ -42,13 +44,25 @@ GRADIENT_BYTES = 14 * units.GB  # what people say for 7 billion parameters in tw
 STAGES, MICRO_BATCHES = 4, 16
 SHARES = {"waiting": 0.3, "exposed": 0.2, "launching": 0.15, "attention": 0.1}
 SPEED_KM_H, FRAME_S = 120, 33 * units.ms
+FP32 = bytes_per_element("fp32")
+# BEVFormer in FP32 on an RTX 3090, frames/s in PyTorch and in TensorRT: DerryHub/BEVFormer_tensorrt, commit 303d314
+ENGINE_FRAMES = {"tiny": (15.9, 40.0), "base": (2.4, 3.0)}
 
 
 @functools.cache
 def values() -> dict[str, str]:
     """Name -> figure as it is printed."""
     serving = figures_serving.values(gpus=GPUS, int4_bits=_int4().bits_per_element)
-    return {**_machines(), **_memory(), **_training(), **serving, **figures_reading.values(), **_shares(), **_givens()}
+    return {
+        **_machines(),
+        **_memory(),
+        **_training(),
+        **_changed(),
+        **serving,
+        **figures_reading.values(),
+        **_shares(),
+        **_givens(),
+    }
 
 
 def filled(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
@@ -151,6 +165,36 @@ def _memory() -> dict[str, str]:
         "int4_bits": f"{int4.bits_per_element:.4g}",
         "int4_smaller": times(number_formats.BF16.bits / int4.bits_per_element),
         "int4_fp32": times(number_formats.FP32.bits / int4.bits_per_element),
+    }
+
+
+def _changed() -> dict[str, str]:
+    """What another optimiser, engine or network brings."""
+    count = model_parameters(catalogue.model(OLD)).total
+    update, apart = (
+        optimisers.update_bytes(num_parameters=count, kernels=kernels, bytes_per_element=FP32)
+        for kernels in ("one", "separate")
+    )
+    sent = traffic.data_parallel_traffic(
+        zero_stage=0, num_parameters=count, dp=GPUS, bytes_per_gradient=BF16, bytes_per_parameter=BF16
+    )
+    whole, half = (
+        stage_work.convolutions(((channels, channels, 3, 1),), height=64, width=64)[0].flops for channels in (128, 64)
+    )
+    dense, sparse = (
+        frame_rates.frame_rate(key).frames_per_s["maxn"].value
+        for key in ("orin-dla-resnet-34", "orin-dla-resnet-34-sparse")
+    )
+    small, large = (model_parameters(catalogue.model(key)).total for key in ("llama-3.2-3b", "llama-3-8b"))
+    return {
+        "adam_s": units.fmt_seconds(update / part(H100)["memory_bytes_per_s"]),
+        "adam_less": times(apart / update),
+        "ddp_sent": bytes_shown(sent.total_bytes, 10),
+        "engine_least": times(ENGINE_FRAMES["base"][1] / ENGINE_FRAMES["base"][0]),
+        "engine_most": times(ENGINE_FRAMES["tiny"][1] / ENGINE_FRAMES["tiny"][0]),
+        "pruned_less": times(whole / half),
+        "sparse_speed": times(sparse / dense),
+        "student_less": times(large / small),
     }
 
 

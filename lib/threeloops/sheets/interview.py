@@ -107,10 +107,20 @@ def debugging() -> Table:
 
 
 def pages() -> tuple[Page, ...]:
-    """Five sides of paper: techniques; numbers; what to try first; what is ill; what to read."""
+    """Six sides of paper: techniques, on two; numbers; what to try first; what is ill; what to read."""
     sources = (*REPORTED, techniques.worked_out_by())
     return (
-        Page(title="Interview sheet: techniques", intro=HOW, tables=(techniques.table(),), sources=sources),
+        Page(
+            title="Interview sheet: techniques",
+            intro=HOW,
+            tables=(techniques.table(),),
+            sources=sources,
+        ),
+        Page(
+            title="Interview sheet: more techniques",
+            intro="Five that lists of thirteen leave out, and that a model of 2026 uses.",
+            tables=(techniques.more(),),
+        ),
         Page(
             title="Interview sheet: numbers",
             intro="Thirteen numbers to say without thinking.",

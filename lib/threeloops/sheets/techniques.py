@@ -7,16 +7,19 @@ figure that is typed.
 from collections.abc import Callable
 from typing import Any
 
-from threeloops.facts import hardware
+from threeloops.driving import stage_work
+from threeloops.facts import frame_rates, hardware
 from threeloops.inner_loop import attention_io, fusion, launches
 from threeloops.inner_loop.block_formats import BlockFormat
 from threeloops.models import model_flops
+from threeloops.models.parameters import model_parameters
 from threeloops.operations import attention
 from threeloops.product_loop import kv_allocators, kv_cache, serving, speculative
 from threeloops.sheets import figures
 from threeloops.sheets.layout import Table
 from threeloops.training_loop.memory import activations, in_flight, rank_states
 from threeloops.training_loop.network import traffic
+from threeloops.training_loop.updates import optimisers
 
 # Technique, what it does, what that does to speed, to memory, how complex it is, when it pays. Every factor says what
 # it is measured against.
@@ -60,12 +63,20 @@ TECHNIQUES = (
         "many small operations on large tensors",
     ),
     (
-        "CUDA graphs",
-        "records a step's launches once and sends them with one call",
-        "hides what launches cost: {kernels} of {launch} are {launching_s} a layer",
-        "its buffers stay reserved",
-        "fixed shapes and addresses",
-        "decode; kernels that move less than {hidden_bytes}, H100",
+        "Fused optimiser",
+        "one kernel updates weights and both moments, and reads and writes each of them once",
+        "AdamW on Llama 2 7B in FP32: {adam_s} on an H100, {adam_less} less traffic than with a kernel per operation",
+        "no copies between the operations",
+        "a flag",
+        "always; most where batches are small",
+    ),
+    (
+        "Data parallelism, DDP",
+        "each GPU holds the whole model and works on its own part of the batch; gradients are averaged",
+        "at most as many times as there are GPUs; each sends {ddp_sent} a step, Llama 2 7B on {gpus}",
+        "none saved: every GPU has all states",
+        "a wrapper and a launcher",
+        "the model fits on one GPU",
     ),
     (
         "ZeRO-3, FSDP",
@@ -74,6 +85,67 @@ TECHNIQUES = (
         "states of Llama 2 7B: {states_model} become {states_shared} on each of {gpus}; activations stay whole",
         "a wrapper",
         "states do not fit on one GPU",
+    ),
+    (
+        "Engines, TensorRT",
+        "builds a trained network for one GPU: layers fused, a kernel chosen for each by timing, memory laid out",
+        "published in FP32, over PyTorch: {engine_least} for the large and {engine_most} for the small of two networks",
+        "buffers are planned in advance; weights in the network's types",
+        "export, plugins, a build for each GPU",
+        "inference on GPUs by NVIDIA, and where shapes seldom change",
+    ),
+    (
+        "INT8 weights and activations",
+        "both become integers with a scale, and integer matrix units multiply them",
+        "up to {int8_speed} over BF16 where arithmetic binds",
+        "{int8_smaller} smaller than BF16 ({int8_fp32} than FP32)",
+        "calibration, outliers",
+        "serving, if accuracy holds",
+    ),
+    (
+        "INT4 weights, groups of {group}",
+        "stores weights as INT4 with a scale per group, and widens them in the kernel",
+        "one user's token, Llama 3 8B on an H100: {token_floor} becomes {int4_floor} at least",
+        "{int4_bits} bits with the scales: {int4_smaller} smaller than BF16 ({int4_fp32} than FP32)",
+        "calibration, and kernels that unpack",
+        "weights bind: small batches, small devices",
+    ),
+    (
+        "Structured pruning",
+        "removes whole channels, or two of every four weights, and trains on",
+        (
+            "half of all channels: {pruned_less} less arithmetic in a convolution; two of four weights: {sparse_speed}"
+            " on Orin's DLAs, published"
+        ),
+        "weights and activations shrink with the channels",
+        "training again; which to remove is a search",
+        "the network is larger than its task",
+    ),
+    (
+        "Distillation",
+        "trains a small model on the outputs of a large one",
+        "one user's token reads {student_less} fewer weights: Llama 3.2 3B instead of Llama 3 8B",
+        "as much less",
+        "a training run with the large model in it",
+        "the task is narrower than what the large model can",
+    ),
+    (
+        "Paged cache, continuous batching",
+        "hands out the cache in blocks as it grows; a request joins or leaves the batch at any step",
+        "reported: 2–4× over tuned servers at equal latency (the paper), up to 24× over plain Transformers (the blog)",
+        "less than a block of {block} tokens unused per request: {spare}, Llama 3 8B",
+        "a serving engine",
+        "any shared server",
+    ),
+)
+MORE = (  # what lists of thirteen leave out
+    (
+        "CUDA graphs",
+        "records a step's launches once and sends them with one call",
+        "hides what launches cost: {kernels} of {launch} are {launching_s} a layer",
+        "its buffers stay reserved",
+        "fixed shapes and addresses",
+        "decode; kernels that move less than {hidden_bytes}, H100",
     ),
     (
         "Tensor parallelism",
@@ -95,36 +167,12 @@ TECHNIQUES = (
         "between nodes: it sends the least",
     ),
     (
-        "INT8 weights and activations",
-        "both become integers with a scale, and integer matrix units multiply them",
-        "up to {int8_speed} over BF16 where arithmetic binds",
-        "{int8_smaller} smaller than BF16 ({int8_fp32} than FP32)",
-        "calibration, outliers",
-        "serving, if accuracy holds",
-    ),
-    (
-        "INT4 weights, groups of {group}",
-        "stores weights as INT4 with a scale per group, and widens them in the kernel",
-        "one user's token, Llama 3 8B on an H100: {token_floor} becomes {int4_floor} at least",
-        "{int4_bits} bits with the scales: {int4_smaller} smaller than BF16 ({int4_fp32} than FP32)",
-        "calibration, and kernels that unpack",
-        "weights bind: small batches, small devices",
-    ),
-    (
         "Grouped-query attention",
         "several query heads share one key and value head",
         "{users} users of {tokens} tokens: {gqa_speed} the tokens/s, where a KV head per query head would fit at all",
         "cache of Llama 3 8B {kv_shared} smaller than with a KV head per query head",
         "decided when the model is trained",
         "always, in new models",
-    ),
-    (
-        "Paged cache, continuous batching",
-        "hands out the cache in blocks as it grows; a request joins or leaves the batch at any step",
-        "reported: 2–4× over tuned servers at equal latency (the paper), up to 24× over plain Transformers (the blog)",
-        "less than a block of {block} tokens unused per request: {spare}, Llama 3 8B",
-        "a serving engine",
-        "any shared server",
     ),
     (
         "Speculative decoding",
@@ -149,16 +197,24 @@ FROM: tuple[tuple[Function, ...], ...] = (
     (model_flops.training_flops, activations.per_layer),
     (attention_io.score_matrix_bytes, attention_io.row_statistics_bytes, attention.attention),
     (fusion.separate_bytes, fusion.fused_bytes),
-    (launches.break_even_bytes,),
+    (optimisers.update_bytes,),
+    (traffic.data_parallel_traffic,),
     (traffic.data_parallel_traffic, rank_states.model_states),
-    (traffic.tensor_parallel_traffic,),
-    (in_flight.micro_batches_in_flight,),
+    (),  # published
     (hardware.part,),
     (BlockFormat, serving.decode_step_s),
-    (kv_cache.kv_bytes_per_token, serving.decode_step_s),
+    (stage_work.convolutions, frame_rates.frame_rate),
+    (model_parameters,),
     (kv_allocators.by_name,),
+)
+FROM_MORE: tuple[tuple[Function, ...], ...] = (
+    (launches.break_even_bytes,),
+    (traffic.tensor_parallel_traffic,),
+    (in_flight.micro_batches_in_flight,),
+    (kv_cache.kv_bytes_per_token, serving.decode_step_s),
     (speculative.tokens_per_check, speculative.speedup, speculative.batch_speedup),
 )
+HEAD = ("technique", "what it does", "speed", "memory", "complexity", "when it pays")
 
 
 def table() -> Table:
@@ -166,15 +222,20 @@ def table() -> Table:
     ((examples,),) = figures.filled(((EXAMPLES,),))
     return Table(
         title="Thirteen techniques",
-        head=("technique", "what it does", "speed", "memory", "complexity", "when it pays"),
+        head=HEAD,
         rows=figures.filled(TECHNIQUES),
         note=examples,
     )
 
 
+def more() -> Table:
+    """Five that divide a model, shorten a decode or hide launches, and that the usual list leaves out."""
+    return Table(title="Five more techniques", head=HEAD, rows=figures.filled(MORE))
+
+
 def worked_out_by() -> str:
     """The functions behind the figures, in the order of the techniques."""
-    functions = dict.fromkeys(called(function) for row in FROM for function in row)
+    functions = dict.fromkeys(called(function) for row in (*FROM, *FROM_MORE) for function in row)
     return f"Techniques: worked out by {', '.join(functions)}"
 
 
