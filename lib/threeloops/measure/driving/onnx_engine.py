@@ -1,7 +1,7 @@
 """ONNX engine: a piece of the driving network exported, and the same piece with its convolutions in INT8.
 
 Post-training quantisation with calibration: the fp32 graph is run on a few scenes, the largest magnitude of every
-activation is written down and becomes 127; zero stays zero. Weights get one such scale per output channel.
+activation is written down and becomes 127; zero stays zero. Weights get a scale per output channel.
 
 >>> import torch
 >>> piece = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(4, 1, 1))
@@ -47,17 +47,19 @@ def calibrated(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool
     """The graph with its convolutions in INT8, scales from what these inputs make of it; with outputs_in_fp32, those
     whose results leave the graph stay as they were: they are read as numbers (metres, scores), not as features.
 
-    Formula:  integer = round(value * 127 / largest magnitude), from -127 to 127
-    Assumes:  the processor's kernels want it: each operator's output is rounded too, and biases are 32-bit integers
+    Formula:  integer = round(value * 127 / largest magnitude), of weights round(value * 64 / largest magnitude)
+    Assumes:  the processor's kernels want it: each operator's output is rounded too, biases are 32-bit integers, and
+              weights have 7 of their 8 bits, because x64 without VNNI adds two products in 16 bits
     Source:   ONNX Runtime documentation, "Quantize ONNX models" (static quantisation, QDQ)
     Measured: tests.measure.test_faster_perception.test_int8_is_symmetric_and_ends_at_127
     """
-    return _quantised(graph, batches, outputs_in_fp32=outputs_in_fp32, options={})
+    return _quantised(graph, batches, outputs_in_fp32=outputs_in_fp32, options={}, reduce_range=True)
 
 
 def for_tensorrt(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool) -> bytes:
-    """The same ranges, with the pairs of QuantizeLinear and DequantizeLinear where TensorRT wants them: on both inputs
-    of every convolution, and nowhere else; biases stay in fp32. ONNX Runtime runs it, too, without its INT8 kernels.
+    """The same ranges, weights up to 127, too, with the pairs of QuantizeLinear and DequantizeLinear where TensorRT
+    wants them: on both inputs of every convolution, and nowhere else; biases stay in fp32. ONNX Runtime runs it, but
+    without its INT8 kernels.
 
     Source:   NVIDIA TensorRT documentation 11.4, "Explicit Quantization" (recommended placement of Q/DQ); read in
               November 2026; microsoft/onnxruntime, issue 17738 (a bias in INT32 is refused)
@@ -69,10 +71,12 @@ def for_tensorrt(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bo
         "QuantizeBias": False,
         "OpTypesToExcludeOutputQuantization": IN_INT8,
     }
-    return _quantised(graph, batches, outputs_in_fp32=outputs_in_fp32, options=placed)
+    return _quantised(graph, batches, outputs_in_fp32=outputs_in_fp32, options=placed, reduce_range=False)
 
 
-def _quantised(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool, options: dict[str, Any]) -> bytes:
+def _quantised(
+    graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool, options: dict[str, Any], reduce_range: bool
+) -> bytes:
     model = onnx.load_from_string(graph)
     leaving = {output.name for output in model.graph.output} if outputs_in_fp32 else set()
     kept = [node.name for node in model.graph.node if node.op_type == "Conv" and leaving & set(node.output)]
@@ -85,6 +89,7 @@ def _quantised(graph: bytes, batches: Sequence[Tensor], *, outputs_in_fp32: bool
             _Batches(model.graph.input[0].name, batches),
             quant_format=quantization.QuantFormat.QDQ,
             per_channel=True,
+            reduce_range=reduce_range,
             activation_type=quantization.QuantType.QInt8,
             weight_type=quantization.QuantType.QInt8,
             op_types_to_quantize=IN_INT8,
