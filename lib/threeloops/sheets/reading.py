@@ -1,4 +1,4 @@
-"""What to read, and what for: one book, five papers, five repositories; some pages; and where two topics are taught
+"""What to read, and what for: two books, seven papers, five repositories; some pages; and where two topics are taught
 that this chapter only names.
 """
 
@@ -6,17 +6,20 @@ from threeloops.sheets import figures
 from threeloops.sheets.layout import Table
 
 # What, which, what to read it for; of a page also one thing that it teaches, worked out in `figures_reading`.
-BOOK = (
-    "Programming Massively Parallel Processors",
-    "Hwu, Kirk and El Hajj, 4th ed., 2022",
-    "how a GPU executes warps and why a matmul is cut into tiles; the chapters on memory and on reductions first",
+# The first book and the first five papers are what lists of this field name; the others are this book's own choice.
+BOOKS = (
+    (
+        "Computer Architecture: A Quantitative Approach",
+        "Hennessy and Patterson, 6th ed., 2017",
+        "how each number of a processor comes about, and the habit of asking for it; memory and GPUs first",
+    ),
+    (
+        "Programming Massively Parallel Processors",
+        "Hwu, Kirk and El Hajj, 4th ed., 2022",
+        "how a GPU executes warps and why a matmul is cut into tiles; the chapters on memory and on reductions first",
+    ),
 )
 PAPERS = (
-    (
-        "Roofline",
-        "Williams, Waterman and Patterson, Communications of the ACM 52(4), 2009",
-        "the one picture to draw in every interview: bytes, FLOP, and which of the two binds",
-    ),
     (
         "FlashAttention",
         "Dao et al., 2022, arXiv:2205.14135",
@@ -29,10 +32,25 @@ PAPERS = (
         "where a training run's memory goes, and what each stage of sharding costs in traffic",
     ),
     (
-        "Megatron-LM, second paper",
-        "Narayanan et al., 2021, arXiv:2104.04473",
-        "pipelines, and how the three ways to split a model go together; tensor parallelism alone is Shoeybi et al.,"
-        " 2019, arXiv:1909.08053",
+        "Megatron-LM",
+        "Shoeybi et al., 2019, arXiv:1909.08053",
+        "a layer divided among GPUs with two all-reduces; pipelines came with the second paper, Narayanan et al., 2021,"
+        " arXiv:2104.04473",
+    ),
+    (
+        "Mixed precision training",
+        "Micikevicius et al., 2017, arXiv:1710.03740",
+        "a master copy, a loss scale and sums in FP32: which of the three BF16 makes unnecessary",
+    ),
+    (
+        "GPTQ",
+        "Frantar et al., 2022, arXiv:2210.17323",
+        "weights rounded one column after the other, each error handed on to the columns that are left",
+    ),
+    (
+        "Roofline",
+        "Williams, Waterman and Patterson, Communications of the ACM 52(4), 2009",
+        "the one picture to draw in every interview: bytes, FLOP, and which of the two binds",
     ),
     (
         "PagedAttention",
@@ -117,8 +135,8 @@ POINTERS = (
 
 
 def shelf() -> Table:
-    """One book, five papers, five repositories."""
-    rows = (BOOK, *PAPERS, *REPOSITORIES)
+    """Two books, seven papers, five repositories."""
+    rows = (*BOOKS, *PAPERS, *REPOSITORIES)
     return Table(title="Reading", head=("what", "which", "read it for"), rows=rows)
 
 
