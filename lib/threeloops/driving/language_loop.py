@@ -6,10 +6,10 @@
 ...     prompt_tokens=1080,
 ...     memory_bytes_per_s=273e9,
 ...     peak_flops_per_s=517e12,
-...     utilisation=0.19,
+...     utilisation=0.24,
 ... )
 >>> f"{thor.first_token_s * 1e3:.1f} ms, then {thor.step_s * 1e3:.2f} ms a token", thor.tokens_in(0.1)
-('44.0 ms, then 7.33 ms a token', 8)
+('34.8 ms, then 7.33 ms a token', 9)
 """
 
 from dataclasses import dataclass
