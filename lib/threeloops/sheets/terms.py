@@ -1,8 +1,12 @@
-"""One thing, many names: our word, the papers', and the one that the tools print.
+"""One thing, many names: our word, the papers', and the one that the tools print; and words given up.
 
 >>> [row[0] for row in terms("inner").rows if "tensor pipe" in row[2]]
 ['tensor core']
+>>> [word.field for word in FIELD if "under way" in word.retired]
+[('in flight',)]
 """
+
+from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.sheets.layout import Page, Table
@@ -30,7 +34,7 @@ INNER = (
         "matrix unit; TPU: MXU, a systolic array",
         "PTX: mma, wgmma, tcgen05.mma; Nsight Compute: tensor pipe",
     ),
-    ("sums", "partial sums", "CUTLASS: accumulator"),
+    ("accumulators", "partial sums", "CUTLASS: accumulator"),
     ("block tile, warp tile", "macro-tile, register blocking", "CUTLASS: TileShape; Triton: BLOCK_M, BLOCK_N"),
     ("strip of A, of B", "panel", "CUTLASS: gA, gB; a step along it: k-tile, BLOCK_K"),
     ("stage", "double or multiple buffering", "CUTLASS: stages; Triton: num_stages"),
@@ -88,6 +92,33 @@ TRAINING = (
 TERMS = {"inner": INNER, "training": TRAINING}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """What the field says, and what this book once said instead: a part that says the second says the first as well."""
+
+    field: tuple[str, ...]  # any of these will do
+    retired: tuple[str, ...]
+    never: bool = False  # the retired word is not used at all
+
+
+FIELD = (
+    Word(field=("matmul", "GEMM"), retired=("product", "matrix product")),
+    Word(field=("HBM",), retired=("device memory",)),
+    Word(field=("SRAM",), retired=("shared memory",)),
+    Word(field=("accumulator",), retired=("tile of sums", "32 sums", "8 sums", "sums per thread"), never=True),
+    Word(field=("CUDA core",), retired=("ordinary unit", "ordinary lane", "ordinary core"), never=True),
+    Word(field=("in flight",), retired=("under way",), never=True),
+    Word(field=("bottleneck",), retired=("sets the pace", "set the pace", "pace-setter")),
+    Word(field=("slot",), retired=("seat",)),
+    Word(field=("network card", "PCIe card", "model card"), retired=("card",)),
+    Word(
+        field=("thread", "warp", "block", "GPU", "rank", "request", "engineer"),
+        retired=("somebody", "whoever", "nobody", "everybody", "anybody"),
+        never=True,
+    ),
+)
+
+
 def terms(loop: str) -> Table:
     """The table of a chapter.
 
@@ -97,9 +128,17 @@ def terms(loop: str) -> Table:
     return Table(title="One thing, many names", head=("here", "in papers", "in tools"), rows=TERMS[loop])
 
 
+def retired() -> Table:
+    """The field's words beside those that this book had for them."""
+    rows = (
+        (", ".join(word.field), ", ".join(word.retired), "no" if word.never else "beside the field's") for word in FIELD
+    )
+    return Table(title="", head=("the field's word", "once here", "still used?"), rows=tuple(rows))
+
+
 def pages() -> tuple[Page, ...]:
-    """The sheet: a page a chapter."""
-    return tuple(
+    """The sheet: a page a chapter, and one for the words that were given up."""
+    chapters = (
         Page(
             title=f"Names of the {loop} loop",
             intro="What this book, papers and tools call one thing.",
@@ -107,3 +146,5 @@ def pages() -> tuple[Page, ...]:
         )
         for loop in TERMS
     )
+    given_up = "A part of chapters 1 and 2 says the field's word where it says the one that this book once had."
+    return (*chapters, Page(title="The field's words", intro=given_up, tables=(retired(),)))
