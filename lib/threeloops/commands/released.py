@@ -113,6 +113,9 @@ def with_model_said(command: str, working: Working, given: argparse.Namespace, m
     if model.not_counted:
         named = f"not counted of {model.name}: {', '.join(model.not_counted)}"
         working = replace(working, assumes=(*working.assumes, named))
+    if model.assumed:
+        taken = f"left out of the config, so as the class of transformers has it: {', '.join(model.assumed)}"
+        working = replace(working, assumes=(*working.assumes, taken))
     return working
 
 

@@ -231,6 +231,7 @@ class Model:
     alibi: bool = False  # positions are a slope per head on the scores: nothing is stored, nothing is rotated
     embedding_norm: bool = False  # one more norm, of the first layer's kind, behind the input table
     not_counted: tuple[str, ...] = field(default=(), compare=False)  # what its checkpoint holds besides, in words
+    assumed: tuple[str, ...] = field(default=(), compare=False)  # sizes that its config leaves to its class
 
     def __post_init__(self) -> None:
         checks.count(hidden=self.hidden, vocab=self.vocab, max_context=self.max_context)

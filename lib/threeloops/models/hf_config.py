@@ -83,7 +83,7 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
     fields = Fields(config, model_type)
     model = FAMILIES[model_type](fields, name)
     fields.refuse_unread()
-    return model
+    return replace(model, assumed=tuple(f"{name}={value}" for name, value in fields.assumed.items()))
 
 
 def _refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
@@ -123,6 +123,20 @@ _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
 }  # fmt: skip
 
 
+# What decides, outside the text's own part, whether the head is the table: the class's default where nothing is said.
+# Mistral 3's is left to its text: checkpoints from before that default say nothing, and have both.
+_TIED_OUTSIDE = {"gemma3": True, "qwen3_vl": False, "qwen3_vl_moe": False, "qwen3_5": False, "qwen3_5_moe": False}
+_TIED_INSIDE = ("llama4",)
+
+
+def _tied(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
+    """What a wrapper says of its text's table and head, over what the text says; nothing where the text decides."""
+    if model_type in _TIED_INSIDE:
+        return {}
+    said = config.get("tie_word_embeddings", _TIED_OUTSIDE.get(model_type))
+    return {} if said is None else {"tie_word_embeddings": said}
+
+
 def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     """The text decoder inside a multimodal config; the vision tower is another model."""
     text = config.get("text_config")
@@ -134,8 +148,7 @@ def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
             f"{unknown[0]!r} is a field that {model_type} configs are not known to have; it may change a count: remove"
             " it if it changes none"
         )
-    outer = {key: config[key] for key in ("tie_word_embeddings",) if key in config}
-    part = {"model_type": WRAPPERS[model_type], **text, **outer}
+    part = {"model_type": WRAPPERS[model_type], **text, **_tied(config, model_type)}
     if part["model_type"] in WRAPPERS:
         raise ValueError(f"text_config has model_type={part['model_type']!r}; a language model has to stand there")
     return part

@@ -1,205 +1,48 @@
-"""Class defaults: what the classes of transformers assume for a field that a config.json leaves out.
+"""Class defaults: what the classes of transformers take for a field that a config.json leaves out, and the second
+names that they read.
 
-Source: configuration_*.py of Hugging Face transformers 5.23.0, https://github.com/huggingface/transformers
+A file holds what differs from its class, or everything, or something between: a field that is not there has the value
+that the class has, and no other.
+
+>>> class_defaults("minimax_m2")["head_dim"], class_defaults("llama")["head_dim"]
+(128, None)
+
+Source: configuration_*.py of Hugging Face transformers 5.23.0, https://github.com/huggingface/transformers, as
+        tests/models/class_defaults.py builds them
 """
 
+import functools
+import json
+from collections.abc import Mapping
+from importlib import resources
 from typing import Any
 
-# What the model class assumes for a field that the file leaves out. Only fields that published configs do leave out
-# stand here; any other is required.
-CLASS_DEFAULTS: dict[str, dict[str, Any]] = {
-    "gpt2": {"n_inner": None, "activation_function": "gelu_new", "tie_word_embeddings": True},
-    "opt": {"word_embed_proj_dim": None, "enable_bias": True, "tie_word_embeddings": True},
-    "llama": {
-        "num_key_value_heads": None,
-        "head_dim": None,
-        "attention_bias": False,
-        "mlp_bias": False,
-        "tie_word_embeddings": False,
-    },
-    "mistral": {"head_dim": None, "sliding_window": 4096, "tie_word_embeddings": False},
-    "mixtral": {"head_dim": None, "sliding_window": None, "tie_word_embeddings": False},
-    "gemma2": {
-        "head_dim": 256,
-        "hidden_activation": "gelu_pytorch_tanh",
-        "attention_bias": False,
-        "layer_types": None,
-        "tie_word_embeddings": True,
-    },
-    "gemma3_text": {
-        "vocab_size": 262_208,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "head_dim": 256,
-        "hidden_activation": "gelu_pytorch_tanh",
-        "max_position_embeddings": 131_072,
-        "attention_bias": False,
-        "layer_types": None,
-        "tie_word_embeddings": True,
-    },
-    "qwen2": {
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "max_window_layers": 28,
-        "layer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "qwen3": {
-        "head_dim": 128,
-        "attention_bias": False,
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "max_window_layers": 28,
-        "layer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "qwen3_moe": {
-        "attention_bias": False,
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "decoder_sparse_step": 1,
-        "mlp_only_layers": None,
-        "tie_word_embeddings": False,
-    },
-    "deepseek_v2": {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False},
-    "deepseek_v3": {"attention_bias": False, "tie_word_embeddings": False},
-    "gpt_oss": {"attention_bias": True, "layer_types": None, "tie_word_embeddings": False},
-    "phi3": {"num_key_value_heads": None, "sliding_window": None, "tie_word_embeddings": False},
-    "gemma": {"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "attention_bias": False, "tie_word_embeddings": True},
-    "glm": {"head_dim": 128, "attention_bias": True, "tie_word_embeddings": False},
-    "glm4": {"head_dim": 128, "attention_bias": True, "tie_word_embeddings": False},
-    "olmo": {"num_key_value_heads": None, "attention_bias": False, "tie_word_embeddings": False},
-    "olmo2": {"num_key_value_heads": None, "attention_bias": False, "tie_word_embeddings": False},
-    "olmo3": {
-        "num_key_value_heads": None,
-        "attention_bias": False,
-        "sliding_window": 4096,
-        "layer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "olmoe": {"num_key_value_heads": None, "attention_bias": False, "tie_word_embeddings": False},
-    "falcon": {
-        "num_kv_heads": None,
-        "alibi": False,
-        "new_decoder_architecture": False,
-        "multi_query": True,
-        "parallel_attn": True,
-        "num_ln_in_parallel_attn": None,
-        "bias": False,
-        "max_position_embeddings": 2048,
-        "ffn_hidden_size": None,
-        "activation": "gelu",
-        "tie_word_embeddings": True,
-    },
-    "cohere": {
-        "num_key_value_heads": None,
-        "attention_bias": False,
-        "use_qk_norm": False,
-        "tie_word_embeddings": True,
-    },
-    "cohere2": {
-        "num_key_value_heads": None,
-        "attention_bias": False,
-        "sliding_window": 4096,
-        "layer_types": None,
-        "tie_word_embeddings": True,
-    },
-    "phi": {"num_key_value_heads": None, "qk_layernorm": False, "tie_word_embeddings": False},
-    "phimoe": {"sliding_window": None, "attention_bias": False, "lm_head_bias": False, "tie_word_embeddings": False},
-    "granite": {
-        "num_key_value_heads": None,
-        "attention_bias": False,
-        "mlp_bias": False,
-        "tie_word_embeddings": False,
-    },
-    "smollm3": {
-        "attention_bias": False,
-        "mlp_bias": False,
-        "use_sliding_window": False,
-        "sliding_window": None,
-        "layer_types": None,
-        "tie_word_embeddings": True,
-    },
-    "ministral3": {"head_dim": 128, "sliding_window": None, "tie_word_embeddings": False},
-    "starcoder2": {"sliding_window": None, "use_bias": True, "tie_word_embeddings": True},
-    "bloom": {"tie_word_embeddings": True},
-    "gpt_neox": {"hidden_act": "gelu", "attention_bias": True, "tie_word_embeddings": False},
-    "qwen2_moe": {
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "decoder_sparse_step": 1,
-        "mlp_only_layers": None,
-        "qkv_bias": True,
-        "tie_word_embeddings": False,
-    },
-    "qwen3_vl_text": {"head_dim": 128, "attention_bias": False},
-    "qwen3_vl_moe_text": {"attention_bias": False, "decoder_sparse_step": 1, "mlp_only_layers": None},
-    "llama4_text": {
-        "head_dim": 128,
-        "attention_bias": False,
-        "attention_chunk_size": 8192,
-        "interleave_moe_layer_step": 1,
-        "moe_layers": None,
-        "no_rope_layers": None,
-        "no_rope_layer_interval": 4,
-        "layer_types": None,
-        "use_qk_norm": True,
-        "tie_word_embeddings": False,
-    },
-    "glm4_moe": {"attention_bias": False, "use_qk_norm": False, "n_shared_experts": 1, "tie_word_embeddings": False},
-    "glm4_moe_lite": {
-        "attention_bias": False,
-        "n_shared_experts": 1,
-        "mlp_layer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "minimax_m2": {"tie_word_embeddings": False},
-    "deepseek_v32": {
-        "attention_bias": False,
-        "mlp_bias": False,
-        "layer_types": None,
-        "mlp_layer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "glm_moe_dsa": {
-        "attention_bias": False,
-        "mlp_bias": False,
-        "first_k_dense_replace": 3,
-        "layer_types": None,
-        "mlp_layer_types": None,
-        "indexer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "qwen3_next": {
-        "attention_bias": False,
-        "decoder_sparse_step": 1,
-        "mlp_only_layers": None,
-        "layer_types": None,
-        "tie_word_embeddings": False,
-    },
-    "qwen3_5_text": {"attention_bias": False, "layer_types": None, "tie_word_embeddings": False},
-    "qwen3_5_moe_text": {"attention_bias": False, "layer_types": None, "tie_word_embeddings": False},
-    "nemotron_h": {
-        "layers_block_type": None,
-        "attention_bias": False,
-        "mlp_bias": False,
-        "use_bias": False,
-        "use_conv_bias": True,
-        "conv_kernel": 4,
-        "chunk_size": 128,
-        "moe_latent_size": None,
-        "tie_word_embeddings": False,
-    },
-    "granitemoehybrid": {
-        "attention_bias": False,
-        "mamba_n_groups": 1,
-        "mamba_d_conv": 4,
-        "mamba_chunk_size": 256,
-        "mamba_d_head": "auto",
-        "mamba_expand": 2,
-        "mamba_conv_bias": True,
-        "mamba_proj_bias": False,
-        "layer_types": None,
-        "tie_word_embeddings": False,
-    },
-}
+
+@functools.cache
+def _table() -> Mapping[str, Any]:
+    table: Mapping[str, Any] = json.loads(
+        (resources.files("threeloops.facts") / "class_defaults.json").read_text(encoding="utf-8")
+    )
+    return table
+
+
+def class_defaults(model_type: str) -> Mapping[str, Any]:
+    """The default of every field that the type's class has and that may change a count; None where the class derives
+    it from other fields, or does without.
+
+    Source: as the module
+    """
+    defaults: Mapping[str, Any] = _table()["defaults"].get(model_type, {})
+    return defaults
+
+
+def second_names(model_type: str) -> Mapping[str, str]:
+    """Names that the class reads as those of other fields: second name -> field.
+
+    >>> second_names("gpt2")["hidden_size"]
+    'n_embd'
+
+    Source: as the module
+    """
+    names: Mapping[str, str] = _table()["second_names"].get(model_type, {})
+    return names

@@ -72,7 +72,7 @@ def _sparse_layers(fields: Fields) -> list[bool]:
     """Which layers have experts: as mlp_layer_types lists them, where a class reads it, else from a first one on."""
     depth, listed = num_layers(fields), fields.config.get("mlp_layer_types")
     if listed is None or not fields.has("mlp_layer_types"):
-        first = fields.count("first_k_dense_replace", at_least=0)
+        first = fields.count("first_k_dense_replace", at_least=0) if fields.has("first_k_dense_replace") else 1
         return [layer >= first for layer in range(depth)]
     kinds = fields.list_or_none("mlp_layer_types") or []
     if len(kinds) != depth:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from threeloops import checks
-from threeloops.models.hf_defaults import CLASS_DEFAULTS
+from threeloops.models.hf_defaults import class_defaults, second_names
 
 # Fields that change neither the number of parameters nor what a token reads.
 # fmt: off
@@ -79,6 +79,19 @@ ONLY_VALUE: dict[str, Any] = {
     "cross_attention_hidden_size": None,
 }
 
+
+def _under_own_names(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
+    """The config with each field under the name that its class gives it, where it has only a second one."""
+    moved = {
+        other: own
+        for other, own in second_names(model_type).items()
+        if other in config and (own not in config or config[own] == config[other])
+    }
+    return {name: value for name, value in config.items() if name not in moved} | {
+        own: config[other] for other, own in moved.items()
+    }
+
+
 LARGEST = 1_000_000_000_000  # of any size: a hidden width, a vocabulary, a context
 
 
@@ -86,27 +99,32 @@ class Fields:
     """One config's fields, each marked as it is read."""
 
     def __init__(self, config: Mapping[str, Any], model_type: str) -> None:
-        self.config = config
+        self.config = _under_own_names(config, model_type)
         self.model_type = model_type
+        self.defaults = class_defaults(model_type)
         self.seen = {"model_type", "architectures"}
+        self.assumed: dict[str, int] = {}  # sizes that the file leaves to its class
 
     def has(self, name: str) -> bool:
         """Whether the config states the field or its class has a default for it."""
-        return name in self.config or name in CLASS_DEFAULTS[self.model_type]
+        return name in self.config or name in self.defaults
 
     def get(self, name: str) -> Any:
         """The field, or its class default; refused by name when it has neither."""
         self.seen.add(name)
         if name in self.config:
             return self.config[name]
-        defaults = CLASS_DEFAULTS[self.model_type]
-        if name not in defaults:
+        if name not in self.defaults:
             raise ValueError(f"{name!r} is missing; a {self.model_type} config needs it")
-        return defaults[name]
+        if type(self.defaults[name]) is int:
+            self.assumed[name] = self.defaults[name]
+        return self.defaults[name]
 
     def count(self, name: str, *, at_least: int = 1) -> int:
         """The field as a whole number."""
         value = self.get(name)
+        if value is None and name not in self.config:
+            raise ValueError(f"{name!r} is missing; a {self.model_type} config needs it")
         checks.count(at_least=at_least, **{name: value})
         if value > LARGEST:
             raise ValueError(f"{name}={value:.0e} is larger than in any model; it must be at most {LARGEST:.0e}")
@@ -118,8 +136,8 @@ class Fields:
 
     def count_either(self, name: str, also: str) -> int:
         """A whole number that files keep under one of two names; both may stand there if they agree."""
-        if name not in self.config and also in self.config:
-            return self.count(also)
+        if name not in self.config and (also in self.config or name not in self.defaults):
+            return self.count(also if self.has(also) else name)
         value = self.count(name)
         self.must_equal(also, value, f"it is a second name of {name}")
         return value

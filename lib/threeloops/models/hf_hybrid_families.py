@@ -153,8 +153,8 @@ def _granite_hybrid(fields: Fields, name: str) -> Model:
     """Granite 4: Mamba 2 in most layers, experts or a dense block in each, and a shared block beside the experts."""
     bias = fields.flag("attention_bias")
     shared = gated_mlp(fields, intermediate="shared_intermediate_size")
-    num_experts, top_k = fields.count("num_local_experts", at_least=0), fields.config.get("num_experts_per_tok")
-    fields.seen |= {"num_experts_per_tok", "position_embedding_type", "intermediate_size", "layers_block_type"}
+    num_experts, top_k = fields.count("num_local_experts", at_least=0), fields.get("num_experts_per_tok")
+    fields.seen |= {"position_embedding_type", "intermediate_size", "layers_block_type"}
     mlp = (
         MoeMlp(num_experts=num_experts, top_k=top_k, expert=gated_mlp(fields), shared=shared)
         if num_experts and top_k is not None
