@@ -7,7 +7,6 @@ A wrong input gets one sentence on stderr and exit code 2.
 import argparse
 import codecs
 import io
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,32 +17,9 @@ from threeloops.commands.drills import add_drills
 from threeloops.commands.grade import add_grade
 from threeloops.commands.paper import add_paper
 from threeloops.commands.room import ROOM, add_room
+from threeloops.commands.typed import in_flags
 
 # Other imports stand inside the functions below: `threeloops kv` must not wait for what `threeloops open` needs.
-# What the library calls a value, and the flag it came from.
-FLAGS = {
-    "part": "--hardware",
-    "size_bytes": "--size",
-    "bytes_per_s_one_way": "--bandwidth",
-    "alpha_s": "--alpha",
-    "launch_overhead_s": "--launch",
-    "global_batch": "--batch",
-    "domain_gpus": "--node",
-    "zero_stage": "--zero",
-    "origin": "--ceilings",
-    "drill_set": "--set",
-    "workers": "--workers",
-    "memory_utilisation": "--share",
-    "itl_s": "--itl",
-    "drafted": "--draft-tokens",
-    "accepted_share": "--acceptance",
-}
-ALIKE = """
-    expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share
-    tp pp dp ep cp chunks schedule kernels allocator format cache weights hardware link node network gpus reach price
-    top authenticator ip port engine users ttft itl tpot lengths dcp acceptance
-"""
-FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
 # For a terminal that knows no more than ASCII.
 PLAIN = {
     "×": "x",
@@ -257,13 +233,6 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
     return "".join(PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
 
 
-def _in_flags(sentence: str) -> str:
-    """A refusal of the library, with each value under the flag that it came from."""
-    return re.sub(
-        r"(?<![*\w])([a-z_]+)=(?=\S)", lambda name: f"{FLAGS[name[1]]} " if name[1] in FLAGS else name[0], sentence
-    )
-
-
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; a reader's mistake ends in one sentence and code 2, never in a traceback."""
     codecs.register_error("plainly", _plainly)
@@ -277,7 +246,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except ValueError as error:
-        print(f"threeloops: {_in_flags(str(error).splitlines()[0])}", file=sys.stderr)
+        print(f"threeloops: {in_flags(str(error).splitlines()[0], words)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -10,7 +10,7 @@ from threeloops.models.catalogue import model
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop.sizing.stored_weights import FORMATS, weights_bytes_in, weights_in
 
-ASKED = "fit --model llama-3-8b --format q4_k_m --hardware rtx-4090 --tokens 32k"
+ASKED = "fit --model llama-3-8b --weights q4_k_m --hardware rtx-4090 --tokens 32k"
 
 
 def answer(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -79,9 +79,27 @@ def test_where_memory_sets_no_limit_it_is_said_and_no_number_given(
     assert answer(command.replace("mistral-7b", "gemma-2-9b"), capsys)["longest_context_by_memory"] < 10**6
 
 
+def test_several_cards_share_weights_and_heads(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two cards have half of the weights and of the eight KV heads each; an engine's own needs come off first."""
+    two = answer(f"{ASKED} --gpus 2 --share 90% --activations 2GiB --other 1GiB", capsys)
+    weights, cache = 4_912_898_048 / 2, 131_072 * 32_768 / 2
+    assert two["left_bytes"] == pytest.approx(24_564 * 2**20 * 0.9 - 3 * 2**30 - weights - cache)
+    said = spoken("fit --model deepseek-v3 --weights fp8 --hardware h200 --gpus 8 --tokens 32k", capsys)
+    assert "fits on 8 of NVIDIA H200" in said
+    assert main([*ASKED.split(), "--gpus", "3"]) == 2
+    assert "--tp 3 must divide num_heads=32" in capsys.readouterr().err
+
+
+def test_an_old_name_of_a_flag_means_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    old = ASKED.replace("--weights", "--format").replace("32k", "32768") + " --utilisation 0.9"
+    assert answer(old, capsys) == answer(f"{ASKED} --share 0.9", capsys)
+    assert main(old.replace("q4_k_m", "q4_k_x").split()) == 2
+    assert "--format 'q4_k_x' is not known" in capsys.readouterr().err
+
+
 def test_what_nothing_helps_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     said = spoken("fit --model deepseek-v3 --format fp8 --hardware rtx-4090 --tokens 32k", capsys)
-    assert "take a larger card, or several" in said
+    assert "take a larger card, or more of them" in said
 
 
 @pytest.mark.parametrize("wanted", FORMATS)
@@ -100,12 +118,12 @@ def test_gpt_oss_weighs_what_its_card_prints(name: str, printed_gib: float) -> N
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("--format q4_k_x", "--format 'q4_k_x' is not known; did you mean 'q4_k_s' or 'q4_k_m'"),
-        ("--format int4", "--format 'int4' is not known"),
+        ("--weights q4_k_x", "--weights 'q4_k_x' is not known; did you mean 'q4_k_s' or 'q4_k_m'"),
+        ("--weights int4", "--weights 'int4' is not known"),
         ("--model deepseek-v3", "latent attention, whose GGUF files are not counted here"),
         ("--hardware nvlink-4", "--hardware nvlink-4: that has no arithmetic of its own"),
         ("--hardware rtx-4091", "--hardware 'rtx-4091' is not known; did you mean 'rtx-4090'"),
-        ("--cache int", "--cache 'int' may be 'int8' or 'int4'; say which"),
+        ("--cache int", "--cache 'int' may be 'int8', 'int4' or 'int8_per_token_head'; say which"),
         ("--cache int2", "--cache 'int2' is not known; did you mean 'int"),
         ("--users 0", "--users 0"),
         ("--share 2", "--share 2.0 is a share of the memory"),

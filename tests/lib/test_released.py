@@ -46,15 +46,15 @@ def test_a_release_is_its_model_and_its_ending_is_said(name: str, capsys: pytest
     assert said.startswith(f"KV cache of {key}\n")
     assert (f"{name} is read as {key}; {ending} is how its weights are stored" in said) == bool(ending)
     if stored:
-        assert f"--weights {stored}" in said or f"--format {stored}" in said
+        assert f"--weights {stored}" in said
     assert main(["kv", "--model", name, *KV.split(), "--json"]) == 0
     assert ("model_read_as" in json.loads(capsys.readouterr().out)) == bool(ending)
 
 
 def test_the_format_of_the_name_is_held_against_the_one_that_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    fit = "fit --model Llama-3.1-8B-Instruct-AWQ --hardware 4090 --tokens 4k --format"
-    assert "AWQ is how its weights are stored, as --format awq says" in spoken(f"{fit} awq", capsys)
-    assert "AWQ is how its weights are stored, but --format fp8 is what is counted" in spoken(f"{fit} fp8", capsys)
+    fit = "fit --model Llama-3.1-8B-Instruct-AWQ --hardware 4090 --tokens 4k --weights"
+    assert "AWQ is how its weights are stored, as --weights awq says" in spoken(f"{fit} awq", capsys)
+    assert "AWQ is how its weights are stored, but --weights fp8 is what is counted" in spoken(f"{fit} fp8", capsys)
     line = "roofline --model Llama-3.1-8B-FP8 --hardware h100-sxm --dtype bf16"
     assert "FP8 is how its weights are stored: --weights fp8 counts them" in spoken(line, capsys)
     assert "stored, as --weights e4m3 says" in spoken(f"{line} --weights e4m3", capsys)

@@ -3,6 +3,7 @@ beside its nearest valid neighbour.
 """
 
 import pytest
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,11 +16,13 @@ from threeloops.product_loop.kv_allocators import (
     HfDynamic,
     HfStatic,
     InformationMinimum,
+    LlamaCpp,
     VllmAdmission,
     VllmPaged,
+    WholeContext,
     by_name,
 )
-from threeloops.product_loop.kv_quantisation import FP8_LATENT, NVFP4, PER_TOKEN_HEAD, Quantisation
+from threeloops.product_loop.kv_quantisation import FP8_LATENT, NVFP4, PER_TOKEN_HEAD, Quantisation, cache_format
 from threeloops.simulate.product_loop import block_allocator, cache_walk
 from threeloops.units import GiB, KiB, kB
 
@@ -356,6 +359,8 @@ ALLOCATORS: list[Allocator] = [
     VllmPaged(block_tokens=4),
     VllmPaged(block_tokens=5, hybrid_manager=False),
     VllmAdmission(block_tokens=4, max_batched_tokens=6),
+    LlamaCpp(ubatch_tokens=3),
+    WholeContext(),
 ]
 allocators = st.sampled_from(ALLOCATORS)
 
@@ -405,6 +410,51 @@ def test_windowed_layers_without_the_hybrid_manager_keep_everything() -> None:
         GEMMA_3_27B, tokens=16_384, bytes_per_element=2, allocator=VllmPaged(hybrid_manager=False)
     )
     assert off / on == (62 * 16) / (52 + 10 * 16)
+
+
+def test_cells_that_llama_cpp_says_it_creates() -> None:
+    # Unsloth, pull request 7530, 2026 (llama-server's own lines, one slot, f16): Gemma 3 270M, of whose 18 layers 15
+    # have a window of 512, takes 24 + 15 MiB for 8,192 tokens, and 18.0 MiB for 1,024
+    window, full = heads(4, 1, 256, window=512), heads(4, 1, 256)
+    small = model_of((window, 15), (full, 3))
+    for tokens, printed_mib in ((8192, 39), (1024, 18), (8100, 39)):
+        held = kv_cache.held_bytes(small, tokens=tokens, bytes_per_element=2, allocator=LlamaCpp())
+        assert held == printed_mib * 2**20
+    # as --swa-full has it: every layer alike
+    assert kv_cache.held_bytes(small, tokens=8192, bytes_per_element=2, allocator=WholeContext()) == 18 * 8 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "block_bytes"), [("q8_0", 34), ("q5_1", 24), ("q5_0", 22), ("q4_1", 20), ("q4_0", 18), ("iq4_nl", 18)]
+)
+def test_blocks_of_llama_cpp(name: str, block_bytes: int) -> None:
+    """ggml/src/ggml-common.h asserts the bytes of a block of 32; gguf's own table says the same."""
+    form = cache_format(LLAMA_3_8B, cache=name.upper())
+    block, in_bytes = GGML_QUANT_SIZES[GGMLQuantizationType[name.upper()]]
+    assert (block, in_bytes) == (32, block_bytes)
+    per_token = kv_cache.bytes_per_token(
+        LLAMA_3_8B, bytes_per_element=form.bytes_per_element, quantisation=form.quantisation
+    )
+    assert per_token == 2 * 32 * 8 * 128 / block * in_bytes
+    assert form.mean_bytes_per_element == block_bytes / 32
+
+
+def test_an_indexed_cache_as_engines_keep_it() -> None:
+    # sgl-project/sglang, pull request 11309, 2025: a rank's log says 975,424 tokens and 43.67 GB, and of 1,462,784
+    # tokens 65.49 GB with their index keys (its GB are GiB)
+    form = cache_format(catalogue.model("deepseek-v3.2"), cache="fp8")
+    for tokens, printed_gib in ((975_424, 43.67), (1_462_784, 65.49)):
+        held = kv_cache.request_bytes(
+            catalogue.model("deepseek-v3.2"),
+            tokens=tokens,
+            bytes_per_element=form.bytes_per_element,
+            quantisation=form.quantisation,
+        )
+        assert held / 2**30 == pytest.approx(printed_gib, abs=0.01)
+    with pytest.raises(ValueError, match=r"cache='fp8_ds_mla' is a format of latents, and test has none"):
+        cache_format(LLAMA_3_8B, cache="fp8_ds_mla")
+    with pytest.raises(ValueError, match=r"takes bytes by the vector"):
+        _ = form.mean_bytes_per_element
 
 
 def test_a_long_prefill_keeps_its_whole_prompt_in_hf_dynamic() -> None:

@@ -8,21 +8,35 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from threeloops import checks, dtypes, spelling
+from threeloops import checks, dtypes
 from threeloops.commands import fit, training_flags
+from threeloops.commands.budget import (
+    WEIGHTS_HELP,
+    add_budget_flags,
+    besides_without_hardware,
+    budget_of,
+    weights_format,
+)
+from threeloops.commands.cache_lines import CACHE_HELP
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
 from threeloops.commands.released import with_model_said
 from threeloops.commands.serve.options import add_serve_flags
-from threeloops.commands.typed import quantity, whole
+from threeloops.commands.typed import context, quantity, whole
 from threeloops.commands.working import Working
 from threeloops.models.forward_step import ForwardStep
 from threeloops.product_loop import kv_allocators
 from threeloops.product_loop.kv_allocators import Allocator
-from threeloops.product_loop.sizing.stored_weights import FORMATS, mean_weight_bytes
+from threeloops.product_loop.kv_quantisation import cache_format
+from threeloops.product_loop.sizing.stored_weights import mean_weight_bytes
 from threeloops.training_loop.network.collective_algorithms import algorithms
 
 # Which flag sets which option of an allocator.
-ALLOCATOR_FLAGS = {"block_tokens": "block", "max_tokens": "reserve", "max_batched_tokens": "batched"}
+ALLOCATOR_FLAGS = {
+    "block_tokens": "block",
+    "max_tokens": "reserve",
+    "max_batched_tokens": "batched",
+    "ubatch_tokens": "ubatch",
+}
 
 
 def _allocator(given: argparse.Namespace) -> Allocator | None:
@@ -67,19 +81,20 @@ def _kv(given: argparse.Namespace) -> Working:
             "--hardware and --weights go together: what fits beside the weights depends on how they are stored, for"
             " example --weights bf16"
         )
+    if not given.hardware and (without := besides_without_hardware(given)):
+        raise ValueError(f"{without} is taken from an accelerator's memory: name it with --hardware")
     beside = None
     if given.hardware:
         beside = kv.Beside(
-            part=part_named("hardware", given.hardware, given.catalog),
-            weights_dtype=dtypes.dtype_named(weights=given.weights),
-            share=given.share,
+            budget=budget_of(given, part_named("hardware", given.hardware, given.catalog)),
+            weights=_weights_format(given.weights),
         )
     model = model_named(given.model, given.catalog)
     return kv.working(
         model,
         tokens=given.tokens,
         batch=given.batch,
-        dtype=dtypes.dtype_named(dtype=given.dtype),
+        cache=cache_format(model, cache=given.cache),
         tp=given.tp,
         allocator=_allocator(given),
         beside=beside,
@@ -132,7 +147,7 @@ def _roofline(given: argparse.Namespace) -> Working:
         logits="last",
         bytes_per_element=dtypes.bytes_per_element(dtype),
         weight_bytes_per_element=mean_weight_bytes(model, stored) if stored else None,
-        kv_bytes_per_element=dtypes.bytes_per_element(dtypes.dtype_named(cache=given.cache)) if given.cache else None,
+        kv_bytes_per_element=cache_format(model, cache=given.cache).mean_bytes_per_element if given.cache else None,
         latent="absorbed" if given.phase == "decode" else "expanded",
         routing="uniform",
     )
@@ -142,14 +157,13 @@ def _roofline(given: argparse.Namespace) -> Working:
 
 
 def _weights_format(typed: str | None) -> str:
-    named = {name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}
-    return spelling.key_of(named, weights=typed) if typed else ""
+    return weights_format(typed) if typed else ""
 
 
 # What --help shows of each, as it can be typed.
 EXAMPLES = {
-    "kv": "--model llama3-8b --tokens 8192 --dtype bf16 --hardware h100-sxm --weights bf16 --share 0.9",
-    "fit": "--model qwen3-32b --format q4_k_m --hardware 4090 --tokens 32k",
+    "kv": "--model llama3-8b --tokens 8k --cache bf16 --hardware h100-sxm --weights bf16 --share 0.9",
+    "fit": "--model qwen3-32b --weights q4_k_m --hardware 4090 --tokens 32k",
     "allreduce": "--size 14GB --ranks 8 --link nvlink-3 --alpha 5us",
     "roofline": "--model llama3-8b --hardware h200 --dtype bf16 --phase decode --batch 8 --tokens 2048",
     "memory": (
@@ -229,22 +243,17 @@ class _Help(argparse.HelpFormatter):
 
 def _kv_flags(kv: argparse.ArgumentParser) -> None:
     kv.add_argument("--model", required=True, help=MODEL_HELP)
-    kv.add_argument("--tokens", type=whole, required=True, help="prompt and answer together, per request")
+    kv.add_argument("--tokens", type=context, required=True, help="prompt and answer together, like 8192 or 32k")
     kv.add_argument("--batch", type=whole, default=1, help="requests (default 1)")
-    kv.add_argument("--dtype", required=True, help="how the cache is stored: bf16, fp8, …")
-    kv.add_argument("--tp", type=whole, default=1, help="tensor-parallel ranks (default 1)")
-    kv.add_argument("--allocator", help="also what this allocator reserves: vllm-paged, hf-static, …")
+    kv.add_argument("--cache", "--dtype", dest="cache", required=True, help=CACHE_HELP)
+    kv.add_argument("--allocator", help="also what this allocator reserves: vllm-paged, llama.cpp, hf-static, …")
     kv.add_argument("--block", type=whole, help="tokens per block of a paged allocator")
-    kv.add_argument("--reserve", type=whole, help="tokens that a static allocator reserves")
-    kv.add_argument("--batched", type=whole, help="tokens that vllm-admission may prefill in one step")
-    kv.add_argument("--hardware", help="how many such requests fit on this accelerator")
-    kv.add_argument("--weights", help="how the weights are stored, for --hardware")
-    kv.add_argument(
-        "--share",
-        type=float,
-        default=1.0,
-        help="share of the memory that may be used, above 0 to 1 (default 1: all that there is)",
-    )
+    kv.add_argument("--reserve", type=context, help="tokens that a static allocator reserves")
+    kv.add_argument("--batched", type=context, help="tokens that vllm-admission may prefill in one step")
+    kv.add_argument("--ubatch", type=whole, help="tokens of llama.cpp's micro-batch (its default is 512)")
+    kv.add_argument("--hardware", help=f"how many such requests fit on it: {HARDWARE_HELP}")
+    kv.add_argument("--weights", help=f"for --hardware: {WEIGHTS_HELP}")
+    add_budget_flags(kv)
 
 
 def _allreduce_flags(allreduce: argparse.ArgumentParser) -> None:
@@ -272,14 +281,12 @@ def _roofline_flags(roofline: argparse.ArgumentParser) -> None:
     roofline.add_argument("--launch", help="time to launch one kernel, like 5us (default 0s)")
     roofline.add_argument("--gemm", type=whole, nargs=3, metavar=("M", "N", "K"))
     roofline.add_argument("--model", help=MODEL_HELP)
-    roofline.add_argument(
-        "--weights", help="a narrower format that the model's weights are kept in: awq, q4_k_m, fp8, …"
-    )
-    roofline.add_argument("--cache", help="the format of keys and values (default as --dtype)")
+    roofline.add_argument("--weights", help=f"a narrower format that they are read in: {WEIGHTS_HELP}")
+    roofline.add_argument("--cache", help=f"{CACHE_HELP} (default as --dtype)")
     roofline.add_argument("--phase", choices=("prefill", "decode"), default="decode")
     roofline.add_argument("--batch", type=whole, default=1)
     roofline.add_argument(
-        "--tokens", type=whole, default=1024, help="prompt of a prefill, context of a decode step (default 1024)"
+        "--tokens", type=context, default=1024, help="prompt of a prefill, context of a decode step (default 1024)"
     )
     roofline.add_argument(
         "--causal",

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from threeloops import checks, dtypes, units
-from threeloops.commands.working import Line, Working, plain, share_of_memory
-from threeloops.facts.hardware import Part
-from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, Recurrent
-from threeloops.models.parameters import model_parameters
+from threeloops import checks, units
+from threeloops.commands.budget import ROOM_HINT, Budget, capacity_words, size_line, weight_lines
+from threeloops.commands.cache_lines import alike, cache_assumed, cache_lines, cache_words, describe, stored
+from threeloops.commands.working import Line, Working, plain
+from threeloops.models.architecture import Attention, Model
 from threeloops.product_loop import kv_cache, kv_capacity
-from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum
-from threeloops.product_loop.recurrent_state import CONV_BYTES, MATRIX_BYTES, rank_state_bytes
+from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum, WholeContext
+from threeloops.product_loop.kv_quantisation import CacheFormat
 
 SOURCES = (
     "Ainslie et al., 2023, arXiv:2305.13245 (grouped-query attention)",
@@ -20,82 +20,42 @@ STATE_FORMATS = "recurrent layers keep their matrices in fp32, their convolution
 STATE_SOURCE = "Yang et al., 2024, arXiv:2412.06464; Dao, Gu, 2024, arXiv:2405.21060 (states that do not grow)"
 
 
-def _layer_line(layer: Layer, num_layers: int, *, tokens: int, element: float, tp: int) -> Line:
-    """One group of equal layers: formula, numbers, bytes."""
-    attention = layer.attention
-    width = f"{element:g}"
-    if isinstance(attention, Recurrent):
-        return _state_line(attention, num_layers, tp=tp)
-    attention = layer.attending
-    if isinstance(attention, LatentAttention):
-        readable, kind = tokens, "latent"
-        index = f" + {attention.indexer.head_dim}" if attention.indexer else ""
-        formula = f"layers × (latent rank + RoPE key{' + index key' if index else ''}) × bytes × tokens"
-        numbers = f"{num_layers} × ({attention.kv_rank} + {attention.rope_head_dim}{index}) × {width} × {readable}"
-    else:
-        readable = tokens if attention.window is None else min(tokens, attention.window)
-        kind = "full" if attention.window is None else f"window {attention.window}"
-        heads = (
-            kv_cache.kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
-            if attention.owns_cache
-            else 0
-        )
-        formula = "2 × layers × KV heads × head dim × bytes × tokens"
-        numbers = f"2 × {num_layers} × {heads} × {attention.head_dim} × {width} × {readable}"
-    per_token = kv_cache.layer_bytes_per_token(attention, bytes_per_element=element, tp=tp)
-    name = f"{units.counted(num_layers, 'layer')}, {kind}" + (f", each of {tp} ranks" if tp > 1 else "")
-    return Line(
-        name=name, formula=formula, numbers=numbers, value=num_layers * readable * per_token, unit="B", binary=True
-    )
-
-
-def _state_line(recurrent: Recurrent, num_layers: int, *, tp: int) -> Line:
-    """One group of recurrent layers: what they keep, however long the context is."""
-    numbers = f"{recurrent.state_elements} × {MATRIX_BYTES} + {recurrent.conv_elements} × {CONV_BYTES}"
-    return Line(
-        name=f"{units.counted(num_layers, 'layer')}, recurrent" + (f", each of {tp} ranks" if tp > 1 else ""),
-        formula="layers × (state × bytes + convolution's inputs × bytes)" + (" / ranks" if tp > 1 else ""),
-        numbers=f"{num_layers} × ({numbers})" + (f" / {tp}" if tp > 1 else ""),
-        value=num_layers * rank_state_bytes(recurrent, tp=tp),
-        unit="B",
-        binary=True,
-    )
-
-
-def cache_lines(model: Model, *, tokens: int, element: float, tp: int) -> list[Line]:
-    """What one request keeps on each rank, a line for each group of layers whose caches are alike."""
-    return [_layer_line(layer, count, tokens=tokens, element=element, tp=tp) for layer, count in _alike(model)]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """What the cache has to share an accelerator with."""
 
-    part: Part
-    weights_dtype: str
-    share: float  # of the memory, that may be used
+    budget: Budget
+    weights: str  # their format
 
 
 def working(
-    model: Model, *, tokens: int, batch: int, dtype: str, tp: int, allocator: Allocator | None, beside: Beside | None
+    model: Model,
+    *,
+    tokens: int,
+    batch: int,
+    cache: CacheFormat,
+    tp: int,
+    allocator: Allocator | None,
+    beside: Beside | None,
 ) -> Working:
     """The cache of `batch` requests of `tokens` tokens on each of `tp` ranks; with an accelerator, how many such
     requests fit beside the weights.
     """
     checks.count(tokens=tokens, batch=batch)
-    element = dtypes.bytes_per_element(dtype)
-    groups, states = _alike(model), kv_cache.states_bytes(model, tp=tp)
-    lines = cache_lines(model, tokens=tokens, element=element, tp=tp)
-    request = kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=element, tp=tp)
+    groups, states = alike(model), kv_cache.states_bytes(model, tp=tp)
+    lines = cache_lines(model, tokens=tokens, cache=cache, tp=tp)
+    request = kv_cache.request_bytes(model, tokens=tokens, **stored(cache), tp=tp)
     first, next_one = (
-        kv_cache.bytes_per_token(model, bytes_per_element=element, tp=tp, past_tokens=past) for past in (0, tokens)
+        kv_cache.bytes_per_token(model, **stored(cache), tp=tp, past_tokens=past) for past in (0, tokens)
     )
     if len(lines) > 1:
         lines.append(
-            _sum("one request", "sum over the layers", " + ".join(plain(line.value) for line in lines), request)
+            size_line("one request", "sum over the layers", " + ".join(plain(line.value) for line in lines), request)
         )
     if batch > 1:
-        lines.append(_sum("all requests", "requests × one request", f"{batch} × {plain(request)}", batch * request))
+        lines.append(
+            size_line("all requests", "requests × one request", f"{batch} × {plain(request)}", batch * request)
+        )
     growth = f"one more token costs {units.fmt_bytes(next_one, base=2)}" + (
         f" (the first ones {units.fmt_bytes(first, base=2)})" if first != next_one else ""
     )
@@ -104,19 +64,16 @@ def working(
         f" {growth}."
     )
     if allocator:
-        reserved = kv_cache.held_bytes(model, tokens=tokens, bytes_per_element=element, allocator=allocator, tp=tp)
+        held = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=allocator, tp=tp)
+        numbers = f"{batch} × {plain(held)}"
         lines.append(
-            _sum(
-                f"reserved by {allocator.name}",
-                "requests × what it holds for one",
-                f"{batch} × {plain(reserved)}",
-                batch * reserved,
-            )
+            size_line(f"reserved by {allocator.name}", "requests × what it holds for one", numbers, batch * held)
         )
+        conclusion += f" {allocator.name} reserves {units.fmt_bytes(batch * held, base=2)}."
     fits: dict[str, float | None] = {}
     if beside:
         fit_lines, fits, conclusion = _fit(
-            model, beside, tokens=tokens, element=element, tp=tp, allocator=allocator or InformationMinimum()
+            model, beside, tokens=tokens, cache=cache, tp=tp, allocator=allocator or InformationMinimum()
         )
         lines += fit_lines
     if tokens > model.max_context:
@@ -126,76 +83,65 @@ def working(
         inputs={
             "tokens": f"{tokens:,} per request (prompt and answer together)",
             "requests": f"{batch:,}",
-            "cache": f"{dtype}, {element:g} bytes per element",
+            "cache": cache_words(cache),
             "tensor parallel": units.counted(tp, "rank"),
-            "layers": f"{model.num_layers}: {', '.join(_describe(layer, count, tp) for layer, count in groups)}",
+            "layers": f"{model.num_layers}: {', '.join(describe(layer, count, tp) for layer, count in groups)}",
         }
-        | ({"accelerator": f"{beside.part.name}, {capacity_words(beside.part)}"} if beside else {}),
+        | ({"accelerator": f"{beside.budget.part.name}, {capacity_words(beside.budget.part)}"} if beside else {}),
         lines=tuple(lines),
         conclusion=conclusion,
         assumes=(
             "the newest token is already cached; a windowed layer keeps min(tokens, window)",
+            *_without_windows(model, tokens=tokens, batch=batch, cache=cache, tp=tp),
             "no sharing between requests",
             *((STATE_FORMATS,) if states else ()),
-            "no scales beside the elements, unless the format has its own (nvfp4, mxfp8)",
-            *(
-                (
-                    (
-                        "weights in one format, split evenly over the ranks; no activations, workspace or graphs:"
-                        " --share leaves room for them"
-                    ),
-                )
-                if beside
-                else ()
-            ),
+            *cache_assumed(cache),
+            *((_beside_assumed(beside),) if beside else ()),
         ),
         sources=(*SOURCES, STATE_SOURCE) if states else SOURCES,
         data={"bytes_per_token": first, **fits},
     )
 
 
-def capacity_words(part: Part) -> str:
-    """How much memory a part has, and who says so."""
-    who = "as the driver reports it" if "usable_bytes" in part.facts else "by its datasheet"
-    return f"{units.fmt(part.capacity_bytes(), 'B', binary=True)} {who}"
+def _without_windows(model: Model, *, tokens: int, batch: int, cache: CacheFormat, tp: int) -> tuple[str, ...]:
+    """What an engine would keep that gives every layer the whole context, where that is more."""
+    windows = [layer.attention.window for layer, _ in model.groups if isinstance(layer.attention, Attention)]
+    if not any(window and window < tokens for window in windows):
+        return ()
+    held = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=WholeContext(), tp=tp)
+    return (
+        f"an engine that gives windowed layers the whole context (ik_llama.cpp, llama.cpp --swa-full) keeps"
+        f" {units.fmt_bytes(batch * held, base=2)}: --allocator {WholeContext.name}",
+    )
 
 
-def _sum(name: str, formula: str, numbers: str, value: float) -> Line:
-    return Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True)
+def _beside_assumed(beside: Beside) -> str:
+    given = ", ".join(beside.budget.besides) or "no activations, workspace or graphs"
+    return f"weights split evenly over the ranks; counted besides: {given}; {ROOM_HINT}"
 
 
 def _fit(
-    model: Model, beside: Beside, *, tokens: int, element: float, tp: int, allocator: Allocator
+    model: Model, beside: Beside, *, tokens: int, cache: CacheFormat, tp: int, allocator: Allocator
 ) -> tuple[list[Line], dict[str, float | None], str]:
     """How many such requests fit beside the weights: the working, the numbers for a script, the sentence."""
-    parameters = model_parameters(model).total
-    weight_element = dtypes.bytes_per_element(beside.weights_dtype)
-    capacity, share = beside.part.capacity_bytes(), share_of_memory(beside.share)
-    weights = parameters * weight_element / tp
-    free = capacity * share - weights
-    lines = [
-        _sum(
-            "weights per GPU", "parameters × bytes / ranks", f"{plain(parameters)} × {weight_element:g} / {tp}", weights
-        ),
-        _sum(
-            "left for the cache",
-            "capacity × share - weights",
-            f"{plain(capacity)} × {share:g} - {plain(weights)}",
-            free,
-        ),
-    ]
+    budget, lines = beside.budget, weight_lines(model, beside.weights, tp=tp)
+    weights, room = lines[-1].value, budget.room_bytes
+    free = room - weights
+    lines.append(
+        size_line("left for the cache", f"{budget.formula} - weights", f"{budget.numbers} - {plain(weights)}", free)
+    )
     if free <= 0:
-        needed, there = units.fmt_bytes(weights, base=2), units.fmt_bytes(capacity * share, base=2)
+        needed, there = units.fmt_bytes(weights, base=2), units.fmt_bytes(max(room, 0), base=2)
         return lines, {"fits": 0}, f"The weights alone need {needed} of {there}: raise tp, or store them in fewer bits."
-    most = kv_cache.held_bytes(model, tokens=tokens, bytes_per_element=element, allocator=allocator, tp=tp, peak=True)
+    most = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=allocator, tp=tp, peak=True)
     fits = kv_capacity.max_concurrent_requests(
-        model, tokens=tokens, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp
+        model, tokens=tokens, free_bytes=free, **stored(cache), allocator=allocator, tp=tp
     )
     longest = kv_capacity.longest_by_memory(
-        model, batch=1, free_bytes=free, bytes_per_element=element, allocator=allocator, tp=tp
+        model, batch=1, free_bytes=free, **stored(cache), allocator=allocator, tp=tp
     )
     lines.append(
-        _sum("one request at its largest", f"what {allocator.name} holds at most on the way", plain(most), most)
+        size_line("one request at its largest", f"what {allocator.name} holds at most on the way", plain(most), most)
     )
     lines.append(
         Line(
@@ -212,31 +158,5 @@ def _fit(
         if longest is None
         else f"a single one would have memory for {longest:,} tokens" + made_for * (longest > model.max_context)
     )
-    sentence = f"{fits:,} such requests fit on {beside.part.name} beside the weights; {alone}."
+    sentence = f"{fits:,} such requests fit on {budget.part.name} beside the weights; {alone}."
     return lines, {"fits": fits, "longest_context_by_memory": longest}, sentence
-
-
-def _alike(model: Model) -> list[tuple[Layer, int]]:
-    """Groups of layers whose caches are alike, added up; layers of an MLP alone keep nothing."""
-    found: dict[Attention | LatentAttention | Recurrent, tuple[Layer, int]] = {}
-    for layer, count in model.groups:
-        if layer.attention is None:
-            continue
-        first, before = found.get(layer.attention, (layer, 0))
-        found[layer.attention] = (first, before + count)
-    return list(found.values())
-
-
-def _describe(layer: Layer, count: int, tp: int) -> str:
-    if isinstance(layer.attention, Recurrent):
-        return f"{count} with a state of {layer.attention.state_heads} heads"
-    attention = layer.attending
-    if isinstance(attention, LatentAttention):
-        index = f" and an index key of {attention.indexer.head_dim}" if attention.indexer else ""
-        return f"{count} with a latent of {attention.kv_rank} + {attention.rope_head_dim}{index}" + (
-            ", whole on every rank" if tp > 1 else ""
-        )
-    window = f", window {attention.window:,}" if attention.window else ""
-    heads = f"{count} with {attention.num_kv_heads} KV heads of {attention.head_dim}{window}"
-    copies = tp // attention.num_kv_heads
-    return heads + (f", each on {copies} ranks" if copies > 1 else "")

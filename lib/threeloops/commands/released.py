@@ -35,7 +35,7 @@ _ENDINGS = {
 _GGUF_TYPE = r"i?q\d(?:_[a-z0-9]+)+"
 _DATE = r"(?:2\d(?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)"  # 2507 is July 2025, 0528 the 28th of May
 # The flag of each command that says how weights are stored.
-_STORED_BY = {"kv": "weights", "fit": "format", "roofline": "weights", "serve": "weights"}
+_STORED_BY = {"kv": "weights", "fit": "weights", "roofline": "weights", "serve": "weights"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +131,6 @@ def _about_weights(command: str, given: argparse.Namespace, release: Release) ->
         return f"{what}, as --{flag} {chosen} says"
     if chosen:
         return f"{what}, but --{flag} {chosen} is what is counted"
-    if command == "kv" and release.stored not in dtypes.BITS:
-        return f"{what}: `threeloops fit --format {release.stored}` counts them"
     beside = " beside --hardware" if command == "kv" else ""
     return f"{what}: --{flag} {release.stored}{beside} counts them"
 

@@ -1,12 +1,39 @@
-"""What people type after a flag, as a number."""
+"""What people type after a flag, as a number; and the flag that a refused value came from."""
 
 import argparse
 import re
+from collections.abc import Sequence
 
 from threeloops.units import KiB
 
 _EVERY_S = {"s": 1, "min": 60, "h": 3600, "d": 86400, "day": 86400}
 _LARGE = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+# What the library calls a value, and the flag it came from.
+FLAGS = {
+    "part": "--hardware",
+    "size_bytes": "--size",
+    "bytes_per_s_one_way": "--bandwidth",
+    "alpha_s": "--alpha",
+    "launch_overhead_s": "--launch",
+    "global_batch": "--batch",
+    "domain_gpus": "--node",
+    "zero_stage": "--zero",
+    "origin": "--ceilings",
+    "drill_set": "--set",
+    "workers": "--workers",
+    "memory_utilisation": "--share",
+    "itl_s": "--itl",
+    "drafted": "--draft-tokens",
+    "accepted_share": "--acceptance",
+}
+ALIKE = """
+    expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share
+    tp pp dp ep cp chunks schedule kernels allocator format cache weights hardware link node network gpus reach price
+    top authenticator ip port engine users ttft itl tpot lengths dcp acceptance
+"""
+FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
+# Flags that some commands know under an older name, too: a refusal uses the name that was typed.
+SECOND_NAMES = {"--dtype": "--cache", "--format": "--weights", "--utilisation": "--share"}
 
 
 def whole(text: str) -> int:
@@ -93,3 +120,18 @@ def share(text: str) -> float:
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a share from 0 to 1, like 0.6 or 60%")
     return value
+
+
+def in_flags(sentence: str, words: Sequence[str]) -> str:
+    """A refusal of the library, with each value under the flag that it came from, by the name that was typed.
+
+    >>> in_flags("weights='q9' is not known", ["fit", "--format", "q9"])
+    "--format 'q9' is not known"
+    """
+    said = re.sub(
+        r"(?<![*\w])([a-z_]+)=(?=\S)", lambda name: f"{FLAGS[name[1]]} " if name[1] in FLAGS else name[0], sentence
+    )
+    for other, flag in SECOND_NAMES.items():
+        if other in words and flag not in words:
+            said = said.replace(f"{flag} ", f"{other} ")
+    return said

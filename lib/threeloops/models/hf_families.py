@@ -110,9 +110,11 @@ def _gemma3(fields: Fields, name: str) -> Model:
 
 def _qwen_windows(fields: Fields) -> list[int | None]:
     """Qwen's window is off unless use_sliding_window says so, and starts at layer max_window_layers."""
+    if not fields.flag("use_sliding_window"):
+        fields.seen |= {"sliding_window", "max_window_layers"}
+        return windows(fields, window=None, slides=lambda _: False)
     window, first = fields.count_or_none("sliding_window"), fields.count("max_window_layers", at_least=0)
-    in_use = window if fields.flag("use_sliding_window") else None
-    return windows(fields, window=in_use, slides=lambda layer: layer >= first)
+    return windows(fields, window=window, slides=lambda layer: layer >= first)
 
 
 def _qwen2(fields: Fields, name: str) -> Model:

@@ -10,6 +10,8 @@ Each class below is one allocator, asked for slots of one layer at a time; `kv_c
 ...     HfStatic(max_tokens=4096),
 ...     VllmPaged(),
 ...     VllmAdmission(max_batched_tokens=2048),
+...     LlamaCpp(),
+...     WholeContext(),
 ... ):
 ...     print(allocator.name, allocator.slots(tokens=1000, window=None), allocator.slots(tokens=1000, window=128))
 information-minimum 1000 128
@@ -17,6 +19,8 @@ hf-dynamic 1000 128
 hf-static 4096 128
 vllm-paged 1008 144
 vllm-admission 1008 1024
+llama.cpp 1024 768
+whole-context 1000 1000
 """
 
 from dataclasses import dataclass
@@ -175,8 +179,47 @@ class VllmAdmission(Allocator):
         return (_blocks(min(window - 1 + self.max_batched_tokens, tokens), self.block_tokens) + 1) * self.block_tokens
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaCpp(Allocator):
+    """llama.cpp's cells: a context of `tokens`, filled up to 256; windowed layers have the window and one micro-batch,
+    filled up as well.
+
+    Formula:  pad(tokens); in a windowed layer pad(min(pad(tokens), window + ubatch_tokens)); pad to multiples of 256
+    Assumes:  one sequence, and no --swa-full, with which every layer has the whole context (WholeContext)
+    Source:   llama.cpp, src/llama-kv-cache-iswa.cpp (size_swa) and src/llama-context.cpp (n_ctx_seq)
+    Measured: tests.product_loop.test_kv_cache.test_cells_that_llama_cpp_says_it_creates
+    """
+
+    name: ClassVar[str] = "llama.cpp"
+    ubatch_tokens: int = 512  # llama.cpp's default of --ubatch-size
+
+    def __post_init__(self) -> None:
+        checks.count(ubatch_tokens=self.ubatch_tokens)
+
+    def slots(self, *, tokens: int, window: int | None) -> int:
+        cells = _blocks(tokens, _PADDED) * _PADDED
+        return cells if window is None else _blocks(min(cells, window + self.ubatch_tokens), _PADDED) * _PADDED
+
+
+_PADDED = 256  # cells of llama.cpp come in multiples of this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeContext(Allocator):
+    """Every layer keeps every token, whatever its window: ik_llama.cpp, and llama.cpp with --swa-full.
+
+    Source: llama.cpp, src/llama-kv-cache-iswa.cpp (swa_full: size_swa = size_base)
+    """
+
+    name: ClassVar[str] = "whole-context"
+
+    def slots(self, *, tokens: int, window: int | None) -> int:
+        return tokens
+
+
 ALLOCATORS: dict[str, type[Allocator]] = {
-    kind.name: kind for kind in (InformationMinimum, HfDynamic, HfStatic, VllmPaged, VllmAdmission)
+    kind.name: kind
+    for kind in (InformationMinimum, HfDynamic, HfStatic, VllmPaged, VllmAdmission, LlamaCpp, WholeContext)
 }
 
 

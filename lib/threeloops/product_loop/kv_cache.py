@@ -117,8 +117,9 @@ def layer_bytes_per_token(
     checks.count(tp=tp)
     if isinstance(attention, LatentAttention):
         checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=attention.num_heads)
-        widths = [attention.kv_rank] + ([attention.indexer.head_dim] if attention.indexer else [])
-        latent = sum(width * bytes_per_element + quantisation.vector_scale_bytes(width) for width in widths)
+        latent = attention.kv_rank * bytes_per_element + quantisation.vector_scale_bytes(attention.kv_rank)
+        if attention.indexer:
+            latent += quantisation.index_bytes(attention.indexer.head_dim, bytes_per_element=bytes_per_element)
         if quantisation.rope_bytes_per_element is not None:
             return latent + attention.rope_head_dim * quantisation.rope_bytes_per_element
         return (

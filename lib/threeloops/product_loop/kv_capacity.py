@@ -115,6 +115,7 @@ def longest_by_memory(
     free_bytes: float,
     bytes_per_element: float,
     allocator: Allocator = MINIMUM,
+    quantisation: Quantisation = UNQUANTISED,
     tp: int = 1,
 ) -> int | None:
     """Tokens that each of `batch` requests has memory for, however long a text the model was made for; None where
@@ -134,6 +135,7 @@ def longest_by_memory(
         free_bytes=free_bytes,
         bytes_per_element=bytes_per_element,
         allocator=allocator,
+        quantisation=quantisation,
         tp=tp,
     )
     return None if longest == _ENDLESS else longest

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from threeloops import units
-from threeloops.commands.kv import capacity_words
+from threeloops.commands.budget import capacity_words
 from threeloops.commands.serve.advice import reasons
 from threeloops.commands.serve.asked import asked_for
 from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request

@@ -2,17 +2,18 @@
 
 import argparse
 
-from threeloops import checks, dtypes, spelling
+from threeloops import checks, spelling
+from threeloops.commands.budget import weights_format
 from threeloops.commands.named import model_named, part_named
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.typed import quantity
 from threeloops.facts.request_traces import KEYS, request_trace
 from threeloops.models.architecture import Model
 from threeloops.product_loop.expected.expected_token import MIXED
+from threeloops.product_loop.kv_quantisation import cache_format
 from threeloops.product_loop.sizing.drafted_steps import Drafts
 from threeloops.product_loop.sizing.engine_limits import Promises
 from threeloops.product_loop.sizing.request_lengths import RequestLengths, of_requests
-from threeloops.product_loop.sizing.stored_weights import FORMATS
 
 
 def asked_for(given: argparse.Namespace) -> Served:
@@ -27,8 +28,8 @@ def asked_for(given: argparse.Namespace) -> Served:
     return Served(
         model=model,
         part=part_named("hardware", given.hardware, given.catalog),
-        weights=spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, weights=given.weights),
-        cache=dtypes.dtype_named(cache=given.cache),
+        weights=weights_format(given.weights),
+        cache=_cache(given.cache, model),
         engine=spelling.key_of({name: () for name in MIXED}, engine=given.engine),
         ep=given.ep,
         dp=given.dp,
@@ -40,6 +41,17 @@ def asked_for(given: argparse.Namespace) -> Served:
         memory_utilisation=given.share,
         other_bytes=quantity(given.other, "B"),
     )
+
+
+def _cache(typed: str, model: Model) -> str:
+    """The format of keys and values, if an engine of these has it."""
+    form = cache_format(model, cache=typed)
+    if form.engine:
+        raise ValueError(
+            f"--cache {form.name} is counted by `threeloops kv` and `threeloops fit`; the times that serve knows are of"
+            " plain formats: give bf16 or fp8"
+        )
+    return form.name
 
 
 def _lengths(given: argparse.Namespace, model: Model) -> tuple[RequestLengths, str]:

@@ -1,7 +1,7 @@
 """Lines: the working of one fleet: memory and steps of a copy, money and energy, what binds and what would help."""
 
 from threeloops import dtypes, units
-from threeloops.commands.kv import cache_lines
+from threeloops.commands.cache_lines import cache_lines
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.serve.fleets import Fleet
 from threeloops.commands.working import Line, plain
@@ -9,6 +9,7 @@ from threeloops.facts.hardware import Part
 from threeloops.product_loop import serving
 from threeloops.product_loop.expected.expected_token import ExpectedToken
 from threeloops.product_loop.kv_cache import held_bytes
+from threeloops.product_loop.kv_quantisation import CACHE_FORMATS
 from threeloops.product_loop.sizing.request_times import expected_of
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import experts_bytes_in, weights_in
@@ -18,7 +19,7 @@ from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
 def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     """Memory and time of one copy."""
     layout, copy, inside = fleet.copy.layout, fleet.copy, fleet.inside
-    element, longest = dtypes.bytes_per_element(served.cache), served.lengths.mean_end
+    longest = served.lengths.mean_end
     capacity, other = served.part.capacity_bytes(), served.other_bytes
     most, of_all = _request_bytes(served, layout, longest), _shared_said(layout)
     return [
@@ -29,7 +30,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
             f"{plain(capacity)} × {served.memory_utilisation:g} - {plain(layout.weight_bytes)} - {plain(other)}",
             layout.free_bytes,
         ),
-        *cache_lines(served.model, tokens=longest, element=element, tp=layout.tp),
+        *cache_lines(served.model, tokens=longest, cache=CACHE_FORMATS[served.cache], tp=layout.tp),
         Line(
             name="seats by memory",
             formula="left / a request of mean length at its end, in blocks of 16 tokens, rounded down" + of_all[0],

@@ -240,7 +240,7 @@ def _step(layout: ServedLayout, batch: int, sequence: int, phase: str = "decode"
         logits="last",
         bytes_per_element=dtypes.bytes_per_element(WIDE_FORMAT),
         weight_bytes_per_element=mean_weight_bytes(layout.model, layout.weights),
-        kv_bytes_per_element=dtypes.bytes_per_element(layout.cache),
+        kv_bytes_per_element=layout.cache_bytes,
         latent=latent if any(isinstance(layer.attention, LatentAttention) for layer in layers) else None,
         routing="uniform" if any(isinstance(layer.mlp, MoeMlp) for layer in layers) else None,
     )
@@ -262,7 +262,7 @@ def _pass_s(layout: ServedLayout, phase: str, batch: int, own: int, sequence: in
 
 def _cached_s(layout: ServedLayout, batch: int, tokens: int, checked: int) -> float:
     """Attention of one GPU over caches of so many tokens, in all layers."""
-    part, element = layout.part, dtypes.bytes_per_element(layout.cache)
+    part, element = layout.part, layout.cache_bytes
     peak, seconds = _peaks(part, layout.weights), 0.0
     for layer, count in layout.model.groups:
         window = layer.attention.window if isinstance(layer.attention, Attention) else None

@@ -18,11 +18,12 @@ for its caches, and whom they seat.
 
 from dataclasses import dataclass
 
-from threeloops import checks, dtypes
+from threeloops import checks
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Attention, LatentAttention, Model, MoeMlp
 from threeloops.product_loop import kv_budget, kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import VllmPaged
+from threeloops.product_loop.kv_quantisation import CACHE_FORMATS
 from threeloops.product_loop.sizing.stored_weights import FORMATS, experts_bytes_in, weights_bytes_in
 
 BLOCK_TOKENS = 16
@@ -49,7 +50,7 @@ class ServedLayout:
                 f"dp={self.dp} groups share experts, and {self.model.name} has none: they are copies of it"
             )
         checks.one_of(FORMATS, weights=self.weights)
-        checks.one_of(dtypes.BITS, cache=self.cache)
+        checks.one_of(CACHE_FORMATS, cache=self.cache)
         heads = {
             layer.attention.num_heads
             for layer, _ in self.model.groups
@@ -70,6 +71,11 @@ class ServedLayout:
             raise ValueError(f"dcp={self.dcp}: {self.tp} GPUs keep each cache once, so that there is nothing to share")
         if copies % self.dcp:
             raise ValueError(f"dcp={self.dcp} must divide the {copies} copies that {self.tp} GPUs keep of a cache")
+
+    @property
+    def cache_bytes(self) -> float:
+        """Of an element of a cache, its share of scales included."""
+        return CACHE_FORMATS[self.cache].mean_bytes_per_element
 
     @property
     def copies(self) -> int:
@@ -127,7 +133,7 @@ class ServedLayout:
             self.model,
             tokens=tokens,
             free_bytes=self.dcp * self.free_bytes,
-            bytes_per_element=dtypes.bytes_per_element(self.cache),
+            bytes_per_element=self.cache_bytes,
             allocator=self.paged,
             tp=self.tp,
         )
@@ -138,7 +144,7 @@ class ServedLayout:
             self.model,
             batch=1,
             free_bytes=self.dcp * self.free_bytes,
-            bytes_per_element=dtypes.bytes_per_element(self.cache),
+            bytes_per_element=self.cache_bytes,
             allocator=self.paged,
             tp=self.tp,
         )

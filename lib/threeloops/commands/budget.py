@@ -1,0 +1,116 @@
+"""Budget: what of a card's memory the weights and caches may fill, by the flags that `kv` and `fit` have for it."""
+
+import argparse
+from dataclasses import dataclass, replace
+
+from threeloops import dtypes, spelling, units
+from threeloops.commands.typed import quantity, whole
+from threeloops.commands.working import Line, plain, share_of_memory
+from threeloops.facts.hardware import Part
+from threeloops.models.architecture import Model
+from threeloops.product_loop.sizing.stored_weights import FORMATS, WIDER, weights_in
+
+WEIGHTS_HELP = "how the weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, q4_k_m, q8_0, …"
+
+# What an engine keeps besides, under the flag that says how much.
+_BESIDES = {
+    "activations": "of each GPU, for the activations of an engine's largest step, like 2GiB (default none)",
+    "graphs": "of each GPU, for CUDA graphs that the engine takes from its share (default none)",
+    "other": "of each GPU, for all else: the context, buffers of exchanges (default none)",
+}
+ROOM_HINT = (
+    "for an engine's own needs give --share, --activations, --graphs and --other, as its log prints them (vLLM with"
+    " Llama 3.1 8B on an RTX 3090: 2.07 GiB of activations and 0.35 GiB besides)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """An accelerator, the share of it that may be used, and what an engine takes of that before weights and caches."""
+
+    part: Part
+    share: float
+    besides: dict[str, float]  # what for -> bytes, of what was given
+
+    @property
+    def room_bytes(self) -> float:
+        """Of each GPU, for weights and caches."""
+        return self.part.capacity_bytes() * share_of_memory(self.share) - sum(self.besides.values())
+
+    @property
+    def formula(self) -> str:
+        return " - ".join(("memory × share", *self.besides))
+
+    @property
+    def numbers(self) -> str:
+        return " - ".join((f"{plain(self.part.capacity_bytes())} × {self.share:g}", *map(plain, self.besides.values())))
+
+
+def add_budget_flags(command: argparse.ArgumentParser) -> None:
+    """What of the memory may be used, and how many GPUs share a model."""
+    command.add_argument(
+        "--gpus", "--tp", dest="tp", type=whole, default=1, help="that share the model, as tensor-parallel ranks"
+    )
+    command.add_argument(
+        "--share",
+        "--utilisation",
+        dest="share",
+        type=_portion,
+        default=1.0,
+        help="share of the memory that may be used, above 0 to 1 (default 1: all that there is)",
+    )
+    for name, what in _BESIDES.items():
+        command.add_argument(f"--{name}", metavar="SIZE", help=what)
+
+
+def _portion(text: str) -> float:
+    """A share as 0.9 or 90%."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a share of the memory, like 0.9 or 90%") from None
+
+
+def budget_of(given: argparse.Namespace, part: Part) -> Budget:
+    """The budget that the flags give."""
+    besides = {name: quantity(size, "B") for name in _BESIDES if (size := getattr(given, name)) is not None}
+    return Budget(part=part, share=given.share, besides=besides)
+
+
+def besides_without_hardware(given: argparse.Namespace) -> str:
+    """The first flag of these that was given and says nothing where there is no accelerator; empty for none."""
+    return next((f"--{name}" for name in _BESIDES if getattr(given, name) is not None), "")
+
+
+def weights_format(typed: str) -> str:
+    """A format of weights by its name in any spelling."""
+    return spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, weights=typed)
+
+
+def weight_lines(model: Model, wanted: str, *, tp: int) -> list[Line]:
+    """The weights on each GPU, format by format, then their sum."""
+    over, split = (" / GPUs", f" / {tp}") if tp > 1 else ("", "")
+    lines = [
+        size_line(
+            f"weights in {name}" if name not in WIDER else name,
+            f"weights × bits / 8{over}",
+            f"{plain(number)} × {bits:g} / 8{split}",
+            number * bits / units.BITS_PER_BYTE / tp,
+        )
+        for name, (number, bits) in weights_in(model, wanted).items()
+    ]
+    if len(lines) == 1:
+        return [replace(lines[0], name="weights per GPU")]
+    total = sum(line.value for line in lines)
+    return [*lines, size_line("weights per GPU", "sum", " + ".join(plain(line.value) for line in lines), total)]
+
+
+def size_line(name: str, formula: str, numbers: str, value: float) -> Line:
+    """A line of bytes."""
+    return Line(name=name, formula=formula, numbers=numbers, value=value, unit="B", binary=True)
+
+
+def capacity_words(part: Part) -> str:
+    """How much memory a part has, and who says so."""
+    who = "as the driver reports it" if "usable_bytes" in part.facts else "by its datasheet"
+    return f"{units.fmt(part.capacity_bytes(), 'B', binary=True)} {who}"
