@@ -57,7 +57,11 @@ class _Version(argparse.Action):
 def _sources(given: argparse.Namespace) -> None:
     from threeloops.commands import sources
 
-    print(sources.keys(overlay=given.catalog) if given.keys else sources.audit(key=given.key, overlay=given.catalog))
+    if given.types:
+        print(sources.types())
+    else:
+        keys = sources.keys(overlay=given.catalog) if given.keys else ""
+        print(keys or sources.audit(key=given.key, overlay=given.catalog))
 
 
 def _measured(given: argparse.Namespace) -> None:
@@ -134,6 +138,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     sources = commands.add_parser("sources", help="every value of the catalogue with where it comes from")
     sources.add_argument("key", nargs="?", help="one part or model")
     sources.add_argument("--keys", action="store_true", help="only the names of parts and models")
+    sources.add_argument("--types", action="store_true", help="only the model types of a config.json that are read")
     sources.add_argument("--catalog", metavar="FILE")
     sources.set_defaults(run=_sources)
     measured = commands.add_parser(

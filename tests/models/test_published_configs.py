@@ -20,7 +20,7 @@ REFUSED = {
     "deepseek-v4-flash": "its attention caches compressed blocks of tokens",
     "gemma-4-26b-a4b": "its full layers have other heads than its windows",
     "kimi-k3": "its text_config is kimi_linear",
-    "laguna-xs.2-fp8": "model_type='laguna' is not known",
+    "laguna-xs.2-fp8": "model_type='laguna' is not read",
     "llama-3_3-nemotron-super-49b-v1": "its layers have unequal sizes",
     "mimo-7b-base": "its class ships with the checkpoint",
     "mimo-v2-flash": "its keys are wider than its values",

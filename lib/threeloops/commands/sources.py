@@ -7,6 +7,7 @@ from threeloops.facts import hardware
 from threeloops.facts.fact import Fact
 from threeloops.models import catalogue
 from threeloops.models.catalogue import ModelEntry
+from threeloops.models.hf_config import READ
 
 
 def audit(*, key: str | None, overlay: str | Path | None) -> str:
@@ -54,6 +55,14 @@ def keys(*, overlay: str | Path | None) -> str:
             *catalogue.convnet_keys(overlay=overlay),
         ]
     )
+
+
+def types() -> str:
+    """The model types of a config.json that are read, by name, in columns."""
+    names = sorted(READ)
+    width, columns = max(map(len, names)) + 2, 4
+    rows = -(-len(names) // columns)
+    return "\n".join("".join(f"{name:<{width}}" for name in names[row::rows]).rstrip() for row in range(rows))
 
 
 def _source(fact: Fact) -> str:

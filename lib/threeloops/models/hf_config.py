@@ -8,14 +8,13 @@ Source: the configuration and modelling files of Hugging Face transformers 5.23.
         https://github.com/huggingface/transformers
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from threeloops import checks
 from threeloops.models.architecture import Model
+from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.hf_encoders import ENCODERS, encoder_sentence
 from threeloops.models.hf_families import FAMILIES
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, Fields
@@ -36,7 +35,7 @@ def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None =
         ...
     ValueError: config: n_head=5 must divide n_embd=48; try n_head in {1, 2, 3, 4, 6, 8, 12, 16, 24, 48}
     """
-    content, place = (config, "config") if isinstance(config, Mapping) else _read_file(Path(config))
+    content, place = (config, "config") if isinstance(config, Mapping) else read_config(Path(config))
     try:
         model = _model(content, name=name or _own_name(content) or place)
         return replace(model, not_counted=beside_the_decoder(content))
@@ -50,32 +49,16 @@ def _own_name(content: Mapping[str, Any]) -> str | None:
     return own if isinstance(own, str) and own.isprintable() else None
 
 
-def _read_file(path: Path) -> tuple[Mapping[str, Any], str]:
-    file = path / "config.json" if path.is_dir() else path
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(
-            f"{str(file)!r} cannot be read ({error.strerror}); give a config.json or the folder that holds one"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{str(file)!r} is not UTF-8 text; give a config.json") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{str(file)!r} is not JSON: {str(error) or 'it is nested too deeply'}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{str(file)!r} holds no object with fields but {str(content)[:40]!r}; give a config.json")
-    return content, path.name if path.is_dir() else path.stem
-
-
 def _model(config: Mapping[str, Any], *, name: str) -> Model:
     if "model_type" not in config:
-        raise ValueError(f"'model_type' is missing; it must be one of {', '.join(READ)}")
+        raise ValueError(what_lies_beside(config) or f"'model_type' is missing, which every config.json has; {_LISTED}")
     model_type = config["model_type"]
     if isinstance(model_type, str) and model_type in NOT_READ:
         raise ValueError(f"model_type={model_type!r} is not read: {NOT_READ[model_type]}")
     if isinstance(model_type, str) and model_type in ENCODERS:
         raise ValueError(encoder_sentence(config))
-    checks.one_of(READ, model_type=model_type)
+    if model_type not in READ:
+        raise ValueError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
     _refuse_other_heads(config, multimodal=model_type in WRAPPERS)
     if model_type in WRAPPERS:
         return _model(_text_part(config, model_type), name=name)
@@ -84,6 +67,19 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
     model = FAMILIES[model_type](fields, name)
     fields.refuse_unread()
     return replace(model, assumed=tuple(f"{name}={value}" for name, value in fields.assumed.items()))
+
+
+_LISTED = "`threeloops sources --types` lists the types that are"
+
+
+def _same_letters(model_type: object) -> str:
+    """A type that is written the same but for its case and signs; near letters alone are another architecture."""
+
+    def squeezed(name: str) -> str:
+        return "".join(letter for letter in name.lower() if letter.isalnum())
+
+    same = [known for known in READ if squeezed(known) == squeezed(str(model_type))]
+    return f" (did you mean {same[0]!r}?)" if same else ""
 
 
 def _refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
@@ -142,7 +138,8 @@ def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     text = config.get("text_config")
     if not isinstance(text, Mapping):
         raise ValueError(f"'text_config' is missing; a {model_type} config keeps its language model there")
-    unknown = sorted(set(config) - _AROUND_THE_TEXT)
+    stated = {name for name, value in config.items() if value is not None and not name.startswith("_")}
+    unknown = sorted(stated - _AROUND_THE_TEXT)
     if unknown:
         raise ValueError(
             f"{unknown[0]!r} is a field that {model_type} configs are not known to have; it may change a count: remove"

@@ -92,12 +92,20 @@ def _cohere(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, [attention], [gated_mlp(fields)], norm="layernorm-no-bias", num_norms=1)
 
 
+# What Command A's file says of itself besides sizes, all of which its class takes for granted.
+_COHERE_SAYS = {
+    "order_of_interleaved_layers", "position_embedding_type", "use_embedding_sharing", "use_gated_activation",
+    "use_parallel_block", "use_parallel_embedding", "layer_switch",
+}  # fmt: skip
+
+
 def _cohere2(fields: Fields, name: str) -> Model:
     """Command R7B, Command A: three layers with a window, then one without."""
     bias, pattern = fields.flag("attention_bias"), fields.config.get("sliding_window_pattern", 4)
     checks.count(sliding_window_pattern=pattern)
     fields.seen |= {"sliding_window_pattern", "_sliding_window_pattern"}
     fields.must_equal("use_qk_norm", False, "the transformers class of cohere2 has no such norms")
+    fields.seen |= _COHERE_SAYS
     window = fields.count_or_none("sliding_window")
     every = windows(fields, window=window, slides=lambda layer: (layer + 1) % pattern != 0)
     attentions = [configured_attention(fields, window=one, qkv_bias=bias, output_bias=bias) for one in every]

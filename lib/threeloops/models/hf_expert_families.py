@@ -105,7 +105,8 @@ def _sparse_latent(fields: Fields, name: str, indexed: Sequence[bool]) -> Model:
     fields.must_equal("mlp_bias", False, "no published model has these biases")
     fields.count("q_lora_rank")
     fields.seen |= {"layer_types", "mlp_layer_types"}
-    if set(fields.list_or_none("layer_types") or ()) - {"indexed_attention"}:
+    # the second is what files of GLM-5.2 called it before
+    if set(fields.list_or_none("layer_types") or ()) - {"indexed_attention", "deepseek_sparse_attention"}:
         raise ValueError("layer_types is not understood; every layer of these classes is 'indexed_attention'")
     with_indexer, without = _latent_attention(fields, _indexer(fields)), _latent_attention(fields)
     attentions = [with_indexer if own else without for own in indexed]

@@ -78,6 +78,10 @@ def _mixtral(fields: Fields, name: str) -> Model:
 
 
 def _phi3(fields: Fields, name: str) -> Model:
+    """Phi 3 and 4; Phi-4-mini's files have three fields more, which its class does not read."""
+    fields.must_equal("lm_head_bias", False, "the transformers class has none")
+    fields.must_equal("mlp_bias", False, "the transformers class has none")
+    fields.seen |= {"full_attn_mod", "interpolate_factor"}
     return rotary_model(
         fields, name, [configured_attention(fields, window=fields.count_or_none("sliding_window"))], [gated_mlp(fields)]
     )

@@ -16,6 +16,10 @@ CHANGES_NO_COUNT = frozenset({
     # bookkeeping
     "_name_or_path", "auto_map", "transformers_version", "torch_dtype", "dtype", "id2label", "label2id",
     "problem_type", "task_specific_params",
+    # what programs that saved or converted the file noted about themselves
+    "unsloth_fixed", "unsloth_version", "quantization_status", "model_name", "transformers.js_config", "use_flash_attn",
+    "attn_implementation", "model_max_length", "max_sequence_length", "neftune_noise_alpha",
+    "pad_token", "bos_token", "eos_token",
     "return_dict", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
     "chunk_size_feed_forward", "prefix",
     "_attn_implementation", "_attn_implementation_autoset", "tokenizer_class", "finetuning_task", "torchscript",
@@ -62,6 +66,7 @@ CHANGES_NO_COUNT = frozenset({
 OUTSIDE_THE_DECODER = frozenset({
     "quantization_config", "quantization", "num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules", "use_mtp",
     "mtp_transformer_layers", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mtp_layers_block_type",
+    "compression_config", "sparsity_config", "quantization_bit",
     "mtp_hybrid_override_pattern", "index_share_for_mtp_iteration",
 })  # fmt: skip
 
@@ -125,6 +130,8 @@ class Fields:
         value = self.get(name)
         if value is None and name not in self.config:
             raise ValueError(f"{name!r} is missing; a {self.model_type} config needs it")
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # 4096.0, as YAML and some exporters write it
         checks.count(at_least=at_least, **{name: value})
         if value > LARGEST:
             raise ValueError(f"{name}={value:.0e} is larger than in any model; it must be at most {LARGEST:.0e}")
@@ -159,6 +166,8 @@ class Fields:
     def flag(self, name: str) -> bool:
         """The field as true or false."""
         value = self.get(name)
+        if value is None:  # null says nothing
+            value = self.defaults.get(name)
         if not isinstance(value, bool):
             raise ValueError(f"{name}={value!r} must be true or false")
         return value
@@ -166,7 +175,7 @@ class Fields:
     def must_equal(self, name: str, expected: object, why: str) -> None:
         """Accept a field that may be left out only with this value."""
         self.seen.add(name)
-        if name in self.config and self.config[name] != expected:
+        if self.config.get(name) is not None and self.config[name] != expected:
             raise ValueError(f"{name}={self.config[name]!r} is not understood; only {expected!r} is ({why})")
 
     def refuse_unread(self) -> None:
@@ -174,7 +183,8 @@ class Fields:
         for name, only in ONLY_VALUE.items():
             if name not in self.seen:
                 self.must_equal(name, only, "the other value builds other layers")
-        unknown = sorted(set(self.config) - self.seen - CHANGES_NO_COUNT - OUTSIDE_THE_DECODER)
+        stated = {name for name, value in self.config.items() if value is not None and not name.startswith("_")}
+        unknown = sorted(stated - self.seen - CHANGES_NO_COUNT - OUTSIDE_THE_DECODER)
         if unknown:
             raise ValueError(
                 f"{unknown[0]!r} is a field that {self.model_type} configs are not known to have; it may change a"

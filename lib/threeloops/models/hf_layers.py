@@ -87,6 +87,8 @@ def _split_evenly(fields: Fields, hidden: str, heads: str) -> int:
 
 def _head_dim(fields: Fields) -> int:
     stated = fields.count_or_none("head_dim") if fields.has("head_dim") else None
+    if stated is None and fields.defaults.get("head_dim") is not None:
+        raise ValueError(f"head_dim=None must be a number, or left out, which means {fields.defaults['head_dim']}")
     return stated or _split_evenly(fields, "hidden_size", "num_attention_heads")
 
 

@@ -1,0 +1,152 @@
+"""A config.json as it lies on a disk: in any Unicode, and told apart from what is downloaded in its place.
+
+>>> said_instead(b"version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 7\\n")
+'is a Git LFS pointer and not the file itself: `git lfs pull` fetches that'
+>>> as_text("{}".encode("utf-16"))
+'{}'
+
+Source: RFC 8259, 2019 (JSON is UTF-8, without comments and trailing commas); what the repositories of checkpoints hold
+        beside config.json: Hugging Face transformers 5.23.0, peft, diffusers, https://github.com/huggingface
+"""
+
+import codecs
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_BINARY = {  # how a file begins -> what it is
+    b"PK": "is a zip archive or a checkpoint of torch, the weights themselves: give the config.json beside it",
+    b"\x1f\x8b": "is a gzip archive: unpack it, and give the config.json",
+}
+_WEB_ANSWERS = ("entry not found", "repository not found", "not found", "404", "invalid username", "access to model")
+LARGEST_BYTES = 16 * 2**20  # of a config.json; the largest known has some hundred thousand
+# Fields by which a file that lies beside a config.json is known -> what it is. The first that has them all.
+_BESIDE: dict[tuple[str, ...], str] = {
+    ("weight_map",): "lists which file holds which weight (model.safetensors.index.json)",
+    ("dim", "n_layers"): "is the params.json of the weights' first release, with other names for everything",
+    ("log_history",): "is the record of a training run (trainer_state.json)",
+    ("_diffusers_version",): "describes a part of a pipeline of diffusers, not a language model",
+    ("image_processor_type",): "says how images are prepared (preprocessor_config.json)",
+    ("processor_class", "feature_extractor_type"): "says how inputs are prepared (preprocessor_config.json)",
+    ("added_tokens", "model"): "is a tokenizer (tokenizer.json)",
+    ("added_tokens_decoder",): "is a tokenizer's config (tokenizer_config.json)",
+    ("tokenizer_class", "model_max_length"): "is a tokenizer's config (tokenizer_config.json)",
+    ("zero_optimization",): "is a config of DeepSpeed",
+    ("producer", "quantization"): "says how weights were quantised (hf_quant_config.json)",
+    ("bits", "group_size"): "says how weights were quantised (quantize_config.json)",
+    ("_from_model_config",): "says how text is generated (generation_config.json)",
+    ("temperature",): "says how text is generated (generation_config.json)",
+    ("do_sample",): "says how text is generated (generation_config.json)",
+    ("eos_token_id", "transformers_version"): "says how text is generated (generation_config.json)",
+    ("bos_token", "eos_token"): "lists special tokens (special_tokens_map.json)",
+}
+
+
+def read_config(path: Path) -> tuple[Mapping[str, Any], str]:
+    """The object in a config.json, given the file or the folder that holds it, and a name for it.
+
+    Raises: ValueError in one sentence for what is none, saying what it is instead where that shows
+    """
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        if file.stat().st_size > LARGEST_BYTES:
+            raise ValueError(
+                f"{str(file)!r} {_too_large(file)}; give the config.json of the model, which is some kilobytes"
+            )
+        raw = file.read_bytes()
+    except OSError as error:
+        raise ValueError(
+            f"{str(file)!r} cannot be read ({error.strerror}); give a config.json or the folder that holds one"
+        ) from error
+    if instead := said_instead(raw):
+        raise ValueError(f"{str(file)!r} {instead}")
+    try:
+        text = as_text(raw)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{str(file)!r} is not text, in UTF-8 or UTF-16; give a config.json") from error
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = _would_do(text)
+        raise ValueError(f"{str(file)!r} is not JSON: {str(error) or 'it is nested too deeply'}{hint}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{str(file)!r} holds no object with fields but {str(content)[:40]!r}; give a config.json")
+    return content, path.name if path.is_dir() else path.stem
+
+
+def as_text(raw: bytes) -> str:
+    """The text of a file in UTF-8 or, if it says so by its first bytes, in UTF-16 or UTF-32; a mark is left out.
+
+    Raises: UnicodeDecodeError for what is neither
+    """
+    for mark, encoding in _MARKS.items():
+        if raw.startswith(mark):
+            return raw.decode(encoding)
+    if raw[:1] == b"{" and raw[1:2] == b"\0":
+        return raw.decode("utf-16-le")
+    return raw.decode("utf-8")
+
+
+def said_instead(raw: bytes) -> str:
+    """What a file is that is no JSON, by its beginning; empty if that does not show."""
+    start = raw[:400].lstrip(codecs.BOM_UTF8).lstrip()
+    if not start:
+        return "is empty; give a config.json"
+    for begins, what in _BINARY.items():
+        if start.startswith(begins):
+            return what
+    if re.match(rb".{6}\0\0\{\"", raw[:10], re.DOTALL):  # the length of its header, then the header
+        return "is a safetensors file, the weights themselves: give the config.json beside it"
+    low = start.lower()
+    if low.startswith(b"version https://git-lfs"):
+        return "is a Git LFS pointer and not the file itself: `git lfs pull` fetches that"
+    if low.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        return "is a web page: download the file itself, at its address with /resolve/ or /raw/ for /blob/"
+    if low.startswith(tuple(answer.encode() for answer in _WEB_ANSWERS)):
+        line = low.splitlines()[0][:60].decode("ascii", "replace")
+        return f"holds a host's answer, {line!r}, and not the file: check its address, and whether it needs a login"
+    return ""
+
+
+def what_lies_beside(content: Mapping[str, Any]) -> str:
+    """What a JSON file without a model_type is, and what to give in its place; empty if that does not show.
+
+    >>> what_lies_beside({"peft_type": "LORA", "base_model_name_or_path": "google/gemma-2-9b"})
+    "is the config of an adapter (LORA) of 'google/gemma-2-9b': give that model, or its config.json"
+    """
+    if "peft_type" in content:
+        base = content.get("base_model_name_or_path")
+        of = f" of {base!r}: give that model, or its config.json" if base else ": give the config.json of its base"
+        return f"is the config of an adapter ({content['peft_type']}){of}"
+    for fields, what in _BESIDE.items():
+        if all(name in content for name in fields):
+            return f"{what}: give the config.json beside it"
+    return ""
+
+
+def _too_large(file: Path) -> str:
+    with file.open("rb") as opened:
+        return said_instead(opened.read(400)).split(":", maxsplit=1)[0] or "is too large for a config.json"
+
+
+def _would_do(text: str) -> str:
+    """What stands in the way, if it is one of the two things that JSON lacks and people write."""
+    strings = r'"(?:[^"\\\n]|\\.)*"'
+    bare = re.sub(rf"({strings})|//[^\n]*|/\*.*?\*/|#[^\n]*", lambda found: found[1] or "", text, flags=re.DOTALL)
+    plain = re.sub(rf"({strings})|,(\s*[}}\]])", lambda found: found[1] or found[2], bare)
+    try:
+        json.loads(plain)
+    except (ValueError, RecursionError):
+        return ""
+    commented, trailing = bare != text, plain != bare
+    said = ["comments, which JSON does not have"] * commented + ["a comma before a closing bracket"] * trailing
+    return f"; it has {' and '.join(said)}: take them out" if said else ""

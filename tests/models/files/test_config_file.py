@@ -1,0 +1,86 @@
+"""Files that people give for a config.json: read in any Unicode, and named where they are something else."""
+
+import json
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from tests.models.small_configs import small
+
+from threeloops.cli import main
+from threeloops.models.hf_config import from_hf_config
+
+LLAMA = json.dumps(small("llama"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_any_unicode_is_read(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes(LLAMA.encode(encoding))
+    assert from_hf_config(tmp_path) == from_hf_config(small("llama"), name=tmp_path.name)
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 671\n"
+INSTEAD: dict[str, tuple[bytes, str]] = {
+    "pointer": (POINTER, "is a Git LFS pointer and not the file itself: `git lfs pull` fetches that"),
+    "page": (b"<!DOCTYPE html>\n<html><title>404</title>", "is a web page: download the file itself"),
+    "answer": (b"Entry not found", "holds a host's answer, 'entry not found'"),
+    "gated": (b"Access to model x is restricted", "and whether it needs a login"),
+    "empty": (b" \n", "is empty; give a config.json"),
+    "weights": (struct.pack("<Q", 99) + b'{"__metadata__":{}}', "is a safetensors file, the weights themselves"),
+    "torch": (b"PK\x03\x04rest", "is a zip archive or a checkpoint of torch"),
+    "binary": (b"\x93\xff\xfe\x00", "is not text, in UTF-8 or UTF-16"),
+    "open": (b"{", "is not JSON: Expecting property name"),
+    "list": (b"[1]", "holds no object with fields but '[1]'"),
+    "comma": (b'{"a": [1, 2,],}', "it has a comma before a closing bracket: take them out"),
+    "comments": (b'// mine\n{"a": "//b" /* c */}', "it has comments, which JSON does not have: take them out"),
+    "deep": (b'{"a": ' + b"[" * 100_000, "is not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_what_is_none_is_named(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content, told = INSTEAD[name]
+    file = tmp_path / "config.json"
+    file.write_bytes(content)
+    assert main(["kv", "--model", str(file), "--tokens", "1k", "--cache", "bf16"]) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")
+
+
+BESIDE = {
+    "an adapter (LORA) of 'org/base': give that model": {"peft_type": "LORA", "base_model_name_or_path": "org/base"},
+    "an adapter (LORA): give the config.json of its base": {"peft_type": "LORA"},
+    "how text is generated": {"_from_model_config": True, "eos_token_id": 2, "transformers_version": "4.51.0"},
+    "generation_config.json": {"temperature": 0.6, "top_p": 0.9},
+    "which file holds which weight": {"metadata": {"total_size": 1}, "weight_map": {}},
+    "is the params.json of": {"dim": 4096, "n_layers": 32, "n_heads": 32},
+    "tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer", "model_max_length": 10},
+    "preprocessor_config.json": {"image_processor_type": "SiglipImageProcessor"},
+    "'model_type' is missing, which every config.json has": {"hidden_size": 4096},
+}
+
+
+@pytest.mark.parametrize("told", BESIDE)
+def test_what_lies_beside_a_config_is_named(told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        from_hf_config(BESIDE[told])
+
+
+def test_a_folder_without_one_says_what_is_wanted(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cannot be read \(No such file or directory\); give a config.json or the fo"):
+        from_hf_config(tmp_path)
+    large = tmp_path / "model.safetensors"
+    with large.open("wb") as opened:
+        opened.write(struct.pack("<Q", 99) + b'{"__metadata__":{}}')
+        opened.truncate(17 * 2**20)
+    with pytest.raises(ValueError, match=r"is a safetensors file, the weights themselves; give the config.json"):
+        from_hf_config(large)
+
+
+def test_the_types_that_are_read_are_listed_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sources", "--types"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24
+    assert {"llama", "qwen3_moe", "kimi_k25"} <= set(" ".join(lines).split())
