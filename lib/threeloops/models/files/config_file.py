@@ -2,7 +2,7 @@
 
 >>> said_instead(b"version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 7\\n")
 'is a Git LFS pointer and not the file itself: `git lfs pull` fetches that'
->>> as_text("{}".encode("utf-16"))
+>>> unicode_text("{}".encode("utf-16"))
 '{}'
 
 Source: RFC 8259, 2019 (JSON is UTF-8, without comments and trailing commas); what the repositories of checkpoints hold
@@ -70,7 +70,7 @@ def read_config(path: Path) -> tuple[Mapping[str, Any], str]:
     if instead := said_instead(raw):
         raise ValueError(f"{str(file)!r} {instead}")
     try:
-        text = as_text(raw)
+        text = unicode_text(raw)
     except UnicodeDecodeError as error:
         raise ValueError(f"{str(file)!r} is not text, in UTF-8 or UTF-16; give a config.json") from error
     try:
@@ -83,7 +83,7 @@ def read_config(path: Path) -> tuple[Mapping[str, Any], str]:
     return content, path.name if path.is_dir() else path.stem
 
 
-def as_text(raw: bytes) -> str:
+def unicode_text(raw: bytes) -> str:
     """The text of a file in UTF-8 or, if it says so by its first bytes, in UTF-16 or UTF-32; a mark is left out.
 
     Raises: UnicodeDecodeError for what is neither
