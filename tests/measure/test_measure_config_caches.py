@@ -23,7 +23,8 @@ ALWAYS = {
     "nemotron_h": {},
     "qwen3_next": {},
 }
-INSIDE_OTHERS = {"qwen3_vl_text", "qwen3_vl_moe_text"}  # transformers builds them beside a vision tower only
+# transformers builds them beside a vision tower only
+INSIDE_OTHERS = {"qwen3_vl_text", "qwen3_vl_moe_text", "qwen2_vl_text", "qwen2_5_vl_text", "mistral4"}
 
 
 def todays() -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers.models.mistral4 import Mistral4ForCausalLM
 
 from threeloops.models import catalogue
 from threeloops.models.architecture import Attention, LatentAttention
@@ -99,6 +100,14 @@ SMALL = {
     "gemma2": GEMMA,
     "gemma3_text": GEMMA,
     "qwen2": GQA,
+    "qwen2_vl_text": GQA | {"tie_word_embeddings": False},
+    "qwen2_5_vl_text": GQA | {"tie_word_embeddings": True},
+    "seed_oss": GQA | {"head_dim": 20, "attention_out_bias": True},
+    "ernie4_5": GQA | {"head_dim": 20, "use_bias": True},
+    "hunyuan_v1_dense": GQA | {"head_dim": 20, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+    "arcee": GQA | {"hidden_act": "relu2"},
+    "granitemoe": GQA | {"num_local_experts": 7, "num_experts_per_tok": 2},
+    "mistral4": DEEPSEEK | {"n_group": 2, "topk_group": 1, "pad_token_id": 0},
     "qwen3": GQA | {"head_dim": 20},
     "qwen3_moe": QWEN_MOE,
     "deepseek_v2": DEEPSEEK,
@@ -180,6 +189,9 @@ def real(config: dict):
     if type(built) in AutoModelForCausalLM._model_mapping:
         with torch.device("meta"):
             return built, sum(p.numel() for p in AutoModelForCausalLM.from_config(built).parameters())
+    if model_type == "mistral4":  # a language model of its own, for which no other name is registered
+        with torch.device("meta"):
+            return built, sum(p.numel() for p in Mistral4ForCausalLM(built).parameters())
     # A text model that transformers builds beside a vision tower only.
     whole = AutoConfig.for_model(
         model_type.removesuffix("_text"), text_config=config, tie_word_embeddings=config["tie_word_embeddings"]

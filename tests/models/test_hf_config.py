@@ -145,7 +145,7 @@ def saved(config: dict) -> dict:
 
 # What a class has no value for, or none that anybody would have meant.
 STATED = {
-    "qwen3_vl_text": {"tie_word_embeddings": False},
+    **{name: {"tie_word_embeddings": False} for name in ("qwen3_vl_text", "qwen2_vl_text", "qwen2_5_vl_text")},
     "nemotron_h": {"hybrid_override_pattern": "MEM*-ME", "num_hidden_layers": 7},
     "deepseek_v2": {"num_experts_per_tok": 3},
 }
@@ -463,7 +463,7 @@ def test_a_name_that_would_break_the_line_is_not_printed(tmp_path):
 LISTED = "`threeloops sources --types` lists the types that are"
 
 
-@pytest.mark.parametrize("model_type", ["llama5", "xlm-roberta", "modernbert", "llava", "qwen9_vl", 7])
+@pytest.mark.parametrize("model_type", ["llama5", "xlm-roberta", "modernbert", "qwen9_vl", 7])
 def test_an_unknown_model_type_gets_no_hint_by_its_letters(model_type):
     with pytest.raises(ValueError, match=re.escape(f"config: model_type={model_type!r} is not read; {LISTED}") + "$"):
         from_hf_config({"model_type": model_type})
@@ -522,3 +522,22 @@ def test_fields_of_phi_4_mini_and_of_command_a():
 def test_a_null_that_the_class_could_not_use_is_refused():
     with pytest.raises(ValueError, match="head_dim=None must be a number, or left out, which means 128"):
         from_hf_config(small("minimax_m2", head_dim=None))
+
+
+@pytest.mark.parametrize("wrapper", ["qwen2_vl", "qwen2_5_vl"])
+def test_a_wrapper_whose_text_stands_beside_its_tower(wrapper):
+    """As Qwen2-VL and Qwen2.5-VL were published: no text_config."""
+    tower = {"vision_config": {"depth": 32}, "vision_token_id": 7, "image_token_id": 8, "vision_start_token_id": 9}
+    text = small(f"{wrapper}_text", tie_word_embeddings=True, rope_scaling={"type": "mrope", "mrope_section": [1, 2]})
+    flat = text | tower | {"model_type": wrapper, "architectures": ["Qwen2_5_VLForConditionalGeneration"]}
+    assert from_hf_config(flat) == from_hf_config(text)
+    assert from_hf_config(flat).not_counted == ("its vision tower",)
+    with pytest.raises(ValueError, match=f"'colour' is a field that {wrapper}_text configs are not known to have"):
+        from_hf_config(flat | {"colour": 1})
+
+
+def test_mistral_small_4_is_a_text_beside_a_tower():
+    text = small("mistral4")
+    assert from_hf_config({"model_type": "mistral3", "text_config": text}) == from_hf_config(text)
+    latent = from_hf_config(small("mistral4")).groups[0][0].attention
+    assert (latent.kv_rank, latent.rope_head_dim) == (14, 4)

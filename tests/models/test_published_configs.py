@@ -75,7 +75,8 @@ def test_another_is_refused_in_one_sentence(name, capsys):
     assert REFUSED[name] in said
 
 
-@pytest.mark.parametrize("model_type", FAMILIES)
+# without arguments, HunYuan's class cannot be built: its rotary positions need a factor that it has no value for
+@pytest.mark.parametrize("model_type", sorted(FAMILIES.keys() - {"hunyuan_v1_dense"}))
 def test_the_sizes_that_a_class_assumes_are_read(model_type):
     """A class without arguments has the sizes of one published model: Falcon 7B, Command R, GLM-4 9B, OLMo 7B, …"""
     assumed = json.loads(AutoConfig.for_model(model_type).to_json_string(use_diff=False))
@@ -92,4 +93,6 @@ NOT_ASSUMED = {
     "nemotron_h": ENDLESS,
     "phi3": {"pad_token_id": 0},
     "qwen3_vl_text": {"tie_word_embeddings": False},
+    "qwen2_vl_text": {"tie_word_embeddings": False},
+    "qwen2_5_vl_text": {"tie_word_embeddings": False},
 }

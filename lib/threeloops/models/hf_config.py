@@ -104,7 +104,18 @@ WRAPPERS = {
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "kimi_k25": "kimi_k2",
+    "qwen2_vl": "qwen2_vl_text",
+    "qwen2_5_vl": "qwen2_5_vl_text",
+    "llava": "llama",
+    "llava_next": "llama",
+    "llava_onevision": "qwen2",
+    "cohere2_vision": "cohere2",
+    "idefics3": "llama",
+    "smolvlm": "llama",
+    "paligemma": "gemma",
 }
+# Published before their language model had a part of its own: its fields stand beside the tower's.
+_FLAT = ("qwen2_vl", "qwen2_5_vl")
 # A name of its own for layers of another family.
 SAME_CLASS = {"kimi_k2": "deepseek_v3"}
 READ = (*FAMILIES, *SAME_CLASS, *WRAPPERS)
@@ -115,14 +126,19 @@ _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
     "mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index", "image_token_id",
     "video_token_id", "vision_start_token_id", "vision_end_token_id", "media_placeholder_token_id", "ignore_index",
     "use_unified_vision_chunk", "video_placeholder", "multimodal_projector_bias", "projector_hidden_act",
-    "spatial_merge_size", "vision_feature_layer", "language_model_only",
+    "spatial_merge_size", "vision_feature_layer", "language_model_only", "vision_token_id", "image_seq_length",
+    "vision_feature_select_strategy", "image_grid_pinpoints", "use_image_newline_parameter", "vision_aspect_ratio",
+    "downsample_ratio", "downsample_factor", "adapter_layer_norm_eps", "alignment_intermediate_size", "scale_factor",
+    "projection_dim", "num_image_tokens",
 }  # fmt: skip
 
 
 # What decides, outside the text's own part, whether the head is the table: the class's default where nothing is said.
 # Mistral 3's is left to its text: checkpoints from before that default say nothing, and have both.
 _TIED_OUTSIDE = {"gemma3": True, "qwen3_vl": False, "qwen3_vl_moe": False, "qwen3_5": False, "qwen3_5_moe": False}
+_TIED_OUTSIDE |= {"llava_next": False, "idefics3": False, "smolvlm": False, "cohere2_vision": True, "paligemma": True}
 _TIED_INSIDE = ("llama4",)
+_TIED_EITHER = ("qwen2_vl", "qwen2_5_vl", "llava", "llava_onevision")
 
 
 def _tied(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
@@ -130,12 +146,20 @@ def _tied(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     if model_type in _TIED_INSIDE:
         return {}
     said = config.get("tie_word_embeddings", _TIED_OUTSIDE.get(model_type))
+    if model_type in _TIED_EITHER:
+        text = config.get("text_config") or {}
+        return {"tie_word_embeddings": bool(said or text.get("tie_word_embeddings"))}
     return {} if said is None else {"tie_word_embeddings": said}
 
 
 def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     """The text decoder inside a multimodal config; the vision tower is another model."""
     text = config.get("text_config")
+    if text is None and model_type in _FLAT:
+        return _tied(config, model_type) | {
+            "model_type": WRAPPERS[model_type],
+            **{name: config[name] for name in config.keys() - (_AROUND_THE_TEXT - CHANGES_NO_COUNT)},
+        }
     if not isinstance(text, Mapping):
         raise ValueError(f"'text_config' is missing; a {model_type} config keeps its language model there")
     stated = {name for name, value in config.items() if value is not None and not name.startswith("_")}

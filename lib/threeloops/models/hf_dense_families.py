@@ -212,6 +212,42 @@ def _bloom(fields: Fields, name: str) -> Model:
     )
 
 
+def _seed_oss(fields: Fields, name: str) -> Model:
+    """Seed-OSS: biases on queries, keys and values, and a flag of its own for the output's."""
+    bias, out, mlp = fields.flag("attention_bias"), fields.flag("attention_out_bias"), fields.flag("mlp_bias")
+    attention = configured_attention(fields, window=None, qkv_bias=bias, output_bias=out)
+    return rotary_model(fields, name, [attention], [gated_mlp(fields, bias=mlp)])
+
+
+def _ernie4_5(fields: Fields, name: str) -> Model:
+    bias = fields.flag("use_bias")
+    attention = configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias)
+    return rotary_model(fields, name, [attention], [gated_mlp(fields, bias=bias)])
+
+
+def _hunyuan_dense(fields: Fields, name: str) -> Model:
+    bias = fields.flag("attention_bias")
+    attention = configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias, qk_norm=True)
+    return rotary_model(fields, name, [attention], [gated_mlp(fields)])
+
+
+def _arcee(fields: Fields, name: str) -> Model:
+    bias, mlp = fields.flag("attention_bias"), plain_mlp(fields, bias=fields.flag("mlp_bias"))
+    attention = configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias)
+    return rotary_model(fields, name, [attention], [mlp])
+
+
+def _granitemoe(fields: Fields, name: str) -> Model:
+    bias = fields.flag("attention_bias")
+    mlp = MoeMlp(
+        num_experts=fields.count("num_local_experts"),
+        top_k=fields.count("num_experts_per_tok"),
+        expert=gated_mlp(fields),
+    )
+    attention = configured_attention(fields, window=None, qkv_bias=bias, output_bias=bias)
+    return rotary_model(fields, name, [attention], [mlp])
+
+
 DENSE_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "gemma": _gemma1,
     "glm": lambda fields, name: _glm(fields, name, num_norms=2),
@@ -231,4 +267,9 @@ DENSE_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "starcoder2": _starcoder2,
     "bloom": _bloom,
     "gpt_neox": _gpt_neox,
+    "seed_oss": _seed_oss,
+    "ernie4_5": _ernie4_5,
+    "hunyuan_v1_dense": _hunyuan_dense,
+    "arcee": _arcee,
+    "granitemoe": _granitemoe,
 }

@@ -92,6 +92,11 @@ def _deepseek_v3(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, [_latent_attention(fields)], _dense_then_experts(fields))
 
 
+def _mistral4(fields: Fields, name: str) -> Model:
+    """Mistral Small 4: DeepSeek-V3's layers, routed without a correction."""
+    return rotary_model(fields, name, [_latent_attention(fields)], _dense_then_experts(fields, correction_bias=False))
+
+
 def _indexer(fields: Fields) -> Indexer:
     return Indexer(
         num_heads=fields.count("index_n_heads"),
@@ -256,6 +261,7 @@ EXPERT_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "deepseek_v2": _deepseek_v2,
     "deepseek_v3": _deepseek_v3,
     "deepseek_v32": _deepseek_v32,
+    "mistral4": _mistral4,
     "glm4_moe": _glm4_moe,
     "glm4_moe_lite": _glm4_moe_lite,
     "glm_moe_dsa": _glm_moe_dsa,

@@ -163,6 +163,8 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
     "qwen2": _qwen2,
+    "qwen2_vl_text": _qwen2,
+    "qwen2_5_vl_text": _qwen2,
     "qwen3": _qwen3,
     "qwen3_vl_text": _qwen3_vl,
     "gpt_oss": _gpt_oss,

@@ -31,7 +31,7 @@ CHANGES_NO_COUNT = frozenset({
     "num_beam_groups", "num_return_sequences", "output_scores", "remove_invalid_values", "return_dict_in_generate",
     "temperature", "top_k", "top_p", "typical_p", "num_logits_to_keep",
     # token ids
-    "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id",
+    "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "eod_token_id", "decoder_start_token_id",
     # initial values, numerical floors, dropout
     "initializer_range", "init_std", "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_eps", "norm_epsilon",
     "hidden_dropout", "residual_dropout", "embedding_dropout", "classifier_dropout",
@@ -40,7 +40,8 @@ CHANGES_NO_COUNT = frozenset({
     # rotary positions: computed, not stored; n_ctx is an old second name of n_positions
     "rope_theta", "rope_scaling", "rope_parameters", "rope_local_base_freq", "rope_interleave", "partial_rotary_factor",
     "original_max_position_embeddings", "initial_context_length", "n_ctx", "rotary_dim", "rotary_pct",
-    "rotary_emb_base", "use_mrope", "indexer_rope_interleave", "no_rope_layers", "no_rope_layer_interval",
+    "rotary_emb_base", "use_mrope", "mrope_section",
+    "mrope_interleaved", "indexer_rope_interleave", "no_rope_layers", "no_rope_layer_interval",
     # how scores, gates and logits are scaled or clipped
     "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "query_pre_attn_scalar",
     "attn_logit_softcapping",

@@ -14,6 +14,7 @@ _OUTSIDE = "its class ships with the checkpoint and not with transformers, so th
 NOT_READ = {
     "bamba": "Granite 4's granitemoehybrid is the nearest that is read; its own reader would be needed",
     "deci": _UNEQUAL,
+    "deepseek_ref": _COMPRESSED,
     "deepseek_v4": _COMPRESSED,
     "falcon_h1": _SIDE_BY_SIDE,
     "falcon_mamba": _SCAN,
@@ -38,7 +39,7 @@ NOT_READ = {
     "nemotron-nas": _UNEQUAL,
     "recurrent_gemma": "its gated linear recurrence would have to be described",
     "rwkv": "it has no attention, and a state of another kind; only hybrids are read",
-    "step3p7": _OUTSIDE,
+    "step3p7": "its windows have another number of heads than its full layers; a reader would be needed",
     "t5": _ENCODER_DECODER,
     "bart": _ENCODER_DECODER,
     "whisper": _ENCODER_DECODER,
