@@ -15,6 +15,7 @@ from typing import NoReturn
 from threeloops.commands.classroom import add_classroom
 from threeloops.commands.drills import add_drills
 from threeloops.commands.grade import add_grade
+from threeloops.commands.measured.record_flags import add_record_flags
 from threeloops.commands.paper import add_paper
 from threeloops.commands.room import ROOM, add_room
 from threeloops.commands.typed import in_flags
@@ -38,6 +39,19 @@ PLAIN = {
     "“": '"',
     "”": '"',
 }
+
+
+# What one wants to know -> the commands that say it.
+GROUPS = {
+    "what a model needs, and whether it fits": ("kv", "fit", "memory"),
+    "how fast it is, on how many GPUs, at what price": ("roofline", "serve", "plan", "step", "allreduce"),
+    "where a number comes from, and how far it is off": ("sources", "measured", "doctor", "record"),
+    "read and practise": ("open", "reset", "site", "drill", "progress", "history", "sheet"),
+    "teach": ("quiz", "grade", "classroom", "drills"),
+}
+EXIT_CODES = """exit codes: 0 answered (also where the answer is that something does not fit), 2 something given was
+wrong, in one sentence on stderr, 130 stopped. --json prints results in base SI (bytes, seconds, FLOP)
+under names without spaces, beside conclusion, assumes and sources."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -126,11 +140,15 @@ def _site(given: argparse.Namespace) -> None:
 
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The whole command line; for a question in the terminal without the calculations, which take a while to load."""
-    top = _Parser(prog="threeloops", description="Three Loops: predicted, counted and measured.")
+    top = _Parser(
+        prog="threeloops",
+        description="Three Loops: predicted, counted and measured. `threeloops COMMAND --help` says what each takes.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     top.add_argument(
         "--version", action=_Version, nargs=0, dest=argparse.SUPPRESS, help="show program's version number and exit"
     )
-    commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser, help=argparse.SUPPRESS)
     if command not in ROOM:
         from threeloops.commands.flags import add_calculations
 
@@ -154,11 +172,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(
         run=_doctor
     )
-    _record_flags(
-        commands.add_parser(
-            "record", help="measure this machine's GPU, or its CPU, into a stamped file that the book replays"
-        )
+    record = commands.add_parser(
+        "record", help="measure this machine's GPU, or its CPU, into a stamped file that the book replays"
     )
+    add_record_flags(record)
+    record.set_defaults(run=_record)
     opener = commands.add_parser("open", help="open the reader's copy of the book in JupyterLab")
     opener.add_argument(
         "part",
@@ -187,50 +205,18 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     add_grade(commands)
     add_drills(commands)
     add_classroom(commands)
+    top.usage = "threeloops [-h] [--version] COMMAND ..."
+    top.epilog = _grouped({action.dest: action.help or "" for action in commands._get_subactions()})
     return top
 
 
-def _record_flags(record: argparse.ArgumentParser) -> None:
-    record.add_argument(
-        "--quick",
-        action="store_true",
-        help="small sizes, a few seconds, no compiler; such cases have names of their own",
-    )
-    record.add_argument("--device", help="cpu or cuda (default: the GPU where torch sees one)")
-    record.add_argument(
-        "--part",
-        metavar="KEY",
-        help="the catalogue's key of this hardware, where the name that it reports does not say it",
-    )
-    record.add_argument(
-        "--note", default="", metavar="WORDS", help='what else bears on the figures, for the stamp: "on battery"'
-    )
-    record.add_argument(
-        "--into", metavar="FOLDER", help="where to write, and where --table looks too (default my/recorded in the book)"
-    )
-    record.add_argument(
-        "--table", action="store_true", help="measure nothing: every recorded case beside its prediction"
-    )
-    record.add_argument(
-        "--ceilings",
-        help=(
-            "for --table: predict from the datasheet, or from what was measured (default: the datasheet, where there is"
-            " one)"
-        ),
-    )
-    record.add_argument(
-        "--missing", action="store_true", help="only the cases that no recording of this hardware has yet"
-    )
-    record.add_argument(
-        "--counters",
-        action="store_true",
-        help="count instead of timing: sectors, turns and instructions of our kernels, by NVIDIA's ncu",
-    )
-    record.add_argument(
-        "--traces", action="store_true", help="take single steps apart, kernel by kernel, by torch's profiler"
-    )
-    record.add_argument("--list", action="store_true", help="measure nothing: the names of all cases")
-    record.set_defaults(run=_record)
+def _grouped(told: dict[str, str]) -> str:
+    """The commands by what one wants to know, and what a script has to know of all of them."""
+    rows = []
+    for question, names in GROUPS.items():
+        shown = [name for name in names if name in told]
+        rows += [f"{question}:", *(f"  {name:<10} {told[name]}" for name in shown), ""] if shown else []
+    return "\n".join([*rows, EXIT_CODES])
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:

@@ -51,16 +51,21 @@ def add_budget_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--gpus", "--tp", dest="tp", type=whole, default=1, help="that share the model, as tensor-parallel ranks"
     )
+    add_share_flag(command)
+    for name, what in _BESIDES.items():
+        command.add_argument(f"--{name}", metavar="SIZE", help=what)
+
+
+def add_share_flag(command: argparse.ArgumentParser, *, default: float = 1.0) -> None:
+    """How much of each GPU's memory may be used."""
     command.add_argument(
         "--share",
         "--utilisation",
         dest="share",
         type=_portion,
-        default=1.0,
-        help="share of the memory that may be used, above 0 to 1 (default 1: all that there is)",
+        default=default,
+        help=f"share of the memory that may be used, above 0 to 1, or in percent (default {default:g})",
     )
-    for name, what in _BESIDES.items():
-        command.add_argument(f"--{name}", metavar="SIZE", help=what)
 
 
 def _portion(text: str) -> float:

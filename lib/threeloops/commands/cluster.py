@@ -83,7 +83,7 @@ def asked(given: argparse.Namespace, *, num_gpus: int) -> Asked:
     part = part_named("hardware", given.hardware, given.catalog)
     if part.engines:
         raise ValueError(f"--hardware {part.key}: a system on a chip is not planned for; give a card like h100-sxm5")
-    form = spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, format=given.format)
+    form = spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, dtype=given.dtype)
     job = _job(given, form)
     cluster, said = _cluster(given, part, form, num_gpus)
     model = job.model

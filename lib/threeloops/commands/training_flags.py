@@ -2,6 +2,7 @@
 
 import argparse
 
+from threeloops.commands.budget import add_share_flag
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP
 from threeloops.commands.typed import amount, context, price, whole
 
@@ -14,7 +15,7 @@ def add_memory_flags(memory: argparse.ArgumentParser) -> None:
     memory.add_argument("--recipe", required=True, help="megatron, zero-paper, autocast, pure-bf16, …")
     memory.add_argument("--zero", type=int, required=True, choices=(0, 1, 2, 3), help="ZeRO stage")
     memory.add_argument("--micro-batch", type=whole, required=True)
-    memory.add_argument("--sequence", type=whole, required=True)
+    memory.add_argument("--sequence", type=context, required=True, help="tokens of one sequence, like 8192 or 8k")
     memory.add_argument("--kernels", required=True, help="what is fused: korthikanti, eager, sdpa, fused")
     memory.add_argument("--recompute", required=True, choices=("none", "selective", "full"))
     memory.add_argument(
@@ -38,10 +39,8 @@ def add_memory_flags(memory: argparse.ArgumentParser) -> None:
     memory.add_argument(
         "--vocab-multiple", type=whole, help="pad the vocabulary to a multiple of this, as Megatron does to 128 * tp"
     )
-    memory.add_argument("--hardware", help="does it fit this accelerator, and what would")
-    memory.add_argument(
-        "--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)"
-    )
+    memory.add_argument("--hardware", help=f"does it fit there, and what would: {HARDWARE_HELP}")
+    add_share_flag(memory)
 
 
 def add_plan_flags(plan: argparse.ArgumentParser) -> None:
@@ -81,7 +80,9 @@ def _cluster_flags(command: argparse.ArgumentParser) -> None:
         "--network",
         help="each GPU's link out of its node, by name (infiniband-ndr) or rate (50GB/s); needed beyond one node",
     )
-    command.add_argument("--format", default="bf16", help="of matrix products: bf16 (default), fp16, fp8")
+    command.add_argument(
+        "--dtype", "--format", dest="dtype", default="bf16", help="of matrix products: bf16 (default), fp16, fp8"
+    )
     command.add_argument(
         "--reach",
         type=float,
@@ -93,8 +94,6 @@ def _cluster_flags(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--recipe", default="megatron", help="what is kept of each parameter (default megatron)")
     command.add_argument("--kernels", default="fused", help="what is fused: fused (default), sdpa, eager, korthikanti")
-    command.add_argument(
-        "--share", type=float, default=1.0, help="share of the memory that may be used, above 0 to 1 (default 1)"
-    )
+    add_share_flag(command)
     command.add_argument("--tokens", type=amount, help="to train on, like 15T or 300B: gives days")
     command.add_argument("--price", type=price, help="dollars for an hour of one GPU, like 2.50: gives dollars")

@@ -33,7 +33,9 @@ ALIKE = """
 """
 FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
 # Flags that some commands know under an older name, too: a refusal uses the name that was typed.
-SECOND_NAMES = {"--dtype": "--cache", "--format": "--weights", "--utilisation": "--share"}
+SECOND_NAMES = (
+    ("--dtype", "--cache"), ("--format", "--weights"), ("--format", "--dtype"), ("--utilisation", "--share"),
+)  # fmt: skip
 
 
 def whole(text: str) -> int:
@@ -131,7 +133,7 @@ def in_flags(sentence: str, words: Sequence[str]) -> str:
     said = re.sub(
         r"(?<![*\w])([a-z_]+)=(?=\S)", lambda name: f"{FLAGS[name[1]]} " if name[1] in FLAGS else name[0], sentence
     )
-    for other, flag in SECOND_NAMES.items():
+    for other, flag in SECOND_NAMES:
         if other in words and flag not in words:
             said = said.replace(f"{flag} ", f"{other} ")
     return said

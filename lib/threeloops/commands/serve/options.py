@@ -2,6 +2,7 @@
 
 import argparse
 
+from threeloops.commands.budget import WEIGHTS_HELP, add_share_flag
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP
 from threeloops.commands.typed import context, price, rate, share, whole
 
@@ -12,10 +13,8 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     """The flags of `threeloops serve`."""
     serve.add_argument("--model", required=True, help=MODEL_HELP)
     serve.add_argument("--hardware", required=True, help=HARDWARE_HELP)
-    serve.add_argument(
-        "--weights", default="bf16", help="how they are stored: bf16 (default), fp8, nvfp4, awq, q4_k_m, …"
-    )
-    serve.add_argument("--cache", default="bf16", help="how keys and values are stored: bf16 (default), fp8")
+    serve.add_argument("--weights", default="bf16", help=f"{WEIGHTS_HELP} (default bf16)")
+    serve.add_argument("--cache", default="bf16", help="how keys and values are stored: bf16 (default), fp8, …")
     serve.add_argument("--prompt", type=context, help="mean tokens of a prompt, like 900 or 2k")
     serve.add_argument("--answer", type=context, help="mean tokens of an answer")
     serve.add_argument(
@@ -46,9 +45,7 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument("--itl", help="promise: 99 %% of the gaps between tokens within this")
     serve.add_argument("--tpot", help="promise: the mean gap of 99 %% of requests within this")
     serve.add_argument("--engine", default="vLLM", help="vLLM (default), SGLang, TensorRT-LLM")
-    serve.add_argument(
-        "--share", type=float, default=UTILISATION, help=f"of the memory, for the engine (default {UTILISATION})"
-    )
+    add_share_flag(serve, default=UTILISATION)
     serve.add_argument(
         "--other", default=OTHER, help=f"of each GPU, for activations, graphs and buffers (default {OTHER})"
     )
