@@ -156,9 +156,10 @@ def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     """The text decoder inside a multimodal config; the vision tower is another model."""
     text = config.get("text_config")
     if text is None and model_type in _FLAT:
-        return _tied(config, model_type) | {
+        return {
             "model_type": WRAPPERS[model_type],
             **{name: config[name] for name in config.keys() - (_AROUND_THE_TEXT - CHANGES_NO_COUNT)},
+            **_tied(config, model_type),
         }
     if not isinstance(text, Mapping):
         raise ValueError(f"'text_config' is missing; a {model_type} config keeps its language model there")
