@@ -48,6 +48,14 @@ def test_every_slip_of_a_function_is_named(asked: FunctionDrill) -> None:
             assert verdict.slips == (slip.key,), (seed, slip.key, verdict)
 
 
+def test_a_function_that_counts_one_too_few_of_thousands_is_refused() -> None:
+    for key, slip in (("capacity-full-slots", "too-few"), ("layout-last-of-the-group", "off-by-one")):
+        asked = FUNCTIONS[key]
+        draws = asked.draws("beside")
+        verdict = judge_function(asked, draws, [Returned(value=asked.target(p) - 1) for p in draws])
+        assert verdict.slips == (slip,)
+
+
 @every_function
 def test_the_limit_case_is_one(asked: FunctionDrill) -> None:
     """A function that knows the answer everywhere else fails in the limit case alone, and is told which it is."""

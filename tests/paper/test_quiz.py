@@ -154,7 +154,7 @@ def test_every_printed_question_is_its_drill_with_the_numbers_of_its_seed(
         assert len(sheet) == 6
         for read in sheet:
             assert prompt_of(read) in read.text
-            assert "2 % counts as right" in read.text
+            assert DRILLS[read.idea].exactness.told in read.text
 
 
 def test_text_and_html_are_the_same_quiz(sheets: list[list[Read]], html_folder: Path) -> None:
@@ -182,14 +182,16 @@ def test_the_key_holds_the_answer_of_the_drill_drawn_again(text_folder: Path, sh
     entries = list(key_entries((text_folder / "key.txt").read_text(encoding="utf-8")))
     assert [(idea, seed) for idea, seed, _ in entries] == [(read.idea, read.seed) for sheet in sheets for read in sheet]
     for idea, seed, right in entries:
+        p, drill = drawn_again(idea, seed), DRILLS[idea]
+        if drill.whole and not drill.loose:
+            assert right == f"{drill.shown(drill.derive(p).value)}; exactly"
+            continue
         told = re.match(r"(.+?)(?: \(.+\))?; from ([\d.,e+-]+) to ([\d.,e+-]+)(.*) counts$", right)
         assert told
-        p, drill = drawn_again(idea, seed), DRILLS[idea]
         assert judge(drill, p, told[1]).right
         low, high = (parse(f"{bound}{told[4]}", like=drill.unit).value for bound in (told[2], told[3]))
         answer = drill.derive(p).value
-        assert low == pytest.approx(0.98 * answer, rel=2e-3)
-        assert high == pytest.approx(1.02 * answer, rel=2e-3)
+        assert (low, high) == pytest.approx(drill.exactness.span(answer), rel=2e-3)
 
 
 def test_that_check_can_fail(text_folder: Path) -> None:
@@ -465,8 +467,7 @@ def test_every_item_is_its_drill_and_scores_its_answer_and_nothing_else(platform
         }
         answer = drill.derive(p).value
         assert scored["exact"] == pytest.approx(answer, rel=1e-5)
-        assert scored["low"] == pytest.approx(answer * (1 - drill.tolerance), rel=1e-4)
-        assert scored["high"] == pytest.approx(answer * (1 + drill.tolerance), rel=1e-4)
+        assert (scored["low"], scored["high"]) == pytest.approx(drill.exactness.span(answer), rel=1e-4)
         assert not any(scored["low"] <= slip.wrong(p) <= scored["high"] for slip in drill.slips)
 
 

@@ -14,7 +14,9 @@ from threeloops.drills.engine.drill import Draw, Slip, seeded
 from threeloops.room import examples, ideas
 from threeloops.room.kinds.band_draws import INTERVIEW, MAGNITUDE, draws
 from threeloops.room.kinds.bands import BAND, BONUS, DECADE, band, judged, suspects
+from threeloops.room.kinds.chains.change import altered
 
+EDGES = {"": "within 20 %", "up": "up to 20 % more", "down": "up to 20 % less", "exact": "has to be exact"}
 SEEDS = [str(seed) for seed in range(1000)]
 every_key = each("key", {key: key for key in INTERVIEW}, by=lambda key: DRILLS[key].family)
 
@@ -68,7 +70,7 @@ def test_what_the_drill_never_varies_is_as_its_words_say(key: str) -> None:
 
 @every_key
 def test_a_thousand_seeds_ask_with_a_unit_and_a_band_and_take_the_answer(key: str) -> None:
-    told = "order of magnitude" if key in MAGNITUDE else "within 20 %"
+    told = "order of magnitude" if key in MAGNITUDE else EDGES[DRILLS[key].whole]
     for seed in seeds(len(SEEDS)):
         asked = band(DRILLS[key], str(seed))
         assert told in asked.text, f"seed {seed}"
@@ -87,16 +89,23 @@ def test_the_edges_of_the_band(key: str) -> None:
     drill = DRILLS[key]
     for p in draws(key):
         right = target(key, p)
+        if drill.whole:
+            assert judged(drill, p, said(key, right)).right
+            for factor in (1 - BAND + 0.01, 1 + BAND - 0.01):
+                near = whole(right, right * factor, inwards=True)
+                safe = drill.whole == ("up" if factor > 1 else "down")
+                assert judged(drill, p, said(key, near)).right == (safe or near == right), factor
+                beyond = whole(right, right * factor, inwards=False)
+                assert safe or not judged(drill, p, said(key, beyond)).right, factor
+            continue
         if key in MAGNITUDE:
             factors = {DECADE * 0.99: True, 0.99 / DECADE * 1.02: True, DECADE * 1.01: False, 0.99 / DECADE: False}
         else:
             factors = {1 + BAND - 0.01: True, 1 - BAND + 0.01: True, 1 + BAND + 0.01: False, 1 - BAND - 0.01: False}
             for edge, told in ((BONUS - 0.001, True), (BONUS + 0.001, False)):
-                near = right * (1 + edge)
-                written = said(key, whole(right, near, inwards=told) if drill.whole else near)
-                assert ("bonus" in judged(drill, p, written).message) == told
+                assert ("bonus" in judged(drill, p, said(key, right * (1 + edge))).message) == told
         for factor, accepted in factors.items():
-            written = said(key, whole(right, right * factor, inwards=accepted) if drill.whole else right * factor)
+            written = said(key, right * factor)
             assert judged(drill, p, written, magnitude=key in MAGNITUDE).right == accepted, factor
 
 
@@ -114,6 +123,9 @@ def test_what_is_counted_is_right_as_a_whole_number_only() -> None:
     assert not unrounded.right
     assert unrounded.slips == ("not-rounded-up",)
     assert unrounded.message.startswith("Not rounded up")
+    assert judged(drill, p, "6").right  # enough, in one's head
+    assert not judged(drill, p, "4").right  # less is not, however near
+    assert judged(drill, altered(p, rate=p.rate * 10), "44").slips == ("too-few",)
     assert judged(drill, p, "4.2").slips == ("not-rounded-up",)  # within the band, and still no number of replicas
     assert "Answer with a whole number" in band(drill, "1").text
 
@@ -126,9 +138,8 @@ def test_a_mistake_outside_the_band_is_named_and_never_called_right(key: str) ->
         for slip in drill.slips:
             wrong, verdict = slip.wrong(p), judged(drill, p, said(key, slip.wrong(p)), magnitude=key in MAGNITUDE)
             inside = 1 / DECADE <= wrong / right <= DECADE if key in MAGNITUDE else abs(wrong - right) <= BAND * right
-            if drill.whole and wrong != round(wrong):
-                assert not verdict.right  # what is counted comes whole, inside the band too
-                continue
+            if drill.whole and (inside or wrong != round(wrong)):
+                continue  # what is counted comes whole, and is exact on one side: the edges above
             assert verdict.right == inside
             if not inside:
                 assert slip.key in verdict.slips

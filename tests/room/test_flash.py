@@ -37,8 +37,11 @@ def test_the_value_is_accepted_and_its_neighbourhood_no_further_than_the_band(as
         (1 + BAND + 0.001, False),
         (1 - BAND - 0.001, False),
     ):
-        assert question.judge(said(number.value * factor, number.unit)).right == right
-    assert "within 5 %" in question.text
+        counted = number.whole and factor != 1
+        assert question.judge(said(number.value * factor, number.unit)).right == (right and not counted)
+    for near in (number.value - 1, number.value + 1) if number.whole else ():
+        assert question.judge(said(near, number.unit)).slips == ("off-by-one",)
+    assert number.exactness.told in question.text
     assert module.shown(number) in question.working
     assert "Source: " in question.working
 
@@ -51,7 +54,8 @@ def test_what_is_quoted_in_its_place_is_wrong_and_named(asked: Flash) -> None:
         verdict = judged(number, said(value, number.unit))
         assert not verdict.right
         assert verdict.slips
-        first = next(key for key, other, _ in number.near if abs(value - other) <= BAND * abs(other))
+        within = 0.0 if number.whole else BAND
+        first = next(key for key, other, _ in number.near if abs(value - other) <= within * abs(other))
         assert verdict.slips == (first,), slip
 
 

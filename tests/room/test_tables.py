@@ -102,7 +102,9 @@ def test_what_cannot_be_read_is_asked_again_before_anything_is_judged(table: Tab
 def test_the_prompt_says_units_tolerance_and_order_and_its_example_is_wrong(table: Table) -> None:
     for seed in map(str, seeds(100)):
         p, asked = draw_of(table, seed), fill(table, seed)
-        assert asked.text.count(" %)") == sum(isinstance(cell, Cell) for cell in table.cells)
+        figures = [cell.drill for cell in table.cells if isinstance(cell, Cell)]
+        assert asked.text.count(" %)") == sum(not drill.whole for drill in figures)
+        assert asked.text.count("exact)") == sum(bool(drill.whole) for drill in figures)
         example = asked.text.rsplit("as in ", 1)[1].rstrip(".")
         verdict = judged(table, p, example)
         assert verdict.status in ("slip", "off", "pair", "unit")

@@ -60,21 +60,14 @@ def typable(base: str, values: Sequence[float], *, capacity: bool) -> bool:
     return all(SMALLEST <= abs(value) / scale <= LARGEST for value in values)
 
 
-def plain(number: float) -> str:
-    """Six significant digits without an exponent: platforms have been seen to hide questions whose bounds have one.
+def plain(number: float, *, counted: bool = False) -> str:
+    """Six significant digits without an exponent: platforms have been seen to hide questions whose bounds have one. Of
+    what is counted every digit.
 
-    >>> plain(24.5e9), plain(0.000031), plain(59.0)
-    ('24500000000', '0.000031', '59')
+    >>> plain(24.5e9), plain(0.000031), plain(59.0), plain(105_007_500, counted=True)
+    ('24500000000', '0.000031', '59', '105007500')
     """
+    if counted:
+        return f"{number:.0f}"
     written = format(Decimal(f"{number:.{DIGITS}g}"), "f")
     return written.rstrip("0").rstrip(".") if "." in written else written
-
-
-def interval(value: float, *, tolerance: float) -> tuple[float, float]:
-    """The lowest and the highest number that count as right.
-
-    >>> interval(200.0, tolerance=0.02), interval(-200.0, tolerance=0.02)
-    ((196.0, 204.0), (-204.0, -196.0))
-    """
-    low, high = sorted((value * (1 - tolerance), value * (1 + tolerance)))
-    return low, high

@@ -81,7 +81,7 @@ def text_key(quiz: Quiz, versions: Sequence[Version]) -> str:
 
 def _right(asked: Asked) -> str:
     span = quizzes.accepted(asked)
-    return quizzes.answer(asked) + (f"; from {span} counts" if span else "")
+    return quizzes.answer(asked) + (f"; {span}" if span else "")
 
 
 # --- HTML ---------------------------------------------------------------------------------------

@@ -74,7 +74,9 @@ def _item(section: Element, asked: Asked, unit: str, ident: str) -> None:
     fields = {"threeloops_idea": asked.idea, "threeloops_seed": asked.seed, "threeloops_unit": unit}
     title, prompt = asked.question.title, asked.drill.prompt(p)
     if asked.question.kind == "number":
-        low, value, high = (bare_numbers.plain(number) for number in bare_interval(asked, unit))
+        low, value, high = (
+            bare_numbers.plain(number, counted=bool(asked.drill.whole)) for number in bare_interval(asked, unit)
+        )
         told = _marked_up(prompt, wanted(asked, unit))
         qti_parts.number_item(section, ident, title, fields=fields, prompt=told, value=value, low=low, high=high)
         return
@@ -103,14 +105,15 @@ def _item(section: Element, asked: Asked, unit: str, ident: str) -> None:
 
 def bare_interval(asked: Asked, unit: str) -> tuple[float, float, float]:
     """Lowest, exact and highest right number in that unit."""
-    exact = quizzes.value(asked) / bare_numbers.factor(unit, like=asked.drill.unit)
-    low, high = bare_numbers.interval(exact, tolerance=asked.drill.tolerance)
+    scale = bare_numbers.factor(unit, like=asked.drill.unit)
+    exact = quizzes.value(asked) / scale
+    low, high = (edge / scale for edge in asked.drill.exactness.span(quizzes.value(asked)))
     return low, exact, high
 
 
 def wanted(asked: Asked, unit: str) -> str:
     """How to answer a platform that compares bare numbers."""
-    within = f"within {100 * asked.drill.tolerance:g} % counts as right."
+    within = f"{asked.drill.exactness.told}."
     if unit == "times":
         return f"Give a plain number, a share as a decimal; {within}"
     prefix = re.match(r"(Ki|Mi|Gi|Ti|k|M|G|T|P)(?=B|FLOP)", unit)

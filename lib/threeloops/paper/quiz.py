@@ -156,8 +156,12 @@ def accepted(asked: Asked) -> str:
         return ""
     unit = unit_of([asked])
     scale = bare_numbers.factor(unit, like=asked.drill.unit)
-    low, high = bare_numbers.interval(value(asked) / scale, tolerance=asked.drill.tolerance)
-    return f"{low:,.4g} to {high:,.4g} {'' if unit == 'times' else unit}".strip()
+    low, high = (edge / scale for edge in asked.drill.exactness.span(value(asked)))
+    name = "" if unit == "times" else unit
+    if low == high:
+        return "exactly"
+    digits = ",.0f" if asked.drill.whole else ",.4g"
+    return f"from {low:{digits}} to {high:{digits}} {name}".strip() + " counts"
 
 
 def slips(asked: Asked) -> list[tuple[str, str]]:

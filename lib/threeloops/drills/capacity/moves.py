@@ -134,6 +134,7 @@ STREAMED = Drill(
     title="Enough tokens for one fetch",
     unit="",
     whole="up",
+    loose="bound",
     target_s=120,
     draw=_draw_streamed,
     small=_small_streamed,

@@ -1,13 +1,27 @@
 """What the set on compression asks to be written as a function, each with a limit case."""
 
+import random
+
 from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.drill import Draw
 from threeloops.drills.engine.functions import FunctionDrill
 from threeloops.drills.engine.limit_cases import with_numbers
+
+
+def _between_no_codes(rng: random.Random) -> Draw:
+    """A range whose zero is nearer to one code: where two are equally near, a float's last digit decides."""
+    while True:
+        p = DRILLS["compression-zero-point"].draw(rng)
+        steps = round(-p.lowest / (p.highest - p.lowest) * (2**p.bits - 1), 6)
+        if 2 * steps % 2 != 1:
+            return p
+
 
 FUNCTIONS: tuple[FunctionDrill, ...] = (
     FunctionDrill(
         drill=DRILLS["compression-zero-point"],
         takes=("lowest", "highest", "bits"),
+        draw=_between_no_codes,
         limit=with_numbers("compression-zero-point", lowest=0.0),
         limit_case="values that are never negative",
     ),

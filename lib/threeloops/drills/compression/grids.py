@@ -26,10 +26,23 @@ def _last(p: Draw) -> int:
 
 
 def _count_zero(p: Draw) -> float:
-    """Walk up the grid from its lowest value; the code of zero is that of the value nearest to it."""
+    """Walk up the grid from its lowest value; the code of zero is that of the value nearest to it, of two the even."""
     step = (p.highest - p.lowest) / _last(p)
     values = [p.lowest + code * step for code in range(_last(p) + 1)]
-    return float(min(range(len(values)), key=lambda code: abs(values[code])))
+    return float(min(range(len(values)), key=lambda code: (round(abs(values[code]) / step, 9), code % 2)))
+
+
+def _derive_zero(p: Draw) -> Derivation:
+    """Two decimals can lie exactly between two codes: which is nearer is not left to the last digit of a float."""
+    steps = round(-p.lowest / quantisation.affine_grid(lowest=p.lowest, highest=p.highest, bits=p.bits).step, 9)
+    code = round(steps)
+    quotient = f"{-p.lowest} / (({p.highest} + {-p.lowest}) / {_last(p)})"
+    return Derivation(
+        value=float(code),
+        formula="round(−lowest / step), step = (highest − lowest) / (2^bits − 1)",
+        substitution=f"floor({quotient} + 0.5)" if code >= steps else f"ceil({quotient} − 0.500000001)",
+        source=JACOB,
+    )
 
 
 ZERO_POINT = Drill(
@@ -44,14 +57,9 @@ ZERO_POINT = Drill(
     prompt=lambda p: (
         f"Activations lie between −{-p.lowest:g} and {p.highest:g} and are quantised to {p.bits} bits by an affine"
         f" grid: code 0 stands for the lowest value and code {_last(p)} for the highest. Which code, as a whole number,"
-        " is the zero point?"
+        " is the zero point? (Of two that are equally near it is the even one.)"
     ),
-    derive=lambda p: Derivation(
-        value=float(quantisation.affine_grid(lowest=p.lowest, highest=p.highest, bits=p.bits).zero_point),
-        formula="round(−lowest / step), step = (highest − lowest) / (2^bits − 1)",
-        substitution=f"floor({-p.lowest} / (({p.highest} + {-p.lowest}) / {_last(p)}) + 0.5)",
-        source=JACOB,
-    ),
+    derive=_derive_zero,
     count=_count_zero,
     slips=(
         Slip(

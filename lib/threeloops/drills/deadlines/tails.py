@@ -33,6 +33,7 @@ FRAMES = Drill(
     title="How many frames for that tail",
     unit="",
     whole="up",
+    loose="bound",
     target_s=110,
     draw=_draw_frames,
     small=_small_frames,

@@ -276,6 +276,7 @@ MOST = Drill(
     taught=TAUGHT,
     title="Three promises, one answer length",
     unit="token",
+    whole="down",
     target_s=75,
     draw=_draw_most,
     small=_small_most,

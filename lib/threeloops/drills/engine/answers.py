@@ -107,7 +107,7 @@ def narrower(unit: str, question: str, *, whole: bool) -> str:
     >>> narrower("", "Of 40 requests 8 are late. What share is that?", whole=False)
     'share'
     """
-    if whole:
+    if whole and not unit:
         return "count"
     asked = question_in(question)
     return next((kind for kind, words in ASKED.get(unit, {}).items() if re.search(rf"\b(?:{words})\b", asked)), "")

@@ -14,6 +14,7 @@ from typing import Any
 
 from threeloops import units
 from threeloops.drills.engine.answers import example
+from threeloops.drills.engine.exactness import Exactness
 from threeloops.drills.engine.phrasing import arithmetic, people
 
 # Different answers: in a class of hundreds, few may draw the number of somebody they know.
@@ -77,6 +78,7 @@ class Drill:
     small: Callable[[random.Random], Draw]  # a draw small enough to count
     slips: tuple[Slip, ...]
     whole: str = ""  # of an answer that counts things: the way it is rounded (up, down), or exact where none is
+    loose: str = ""  # how such an answer need not be exact: a bound, or of many digits four (exactness.py)
     capacity: bool = False  # shown in GiB (memory) rather than GB (traffic)
     tolerance: float = 0.02
     # The engine draws again where a draw is not wanted, where two results come closer than this factor, or where the
@@ -95,11 +97,16 @@ class Drill:
     def section(self) -> str:
         return self.taught.section
 
+    @property
+    def exactness(self) -> Exactness:
+        """What counts as right: the same for whoever judges, prints a key or builds a quiz."""
+        return Exactness(tolerance=self.tolerance, whole=self.whole, loose=self.loose)
+
     def ask(self, p: Draw) -> str:
         """The whole question: the prompt, what unit to answer in, and how exact to be."""
         kind = "a unit" if self.unit else "a whole number" if self.whole else "a plain number"
         like = f"like {self.example(self.prompt(p))}"
-        return f"{self.prompt(p)}\nAnswer with {kind}, {like}; within {100 * self.tolerance:g} % counts as right."
+        return f"{self.prompt(p)}\nAnswer with {kind}, {like}; {self.exactness.told}."
 
     def example(self, question: str) -> str:
         """How an answer looks, where the question is put in these words."""

@@ -14,7 +14,8 @@ from typing import Protocol, TypeAlias
 
 from threeloops import units
 from threeloops.drills.engine.drill import Draw, Drill, Slip, seeded
-from threeloops.drills.engine.judge import Verdict, close
+from threeloops.drills.engine.exactness import Exactness
+from threeloops.drills.engine.judge import Verdict, close, miscounted
 
 ORDINARY_DRAWS = 4
 TIME_LIMIT_S = 2.0
@@ -53,6 +54,11 @@ class Asked:
     @property
     def slips(self) -> Sequence[Mistake]:
         raise NotImplementedError
+
+    @property
+    def exactness(self) -> Exactness:
+        """How exact a returned number has to be: what is counted to the last one, even where there are thousands."""
+        return Exactness(tolerance=TOLERANCE)
 
     def ordinary(self, rng: random.Random) -> Draw:
         """A draw that is no limit case."""
@@ -93,6 +99,10 @@ class FunctionDrill(Asked):
     def slips(self) -> Sequence[Slip]:
         return self.drill.slips
 
+    @property
+    def exactness(self) -> Exactness:
+        return Exactness(tolerance=TOLERANCE, whole=self.drill.whole)
+
     def ordinary(self, rng: random.Random) -> Draw:
         return (self.draw or self.drill.draw)(rng)
 
@@ -127,7 +137,10 @@ def judge_function(asked: Asked, draws: Sequence[Draw], returned: Sequence[Retur
             return Verdict(status="slip", message=slip.story, slips=(slip.key,))
     if missed == [len(draws) - 1]:
         return Verdict(status="limit", message=f"Right on ordinary draws, wrong in the limit case: {asked.limit_case}.")
-    pattern = _pattern([(returned[number].value, targets[number]) for number in missed])
+    pairs = [(returned[number].value, targets[number]) for number in missed]
+    if beside := _miscounted(asked, pairs):
+        return beside
+    pattern = _pattern(pairs)
     return Verdict(status="off", message=f"Wrong on {len(missed)} of {len(draws)} draws. {pattern}")
 
 
@@ -136,8 +149,21 @@ def missed_draws(asked: Asked, draws: Sequence[Draw], returned: Sequence[Returne
     return [
         number
         for number, one in enumerate(returned)
-        if one.problem or one.unwritten or not same(one.value, asked.target(draws[number]))
+        if one.problem or one.unwritten or not _met(asked, one.value, asked.target(draws[number]))
     ]
+
+
+def _met(asked: Asked, value: Value, target: Value) -> bool:
+    if isinstance(value, int | float) and isinstance(target, int | float):
+        return asked.exactness.takes(value, target)
+    return same(value, target)
+
+
+def _miscounted(asked: Asked, pairs: Sequence[tuple[Value, Value]]) -> Verdict | None:
+    """The one way in which all counts are beside the right ones."""
+    numbers = [(a, b) for a, b in pairs if isinstance(a, int | float) and isinstance(b, int | float)]
+    found = {miscounted(asked.exactness, value, target) for value, target in numbers}
+    return found.pop() if len(found) == 1 and len(numbers) == len(pairs) else None
 
 
 def same(value: Value, target: Value) -> bool:

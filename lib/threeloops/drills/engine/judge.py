@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from threeloops import units
 from threeloops.drills.engine import spelling
 from threeloops.drills.engine.answers import Answer, UnreadableError, parse
-from threeloops.drills.engine.drill import Draw, Drill
+from threeloops.drills.engine.drill import Draw, Drill, Slip
+from threeloops.drills.engine.exactness import Exactness, is_whole
 
 # How far off, in words too coarse to give the answer away: for what is too large, and for what is too small.
 DISTANCES = (
@@ -50,10 +51,11 @@ def judge(drill: Drill, p: Draw, written: object) -> Verdict:
     target = drill.derive(p).value
     if unrounded := not_rounded(drill, p, answer.value, within=drill.tolerance):
         return unrounded
-    if close(answer.value, target, drill.tolerance):
+    if drill.exactness.takes(answer.value, target):
         return Verdict(status="right", message="Right.")
     return (
         _named_slip(drill, p, answer)
+        or miscounted(drill.exactness, answer.value, target)
         or _unit_slip(answer, target, drill)
         or _pair(drill, p, answer, target)
         or _twofold(answer.value, target, drill)
@@ -64,7 +66,7 @@ def judge(drill: Drill, p: Draw, written: object) -> Verdict:
 
 def not_rounded(drill: Drill, p: Draw, value: float, *, within: float) -> Verdict | None:
     """A count with a fraction, which is the answer but for its rounding: no half of a replica can be bought."""
-    if drill.whole not in ("up", "down") or math.isclose(value, round(value), rel_tol=1e-9):
+    if drill.whole not in ("up", "down") or is_whole(value):
         return None
     target = drill.derive(p).value
     rounded = math.ceil(value) if drill.whole == "up" else math.floor(value)
@@ -79,8 +81,21 @@ def not_rounded(drill: Drill, p: Draw, value: float, *, within: float) -> Verdic
     )
 
 
+def miscounted(exactness: Exactness, value: float, target: float) -> Verdict | None:
+    """A count beside the right one, which no tolerance makes right."""
+    found = exactness.beside(value, target)
+    return Verdict(status="slip", message=found.story, slips=(found.slip,)) if found else None
+
+
+def makes(drill: Drill, slip: Slip, p: Draw, value: float) -> bool:
+    """Whether an answer is what this slip gives; of a count also rounded to the next whole number, either way."""
+    wrong = slip.wrong(p)
+    rounded = bool(drill.whole) and value in (math.floor(wrong), math.ceil(wrong))
+    return rounded or close(value, wrong, drill.tolerance)
+
+
 def _named_slip(drill: Drill, p: Draw, answer: Answer) -> Verdict | None:
-    hits = [slip for slip in drill.slips if close(answer.value, slip.wrong(p), drill.tolerance)]
+    hits = [slip for slip in drill.slips if makes(drill, slip, p, answer.value)]
     if not hits:
         return None
     nearest = min(hits, key=lambda slip: abs(answer.value - slip.wrong(p)))

@@ -7,7 +7,7 @@
 import math
 import re
 
-from threeloops.units import GB, PFLOP, TFLOP, fmt_si, kB
+from threeloops.units import GB, PFLOP, TFLOP, fmt_bytes, fmt_si, kB
 
 _LITERAL = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(\.\d*)?(e[+-]?\d+)?(?![\w.])")
 _ALONE = re.compile(r"(?<=[×+−] )\((\d[\d,.]*)\)")  # brackets around one number
@@ -17,6 +17,15 @@ _EXACT = PFLOP  # counts below are written out: a model has so many parameters a
 def billions(number: float) -> str:
     """A count as one says it, with three digits."""
     return fmt_si(number, "").replace(" G", " billion").replace(" M", " million").strip()
+
+
+def to_the_byte(num_bytes: float) -> str:
+    """A size of which every byte may count, because what fits into it is counted.
+
+    >>> to_the_byte(85_520_809_984)
+    '85.5 GB (79.6 GiB; to the byte 85,520,809,984)'
+    """
+    return f"{fmt_bytes(num_bytes, base=10)} ({fmt_bytes(num_bytes, base=2)}; to the byte {num_bytes:,.0f})"
 
 
 def people(number: float) -> str:

@@ -142,6 +142,7 @@ ROWS = Drill(
     title="Rows that begin anywhere",
     unit="",
     whole="exact",
+    loose="digits",
     target_s=120,
     draw=_draw_rows,
     small=_small_rows,

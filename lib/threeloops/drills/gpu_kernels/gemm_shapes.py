@@ -158,6 +158,7 @@ COUNT = Drill(
     title="Instructions of a product",
     unit="",
     whole="exact",
+    loose="digits",
     target_s=100,
     draw=_draw_instructions,
     small=_small_instructions,

@@ -53,6 +53,7 @@ TOKENS = Drill(
     taught=TAUGHT,
     title="How many tokens a slow planner may write",
     unit="token",
+    whole="down",
     target_s=110,
     draw=_draw_tokens,
     small=_draw_tokens,

@@ -5,11 +5,11 @@ from itertools import count
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.phrasing import to_the_byte
 from threeloops.drills.kv_cache.contexts import attention, bare_model, per_token_bytes, real_shape
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_capacity
 from threeloops.simulate.product_loop import block_allocator, cache_walk
-from threeloops.units import fmt_bytes
 
 TAUGHT = Taught("product", "KV cache")
 
@@ -96,11 +96,10 @@ FIT = Drill(
     draw=_draw_fit,
     small=_small_fit,
     prompt=lambda p: (
-        f"The driver of an {p.card} reports {fmt_bytes(p.memory_bytes, base=10)} ({fmt_bytes(p.memory_bytes, base=2)}),"
-        f" of which the engine may use {100 * p.share:g} %. The weights of {p.name} take"
-        f" {fmt_bytes(p.weights_bytes, base=10)} ({fmt_bytes(p.weights_bytes, base=2)}). It has {p.layers} layers with"
-        f" {p.query_heads} query heads and {p.kv_heads} KV heads, {p.head_dim} wide; the cache is kept in 16 bits. How"
-        f" many whole requests of {p.tokens:,} tokens fit at once?"
+        f"The driver of an {p.card} reports {to_the_byte(p.memory_bytes)}, of which the engine may use"
+        f" {100 * p.share:g} %. The weights of {p.name} take {to_the_byte(p.weights_bytes)}. It has {p.layers} layers"
+        f" with {p.query_heads} query heads and {p.kv_heads} KV heads, {p.head_dim} wide; the cache is kept in 16 bits."
+        f" How many whole requests of {p.tokens:,} tokens fit at once?"
     ),
     derive=_derive_fit,
     count=_count_fit,
@@ -178,6 +177,8 @@ OUTWEIGHS = Drill(
     taught=TAUGHT,
     title="When context is the model",
     unit="token",
+    whole="down",
+    loose="bound",
     target_s=120,
     draw=_draw_outweighs,
     small=_small_outweighs,

@@ -73,8 +73,8 @@ LAYERS = Drill(
     prompt=lambda p: (
         f'"Weight matrices {p.hidden} wide do not fit on one GPU", says somebody. A layer has four square ones of that'
         " width in its attention, and an MLP of two more that are four times as long. All weights take 16 bits; biases"
-        f" and norms are negligible. {p.gpu} has {fmt_bytes(p.usable, base=2)} of usable memory. Holding weights and"
-        " nothing else, how many whole layers fit?"
+        f" and norms are negligible. {p.gpu} has {fmt_bytes(p.usable, base=2)} of usable memory, to the byte"
+        f" {p.usable:,}. Holding weights and nothing else, how many whole layers fit?"
     ),
     derive=lambda p: Derivation(
         value=_whole_layers(p),

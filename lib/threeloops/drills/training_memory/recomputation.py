@@ -363,6 +363,7 @@ LONGEST = Drill(
     title="Where the square takes over",
     unit="",
     whole="down",
+    loose="bound",
     target_s=180,
     apart=1.06,
     draw=_draw_longest,

@@ -7,7 +7,8 @@ verdict asks which it was.
 from dataclasses import replace
 
 from threeloops.drills.engine.drill import Draw, Drill, Slip, seeded
-from threeloops.drills.engine.judge import Verdict, close, judge, not_rounded
+from threeloops.drills.engine.exactness import Exactness
+from threeloops.drills.engine.judge import Verdict, close, judge, makes, miscounted, not_rounded
 from threeloops.room import examples
 from threeloops.room.kinds.band_draws import MAGNITUDE, draws
 from threeloops.room.question import Question, number_with
@@ -41,7 +42,14 @@ def rules(drill: Drill, question: str, *, magnitude: bool) -> str:
     unit = examples.wanted(drill.unit, question, whole=bool(drill.whole))
     if magnitude:
         return f"{unit}; the order of magnitude is what counts: within a factor of 3 is right."
-    return f"{unit}; in your head: within 20 % counts as right, within 5 % is a bonus."
+    if drill.whole == "exact":
+        return f"{unit}; in your head: {drill.exactness.told}."
+    return f"{unit}; in your head: {_in_head(drill).told}; within 5 % is a bonus."
+
+
+def _in_head(drill: Drill, within: float = BAND) -> Exactness:
+    """How exact mental arithmetic has to be: in a band, and of a bound on its safe side."""
+    return Exactness(tolerance=within, whole=drill.whole, loose="bound")
 
 
 def judged(drill: Drill, p: Draw, written: object, *, magnitude: bool = False) -> Verdict:
@@ -59,11 +67,14 @@ def judged(drill: Drill, p: Draw, written: object, *, magnitude: bool = False) -
         )
     if unrounded := not_rounded(drill, p, value, within=BAND):
         return unrounded
-    if close(value, target, BONUS):
-        return Verdict(status="right", message="Right, and within 5 %: bonus.")
-    if close(value, target, BAND):
+    if _in_head(drill, BONUS).takes(value, target):
+        bonus = "Right." if drill.whole == "exact" else "Right, and within 5 %: bonus."
+        return Verdict(status="right", message=bonus)
+    if _in_head(drill).takes(value, target):
         return Verdict(status="right", message=_in_band(drill, p, value))
-    return _slipped(drill, p, value) or judge(drill, p, written)
+    named = any(makes(drill, slip, p, value) for slip in drill.slips)
+    beside = None if named else miscounted(_in_head(drill), value, target)
+    return beside or _slipped(drill, p, value) or judge(drill, p, written)
 
 
 def suspects(drill: Drill, p: Draw, value: float) -> list[Slip]:

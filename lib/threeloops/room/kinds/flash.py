@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from threeloops import units
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.judge import Verdict, close
+from threeloops.drills.engine.exactness import Exactness
+from threeloops.drills.engine.judge import Verdict, close, miscounted
 from threeloops.room import examples
 from threeloops.room.idea import Idea
 from threeloops.room.question import Question
@@ -28,6 +29,11 @@ class Number:
     source: str
     whole: bool = False  # whether it counts things
     near: tuple[tuple[str, float, str], ...] = ()  # (slip, value, sentence): numbers that are easily taken for it
+
+    @property
+    def exactness(self) -> Exactness:
+        """Within 5 %, and what is counted exactly."""
+        return Exactness(tolerance=BAND, whole="exact" if self.whole else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,7 @@ def flash(asked: Flash, seed: str) -> Question:
         loop=asked.loop,
         section=asked.section,
         target_s=TARGET_S,
-        text=f"From memory. {asked.question}\n{_wanted(asked, number)}; within 5 % counts as right.",
+        text=f"From memory. {asked.question}\n{_wanted(asked, number)}; {number.exactness.told}.",
         hints=_hints(number),
         judge=lambda written: judged(number, written, asked.question),
         working=f"  {shown(number)}: {number.told}\n  Source: {number.source}",
@@ -95,11 +101,13 @@ def judged(number: Number, written: str, question: str = "") -> Verdict:
     answer = examples.read(written, number.unit, question=question, whole=number.whole)
     if isinstance(answer, str):
         return Verdict(status="unreadable", message=answer)
-    if close(answer.value, number.value, BAND):
+    if number.exactness.takes(answer.value, number.value):
         return Verdict(status="right", message=f"Right: {shown(number)}.")
     for slip, value, sentence in number.near:
-        if close(answer.value, value, BAND):
+        if close(answer.value, value, 0.0 if number.whole else BAND):
             return Verdict(status="slip", message=sentence, slips=(slip,))
+    if beside := miscounted(number.exactness, answer.value, number.value):
+        return beside
     way = "large" if answer.value > number.value else "small"
     return Verdict(status="off", message=f"Not right: too {way}.")
 

@@ -1,5 +1,7 @@
 """The numbers to know: which facts of which parts, and what the book's formulas make of them."""
 
+import math
+
 from threeloops import units
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
@@ -214,6 +216,8 @@ def _largest() -> Number:
     return Number(
         value=FP16.largest,
         unit="",
+        whole=True,
+        near=(("next-power", 2.0 ** round(math.log2(FP16.largest)), "That is the first power of two beyond it."),),
         told=f"{FP16.exponent_bits} exponent bits, {FP16.mantissa_bits} mantissa bits",
         source="IEEE 754-2019, section 3.4",
     )

@@ -41,7 +41,7 @@ class Cell:
 
     @property
     def wanted(self) -> str:
-        return f"like {self._like}, within {100 * self.drill.tolerance:g} %"
+        return f"like {self._like}, {self.drill.exactness.told.removesuffix(' counts as right')}"
 
     @property
     def example(self) -> str:

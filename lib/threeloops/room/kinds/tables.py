@@ -6,6 +6,7 @@ from dataclasses import replace
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Derivation, Draw, Slip, drawn
+from threeloops.drills.engine.phrasing import to_the_byte
 from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.drills.roofline.intensity import SOURCE_GEMM, SOURCE_PART
 from threeloops.driving import latency_budget
@@ -175,8 +176,8 @@ CACHE = Table(
     draw=_draw_cache,
     prompt=lambda p: (
         f"{p.name} has {p.layers} layers, {p.query_heads} query heads and {p.kv_heads} KV heads, {p.head_dim} wide."
-        f" Weights take {fmt_bytes(p.weights_bytes, base=10)}; weights and cache are in 16 bits. On an {p.card} the"
-        f" driver reports {fmt_bytes(p.memory_bytes, base=10)}, of which the engine may use {fmt_percent(p.share)}."
+        f" Weights take {to_the_byte(p.weights_bytes)}; weights and cache are in 16 bits. On an {p.card} the"
+        f" driver reports {to_the_byte(p.memory_bytes)}, of which the engine may use {fmt_percent(p.share)}."
         f" {p.requests} requests of {p.tokens:,} tokens each want to run at once."
     ),
     cells=(

@@ -7,6 +7,7 @@ import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.phrasing import to_the_byte
 from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
@@ -133,11 +134,11 @@ SEVENTY = Case(
             drill="kv-largest-batch",
             numbers=lambda p: p,
             text=lambda p: (
-                f"A replica is {TP} {p.card}, tensor-parallel. Their drivers report {_gb(p.memory_bytes)} together, of"
-                f" which the engine may use {fmt_percent(p.share)}. {p.name}'s weights take {_gb(p.weights_bytes)} in"
-                f" 16 bits; it has {p.layers} layers with {p.query_heads} query heads and {p.kv_heads} KV heads,"
-                f" {p.head_dim} wide, and the cache is in 16 bits too. How many whole requests of {p.tokens:,} tokens"
-                " fit on a replica?"
+                f"A replica is {TP} {p.card}, tensor-parallel. Their drivers report {to_the_byte(p.memory_bytes)}"
+                f" together, of which the engine may use {fmt_percent(p.share)}. {p.name}'s weights take"
+                f" {to_the_byte(p.weights_bytes)} in 16 bits; it has {p.layers} layers with {p.query_heads} query heads"
+                f" and {p.kv_heads} KV heads, {p.head_dim} wide, and the cache is in 16 bits too. How many whole"
+                f" requests of {p.tokens:,} tokens fit on a replica?"
             ),
         ),
         Step(drill="serving-replicas", numbers=_seventy_replicas),

@@ -5,6 +5,7 @@ import random
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.phrasing import to_the_byte
 from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import model_parameters
@@ -87,10 +88,10 @@ CACHE = Chain(
             drill="kv-largest-batch",
             numbers=lambda p: _card(p, "h100-sxm5"),
             text=lambda p: (
-                f"The weights take {_gb(p.weights_bytes)}. On an H100 the driver reports"
-                f" {_gb(_card(p, 'h100-sxm5').memory_bytes)}, and the engine may use {fmt_percent(p.share)}. How many"
-                f" whole requests of {p.tokens:,} tokens fit? ({p.layers} layers, {p.kv_heads} KV heads, {p.head_dim}"
-                " wide, 16 bits.)"
+                f"The weights take {to_the_byte(p.weights_bytes)}. On an H100 the driver reports"
+                f" {to_the_byte(_card(p, 'h100-sxm5').memory_bytes)}, and the engine may use {fmt_percent(p.share)}."
+                f" How many whole requests of {p.tokens:,} tokens fit? ({p.layers} layers, {p.kv_heads} KV heads,"
+                f" {p.head_dim} wide, 16 bits.)"
             ),
         ),
     ),
