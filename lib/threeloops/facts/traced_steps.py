@@ -18,15 +18,30 @@ from threeloops.facts.stamped_files import stamped, stamped_text
 STEPS = "steps"
 # What a kernel is for, from words of its name, in this order: the first that fits.
 CAUSES = {
-    "optimiser": ("multi_tensor", "FusedOptimizer"),
-    "attention": ("sdpa", "flash", "compute_dot_do_o", "convert_dq", "lean_reduction"),
-    "products": ("nvjet", "gemm", "cutlass", "splitKreduce"),
+    "optimiser": ("multi_tensor", "FusedOptimizer", "fused_adam"),
+    "attention": ("sdpa", "flash", "fmha", "attention", "compute_dot_do_o", "convert_dq", "lean_reduction"),
+    "convolutions": (
+        "implicit_gemm",
+        "ImplicitGemm",
+        "fprop",
+        "wgrad",
+        "dgrad",
+        "winograd",
+        "conv2d",
+        "conv_depthwise",
+    ),
+    "experts": ("fused_moe", "moe_align", "GroupProblemShape", "grouped_gemm"),
+    "products": ("nvjet", "gemm", "Cijk_", "gemv", "cutlass", "splitKreduce", "marlin", "Marlin"),
     "loss": ("SoftMax", "softmax", "nll_loss"),
-    "norms": ("layer_norm", "LayerNorm", "GammaBeta", "rms_norm"),
-    "casts and copies": ("copy", "Memcpy", "Memset"),
+    "norms": ("layer_norm", "LayerNorm", "GammaBeta", "rms_norm", "RMSNorm", "batch_norm", "::bn_", "GroupNorm"),
+    "embeddings": ("embedding", "Embedding", "indexSelect"),
+    "casts and copies": ("copy", "Copy", "Memcpy", "Memset", "nchwToNhwc", "nhwcToNchw", "FillFunctor"),
 }
 REST = "other vector work"
-ORDER = ("products", "attention", "loss", "optimiser", "norms", "casts and copies", REST)
+ORDER = (
+    *("products", "convolutions", "experts", "attention", "loss", "optimiser"),
+    *("norms", "embeddings", "casts and copies", REST),
+)
 
 
 class Traced(NamedTuple):

@@ -122,8 +122,17 @@ def covered(intervals: Iterable[Interval]) -> tuple[Span, ...]:
     >>> covered(Interval(row="GPU", name="k", start_s=a, end_s=b) for a, b in ((0, 2), (1, 3), (5, 6)))
     ((0, 3), (5, 6))
     """
+    return merged((interval.start_s, interval.end_s) for interval in intervals)
+
+
+def merged(pairs: Iterable[Span]) -> tuple[Span, ...]:
+    """Spans in any order, overlapping or not, as separate spans in order; those without length are left out.
+
+    >>> merged([(5, 6), (0, 2), (1, 3), (4, 4)])
+    ((0, 3), (5, 6))
+    """
     spans: list[Span] = []
-    for start, end in sorted((interval.start_s, interval.end_s) for interval in intervals if interval.length_s > 0):
+    for start, end in sorted(pair for pair in pairs if pair[1] > pair[0]):
         if spans and start <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(spans[-1][1], end))
         else:

@@ -148,7 +148,7 @@ def blamed(trace: Trace, gaps: Sequence[Span]) -> dict[str, tuple[Span, ...]]:
         "communication": covered(trace.of(COMMUNICATION)),
         "copies": covered(trace.of(COPY)),
         "loader": waits[BATCH_WAIT],
-        "sync": tuple(gap for gap in gaps if _holds(waits[SYNC], gap[0])),
+        "sync": tuple(gap for gap in gaps if holds(waits[SYNC], gap[0])),
         "launches": covered(interval for interval in host if interval.name not in (BATCH_WAIT, SYNC, QUEUE_FULL)),
     }
     left, found, whole = tuple(gaps), {}, (trace.start_s, trace.end_s)
@@ -158,7 +158,7 @@ def blamed(trace: Trace, gaps: Sequence[Span]) -> dict[str, tuple[Span, ...]]:
     return found | {"other": left}
 
 
-def _holds(spans: Sequence[Span], moment: float) -> bool:
+def holds(spans: Sequence[Span], moment: float) -> bool:
     """Whether a moment lies in one of the spans, ends included."""
     place = bisect.bisect_right(spans, (moment, float("inf"))) - 1
     return place >= 0 and spans[place][0] <= moment <= spans[place][1]
@@ -173,6 +173,8 @@ def _mean(trace: Trace, counter: str) -> float | None:
 def _growth(trace: Trace) -> float | None:
     """Bytes by which the lowest allocation of a step lies above that of the step before, on average."""
     steps, readings = trace.of(STEP), trace.read(ALLOCATED)
-    lows = [min((r.value for r in readings if step.start_s <= r.at_s < step.end_s), default=None) for step in steps]
+    moments = [reading.at_s for reading in readings]
+    within = [slice(*(bisect.bisect_left(moments, edge) for edge in (step.start_s, step.end_s))) for step in steps]
+    lows = [min((reading.value for reading in readings[part]), default=None) for part in within]
     known = [low for low in lows if low is not None]
     return (known[-1] - known[0]) / (len(known) - 1) if len(known) > 1 else None

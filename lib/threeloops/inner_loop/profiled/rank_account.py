@@ -1,0 +1,98 @@
+"""Rank account: all that is said of one rank: where its time went, its kernels, its products, its suspects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from threeloops.facts.hardware import Part
+from threeloops.facts.traced_steps import Traced
+from threeloops.inner_loop.profiled.rank_record import RankRecord
+from threeloops.inner_loop.profiled.rank_timeline import (
+    Pauses,
+    device_of,
+    families,
+    kernel_lengths,
+    kernels_by_name,
+    pauses_by_length,
+    timeline,
+    window,
+)
+from threeloops.inner_loop.profiled.rank_waits import RankWaits, rank_waits
+from threeloops.inner_loop.profiled.roofed_products import RoofedProduct, TimedProduct, roofed, timed_products
+from threeloops.inner_loop.profiled.trace_suspects import Suspect, idle_shares, suspects, with_waits
+from threeloops.inner_loop.trace import COMMUNICATION, COMPUTE, COPY, covered
+from threeloops.inner_loop.trace_gauges import Gauges, gauges, length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankAccount:
+    """One rank, read."""
+
+    record: RankRecord  # without its operators and calls, which are read by now
+    rank: int
+    device: str  # empty where operators stand for kernels
+    gauges: Gauges
+    idle: dict[str, float]  # by illness, shares of the time
+    exchanges: float  # share of the time in which something is exchanged, hidden or not
+    copies: float
+    by_name: dict[str, Traced]
+    by_family: dict[str, Traced]
+    median_kernel_s: float
+    short_kernels: float  # share of kernels below 10 µs
+    launches_per_step: float | None
+    pauses: tuple[Pauses, ...]
+    products: tuple[TimedProduct, ...]
+    roofs: tuple[RoofedProduct, ...]
+    suspects: tuple[Suspect, ...]
+
+
+def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> RankAccount:
+    """Everything about one rank by itself; on `part`, where its products' roofs are asked for.
+
+    Raises:   ValueError for a record in which nothing computes
+    """
+    device, trace = device_of(record), timeline(record)
+    if not trace.of(COMPUTE):
+        raise ValueError(f"{record.name} holds nothing that computes between its first event and its last")
+    read = gauges(trace)
+    by_name = kernels_by_name(record, window(record))
+    by_family = families(record, by_name)
+    products = timed_products(record)
+    roofs = [one for one in (roofed(timed, part) for timed in products) if one] if part else []
+    reached = {}
+    if roofs:  # what no roof is known of is taken to have reached it: a repair of the others brings at most so much
+        known_s, bound_s = sum(one.timed.seconds for one in roofs), sum(one.bound_s for one in roofs)
+        other_s = max(0.0, by_family["products"].seconds - known_s) if "products" in by_family else 0.0
+        reached["products"] = known_s + other_s, min(known_s, bound_s) + other_s
+    median_s, short = kernel_lengths(record) if device else (0.0, 0.0)
+    return RankAccount(
+        record=_light(record),
+        rank=rank,
+        device=device,
+        gauges=read,
+        idle=idle_shares(trace, read, operators=not device),
+        exchanges=length(covered(trace.of(COMMUNICATION))) / read.span_s,
+        copies=length(covered(trace.of(COPY))) / read.span_s,
+        by_name=by_name,
+        by_family=by_family,
+        median_kernel_s=median_s,
+        short_kernels=short,
+        launches_per_step=record.num_launches / len(record.steps) if record.steps else None,
+        pauses=pauses_by_length(trace),
+        products=tuple(products),
+        roofs=tuple(roofs),
+        suspects=suspects(record, trace, read, by_family, reached=reached),
+    )
+
+
+def _light(record: RankRecord) -> RankRecord:
+    """A record without what is large: many ranks are held together."""
+    steps = record.steps or [("", *window(record))]
+    return replace(record, steps=steps, operators={}, calls={}, products={}, readings={})
+
+
+def held_together(accounts: Sequence[RankAccount]) -> tuple[RankWaits | None, list[RankAccount]]:
+    """Ranks of one run: what they waited for each other, and their suspects with that said apart."""
+    waits = rank_waits([replace(one.record, rank=one.rank) for one in accounts]) if len(accounts) > 1 else None
+    if waits is None:
+        return None, list(accounts)
+    return waits, [replace(one, suspects=with_waits(one.suspects, one.gauges, waits, one.rank)) for one in accounts]

@@ -1,0 +1,204 @@
+"""Trace suspects: what a record's time went to, the largest first, what a repair could bring at most, and what would
+have to be recorded where the record does not decide.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from threeloops.facts.traced_steps import Traced
+from threeloops.inner_loop.profiled.rank_record import RankRecord
+from threeloops.inner_loop.profiled.rank_timeline import ALLOCATE, alone, device_of
+from threeloops.inner_loop.profiled.rank_waits import RankWaits
+from threeloops.inner_loop.scaling import amdahl_limit, amdahl_speedup
+from threeloops.inner_loop.trace import COMPUTE, HOST, STEP, Trace, covered
+from threeloops.inner_loop.trace_diagnosis import BUSY, BY_CAUSE, FIRST_TRY, findings
+from threeloops.inner_loop.trace_gauges import Gauges, blamed, complement, length, overlap
+from threeloops.units import fmt_percent, fmt_seconds, ms
+
+LONG_S = 1 * ms  # a pause in which the host asks for nothing for so long is no matter of asking for kernels
+WORTH_SAYING = 0.01  # of the time
+ONE_PROCESS = "_SingleProcessDataLoaderIter"  # what torch calls a loader with num_workers=0
+FEWEST_STEPS = 3  # that a leak has to be seen in
+MATRIX = ("products", "convolutions", "experts", "attention")  # families that may use tensor cores; all others move
+HOST_WORK, ALLOCATOR, STRAGGLER, VECTORS = "host at work", "allocator calls", "straggling rank", "vector kernels"
+BELOW_ROOF, OPERATORS = "below the roof", "small operators"
+TRY = FIRST_TRY | {
+    HOST_WORK: "move that work off the thread that launches: a loader's worker, another process, or the device",
+    ALLOCATOR: "let the caching allocator keep its memory: no empty_cache, shapes that come again, expandable segments",
+    STRAGGLER: "look at that rank alone: its data, its clocks, its neighbours; another rank waits in every exchange",
+    VECTORS: "fewer bytes and fewer passes: fused kernels (torch.compile), narrower formats, a fused optimiser",
+    BELOW_ROOF: "sizes that fill whole tiles, a narrower format, larger batches",
+    OPERATORS: "fewer and larger operators: batched calls, torch.compile",
+}
+UNDECIDED = {
+    "unexplained pauses": "with_stack=True, or py-spy beside it: nothing that was recorded ran in these pauses",
+    HOST_WORK: "with_stack=True names the line",
+    "exposed communication": "the other ranks' traces, in one folder: alone, a rank cannot tell waiting from sending",
+    VECTORS: "`ncu` on the longest of them: a trace has no bytes, so that their roof is not known",
+    "starved loader": "the workers are other processes, which this file does not show: time the dataset alone",
+}
+
+
+WHOLE, PAUSE, KERNELS = "the whole job", "a pause", "kernels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """One thing that the time went to."""
+
+    illness: str
+    of: str  # WHOLE, PAUSE or KERNELS
+    share: float  # of the time on the clock; 0 for a leak, which costs none until it ends the job
+    because: str
+    # times as fast, if all that a repair can take away is gone; None where the file sets no limit
+    at_most: float | None
+    record_next: str = ""  # what would decide, where the file does not
+
+    @property
+    def first_try(self) -> str:
+        return TRY[self.illness]
+
+
+def idle_shares(trace: Trace, read: Gauges, *, operators: bool) -> dict[str, float]:
+    """Idle time by illness, as shares of the time: the gauges' causes, what the host does taken apart once more.
+
+    Formula:  of a pause that belongs to launches: what lies in calls for memory is the allocator's; what lies in a
+              pause of at least 1 ms is the host's own work; the rest waits for kernels to be asked for. Where operators
+              stand for kernels, all of it lies between two of them
+    Source:   by definition
+    Counted:  tests.inner_loop.test_profiled_suspects.looked_at
+    """
+    shares = {BY_CAUSE[cause]: share for cause, share in read.causes.items()}
+    if operators:
+        shares[OPERATORS] = shares.pop("launch-bound")
+        return _largest_first(shares)
+    gaps = complement(covered(trace.of(COMPUTE)), (trace.start_s, trace.end_s))
+    launching = blamed(trace, gaps)["launches"]
+    asking = covered(trace.of(HOST, name=ALLOCATE))
+    long = tuple(gap for gap in gaps if gap[1] - gap[0] >= LONG_S)
+    left = overlap(launching, complement(asking, (trace.start_s, trace.end_s)))
+    shares[ALLOCATOR] = length(overlap(launching, asking)) / read.span_s
+    shares[HOST_WORK] = length(overlap(left, long)) / read.span_s
+    shares["launch-bound"] = max(0.0, read.launches - shares[ALLOCATOR] - shares[HOST_WORK])
+    return _largest_first(shares)
+
+
+def _largest_first(shares: Mapping[str, float]) -> dict[str, float]:
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+
+def long_host_work(record: RankRecord, trace: Trace) -> tuple[str, float]:
+    """The operator or call that took longest, by itself, in pauses of at least 1 ms, and its seconds there."""
+    gaps = complement(covered(trace.of(COMPUTE)), (trace.start_s, trace.end_s))
+    long = [gap for gap in gaps if gap[1] - gap[0] >= LONG_S]
+    found: dict[int, float] = defaultdict(float)
+    threads = record.launching_threads or record.operators.keys()
+    for spans in [record.operators[thread] for thread in threads] + [record.calls[thread] for thread in threads]:
+        rows, place = alone(spans), 0
+        for start, name, seconds in rows:
+            while place < len(long) and long[place][1] <= start:
+                place += 1
+            if place < len(long) and start + seconds > long[place][0]:
+                found[name] += min(start + seconds, long[place][1]) - max(start, long[place][0])
+    name = max(found, key=found.__getitem__, default=-1)
+    return (record.names[name], found[name]) if name >= 0 else ("", 0.0)
+
+
+def suspects(
+    record: RankRecord,
+    trace: Trace,
+    read: Gauges,
+    families: Mapping[str, Traced],
+    *,
+    reached: Mapping[str, tuple[float, float]] | None = None,
+) -> tuple[Suspect, ...]:
+    """Suspects, the one to look at first in front.
+
+    Assumes:  a device that computes less than 0.8 of the time is looked at for its pauses first, any other for its
+              kernels; `reached` has a family's seconds and the least that its roof allows, where shapes and a device
+              are known
+    """
+    found = [*_whole(trace, read), *_pauses(record, trace, read), *_kernels(read, families, reached or {})]
+    return _in_order(found, read)
+
+
+def with_waits(found: tuple[Suspect, ...], read: Gauges, waits: RankWaits, rank: int) -> tuple[Suspect, ...]:
+    """The same once all ranks were held against each other: what a rank waited for the slowest is no sending.
+
+    Assumes:  of exchanges that hide behind kernels the waiting hides last
+    """
+    waited = min(waits.shares[rank], read.exposed_communication) if rank != waits.slowest else 0.0
+    sent = read.exposed_communication - waited
+    because = f"{fmt_percent(waited)} of the time, waited for rank {waits.slowest}"
+    because += f", slowest in every step since step {waits.since}" if waits.since else ""
+    said = f"{fmt_percent(sent)} of the time, without what was waited for another rank"
+    changed = [
+        *(one for one in found if one.illness != "exposed communication"),
+        _suspect("exposed communication", PAUSE, sent, said),
+        _suspect(STRAGGLER, PAUSE, waited, because),
+    ]
+    return _in_order(changed, read)
+
+
+def _in_order(found: list[Suspect], read: Gauges) -> tuple[Suspect, ...]:
+    order = (WHOLE, PAUSE, KERNELS) if read.busy < BUSY else (WHOLE, KERNELS, PAUSE)
+    worth = (one for one in found if one.share >= WORTH_SAYING or one.of == WHOLE)
+    return tuple(sorted(worth, key=lambda one: (order.index(one.of), -one.share)))
+
+
+def _suspect(illness: str, of: str, share: float, because: str, undecided: str = "") -> Suspect:
+    """A share that is gone at best."""
+    at_most = amdahl_limit(accelerated_share=share) if of != WHOLE and share < 1 else None
+    return Suspect(illness=illness, of=of, share=share, because=because, at_most=at_most, record_next=undecided)
+
+
+def _whole(trace: Trace, read: Gauges) -> list[Suspect]:
+    """What the book's own rule finds beside pauses."""
+    found = []
+    for one in findings(read):
+        if one.illness == "memory leak" and len(trace.of(STEP)) >= FEWEST_STEPS:
+            found.append(_suspect(one.illness, WHOLE, 0.0, one.because))
+        elif one.illness == "memory-bound":
+            found.append(_suspect(one.illness, WHOLE, read.busy, one.because))
+    return found
+
+
+def _pauses(record: RankRecord, trace: Trace, read: Gauges) -> list[Suspect]:
+    found = []
+    no_workers = any(ONE_PROCESS in name for name in record.names)
+    for illness, share in idle_shares(trace, read, operators=not device_of(record)).items():
+        because = f"{fmt_percent(share)} of the time, of {fmt_percent(read.idle)} in which nothing is computed"
+        if illness == HOST_WORK and share >= WORTH_SAYING:
+            name, seconds = long_host_work(record, trace)
+            because += f"; longest in {name}, {fmt_seconds(seconds)}" if name else ""
+        undecided = UNDECIDED.get(illness, "")
+        if illness == "starved loader" and no_workers:
+            because, undecided = f"{because}; the loader has no workers", ""
+        found.append(_suspect(illness, PAUSE, share, because, undecided))
+    return found
+
+
+def _kernels(read: Gauges, families: Mapping[str, Traced], reached: Mapping[str, tuple[float, float]]) -> list[Suspect]:
+    """What the device computes: the products and their like, and everything else together."""
+    seconds = sum(one.seconds for one in families.values()) or 1.0
+    share_of = {name: read.busy * one.seconds / seconds for name, one in families.items()}
+    found = []
+    rest = {name: share for name, share in share_of.items() if name not in MATRIX}
+    if rest:
+        largest = max(rest, key=rest.__getitem__)
+        because = f"{fmt_percent(sum(rest.values()))} of the time; most in {largest} ({fmt_percent(rest[largest])})"
+        found.append(_suspect(VECTORS, KERNELS, sum(rest.values()), because, UNDECIDED[VECTORS]))
+    for name in (one for one in MATRIX if share_of.get(one)):
+        share = share_of[name]
+        because = f"{name}: {fmt_percent(share)} of the time"
+        if name in reached:
+            known_s, bound_s = reached[name]
+            because += f", at {fmt_percent(bound_s / known_s)} of their roof"
+            faster = amdahl_speedup(accelerated_share=share, factor=known_s / bound_s)
+            found.append(Suspect(illness=BELOW_ROOF, of=KERNELS, share=share, because=because, at_most=faster))
+        else:
+            undecided = "record_shapes=True, and --hardware for the roof" if name == "products" else "`ncu` on them"
+            because += "; how far from their roof the file does not say"
+            found.append(_suspect(BELOW_ROOF, KERNELS, share, because, undecided))
+    return found

@@ -1,0 +1,115 @@
+"""Files of a profiler: read as far as they go, whatever their size; refused in one sentence."""
+
+import gzip
+import io
+import json
+import random
+import tracemalloc
+
+import pytest
+from tests.inner_loop.kineto_form import Run
+
+from threeloops.inner_loop.profiled import event_stream
+from threeloops.inner_loop.profiled.event_stream import EventStream
+from threeloops.inner_loop.profiled.rank_record import read_record, recorded
+
+
+def stream(data: bytes) -> EventStream:
+    return EventStream(io.BytesIO(data), name="run.json")
+
+
+def events_of(number: int) -> list[dict]:
+    rng = random.Random(number)
+    words = ["gemm", 'a "quoted" name', "path\\with\\slashes", "operator()<µ>", "ends in a brace }]"]
+    return [{"ph": "X", "name": rng.choice(words), "ts": rng.random() * 1e6, "args": {"n": n}} for n in range(number)]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_stream_yields_what_the_whole_file_holds(indent, monkeypatch) -> None:
+    whole = {"schemaVersion": 1, "deviceProperties": [{"name": "x"}], "traceEvents": events_of(300), "traceName": "t"}
+    for chunk in (7, 100, 1 << 20):  # events lie across the edges of chunks
+        monkeypatch.setattr(event_stream, "CHUNK", chunk)
+        for data in (json.dumps(whole, indent=indent).encode(), gzip.compress(json.dumps(whole).encode())):
+            read = stream(data)
+            assert list(read) == whole["traceEvents"]
+            assert {"traceEvents": whole["traceEvents"], **read.head} == whole
+            assert not read.cut
+    assert list(stream(json.dumps(events_of(5)).encode())) == events_of(5)
+
+
+def test_a_file_that_was_cut_anywhere_is_read_until_there() -> None:
+    data = json.dumps({"a": [1, 2], "traceEvents": events_of(12), "b": 1}).encode()
+    first = data.index(b'}, {"ph"') + 1  # here the first event is whole
+    for end in range(len(data) - 1):
+        read = stream(data[:end])
+        if end < first:
+            with pytest.raises(ValueError, match=r"^run\.json (ends before its first|is no trace)"):
+                list(read)
+            continue
+        found = list(read)
+        assert found == events_of(12)[: len(found)]
+        assert f"until its event {len(found):,}" in read.cut
+    read = stream(gzip.compress(data)[:-30])
+    assert 3 < len(list(read)) < 12
+    assert "ends in the middle" in read.cut
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "is no trace: it is empty"),
+        (b"step,seconds\n1,2\n", "is no trace: it begins with 'step,seconds"),
+        (b'{"traceEvents": [{"a": 1}, {"b" 2}, {"c": 3}]}', "is no JSON after its event 1 (Expecting ':' delimiter)"),
+        (b'{"traceEvents": [3, 4]}', "is no JSON after its event 0"),
+        (b'{"schema": "1.0.1", "nodes": []}', "has no traceEvents; give what torch.profiler's export_chrome_trace"),
+        (b'{"traceEvents": [', "ends before its first event"),
+        (gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 40, "cannot be unpacked"),
+    ],
+)
+def test_what_is_no_trace_is_refused_in_a_sentence(data, says) -> None:
+    with pytest.raises(ValueError, match=r"^run\.json ") as refusal:
+        list(stream(data))
+    assert says in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_trace_without_anything_of_torch_is_refused() -> None:
+    with pytest.raises(ValueError, match="holds no kernel, operator or call of a driver"):
+        recorded([{"ph": "X", "cat": "v8", "name": "draw", "ts": 1, "dur": 2}], name="chrome.json")
+    with pytest.raises(ValueError, match="event 1 is none that torch's profiler writes"):
+        recorded([{"ph": "X", "cat": "kernel", "name": "gemm", "dur": 2}], name="t.json")
+
+
+def test_a_large_file_needs_little_memory(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(event_stream, "CHUNK", 1 << 16)
+    path = tmp_path / "large.json"
+    run = Run()
+    for _ in range(100):
+        run.launch("void at::native::vectorized_elementwise_kernel<4>", 8.0)
+    lines = ",\n".join(json.dumps(event, indent=2) for event in run.events)
+    path.write_text('{"traceEvents": [\n' + ",\n".join([lines] * 60) + "\n]}")
+    tracemalloc.start()
+    record = read_record(str(path))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(record.devices["0"].kernels) == 6_000
+    assert most < path.stat().st_size / 2  # columns and a few chunks, not objects of all events
+
+
+def test_what_a_record_holds_is_what_was_written(tmp_path) -> None:
+    run = Run(rank=3)
+    run.host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 50, cat="user_annotation")
+    run.launch("Memcpy HtoD (Pinned -> Device)", 20, cat="gpu_memcpy", op="aten::copy_")
+    run.launch("Memcpy DtoD (Device -> Device)", 20, cat="gpu_memcpy", op="aten::copy_")
+    run.launch("sm90_xmma_gemm_bf16", 30, op="aten::mm", dims=[[64, 128], [128, 256]])
+    run.exchange(10)
+    run.host("cudaMalloc", 40, cat="cuda_runtime")
+    run.wait()
+    run.step(9)
+    record = read_record(str(run.write(tmp_path / "rank3.json.gz")))
+    rows = record.devices["0"]
+    assert (record.rank, record.hardware, [step for step, _, _ in record.steps]) == (3, "NVIDIA H100 80GB HBM3", ["9"])
+    assert (len(rows.kernels), len(rows.exchanges), len(rows.copies)) == (2, 1, 1)
+    assert (len(record.waits), len(record.allocations), len(record.loader), record.num_launches) == (1, 1, 1, 2)
+    (product,) = record.products.values()
+    assert (product.m, product.n, product.k, product.batch) == (64, 256, 128, 1)
