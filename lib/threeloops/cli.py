@@ -18,6 +18,7 @@ from threeloops.commands.grade import add_grade
 from threeloops.commands.measured.record_flags import add_record_flags
 from threeloops.commands.paper import add_paper
 from threeloops.commands.room import ROOM, add_room
+from threeloops.commands.trace import add_trace
 from threeloops.commands.typed import in_flags
 
 # Other imports stand inside the functions below: `threeloops kv` must not wait for what `threeloops open` needs.
@@ -169,6 +170,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         " by itself (default: all accelerators)",
     )
     measured.set_defaults(run=_measured)
+    add_trace(commands)
     commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(
         run=_doctor
     )

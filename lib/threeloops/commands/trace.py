@@ -1,0 +1,103 @@
+"""`threeloops trace`: where the time of a run went, by the trace that torch's profiler wrote of it."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from threeloops import checks
+from threeloops.units import MB, fmt_percent
+
+if TYPE_CHECKING:
+    from threeloops.inner_loop.profiled.rank_account import RankAccount
+    from threeloops.inner_loop.profiled.rank_record import RankRecord
+    from threeloops.inner_loop.profiled.rank_waits import RankWaits
+
+BAR_FROM = 20 * MB  # of a file; smaller ones are read before anybody asks
+
+
+def add_trace(commands: Any) -> None:
+    """Add the command."""
+    what = "your own run: where its time went, by the trace that torch's profiler wrote of it"
+    epilog = "example: threeloops trace run.json.gz --hardware h100-sxm"
+    trace = commands.add_parser("trace", help=what, description=what, epilog=epilog)
+    trace.add_argument("path", metavar="FILE|FOLDER", help="run.json or run.json.gz; a folder with one file a rank")
+    trace.add_argument("--hardware", help="the device, for the roof of its products: h100-sxm5, H200, 4090")
+    trace.add_argument("--catalog", metavar="FILE", help="your own parts, over the shipped catalogue")
+    trace.add_argument(
+        "--rank", type=int, help="of a folder: the rank to take apart (default: the one that waits most)"
+    )
+    trace.add_argument("--json", action="store_true", help="print base SI units for a script")
+    trace.add_argument(
+        "--simulated",
+        metavar="ILLNESS",
+        help='read nothing: write a simulated job into FILE, to try this on ("starved loader", "hidden syncs", …)',
+    )
+    trace.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> None:
+    """Read, or write a simulated trace."""
+    from threeloops.commands import trace_page
+    from threeloops.commands.named import part_named
+    from threeloops.inner_loop.profiled.rank_account import held_together, rank_account
+
+    if given.simulated:
+        print(_simulated(given.simulated, Path(given.path)))
+        return
+    part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
+    accounts = [rank_account(record, rank=rank, part=part) for rank, record in _records(Path(given.path))]
+    waits, accounts = held_together(accounts)
+    shown = _shown(accounts, waits, given.rank)
+    print(
+        trace_page.as_json(accounts, waits, shown, part)
+        if given.json
+        else trace_page.as_text(accounts, waits, shown, part)
+    )
+
+
+def _records(path: Path) -> Iterator[tuple[int, "RankRecord"]]:
+    """A file's record, or those of a folder, each with its rank: the file's own word for it, else its place."""
+    from threeloops.inner_loop.profiled.rank_record import read_record
+
+    files = [path]
+    if path.is_dir():
+        files = sorted(one for one in path.iterdir() if one.name.endswith((".json", ".json.gz")))
+        if not files:
+            raise ValueError(f"{path} holds no .json and no .json.gz; give a file, or a folder with one a rank")
+    for place, file in enumerate(files):
+        record = read_record(str(file), told=_bar(file))
+        yield place if record.rank is None else record.rank, record
+
+
+def _bar(file: Path) -> Callable[[int], object] | None:
+    """How far a large file is read, on a terminal."""
+    size = file.stat().st_size
+    if size < BAR_FROM or not sys.stderr.isatty():
+        return None
+
+    def tell(at: int) -> None:
+        end = "\n" if at >= size else ""
+        print(f"\r{file.name}: {fmt_percent(at / size)} read ", end=end, file=sys.stderr, flush=True)
+
+    return tell
+
+
+def _shown(accounts: Sequence["RankAccount"], waits: "RankWaits | None", asked: int | None) -> "RankAccount":
+    ranks = {one.rank: one for one in accounts}
+    if asked is not None and asked not in ranks:
+        raise ValueError(f"--rank {asked}: the files are of {', '.join(map(str, sorted(ranks)))}")
+    most = max(waits.shares, key=lambda rank: waits.shares[rank]) if waits else min(ranks)
+    return ranks[most if asked is None else asked]
+
+
+def _simulated(illness: str, path: Path) -> str:
+    from threeloops.inner_loop.profiled.written_trace import write_trace
+    from threeloops.simulate.inner_loop import ill_jobs
+
+    checks.one_of(ill_jobs.KINDS, simulated=illness)
+    write_trace(ill_jobs.trace(illness, seed=1), path)
+    return (
+        f"{path} holds four steps of a simulated job ({illness}); `threeloops trace {path}` reads it, and so do viewers"
+    )

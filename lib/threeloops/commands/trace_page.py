@@ -1,0 +1,230 @@
+"""The page of `threeloops trace`: where the time went, kernels, ranks, and three suspects."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from threeloops.commands.working import aligned
+from threeloops.facts.hardware import Part
+from threeloops.inner_loop.profiled.rank_account import RankAccount
+from threeloops.inner_loop.profiled.rank_waits import RankWaits
+from threeloops.inner_loop.profiled.trace_suspects import (
+    ALLOCATOR,
+    BELOW_ROOF,
+    HOST_WORK,
+    OPERATORS,
+    STRAGGLER,
+    VECTORS,
+    Suspect,
+)
+from threeloops.units import counted, fmt_percent, fmt_seconds
+
+# Each suspect, and a drill on it; the drill says which part teaches it.
+DRILL = {
+    "starved loader": "profiling-loader-fixed",
+    "exposed communication": "profiling-exposed-communication",
+    "exposed copies": "overheads-loader-workers",
+    "hidden syncs": "profiling-hidden-syncs",
+    "launch-bound": "overheads-break-even",
+    "unexplained pauses": "profiling-idle-share",
+    "memory-bound": "roofline-norm-rate",
+    "memory leak": "overheads-reserved-memory",
+    ALLOCATOR: "overheads-reserved-memory",
+    HOST_WORK: "amdahl-pace-setter",
+    STRAGGLER: "failure-slowest-rank",
+    VECTORS: "attention-fused-chain",
+    BELOW_ROOF: "roofline-measured-ceiling",
+    OPERATORS: "overheads-graph-replay",
+}
+# What the host did while nothing was computed, exchanged or copied.
+HOST = {
+    "starved loader": "waited for a batch",
+    "hidden syncs": "had waited for the device",
+    "launch-bound": "asked for kernels, one after the other",
+    ALLOCATOR: "asked the driver for memory",
+    HOST_WORK: "worked for a millisecond and longer, asking for nothing",
+    OPERATORS: "was between two operators",
+    "unexplained pauses": "did what was not recorded",
+}
+ORDINALS = ("First suspect", "Second", "Third")
+NAMED = 5  # kernels and products that are named
+WIDEST = 72  # characters of a kernel's name
+ASSUMES = (
+    "a moment with several causes counts for the first of: exchange, copy, loader, sync, launch",
+    "up to 100 µs between two operators of the host are the Python between them",
+    "what the profiler itself took for every event that it recorded is in all figures",
+)
+SOURCES = (
+    "torch.profiler's Chrome trace (Kineto, libkineto/src/output_json.cpp)",
+    "Meta, Holistic Trace Analysis, 2023 (temporal and idle-time breakdown)",
+)
+
+
+def as_text(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: RankAccount, part: Part | None) -> str:
+    """The page."""
+    rows = [*_head(shown), *aligned(_time_table(shown)), "", *_kernel_rows(shown)]
+    rows += _product_rows(shown, part)
+    rows += _rank_rows(accounts, waits)
+    for ordinal, one in zip(ORDINALS, shown.suspects, strict=False):
+        rows += ["", *_suspect_rows(ordinal, one)]
+    rows += [] if shown.suspects else ["", "No suspect: nothing takes a hundredth of the time but what computes."]
+    if waits and shown.rank != waits.slowest:
+        own = next(one for one in accounts if one.rank == waits.slowest)
+        first = next((one for one in own.suspects if one.illness != STRAGGLER), None)
+        rows += ["", f"Rank {waits.slowest} by itself: {first.illness}, {first.because}"] if first else []
+    rows += ["", *(f"  assumes: {sentence}" for sentence in ASSUMES)]
+    return "\n".join(row.rstrip() for row in (*rows, *(f"  source:  {source}" for source in SOURCES)))
+
+
+def _head(shown: RankAccount) -> list[str]:
+    record, read = shown.record, shown.gauges
+    steps = sum(bool(step) for step, _, _ in record.steps)
+    what = f"{counted(steps, 'step')} in " if steps else "no step is marked; "
+    on = f"device {shown.device} of rank {shown.rank}" if shown.device else f"rank {shown.rank}, operators of its CPU"
+    named = f" ({record.hardware})" if record.hardware else ""
+    rows = [f"{record.name}: {on}{named}, {what}{fmt_seconds(read.span_s)}"]
+    rows += [f"  {record.cut}; what follows is of that part"] if record.cut else []
+    if not shown.device and record.hardware:
+        rows.append(
+            "  no kernel was recorded, so that nothing is said of the device: ProfilerActivity.CUDA records them"
+        )
+    others = sorted(set(record.devices) - {shown.device}) if shown.device else []
+    rows += [f"  the file has device {', '.join(others)}, too; it computed less, and is left out"] if others else []
+    if record.unread:
+        what = ", ".join(f"{number:,} of {category!r}" for category, number in record.unread.most_common(NAMED))
+        rows.append(f"  events in categories that this does not know, and leaves out: {what}")
+    return [*rows, ""]
+
+
+def _time_table(shown: RankAccount) -> list[tuple[str, str, str]]:
+    read = shown.gauges
+    rest = read.idle - read.exposed_communication - read.exposed_copies
+    rows = [("of the time", "", ""), ("computes", fmt_percent(read.busy), "")]
+    if shown.exchanges:
+        hidden = max(0.0, 1 - read.exposed_communication / shown.exchanges)
+        rows.append(("exchanges, not hidden", fmt_percent(read.exposed_communication), f"{fmt_percent(hidden)} hidden"))
+    if shown.copies:
+        hidden = max(0.0, 1 - read.exposed_copies / shown.copies)
+        rows.append(("copies, not hidden", fmt_percent(read.exposed_copies), f"{fmt_percent(hidden)} hidden"))
+    rows.append(("does nothing; the host meanwhile" if shown.device else "does nothing", fmt_percent(rest), ""))
+    rows += [(f"  {HOST[ill]}", fmt_percent(share), "") for ill, share in shown.idle.items() if _seen(ill, share)]
+    return rows
+
+
+def _seen(illness: str, share: float) -> bool:
+    return illness in HOST and share >= 0.001
+
+
+def _kernel_rows(shown: RankAccount) -> list[str]:
+    what = "kernels" if shown.device else "operators"
+    total = sum(one.seconds for one in shown.by_family.values()) or 1.0
+    table = [(f"{what} by family", "number", "time", "of theirs")]
+    table += [
+        (name, f"{one.kernels:,}", fmt_seconds(one.seconds), fmt_percent(one.seconds / total))
+        for name, one in shown.by_family.items()
+    ]
+    longest = [(f"longest {what}", "number", "time", "of theirs")]
+    longest += [
+        (_short(name), f"{one.kernels:,}", fmt_seconds(one.seconds), fmt_percent(one.seconds / total))
+        for name, one in list(shown.by_name.items())[:NAMED]
+    ]
+    rows = [*aligned(table), "", *aligned(longest), ""]
+    if shown.device:
+        a_step = f", {shown.launches_per_step:,.0f} launches a step" if shown.launches_per_step else ""
+        median = fmt_seconds(shown.median_kernel_s)
+        rows.append(f"  median kernel {median}, {fmt_percent(shown.short_kernels)} below 10 µs{a_step}")
+    told = [
+        f"{one.number:,} of {_edge(one.below_s)} ({fmt_seconds(one.seconds)})" for one in shown.pauses if one.number
+    ]
+    return [*rows, f"  pauses: {', '.join(told) or 'none'}"]
+
+
+def _edge(below_s: float) -> str:
+    return "1 ms and more" if below_s == float("inf") else f"less than {fmt_seconds(below_s)}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= WIDEST else name[: WIDEST - 1] + "…"
+
+
+def _product_rows(shown: RankAccount, part: Part | None) -> list[str]:
+    if not shown.products:
+        why = "operators of products carry no shapes" if not shown.record.with_shapes else "no product is linked to one"
+        return ["", f"  no roof of products: {why} (record_shapes=True records them)"] if part else []
+    if not part:
+        return ["", f"  {counted(len(shown.products), 'product')} with shapes: --hardware puts their roof beside them"]
+    if not shown.roofs:
+        return ["", f"  no roof of products: {part.key} lists no peak of their format, or the file does not say it"]
+    table = [("products", "calls", "time", "bound", "expected", "of the roof")]
+    table += [
+        (one.timed.name, f"{one.timed.calls:,}", fmt_seconds(one.timed.seconds), fmt_seconds(one.bound_s),
+         "" if one.expected_s is None else fmt_seconds(one.expected_s), fmt_percent(one.share))
+        for one in shown.roofs[:NAMED]
+    ]  # fmt: skip
+    return ["", *aligned(table)]
+
+
+def _rank_rows(accounts: Sequence[RankAccount], waits: RankWaits | None) -> list[str]:
+    if len(accounts) < 2:
+        return []
+    table = [("rank", "computes", "exchanges, not hidden", "waits for another")]
+    for one in sorted(accounts, key=lambda one: one.rank):
+        waited = fmt_percent(waits.shares[one.rank]) if waits else ""
+        table.append(
+            (str(one.rank), fmt_percent(one.gauges.busy), fmt_percent(one.gauges.exposed_communication), waited)
+        )
+    rows = ["", *aligned(table)]
+    if not waits:
+        return [*rows, "  no exchange was found on all of them, so that nobody's waiting is known"]
+    since = f", in every step since step {waits.since}" if waits.since else ""
+    rows.append(
+        f"  waited for: rank {waits.slowest}{since}; {waits.matched:,} exchanges found on all ranks of their group"
+    )
+    return rows
+
+
+def _suspect_rows(ordinal: str, one: Suspect) -> list[str]:
+    from threeloops import contents
+    from threeloops.drills.engine.bank import DRILLS
+
+    drill = DRILLS[DRILL[one.illness]]
+    taught = contents.taught(drill.section, drill.loop, contents.book_root())[0]
+    rows = [f"{ordinal}: {one.illness}. {one.because[0].upper()}{one.because[1:]}."]
+    rows += [f"  at most    {one.at_most:.2f} times as fast"] if one.at_most is not None else []
+    rows += [f"  try first  {one.first_try}"]
+    rows += [f"  record     {one.record_next}"] if one.record_next else []
+    return [*rows, f"  taught in  {taught}", f"  drill      threeloops drill {drill.key}"]
+
+
+def as_json(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: RankAccount, part: Part | None) -> str:
+    """For a script: shares from 0 to 1, seconds."""
+    ranks = [
+        {"rank": one.rank, "file": one.record.name, "cut": one.record.cut, "span_s": one.gauges.span_s,
+         "computes": one.gauges.busy, "waits": waits.shares[one.rank] if waits else None,
+         "first_suspect": one.suspects[0].illness if one.suspects else None}
+        for one in accounts
+    ]  # fmt: skip
+    data: dict[str, Any] = {
+        "title": f"trace of {shown.record.name}",
+        "rank": shown.rank,
+        "shares": {"computes": shown.gauges.busy, **shown.idle},
+        "exchanges": {"all": shown.exchanges, "not_hidden": shown.gauges.exposed_communication},
+        "copies": {"all": shown.copies, "not_hidden": shown.gauges.exposed_copies},
+        "families": {name: {"number": one.kernels, "seconds": one.seconds} for name, one in shown.by_family.items()},
+        "products": [
+            {"name": one.timed.name, "calls": one.timed.calls, "seconds": one.timed.seconds,
+             "bound_s": one.bound_s, "expected_s": one.expected_s}
+            for one in shown.roofs
+        ],
+        "hardware": part.key if part else None,
+        "ranks": ranks,
+        "slowest": {"rank": waits.slowest, "since_step": waits.since or None} if waits else None,
+        "suspects": [
+            {"illness": one.illness, "share": one.share, "at_most": one.at_most, "because": one.because,
+             "try_first": one.first_try, "record": one.record_next or None, "drill": DRILL[one.illness]}
+            for one in shown.suspects
+        ],
+        "assumes": ASSUMES,
+        "sources": SOURCES,
+    }  # fmt: skip
+    return json.dumps(data, indent=1, ensure_ascii=False)

@@ -1,0 +1,118 @@
+"""`threeloops trace`: a file, a folder of ranks, a page and its JSON, and what is refused."""
+
+import json
+import re
+
+import pytest
+from tests.inner_loop.kineto_form import Run
+from tests.inner_loop.test_profiled_ranks import run_of_ranks
+from tests.policy.test_light_door import loaded_by
+
+from threeloops.cli import main
+from threeloops.commands import trace_page
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.inner_loop.profiled.trace_suspects import TRY
+from threeloops.simulate.inner_loop import ill_jobs
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["trace", *words]) == 0
+    return capsys.readouterr().out
+
+
+def with_products(tmp_path) -> str:
+    run = Run()
+    for step in range(1, 4):
+        for _ in range(4):
+            run.launch("nvjet_gemm", 500, op="aten::mm", dims=[[8192, 4096], [4096, 4096]])
+        run.exchange(300, after=run.free[7])
+        run.wait()
+        run.step(step)
+    return str(run.write(tmp_path / "run.json.gz"))
+
+
+def test_every_suspect_has_something_to_try_and_a_drill_on_it() -> None:
+    assert set(trace_page.DRILL) == set(TRY)
+    assert set(trace_page.DRILL.values()) <= set(DRILLS)
+
+
+def test_a_page_says_where_the_time_went_and_what_to_look_at(tmp_path, capsys) -> None:
+    page = said(capsys, path := with_products(tmp_path), "--hardware", "h100-sxm")
+    assert "run.json.gz: device 0 of rank 0 (NVIDIA H100 80GB HBM3), 3 steps in 6.91 ms" in page
+    for row in (
+        r"computes +86\.\d %",
+        r"exchanges, not hidden +13\.\d % +0 % hidden",
+        r"products +12 +6\.00 ms +100 %",
+    ):
+        assert re.search(row, page)
+    assert re.search(r"\[8,192, 4,096\] × \[4,096, 4,096\] bf16 +12 +6\.00 ms +3\.33 ms +\S+ ms +55\.6 %", page)
+    first, second = re.findall(r"^(?:First suspect|Second): (.*?)\.", page, re.MULTILINE)
+    assert (first, second) == ("below the roof", "exposed communication")
+    assert "taught in  chapter 1, part 2, Roofline; `python3 book.py 1.2` opens it" in page
+    assert "drill      threeloops drill roofline-measured-ceiling" in page
+    assert "--hardware puts their roof beside them" in said(capsys, path)
+
+
+def test_json_says_the_same_in_base_units(tmp_path, capsys) -> None:
+    told = json.loads(said(capsys, with_products(tmp_path), "--hardware", "h100-sxm", "--json"))
+    assert told["hardware"] == "h100-sxm5"
+    assert sum(told["shares"].values()) == pytest.approx(1)
+    (product,) = told["products"]
+    assert product["calls"] == 12
+    assert product["bound_s"] < product["expected_s"]
+    assert product["seconds"] == pytest.approx(6e-3)
+    assert told["suspects"][0]["drill"] == "roofline-measured-ceiling"
+
+
+def test_a_folder_is_one_run(tmp_path, capsys) -> None:
+    run_of_ranks(tmp_path, ranks=3, slow=1, since=3)
+    page = said(capsys, str(tmp_path))
+    assert "waited for: rank 1, in every step since step 3; 6 exchanges found on all ranks of their group" in page
+    assert "First suspect: straggling rank." in page
+    assert "Rank 1 by itself: below the roof" in page
+    told = json.loads(said(capsys, str(tmp_path), "--json"))
+    assert told["slowest"] == {"rank": 1, "since_step": "3"}
+    assert [one["rank"] for one in told["ranks"]] == [0, 1, 2]
+    assert "device 0 of rank 1" in said(capsys, str(tmp_path), "--rank", "1")
+
+
+@pytest.mark.parametrize("illness", ["starved loader", "memory-bound"])
+def test_a_simulated_job_can_be_tried(tmp_path, capsys, illness) -> None:
+    path = str(tmp_path / "job.json.gz")
+    assert "four steps of a simulated job" in said(capsys, path, "--simulated", illness)
+    assert f"First suspect: {illness}." in said(capsys, path)
+    assert illness in ill_jobs.KINDS
+
+
+def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, capsys) -> None:
+    run = Run()
+    run.host("c10d::allreduce_", 5)
+    (tmp_path / "empty").mkdir()
+    for words, sentence in (
+        ([str(tmp_path / "none.json")], "No such file or directory"),
+        ([str(tmp_path / "empty")], "holds no .json and no .json.gz; give a file, or a folder with one a rank"),
+        ([str(run.write(tmp_path / "a.json"))], "a.json holds nothing that computes between its first event"),
+        ([with_products(tmp_path), "--rank", "4"], "--rank 4: the files are of 0"),
+        ([with_products(tmp_path), "--hardware", "nvlink-4"], "--hardware nvlink-4: that has no arithmetic of its own"),
+        (["x.json", "--simulated", "tired"], "--simulated 'tired' is not known. Known: starved loader, hidden syncs"),
+    ):
+        assert main(["trace", *words]) == 2
+        told = capsys.readouterr().err
+        assert sentence in told
+        assert told.count("\n") == 1
+
+
+def test_a_file_that_was_cut_says_until_where_it_was_read(tmp_path, capsys) -> None:
+    path = tmp_path / "run.json"
+    run = Run()
+    for _ in range(50):
+        run.launch("gemm", 40)
+    run.write(path)
+    path.write_bytes(path.read_bytes()[:-900])
+    assert re.search(r"run\.json ends in the middle: it was read until its event 1\d\d;", said(capsys, str(path)))
+
+
+def test_reading_needs_the_standard_library_alone(tmp_path) -> None:
+    path = with_products(tmp_path)
+    quietly = "import contextlib, io\nfrom threeloops.cli import main\nwith contextlib.redirect_stdout(io.StringIO()):"
+    assert loaded_by(f"{quietly}\n    assert main(['trace', {path!r}]) == 0") == set()
