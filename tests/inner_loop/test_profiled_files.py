@@ -113,3 +113,30 @@ def test_what_a_record_holds_is_what_was_written(tmp_path) -> None:
     assert (len(record.waits), len(record.allocations), len(record.loader), record.num_launches) == (1, 1, 1, 2)
     (product,) = record.products.values()
     assert (product.m, product.n, product.k, product.batch) == (64, 256, 128, 1)
+
+
+def test_categories_and_calls_of_other_times_and_makers() -> None:
+    """Names as they stand in files of torch 1.8 (NVIDIA) and of 2024 (AMD)."""
+    old = [("Operator", "aten::mm", 1), ("Runtime", "cudaLaunchKernel", 1), ("Kernel", "volta_sgemm_128x64_nn", 0)]
+    old += [("Memcpy", "Memcpy HtoD (Pinned -> Device)", 0), ("Memset", "Memset (Device)", 0)]
+    amd = [
+        ("cpu_op", "aten::mm", 1),
+        ("cuda_runtime", "hipExtModuleLaunchKernel", 1),
+        ("kernel", "Cijk_Alik_Bljk_SB", 0),
+    ]
+    amd += [("gpu_memcpy", "Memcpy HtoD (Host -> Device)", 0), ("cuda_runtime", "hipMemcpyWithStream", 1)]
+    for told, counts in ((old, (2, 1, 0)), (amd, (1, 1, 1))):
+        events = [
+            {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": 7, "ts": 1623143089861000 + 9 * n, "dur": 5}
+            for n, (cat, name, pid) in enumerate(told)
+        ]
+        record = recorded([*events, {"ph": "s", "cat": "async", "name": "launch", "ts": 1}], name="t.json")
+        rows = record.devices["0"]
+        assert (len(rows.kernels), len(rows.copies), len(record.waits)) == counts
+        assert record.num_launches == 1
+        assert not record.unread
+
+
+def test_events_that_nobody_knows_are_counted() -> None:
+    events = [{"ph": "X", "cat": cat, "name": "a", "ts": 1, "dur": 5} for cat in ("cpu_op", "ac2g", "mtia_ccp_events")]
+    assert recorded(events, name="t.json").unread == {"mtia_ccp_events": 1}

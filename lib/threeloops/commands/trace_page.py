@@ -1,11 +1,12 @@
 """The page of `threeloops trace`: where the time went, kernels, ranks, and three suspects."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threeloops.commands.working import aligned
 from threeloops.facts.hardware import Part
+from threeloops.facts.traced_steps import Traced
 from threeloops.inner_loop.profiled.rank_account import RankAccount
 from threeloops.inner_loop.profiled.rank_waits import RankWaits
 from threeloops.inner_loop.profiled.trace_suspects import (
@@ -84,6 +85,7 @@ def _head(shown: RankAccount) -> list[str]:
     named = f" ({record.hardware})" if record.hardware else ""
     rows = [f"{record.name}: {on}{named}, {what}{fmt_seconds(read.span_s)}"]
     rows += [f"  {record.cut}; what follows is of that part"] if record.cut else []
+    rows += [] if steps else ["  a schedule with warm-up marks steps and leaves the start out, which may be in this"]
     if not shown.device and record.hardware:
         rows.append(
             "  no kernel was recorded, so that nothing is said of the device: ProfilerActivity.CUDA records them"
@@ -117,18 +119,9 @@ def _seen(illness: str, share: float) -> bool:
 
 def _kernel_rows(shown: RankAccount) -> list[str]:
     what = "kernels" if shown.device else "operators"
-    total = sum(one.seconds for one in shown.by_family.values()) or 1.0
-    table = [(f"{what} by family", "number", "time", "of theirs")]
-    table += [
-        (name, f"{one.kernels:,}", fmt_seconds(one.seconds), fmt_percent(one.seconds / total))
-        for name, one in shown.by_family.items()
-    ]
-    longest = [(f"longest {what}", "number", "time", "of theirs")]
-    longest += [
-        (_short(name), f"{one.kernels:,}", fmt_seconds(one.seconds), fmt_percent(one.seconds / total))
-        for name, one in list(shown.by_name.items())[:NAMED]
-    ]
-    rows = [*aligned(table), "", *aligned(longest), ""]
+    rows = [*_table(f"{what} by family", shown.by_family), ""]
+    rows += [*_table("exchanges, hidden or not", shown.by_exchange), ""] if shown.by_exchange else []
+    rows += [*_table(f"longest {what}", shown.by_name, most=NAMED), ""]
     if shown.device:
         a_step = f", {shown.launches_per_step:,.0f} launches a step" if shown.launches_per_step else ""
         median = fmt_seconds(shown.median_kernel_s)
@@ -137,6 +130,15 @@ def _kernel_rows(shown: RankAccount) -> list[str]:
         f"{one.number:,} of {_edge(one.below_s)} ({fmt_seconds(one.seconds)})" for one in shown.pauses if one.number
     ]
     return [*rows, f"  pauses: {', '.join(told) or 'none'}"]
+
+
+def _table(head: str, of: Mapping[str, Traced], *, most: int | None = None) -> list[str]:
+    """The first of them, each with its share of all."""
+    total = sum(one.seconds for one in of.values()) or 1.0
+    rows = [(head, "number", "time", "of theirs")]
+    for name, one in list(of.items())[:most]:
+        rows.append((_short(name), f"{one.kernels:,}", fmt_seconds(one.seconds), fmt_percent(one.seconds / total)))
+    return aligned(rows)
 
 
 def _edge(below_s: float) -> str:
@@ -211,6 +213,7 @@ def as_json(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: Ran
         "exchanges": {"all": shown.exchanges, "not_hidden": shown.gauges.exposed_communication},
         "copies": {"all": shown.copies, "not_hidden": shown.gauges.exposed_copies},
         "families": {name: {"number": one.kernels, "seconds": one.seconds} for name, one in shown.by_family.items()},
+        "exchanged": {name: {"number": one.kernels, "seconds": one.seconds} for name, one in shown.by_exchange.items()},
         "products": [
             {"name": one.timed.name, "calls": one.timed.calls, "seconds": one.timed.seconds,
              "bound_s": one.bound_s, "expected_s": one.expected_s}

@@ -9,6 +9,7 @@ from threeloops.inner_loop.profiled.rank_record import RankRecord
 from threeloops.inner_loop.profiled.rank_timeline import (
     Pauses,
     device_of,
+    exchanges_by_kind,
     families,
     kernel_lengths,
     kernels_by_name,
@@ -36,6 +37,7 @@ class RankAccount:
     copies: float
     by_name: dict[str, Traced]
     by_family: dict[str, Traced]
+    by_exchange: dict[str, Traced]
     median_kernel_s: float
     short_kernels: float  # share of kernels below 10 µs
     launches_per_step: float | None
@@ -74,6 +76,7 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
         copies=length(covered(trace.of(COPY))) / read.span_s,
         by_name=by_name,
         by_family=by_family,
+        by_exchange=exchanges_by_kind(record, window(record)),
         median_kernel_s=median_s,
         short_kernels=short,
         launches_per_step=record.num_launches / len(record.steps) if record.steps else None,

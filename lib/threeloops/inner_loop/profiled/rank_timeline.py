@@ -44,6 +44,10 @@ LAUNCH, ALLOCATE = "launch", "allocate"
 # taken for it; what is longer stays unexplained.
 BRIDGED_S = 100 * us
 SHORT_S = 10 * us  # a kernel that takes about as long as it takes to ask for it
+EXCHANGES = {
+    **{"allreduce": "all-reduce", "crossdevicereduce": "all-reduce", "reducescatter": "reduce-scatter"},
+    **{"allgather": "all-gather", "alltoall": "all-to-all", "sendrecv": "send and receive", "broadcast": "broadcast"},
+}
 # What an operator is for, where no kernel says it: from words of its name, in this order.
 OPERATORS = {
     "exchanges": ("c10d::",),
@@ -203,6 +207,31 @@ def families(record: RankRecord, by_name: dict[str, Traced]) -> dict[str, Traced
         before = found.get(family_of(name), Traced(0, 0.0))
         found[family_of(name)] = Traced(before.kernels + number, before.seconds + seconds)
     return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
+
+
+def exchanges_by_kind(record: RankRecord, within: Span) -> dict[str, Traced]:
+    """Exchanges that begin in a window, by what they do, hidden or not: how many and how long, the longest first."""
+    device = device_of(record)
+    spans = record.devices[device].exchanges if device else record.host_exchanges
+    found: dict[str, Traced] = {}
+    for start, end, name in zip(spans.start, spans.end, spans.name, strict=True):
+        if within[0] <= start <= within[1]:
+            kind = exchange_kind(record.names[name])
+            before = found.get(kind, Traced(0, 0.0))
+            found[kind] = Traced(before.kernels + 1, before.seconds + end - start)
+    return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
+
+
+def exchange_kind(name: str) -> str:
+    """What an exchange does, by its kernel's name or its backend's note.
+
+    >>> exchange_kind("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+    'all-reduce'
+    >>> exchange_kind("gloo:all_gather"), exchange_kind("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t")
+    ('all-gather', 'send and receive')
+    """
+    plain = name.lower().replace("_", "")
+    return next((kind for word, kind in EXCHANGES.items() if word in plain), "other exchanges")
 
 
 def pauses_by_length(trace: Trace) -> tuple[Pauses, ...]:
