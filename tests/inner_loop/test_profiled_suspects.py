@@ -7,7 +7,7 @@ from tests.inner_loop.kineto_form import Run
 
 from threeloops.facts import hardware
 from threeloops.inner_loop.profiled.rank_account import RankAccount, rank_account
-from threeloops.inner_loop.profiled.rank_record import read_record
+from threeloops.inner_loop.profiled.rank_record import read_record, recorded
 from threeloops.inner_loop.profiled.rank_timeline import timeline
 from threeloops.inner_loop.profiled.trace_suspects import ALLOCATOR, HOST_WORK, idle_shares
 from threeloops.inner_loop.profiled.written_trace import write_trace
@@ -109,6 +109,17 @@ def at_work() -> tuple[Run, str, float]:
     return run, "host at work", 3000 / 4005
 
 
+def at_work_after_a_read() -> tuple[Run, str, float]:
+    """The pause begins in a read, but it is not the read that makes it long."""
+    run = Run()
+    for step in STEPS:
+        run.launch(GEMM, 1000)
+        run.wait(back=10)
+        run.host("tokenizer::encode", 4000)
+        run.step(step)
+    return run, "host at work", 4000 / 5014
+
+
 def in_the_dark() -> tuple[Run, str, float]:
     """Something keeps the program for 4 ms, and nobody recorded what."""
     run = Run()
@@ -117,6 +128,18 @@ def in_the_dark() -> tuple[Run, str, float]:
         run.at += 4000
         run.step(step)
     return run, "unexplained pauses", 3000 / 4005
+
+
+def compiling() -> tuple[Run, str, float]:
+    """Every step has a shape of its own, and torch.compile makes a graph of each."""
+    run = Run()
+    for step in STEPS:
+        run.host("Torch-Compiled Region: 0/0", 10)
+        run.host("_compile.compile_inner (dynamo_timed)", 6000)
+        run.launch(GEMM, 1500)
+        run.wait()
+        run.step(step)
+    return run, "compilation", 6000 / 7514
 
 
 def copying() -> tuple[Run, str, float]:
@@ -158,7 +181,9 @@ TRUTHS = (
     allocating,
     allocating_without_sync,
     at_work,
+    at_work_after_a_read,
     in_the_dark,
+    compiling,
     copying,
     exchanging,
     hiding,
@@ -184,6 +209,16 @@ def test_what_the_pauses_and_the_file_say_stands_with_the_suspect(tmp_path) -> N
     assert "the loader has no workers" in told["starved"].because
     assert "longest in tokenizer::encode" in told["at_work"].because
     assert "with_stack=True" in told["in_the_dark"].record_next
+
+
+def test_a_compilation_is_no_computing_where_operators_stand_for_kernels() -> None:
+    bars = [("_compile.compile_inner (dynamo_timed)", 0, 700), ("aten::relu", 100, 50), ("aten::mm", 710, 290)]
+    events = [{"ph": "X", "cat": "cpu_op", "name": name, "ts": ts, "dur": dur} for name, ts, dur in bars]
+    found = rank_account(recorded(events, name="t.json"), rank=0)
+    assert found.gauges.busy == pytest.approx(0.29)
+    assert (found.suspects[0].illness, found.suspects[0].share) == ("compilation", pytest.approx(0.7))
+    assert "1 graph made" in found.suspects[0].because
+    assert list(found.by_name) == ["aten::mm"]
 
 
 def test_an_exchange_behind_kernels_costs_nothing(tmp_path) -> None:

@@ -12,6 +12,7 @@ from threeloops.inner_loop.profiled.rank_waits import RankWaits
 from threeloops.inner_loop.profiled.trace_suspects import (
     ALLOCATOR,
     BELOW_ROOF,
+    COMPILATION,
     HOST_WORK,
     OPERATORS,
     STRAGGLER,
@@ -36,6 +37,7 @@ DRILL = {
     VECTORS: "attention-fused-chain",
     BELOW_ROOF: "roofline-measured-ceiling",
     OPERATORS: "overheads-graph-replay",
+    COMPILATION: "overheads-padded-shapes",
 }
 # What the host did while nothing was computed, exchanged or copied.
 HOST = {
@@ -45,6 +47,7 @@ HOST = {
     ALLOCATOR: "asked the driver for memory",
     HOST_WORK: "worked for a millisecond and longer, asking for nothing",
     OPERATORS: "was between two operators",
+    COMPILATION: "compiled",
     "unexplained pauses": "did what was not recorded",
 }
 ORDINALS = ("First suspect", "Second", "Third")

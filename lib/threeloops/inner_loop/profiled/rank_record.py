@@ -48,6 +48,7 @@ EXCHANGE = re.compile(
     r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce|nvshmem|deep_ep|multimem", re.I
 )
 HOST_EXCHANGE = re.compile(r"(gloo|mpi|ucc):")  # a backend that needs no GPU
+COMPILING = re.compile(r"compile_inner.*\(dynamo_timed\)$")  # torch.compile, once for every graph that it makes
 BLOCKING = re.compile(r"Synchronize$|^(cuda|hip)Memcpy$|^hipMemcpyWithStream$")
 ALLOCATING = re.compile(r"Malloc|Free|HostAlloc|HostRegister|^cuMem(Create|Map|Unmap|Release|SetAccess|AddressReserve)")
 LAUNCHING = re.compile(r"Launch")
@@ -115,6 +116,7 @@ class RankRecord:
     waits: Spans = field(default_factory=Spans)  # calls that return when the device is done
     allocations: Spans = field(default_factory=Spans)  # calls that ask the driver for memory, or give it back
     loader: Spans = field(default_factory=Spans)
+    compilations: Spans = field(default_factory=Spans)
     host_exchanges: Spans = field(default_factory=Spans)
     steps: list[tuple[str, float, float]] = field(default_factory=list)
     products: dict[int, AskedProduct] = field(default_factory=dict)  # by the operator's External id
@@ -182,6 +184,8 @@ class _Reader:
             record.steps.append((name.removeprefix(STEP), start, end))
         elif name.startswith(LOADERS):
             record.loader.add(start, end, self._number(name))
+        elif COMPILING.search(name):
+            record.compilations.add(start, end, self._number(name))
         elif HOST_EXCHANGE.match(name):
             record.host_exchanges.add(start, end, self._number(name))
         elif what == OPERATOR:

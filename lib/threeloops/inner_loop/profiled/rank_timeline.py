@@ -39,7 +39,7 @@ from threeloops.inner_loop.trace import (
 from threeloops.inner_loop.trace_gauges import complement, holds, overlap
 from threeloops.units import ms, us
 
-LAUNCH, ALLOCATE = "launch", "allocate"
+LAUNCH, ALLOCATE, COMPILE = "launch", "allocate", "compile"
 # Between two operators Python runs, and no profiler without stacks writes that down. What is shorter than this is
 # taken for it; what is longer stays unexplained.
 BRIDGED_S = 100 * us
@@ -93,7 +93,8 @@ def window(record: RankRecord) -> Span:
     ends = [max(spans.end) for spans in on_device if len(spans)]
     if record.steps:
         return min(start for _, start, _ in record.steps), max([end for _, _, end in record.steps] + ends)
-    of_host = (*record.operators.values(), *record.calls.values(), record.waits, record.loader, record.host_exchanges)
+    of_host = [*record.operators.values(), *record.calls.values(), record.waits, record.allocations]
+    of_host += [record.loader, record.compilations, record.host_exchanges]
     every = [spans for spans in (*on_device, *of_host) if len(spans)]
     return min(min(spans.start) for spans in every), max(max(spans.end) for spans in every)
 
@@ -134,22 +135,27 @@ def _device_rows(record: RankRecord, rows: DeviceRows) -> Rows:
     yield (COPY, "copy"), merged(pairs(rows.copies))
     yield (HOST, BATCH_WAIT), merged(pairs(record.loader))
     yield (HOST, SYNC), pairs(record.waits)
+    yield (HOST, COMPILE), merged(pairs(record.compilations))
     allocating = merged(pairs(record.allocations))
     yield (HOST, ALLOCATE), allocating
     threads = record.launching_threads or record.operators.keys()
     of_threads = [pairs(spans) for thread, spans in record.operators.items() if thread in threads]
-    of_threads += map(pairs, record.calls.values())
+    of_threads += map(pairs, (*record.calls.values(), record.compilations))
     yield (HOST, LAUNCH), _bridged(merged(itertools.chain(*of_threads, allocating)))
 
 
 def _operator_rows(record: RankRecord, whole: Span) -> Rows:
-    loading, exchanging = (merged(pairs(spans)) for spans in (record.loader, record.host_exchanges))
+    loading, exchanging, compiling = (
+        merged(pairs(spans)) for spans in (record.loader, record.host_exchanges, record.compilations)
+    )
+    other = merged((*loading, *compiling))
     own = (pair for spans in record.operators.values() for pair in _own(record, spans))
-    working = overlap(merged(own), complement(loading, whole)) if loading else merged(own)
+    working = overlap(merged(own), complement(other, whole)) if other else merged(own)
     yield (COMPUTE, "operator"), working
     yield (COMMUNICATION, "exchange"), exchanging
     yield (HOST, BATCH_WAIT), loading
-    pauses = complement(merged((*working, *exchanging, *loading)), whole)
+    yield (HOST, COMPILE), compiling
+    pauses = complement(merged((*working, *exchanging, *other)), whole)
     yield (HOST, LAUNCH), (pause for pause in pauses if pause[1] - pause[0] <= BRIDGED_S)
 
 
@@ -176,9 +182,9 @@ def kernels_by_name(record: RankRecord, within: Span) -> dict[str, Traced]:
         kernels = record.devices[device].kernels
         lengths = (end - start for start, end in pairs(kernels))
         spans_of = [zip(kernels.start, kernels.name, lengths, strict=True)]
-    loading = () if device else merged(pairs(record.loader))
+    other = () if device else merged((*pairs(record.loader), *pairs(record.compilations)))
     for start, name, seconds in itertools.chain(*spans_of):
-        if within[0] <= start <= within[1] and not holds(loading, start):
+        if within[0] <= start <= within[1] and not holds(other, start):
             found[name][0] += 1
             found[name][1] += seconds
     longest = sorted(found.items(), key=lambda item: -item[1][1])

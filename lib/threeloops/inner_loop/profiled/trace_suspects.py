@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from threeloops.facts.traced_steps import Traced
 from threeloops.inner_loop.profiled.rank_record import RankRecord
-from threeloops.inner_loop.profiled.rank_timeline import ALLOCATE, alone, device_of
+from threeloops.inner_loop.profiled.rank_timeline import ALLOCATE, COMPILE, LAUNCH, alone, device_of
 from threeloops.inner_loop.profiled.rank_waits import RankWaits
 from threeloops.inner_loop.scaling import amdahl_limit, amdahl_speedup
-from threeloops.inner_loop.trace import COMPUTE, HOST, STEP, Trace, covered
+from threeloops.inner_loop.trace import COMPUTE, HOST, STEP, SYNC, Trace, covered, merged
 from threeloops.inner_loop.trace_diagnosis import BUSY, BY_CAUSE, FIRST_TRY, findings
 from threeloops.inner_loop.trace_gauges import Gauges, blamed, complement, length, overlap
-from threeloops.units import fmt_percent, fmt_seconds, ms
+from threeloops.units import counted, fmt_percent, fmt_seconds, ms
 
 LONG_S = 1 * ms  # a pause in which the host asks for nothing for so long is no matter of asking for kernels
 WORTH_SAYING = 0.01  # of the time
@@ -22,13 +22,14 @@ ONE_PROCESS = "_SingleProcessDataLoaderIter"  # what torch calls a loader with n
 FEWEST_STEPS = 3  # that a leak has to be seen in
 MATRIX = ("products", "convolutions", "experts", "attention")  # families that may use tensor cores; all others move
 HOST_WORK, ALLOCATOR, STRAGGLER, VECTORS = "host at work", "allocator calls", "straggling rank", "vector kernels"
-BELOW_ROOF, OPERATORS = "below the roof", "small operators"
+BELOW_ROOF, OPERATORS, COMPILATION = "below the roof", "small operators", "compilation"
 TRY = FIRST_TRY | {
     HOST_WORK: "move that work off the thread that launches: a loader's worker, another process, or the device",
     ALLOCATOR: "let the caching allocator keep its memory: no empty_cache, shapes that come again, expandable segments",
     STRAGGLER: "look at that rank alone: its data, its clocks, its neighbours; another rank waits in every exchange",
     VECTORS: "fewer bytes and fewer passes: fused kernels (torch.compile), narrower formats, a fused optimiser",
     BELOW_ROOF: "sizes that fill whole tiles, a narrower format, larger batches",
+    COMPILATION: "shapes that come again: padded, or marked as dynamic; TORCH_LOGS=recompiles says why one is made",
     OPERATORS: "fewer and larger operators: batched calls, torch.compile",
 }
 UNDECIDED = {
@@ -63,24 +64,29 @@ class Suspect:
 def idle_shares(trace: Trace, read: Gauges, *, operators: bool) -> dict[str, float]:
     """Idle time by illness, as shares of the time: the gauges' causes, what the host does taken apart once more.
 
-    Formula:  of a pause that belongs to launches: what lies in calls for memory is the allocator's; what lies in a
-              pause of at least 1 ms is the host's own work; the rest waits for kernels to be asked for. Where operators
-              stand for kernels, all of it lies between two of them
+    Formula:  what of a pause of at least 1 ms comes after the read that it began in has returned is not the read's, but
+              belongs to launches where the host is at work, and else to nobody. Of what belongs to launches: what lies
+              in a compilation is the compiler's; of the rest, what lies in calls for memory is the allocator's; what
+              lies in a pause of at least 1 ms is the host's own work; what is left waits for kernels to be asked for
+              or, where operators stand for kernels, lies between two of them
     Source:   by definition
     Counted:  tests.inner_loop.test_profiled_suspects.looked_at
     """
-    shares = {BY_CAUSE[cause]: share for cause, share in read.causes.items()}
-    if operators:
-        shares[OPERATORS] = shares.pop("launch-bound")
-        return _largest_first(shares)
-    gaps = complement(covered(trace.of(COMPUTE)), (trace.start_s, trace.end_s))
-    launching = blamed(trace, gaps)["launches"]
-    asking = covered(trace.of(HOST, name=ALLOCATE))
-    long = tuple(gap for gap in gaps if gap[1] - gap[0] >= LONG_S)
-    left = overlap(launching, complement(asking, (trace.start_s, trace.end_s)))
-    shares[ALLOCATOR] = length(overlap(launching, asking)) / read.span_s
-    shares[HOST_WORK] = length(overlap(left, long)) / read.span_s
-    shares["launch-bound"] = max(0.0, read.launches - shares[ALLOCATOR] - shares[HOST_WORK])
+    whole = trace.start_s, trace.end_s
+    gaps = complement(covered(trace.of(COMPUTE)), whole)
+    compiling, asking = (covered(trace.of(HOST, name=name)) for name in (COMPILE, ALLOCATE))
+    long = () if operators else tuple(gap for gap in gaps if gap[1] - gap[0] >= LONG_S)
+    shares, blame = {BY_CAUSE[cause]: share for cause, share in read.causes.items()}, blamed(trace, gaps)
+    beyond = overlap(overlap(blame["sync"], long), complement(covered(trace.of(HOST, name=SYNC)), whole))
+    working = overlap(beyond, covered(trace.of(HOST, name=LAUNCH)))
+    shares["hidden syncs"] -= length(beyond) / read.span_s
+    shares["unexplained pauses"] += (length(beyond) - length(working)) / read.span_s
+    left = merged((*blame["launches"], *working))
+    for illness, spans in ((COMPILATION, compiling), (ALLOCATOR, asking), (HOST_WORK, long)):
+        shares[illness] = length(overlap(left, spans)) / read.span_s
+        left = overlap(left, complement(spans, whole))
+    del shares["launch-bound"]
+    shares[OPERATORS if operators else "launch-bound"] = length(left) / read.span_s
     return _largest_first(shares)
 
 
@@ -172,6 +178,8 @@ def _pauses(record: RankRecord, trace: Trace, read: Gauges) -> list[Suspect]:
         if illness == HOST_WORK and share >= WORTH_SAYING:
             name, seconds = long_host_work(record, trace)
             because += f"; longest in {name}, {fmt_seconds(seconds)}" if name else ""
+        if illness == COMPILATION:
+            because += f"; {counted(len(record.compilations), 'graph')} made"
         undecided = UNDECIDED.get(illness, "")
         if illness == "starved loader" and no_workers:
             because, undecided = f"{because}; the loader has no workers", ""
