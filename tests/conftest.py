@@ -21,6 +21,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # it does not even read them.
 SECONDS = {
     "test_grading_hostile.py": 60,
+    "test_wheel.py": 6,
     "test_gradebook.py": 25,
     "test_machines.py": 70,
     "test_workers.py": 20,

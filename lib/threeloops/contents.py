@@ -43,15 +43,32 @@ class Place:
         return f"{PurePosixPath(self.notebook).with_suffix('')}/{f'{self.number}_{slug}'.strip('_')}.ipynb"
 
 
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def has_book() -> bool:
+    """Whether the chapters stand beside the library: in a clone of the book, and not where the library alone is
+    installed.
+    """
+    return (_ROOT / "chapters").is_dir()
+
+
 def book_root() -> Path:
-    """The folder that holds the book: chapters/, drills/, my/."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / "chapters").is_dir():
+    """The folder that holds the book: chapters/, drills/, my/.
+
+    Raises: ValueError where the library is installed without the book
+    """
+    if not has_book():
         raise ValueError(
-            f"no chapters/ folder in {root}; `threeloops open` works from a clone of the book, where the library is"
-            " installed with -e"
+            "this needs the book itself, and here is the library alone: clone its repository, and run `python3 book.py`"
+            " there; calculations, drill, progress, history, sheet and quiz work without it"
         )
-    return root
+    return _ROOT
+
+
+def reader_folder() -> Path:
+    """Where what a reader leaves is kept: my/ in the book, or .threeloops in the reader's home without it."""
+    return _ROOT / "my" if has_book() else Path.home() / ".threeloops"
 
 
 def places(root: Path) -> list[Place]:
@@ -98,6 +115,18 @@ def find_place(word: str, root: Path) -> Place:
     listing = "; ".join(f"{place.chapter}.{place.number} {place.title}" for place in fits or everything)
     problem = f"{len(fits)} parts fit {word!r}" if fits else f"no part is called {word!r}"
     raise ValueError(f"{problem}; choose one of: {listing}")
+
+
+def in_commands(text: str) -> str:
+    """A text with its commands as they are typed here: `threeloops drill` where there is no book.py."""
+    return text if has_book() else re.sub(r"python3 book\.py (?=drill|history|progress)", "threeloops ", text)
+
+
+def taught_here(section: str, loop: str) -> tuple[str, str]:
+    """As `taught` in this book; where the library is alone the part is named, and no notebook of it."""
+    if has_book():
+        return taught(section, loop, book_root())
+    return f"the book, part “{section}”", ""
 
 
 def taught(section: str, loop: str, root: Path) -> tuple[str, str]:

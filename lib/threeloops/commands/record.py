@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from threeloops.contents import book_root
+from threeloops.contents import reader_folder
 from threeloops.facts import recorded
 from threeloops.facts.kernel_counts import counts_as_text
 from threeloops.facts.recorded import Recording, Stamp
@@ -41,15 +41,15 @@ def run(given: argparse.Namespace) -> None:
             )
         )
         return
-    folder = Path(given.into) if given.into else book_root() / "my" / "recorded"
+    folder = Path(given.into) if given.into else reader_folder() / "recorded"
     if given.table:
         print(tables([*recorded.shipped(), *recorded.in_folder(folder)], origin=given.ceilings))
         return
     if given.counters:
-        print(_counted(Path(given.into) if given.into else book_root() / "my" / "counted"))
+        print(_counted(Path(given.into) if given.into else reader_folder() / "counted"))
         return
     if given.traces:
-        print(_traced(Path(given.into) if given.into else book_root() / "my" / "traced"))
+        print(_traced(Path(given.into) if given.into else reader_folder() / "traced"))
         return
     folder.mkdir(parents=True, exist_ok=True)
     made = _recorded(given, folder)

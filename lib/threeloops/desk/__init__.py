@@ -9,7 +9,7 @@ opening     `book.py`: from a word to an open book
 import os
 from pathlib import Path
 
-from threeloops.contents import book_root
+from threeloops.contents import reader_folder
 
 
 def history_path() -> Path:
@@ -17,5 +17,5 @@ def history_path() -> Path:
     return (
         Path(os.environ["THREELOOPS_HISTORY"])
         if os.environ.get("THREELOOPS_HISTORY")
-        else book_root() / "my" / "history.sqlite3"
+        else reader_folder() / "history.sqlite3"
     )

@@ -118,7 +118,7 @@ def fields(key: str, slips: "Counter[tuple[str, str]]") -> list[str]:
         f"{story} (Yours, {units.counted(slips[key, slip], 'time')}.)" if slips[key, slip] else story
         for slip, story in mistakes.stories(key).items()
     ]
-    place = contents.taught(question.section, question.loop, contents.book_root())[0].partition(";")[0]
+    place = contents.taught_here(question.section, question.loop)[0].partition(";")[0]
     return [
         _block(f"{question.title}\n\n{question.text}"),
         _block(answer),

@@ -24,7 +24,7 @@ TRIES = 20  # seeds tried for another question of the same drill; the one with t
 
 @functools.cache
 def _places(section: str, loop: str) -> tuple[str, str]:
-    return contents.taught(section, loop, contents.book_root())
+    return contents.taught_here(section, loop)
 
 
 def place_taught(question: Question) -> tuple[str, str]:

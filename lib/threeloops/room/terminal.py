@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from threeloops import units, wall_clock
-from threeloops.contents import book_root
+from threeloops.contents import in_commands, reader_folder
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.student_draws import wrapped
 from threeloops.room import code_file, moving, preparation
@@ -38,6 +38,7 @@ CHECKLIST = (
 
 def say(text: str) -> None:
     """Print for whoever sits there: at a terminal in lines of its width, into a pipe as it is."""
+    text = in_commands(text)
     print(wrapped(text, os.get_terminal_size().columns or WIDTH) if sys.stdout.isatty() else text, flush=True)
 
 
@@ -94,7 +95,7 @@ def _continued(history: History) -> str:
     """How to go on, with the file that keeps the sitting where it is not the usual one."""
     if not history.kept:
         return ""
-    usual = history.path.resolve() == (book_root() / "my" / "history.sqlite3").resolve()
+    usual = history.path.resolve() == (reader_folder() / "history.sqlite3").resolve()
     return f" `python3 book.py drill --continue{'' if usual else f' --history {history.path}'}` goes on from here."
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from threeloops.contents import CHAPTERS, book_root, places
+from threeloops.contents import CHAPTERS, book_root, has_book, places
 from threeloops.facts import hardware
 from threeloops.models import catalogue
 from threeloops.sheets.layout import Folded, Page, Table
@@ -92,11 +92,12 @@ def papers() -> Table:
 
 def by_chapter() -> Folded:
     """The same, a table for each chapter."""
-    named = {f"{place.chapter}.{place.number}": place.title for place in places(book_root())}
+    titled = places(book_root()) if has_book() else []
+    named = {part: "" for part in TAKEN} | {f"{place.chapter}.{place.number}": place.title for place in titled}
     tables = {digit: f"Chapter {digit}: {title[0].lower()}{title[1:]}" for digit, title in CHAPTERS.values()}
     rows = {
         digit: tuple(
-            (f"{part} {named[part]}", found()[number].said, use)
+            (f"{part} {named[part]}".strip(), found()[number].said, use)
             for part, taken in TAKEN.items()
             if part.startswith(digit)
             for number, use in taken.items()
