@@ -6,7 +6,7 @@ from threeloops.facts.hardware import Part
 from threeloops.models import catalogue, hf_config
 from threeloops.models.architecture import Model
 
-MODEL_HELP = "a model's name in any spelling (llama3 8b), or the path of a config.json"
+MODEL_HELP = "a model's name in any spelling (llama3 8b), or the path of a config.json or .gguf"
 HARDWARE_HELP = "an accelerator's name in any spelling: h100-sxm5, H200, 4090"
 
 

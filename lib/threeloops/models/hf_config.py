@@ -15,10 +15,12 @@ from typing import Any
 
 from threeloops.models.architecture import Model
 from threeloops.models.files.config_file import read_config, what_lies_beside
+from threeloops.models.files.gguf_header import ELEMENTS
 from threeloops.models.hf_encoders import ENCODERS, encoder_sentence
 from threeloops.models.hf_families import FAMILIES
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, Fields
 from threeloops.models.hf_not_read import NOT_READ
+from threeloops.models.parameters import model_parameters
 
 
 def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None = None) -> Model:
@@ -38,9 +40,17 @@ def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None =
     content, place = (config, "config") if isinstance(config, Mapping) else read_config(Path(config))
     try:
         model = _model(content, name=name or _own_name(content) or place)
+        _refuse_other_tensors(content, model)
         return replace(model, not_counted=beside_the_decoder(content))
     except ValueError as error:
         raise ValueError(f"{name or place}: {error}") from error
+
+
+def _refuse_other_tensors(content: Mapping[str, Any], model: Model) -> None:
+    """A GGUF file lists its tensors: a second opinion on what was read from its header."""
+    held, counted = content.get(ELEMENTS), model_parameters(model).total
+    if held is not None and held != counted:
+        raise ValueError(f"its tensors have {held:,} elements, but its header, as it is read, means {counted:,}")
 
 
 def _own_name(content: Mapping[str, Any]) -> str | None:

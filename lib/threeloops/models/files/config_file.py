@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from threeloops.models.files.gguf_header import MAGIC, gguf_config
+
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -52,12 +54,15 @@ _BESIDE: dict[tuple[str, ...], str] = {
 
 
 def read_config(path: Path) -> tuple[Mapping[str, Any], str]:
-    """The object in a config.json, given the file or the folder that holds it, and a name for it.
+    """The object in a config.json, given the file or the folder that holds it, and a name for it; of a GGUF file, what
+    its header says in its place.
 
     Raises: ValueError in one sentence for what is none, saying what it is instead where that shows
     """
     file = path / "config.json" if path.is_dir() else path
     try:
+        if _begins(file, MAGIC):
+            return gguf_config(file), path.stem
         if file.stat().st_size > LARGEST_BYTES:
             raise ValueError(
                 f"{str(file)!r} {_too_large(file)}; give the config.json of the model, which is some kilobytes"
@@ -131,6 +136,11 @@ def what_lies_beside(content: Mapping[str, Any]) -> str:
         if all(name in content for name in fields):
             return f"{what}: give the config.json beside it"
     return ""
+
+
+def _begins(file: Path, with_what: bytes) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(len(with_what)) == with_what
 
 
 def _too_large(file: Path) -> str:
