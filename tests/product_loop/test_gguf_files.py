@@ -100,3 +100,14 @@ def test_what_is_small_beside_experts_is_kept_wide() -> None:
     weights = file_weights(model("mixtral-8x7b"), file_type="Q2_K")
     assert weights["Q8_0"] == 2 * 32 * 1024 * 4096
     assert weights["Q5_K"] == 32 * 4096 * 4096
+
+
+def test_a_file_of_experts_in_mxfp4_weighs_what_llama_cpp_prints() -> None:
+    # ggml-org/llama.cpp, issue 15253, 2025: "file type = MXFP4 MoE, file size = 59.02 GiB (4.34 BPW)", and of its
+    # tensors 433 in f32, 146 in q8_0, 108 in mxfp4
+    held = file_weights(model("gpt-oss-120b"), file_type="MXFP4_MOE")
+    assert set(held) == {"F32", "Q8_0", "MXFP4"}
+    assert file_bytes(model("gpt-oss-120b"), file_type="MXFP4_MOE") / 2**30 == pytest.approx(59.02, abs=0.005)
+    # shared experts are no stack: only routed ones are in MXFP4
+    scout = model("llama-4-scout")
+    assert file_weights(scout, file_type="MXFP4_MOE")["MXFP4"] == model_parameters(scout).routed_experts

@@ -21,6 +21,7 @@ from threeloops.product_loop.gguf_formats import GGUF_FORMATS, mixture_bytes
 from threeloops.product_loop.gguf_recipes import FALLBACK, FILE_TYPES, recipe_format, table_format
 
 Matrix = tuple[str, int, int]  # role, weights, columns
+_SHARED = "shared_"  # before the role of a matrix of shared experts, which stand in no stack
 
 
 def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
@@ -41,18 +42,19 @@ def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
     for place, layer in enumerate(model.layers()):
         for role, weights, columns in _matrices(layer, model):
             form = recipe_format(
-                role,
+                role.removeprefix(_SHARED),
                 file_type=file_type,
                 place=place,
                 num_layers=model.num_layers,
                 group_size=_group_size(layer),
                 num_experts=_num_experts(layer),
+                stacked=role.startswith("ffn_") and _num_experts(layer) > 1,
             )
             form = _that_divides(columns, form)
             found[form] = found.get(form, 0) + weights
     # a table that is the head, too, is kept as a head
     for role in ("output",) if model.tied_head else ("token_embd", "output"):
-        form = _that_divides(model.hidden, table_format(role, file_type=file_type))
+        form = _that_divides(model.hidden, table_format(role, file_type=file_type, hidden=model.hidden))
         found[form] = found.get(form, 0) + model.vocab * model.hidden
     found["F32"] = model_parameters(model).total - sum(found.values())  # norms, biases, routers, positions
     return found
@@ -98,7 +100,8 @@ def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:
         return
     yield from _feed_forward(mlp.expert, mlp.num_experts, model.hidden)
     if mlp.shared:
-        yield from _feed_forward(mlp.shared, 1, model.hidden)
+        for role, weights, columns in _feed_forward(mlp.shared, 1, model.hidden):
+            yield f"{_SHARED}{role}", weights, columns
 
 
 def _feed_forward(block: DenseMlp, copies: int, hidden: int) -> Iterator[Matrix]:

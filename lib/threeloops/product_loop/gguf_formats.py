@@ -125,6 +125,7 @@ GGUF_FORMATS = {
         _plain("Q5_0", 5),
         _plain("Q5_1", 5, min_bits=16),
         _plain("Q8_0", 8),
+        GgufFormat(name="MXFP4", element_bits=4, block=PLAIN_BLOCK, scale_bits=8),  # a power of two as the scale
         _k_quant("Q2_K", 2, sub_blocks=16, sub_scale_bits=4, minima=True),
         _k_quant("Q3_K", 3, sub_blocks=16, sub_scale_bits=6),
         _k_quant("Q4_K", 4, sub_blocks=8, sub_scale_bits=6, minima=True),

@@ -3,9 +3,9 @@
 A name like Q3_K_M is a recipe: a format for most matrices, and exceptions for those that lose most (value projections,
 the matrices back down, the head), often in the first layers only.
 
->>> recipe_format("attn_v", file_type="Q3_K_M", place=0, num_layers=32, group_size=4, num_experts=1)
+>>> recipe_format("attn_v", file_type="Q3_K_M", place=0, num_layers=32, group_size=4, num_experts=1, stacked=False)
 'Q5_K'
->>> recipe_format("attn_q", file_type="Q3_K_M", place=0, num_layers=32, group_size=4, num_experts=1)
+>>> recipe_format("attn_q", file_type="Q3_K_M", place=0, num_layers=32, group_size=4, num_experts=1, stacked=False)
 'Q3_K'
 
 Source: llama.cpp, src/llama-quant.cpp at commit 007dbbf3 (llama_tensor_get_type_impl)
@@ -38,6 +38,7 @@ FILE_TYPES = {
     "Q5_K_M": "Q5_K",
     "Q6_K": "Q6_K",
     "Q8_0": "Q8_0",
+    "MXFP4_MOE": "MXFP4",  # the experts; everything else in Q8_0
 }
 # Where a super-block does not divide a row.
 FALLBACK = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"} | {
@@ -45,6 +46,7 @@ FALLBACK = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_
 }
 SMALLEST = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M")  # they have a recipe of their own
 NEVER_WITHOUT_IMPORTANCES = (*SMALLEST, "IQ3_XXS", "IQ3_XS", "Q2_K_S")
+_SUPER_BLOCK = 256
 MIXTRAL = 8  # experts: what is small beside them is kept wide
 
 _TABLE = dict.fromkeys(("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS"), "Q2_K") | dict.fromkeys(
@@ -63,13 +65,18 @@ _NOT_WITH_EXPERTS = ("Q2_K_S", "Q3_K_L", "Q4_0", "Q5_0", "Q5_K_S", "Q5_K_M", "Q6
 _QUERIES_AND_KEYS = {"IQ3_XS": "IQ3_XXS", "IQ3_XXS": "IQ2_S"}
 
 
-def table_format(role: str, *, file_type: str) -> str:
-    """The format of the table of tokens ("token_embd"), or of the head ("output").
+def table_format(role: str, *, file_type: str, hidden: int) -> str:
+    """The format of the table of tokens ("token_embd"), or of the head ("output"), whose rows are `hidden` wide.
 
-    >>> table_format("token_embd", file_type="IQ2_M"), table_format("output", file_type="Q4_0")
+    >>> (
+    ...     table_format("token_embd", file_type="IQ2_M", hidden=4096),
+    ...     table_format("output", file_type="Q4_0", hidden=4096),
+    ... )
     ('IQ3_S', 'Q6_K')
     """
     base = FILE_TYPES[file_type]
+    if file_type == "MXFP4_MOE":
+        return "Q8_0" if role == "token_embd" or hidden % _SUPER_BLOCK else "Q6_K"
     if role == "token_embd":
         return _TABLE.get(file_type, base)
     if file_type in (*SMALLEST, "IQ3_XXS"):
@@ -78,11 +85,12 @@ def table_format(role: str, *, file_type: str) -> str:
 
 
 def recipe_format(
-    role: str, *, file_type: str, place: int, num_layers: int, group_size: float, num_experts: int
+    role: str, *, file_type: str, place: int, num_layers: int, group_size: float, num_experts: int, stacked: bool
 ) -> str:
     """The format of one matrix of a layer, before a row that no super-block divides changes it.
 
-    Units:    role: attn_q, attn_k, attn_v, attn_output, ffn_up (with the gate) or ffn_down; place of the layer, from 0
+    Units:    role: attn_q, attn_k, attn_v, attn_output, ffn_up (with the gate) or ffn_down; place of the layer, from 0;
+              stacked: one matrix for all experts
     Assumes:  no importance matrix, but for the files that llama.cpp refuses to make without one; 80 layers with shared
               key and value heads count as its "70B", eight experts as Mixtral
     """
@@ -96,6 +104,8 @@ def recipe_format(
             num_experts=num_experts,
         )
     base = FILE_TYPES[file_type]
+    if file_type == "MXFP4_MOE":
+        return base if stacked else "Q8_0"
     if num_experts == MIXTRAL and role in ("attn_k", "attn_v"):
         return "Q8_0"
     if role == "attn_v":
