@@ -79,6 +79,49 @@ from threeloops.drills.engine.spelling import nouns
         ("3 Gbytes", "B", 3e9),
         ("3 Gigabytes", "B", 3e9),
         ("700 Watts", "W", 700),
+        ("8.4 tflops", "FLOP/s", 8.4e12),
+        ("8.4e12 flops", "FLOP", 8.4e12),
+        ("8.4 TF", "FLOP/s", 8.4e12),
+        ("8.4 TFLOPs", "FLOP/s", 8.4e12),
+        ("1.2 petaflops", "FLOP/s", 1.2e15),
+        ("1200 tps", "token/s", 1200),
+        ("1.2K t/s", "token/s", 1200),
+        ("400 Gbps", "B/s", 50e9),
+        ("80 gb", "B", 80e9),
+        ("80 GIB", "B", 80 * 2**30),
+        ("80G", "B", 80e9),
+        ("128K", "B/token", 128e3),
+        ("0.4B tokens", "token", 0.4e9),
+        ("1.2T tokens", "token", 1.2e12),
+        ("400 million", "token", 400e6),
+        ("251", "token", 251),
+        ("12 500 tokens", "token", 12500),
+        ("~$43", "dollar", 43),
+        ("about $43", "dollar", 43),
+        ("43 $", "dollar", 43),
+        ("$27.4K", "dollar", 27.4e3),
+        ("$1.2 million", "dollar", 1.2e6),
+        ("43 usd", "dollar", 43),
+        ("2.1X", "", 2.1),
+        ("x2.1", "", 2.1),
+        ("4.5x faster", "", 4.5),
+        ("a factor of 2.1", "", 2.1),
+        ("factor 2.1", "", 2.1),
+        ("2 fold", "", 2),
+        ("46% of peak", "", 0.46),
+        ("46 per cent", "", 0.46),
+        ("46 pct", "", 0.46),
+        ("2 min 3 s", "s", 123),
+        ("1m57s", "s", 117),
+        ("1 h 30 min", "s", 5400),
+        ("around 3 ms", "s", 3e-3),
+        ("circa 3 ms", "s", 3e-3),
+        ("approx 3 ms!", "s", 3e-3),
+        ("82 ms,", "s", 82e-3),
+        ("10⁹", "", 1e9),
+        ("3 × 10⁻⁶ s", "s", 3e-6),
+        ("60.9 GB (56.7 GiB)", "B", 60.9e9),
+        ("6.00 GiB (6.44 GB)", "B", 6 * 2**30),
     ],
 )
 def test_answers_are_read_into_base_units(written: object, like: str, value: float) -> None:
@@ -100,7 +143,13 @@ def test_answers_are_read_into_base_units(written: object, like: str, value: flo
         ("3 bananas", "B", "is not a unit that this book knows"),
         ("3 s", "B", "does not measure what was asked"),
         ("400 Gb/s", "B/s", "bits or bytes"),
-        ("400 Gbps", "B/s", "bits or bytes"),
+        ("400 gb/s", "B/s", "bits or bytes"),
+        ("80 Gb", "B", "bits or bytes"),
+        ("8.4 TFLOP", "FLOP/s", "does not measure what was asked"),
+        ("0,806 ms", "s", "write a decimal point"),
+        ("0x68", "", "hexadecimal"),
+        ("60.9 GB (60.9 GiB)", "B", "are not the same"),
+        ("1 s 2 h", "s", "is not a number with a unit"),
         ("24-25 GB", "B", "is not a number with a unit"),
         ("72 GPUs", "", "is not a unit that this book knows"),
         ("2.45 ms", "", "does not measure what was asked"),
@@ -150,6 +199,19 @@ def test_words_of_the_question_may_stand_with_the_number(written: str, like: str
         " and how many decibels?"
     )
     assert parse(written, like=like, nouns=words).value == pytest.approx(value, rel=1e-12)
+
+
+def test_of_two_readings_the_one_that_fits_is_taken_and_the_other_asked_about() -> None:
+    for written, like, target, asked in (
+        ("14,806 ms", "s", 14.806, False),
+        ("14,806 ms", "s", 0.014806, True),
+        ("14,806 tokens", "token", 14806, False),
+        ("80G", "B", 80e9, False),
+        ("80G", "B", 80 * 2**30, True),
+        ("128K tokens", "token", 131072, True),
+        ("1,234,567 B", "B", 1.2, False),
+    ):
+        assert parse(written, like=like).doubtful(target) == asked, written
 
 
 @given(some.lists(some.integers(1, 999), min_size=2, max_size=5), some.sampled_from(["*", " × ", " x ", "·"]))

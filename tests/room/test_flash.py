@@ -118,7 +118,7 @@ def test_there_are_enough_and_the_room_asks_them() -> None:
     [
         ("460", "B", "460 of what? Add the unit"),
         ("2,08 ms", "s", "write a decimal point, not a comma"),
-        ("18.7 gb", "B", "'gb' is not a unit"),
+        ("18.7 Gb", "B", "'Gb' could mean bits or bytes"),
         ("5 m", "B", "does not measure what was asked"),
     ],
 )

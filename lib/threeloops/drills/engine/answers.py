@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from threeloops import units
 from threeloops.drills.engine import spelling
 
 DEFINITIONS = """
@@ -80,8 +81,9 @@ ASKED = {  # unit -> what may be asked narrower, and by which words
 }
 
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
-# the one unit that stands before its number
-_DOLLARS = re.compile(r"^(?:US)?\$\s*([\d.,]+(?:[eE][+-]?\d{1,3})?)\s*([kM]?)$")
+_COMMA = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # thousands, or a decimal comma
+_TWICE = re.compile(r"^(.+?)\s*\(([^()]*\d[^()]*[A-Za-z][^()]*)\)[\s,;!.]*$")  # as the book prints a size: in both bases
+SAME = 0.01  # what rounding to three digits makes of one size in two units
 _CAPITALS = re.compile(r"\b(?:Kilo|Mega|Giga|Tera|Second|Minute|Hour|Day|Watt|Token|Dollar|Met)(?=[a-z])")
 _UNIT = re.compile(r"^[A-Za-zµμ%×/*·. ]{0,40}$")
 
@@ -98,6 +100,14 @@ class Answer:
     written: str
     number: float  # the figure before its unit
     unit: str  # the unit as written
+    other: float | None = None  # what else it can mean, in base SI
+    doubt: str = ""  # and the sentence that asks which
+
+    def doubtful(self, target: float) -> bool:
+        """Whether the other reading is nearer to the answer than the one that was taken: then its writer is asked."""
+        if self.other is None or target <= 0 or min(self.value, self.other) <= 0:
+            return False
+        return abs(math.log(self.other / target)) < abs(math.log(self.value / target))
 
 
 def narrower(unit: str, question: str, *, whole: bool) -> str:
@@ -172,7 +182,7 @@ def _number(text: str, written: str) -> float:
 
 def _factor(unit: str, like: str, example: str) -> float:
     """What one `unit` is in the unit `like`."""
-    if re.search(r"(?<![A-Za-z])[kKMGTP]?i?b(ps)?(?![A-Za-z])", unit):
+    if re.search(r"(?<![A-Za-z])[kKMGTPmgt]?i?b(ps)?(?![A-Za-z])", unit):
         raise UnreadableError(f"{unit!r} could mean bits or bytes; write bit or B (Gbit/s, GB/s)")
     unit_asked = unit
     if "FLOPS" in unit:  # a count or a rate: the question knows which
@@ -235,15 +245,47 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
         raise UnreadableError(
             f"an answer of {len(text)} characters is too long to be one number; write it like {example}"
         )
-    match = _NUMBER.match(spelling.plain(_DOLLARS.sub(r"\1 \2dollar", text), like=like, nouns=nouns))
+    if re.match(r"[+-]?0[xX][0-9a-fA-F]", text):
+        raise UnreadableError(f"{text[:40]!r} is hexadecimal; write it in decimal, like {example}")
+    if like.startswith("B") and (twice := _TWICE.match(text)):
+        return _both(*(parse(one, like=like, nouns=nouns, example=example) for one in twice.groups()), written=text)
+    match = _NUMBER.match(spelling.plain(text, like=like, nouns=nouns))
     if not text or not match or not match[1] or not _UNIT.match(match[2]):
         near = re.match(r"^\s*[+-]?\d+,\d+\b", text)
         hint = "write a decimal point, not a comma" if near else f"write it like {example}"
         raise UnreadableError(f"{text[:40]!r} is not a number with a unit; {hint}")
     number, unit = _number(match[1], text), match[2]
-    if not unit and like:
+    if match[1].startswith("0,"):
+        raise UnreadableError(f"{text[:40]!r} is not a number with a unit; write a decimal point, not a comma")
+    if like in ("B", "B/token") and unit in ("k", "K", "M", "G", "T"):
+        return _either_base(number, unit, like, text)
+    if not unit and like not in ("", "token"):  # tokens are counted: a number of them needs no unit
         raise UnreadableError(f"{match[1]} of what? Add the unit, like {example}")
     value = number * (_factor(unit, like, example) if unit else 1.0)
     if not math.isfinite(value):
         raise UnreadableError(f"{text!r} is larger than any number that a computer keeps; write it like {example}")
+    if _COMMA.fullmatch(match[1]):
+        comma = match[1].replace(",", "")
+        doubt = f"{match[1]!r} is {comma} to some and {match[1].replace(',', '.')} to others; write one of these"
+        return Answer(value=value, written=text, number=number, unit=unit, other=value / units.kB, doubt=doubt)
+    if like in ("", "token") and re.search(r"\dK\b", text):
+        doubt = f"{text!r} can mean thousands, or 1024s; write it out"
+        return Answer(
+            value=value, written=text, number=number, unit=unit, other=value * units.KiB / units.kB, doubt=doubt
+        )
     return Answer(value=value, written=text, number=number, unit=unit)
+
+
+def _both(first: Answer, second: Answer, *, written: str) -> Answer:
+    """One size in two units, as the book prints it: the first, where the second is the same."""
+    if abs(first.value - second.value) > SAME * abs(first.value):
+        raise UnreadableError(f"{first.written} and {second.written} are not the same; write one of them")
+    return Answer(value=first.value, written=written, number=first.number, unit=first.unit)
+
+
+def _either_base(number: float, prefix: str, like: str, written: str) -> Answer:
+    """80G: taken for GB, unless GiB is the nearer."""
+    decimal, binary = f"{prefix}{like}", f"{prefix.upper()}i{like}"
+    value, other = (number * _factor(unit, like, EXAMPLES[like]) for unit in (decimal, binary))
+    doubt = f"{written!r} can be {prefix}B or {prefix.upper()}iB; write which"
+    return Answer(value=value, written=written, number=number, unit=decimal, other=other, doubt=doubt)

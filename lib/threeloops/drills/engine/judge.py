@@ -49,6 +49,8 @@ def judge(drill: Drill, p: Draw, written: object) -> Verdict:
     except UnreadableError as refusal:
         return Verdict(status="unreadable", message=str(refusal)[:1].upper() + str(refusal)[1:] + ".")
     target = drill.derive(p).value
+    if asked := unclear(answer, target, drill.exactness):
+        return asked
     if unrounded := not_rounded(drill, p, answer.value, within=drill.tolerance):
         return unrounded
     if drill.exactness.takes(answer.value, target):
@@ -62,6 +64,16 @@ def judge(drill: Drill, p: Draw, written: object) -> Verdict:
         or _tenfold(answer.value, target, drill)
         or _how_far(answer.value, target)
     )
+
+
+def unclear(answer: Answer, target: float, exactness: Exactness) -> Verdict | None:
+    """An answer with two readings, of which the one that was not taken is nearer: which was meant is asked."""
+    other = answer.other
+    if other is None or not answer.doubtful(target) or (exactness.whole and not is_whole(other)):
+        return None
+    if exactness.takes(answer.value, target):
+        return None
+    return Verdict(status="unreadable", message=f"{answer.doubt}.")
 
 
 def not_rounded(drill: Drill, p: Draw, value: float, *, within: float) -> Verdict | None:

@@ -38,9 +38,12 @@ def verdict(prediction: object, value: float, unit: str) -> str:
     if isinstance(prediction, str) and prediction.strip().lower() == SKIP:
         return f"Skipped: {outcome}."
     try:
-        said = parse(prediction, like=unit).value
+        answer = parse(prediction, like=unit)
+        if answer.doubtful(value):
+            raise UnreadableError(answer.doubt)
     except UnreadableError as refusal:
         return f"{str(refusal)[:1].upper()}{str(refusal)[1:]}. I{outcome[1:]}."
+    said = answer.value
     if said <= 0:
         return f"You said {prediction}; {outcome}."
     if 0.8 <= value / said <= 1.25:

@@ -16,13 +16,16 @@ import operator
 import re
 from collections.abc import Callable
 
-_ABOUT = re.compile(r"^\s*(?:~|≈|=|about\b|approximately\b|roughly\b|approx\.|ca\.)\s*", re.IGNORECASE)
+from threeloops.drills.engine.shorthand import longhand
+
 _FIGURES = re.compile(r"^[\d.,\s+\-*/^×·()]*(?:[eE][+-]?\d[\d.,\s+\-*/^×·()]*)*")
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
-_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 _UNITS = re.compile(r"[kKMGTP]i?B|[mµun]s|[kMGTP]?FLOPS?|[kmMG]W|[kMG]?Hz|[GM]bit")
 _SHORT = {  # how else a noun of a question is written
     "fps": "per second",
+    "qps": "per second",
+    "rps": "per second",
     "Hz": "per second",
     "km/h": "km",
     "kmh": "km",
@@ -33,7 +36,14 @@ _SHORT = {  # how else a noun of a question is written
     "USD": "dollars",
     "-fold": "times",
 }
-_SUFFIXES = {"k": 1e3, "K": 1e3, "M": 1e6}
+_SUFFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_ALIKE = (  # nouns that people take for each other, and may
+    {"gpu", "card", "device", "accelerator"},
+    {"request", "req", "conversation", "sequence"},
+    {"replica", "server", "instance"},
+    {"worker", "process", "processe"},
+    {"node", "machine", "host"},
+)
 _SUFFIXED = ("", "token", "token/s", "dollar")  # elsewhere a prefix belongs to a unit
 _OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -52,12 +62,13 @@ def nouns(question: str) -> frozenset[str]:
     ['how', 'in', 'many', 'sm']
     """
     words = re.findall(r"[A-Za-zµ]{2,}", question)
-    return frozenset(_singular(word) for word in words if not _UNITS.fullmatch(word))
+    found = {_singular(word) for word in words if not _UNITS.fullmatch(word)}
+    return frozenset(found.union(*(alike for alike in _ALIKE if alike & found)))
 
 
 def plain(written: str, *, like: str, nouns: frozenset[str] = frozenset()) -> str:
     """The answer as a number and a unit; unchanged where nothing is to be done."""
-    text = _ABOUT.sub("", written)
+    text = longhand(written, like=like)
     named = re.match(r"^\s*([A-Za-z]{2,})\s+(?=[\d.])", text)
     if named and _singular(named[1]) in nouns:  # stage 3
         text = text[named.end() :]
@@ -121,8 +132,8 @@ def _without_nouns(unit: str, like: str, nouns: frozenset[str]) -> str:
     if like == "":
         unit = re.sub(r"/s(?:ec)?$", " per second", _SHORT.get(unit, unit))
         unit = re.sub(r"^req\b", "requests", unit)
-    per = re.match(r"^(.*?)\s*(?:/|\bper\b)\s*([A-Za-z]{2,})$", unit)
-    if per and "/" not in like and _singular(per[2]) in nouns:
+    per = re.match(r"^(.*?)\s*(?:/|\bper\b)\s*([A-Za-z]{2,}(?: [A-Za-z]{2,})*)$", unit)
+    if per and "/" not in like and all(_singular(word) in nouns for word in per[2].split()):
         return _without_nouns(per[1], like, nouns)
     words = re.findall(r"[A-Za-z]+", unit)
     counted = like == "" and words and re.fullmatch(r"[A-Za-z\s-]+", unit)

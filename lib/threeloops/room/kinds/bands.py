@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from threeloops.drills.engine.drill import Draw, Drill, Slip, seeded
 from threeloops.drills.engine.exactness import Exactness
-from threeloops.drills.engine.judge import Verdict, close, judge, makes, miscounted, not_rounded
+from threeloops.drills.engine.judge import Verdict, close, judge, makes, miscounted, not_rounded, unclear
 from threeloops.room import examples
 from threeloops.room.kinds.band_draws import MAGNITUDE, draws
 from threeloops.room.question import Question, number_with
@@ -58,6 +58,8 @@ def judged(drill: Drill, p: Draw, written: object, *, magnitude: bool = False) -
     if isinstance(answer, str):
         return Verdict(status="unreadable", message=answer)
     value, target = answer.value, drill.derive(p).value
+    if asked := unclear(answer, target, _in_head(drill)):
+        return asked
     if magnitude:
         right = target > 0 and 1 / DECADE <= value / target <= DECADE
         return (

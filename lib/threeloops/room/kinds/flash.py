@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threeloops import units
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.exactness import Exactness
-from threeloops.drills.engine.judge import Verdict, close, miscounted
+from threeloops.drills.engine.judge import Verdict, close, miscounted, unclear
 from threeloops.room import examples
 from threeloops.room.idea import Idea
 from threeloops.room.question import Question
@@ -101,6 +101,8 @@ def judged(number: Number, written: str, question: str = "") -> Verdict:
     answer = examples.read(written, number.unit, question=question, whole=number.whole)
     if isinstance(answer, str):
         return Verdict(status="unreadable", message=answer)
+    if asked := unclear(answer, number.value, number.exactness):
+        return asked
     if number.exactness.takes(answer.value, number.value):
         return Verdict(status="right", message=f"Right: {shown(number)}.")
     for slip, value, sentence in number.near:

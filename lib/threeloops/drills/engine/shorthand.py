@@ -1,0 +1,134 @@
+"""What people write in a hurry, in the words that the units know: "tflops", "TF", "400 Gbps", "t/s", "80G", "0.4B
+tokens", "factor 2.1", "4.5x faster", "1m57s", "10⁹", "46 per cent", "43 $", and what the book itself prints, "60.9 GB
+(56.7 GiB)".
+
+Nothing is guessed. What has two readings comes back with both of them, and the judge takes the one that fits or asks.
+
+>>> longhand("~8.4 tflops!", like="FLOP/s"), longhand("1m57s", like="s"), longhand("a factor of 2.1", like="")
+('8.4 TFLOP/s', '117.0 s', '2.1 times')
+"""
+
+import itertools
+import math
+import re
+
+from threeloops import units
+
+_BEFORE = re.compile(
+    r"^\s*(?:[~≈≃≅=]|(?:about|around|approximately|approx|roughly|circa|ca|some|nearly|an?|the|it is|is)\b\.?)\s*",
+    re.IGNORECASE,
+)
+_BEHIND = re.compile(r"[\s,;!.]+$")
+_GROUPED = re.compile(r"^([+-]?\d{1,3}(?:[ _'’\u00a0\u2009\u202f]\d{3})+)(?![\d.,]*\d)")
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_POWER = re.compile(r"(?<=\d)([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_MONEY = re.compile(r"^(?:(?:US|U\.S\.)?\$|USD\b)\s*([\d.,]+(?:e[+-]?\d{1,3})?)\s*(.*)$", re.IGNORECASE)
+_AMOUNT = re.compile(
+    r"^([\d.,]+(?:e[+-]?\d{1,3})?\s*(?:[kKMB]|thousand|million|billion)?)\s*(?:(?:US)?\$|usd\b)\s*(.*)$"
+)
+_PART = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms)(?![a-z])\s*(?:and\s+)?"
+)
+_CLOCK = {"d": units.day, "h": units.hour, "m": units.minute, "s": 1.0, "ms": units.ms}
+_FLOPS = re.compile(
+    r"^([kKMGTPE]|kilo|mega|giga|tera|peta|exa)?\s?(?:flops?|F|ops)(?:\s?(?:/|per )\s?s(?:ec(?:ond)?)?)?$", re.I
+)
+_PREFIX = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "exa": "E"}
+_BYTES = re.compile(r"^([kmgtp])(i?)b(?=$|/|ytes?\b| per\b)", re.IGNORECASE)
+_LINE_RATE = re.compile(r"^([kKmMgGtT])bps$")
+_TOKEN_RATE = re.compile(
+    r"^([kM]?)\s?(?:tps|toks?/s(?:ec)?|t/s(?:ec)?|tokens?\s?(?:/|per )\s?s(?:ec(?:ond)?)?)$", re.IGNORECASE
+)
+_TIMES = re.compile(
+    r"^([\d.,]+)\s?(?:x|×|times|-?\s?fold)\b\s*(?:as )?(?:\s*(?:faster|quicker|fast|speed-?\s?up))?$", re.IGNORECASE
+)
+_FACTOR = re.compile(r"^(?:factor(?:\s+of)?\s+|[x×]\s?)(?=[\d.])", re.IGNORECASE)
+_PERCENT = re.compile(r"(?<=\d)\s?(?:per\s?cent|pct\.?|percent)(?![a-z])", re.IGNORECASE)
+
+
+def longhand(written: str, *, like: str) -> str:
+    """The same answer in words that the units know; unchanged where nothing is short."""
+    text = _bare(written)
+    text = _POWER.sub(lambda found: f"^{found[1].translate(_RAISED)}", text).replace("−", "-")
+    text = _GROUPED.sub(lambda found: re.sub(r"[^\d+-]", "", found[1]), text)
+    if like == "s":
+        text = _added(text)
+    if like == "dollar" or "$" in text:
+        text = _dollars(text)
+    if like == "":
+        text = _share_or_factor(text)
+    number = re.match(r"^[+-]?[\d.,]+(?:e[+-]?\d{1,3})?(?=\D|$)", text, re.IGNORECASE)
+    if not number or number.end() == len(text):
+        return text
+    unit = text[number.end() :].strip()
+    spelled = _unit(unit, like)
+    return text if spelled == unit else f"{number[0]} {spelled}"
+
+
+def _bare(written: str) -> str:
+    """Without what is said before a number (about, ~) and left behind it (a comma, an exclamation mark)."""
+    text, before = _BEHIND.sub("", written.strip()), ""
+    while text != before:
+        before, text = text, _BEFORE.sub("", text)
+    return text
+
+
+def _added(text: str) -> str:
+    """Two minutes and three seconds, in seconds; unchanged where there is one unit."""
+    parts = _PART.findall(text)
+    if len(parts) < 2 or _PART.sub("", text).strip():
+        return text
+    scales = [_CLOCK["ms" if name == "ms" else name[0]] for _, name in parts]
+    if any(later >= earlier for earlier, later in itertools.pairwise(scales)):
+        return text
+    return f"{math.fsum(float(number) * scale for (number, _), scale in zip(parts, scales, strict=True))!r} s"
+
+
+def _dollars(text: str) -> str:
+    found = _MONEY.match(text) or _AMOUNT.match(text)
+    if not found:
+        return text
+    scale = re.match(r"^(k|K|M|B|thousand|million|billion)?\b\s*(.*)$", found[2])
+    return f"{found[1]}{scale[1] or ''} dollar {scale[2]}".strip() if scale else f"{found[1]} dollar"
+
+
+def _share_or_factor(text: str) -> str:
+    text = _PERCENT.sub(" %", text)
+    text = re.sub(r"%\s+of\s+[A-Za-z' -]+$", "%", text)
+    text = re.sub(r"%\s+(?:faster|more|higher|larger|bigger|longer)$", "%", text)
+    text = _FACTOR.sub("", text) + (" times" if _FACTOR.match(text) else "")
+    found = _TIMES.match(text)
+    return f"{found[1]} times" if found else text
+
+
+def _unit(unit: str, like: str) -> str:
+    """A unit as the units know it."""
+    if like in ("FLOP", "FLOP/s"):
+        return _flops(unit, like)
+    if like == "B/s" and (found := _LINE_RATE.match(unit)):
+        return f"{found[1].upper().replace('K', 'k')}bit/s"
+    if like == "token/s" and (found := _TOKEN_RATE.match(unit)):
+        return f"{found[1]} tokens/s".strip()
+    return _bytes(unit) if like in ("B", "B/token") else unit
+
+
+def _flops(unit: str, like: str) -> str:
+    """Arithmetic or a rate of it, as the question asks, where the letters leave that open ("TFLOPS", "TF")."""
+    found = _FLOPS.match(unit)
+    rate = "/" in unit or " per " in unit
+    amount = unit.upper().endswith("OP")  # "TFLOP" is an amount
+    if not found or (rate and like == "FLOP") or (amount and like == "FLOP/s"):
+        return unit
+    letter = _PREFIX.get((found[1] or "").lower(), (found[1] or "").upper().replace("K", "k"))
+    return f"{letter}{like}"
+
+
+def _bytes(unit: str) -> str:
+    """Bytes in letters of one case (gb, GIB). A single small b under a large prefix (Gb) is a bit as often, and is
+    asked about.
+    """
+    found = _BYTES.match(unit)
+    if not found or found[0] == "KB" or not (found[0].islower() or found[0].isupper()):
+        return unit
+    letter = "k" if found[1].lower() == "k" and not found[2] else found[1].upper()
+    return f"{letter}{'i' if found[2] else ''}B{unit[found.end() :]}"
