@@ -18,7 +18,7 @@ from threeloops.commands.grade import add_grade
 from threeloops.commands.measured.record_flags import add_record_flags
 from threeloops.commands.paper import add_paper
 from threeloops.commands.room import ROOM, add_room
-from threeloops.commands.trace import add_trace
+from threeloops.commands.trace.own_trace import add_trace
 from threeloops.commands.typed import in_flags
 from threeloops.contents import in_commands
 
@@ -48,6 +48,7 @@ GROUPS = {
     "what a model needs, and whether it fits": ("kv", "fit", "memory"),
     "how fast it is, on how many GPUs, at what price": ("roofline", "serve", "plan", "step", "allreduce"),
     "where a number comes from, and how far it is off": ("sources", "measured", "doctor", "record"),
+    "where the time of your own run went": ("trace",),
     "read and practise": ("open", "reset", "site", "drill", "progress", "history", "sheet"),
     "teach": ("quiz", "grade", "classroom", "drills"),
 }

@@ -9,7 +9,7 @@ from tests.inner_loop.test_profiled_ranks import run_of_ranks
 from tests.policy.test_light_door import loaded_by
 
 from threeloops.cli import main
-from threeloops.commands import trace, trace_page
+from threeloops.commands.trace import own_trace, trace_page
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.inner_loop.profiled.trace_suspects import TRY
 from threeloops.simulate.inner_loop import ill_jobs
@@ -121,7 +121,7 @@ def test_reading_needs_the_standard_library_alone(tmp_path) -> None:
 def test_a_long_file_shows_how_far_it_is_read(tmp_path, capsys, monkeypatch) -> None:
     path = with_products(tmp_path)
     said(capsys, path)
-    monkeypatch.setattr(trace, "BAR_FROM", 0)
+    monkeypatch.setattr(own_trace, "BAR_FROM", 0)
     assert main(["trace", path]) == 0
     assert not capsys.readouterr().err  # nobody looks at a terminal
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

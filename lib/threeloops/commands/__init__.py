@@ -7,7 +7,7 @@ measured        what others' kernels, steps and servers took: a folder
 cluster         the job and the machines that plan and step are asked about
 named           models and parts by the name after a flag
 flags, training_flags   the flags of these, and from flags to a calculation
-trace, trace_page       the trace of your own run, read, and the page about it
+trace           the trace of your own run, read, and the page about it: a folder
 sources         the audit list of the catalogue
 record          measure this machine, and hold the predictions against it
 room            the interview room: drill, progress, history

@@ -82,7 +82,7 @@ ASKED = {  # unit -> what may be asked narrower, and by which words
 
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
 _COMMA = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # thousands, or a decimal comma
-_TWICE = re.compile(r"^(.+?)\s*\(([^()]*\d[^()]*[A-Za-z][^()]*)\)[\s,;!.]*$")  # as the book prints a size: in both bases
+_TWICE = re.compile(r"^(.+?)\s*\(([^()]*\d[^()]*[A-Za-z][^()]*)\)[\s,;!.]*$")  # as the book prints a size, twice
 SAME = 0.01  # what rounding to three digits makes of one size in two units
 _CAPITALS = re.compile(r"\b(?:Kilo|Mega|Giga|Tera|Second|Minute|Hour|Day|Watt|Token|Dollar|Met)(?=[a-z])")
 _UNIT = re.compile(r"^[A-Za-zµμ%×/*·. ]{0,40}$")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from threeloops.models.files.gguf_header import MAGIC, gguf_config
+from threeloops.units import MiB
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -30,7 +31,7 @@ _BINARY = {  # how a file begins -> what it is
     b"\x1f\x8b": "is a gzip archive: unpack it, and give the config.json",
 }
 _WEB_ANSWERS = ("entry not found", "repository not found", "not found", "404", "invalid username", "access to model")
-LARGEST_BYTES = 16 * 2**20  # of a config.json; the largest known has some hundred thousand
+LARGEST_BYTES = 16 * MiB  # of a config.json; the largest known has some hundred thousand
 # Fields by which a file that lies beside a config.json is known -> what it is. The first that has them all.
 _BESIDE: dict[tuple[str, ...], str] = {
     ("weight_map",): "lists which file holds which weight (model.safetensors.index.json)",

@@ -39,8 +39,8 @@ def add_trace(commands: Any) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Read, or write a simulated trace."""
-    from threeloops.commands import trace_page
     from threeloops.commands.named import part_named
+    from threeloops.commands.trace import trace_page
     from threeloops.inner_loop.profiled.rank_account import held_together, rank_account
 
     if given.simulated:
