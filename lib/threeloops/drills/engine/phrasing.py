@@ -48,10 +48,22 @@ def arithmetic(substitution: str) -> str:
     ('2 × 4,096 × 11,264 / (989.5 × 10^12)', '9 × 5.98 × 10^-6 + 0.3^2')
     >>> arithmetic("6 * (7) + 4 * (-1)")
     '6 × 7 + 4 × (-1)'
+    >>> arithmetic("ceil(3 × 310 / 100 × log2(100) × 0.6931471805599453 − 0.000001)")
+    'ceil(3 × 3.1 × ln(100))'
     """
+    substitution = _as_said(substitution)
     said = _LITERAL.sub(lambda found: _operand(found, substitution), substitution)
     said = said.replace("**", "^").replace("*", "×").replace(" - ", " − ")
     return _ALONE.sub(r"\1", said)
+
+
+def _as_said(substitution: str) -> str:
+    """Without what only a computer needs: a natural logarithm by way of base 2, cents and per cent as a division, the
+    hair's breadth that keeps a float on its side of a whole number.
+    """
+    said = re.sub(r"log2\(([^()]+)\) [×*] 0\.6931471\d*", r"ln(\1)", substitution)
+    said = re.sub(r" [−+-] 0\.0{5,8}1(?=\))", "", said)
+    return re.sub(r"(?<![/^*] )(?<![\w.,])(\d+) / 100(?![\w.,])", lambda cents: f"{int(cents[1]) / 100:g}", said)
 
 
 def _operand(found: re.Match[str], substitution: str) -> str:
