@@ -85,6 +85,13 @@ def test_every_slip_is_named_when_it_is_made(drill: Drill) -> None:
             )
 
 
+@every_drill
+def test_a_mistake_near_the_answer_is_refused_and_named(drill: Drill) -> None:
+    for seed, p in draws(drill, 50 if drill.near else 0):
+        for slip in drill.near:
+            assert judge(drill, p, typed(drill, slip.wrong(p))).slips == (slip.key,), f"seed {seed}"
+
+
 def typed(drill: Drill, value: float) -> str:
     return f"{value!r} {drill.unit}".strip()
 

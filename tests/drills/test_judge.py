@@ -314,3 +314,27 @@ def test_no_drill_gives_its_answer_away_however_wrong_the_guess(drill: Drill) ->
             assert not any(len(figure) > 2 and figure in said.message for figure in shown), (
                 f"{said.message!r} contains one of {shown}"
             )
+
+
+@pytest.mark.parametrize(
+    ("key", "factor", "slip"),
+    [
+        ("serving-decode-step", 60, "minutes-and-seconds"),
+        ("serving-decode-step", 1 / 3600, "hours-and-seconds"),
+        ("serving-batch-throughput", 1 / 60, "minutes-and-seconds"),
+        ("serving-decode-step", 1 / 8, "bits-and-bytes"),
+        ("serving-decode-step", 2**20, "prefix"),
+        ("serving-decode-step", 2**30 / 1e9, "binary-as-decimal"),
+    ],
+)
+def test_what_a_clock_or_a_prefix_does_to_a_time(key: str, factor: float, slip: str) -> None:
+    drill = DRILLS[key]
+    p = drill.draw(seeded("test", "1", key))
+    assert judge(drill, p, f"{drill.derive(p).value * factor!r} {drill.unit}").slips == (slip,)
+
+
+def test_per_cent_more_is_not_times_as_much() -> None:
+    drill = DRILLS["amdahl-one-part"]
+    p = drill.draw(seeded("test", "1", drill.key))
+    more = f"{100 * (drill.derive(p).value - 1):.2f} % faster"
+    assert judge(drill, p, more).slips == judge(drill, p, f"+{more}").slips == ("percent-more",)

@@ -127,3 +127,9 @@ def test_what_cannot_be_read_is_told_why_with_an_example_that_is_no_answer(writt
     assert isinstance(told, str)
     assert said in told
     assert answers.EXAMPLES[unit] not in told
+
+
+def test_gib_for_gb_is_told_on_a_number_card() -> None:
+    asked = next(one for one in FLASHES if one.key == "fact-h100-sxm5-memory-bytes")
+    assert flash(asked, "1").judge("80 GiB").slips == ("decimal-as-binary",)
+    assert flash(asked, "1").judge("640 GB").slips == ("bits-and-bytes",)

@@ -248,6 +248,13 @@ REQUEST = Drill(
             key="ttft-only", wrong=lambda p: p.ttft_ms * ms, story="That is when the first token comes, not the last."
         ),
     ),
+    near=(
+        Slip(
+            key="one-gap-too-many",
+            wrong=lambda p: (p.ttft_ms + p.tokens * p.itl_ms) * ms,
+            story="You waited ITL for every token. The first one comes with TTFT; gaps are between tokens.",
+        ),
+    ),
 )
 
 # --- targets that have to fit together -----------------------------------------------------------

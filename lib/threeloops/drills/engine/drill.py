@@ -77,6 +77,7 @@ class Drill:
     count: Callable[[Draw], float]  # the same answer by brute force
     small: Callable[[random.Random], Draw]  # a draw small enough to count
     slips: tuple[Slip, ...]
+    near: tuple[Slip, ...] = ()  # nearer to the answer than draws keep slips apart, and yet outside its tolerance
     whole: str = ""  # of an answer that counts things: the way it is rounded (up, down), or exact where none is
     loose: str = ""  # how such an answer need not be exact: a bound, or of many digits four (exactness.py)
     capacity: bool = False  # shown in GiB (memory) rather than GB (traffic)

@@ -2,14 +2,13 @@
 
 import itertools
 import math
-import re
 from dataclasses import dataclass
 
-from threeloops import units
 from threeloops.drills.engine import spelling
 from threeloops.drills.engine.answers import Answer, UnreadableError, parse
 from threeloops.drills.engine.drill import Draw, Drill, Slip
 from threeloops.drills.engine.exactness import Exactness, is_whole
+from threeloops.drills.engine.unit_slips import Mistaken, more_for_times
 
 # How far off, in words too coarse to give the answer away: for what is too large, and for what is too small.
 DISTANCES = (
@@ -18,6 +17,7 @@ DISTANCES = (
     (3, "about twice what it should be", "about half of what it should be"),
     (7, "several times too large", "several times too small"),
 )
+TO_THE_DIGIT = 0.002  # three digits as people write them
 TENS = ("ten", "a hundred", "a thousand", "ten thousand", "a hundred thousand", "a million")  # times, beyond those
 
 
@@ -56,9 +56,10 @@ def judge(drill: Drill, p: Draw, written: object) -> Verdict:
     if drill.exactness.takes(answer.value, target):
         return Verdict(status="right", message="Right.")
     return (
-        _named_slip(drill, p, answer)
+        _near_slip(drill, p, answer)
+        or _named_slip(drill, p, answer)
         or miscounted(drill.exactness, answer.value, target)
-        or _unit_slip(answer, target, drill)
+        or unit_slip(answer, target, like=drill.unit, tolerance=drill.tolerance, question=prompt)
         or _pair(drill, p, answer, target)
         or _twofold(answer.value, target, drill)
         or _tenfold(answer.value, target, drill)
@@ -106,6 +107,12 @@ def makes(drill: Drill, slip: Slip, p: Draw, value: float) -> bool:
     return rounded or close(value, wrong, drill.tolerance)
 
 
+def _near_slip(drill: Drill, p: Draw, answer: Answer) -> Verdict | None:
+    """A mistake so near the answer that no draw could tell it from others within the tolerance: met to the digit."""
+    hit = next((slip for slip in drill.near if close(answer.value, slip.wrong(p), TO_THE_DIGIT)), None)
+    return Verdict(status="slip", message=hit.story, slips=(hit.key,)) if hit else None
+
+
 def _named_slip(drill: Drill, p: Draw, answer: Answer) -> Verdict | None:
     hits = [slip for slip in drill.slips if makes(drill, slip, p, answer.value)]
     if not hits:
@@ -114,39 +121,14 @@ def _named_slip(drill: Drill, p: Draw, answer: Answer) -> Verdict | None:
     return Verdict(status="slip", message=nearest.story, slips=(nearest.key,))
 
 
-def _unit_slip(answer: Answer, target: float, drill: Drill) -> Verdict | None:
-    """Mistakes that belong to no idea: a binary figure under a decimal name, bits for bytes, a thousand too many."""
-    prefixed = re.search(r"([kKMGTP])(i?)B", answer.unit)
-    if prefixed:
-        ratio = (units.KiB / units.kB) ** (1 + "kMGTP".index(prefixed[1].replace("K", "k")))
-        if not prefixed[2] and close(answer.value * ratio, target, drill.tolerance / 2):
-            story = (
-                f"The digits are right for the binary unit: {prefixed[1]}iB is not {prefixed[0]}. Mind the i, it is"
-                f" worth {units.fmt_percent(ratio - 1)}."
-            )
-            return Verdict(status="unit", slips=("binary-as-decimal",), message=story)
-        if prefixed[2] and close(answer.value / ratio, target, drill.tolerance / 2):
-            story = (
-                f"The digits are right for the decimal unit: {prefixed[1]}B is not {prefixed[0]}. Drop the i, it is"
-                f" worth {units.fmt_percent(ratio - 1)}."
-            )
-            return Verdict(status="unit", slips=("decimal-as-binary",), message=story)
-    if "B" in drill.unit:
-        for factor, told in ((units.BITS_PER_BYTE, "too large"), (1 / units.BITS_PER_BYTE, "too small")):
-            if close(answer.value, target * factor, drill.tolerance):
-                return Verdict(
-                    status="unit", slips=("bits-and-bytes",), message=f"Exactly 8 times {told}: bits or bytes?"
-                )
-    thousand = units.KiB if prefixed and prefixed[2] else units.kB  # from GiB to TiB it is 1,024
-    for factor, size in ((thousand, "a thousand"), (thousand**2, "a million")):
-        for value, way in ((target * factor, "large"), (target / factor, "small")):
-            if close(answer.value, value, drill.tolerance):
-                return Verdict(
-                    status="unit",
-                    slips=("prefix",),
-                    message=f"The digits are right, the prefix is not: too {way} by {size}.",
-                )
-    return None
+def unit_slip(answer: Answer, target: float, *, like: str, tolerance: float, question: str) -> Verdict | None:
+    """Mistakes that belong to no idea (unit_slips.py)."""
+    more = more_for_times(answer.value, target, answer.unit, tolerance=tolerance) if like == "" else None
+    mistaken = Mistaken(
+        value=answer.value, target=target, like=like, unit=answer.unit, tolerance=tolerance, question=question
+    )
+    found = more or mistaken.named()
+    return Verdict(status="unit", slips=(found.slip,), message=found.story) if found else None
 
 
 def _pair(drill: Drill, p: Draw, answer: Answer, target: float) -> Verdict | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threeloops import units
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.exactness import Exactness
-from threeloops.drills.engine.judge import Verdict, close, miscounted, unclear
+from threeloops.drills.engine.judge import Verdict, close, miscounted, unclear, unit_slip
 from threeloops.room import examples
 from threeloops.room.idea import Idea
 from threeloops.room.question import Question
@@ -110,6 +110,8 @@ def judged(number: Number, written: str, question: str = "") -> Verdict:
             return Verdict(status="slip", message=sentence, slips=(slip,))
     if beside := miscounted(number.exactness, answer.value, number.value):
         return beside
+    if named := unit_slip(answer, number.value, like=number.unit, tolerance=BAND / 2, question=question):
+        return named
     way = "large" if answer.value > number.value else "small"
     return Verdict(status="off", message=f"Not right: too {way}.")
 
