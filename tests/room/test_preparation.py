@@ -8,6 +8,7 @@ from tests.room.test_history import attempt
 from tests.room.test_terminal import drill, refused
 
 from threeloops import wall_clock
+from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import conversations, plan, preparation, schedule
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
@@ -91,9 +92,25 @@ def test_the_placement_decides_which_topic_comes_first(history: History) -> None
     assert unasked.index("gpu_kernels") < unasked.index("roofline")
 
 
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_whoever_comes_late_gets_the_most_asked_of_the_track_first(history: History, ahead: int) -> None:
+    (day,) = planned(history, ahead=ahead, track="serving")
+    assert day.last
+    assert len(day.new) >= 5
+    assert all(IDEAS[key].loop == "product" and IDEAS[key].topic != preparation.NUMBERS for key in day.new)
+    assert {IDEAS[key].topic for key in day.repeats} == {preparation.NUMBERS}
+    assert sum(IDEAS[key].target_s for key in (*day.new, *day.repeats)) * preparation.READING <= 30 * 60
+    assert "wrong" not in preparation.in_words([day], preparation.wishes(history))
+    asked = plan.questions("today", Wish(track="serving"), history, seed="late", now=wall_clock.now())
+    assert [one.idea for one in asked] == [*day.new, *day.repeats]
+
+
 def test_the_last_days_hold_what_was_wrong_and_the_numbers_and_nothing_new(history: History) -> None:
     history.record(attempt(0, status="wrong", at_s=wall_clock.now_s()))
     history.record(attempt(1, idea="ring-time", topic="all_reduce", status="right", at_s=wall_clock.now_s()))
+    met = [key for key in DRILLS if key not in ("kv-paged-blocks", "ring-time")][: preparation.ENOUGH_MET]
+    for number, key in enumerate(met, 2):
+        history.record(attempt(number, idea=key, topic=DRILLS[key].family, status="right", at_s=wall_clock.now_s()))
     (day, *_) = planned(history, ahead=1)
     assert day.last
     assert day.repeats[0] == "kv-paged-blocks"

@@ -204,7 +204,8 @@ def _today(ideas: Sequence[Idea], history: History, now: dt.datetime) -> list[Id
     if history.interview is None:
         return _due(ideas, history, now)[:SITTING_QUESTIONS]
     day = preparation.days(history, today=now.astimezone().date(), most=1)[0]
-    return [IDEAS[key] for key in (*day.repeats, *day.new) if IDEAS[key] in ideas]
+    in_order = (*day.new, *day.repeats) if day.last else (*day.repeats, *day.new)
+    return [IDEAS[key] for key in in_order if IDEAS[key] in ideas]
 
 
 def nothing(mode: str, history: History, now: dt.datetime) -> str:

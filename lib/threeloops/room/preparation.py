@@ -1,5 +1,6 @@
 """What each day until an interview holds: repeats as memory has them, then ideas not met yet, the most asked first and
-never before what they build on; on the last two days only what was wrong, and the numbers to know.
+never before what they build on; on the last two days only what was wrong, and the numbers to know. Whoever comes as
+late as that has nothing behind them: they get the most asked of their track first.
 """
 
 import datetime as dt
@@ -30,6 +31,8 @@ READING = 2.0  # times the target: a question is answered once and its working r
 MOCK_S = 1800.0  # that a mock interview takes
 MOCK_BEFORE, MOCK_EVERY = 2, 7  # days: the last mock is so long before the interview, the others so far apart
 HORIZON = 60  # days that are planned at once; what lies behind them is planned when it comes nearer
+ENOUGH_MET = 10  # ideas of the track, as many as a sprint asks: before that, the last days bring new ones, too
+LATE_SHARE = 0.7  # of whose last days goes to those, and the rest to the numbers
 NUMBERS = "numbers"  # the topic of the numbers to know by heart
 
 
@@ -53,7 +56,7 @@ class Day:
     date: dt.date
     repeats: tuple[str, ...]
     new: tuple[str, ...]
-    last: bool = False  # one of the last days: nothing new
+    last: bool = False  # one of the last days: nothing new, but for whoever comes late
     mock: bool = False  # begins with a mock interview
 
 
@@ -74,7 +77,7 @@ def days(history: History, *, today: dt.date, most: int = HORIZON) -> list[Day]:
     of_track = [idea for idea in IDEAS.values() if idea.loop in TRACKS[wished.track] and idea.target_s <= LONGEST_S]
     due = [(key, time.astimezone().date()) for key, time in due_times(history, of_track).items()]
     until = wished.date or today + dt.timedelta(days=1)
-    planned = []
+    planned: list[Day] = []
     for place in range(min(max((until - today).days, 1), most)):
         date = today + dt.timedelta(days=place)
         last = schedule.is_last_days(date, wished.date)
@@ -83,14 +86,17 @@ def days(history: History, *, today: dt.date, most: int = HORIZON) -> list[Day]:
         left_s = max(wished.minutes * units.minute - (MOCK_S if mock else 0), 0)
         mock = mock and (place > 0 or not _held_today(history, today))
         if last:
-            repeats = tuple(_last(wished, attempts, left_s))
-            planned.append(Day(date=date, repeats=repeats, new=(), last=True, mock=mock))
+            planned_new = sum(len(day.new) for day in planned)
+            late = () if _met(wished, attempts) + planned_new >= ENOUGH_MET else _late(waiting, left_s)
+            repeats = tuple(key for key in _last(wished, attempts, left_s - _taken_s(late)) if key not in late)
+            planned.append(Day(date=date, repeats=repeats, new=late, last=True, mock=mock))
+            waiting = [key for key in waiting if key not in late]
             continue
         due_now = [key for key, day in due if day <= date]
         if mock:  # what has no room beside it comes a day later
             due_now = _fitting(due_now, left_s)
         due = [(key, day) for key, day in due if key not in due_now]
-        new = _fitting(waiting, left_s - sum(IDEAS[key].target_s * READING for key in due_now))
+        new = _fitting(waiting, left_s - _taken_s(due_now))
         del waiting[: len(new)]
         planned.append(Day(date=date, repeats=tuple(due_now), new=tuple(new), mock=mock))
     return planned
@@ -141,14 +147,21 @@ def _told(day: Day) -> str:
 
 
 def _asked_on(day: Day) -> str:
+    if day.last and day.new:
+        numbers = sum(IDEAS[key].topic == NUMBERS for key in day.repeats)
+        wrong = f"{len(day.repeats) - numbers} that went wrong, " if len(day.repeats) > numbers else ""
+        return f"{_new_topics(day)}, the most asked first; then {wrong}{units.counted(numbers, 'number')} to know"
     if day.last:
         return f"only what was wrong, and the numbers to know: {units.counted(len(day.repeats), 'question')}"
     if not day.repeats and not day.new:
         return "what comes back by then"
-    topics = Counter(IDEAS[key].topic for key in day.new)
-    listed = ", ".join(f"{topic} {number}" for topic, number in topics.most_common())
     repeats = f"{units.counted(len(day.repeats), 'repeat')}, " if day.repeats else ""
-    return f"{repeats}{len(day.new)} new: {listed}" if day.new else repeats.removesuffix(", ")
+    return f"{repeats}{_new_topics(day)}" if day.new else repeats.removesuffix(", ")
+
+
+def _new_topics(day: Day) -> str:
+    topics = Counter(IDEAS[key].topic for key in day.new)
+    return f"{len(day.new)} new: " + ", ".join(f"{topic} {number}" for topic, number in topics.most_common())
 
 
 def due_times(history: History, ideas: Iterable[Idea]) -> dict[str, dt.datetime]:
@@ -211,6 +224,21 @@ def _last(wished: Wishes, attempts: Sequence[Attempt], seconds: float) -> list[s
     ]
     numbers = [idea.key for idea in IDEAS.values() if idea.topic == NUMBERS and idea.loop in loops]
     return _fitting([*wrong, *(key for key in numbers if key not in wrong)], seconds)
+
+
+def _met(wished: Wishes, attempts: Sequence[Attempt]) -> int:
+    """How many ideas of the track were answered, beside the numbers to know."""
+    met = {one.idea for one in attempts if one.status in RATED and one.idea in IDEAS and one.topic != NUMBERS}
+    return sum(IDEAS[key].loop in TRACKS[wished.track] for key in met)
+
+
+def _late(waiting: Sequence[str], seconds: float) -> tuple[str, ...]:
+    """What the last days bring to somebody who has met next to nothing of the track."""
+    return tuple(_fitting([key for key in waiting if IDEAS[key].topic != NUMBERS], LATE_SHARE * seconds))
+
+
+def _taken_s(keys: Sequence[str]) -> float:
+    return sum(IDEAS[key].target_s * READING for key in keys)
 
 
 def _fitting(keys: Sequence[str], seconds: float) -> list[str]:

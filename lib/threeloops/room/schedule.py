@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # loaded when an answer is rated or a date is asked for: not 
 LADDER = (3, 8)
 # shares of the target time above which a right answer counts as hard won, and below which as easy
 SLOW, QUICK = 1.0, 0.5
-LAST_DAYS = 2  # before the interview: nothing new, only what was wrong and the numbers to know
+LAST_DAYS = 2  # before the interview: what was wrong and the numbers to know; nothing new, but for whoever comes late
 
 
 @functools.cache

@@ -141,7 +141,16 @@ SEVENTY = Case(
                 f" requests of {p.tokens:,} tokens fit on a replica?"
             ),
         ),
-        Step(drill="serving-replicas", numbers=_seventy_replicas),
+        Step(
+            drill="serving-replicas",
+            numbers=_seventy_replicas,
+            text=lambda p: (
+                "A first bound, by slots alone: how long the cards need for the work itself comes later. At peak"
+                f" {p.rate} requests arrive per second, and each is inside for {p.seconds:g} s. A replica has {p.slots}"
+                f" slots, of which {fmt_percent(p.headroom)} shall stay free for bursts. How many replicas do the slots"
+                " ask for?"
+            ),
+        ),
         Step(
             drill="serving-prefill",
             numbers=lambda p: altered(p, tokens=p.prompt),
@@ -231,6 +240,11 @@ SEVENTY = Case(
         Step(
             drill="serving-price-per-million",
             numbers=lambda p: drawn(cents=p.cents, gpus=TP, rate=p.tokens_rate, busy=p.busy),
+            text=lambda p: (
+                f"Of all hours of a month, nights included, a replica of {TP} GPUs has work in {fmt_percent(p.busy)},"
+                f" and then makes {p.tokens_rate:,} tokens per second, as in the busiest hour. A GPU costs"
+                f" {p.cents / 100:.2f} dollars an hour, busy or not. What does a million tokens cost?"
+            ),
         ),
     ),
 )
