@@ -29,8 +29,7 @@ def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
 
     Assumes:  llama.cpp's own recipe without overrides, as recipe_format tells it; with an importance matrix IQ4_NL and
               IQ4_XS come out a little smaller, Q4_0 and Q5_0 a little larger
-    Raises:   ValueError for an unknown type, with the known ones, and for latent attention, whose matrices a file
-              stores in another shape
+    Raises:   ValueError for an unknown type, with the known ones, for layers without attention, and for an indexer
     Source:   as the module
 
     >>> from threeloops.models.catalogue import model
@@ -85,15 +84,19 @@ def _that_divides(columns: int, form: str) -> str:
 def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:
     """Every matrix of a layer that a file quantises; norms, biases and routers stay wide."""
     attention = layer.attention
-    if not isinstance(attention, Attention):
+    if isinstance(attention, LatentAttention) and not attention.indexer:
+        yield from _latent(attention, model.hidden)
+    elif isinstance(attention, Attention):
+        yield "attn_q", attention.query_dim * model.hidden, model.hidden
+        yield "attn_k", attention.kv_dim * model.hidden, model.hidden
+        yield "attn_v", attention.kv_dim * model.hidden, model.hidden
+        yield "attn_output", attention.query_dim * model.hidden, attention.query_dim
+    else:
+        kind = "an indexer beside its" if isinstance(attention, LatentAttention) else "layers without"
         raise ValueError(
-            f"{model.name} has {'latent' if isinstance(attention, LatentAttention) else 'layers without'} attention,"
-            " whose GGUF files are not counted here; give a format of another kind, for example fp8 or nvfp4"
+            f"{model.name} has {kind} attention, whose GGUF files are not counted here; give a format of another kind,"
+            " for example fp8 or nvfp4"
         )
-    yield "attn_q", attention.query_dim * model.hidden, model.hidden
-    yield "attn_k", attention.kv_dim * model.hidden, model.hidden
-    yield "attn_v", attention.kv_dim * model.hidden, model.hidden
-    yield "attn_output", attention.query_dim * model.hidden, attention.query_dim
     mlp = layer.feeding
     if isinstance(mlp, DenseMlp):
         yield from _feed_forward(mlp, 1, model.hidden)
@@ -102,6 +105,23 @@ def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:
     if mlp.shared:
         for role, weights, columns in _feed_forward(mlp.shared, 1, model.hidden):
             yield f"{_SHARED}{role}", weights, columns
+
+
+def _latent(attention: LatentAttention, hidden: int) -> Iterator[Matrix]:
+    """Down and up again; what rebuilds keys stands apart from what rebuilds values, transposed, as decoding absorbs
+    it.
+    """
+    heads, rank = attention.num_heads, attention.kv_rank
+    queries = heads * attention.head_dim
+    if attention.q_rank is None:
+        yield "attn_q", queries * hidden, hidden
+    else:
+        yield "attn_other", attention.q_rank * hidden, hidden
+        yield "attn_other", queries * attention.q_rank, attention.q_rank
+    yield "attn_other", (rank + attention.rope_head_dim) * hidden, hidden
+    yield "attn_other", heads * attention.nope_head_dim * rank, attention.nope_head_dim
+    yield "attn_other", heads * attention.value_head_dim * rank, rank
+    yield "attn_output", heads * attention.value_head_dim * hidden, heads * attention.value_head_dim
 
 
 def _feed_forward(block: DenseMlp, copies: int, hidden: int) -> Iterator[Matrix]:

@@ -89,7 +89,8 @@ def recipe_format(
 ) -> str:
     """The format of one matrix of a layer, before a row that no super-block divides changes it.
 
-    Units:    role: attn_q, attn_k, attn_v, attn_output, ffn_up (with the gate) or ffn_down; place of the layer, from 0;
+    Units:    role: attn_q, attn_k, attn_v, attn_output, ffn_up (with the gate), ffn_down, or attn_other of latents;
+              place of the layer, from 0;
               stacked: one matrix for all experts
     Assumes:  no importance matrix, but for the files that llama.cpp refuses to make without one; 80 layers with shared
               key and value heads count as its "70B", eight experts as Mixtral
@@ -120,6 +121,8 @@ def recipe_format(
         return _OUTPUT.get(file_type, base)
     if role == "ffn_down":
         return _down(file_type=file_type, place=place, num_layers=num_layers, num_experts=num_experts)
+    if role == "attn_other":
+        return base
     middle = num_layers // 8 <= place < 7 * num_layers // 8
     return "IQ3_XXS" if file_type == "IQ3_XS" and middle else base
 
