@@ -226,6 +226,11 @@ def test_sizes_that_come_from_the_class_are_said():
     assert from_hf_config(inside).assumed == ("vocab_size=262208",)
 
 
+def test_no_row_of_the_catalogue_leaves_a_window_to_its_class():
+    for key in catalogue.model_keys():
+        assert not [said for said in catalogue.model(key).assumed if "window" in said], key
+
+
 # Windows
 
 
@@ -276,6 +281,8 @@ def test_published_window_patterns():
     assert window_counts(catalogue.model("gpt-oss-120b")) == {128: 18, None: 18}
     assert window_counts(catalogue.model("mistral-7b")) == {4096: 32}
     assert window_counts(catalogue.model("phi-3-mini")) == {2047: 32}
+    # transformers, mistral3's default text_config, which is Mistral Small 3.1's: "sliding_window": None
+    assert window_counts(catalogue.model("mistral-small-3-24b")) == {None: 40}
     assert window_counts(catalogue.model("qwen2.5-7b")) == {None: 28}
 
 

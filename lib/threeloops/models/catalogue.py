@@ -105,7 +105,8 @@ def _entry(table: str, typed: str, overlay: str | Path | None) -> ModelEntry:
     rows = _rows(table, overlay)
     key = _meant(rows, typed)
     row, sources = rows[key]
-    return _read_entry(key, dict(row) | {"config": _config(rows, key)} if "same_as" in row else row, sources)
+    whole = "same_as" in row or isinstance(row.get("config"), Mapping)
+    return _read_entry(key, dict(row) | {"config": _config(rows, key)} if whole else row, sources)
 
 
 def _names(rows: Rows) -> dict[str, tuple[str, ...]]:
@@ -140,18 +141,23 @@ def _other_names(row: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in listed] if isinstance(listed, list) else []
 
 
+def _own_config(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row's fields; TOML has no null, which is written as "null"."""
+    return {name: None if value == "null" else value for name, value in dict(row.get("config", {})).items()}
+
+
 def _config(rows: Rows, key: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     """A model's config: its own fields, over those of the model that it is the same as."""
     row = rows[key][0]
     if "same_as" not in row:
-        return dict(row.get("config", {}))
+        return _own_config(row)
     try:
         checks.one_of(rows, same_as=row["same_as"], see=_ALL)
         if row["same_as"] in (*seen, key):
             raise ValueError(f"same_as={row['same_as']!r} leads back to itself; name a model with a config of its own")
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from error
-    return _config(rows, row["same_as"], (*seen, key)) | dict(row.get("config", {}))
+    return _config(rows, row["same_as"], (*seen, key)) | _own_config(row)
 
 
 def model_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
