@@ -21,7 +21,7 @@ from hypothesis import strategies as some
 from submissions import Notebook, asked, filled, released, right_number, set_source, signed
 
 from threeloops import wall_clock
-from threeloops.classroom import sandbox, transplant, warm_process
+from threeloops.classroom import placing, sandbox, warm_process
 from threeloops.classroom.intake import Person, handed_in, lone_notebook, person
 from threeloops.classroom.judging import Examiner, judged, number_verdict, self_mark
 from threeloops.classroom.kernel import DiedError, Kernel
@@ -81,7 +81,7 @@ def test_of_doubled_answers_the_last_one_written_counts() -> None:
 def test_transplanting_takes_no_longer_than_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted, not timed: each cell is looked at a few times, however many cells the release has."""
     looks = []
-    monkeypatch.setattr(transplant, "mark", lambda cell, name: looks.append(name) or mark(cell, name))
+    monkeypatch.setattr(placing, "mark", lambda cell, name: looks.append(name) or mark(cell, name))
     notebook = {"nbformat": 4, "cells": [*filled(SET, student="ada")["cells"], *[{}] * 4_000]}
     made = transplanted(released(SET), parsed(json.dumps(notebook).encode()))
     assert source(made["cells"][-1]) == source(released(SET)["cells"][-1])
@@ -554,8 +554,9 @@ def test_a_zip_that_climbs_or_swells_stays_where_it_is(tmp_path: Path) -> None:
     (tmp_path / "z.zip").write_bytes(bomb.getvalue())
     before = set(tmp_path.rglob("*"))
     found = handed_in(tmp_path / "z.zip", SETS)
-    (swollen,) = found.submissions
-    assert swollen.student == "swollen"
+    linked, swollen = found.submissions
+    assert (linked.student, linked.read, swollen.student) == ("linked", None, "swollen")
+    assert linked.others == ("'linked/kv_cache.ipynb' is a link, which is not followed",)
     assert [line for line in found.left_out if "leads out" in line] == list(found.left_out)
     assert len(found.left_out) == 2
     assert len(swollen.content or b"") == 20_000_001
@@ -586,7 +587,9 @@ def test_folders_files_links_and_a_class_list(tmp_path: Path) -> None:
         "emmy": None,
         "grace": None,
         "mole": None,
+        "spy": None,
     }
+    assert {one.student for one in found.submissions if one.others} == {"mole", "spy"}, "whose links are named"
 
 
 def test_two_notebooks_of_one_student_are_said(tmp_path: Path) -> None:

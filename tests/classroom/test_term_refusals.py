@@ -8,6 +8,7 @@ import pytest
 from submissions import canvas_zip, released
 
 from threeloops import cli
+from threeloops.classroom.grade import listed
 from threeloops.classroom.term import settings
 from threeloops.classroom.term.collecting import received
 
@@ -48,6 +49,13 @@ LISTS = {
     "id,name\nada,Ada\n,Grace\n": "not everybody has an entry in id",
     "id,id\nada,x\n": "two columns called 'id'",
     "id,extra_days\nada,two\n": "line 2: extra_days 'two' must be a whole number of days",
+    "id,name\n1.23457E+11,Ada\n1002,Grace\n": "line 2: '1.23457E+11' in column 'id' was rounded by a spreadsheet",
+    "id;name\n1,23457E+11;Ada\n": "was rounded by a spreadsheet",
+    "student,id number\nada,#####\n": "'#####' in column 'id number' was replaced by a spreadsheet's error",
+    "id\n1001.0\n1002.0\n": "was turned into a fraction by a program",
+    "id,name,email\nada,Lovelace, Ada,ada@x\n": "line 2 has 4 cells under 3 headings",
+    "id,name,email\nada,Lovelace, Ada,\ngrace,Grace,g@x\n": "line 2 has 4 cells under 3 headings",
+    "id,name,email\nada,Lovelace, Ada\n": "'Ada' under 'email' is no e-mail address",
     "id,extra_time\nada,50 %\n": "line 2: extra_time '50 %' must be a factor from 1 to 4",
     "First name,Email address\nAda,\nGrace,g@x\n": "not everybody has an entry in Email address",
 }
@@ -86,8 +94,52 @@ def test_a_new_list_keeps_what_was_granted(term: Path, capsys: pytest.CaptureFix
     assert "New: emmy." in out
     assert "No longer listed: ada; what they handed in stays." in out
     assert "1 with extra days, 1 with extra time" in out
-    assert "grace,Grace Hopper,,,,,,,2,1.25" in (term / "roster.csv").read_text()
+    assert "grace,Grace Hopper,grace@x,,,,,,2,1.25" in (term / "roster.csv").read_text()
     assert "ada" in (term / "roster.csv.earlier-1").read_text()
+
+
+def test_what_every_row_has_too_much_of_is_a_programs_habit(term: Path) -> None:
+    (term / "new.csv").write_text("id,name\nada,Ada Lovelace,\ngrace,Grace Hopper,\n")
+    assert run("roster", term / "new.csv", "--term", term) == 0
+
+
+def test_the_commands_own_advice_loses_no_names(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids and days alone, as TEACHING.md grants more days: what the old list knew stays."""
+    (term / "new.csv").write_text("id,extra_days\nada,3\ngrace,\n")
+    assert run("roster", term / "new.csv", "--term", term) == 0
+    assert "ada,Ada Lovelace,ada@x,,,,,,3,1" in (term / "roster.csv").read_text()
+    assert "No name is known" not in capsys.readouterr().out
+    (term / "new.csv").write_text("Matrikel;Vorname;Nachname;E-Mail-Adresse\nm1;Emmy;Noether;e@x\nm2;Zoë;Ost;z@x\n")
+    capsys.readouterr()
+    assert run("roster", term / "new.csv", "--id", "Matrikel", "--term", term) == 0
+    assert "m1,Emmy Noether,e@x" in (term / "roster.csv").read_text()
+    (term / "new.csv").write_text("Kürzel,Rufname\nm3,Emmy\n")
+    assert run("roster", term / "new.csv", "--id", "Kürzel", "--term", term) == 0
+    assert "No name is known of 1, m3 among them" in capsys.readouterr().out
+
+
+PLATFORMS = (
+    'Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\n"Lovelace, Ada",77,,ada,A\n',
+    "First name,Last name,ID number,Email address\nAda,Lovelace,1001,ada@x\n",
+    "Nachname;Vorname;ID-Nummer;E-Mail-Adresse\nLovelace;Ada;1001;ada@x\n",
+)
+
+
+@pytest.mark.parametrize("text", PLATFORMS)
+def test_a_platforms_list_is_no_roster_of_grade(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "class" / "ada").mkdir(parents=True)
+    (tmp_path / "class" / "ada" / f"{SET}.ipynb").write_text("{")
+    (tmp_path / "list.csv").write_text(text)
+    assert cli.main(["grade", str(tmp_path / "class"), "--roster", str(tmp_path / "list.csv")]) == 2
+    assert "`threeloops classroom roster CLASS.csv` reads it" in capsys.readouterr().err
+
+
+def test_ids_of_a_plain_list_are_taken_whatever_separates_them(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("id;name\n1001;Ada\n1002;Grace\n")
+    assert listed(tmp_path / "list.csv") == ["1001", "1002"]
+    (tmp_path / "list.csv").write_text("student\n1.2E+11\n")
+    with pytest.raises(ValueError, match="was rounded by a spreadsheet"):
+        listed(tmp_path / "list.csv")
 
 
 NEW = {
@@ -170,7 +222,7 @@ def test_what_does_not_fit_is_listed_and_not_taken(term: Path, capsys: pytest.Ca
         f"gracehopper_9_10_{SET}.ipynb": answers,
         f"grace_11_12_{SET}.ipynb": answers,
         f"../../outside/{SET}.ipynb": answers,
-        "gracehopper_9_13_amdahl.ipynb": answers,
+        "gracehopper_9_13_amdahl.ipynb": json.dumps(released("amdahl")),
     }
     assert run("collect", SET, canvas_zip(term / "in.zip", files), "--term", term) == 0
     out = capsys.readouterr().out
@@ -192,8 +244,8 @@ def test_what_does_not_fit_is_listed_and_not_taken(term: Path, capsys: pytest.Ca
     assert run("collect", SET, plain.parent, "--on-time", "--term", term) == 0
     assert "1 hand-in new" in capsys.readouterr().out
     kept = (term / "received" / f"{SET}.csv").read_text()
-    assert kept.splitlines()[1:] == [f"grace,grace/{SET}.ipynb,,0"]
-    (term / "received" / f"{SET}.csv").write_text(kept.replace(",0", ",soon"))
+    assert kept.splitlines()[1:] == [f"grace,grace/{SET}.ipynb,,0,"]
+    (term / "received" / f"{SET}.csv").write_text(kept.replace(",0,", ",soon,"))
     assert "days_late 'soon' must be a whole number" in refused(capsys, "collect", SET, plain.parent, "--term", term)
     (term / "received" / f"{SET}.csv").write_text(kept)
     assert "neither a notebook, a folder nor a zip" in refused(
@@ -207,7 +259,7 @@ def test_a_worksheet_that_is_none_is_refused(term: Path, capsys: pytest.CaptureF
     words = ("collect", SET, hand_in, "--worksheet", sheet, "--term", term)
     sheet.write_text("Name,Grade\nAda,1\n")
     assert "is no grading worksheet of Moodle's" in refused(capsys, *words)
-    sheet.write_text('Identifier,Last modified (submission)\nParticipant 5,"Montag, 12. April 2027, 21:15"\n')
+    sheet.write_text('Identifier,Last modified (submission)\nParticipant 5,"lunedì, 12 aprile 2027, 21:15"\n')
     assert "set Moodle to English before you download" in refused(capsys, *words)
     sheet.write_text("Identifier,Last modified (submission)\nsomebody,-\n")
     assert "'somebody' is no identifier like Participant 123" in refused(capsys, *words)

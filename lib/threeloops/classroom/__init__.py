@@ -1,6 +1,8 @@
 """Grading: many notebooks, safely, through nbgrader. Read the modules in this order.
 
 questions       what a released notebook asks, read from its own graded cells
+sources_only    a notebook's bytes without its outputs, however large they are
+placing         where in the release a submitted cell belongs, whatever an editor has made of it
 transplant      the student's own cells, set into the released notebook
 student_side    the student's side of the wall: runs code, returns values, knows no answer
 sandbox         how that side is started: bubblewrap on Linux, a plain process elsewhere
@@ -15,7 +17,9 @@ summary         the card on top of a feedback page
 stages          nbgrader's own converters, kept from one student to the next
 gradebook       where the scores are kept: a file, or a database on a server
 course          folders, keys and what is done with them at each stage
-intake          what was handed in: a notebook, a folder, a zip
+uploads         files as they lie in a folder, a zip, or a zip in it
+recognising     which set a file is of, by what is in it, and what it is where it is of none
+intake          what was handed in, by person: the notebook that counts, and every other file
 report          table, grades per question, slips per question
 work_folder     what stays between two runs: the lock, marks of what is graded, an earlier hand-in's page
 one_submission  one submission graded, from its bytes to its mark

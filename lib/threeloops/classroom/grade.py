@@ -7,7 +7,8 @@ import importlib.util
 import re
 import sys
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from threeloops.classroom.report import (
     write_grades,
     write_slips,
 )
+from threeloops.classroom.term import lists, people
 from threeloops.classroom.transplant import UnparsableError, parsed
 from threeloops.classroom.workers import Crew, usual
 from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, plain_id
@@ -48,10 +50,12 @@ def grade(
     again: bool = False,
     workers: int | str | None = None,
     server: str | None = None,
+    others: Mapping[str, str] | None = None,
 ) -> int:
     """Grade what is at the path; 0 when everything there could be looked at. Of a class, what was graded before and
     has not changed is graded again only when that is asked for. Workers are a number of processes here, or the address
-    of a scheduler of Dask's; the server is the URL of a gradebook on one.
+    of a scheduler of Dask's; the server is the URL of a gradebook on one. What came from whoever has no hand-in here,
+    by id, stands in their note.
     """
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup` installs it")
@@ -72,17 +76,39 @@ def grade(
     work = work or root / "build"
     course = Course(root=root, work=work, code=plain_id(code) or HOME_COURSE, server=server or "")
     handed = handed_in(path, course.sets(), listed(roster), drill_set=drill_set)
+    handed = replace(handed, submissions=[_with_others(one, others or {}) for one in handed.submissions])
     with work_folder.alone_in(course.work):
         return _grade_class(handed, course, trust_students=trust_students, again=again, workers=workers)
 
 
+def _with_others(one: Submission, others: Mapping[str, str]) -> Submission:
+    return replace(one, others=(others[one.student],)) if one.read is None and one.student in others else one
+
+
 def listed(roster: Path | None) -> list[str]:
-    """The first column of a class list, with or without a heading."""
+    """The first column of a class list, with or without a heading.
+
+    Raises:   ValueError, in one sentence, for a platform's list, whose first column holds no ids
+    """
     if roster is None:
         return []
-    with roster.open(newline="", encoding="utf-8-sig") as file:
-        names = [row[0] for row in csv.reader(file) if row]
-    return names[1:] if names and plain_id(names[0]) in ("student", "students", "name", "id") else names
+    try:
+        rows = [row for row in csv.reader(lists.text(roster).splitlines(), delimiter=lists.delimiter(roster)) if row]
+    except csv.Error as error:
+        raise ValueError(f"{roster} is no CSV file: {error}") from None
+    names = [row[0] for row in rows]
+    headings = [lists.heading(cell) for cell in rows[0]] if rows else []
+    if people.is_platforms(headings):
+        raise ValueError(
+            f"{roster} is a platform's list, whose ids are not in the first column: `threeloops classroom roster"
+            " CLASS.csv` reads it, in a term that `threeloops classroom new` begins; or give a file with the ids alone"
+        )
+    if headings and headings[0] in ("student", "students", "name", "id"):
+        names = names[1:]
+    for name in names:
+        if how := lists.spoiled(name.strip()):
+            raise ValueError(f"{roster}: the id {name!r} was {how}; take the list from the platform again")
+    return names
 
 
 def _says(content: bytes, name: str) -> str:
@@ -100,7 +126,8 @@ def _says(content: bytes, name: str) -> str:
 
 def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | None, browser: bool) -> int:
     """A lone reader is who their notebook says, in the course it says."""
-    print(f"Grading {path.name} …", flush=True)  # the next line takes some seconds
+    chosen = "" if path.name == f"{name}.ipynb" else ", of the notebooks here the one that was worked in"
+    print(f"Grading {path.name}{chosen} …", flush=True)  # the next line takes some seconds
     content = path.read_bytes()
     student = _says(content, "student") or HOME_STUDENT
     course = Course(
@@ -186,6 +213,9 @@ def _grade_class(
     print(table(results, written_maximum=WRITTEN_MAXIMUM))
     for sentence in handed.left_out:
         print(f"Left out: {sentence}")
+    for one in submissions:
+        if one.read and one.others:
+            print(f"Left out: {one.student}: {'; '.join(one.others)}")
     for (question, slip), students in slip_counts(results).most_common(5):
         print(f"{students} x {question}: {slip}")
     print(

@@ -1,33 +1,32 @@
 """What was handed in: one reader's notebook, a folder of submissions, or a zip of uploads. Nothing is unpacked:
-notebooks are read, one by one.
+notebooks are read, one by one, and each is of the set whose questions stand in it, whatever it is called.
 """
 
+import functools
 import hashlib
-import itertools
+import json
 import re
-import stat
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import itemgetter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
-from threeloops import checks
-from threeloops.classroom.transplant import LARGEST_FILE_BYTES
+from threeloops import checks, contents, units
+from threeloops.classroom import recognising, uploads
+from threeloops.classroom.recognising import MOST_LOOKED_AT, Looked, looked_into, looked_through
+from threeloops.classroom.transplant import UnparsableError, parsed, worked_in
+from threeloops.classroom.uploads import Upload
 from threeloops.drills.engine.student_draws import plain_id
 
 # How learning platforms name uploads: Moodle's folders, Canvas's files. A name may hold anything, so the last number
 # that fits is the platform's.
 MOODLE = re.compile(r"^(?P<name>.+)_(?P<number>\d+)_assignsubmission_\w+$")
 CANVAS = re.compile(r"^(?P<name>.+?)_(?P<late>LATE_)?(?P<number>\d+)_\d+_.+$")
-MOST_FILES = 10_000
-# As platforms pack. What is packed otherwise is unpacked without a limit: a few kilobytes fill the memory.
-PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MARK = 12  # characters of a hash: nobody makes a name that has another's
 APART = "~"  # between a name and what tells its bearers apart; no plain id holds one
+MOST_NAMED = 5
 
 
 Reader = Callable[[], bytes]  # of one file's bytes, one more than allowed at most
@@ -46,10 +45,12 @@ class Submission:
 
     student: str  # as graded: a plain id, with `~` and a number or a mark where others have the same
     folder: str  # as handed in
-    read: Reader | None  # None: nothing was handed in
+    read: Reader | None  # None: no notebook of the set was handed in
     problem: str = ""
     own: str = ""  # the platform's number of the person, or the folder's name to the letter
-    label: str = ""  # what the file that counts is called there
+    label: str = ""  # what the file that counts is called there, or the first one where none does
+    chosen: str = ""  # why this file counts, where another one was handed in, too
+    others: tuple[str, ...] = ()  # a phrase for each file that is no hand-in of this set: its name and what it is
 
     @property
     def content(self) -> bytes | None:
@@ -91,15 +92,29 @@ def person(label: str) -> Person:
 
 def lone_notebook(path: Path, sets: Sequence[str]) -> tuple[str, Path] | None:
     """(drill set, notebook) when the path is one reader's notebook or the folder with it; None when it is a
-    class's.
+    class's. Of several in a folder the one that was worked in; those that the book puts beside it, NAME.….ipynb, wait
+    to be named themselves.
     """
-    if path.is_file() and path.suffix == ".ipynb":
+    if path.is_file() and path.suffix.casefold() == ".ipynb":
         name = path.name.split(".")[0]  # kv_cache.edition-….ipynb is a new edition beside the reader's own copy
-        return (name, path) if name in sets else None
+        name = name if name in sets else recognising.set_within(_of_file(path).read(), sets) or ""
+        return (name, path) if name else None
     if not path.is_dir() or any(_of_a_student(entry) for entry in path.iterdir()):
         return None
-    named = [(name, path / f"{name}.ipynb") for name in sets if (path / f"{name}.ipynb").is_file()]
-    return named[0] if len(named) == 1 else None
+    found: dict[str, list[Looked]] = {}
+    for file in sorted(path.glob("*.ipynb")):
+        looked = looked_into(_of_file(file), sets)
+        if looked.of and not re.match(rf"{re.escape(looked.of)}\.(?!ipynb$)", file.name):
+            found.setdefault(looked.of, []).append(looked)
+    if len(found) != 1:
+        return None
+    ((name, files),) = found.items()
+    best, _ = _best(sorted(files, key=lambda one: one.upload.label == f"{path.name}/{name}.ipynb"), name)
+    return name, path / Path(best.upload.label).name
+
+
+def _of_file(file: Path) -> Upload:
+    return uploads.of_file(file, f"{file.resolve().parent.name}/{file.name}")
 
 
 def _of_a_student(entry: Path) -> bool:
@@ -123,22 +138,19 @@ def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = (), *, dr
     if not path.exists():
         raise ValueError(f"{path} does not exist; give a notebook, a folder of submissions or a zip of uploads")
     left_out: list[str] = []
-    labels = sorted(_labelled(path, left_out, one_student=one_student), key=itemgetter(0))
-    of_sets = {name: {person(label) for label, _ in labels if _is_of(label, name)} for name in sets}
-    name = drill_set or _usual({one: len(people) for one, people in of_sets.items() if people}, path, sets)
-    for other, people_of_it in of_sets.items():
-        if people_of_it and other != name:
-            left_out.append(f"{other}, handed in by {len(people_of_it)}; --set {other} grades that")
-    people: dict[Person, list[tuple[str, Reader]]] = {}
-    for label, read in labels:
-        files = people.setdefault(person(label), [])
-        if read and _is_of(label, name):
-            files.append((label, read))
+    people: dict[Person, list[Looked]] = {}
+    for whose, files in _by_person(path, left_out, one_student=one_student).items():
+        people[whose] = looked_through(files, sets, drill_set)
+    of_sets = {name: sum(any(one.of == name for one in files) for files in people.values()) for name in sets}
+    name = drill_set or _usual({one: times for one, times in of_sets.items() if times}, path, sets)
+    for other, times in of_sets.items():
+        if times and other != name:
+            left_out.append(f"{other}, handed in by {times}; --set {other} grades that")
     present = {plain_id(one.name) for one in people}
     for listed in roster:
         if plain_id(listed) not in present:
             people.setdefault(Person(listed, listed), [])
-    return HandedIn(name=name, submissions=_submissions(people), left_out=tuple(left_out))
+    return HandedIn(name=name, submissions=_submissions(people, name), left_out=tuple(left_out))
 
 
 def _usual(holders: dict[str, int], path: Path, sets: Sequence[str]) -> str:
@@ -153,7 +165,26 @@ def _usual(holders: dict[str, int], path: Path, sets: Sequence[str]) -> str:
     return most[0]
 
 
-def _submissions(people: dict[Person, list[tuple[str, Reader]]]) -> list[Submission]:
+def _by_person(path: Path, left_out: list[str], *, one_student: bool) -> dict[Person, list[Upload]]:
+    """Everybody's files, in the order of their names."""
+    if one_student:
+        files = [path] if path.is_file() else sorted(path.glob("*.ipynb"))
+        found: Iterator[Upload] = map(_of_file, files)
+    else:
+        found = uploads.in_zip(path, left_out) if path.is_file() else uploads.in_folder(path, left_out)
+    people: dict[Person, list[Upload]] = {}
+    for upload in sorted(found, key=lambda one: one.label):
+        loose = "/" not in upload.label and not CANVAS.match(upload.label)
+        if loose and (path.is_dir() or not upload.label.endswith(".ipynb")):
+            left_out.append(f"{upload.label!r}, which lies in no student's folder")
+            continue
+        files_of = people.setdefault(person(upload.label), [])
+        if not upload.label.endswith("/"):
+            files_of.append(upload)
+    return people
+
+
+def _submissions(people: dict[Person, list[Looked]], name: str) -> list[Submission]:
     """One submission per person, each under an id of its own."""
     bearers = Counter(plain_id(one.name) for one in people)
     submissions = []
@@ -165,103 +196,70 @@ def _submissions(people: dict[Person, list[tuple[str, Reader]]]) -> list[Submiss
             problems.append(f"{bearers[student]} people are called {student}; this one is {one.name!r}, {one.own}")
         if problems:
             student += APART + _apart(one.own)
-        if len(files) > 1:
-            problems.append(f"two notebooks or more under this name; {files[-1][0]!r} counts")
+        own = [file for file in files if file.of == name]
+        best, chosen = _best(own, name) if own else (None, "")
         submissions.append(
             Submission(
                 student=student,
                 folder=one.name,
-                read=files[-1][1] if files else None,
-                problem="; ".join(problems),
+                read=best.upload.read if best else None,
+                problem="; ".join([*problems, *filter(None, [chosen])]),
                 own=one.own,
-                label=files[-1][0] if files else "",
+                label=(best or files[0]).upload.label if files else "",
+                chosen=chosen,
+                others=_named([file for file in files if file.of != name], handed_in=bool(best)),
             )
         )
     return sorted(submissions, key=lambda one: one.student)
 
 
-def _apart(own: str) -> str:
-    """What tells a person from others of the same name, as part of an id."""
-    return own if own.isdecimal() and own.isascii() else hashlib.sha256(own.encode(errors="replace")).hexdigest()[:MARK]
-
-
-def _is_of(label: str, name: str) -> bool:
-    """Is this file a notebook of that set, however a platform has renamed it?"""
-    return (
-        bool(re.search(rf"(^|[/_]){re.escape(name)}([ _-]?\(?\d+\)?)?\.ipynb$", label))
-        and ".ipynb_checkpoints" not in label
+def _best(files: Sequence[Looked], name: str) -> tuple[Looked, str]:
+    """Of several notebooks the one with most answers, of as many the last; and a sentence that says so."""
+    if len(files) == 1:
+        return files[0], ""
+    answers = [_answers(one, name) for one in files[-MOST_LOOKED_AT:]]
+    most = max(range(len(answers)), key=lambda number: (answers[number], number))
+    best = files[-MOST_LOOKED_AT:][most]
+    told = [
+        f"{one.upload.shown!r} {_in_words(n)}"
+        for one, n in zip(files[-MOST_LOOKED_AT:], answers, strict=True)
+        if one is not best
+    ]
+    more = [f"and {len(told) - MOST_NAMED} more"] * (len(told) > MOST_NAMED)
+    return best, (
+        f"two notebooks or more under this name; {best.upload.shown!r} counts, which {_in_words(answers[most])};"
+        f" {', '.join([*told[:MOST_NAMED], *more])}"
     )
 
 
-def _labelled(path: Path, left_out: list[str], *, one_student: bool) -> Iterator[tuple[str, Reader | None]]:
-    """(label, reader) of everything there; one student's folder, or the notebook in it, is labelled as in a class's."""
-    if one_student:
-        folder = path.resolve().parent if path.is_file() else path.resolve()
-        for file in [path] if path.is_file() else sorted(path.glob("*.ipynb")):
-            yield f"{folder.name}/{file.name}", partial(_from_file, file)
-    else:
-        yield from _in_zip(path, left_out) if path.is_file() else _in_folder(path, left_out)
+def _in_words(answers: int) -> str:
+    return "cannot be read" if answers < 0 else f"holds {units.counted(answers, 'answer')}"
 
 
-def _in_folder(path: Path, left_out: list[str]) -> Iterator[tuple[str, Reader | None]]:
-    """(path below the folder, its reader) of every notebook; a student's folder without one has no reader. Links are
-    not followed.
-    """
-    for entry in sorted(path.iterdir()):
-        if entry.is_symlink() or entry.name.startswith("."):
-            continue
-        found = [entry] if entry.is_file() else list(itertools.islice(entry.rglob("*.ipynb"), MOST_FILES))
-        if len(found) == MOST_FILES:
-            left_out.append(f"what {entry.name!r} holds beyond {MOST_FILES:,} notebooks")
-        files = [file for file in sorted(found) if file.is_file() and not file.is_symlink()]
-        if entry.is_dir() and not files:
-            yield f"{entry.name}/", None
-        for file in files:
-            if file.parent == path and not CANVAS.match(file.name):
-                left_out.append(f"{file.name!r}, which lies in no student's folder")
-                continue
-            if file.suffix == ".ipynb" and not any(
-                parent.is_symlink() for parent in file.parents if parent.is_relative_to(path) and parent != path
-            ):
-                yield file.relative_to(path).as_posix(), partial(_from_file, file)
-
-
-def _from_file(file: Path) -> bytes:
+def _answers(one: Looked, name: str) -> int:
+    """How many answers were written in a notebook; less than none where it cannot be read."""
     try:
-        with file.open("rb") as stream:
-            return stream.read(LARGEST_FILE_BYTES + 1)
-    except OSError:
-        return b""
+        return worked_in(_release(contents.book_root(), name), parsed(one.upload.read()))
+    except UnparsableError:
+        return -1
 
 
-def _in_zip(path: Path, left_out: list[str]) -> Iterator[tuple[str, Reader | None]]:
-    """The same for a zip. A member's path is a label here and is never written to; one that leads out of the zip is
-    left out, because it would pass for somebody else's.
+@functools.cache
+def _release(root: Path, name: str) -> dict[str, object]:
+    path = root / "drills" / name / f"{name}.ipynb"
+    found: dict[str, object] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"cells": []}
+    return found
+
+
+def _named(files: Sequence[Looked], *, handed_in: bool) -> tuple[str, ...]:
+    """A phrase for each of the first files, and how many more there are. Copies that a program keeps are of interest
+    only where there is nothing else.
     """
-    with zipfile.ZipFile(path) as archive:
-        for number, member in enumerate(archive.infolist()):
-            parts = PurePosixPath(member.filename.replace("\\", "/")).parts
-            if {"/", "//", ".."} & set(parts):
-                left_out.append(f"{member.filename!r} leads out of the zip")
-                continue
-            if not parts or parts[0].startswith((".", "__MACOSX")) or stat.S_ISLNK(member.external_attr >> 16):
-                continue
-            if member.is_dir():
-                yield parts[0] + "/", None
-            elif parts[-1].endswith(".ipynb"):
-                if member.compress_type not in PACKED:
-                    left_out.append(f"what {member.filename!r} holds: packed otherwise than by deflate, it is not read")
-                yield "/".join(parts), partial(_from_zip, path, number)
+    files = [one for one in files if not (handed_in and uploads.CHECKPOINTS in one.upload.shown)]
+    told = [f"{one.upload.shown!r} is {one.told or f'a notebook of {one.of}'}" for one in files[:MOST_NAMED]]
+    return (*told, *[f"and {len(files) - MOST_NAMED:,} more files"] * (len(files) > MOST_NAMED))
 
 
-def _from_zip(path: Path, number: int) -> bytes:
-    """One member, by its number: two may have the same name."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            member = archive.infolist()[number]
-            if member.compress_type not in PACKED:
-                return b""
-            with archive.open(member) as stream:
-                return stream.read(LARGEST_FILE_BYTES + 1)
-    except Exception:  # damaged or encrypted, each way with an error of its own: judged as an empty file
-        return b""
+def _apart(own: str) -> str:
+    """What tells a person from others of the same name, as part of an id."""
+    return own if own.isdecimal() and own.isascii() else hashlib.sha256(own.encode(errors="replace")).hexdigest()[:MARK]

@@ -20,6 +20,7 @@ from threeloops.drills.engine.student_draws import question as posed_question
 
 MOST_STARTS = 4  # a process that died is started again without the cell that ended it
 UNANSWERED = Verdict(status="unanswered", message="No answer yet.")
+STOPPED = Verdict(status="unanswered", message="No answer: a cell of yours above stopped with an error.")
 DIED = Verdict(status="died", message="Your code ended the whole Python process here, so nothing was left to look at.")
 HUNG = Verdict(status="timed out", message="Your code did not come back in time here, so there was nothing to look at.")
 STATUSES = ("graded", "timed out", "died")  # of a submission, from good to bad
@@ -49,6 +50,7 @@ class Outcome:
     verdicts: dict[str, Verdict] = field(default_factory=dict)  # by grade_id
     printed: dict[int, str] = field(default_factory=dict)  # by index of the cell
     self_marked: float | None = None
+    stopped: bool = False  # has a cell since the last question?
 
     def note(self, sentence: str, status: str = "graded") -> None:
         self.notes.append(sentence)
@@ -136,9 +138,11 @@ def _one_cell(
     if asked is None:
         result = kernel.run(source(cell))
         outcome.printed[index] = str(result.get("printed", ""))[: 2 * examiner.limits.printed]
+        outcome.stopped = outcome.stopped or bool(result.get("failed"))
         if result.get("timed_out"):
             outcome.note(f"{_name(notebook, index)} took longer than {examiner.limits.cell_s:g} s", "timed out")
-    elif asked.grade_id not in outcome.verdicts:  # after a fresh start the judged stay judged
+        return
+    if asked.grade_id not in outcome.verdicts:  # after a fresh start the judged stay judged
         if asked.kind == "number":
             values[asked.grade_id] = kernel.value(asked.name)
             outcome.verdicts[asked.grade_id] = number_verdict(
@@ -149,6 +153,9 @@ def _one_cell(
             outcome.verdicts[asked.grade_id] = verdict
             if "took longer" in verdict.message:
                 outcome.note(f"{asked.name} took longer than {examiner.limits.call_s:g} s", "timed out")
+        if outcome.stopped and outcome.verdicts[asked.grade_id] == UNANSWERED:
+            outcome.verdicts[asked.grade_id] = STOPPED
+    outcome.stopped = False
 
 
 def number_verdict(key: str, value: dict[str, Any], *, course: str, student: str) -> Verdict:

@@ -6,10 +6,11 @@ from threeloops.classroom import gradebook, work_folder
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import Submission
 from threeloops.classroom.report import Result, result
-from threeloops.classroom.transplant import UnparsableError, parsed, transplanted
+from threeloops.classroom.transplant import UnparsableError, parsed, told
 
 MOST_TRIES = 2
 NO_PAGE = "no feedback page"
+NO_NOTEBOOK = "no notebook"  # status of whoever handed in something else
 
 
 def one(course: Course, name: str, submission: Submission) -> Result:
@@ -19,12 +20,12 @@ def one(course: Course, name: str, submission: Submission) -> Result:
     """
     notes = (submission.problem,) if submission.problem else ()
     if submission.read is None:
-        return Result(student=submission.student, status="missing", notes=(*notes, "no notebook was handed in"))
+        return _nothing(name, submission, notes)
     faults: list[Exception] = []
     while len(faults) < MOST_TRIES:
         try:
-            notebook = transplanted(parsed(course.release(name).read_bytes()), parsed(submission.read()))
-            course.autograde(name, submission.student, notebook)
+            notebook, more = told(parsed(course.release(name).read_bytes()), parsed(submission.read()))
+            course.autograde(name, submission.student, notebook, notes=more)
             return result(course, name, submission.student, notes)
         except UnparsableError as refusal:
             return Result(student=submission.student, status="unparsable", notes=(*notes, str(refusal)))
@@ -32,8 +33,17 @@ def one(course: Course, name: str, submission: Submission) -> Result:
             work_folder.needs_room(error, course.work)
             gradebook.needs_answer(course.database)
             faults.append(error)
-    told = _logged(course, name, submission.student, faults[-1])
-    return Result(student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; {told}"))
+    kept = _logged(course, name, submission.student, faults[-1])
+    return Result(student=submission.student, status="not graded", notes=(*notes, f"a fault of the grader; {kept}"))
+
+
+def _nothing(name: str, submission: Submission, notes: tuple[str, ...]) -> Result:
+    """Nobody who handed in files is missing: they are named, for a person to look at."""
+    if submission.others:
+        files = "; ".join(submission.others)
+        notes = (*notes, f"files were handed in, no notebook of {name} among them: {files}")
+        return Result(student=submission.student, status=NO_NOTEBOOK, notes=notes)
+    return Result(student=submission.student, status="missing", notes=(*notes, "no notebook was handed in"))
 
 
 def with_feedback(course: Course, name: str, graded: Result) -> Result:

@@ -6,9 +6,13 @@ read from there, it is stated once.
 """
 
 import ast
+import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+LONGEST_HEAD = 300  # characters left of an equals sign
 
 Notebook = Mapping[str, Any]
 Cell = Mapping[str, Any]
@@ -91,3 +95,34 @@ def question(cell: Cell) -> Question | None:
 def questions(notebook: Notebook) -> list[Question]:
     """Every question of a notebook, in order."""
     return [found for cell in notebook["cells"] if (found := question(cell))]
+
+
+def bound(text: str) -> frozenset[str]:
+    """What a cell gives a value to in its first column, placeholders left out. Lines are read one by one: no text of a
+    student's is slow to look through.
+
+    >>> sorted(bound("a = 1\\ndef f(*, x):\\n    b = 2\\nc, d = 3, 4\\ne = ...  # number\\nif g == 5: pass"))
+    ['a', 'c', 'd', 'f']
+    """
+    found: set[str] = set()
+    for line in text.splitlines():
+        if defined := re.match(r"(?:async )?(?:def|class) (\w+)", line):
+            found.add(defined[1])
+        head, equals, value = line[:LONGEST_HEAD].partition("=")
+        if not equals or value.startswith("=") or value.lstrip().startswith("..."):
+            continue
+        head = head.partition(":")[0].rstrip()
+        if re.match(r"[^\W\d]", head) and re.fullmatch(r"[\w\s,*]+", head):
+            found |= set(re.findall(r"\w+", head))
+    return frozenset(found)
+
+
+def is_python(text: str) -> bool:
+    """Can Python read this, whatever it would do?"""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a student's escapes
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

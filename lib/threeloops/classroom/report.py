@@ -34,7 +34,7 @@ class Result:
     """One submission's end."""
 
     student: str
-    status: str  # graded, timed out, died, unparsable, missing, not graded
+    status: str  # graded, timed out, died, unparsable, no notebook, missing, not graded
     notes: tuple[str, ...] = ()
     answers: tuple[Answered, ...] = ()
     self_marked: float | None = None

@@ -2,7 +2,8 @@
 
 A submission is a file that anybody may have written with any tool. Only the sources of its answer cells, and of code
 cells that the student added, are taken; everything else, every test, point and mark, comes from the release. Deleted,
-edited, doubled or relabelled cells then cannot matter.
+edited, doubled or relabelled cells then cannot matter. Where an editor has dropped what tells an answer cell, or
+somebody has split, merged, moved or retyped it, `placing` finds the answer by its name and its place, and says so.
 """
 
 import copy
@@ -11,7 +12,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from threeloops.classroom.questions import Notebook, mark, own_mark, source
+from threeloops import units
+from threeloops.classroom.placing import is_answer, placed
+from threeloops.classroom.questions import Notebook, bound, source
+from threeloops.classroom.sources_only import PIECE_BYTES, without_outputs
 
 LARGEST_FILE_BYTES = 20_000_000
 LONGEST_CELL = 100_000  # characters
@@ -29,14 +33,16 @@ def parsed(content: bytes) -> Notebook:
 
     Raises:   UnparsableError, in one sentence, for whatever is not a notebook of format 4
     """
+    if not content.strip():
+        raise UnparsableError("the file is empty, or was damaged or encrypted on its way")
+    if len(content) > LARGEST_FILE_BYTES or _brackets(content) > MOST_BRACKETS:
+        content = _sources(content)
     if len(content) > LARGEST_FILE_BYTES:
-        raise UnparsableError(
-            f"the file is larger than {LARGEST_FILE_BYTES:,} bytes; clear the outputs and hand it in again"
-        )
-    if content.count(b"{") + content.count(b"[") > MOST_BRACKETS:
-        raise UnparsableError(
-            f"the file holds more than {MOST_BRACKETS:,} lists and objects; clear the outputs and hand it in again"
-        )
+        raise UnparsableError(f"the file is larger than {LARGEST_FILE_BYTES:,} bytes, its outputs not counted")
+    if _brackets(content) > MOST_BRACKETS:
+        raise UnparsableError(f"the file holds more than {MOST_BRACKETS:,} lists and objects, its outputs not counted")
+    if content[:200].lstrip().startswith(b"<"):
+        raise UnparsableError("the file is a web page, so it is no notebook; the .ipynb file itself is needed")
     try:
         notebook = json.loads(content)
     except (ValueError, RecursionError):
@@ -54,6 +60,20 @@ def parsed(content: bytes) -> Notebook:
     return notebook
 
 
+def _brackets(content: bytes) -> int:
+    return content.count(b"{") + content.count(b"[")
+
+
+def _sources(content: bytes) -> bytes:
+    """The file without its outputs, or as it was where those are past counting."""
+    view = memoryview(content)
+    pieces = (bytes(view[at : at + PIECE_BYTES]) for at in range(0, len(content), PIECE_BYTES))
+    try:
+        return b"".join(without_outputs(pieces))
+    except ValueError:
+        return content
+
+
 def _readable(notebook: Notebook) -> Iterator[dict[str, Any]]:
     """The cells that can be read at all."""
     for cell in notebook["cells"]:
@@ -63,38 +83,6 @@ def _readable(notebook: Notebook) -> Iterator[dict[str, Any]]:
             and len(source(cell)) <= LONGEST_CELL
         ):
             yield cell
-
-
-def is_answer(cell: dict[str, Any]) -> bool:
-    """May the student write in this cell of the release?"""
-    return bool(mark(cell, "solution") or own_mark(cell, "written") or own_mark(cell, "yours"))
-
-
-class _Places:
-    """Where in the release a submitted cell belongs: by its grade_id, or by its cell id where a tool has dropped or
-    bent the metadata. Looked up, because a submission may hold thousands of cells.
-    """
-
-    def __init__(self, released: list[dict[str, Any]]) -> None:
-        self._by_grade_id: dict[str, int] = {}
-        self._by_id: dict[str, int] = {}
-        for number, cell in enumerate(released):
-            if mark(cell, "grade_id") is not None:
-                self._by_grade_id.setdefault(mark(cell, "grade_id"), number)
-            self._by_id.setdefault(cell["id"], number)
-
-    def of(self, cell: dict[str, Any]) -> int | None:
-        grade_id = mark(cell, "grade_id")
-        if not isinstance(grade_id, str):
-            return self._by_id.get(cell["id"]) if isinstance(cell.get("id"), str) else None
-        return self._by_grade_id.get(grade_id)
-
-
-def _chosen(released: dict[str, Any], candidates: list[dict[str, Any]]) -> str:
-    """The source to take: of doubled cells the last one in which something was written."""
-    sources = [source(cell) for cell in candidates if cell.get("cell_type") == released["cell_type"]]
-    changed = [text for text in sources if text.strip() != source(released).strip()]
-    return changed[-1] if changed else source(released)
 
 
 def disarmed(prose: str) -> str:
@@ -108,32 +96,53 @@ def disarmed(prose: str) -> str:
 
 def transplanted(release: Notebook, submission: Notebook) -> dict[str, Any]:
     """The release with the student's answers in it, and the student's added code cells where they stood."""
+    return told(release, submission)[0]
+
+
+def told(release: Notebook, submission: Notebook) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The same, and a sentence for whatever was not found where it belongs, or could not be taken."""
     result: dict[str, Any] = copy.deepcopy(dict(release))
-    cells = list(_readable(submission))
-    place: dict[int, list[dict[str, Any]]] = {number: [] for number in range(-1, len(result["cells"]))}
-    forms: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(result["cells"]))}
-    places, latest = _Places(result["cells"]), -1
-    for cell in cells:
-        number = places.of(cell)
-        if number is not None:
-            forms[number].append(cell)
-            latest = number
-        elif cell.get("cell_type") == "code" and mark(cell, "grade_id") is None and source(cell).strip():
-            place[latest].append(cell)
-    for number, released in enumerate(result["cells"]):
-        released["source"] = _chosen(released, forms[number]) if is_answer(released) else source(released)
-        if is_answer(released) and released["cell_type"] == "markdown":
-            released["source"] = disarmed(released["source"])
-    added = iter(range(MOST_ADDED_CELLS))
-    merged = [_added(cell, number) for cell, number in zip(place[-1], added, strict=False)]
-    for number, released in enumerate(result["cells"]):
-        merged.append(released)
-        merged += [_added(cell, count) for cell, count in zip(place[number], added, strict=False)]
+    readable, notes = list(_readable(submission)), []
+    found = placed(result["cells"], readable)
+    too_long = sum(isinstance(cell, dict) for cell in submission["cells"]) - len(readable)
+    if too_long > 0:
+        notes.append(f"{units.counted(too_long, 'cell')} of more than {LONGEST_CELL:,} characters not read")
+    merged: list[dict[str, Any]] = []
+    added = 0
+    for number in range(-1, len(result["cells"])):
+        if number >= 0:
+            released = result["cells"][number]
+            text = found.answers.get(number, source(released))
+            released["source"] = disarmed(text) if _is_prose(released) else text
+            merged += [_added(one, added + more) for more, one in enumerate(found.before.get(number, ()))]
+            added += len(found.before.get(number, ()))
+            merged.append(released)
+        merged += [_added(one, added + more) for more, one in enumerate(found.after.get(number, ()))]
+        added += len(found.after.get(number, ()))
+    if added > MOST_ADDED_CELLS:
+        notes.append(f"of {added:,} added cells the first {MOST_ADDED_CELLS} were taken")
+        beyond = {f"added-{number}" for number in range(MOST_ADDED_CELLS, added)}
+        merged = [cell for cell in merged if cell["id"] not in beyond]
     result["cells"] = merged
-    return result
+    return result, (*notes, *found.notes)
 
 
-def _added(cell: dict[str, Any], number: int) -> dict[str, Any]:
+def _is_prose(released: dict[str, Any]) -> bool:
+    return is_answer(released) and released["cell_type"] == "markdown"
+
+
+def worked_in(release: Notebook, submission: Notebook) -> int:
+    """How many answers somebody has written, the explanation among them."""
+    before = {cell["id"]: source(cell).strip() for cell in release["cells"] if is_answer(cell) and not _says_who(cell)}
+    after = {cell["id"]: source(cell).strip() for cell in transplanted(release, submission)["cells"]}
+    return sum(after[key] not in ("", text) for key, text in before.items())
+
+
+def _says_who(cell: dict[str, Any]) -> bool:
+    return {"student", "course"} <= bound(source(cell))
+
+
+def _added(text: str, number: int) -> dict[str, Any]:
     """A student's own code cell, stripped to its source."""
     return {
         "cell_type": "code",
@@ -141,5 +150,5 @@ def _added(cell: dict[str, Any], number: int) -> dict[str, Any]:
         "id": f"added-{number}",
         "metadata": {},
         "outputs": [],
-        "source": source(cell),
+        "source": text,
     }

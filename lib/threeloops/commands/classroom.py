@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from threeloops import checks
+from threeloops.commands.decisions import add_decisions
 from threeloops.commands.hub import add_init
 from threeloops.commands.typed import whole, workers
 
@@ -68,6 +70,10 @@ def _after_grading(verbs: Any) -> None:
     export.add_argument("sets", nargs="*", metavar="SET", help="none means every set that is graded")
     export.add_argument("--format", required=True, help="canvas, moodle or csv (everything that is known)")
     export.add_argument("--worksheet", metavar="CSV", help="Moodle's grading worksheet, to be filled in")
+    export.add_argument(
+        "--missing", default="blank", metavar="HOW", help="whoever has nothing graded: blank or zero (default blank)"
+    )
+    add_decisions(verbs)
     _set_verb(verbs, "class", _class, "which mistakes the class makes, and which part to teach again")
     similar = _set_verb(verbs, "similar", _similar, "how alike the functions are; names nobody")
     similar.add_argument("--ids", action="store_true", help="name the students after all")
@@ -167,6 +173,8 @@ def _collect(given: argparse.Namespace) -> None:
         newer=given.newer,
         on_time=given.on_time,
     )
+    for sentence in done.said:
+        print(f"Of several: {sentence}")
     for sentence in done.left_out:
         print(f"Left out: {sentence}")
     print(
@@ -177,7 +185,7 @@ def _collect(given: argparse.Namespace) -> None:
 
 def _grade(given: argparse.Namespace) -> int:
     from threeloops.classroom import grade
-    from threeloops.classroom.term import people
+    from threeloops.classroom.term import collecting, people
 
     term = _term(given)
     people.kept(term.roster)
@@ -195,6 +203,7 @@ def _grade(given: argparse.Namespace) -> int:
         again=given.again,
         workers=given.workers,
         server=term.gradebook,
+        others=collecting.not_taken(term, given.set),
     )
 
 
@@ -211,19 +220,19 @@ def _return(given: argparse.Namespace) -> None:
 
 def _export(given: argparse.Namespace) -> None:
     from threeloops.classroom.term import gradebooks
-    from threeloops.classroom.term.marks import marks
+    from threeloops.classroom.term.marks import marks, without_points
 
     term = _term(given)
     names = given.sets or [name for name in term.sets if term.is_graded(name)]
     if not names:
         raise ValueError("no set of this term is graded, so there are no marks; `threeloops classroom grade SET` first")
-    lines = marks(term, names, root=_root())
+    checks.one_of(("blank", "zero"), missing=given.missing)
+    lines = marks(term, names, root=_root(), missing_zero=given.missing == "zero")
     worksheet = Path(given.worksheet) if given.worksheet else None
     path = gradebooks.export(term, lines, names, given.format, worksheet=worksheet)
     print(f"{path}: {', '.join(names)}; {term.late.in_words}.")
-    blank = sorted({one.person.student for one in lines for mark in one.marks.values() if mark.points is None})
-    if blank:
-        print(f"No mark yet, because of a fault of the grader: {', '.join(blank)}. Grade again.")
+    for sentence in without_points(lines):
+        print(sentence)
     waiting = sum(mark.waiting for one in lines for mark in one.marks.values())
     if waiting:
         print(f"{waiting} answers are graded by hand or wait for it; `nbgrader formgrader` shows them.")

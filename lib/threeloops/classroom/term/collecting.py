@@ -17,7 +17,7 @@ from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import Term, days_late
 from threeloops.drills.engine.student_draws import plain_id
 
-COLUMNS = ("student", "handed_in_as", "came", "days_late")
+COLUMNS = ("student", "handed_in_as", "came", "days_late", "not_taken")
 LATE = "late"  # in days_late: by an unknown number of days
 
 
@@ -26,9 +26,10 @@ class Received:
     """One line of received/SET.csv."""
 
     student: str  # as the grader knows them
-    handed_in_as: str  # what the platform called the file
+    handed_in_as: str  # what the platform called the file; nothing where none of the files is a hand-in
     came: str  # a time with its offset, where one is known
     days_late: str  # a number, extra days taken off already, or `late`, or nothing where nobody knows
+    not_taken: str = ""  # files that are no hand-in, and what they are, of whoever has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ class Collection:
     replaced: tuple[str, ...]
     same: tuple[str, ...]
     left_out: tuple[str, ...]  # a sentence each
+    said: tuple[str, ...]  # of whom several notebooks came: which one was taken, and why
     undated: int  # of all that is collected: nobody knows whether it came in time
     late: int
 
@@ -82,13 +84,15 @@ def collect(
     sheet = matching.worksheet(worksheet, term.zone) if worksheet else None
     handed = handed_in(path, Course(root=root, work=term.graded).sets(), drill_set=name)
     files = [one for one in handed.submissions if one.read is not None]
-    if not files:
-        raise ValueError(f"{path} holds no notebook of {name}; what was handed in must be called {name}.ipynb")
+    if not any(one.label for one in handed.submissions):
+        raise ValueError(f"{path} holds nothing that anybody has handed in, so no notebook of {name}")
     directory = Directory(roster, sheet)
     fitting, left_out = _matched(files, directory)
     left_out += [sentence.partition("; --set")[0] for sentence in handed.left_out]
-    left_out += [f"{one.folder}: {one.problem}" for one in files if "counts" in one.problem]
     before = received(term, name)
+    for one in handed.submissions:
+        if one.others:
+            left_out.append(_passed_over(one, directory, name, before))
     done: dict[str, list[str]] = {"taken": [], "replaced": [], "same": []}
     for one, whose in fitting:
         how = _put(term.collected(name) / plain_id(whose.student) / f"{name}.ipynb", one, newer=newer)
@@ -105,6 +109,8 @@ def collect(
             if old and how == "same" and (not noted.days_late or noted.days_late == LATE)
             else noted
         )
+    if before:
+        term.collected(name).mkdir(parents=True, exist_ok=True)
     lists.write(
         term.received(name),
         COLUMNS,
@@ -113,7 +119,8 @@ def collect(
     return Collection(
         **{how: tuple(students) for how, students in done.items()},
         left_out=tuple(left_out),
-        undated=sum(not one.days_late for one in before.values()),
+        said=tuple(f"{whose.student}: {one.chosen}" for one, whose in fitting if one.chosen),
+        undated=sum(not one.days_late and bool(one.handed_in_as) for one in before.values()),
         late=sum(one.days_late not in ("", "0") for one in before.values()),
     )
 
@@ -133,6 +140,28 @@ def _matched(files: Sequence[Submission], directory: Directory) -> tuple[list[tu
         if times[whose.student] > 1
     ]
     return [(one, whose) for one, whose in found if times[whose.student] == 1], left_out
+
+
+def _passed_over(one: Submission, directory: Directory, name: str, before: dict[str, Received]) -> str:
+    """A sentence on the files of a person that are no hand-in; and a line of what was received for whoever has
+    none.
+    """
+    files = "; ".join(one.others)
+    try:
+        whose = directory.find(one)
+    except ValueError as error:
+        return f"{one.folder}: {files}" if one.read else f"{one.folder}: {files}; and {error}"
+    if one.read:
+        return f"{whose.student}: {files}"
+    student = plain_id(whose.student)
+    if student not in before or not before[student].handed_in_as:
+        before[student] = Received(student=student, handed_in_as="", came="", days_late="", not_taken=files)
+    return f"{whose.student} has no notebook of {name}: {files}"
+
+
+def not_taken(term: Term, name: str) -> dict[str, str]:
+    """What came from whoever has no hand-in."""
+    return {one.student: one.not_taken for one in received(term, name).values() if one.not_taken}
 
 
 def _put(path: Path, one: Submission, *, newer: bool) -> str:

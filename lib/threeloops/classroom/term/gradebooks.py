@@ -23,7 +23,8 @@ from threeloops import checks
 from threeloops.classroom.intake import person
 from threeloops.classroom.term import lists, matching
 from threeloops.classroom.term.collecting import received
-from threeloops.classroom.term.marks import Line
+from threeloops.classroom.term.languages import worksheet_columns
+from threeloops.classroom.term.marks import EXCUSED, Line, Mark
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import Term
 from threeloops.drills.engine.student_draws import plain_id
@@ -31,6 +32,7 @@ from threeloops.drills.engine.student_draws import plain_id
 FORMATS = ("canvas", "moodle", "csv")
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 MOODLE = ("ID number", "Email address")
+IN_CANVAS_EXCUSED = "EX"
 POSSIBLE = "    Points Possible"  # as Canvas writes it
 
 
@@ -47,7 +49,7 @@ def export(term: Term, lines: Sequence[Line], names: Sequence[str], form: str, *
     of = names[0] if len(names) == 1 else "marks"
     path = term.folder / "exported" / (f"{of}.csv" if form == "csv" else f"{of}-{form}.csv")
     titles = {name: term.handed_out(name).title for name in names}
-    points = [[line.marks[name].points for name in names] for line in lines]
+    points = [[_cell(line.marks[name], form) for name in names] for line in lines]
     if form == "csv":
         return _everything(path, term, lines, names)
     if form == "moodle":
@@ -59,6 +61,11 @@ def export(term: Term, lines: Sequence[Line], names: Sequence[str], form: str, *
     possible = [[POSSIBLE, "", "", "", "", *(lines[0].marks[name].maximum for name in names)]] if lines else []
     rows = [[*_in_canvas(line.person), *own] for line, own in zip(lines, points, strict=True)]
     return lists.write(path, [*CANVAS, *titles.values()], [*possible, *rows])
+
+
+def _cell(mark: Mark, form: str) -> object:
+    """Points, or a blank: no platform takes that for 0. Canvas has a word for who is excused."""
+    return IN_CANVAS_EXCUSED if form == "canvas" and mark.status == EXCUSED else mark.points
 
 
 def _in_canvas(one: Person) -> tuple[str, ...]:
@@ -77,14 +84,14 @@ def _needs(lost: Sequence[str], what: str, source: str) -> None:
 def _everything(path: Path, term: Term, lines: Sequence[Line], names: Sequence[str]) -> Path:
     headings = ["student", "name", "section", "extra_days", "extra_time"]
     for name in names:
-        headings += [f"{name} {what}" for what in ("status", "raw", "of", "days late", "points", "waiting")]
+        headings += [f"{name} {what}" for what in ("status", "raw", "of", "days late", "points", "waiting", "reason")]
     rows = []
     for line in lines:
         one = line.person
         row: list[object] = [one.student, one.name, one.section, one.extra_days, one.extra_time]
         for name in names:
             mark = line.marks[name]
-            row += [mark.status, mark.raw, mark.maximum, mark.days_late, mark.points, mark.waiting]
+            row += [mark.status, mark.raw, mark.maximum, mark.days_late, mark.points, mark.waiting, mark.reason]
         rows.append([*row, term.late.in_words])
     return lists.write(path, [*headings, "late policy"], rows)
 
@@ -94,7 +101,8 @@ def _filled(term: Term, lines: Sequence[Line], name: str, worksheet: Path) -> Pa
     matching.worksheet(worksheet, term.zone)  # is it one?
     headings, numbered = lists.rows(worksheet)
     compared = [lists.heading(one) for one in headings]
-    if "grade" not in compared or "last modified grade" not in compared:
+    columns = worksheet_columns(headings)
+    if not {"grade", "graded"} <= set(columns):
         raise ValueError(f"{worksheet} has no columns Grade and Last modified (grade); Moodle takes none without them")
     points = {plain_id(line.person.student): line.marks[name].points for line in lines}
     emails = {line.person.email.casefold(): plain_id(line.person.student) for line in lines if line.person.email}
@@ -105,9 +113,11 @@ def _filled(term: Term, lines: Sequence[Line], name: str, worksheet: Path) -> Pa
     }
     rows = []
     for _, row in numbered:
-        number = re.search(r"\d+$", row["identifier"])
-        student = by_number.get(number[0] if number else "") or emails.get(row.get("email address", "").casefold(), "")
-        if student in points:
-            row = row | {"grade": lists.safe(points[student])}
+        number = re.search(r"\d+$", row[columns["identifier"]])
+        student = by_number.get(number[0] if number else "") or emails.get(
+            row.get(columns.get("email address", ""), "").casefold(), ""
+        )
+        if points.get(student) is not None:
+            row = row | {columns["grade"]: lists.safe(points[student])}
         rows.append([row.get(column, "") for column in compared])
     return lists.write(term.folder / "exported" / f"{name}-worksheet.csv", headings, rows, exact=True)

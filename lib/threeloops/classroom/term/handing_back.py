@@ -10,13 +10,16 @@ Moodle:   NAME_NUMBER_assignsubmission_file_PAGE: the second of the parts betwee
 folder:   STUDENT/PAGE, for whoever collected a plain folder.
 """
 
+import html
 import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from threeloops.classroom.intake import person
+from threeloops.classroom.term import decisions
 from threeloops.classroom.term.collecting import Received, received
+from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.matching import platform
 from threeloops.classroom.term.settings import Term
 
@@ -47,7 +50,7 @@ def member(one: Received, name: str) -> str:
     """
     where = platform(one.handed_in_as)
     if where == "canvas":
-        return re.sub(r"\.ipynb$", "", one.handed_in_as) + ".html"
+        return re.sub(r"(\.ipynb)?(\.txt|\.json|\.zip)?$", "", one.handed_in_as, flags=re.IGNORECASE) + ".html"
     if where == "moodle":
         whose = person(one.handed_in_as)
         return f"{whose.name.replace('_', ' ')}_{whose.own}_assignsubmission_file_{name}.html"
@@ -67,6 +70,7 @@ def pack(term: Term, name: str) -> Packed:
     if not found:
         raise ValueError(f"there is no feedback page of {name} yet; `threeloops classroom grade {name}` writes them")
     zips: dict[Path, int] = {}
+    comments = decisions.of(term, name, "comment")
     for where in sorted({platform(one.handed_in_as) for one in found}):
         own = [one for one in found if platform(one.handed_in_as) == where]
         path = term.folder / "returned" / f"{name}-{where}.zip"
@@ -75,8 +79,18 @@ def pack(term: Term, name: str) -> Packed:
             for one in own:
                 archive.writestr(
                     zipfile.ZipInfo(member(one, name), STAMP),
-                    pages[one.student].read_bytes(),
+                    _page(pages[one.student], comments.get(one.student)),
                     compress_type=zipfile.ZIP_DEFLATED,
                 )
         zips[path] = len(own)
     return Packed(zips=zips, without=tuple(sorted({*collected} - {one.student for one in found})))
+
+
+def _page(path: Path, comment: Decision | None) -> str:
+    """A feedback page, with what the teacher has to say on top."""
+    page = path.read_text(encoding="utf-8", errors="replace")
+    if comment is None:
+        return page
+    words = html.escape(comment.reason).replace("\n", "<br>")
+    line = f'<p class="three-loops-comment"><strong>From your teacher:</strong> {words}</p>'
+    return re.sub(r"<body[^>]*>", lambda body: body[0] + line, page, count=1)

@@ -24,10 +24,10 @@ def heading(written: str) -> str:
     return re.sub(r"[\W_]+", " ", written.casefold()).strip()
 
 
-def rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """(headings as they are written, (line, values by compared heading) of every row that is not empty).
+def text(path: Path) -> str:
+    """What a list's file says.
 
-    Raises:   ValueError, in one sentence, for what is no CSV file with a row of headings
+    Raises:   ValueError, in one sentence, for what is no text in UTF-8, or empty
     """
     if not path.is_file():
         raise ValueError(f"{path} does not exist; give a CSV file")
@@ -36,26 +36,70 @@ def rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     if zipfile.is_zipfile(path):
         raise ValueError(f"{path} is a workbook or a zip, not a CSV file; save it as “CSV UTF-8”")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        found = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not written in UTF-8; save it as “CSV UTF-8”") from None
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    if not first:
+    if not found.strip():
         raise ValueError(f"{path} is empty; expected a row of headings and a row for each student")
-    delimiter = max(DELIMITERS, key=first.count)
+    return found
+
+
+def delimiter(path: Path) -> str:
+    """What stands between its cells: of the three the one that its first line has most of."""
+    first = next(line for line in text(path).splitlines() if line.strip())
+    return max(DELIMITERS, key=first.count)
+
+
+def rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """(headings as they are written, (line, values by compared heading) of every row that is not empty).
+
+    Raises:   ValueError, in one sentence, for what is no CSV file with a row of headings
+    """
+    content = text(path)
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter(path), strict=True)
         numbered = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise ValueError(f"{path} is no CSV file: {error}") from None
     headings = [cell.strip() for cell in numbered[0][1]]
     names = [heading(cell) for cell in headings]
+    _as_wide(path, headings, numbered[1:])
     twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice:
         raise ValueError(f"{path} has two columns called {twice!r}; leave one of them out")
     return headings, [
         (line, dict(zip(names, (_meant(cell.strip()) for cell in row), strict=False))) for line, row in numbered[1:]
     ]
+
+
+def _as_wide(path: Path, headings: Sequence[str], numbered: Sequence[tuple[int, list[str]]]) -> None:
+    """Refuse rows with more cells than headings: their cells would stand under the wrong ones. What every row has
+    too many of, and empty, is a program's habit.
+    """
+    surplus = {len(row) - len(headings) for _, row in numbered}
+    same = len(surplus) == 1
+    for line, row in numbered:
+        more = row[len(headings) :]
+        if any(cell.strip() for cell in more) or (more and not same):
+            raise ValueError(
+                f"{path}, line {line} has {len(row)} cells under {len(headings)} headings: what holds the separator, as"
+                ' a name may, must stand in quotes ("Lovelace, Ada")'
+            )
+
+
+def spoiled(cell: str) -> str:
+    """What a spreadsheet has made of an id, in words; nothing where none has.
+
+    >>> spoiled("1.23457E+11"), spoiled("12345.0"), spoiled("s1e5")
+    ('rounded by a spreadsheet', 'turned into a fraction by a program', '')
+    """
+    if re.fullmatch(r"\d(?:[.,]\d+)?E[+-]?\d+", cell, re.IGNORECASE):
+        return "rounded by a spreadsheet"
+    if re.fullmatch(r"\d{3,}[.,]0+", cell):
+        return "turned into a fraction by a program"
+    if re.fullmatch(r"#+|#(?:N/A|NAME\?|VALUE!|REF!|NUM!|NV|WERT!)", cell, re.IGNORECASE):
+        return "replaced by a spreadsheet's error"
+    return ""
 
 
 def safe(cell: object) -> str:

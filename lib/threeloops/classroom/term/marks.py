@@ -3,20 +3,31 @@
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from threeloops.classroom import work_folder
+from threeloops.classroom.one_submission import NO_NOTEBOOK
 from threeloops.classroom.questions import mark
-from threeloops.classroom.term import people
+from threeloops.classroom.term import decisions, people
 from threeloops.classroom.term.collecting import LATE, received
+from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import LatePolicy, Term
 from threeloops.drills.engine.student_draws import plain_id
 
 FAULT = "not graded"  # the grader's own: it costs the student nothing, so there is no mark yet
 MISSING = "missing"
+EXCUSED = "excused"
 MOST_NAMED = 20
+# By status: what a blank means, for whoever reads what was exported.
+NO_POINTS = {
+    FAULT: "No mark yet, because of a fault of the grader; grade again",
+    MISSING: "Left blank, for nothing was handed in (--missing zero writes 0)",
+    NO_NOTEBOOK: "Left blank, for what was handed in is no notebook of the set (--missing zero writes 0)",
+    "unparsable": "Left blank, for the notebook cannot be read (--missing zero writes 0)",
+    EXCUSED: "Excused, with the reason in decisions.csv",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +35,12 @@ class Mark:
     """One student's set."""
 
     status: str
-    raw: float | None  # with what a teacher gave by hand; None: a fault of the grader, no mark yet
+    raw: float | None  # with what a teacher gave by hand; None: nothing was graded
     maximum: float
     days_late: str  # a number, `late` where nobody knows by how much, or nothing where nobody knows or it is missing
-    points: float | None  # after the late policy
+    points: float | None  # after the late policy, or what a teacher has decided; None: no mark
     waiting: int = 0  # answers that wait for a person
+    reason: str = ""  # of what a teacher has decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +51,20 @@ class Line:
     marks: dict[str, Mark]
 
 
-def marks(term: Term, names: Sequence[str], *, root: Path) -> list[Line]:
-    """Everybody's marks.
+def marks(term: Term, names: Sequence[str], *, root: Path, missing_zero: bool = False) -> list[Line]:
+    """Everybody's marks. Whoever has nothing that was graded has none, or 0 where that is asked for.
 
     Raises:   ValueError when a set is not graded, when somebody who is on the roster now was not there when it was, or
               when the late policy needs to know what nobody has said
     """
     roster = people.kept(term.roster)
-    by_set = {name: _of_set(term, name, roster, root=root) for name in names}
+    by_set = {name: _of_set(term, name, roster, root=root, missing_zero=missing_zero) for name in names}
     return [
         Line(person=one, marks={name: found[plain_id(one.student)] for name, found in by_set.items()}) for one in roster
     ]
 
 
-def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> dict[str, Mark]:
+def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, missing_zero: bool) -> dict[str, Mark]:
     with term.grades(name).open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     status = {row["student"]: row["status"] for row in rows}
@@ -65,6 +77,7 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> d
         )
     came, maximum = received(term, name), _maximum(term, name, root=root)
     course, found, unknown = term.grading(root), {}, list[str]()
+    decided = decisions.of(term, name, "points") | decisions.of(term, name, EXCUSED)
     for one in roster:
         student = plain_id(one.student)
         now = work_folder.earlier(course, name, student) if student in answered else None
@@ -73,11 +86,12 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> d
                 f"the gradebook has lost what {one.student} earned with {name}; `threeloops classroom grade {name}"
                 " --again` grades everybody anew"
             )
-        raw = None if status[student] == FAULT else now.points + now.by_hand if now else 0.0
+        blank = None if status[student] == FAULT or not missing_zero else 0.0
+        raw = now.points + now.by_hand if now else blank
         known = came[student].days_late if student in came and status[student] != MISSING else ""
         days = _days(one, known, term.late) if raw else 0
-        unknown += [one.student] * (days is None)
-        found[student] = Mark(
+        unknown += [one.student] * (days is None and student not in decided)
+        graded = Mark(
             status=status[student],
             raw=raw,
             maximum=maximum,
@@ -85,6 +99,7 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> d
             points=None if raw is None else term.late.points(raw, maximum=maximum, days_late=days or 0),
             waiting=now.waiting if now else 0,
         )
+        found[student] = _as_decided(graded, decided.get(student))
     if unknown:
         raise ValueError(
             f"nobody knows whether, or by how many days, {len(unknown)} of the hand-ins of {name} came late, and"
@@ -92,6 +107,15 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path) -> d
             f" off, into received/{name}.csv for {', '.join(unknown[:MOST_NAMED])}{' …' * (len(unknown) > MOST_NAMED)}"
         )
     return found
+
+
+def _as_decided(graded: Mark, decided: Decision | None) -> Mark:
+    """A mark after what a teacher has decided."""
+    if decided is None:
+        return graded
+    if decided.what == EXCUSED:
+        return replace(graded, status=EXCUSED, points=None, reason=decided.reason)
+    return replace(graded, points=decisions.points(decided), reason=decided.reason)
 
 
 def _days(one: Person, known: str, policy: LatePolicy) -> int | None:
@@ -109,3 +133,13 @@ def _maximum(term: Term, name: str, *, root: Path) -> float:
     """Points of a whole set, those that are given by hand included."""
     notebook = json.loads(term.grading(root).release(name).read_text(encoding="utf-8"))
     return float(sum(mark(cell, "points") or 0 for cell in notebook["cells"] if mark(cell, "grade")))
+
+
+def without_points(lines: Sequence[Line]) -> list[str]:
+    """Who has no points, a sentence for each reason."""
+    who: dict[str, set[str]] = {}
+    for line in lines:
+        for mark_of_set in line.marks.values():
+            if mark_of_set.points is None:
+                who.setdefault(mark_of_set.status, set()).add(line.person.student)
+    return [f"{NO_POINTS.get(status, status)}: {', '.join(sorted(names))}." for status, names in sorted(who.items())]

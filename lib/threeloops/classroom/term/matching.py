@@ -21,12 +21,9 @@ from zoneinfo import ZoneInfo
 
 from threeloops.classroom.intake import CANVAS, MOODLE, Submission
 from threeloops.classroom.term import lists
+from threeloops.classroom.term.languages import moodle_time, worksheet_columns
 from threeloops.classroom.term.people import Person
 from threeloops.drills.engine.student_draws import plain_id
-
-# Moodle writes times in the teacher's language; the English one is read.
-MOODLE_TIMES = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%d %B %Y, %I:%M %p", "%Y-%m-%d %H:%M")
-NEEDED = ("identifier", "last modified submission")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,36 +61,24 @@ def worksheet(path: Path, zone: ZoneInfo) -> dict[str, Row]:
     Raises:   ValueError, in one sentence, for another file, or a time in another language
     """
     headings, numbered = lists.rows(path)
-    names = {lists.heading(one) for one in headings}
-    if not set(NEEDED) <= names:
+    columns = worksheet_columns(headings)
+    if not {"identifier", "came"} <= set(columns):
         raise ValueError(
             f"{path} is no grading worksheet of Moodle's: expected columns Identifier and Last modified (submission),"
-            f" found {', '.join(headings)}"
+            f" in English, German, French, Spanish or Portuguese, found {', '.join(headings)}"
         )
     found = {}
     for line, row in numbered:
-        number = re.search(r"\d+$", row["identifier"])
+        identifier = row.get(columns["identifier"], "")
+        number = re.search(r"\d+$", identifier)
         if not number:
-            raise ValueError(f"{path}, line {line}: {row['identifier']!r} is no identifier like Participant 123")
+            raise ValueError(f"{path}, line {line}: {identifier!r} is no identifier like Participant 123")
         found[number[0]] = Row(
-            name=row.get("full name", ""),
-            email=row.get("email address", ""),
-            came=_time(row["last modified submission"], zone, where=f"{path}, line {line}"),
+            name=row.get(columns.get("full name", ""), ""),
+            email=row.get(columns.get("email address", ""), ""),
+            came=moodle_time(row.get(columns["came"], ""), zone, where=f"{path}, line {line}"),
         )
     return found
-
-
-def _time(written: str, zone: ZoneInfo, *, where: str) -> dt.datetime | None:
-    if written in ("", "-"):
-        return None
-    for form in MOODLE_TIMES:
-        try:
-            return dt.datetime.strptime(written, form).replace(tzinfo=zone)
-        except ValueError:
-            continue
-    raise ValueError(
-        f"{where}: {written!r} is no time that is known here; set Moodle to English before you download the worksheet"
-    )
 
 
 def squeezed(name: str) -> str:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from threeloops.classroom.term import lists
+from threeloops.classroom.term.languages import MAIL_HEADINGS, in_english
 from threeloops.drills.engine.student_draws import plain_id
 
 MOST_EXTRA_TIME = 4.0
@@ -26,7 +27,7 @@ IDS = {
     "plain": ("student", "id"),
 }
 COLUMNS = {
-    "email": ("email", "email address", "mail", "e mail"),
+    "email": MAIL_HEADINGS,
     "id_number": ("id number",),
     "sis_user_id": ("sis user id",),
     "sis_login_id": ("sis login id",),
@@ -34,6 +35,9 @@ COLUMNS = {
     "extra_days": ("extra days",),
     "extra_time": ("extra time",),
 }
+
+
+OTHER_IDS = ("id number", "sis user id", "sis login id", "username")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +74,14 @@ def class_list(path: Path, *, id_column: str | None = None) -> ClassList:
     Raises:   ValueError, in one sentence, for whatever would end in a wrong roster
     """
     headings, numbered = lists.rows(path)
-    names = [lists.heading(one) for one in headings]
+    names, numbered = _translated(headings, numbered)
     kind = _kind(names)
     if kind == "Canvas":
         numbered = [row for row in numbered if _is_person(row[1])]
     if not numbered:
         raise ValueError(f"{path} lists nobody; expected a row for each student below the headings")
-    column = _id_column(path, headings, numbered, kind, id_column)
+    column = _id_column(path, headings, names, numbered, kind, id_column)
+    _check_cells(path, headings, names, numbered, column)
     people = [_person(path, line, row, kind=kind, column=column) for line, row in numbered]
     same = [student for student, times in Counter(plain_id(one.student) for one in people).items() if times > 1]
     if same:
@@ -87,11 +92,63 @@ def class_list(path: Path, *, id_column: str | None = None) -> ClassList:
     return ClassList(people=tuple(people), kind=kind, id_column=headings[names.index(column)])
 
 
+def _translated(
+    headings: Sequence[str], numbered: Sequence[tuple[int, dict[str, str]]]
+) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """The headings as they are compared, in English where they are Moodle's in another language and nothing else has
+    the name, and the rows with them.
+    """
+    compared = [lists.heading(one) for one in headings]
+    english: dict[str, str] = {}
+    for name in compared:
+        meant = in_english(name)
+        english[name] = name if meant in compared or meant in english.values() else meant
+    rows = [(line, {english.get(name, name): cell for name, cell in row.items()}) for line, row in numbered]
+    return [english[name] for name in compared], rows
+
+
+def _check_cells(
+    path: Path,
+    headings: Sequence[str],
+    names: Sequence[str],
+    numbered: Sequence[tuple[int, dict[str, str]]],
+    column: str,
+) -> None:
+    """Refuse ids that a spreadsheet has spoiled, and cells that have slipped under another heading."""
+    ids = [name for name in (column, "id", *(name for name in names if name in OTHER_IDS)) if name in names]
+    for line, row in numbered:
+        for name in ids:
+            how = lists.spoiled(row.get(name, ""))
+            if how:
+                raise ValueError(
+                    f"{path}, line {line}: {row[name]!r} in column {headings[names.index(name)]!r} was {how}, and two"
+                    " people may have the same; take the list from the platform again, and do not save it from a"
+                    " spreadsheet, or format the column as text first"
+                )
+        for name in names:
+            if name in COLUMNS["email"] and row.get(name) and "@" not in row[name]:
+                raise ValueError(
+                    f"{path}, line {line}: {row[name]!r} under {headings[names.index(name)]!r} is no e-mail address; a"
+                    ' name with a comma must stand in quotes ("Lovelace, Ada")'
+                )
+
+
 def _kind(names: Sequence[str]) -> str:
     if {"student", "id", "section"} <= set(names):
         return "Canvas"
     moodle = {"first name", "full name", "firstname", "username"} & set(names) and "email address" in names
     return "Moodle" if moodle and not {"id", "student"} & set(names) else "plain"
+
+
+def is_platforms(names: Sequence[str]) -> bool:
+    """Are these the headings of a platform's list, in which the first column is a person's name?
+
+    >>> is_platforms(["student", "id", "sis user id", "sis login id", "section"]), is_platforms(["student", "name"])
+    (True, False)
+    """
+    english = [in_english(name) for name in names]
+    known = {"id", "student", "username", "id number", "sis login id", "email address"} & set(english[1:])
+    return bool(known) and (_kind(english) == "Canvas" or english[0] in ("first name", "last name", "full name"))
 
 
 def _is_person(row: Mapping[str, str]) -> bool:
@@ -101,13 +158,18 @@ def _is_person(row: Mapping[str, str]) -> bool:
 
 
 def _id_column(
-    path: Path, headings: Sequence[str], numbered: Sequence[tuple[int, dict[str, str]]], kind: str, asked: str | None
+    path: Path,
+    headings: Sequence[str],
+    names: Sequence[str],
+    numbered: Sequence[tuple[int, dict[str, str]]],
+    kind: str,
+    asked: str | None,
 ) -> str:
-    names = [lists.heading(one) for one in headings]
     if asked is not None:
-        if lists.heading(asked) not in names:
+        compared = [lists.heading(one) for one in headings]
+        if lists.heading(asked) not in compared:
             raise ValueError(f"{path} has no column {asked!r}; it has {', '.join(headings)}")
-        column = lists.heading(asked)
+        column = names[compared.index(lists.heading(asked))]
         empty = [line for line, row in numbered if not plain_id(row.get(column, ""))]
         if empty:
             raise ValueError(f"{path}, line {empty[0]}: nobody can be told by an empty {asked!r}; choose another --id")
@@ -189,18 +251,22 @@ def kept(path: Path) -> list[Person]:
     return found
 
 
+def _with_what_was_known(one: Person, old: Person) -> Person:
+    """What a new list says nothing about stays as it was: names, the platform's numbers, what was granted."""
+    days, time = one.extra_days or old.extra_days, one.extra_time if one.extra_time > 1 else old.extra_time
+    told = {name: getattr(one, name) or getattr(old, name) for name in HEADINGS[1:]}
+    return replace(one, **told | {"extra_days": days, "extra_time": time})
+
+
 def keep(path: Path, listed: ClassList) -> list[str]:
-    """Write the roster; what was granted to somebody before stays granted where the new list says nothing about it.
-    What there is to say: who came, who went, where the old roster is.
+    """Write the roster; what was known of somebody before stays where the new list says nothing about it. What there
+    is to say: who came, who went, where the old roster is.
     """
     before = {plain_id(one.student): one for one in kept(path)} if path.exists() else {}
     now = []
     for one in listed.people:
         old = before.get(plain_id(one.student))
-        if old:
-            days, time = one.extra_days or old.extra_days, one.extra_time if one.extra_time > 1 else old.extra_time
-            one = replace(one, extra_days=days, extra_time=time)
-        now.append(one)
+        now.append(_with_what_was_known(one, old) if old else one)
     said = []
     ids = {plain_id(one.student) for one in now}
     if before:
@@ -208,5 +274,11 @@ def keep(path: Path, listed: ClassList) -> list[str]:
         said += [f"New: {', '.join(came)}."] if came else []
         said += [f"No longer listed: {', '.join(went)}; what they handed in stays."] if went else []
         said.append(f"The old roster is kept as {lists.aside(path)}.")
+    nameless = [one.student for one in now if not one.name]
+    if nameless:
+        said.append(
+            f"No name is known of {len(nameless)}, {nameless[0]} among them: platforms call files by names, so theirs"
+            " are found by the id alone. A column called name, or first name and last name, would tell them."
+        )
     lists.write(path, HEADINGS, [asdict(one) for one in now])
     return said

@@ -1,0 +1,114 @@
+"""What a teacher decides about one student's set, against or beside what the grader found: excused from it, other
+points, words on the page that goes back, or a request to grade again that waits for an answer. Each with its reason, in
+decisions.csv of the term's folder.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from threeloops import checks
+from threeloops.classroom.term import lists, people
+from threeloops.classroom.term.settings import Term
+from threeloops.drills.engine.student_draws import plain_id
+
+WHAT = ("excused", "points", "comment", "regrade")
+LONGEST = 5_000  # characters of a reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One line of decisions.csv."""
+
+    set: str
+    student: str  # a plain id
+    what: str
+    points: str = ""  # of the decision `points`: a number
+    reason: str  # of a comment the comment itself, of a request what was asked
+    answer: str = ""  # of a request that is settled
+
+
+HEADINGS = tuple(field.name for field in fields(Decision))
+
+
+def _path(term: Term) -> Path:
+    return term.folder / "decisions.csv"
+
+
+def kept(term: Term) -> list[Decision]:
+    """Every decision of a term.
+
+    Raises:   ValueError when a teacher has written into the file what cannot be read
+    """
+    path = _path(term)
+    if not path.exists():
+        return []
+    _, numbered = lists.rows(path)
+    found = []
+    for line, row in numbered:
+        one = Decision(**{name: row.get(lists.heading(name), "") for name in HEADINGS})
+        try:
+            checks.one_of(WHAT, what=one.what)
+            _points(one.points) if one.what == "points" else None
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}: {error}") from None
+        found.append(one)
+    return found
+
+
+def _points(written: str) -> float:
+    """
+    >>> _points("9.5")
+    9.5
+    """
+    try:
+        value = float(written)
+    except ValueError:
+        raise ValueError(f"points={written!r} must be a number of points, like 9.5") from None
+    checks.non_negative(points=value)
+    return value
+
+
+def of(term: Term, name: str, what: str) -> dict[str, Decision]:
+    """The decisions of one kind on a set, by student."""
+    return {one.student: one for one in kept(term) if (one.set, one.what) == (name, what)}
+
+
+def points(one: Decision) -> float:
+    """What a student gets instead of what was graded."""
+    return _points(one.points)
+
+
+def decide(term: Term, one: Decision) -> Decision | None:
+    """Keep a decision, in place of an earlier one of the same kind; that is returned.
+
+    Raises:   ValueError when nobody on the roster has that id, the set was not released, or there is no reason
+    """
+    term.handed_out(one.set)
+    if one.student not in {plain_id(listed.student) for listed in people.kept(term.roster)}:
+        raise ValueError(f"nobody on the roster has the id {one.student!r}")
+    if not one.reason.strip() or len(one.reason) > LONGEST:
+        raise ValueError(f"--reason must say why, in at most {LONGEST:,} characters: it is kept with the decision")
+    if one.what == "points":
+        _points(one.points)
+    return _replaced(term, one, [one])
+
+
+def undo(term: Term, name: str, student: str, what: str) -> Decision:
+    """Take a decision back; it is returned.
+
+    Raises:   ValueError when there is none
+    """
+    before = _replaced(term, Decision(set=name, student=student, what=what, reason=""), [])
+    if before is None:
+        raise ValueError(f"nothing of that kind was decided for {student!r} and {name}")
+    return before
+
+
+def _replaced(term: Term, like: Decision, by: Sequence[Decision]) -> Decision | None:
+    def same(one: Decision) -> bool:
+        return (one.set, one.student, one.what) == (like.set, like.student, like.what)
+
+    before = kept(term)
+    lists.write(_path(term), HEADINGS, [asdict(one) for one in (*(one for one in before if not same(one)), *by)])
+    return next((one for one in before if same(one)), None)
