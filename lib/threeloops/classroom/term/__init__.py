@@ -3,10 +3,12 @@ order.
 
 settings       the term's file: course code, time zone, due dates, what late costs
 lists          CSV files as platforms and spreadsheets write them
+languages      Moodle's headings and times in the languages that it writes them in
 people         a class list read, checked, and kept as the roster
 handing_out    a drill set with the course code in it, for students
 matching       whose hand-in this is
 collecting     a platform's zip into one folder per student, and what is known of when each came
+decisions      what a teacher decides against or beside the grader: excused, other points, a comment
 marks          points before and after the late policy
 gradebooks     the same as Canvas, Moodle or a spreadsheet take them
 handing_back   feedback pages under the names that a platform's bulk upload knows
