@@ -275,3 +275,27 @@ def _needs_moodle(capsys: pytest.CaptureFixture[str], term: Path, sheet: Path) -
     release.mkdir(parents=True)
     (release / f"{SET}.ipynb").write_text('{"cells": []}')
     return refused(capsys, "export", SET, "--format", "csv", "--worksheet", sheet, "--term", term)
+
+
+def test_what_a_teacher_decides_is_kept_with_its_reason(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sheet = term / "sheet.csv"
+    sheet.write_text("Identifier,Last modified (submission)\nParticipant 5,-\n")
+    _needs_moodle(capsys, term, sheet)
+    words, path = ("--term", term), term / "exported" / f"{SET}.csv"
+    assert "--reason must say why" in refused(capsys, "excuse", SET, "ada", *words)
+    assert "nobody on the roster has the id 'eve'" in refused(capsys, "excuse", SET, "eve", "--reason", "ill", *words)
+    assert "must be a number of points" in refused(capsys, "override", SET, "ada", "--reason", "x", *words)
+    assert run("excuse", SET, "ada", "--reason", "ill", *words) == 0
+    assert run("override", SET, "grace", "--points", "9.5", "--reason", "my error", *words) == 0
+    capsys.readouterr()
+    assert run("export", "--format", "csv", *words) == 0
+    assert "Excused, with the reason in decisions.csv: ada." in capsys.readouterr().out
+    text = path.read_text()
+    assert ",excused,,0,,,0,ill," in text
+    assert ",missing,,0,,9.5,0,my error," in text
+    assert run("excuse", SET, "ada", "--undo", *words) == 0
+    assert run("export", "--format", "csv", "--missing", "zero", *words) == 0
+    assert ",missing,0,0,,0,0,," in path.read_text()
+    capsys.readouterr()
+    assert "nothing of that kind was decided" in refused(capsys, "excuse", SET, "ada", "--undo", *words)
+    assert "missing='none' is not known" in refused(capsys, "export", "--format", "csv", "--missing", "none", *words)
