@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class StockCourse(Course):
         del plain["GenerateFeedback"], plain["HTMLExporter"]
         return plain
 
-    def autograde(self, name: str, student: str, notebook: dict[str, Any]) -> None:
+    def autograde(self, name: str, student: str, notebook: dict[str, Any], *, notes: Sequence[str] = ()) -> None:
         write(notebook, self.work / "submitted", f"{student}/{name}", name)
         Stage(Autograde, self.config).run(name=name, student=student)
         Stage(GenerateFeedback, self.config).run(name=name, student=student)

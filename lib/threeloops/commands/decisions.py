@@ -1,4 +1,4 @@
-"""What a teacher decides about one student's set: `classroom excuse`, `override`, `comment` and `regrade`."""
+"""What a teacher decides about one student's set: `classroom excuse`, `override` and `comment`."""
 
 import argparse
 from pathlib import Path

@@ -136,7 +136,8 @@ def evaluated(substitution: str) -> float:
     source = re.sub(r"(?<=\d),(?=\d)", "", source)  # 1,960 is one number; max(a, b) keeps its comma
     if not re.fullmatch(r"[-+*/(). 0-9eEmaxinlogcfr_,]*", source):
         raise ValueError(f"{substitution!r} is not plain arithmetic")
-    functions = {name: getattr(math, name) for name in ("ceil", "log2", "floor")} | {"min": min, "max": max}
+    functions = {name: getattr(math, name) for name in ("ceil", "log2", "floor")}
+    functions |= {"min": min, "max": max, "ln": math.log}
     return float(eval(source, {"__builtins__": {}}, functions))
 
 
