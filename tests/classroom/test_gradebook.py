@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from machines import machines
@@ -118,11 +119,11 @@ def test_a_server_that_stops_is_one_sentence(
     url, deserved = server.database(), class_of(3, tmp_path)
     real, seen = Course.autograde, []
 
-    def stopping(course: Course, name: str, student: str, notebook: dict[str, object]) -> None:
+    def stopping(course: Course, name: str, student: str, notebook: dict[str, object], **words: Any) -> None:
         seen.append(student)
         if len(seen) == 2:
             server.stop()
-        real(course, name, student, notebook)
+        real(course, name, student, notebook, **words)
 
     with monkeypatch.context() as patch:
         patch.setattr(Course, "autograde", stopping)

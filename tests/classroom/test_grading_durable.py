@@ -62,12 +62,12 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     students: list[str] = []
     real, killed = Course.autograde, []
 
-    def counted(course: Course, name: str, student: str, notebook: dict[str, Any]) -> None:
+    def counted(course: Course, name: str, student: str, notebook: dict[str, Any], **words: Any) -> None:
         students.append(student)
         if student == "killer" and not killed:
             killed.append(student)
             raise KeyboardInterrupt
-        real(course, name, student, notebook)
+        real(course, name, student, notebook, **words)
 
     monkeypatch.setattr(Course, "autograde", counted)
     return students
@@ -161,7 +161,7 @@ def test_a_full_disk_is_one_sentence(
 ) -> None:
     """The disk decides, not what somebody has written: words in a notebook must not stop a class."""
 
-    def failing(*_: object) -> None:
+    def failing(*_: object, **words: object) -> None:
         raise error
 
     monkeypatch.setattr(Course, "autograde", failing)

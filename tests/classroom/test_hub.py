@@ -316,7 +316,7 @@ def test_grading_draws_the_same_numbers_and_feedback_comes_back(story: Story) ->
 
 def test_a_hand_in_under_another_name_changes_nobodys_mark(story: Story, inside: Machine) -> None:
     assert f"was handed in by {FORGER}, and counts as theirs" in story.marked
-    assert re.search(rf"^{FORGER} +missing", story.marked, re.MULTILINE)
+    assert re.search(rf"^{FORGER} +no notebook", story.marked, re.MULTILINE)
     assert inside.path(f"{HUB}/course/collected/{FORGER}/{SET}/{SET}.ipynb").is_symlink(), "a link stays a link"
 
 

@@ -116,16 +116,18 @@ def test_a_class_loses_no_one_when_a_worker_is_killed(folder: Path, monkeypatch:
     deserved = class_of(4, folder)
     real = {"autograde": Course.autograde, "feedback": Course.feedback}
 
-    def killed_once(stage: str, at: str, course: Course, name: str, student: str, *rest: object) -> object:
+    def killed_once(
+        stage: str, at: str, course: Course, name: str, student: str, *rest: object, **words: object
+    ) -> object:
         mark = folder / f"killed-{stage}"
         if student == at and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return real[stage](course, name, student, *rest)  # type: ignore[operator]
+        return real[stage](course, name, student, *rest, **words)  # type: ignore[operator]
 
     for stage, at in (("autograde", "s1"), ("feedback", "s2")):
         bound = partial(killed_once, stage, at)
-        monkeypatch.setattr(Course, stage, lambda *words, bound=bound: bound(*words))
+        monkeypatch.setattr(Course, stage, lambda *given, bound=bound, **words: bound(*given, **words))
     assert run(folder, "--workers", 2) == 0
     assert len(list(folder.glob("killed-*"))) == 2
     assert {row[0] for row in table(folder).values()} == {"graded"}
