@@ -1,5 +1,5 @@
-"""Notebooks as other programs leave them when somebody opens, fills in and saves one there; each by the program's own
-rules, from its documentation or its source. No cell is written by hand: a notebook of the book goes in.
+"""Notebooks as other programs leave them when somebody opens, fills in and saves one there: which ids and metadata they
+drop, and what they add. None of these programs ran here. No cell is written by hand: a notebook of the book goes in.
 
 Colab:      nbformat 4.0, no cell ids but an id in each cell's metadata, `colab` and `executionInfo` beside it
             ("Colab notebooks in the wild", every .ipynb that its menu *File › Download* writes).

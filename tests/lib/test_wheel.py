@@ -24,7 +24,7 @@ import contextlib, importlib.abc, io, json, sys
 class Alone(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         first = name.partition(".")[0]
-        if first not in {*sys.stdlib_module_names, "threeloops", *NEEDED}:
+        if first not in {*sys.stdlib_module_names, "threeloops", *NEEDED} and not first.startswith("_sysconfigdata"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 NEEDED = set(json.loads(sys.argv[1]))
@@ -64,6 +64,8 @@ ANSWERED = {
     "sheet interview": "Distributed training",
     "sheet references": "papers",
     "drills list kv_cache": "kv-bytes-per-token",
+    "trace job.json --simulated launch-bound": "four steps of a simulated job",
+    "trace job.json": "launch-bound",
     "grade --help": "my/drills/kv_cache",
     "classroom --help": "syllabus",
 }

@@ -12,5 +12,6 @@ sources         the audit list of the catalogue
 record          measure this machine, and hold the predictions against it
 room            the interview room: drill, progress, history
 paper           sheets and quizzes
+term            of classroom: a teacher's decisions, a hub
 drills          for authors: every idea, and one of them tried
 """

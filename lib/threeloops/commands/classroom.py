@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from threeloops import checks
-from threeloops.commands.decisions import add_decisions
-from threeloops.commands.hub import add_init
+from threeloops.commands.term.decisions import add_decisions
+from threeloops.commands.term.hub import add_init
 from threeloops.commands.typed import whole, workers
 
 if TYPE_CHECKING:

@@ -158,5 +158,6 @@ def _fit(
         if longest is None
         else f"a single one would have memory for {longest:,} tokens" + made_for * (longest > model.max_context)
     )
-    sentence = f"{fits:,} such requests fit on {budget.part.name} beside the weights; {alone}."
+    such = "such request fits" if fits == 1 else "such requests fit"
+    sentence = f"{fits:,} {such} on {budget.part.name} beside the weights; {alone}."
     return lines, {"fits": fits, "longest_context_by_memory": longest}, sentence

@@ -1,8 +1,8 @@
 """Moodle's headings and times in German, French, Spanish and Portuguese, beside English: it writes lists and worksheets
 in the language of whoever downloads them.
 
-Source:   "Moodle language packs for 4.4, moodle.php, assign.php and langconfig.php",
-          https://download.moodle.org/langpack/4.4/
+Source:   Moodle's language packs for 4.4, langconfig.php (how times are written) and assign.php (when a file was last
+          changed), and worksheets that were exported in these languages; the other headings are the usual words
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 from threeloops.classroom.term import lists
 
 MAIL_HEADINGS = ("email", "email address", "mail", "e mail")
-# Moodle's headings in other languages, as they are compared, by the English one. Word for word as its packs have them,
-# with what schools write in place of its e-mail heading.
+# Moodle's headings in other languages, as they are compared, by the English one, with what schools write in place of
+# its e-mail heading.
 IN_ENGLISH = {
     "first name": ("vorname", "prénom", "nombre", "nombre s", "nome", "nome próprio", "given name", "forename"),
     "last name": (

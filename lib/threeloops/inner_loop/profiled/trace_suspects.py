@@ -206,7 +206,9 @@ def _kernels(read: Gauges, families: Mapping[str, Traced], reached: Mapping[str,
             faster = amdahl_speedup(accelerated_share=share, factor=known_s / bound_s)
             found.append(Suspect(illness=BELOW_ROOF, of=KERNELS, share=share, because=because, at_most=faster))
         else:
-            undecided = "record_shapes=True, and --hardware for the roof" if name == "products" else "`ncu` on them"
+            undecided = (
+                "their roof: --hardware, and shapes (record_shapes=True)" if name == "products" else "`ncu` on them"
+            )
             because += "; how far from their roof the file does not say"
             found.append(_suspect(BELOW_ROOF, KERNELS, share, because, undecided))
     return found
