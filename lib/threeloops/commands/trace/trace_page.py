@@ -193,7 +193,7 @@ def _suspect_rows(ordinal: str, one: Suspect) -> list[str]:
     from threeloops.drills.engine.bank import DRILLS
 
     drill = DRILLS[DRILL[one.illness]]
-    taught = contents.taught(drill.section, drill.loop, contents.book_root())[0]
+    taught = contents.taught_here(drill.section, drill.loop)[0]
     rows = [f"{ordinal}: {one.illness}. {one.because[0].upper()}{one.because[1:]}."]
     rows += [f"  at most    {one.at_most:.2f} times as fast"] if one.at_most is not None else []
     rows += [f"  try first  {one.first_try}"]
