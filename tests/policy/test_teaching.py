@@ -74,5 +74,5 @@ def test_what_the_page_says_of_files_and_flags_is_so() -> None:
     assert '"grading.key"' in grading
     for flag in re.findall(r"`(--[a-z-]+)", PAGE):
         assert flag in Path(cli.__file__).read_text() + "".join(
-            path.read_text() for path in (ROOT / "lib" / "threeloops" / "commands").glob("*.py")
+            path.read_text() for path in (ROOT / "lib" / "threeloops" / "commands").rglob("*.py")
         )
