@@ -87,3 +87,11 @@ def test_what_is_not_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "old.gguf").write_bytes(b"GGUF\x01\0\0\0" + bytes(16))
     with pytest.raises(ValueError, match="a GGUF file of version 1 is not read; versions 2 and 3 are"):
         from_hf_config(tmp_path / "old.gguf")
+    bare = gguf.GGUFWriter(tmp_path / "bare.gguf", "llama")
+    bare.add_block_count(LAYERS)
+    bare.add_key_length(8)
+    bare.add_value_length(8)
+    for step in (bare.write_header_to_file, bare.write_kv_data_to_file, bare.close):
+        step()
+    with pytest.raises(ValueError, match=r"without llama\.embedding_length and llama\.attention\.head_count; give the"):
+        from_hf_config(tmp_path / "bare.gguf")

@@ -34,6 +34,7 @@ _FIELDS = {
     "expert_used_count": "num_experts_per_tok",
     "attention.sliding_window": "sliding_window",
 }
+_NEEDED = ("embedding_length", "block_count", "attention.head_count")  # without which nothing is known
 _EXPERT_WIDTH = {"qwen3_moe": "moe_intermediate_size", "gpt_oss": "intermediate_size"}
 _READS_WINDOW = ("gemma2", "gemma3_text", "gpt_oss")
 
@@ -65,6 +66,9 @@ def _as_config(
     def said(name: str) -> Any:
         return fields.get(f"{architecture}.{name}")
 
+    missing = [f"{architecture}.{name}" for name in _NEEDED if said(name) is None]
+    if missing:
+        raise ValueError(f"{path!r} is a GGUF file without {' and '.join(missing)}; give the config.json instead")
     model_type = _WITH_EXPERTS.get(architecture, _TYPES[architecture]) if said("expert_count") else _TYPES[architecture]
     config: dict[str, Any] = {"model_type": model_type}
     for name, own in _FIELDS.items():
