@@ -15,6 +15,8 @@ from threeloops import checks
 from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING, WARMING, Seconds
 from threeloops.simulate.product_loop.traffic import poisson
 
+READ_BY_EACH = 16  # prompts that each server reads at least, so that a large pool is not seen half empty
+
 
 def first_tokens_s(
     reading_s: Sequence[float], *, servers: int, requests_per_s: float, requests: int, seed: int
@@ -51,11 +53,12 @@ def fewest_servers(
             f" {promised_s:g} s: take a larger --prefill-tp, --hit, or promise more"
         )
     groups = max(1, math.ceil(requests_per_s * mean_s / together))
+    requests = max(4 * CONFIRMING, math.ceil(READ_BY_EACH * requests_per_s * mean_s))
     while True:
         servers = groups * together
         if servers > requests_per_s * mean_s:
             seen = first_tokens_s(
-                reading_s, servers=servers, requests_per_s=requests_per_s, requests=4 * CONFIRMING, seed=seed
+                reading_s, servers=servers, requests_per_s=requests_per_s, requests=requests, seed=seed
             )
             if seen[1] <= promised_s:
                 return servers, seen
