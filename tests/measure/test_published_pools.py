@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from threeloops.facts.served_pools import ServedPool
-from threeloops.measure.published_pools import grouped, text
+from threeloops.measure.published_pools import file_text, grouped
 
 ROW = {
     "mode": "disagg",
@@ -48,7 +48,7 @@ def test_what_leaves_something_unsaid_is_left_out() -> None:
 
 
 def test_the_file_holds_both_pools_by_name() -> None:
-    content = json.loads(text(grouped([ROW]), commit="0123abc"))
+    content = json.loads(file_text(grouped([ROW]), commit="0123abc"))
     assert "0123abc" in content["source"]
     prefill, *_ = content["groups"][0]["rows"][0]
     assert ServedPool(**dict(zip(content["pool"], prefill, strict=True))).gpus == 8

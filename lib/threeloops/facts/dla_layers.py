@@ -9,12 +9,7 @@ there; the table's rows as three public repositories of 2026 copy them, which ag
 (False, 16)
 """
 
-READ = "2026-11"
-VERSION = "TensorRT 11.4, Jetson AGX Orin with JetPack 7.2.2"
-
 CONCURRENT_LOADABLES = 16  # of one core
-MOST_BATCH, MOST_OF_OTHER_DIMENSIONS = 4096, 8192
-TYPES = ("fp16", "int8")
 
 # ONNX operator -> the table's row. Quantisers are no layers: they set the types of those around them.
 LAYER_OF = {

@@ -168,14 +168,22 @@ def plain(rows: set[tuple[float, ...]], *, drafted: bool) -> set[tuple[float, ..
     return {max(twice, key=lambda row: row[-1]) for twice in loads.values() if len(twice) > 1}
 
 
-def text(groups: list[dict[str, object]], *, commit: str, columns: Sequence[str] = COLUMNS) -> str:
-    """The file, a line for each row."""
+def text(
+    groups: list[dict[str, object]],
+    *,
+    commit: str,
+    columns: Sequence[str] = COLUMNS,
+    settings: str = SETTINGS_SAID,
+    **more: object,
+) -> str:
+    """The file, a line for each row; with more in its head."""
     head = {
         "source": f"NVIDIA, AIConfigurator, {SAMPLE} at commit {commit}",
         "licence": "Apache-2.0",
         "timed": TIMED,
-        "settings": SETTINGS_SAID,
+        "settings": settings,
         "columns": columns,
+        **more,
     }
     lines = json.dumps(head)[:-1] + ', "groups": [\n'
     made = []

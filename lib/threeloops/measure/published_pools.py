@@ -9,7 +9,6 @@ and how many requests there were at a time.
 """
 
 import csv
-import json
 import re
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from threeloops.facts import served_pools
-from threeloops.measure.published_points import DIGITS, ENGINES, FORMATS, MODELS, PARTS, SAMPLE, TIMED
+from threeloops.measure.published_points import DIGITS, ENGINES, FORMATS, MODELS, PARTS, SAMPLE, text
 from threeloops.units import ms
 
 INTO = Path(served_pools.__file__).with_name("served_pools") / "aiconfigurator.json"
@@ -66,22 +65,9 @@ def grouped(rows: Iterable[Mapping[str, str]]) -> list[dict[str, object]]:
     return [dict(zip(GROUPED, shared, strict=True)) | {"rows": sorted(groups[shared])} for shared in sorted(groups)]
 
 
-def text(groups: list[dict[str, object]], *, commit: str) -> str:
+def file_text(groups: list[dict[str, object]], *, commit: str) -> str:
     """The file, a line for each row."""
-    head = {
-        "source": f"NVIDIA, AIConfigurator, {SAMPLE} at commit {commit}",
-        "licence": "Apache-2.0",
-        "timed": TIMED,
-        "settings": SETTINGS,
-        "pool": list(OF_A_POOL),
-        "columns": COLUMNS,
-    }
-    made = []
-    for group in groups:
-        shared = json.dumps({name: value for name, value in group.items() if name != "rows"})[:-1]
-        rows: list[object] = group["rows"]  # type: ignore[assignment]
-        made.append(f'{shared}, "rows": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]}")
-    return json.dumps(head)[:-1] + ', "groups": [\n' + ",\n".join(made) + "\n]}\n"
+    return text(groups, commit=commit, columns=COLUMNS, settings=SETTINGS, pool=list(OF_A_POOL))
 
 
 def main(folder: Path) -> None:
@@ -92,7 +78,7 @@ def main(folder: Path) -> None:
     with (folder / SAMPLE).open(newline="", encoding="utf-8") as file:
         found = grouped(csv.DictReader(file))
     INTO.parent.mkdir(exist_ok=True)
-    INTO.write_text(text(found, commit=commit), encoding="utf-8")
+    INTO.write_text(file_text(found, commit=commit), encoding="utf-8")
 
 
 if __name__ == "__main__":

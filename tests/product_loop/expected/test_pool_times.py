@@ -10,7 +10,8 @@ import pytest
 
 from threeloops.models import catalogue
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token
-from threeloops.product_loop.expected.pool_times import judged_pools, pool_times, pools_at, prompt_every_s
+from threeloops.product_loop.expected.judged_points import judged_pools
+from threeloops.product_loop.expected.pool_times import pool_times, pools_at, prompt_every_s
 
 ANSWER, PROMPT_S = 200, 0.25
 

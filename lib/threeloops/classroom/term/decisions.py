@@ -1,6 +1,5 @@
 """What a teacher decides about one student's set, against or beside what the grader found: excused from it, other
-points, words on the page that goes back, or a request to grade again that waits for an answer. Each with its reason, in
-decisions.csv of the term's folder.
+points, or words on the page that goes back. Each with its reason, in decisions.csv of the term's folder.
 """
 
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from threeloops.classroom.term import lists, people
 from threeloops.classroom.term.settings import Term
 from threeloops.drills.engine.student_draws import plain_id
 
-WHAT = ("excused", "points", "comment", "regrade")
+WHAT = ("excused", "points", "comment")
 LONGEST = 5_000  # characters of a reason
 
 
@@ -24,8 +23,7 @@ class Decision:
     student: str  # a plain id
     what: str
     points: str = ""  # of the decision `points`: a number
-    reason: str  # of a comment the comment itself, of a request what was asked
-    answer: str = ""  # of a request that is settled
+    reason: str  # of a comment the comment itself
 
 
 HEADINGS = tuple(field.name for field in fields(Decision))

@@ -9,8 +9,14 @@ from threeloops.facts.engine_exchanges import engine_exchanges_source
 from threeloops.facts.served_points import served_sources
 from threeloops.facts.served_pools import served_pools_source
 from threeloops.operations.expected_times import errors_of
-from threeloops.product_loop.expected.judged_points import JudgedPoint, judged_apart_points, judged_points, worth
-from threeloops.product_loop.expected.pool_times import JudgedPools, judged_pools
+from threeloops.product_loop.expected.judged_points import (
+    JudgedPoint,
+    JudgedPools,
+    judged_apart_points,
+    judged_points,
+    judged_pools,
+    worth,
+)
 from threeloops.units import fmt_percent
 
 HEAD = ("served points", "points", "over the floor", "expected", "p90", "sign", "too slow")

@@ -133,7 +133,8 @@ def _reasons(served: Served, pools: Pools, mixed: Fleet | None) -> list[tuple[st
         found.append(("copies that do both", "no number of them keeps these promises."))
     elif mixed.copy.kind == pools.decode.copy.kind:
         fewer = "; two pools pay here" if pools.gpus < mixed.gpus else "; two pools do not pay here"
-        said = f"{units.counted(mixed.gpus, 'GPU')} in copies of {mixed.copy.layout.gpus} that do both would do{fewer}."
+        both = f"{units.counted(mixed.gpus, 'GPU')} in copies of {mixed.copy.layout.gpus} that do both would do"
+        said = f"{both}, simulated with the engine's usual steps{fewer}."
         found.append(("copies that do both", said))
     reads = replace(pools.decode, copy=pools.prefill, limits=prefill_limits(served, pools.prefill))
     prefill, decode = pool_flags(served.engine)

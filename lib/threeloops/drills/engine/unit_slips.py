@@ -79,9 +79,8 @@ class Mistaken:
         """A thousand that was 1,024, once or twice, and sizes in GiB that were taken for GB on the way to a time."""
         for factor, power in ((units.KiB, 10), (units.MiB, 20)):
             if way := self._times(factor):
-                return Beside(
-                    "prefix", f"Exactly 2^{power} times too {way}: the prefix is not, and not decimal either."
-                )
+                story = f"Exactly 2^{power} times too {way}: k, M and G without an i are powers of 1,000, not of 1,024."
+                return Beside("prefix", story)
         if self.like in ("s", "token/s", "B/s", "") and _SIZES.search(self.question):
             for power, name in ((2, "MiB"), (3, "GiB"), (4, "TiB")):
                 ratio = (units.KiB / units.kB) ** power

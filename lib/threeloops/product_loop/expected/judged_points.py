@@ -14,8 +14,10 @@ from statistics import median
 from typing import Any
 
 from threeloops.facts.served_points import ServedPoint, apart_points, served_points
+from threeloops.facts.served_pools import PoolsPoint, served_pools
 from threeloops.models import catalogue
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token, first_token_s
+from threeloops.product_loop.expected.pool_times import PoolTimes, pool_times
 from threeloops.product_loop.expected.rank_memory import seats
 
 
@@ -84,3 +86,36 @@ def worth(judged: Sequence[JudgedPoint]) -> Iterator[tuple[str, float, float]]:
         shares = [one.expected.parts[name] / one.point.tpot_s for one in judged]
         reached = [up + share for up, share in zip(reached, shares, strict=True)]
         yield name, median(shares), median(reached)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedPools:
+    """Two pools that somebody measured, beside what was expected of them."""
+
+    point: PoolsPoint
+    expected: PoolTimes
+
+    @property
+    def error(self) -> float:
+        """Expected over measured time between two tokens, less 1: above 0 where the servers were quicker."""
+        return self.expected.tpot_s / self.point.tpot_s - 1
+
+    @property
+    def flow_error(self) -> float:
+        """The same of requests per second: above 0 where the servers were slower."""
+        return self.expected.requests_per_s / self.point.requests_per_s - 1
+
+
+@functools.cache
+def judged_pools() -> tuple[JudgedPools, ...]:
+    """All served pools whose layouts' kernels and exchanges were timed."""
+    return tuple(one for one in map(_judge_pools, served_pools()) if one is not None)
+
+
+def _judge_pools(point: PoolsPoint) -> JudgedPools | None:
+    names = ("part", "format", "cache", "engine", "prefill", "decode", "requests", "prompt", "answer")
+    try:
+        expected = pool_times(catalogue.model(point.model), **{name: getattr(point, name) for name in names})
+    except ValueError:  # over more GPUs than exchanges were timed on
+        return None
+    return JudgedPools(point=point, expected=expected)

@@ -12,14 +12,12 @@ requests that go through, by measured kernels; nothing in it is fitted to a serv
 Source: Zhong et al., DistServe, 2024, arXiv:2401.09670, section 3 (the two pools); expected_token.py (their kernels)
 """
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from threeloops import checks
-from threeloops.facts.served_pools import PoolsPoint, ServedPool, served_pools
-from threeloops.models import catalogue
+from threeloops.facts.served_pools import ServedPool
 from threeloops.models.architecture import Model
 from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token
 
@@ -118,36 +116,3 @@ def pool_times(
         reads_per_s=prefill.workers / prompt_every_s(reading, prefill.dp),
         step_s=lambda inside: token(decode, max(1, round(inside / decode.workers))).step_s,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPools:
-    """Two pools that somebody measured, beside what was expected of them."""
-
-    point: PoolsPoint
-    expected: PoolTimes
-
-    @property
-    def error(self) -> float:
-        """Expected over measured time between two tokens, less 1: above 0 where the servers were quicker."""
-        return self.expected.tpot_s / self.point.tpot_s - 1
-
-    @property
-    def flow_error(self) -> float:
-        """The same of requests per second: above 0 where the servers were slower."""
-        return self.expected.requests_per_s / self.point.requests_per_s - 1
-
-
-@functools.cache
-def judged_pools() -> tuple[JudgedPools, ...]:
-    """All served pools whose layouts' kernels and exchanges were timed."""
-    return tuple(one for one in map(_judged, served_pools()) if one is not None)
-
-
-def _judged(point: PoolsPoint) -> JudgedPools | None:
-    names = ("part", "format", "cache", "engine", "prefill", "decode", "requests", "prompt", "answer")
-    try:
-        expected = pool_times(catalogue.model(point.model), **{name: getattr(point, name) for name in names})
-    except ValueError:  # over more GPUs than exchanges were timed on
-        return None
-    return JudgedPools(point=point, expected=expected)
