@@ -150,7 +150,8 @@ except OSError: pass
 PINNED = """
 try: os.sched_setaffinity(0, {0})
 except OSError: pass
-os.nice(19)
+try: os.nice(19)
+except OSError: pass
 for which in (0, 1, 2):
     try: os.setpriority(which, 0, 19)
     except OSError: pass

@@ -178,6 +178,8 @@ TO_CALL: dict[str, tuple[tuple[str, str], ...]] = {
     "other-root": (("chroot", "b'/tmp'"), ("pivot_root", "b'/tmp', b'/tmp'")),
     "modules": (("init_module", "buf, 8, b''"), ("kexec_load", "0, 0, 0, 0")),
     "clock": (("clock_settime", "0, buf"), ("settimeofday", "buf, 0"), ("clock_adjtime", "0, buf")),
+    "last-in-line": (("setpriority", "0, 0, 19"), ("sched_setscheduler", "0, 5, buf"), ("sched_setattr", "0, buf, 0")),
+    "one-core": (("sched_setaffinity", "0, 8, buf"), ("sched_setparam", "0, buf"), ("ioprio_set", "1, 0, 24577")),
     "log": (("syslog", "3, buf, 100"), ("quotactl", "0, 0, 0, 0")),
 }
 

@@ -3,8 +3,9 @@
 Keyrings belong to a user and a session, not to a sandbox: one student's code could leave a word there for the next
 one's. Memory made by memfd_create is nobody's until it is mapped, queues and semaphores of System V and a file system
 of one's own are nobody's at all; a namespace of one's own gives the powers to make them. Sockets of other families
-than local ones and the internet's know no network namespace (a virtual machine's VSOCK reaches its host). The others
-look into processes or widen what a hole in the kernel could be reached by; no cell of a notebook needs them.
+than local ones and the internet's know no network namespace (a virtual machine's VSOCK reaches its host). Whose turn
+it is on a busy core is the grader's to say: code that has put itself last would be late where another's is not. The
+others look into processes or widen what a hole in the kernel could be reached by; no cell of a notebook needs them.
 """
 
 import errno
@@ -33,6 +34,13 @@ REFUSED = {
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
+    # whose turn it is
+    "setpriority": (141, 140),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30),
     # namespaces and mounts
     "unshare": (272, 97),
     "setns": (308, 268),
