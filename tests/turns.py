@@ -1,8 +1,9 @@
 """Turns: what takes long is run by one run in five, so that five commits in a row run all of it.
 
-A part that is run alone, a class that is attacked, a hub with its students: each takes minutes of a core and checks
-something that few changes touch. `book.py test` runs a fifth of them and says which; `--thorough` runs them all, and
-so does a run that names files. A change to what is listed here runs it by name before it is committed.
+A part that is run alone, a class that is attacked, a hub with its students, an explorer turned to both its ends: each
+takes long and checks something that few changes touch. `book.py test` runs a fifth of them and says which;
+`--thorough` runs them all, and so does a run that names files. A change to what is listed here runs it by name before
+it is committed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,24 +13,33 @@ TURNS = 5
 WHOLE = {
     "test_hub.py": 0,
     "test_browser_explorers.py": 0,
+    "test_measure_ranks.py": 0,
     "test_wheel.py": 1,  # six seconds, half of them to build the wheel
+    "test_site_functions.py": 1,
+    "test_site_printed.py": 1,
+    "test_terminal.py": 1,
     "test_grading_hostile.py": 2,
-    "test_site_axe.py": 2,
+    "test_site_axe.py": 3,
     "test_site_explorers.py": 3,
     "test_site_cards.py": 3,
+    "test_browser_interview.py": 3,
     "test_machines.py": 4,
     "test_other_processors.py": 4,
-    "test_site_functions.py": 4,
-    "test_site_printed.py": 4,
 }
 # Files whose parametrised tests take turns one by one, and the turn of the first.
-ONE_BY_ONE = {"test_parts_run.py": 0, "test_without_torch.py": 4, "test_conditions.py": 1}
+ONE_BY_ONE = {
+    "test_parts_run.py": 0,
+    "test_without_torch.py": 4,
+    "test_conditions.py": 1,
+    "test_explorers.py": 0,
+    "test_browser_desk.py": 3,
+}
 # The same, by the last word of a test's name: what is made for one drill set is made once.
 BY_SET = ("test_grading_canaries.py", "test_release.py")
 # One explorer each; those that are named here are not about one and belong to every run.
 EXPLORER, EVERY_RUN = (
     "test_browser_",
-    ("test_browser_desk.py", "test_browser_interview.py", "test_browser_panel.py", *WHOLE),
+    ("test_browser_desk.py", "test_browser_panel.py", *WHOLE),
 )
 
 

@@ -2,7 +2,7 @@
 
 Dates, time zones, locales, terminals, signals and the number of workers decide no test. Conditions that can hold at
 the same time do: what fails under several is run again by hand under each. They take turns (tests/turns.py), and each
-has, at its turn, another tenth of the files that --quick reads; --thorough has all of both.
+has, at its turn, another twentieth of the files that --quick reads; --thorough has all of both.
 """
 
 import os
@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 from tests import seeds
 from tests.conftest import BROWSER, FAST, MEASURED, ORDER, PAGES, SECONDS
+from tests.turns import TURNS
 
 from threeloops.site.printing import BROWSERS
 
 ROOT = Path(__file__).parents[2]
 FAKED = "faketime"  # Debian's package, and its program
-SHARES = 10
+SHARES = 20
 # Under faketime a wait of one thread for another never ends in time: what needs such a wait has the true clock.
 WAITS = ("test_grading_functions.py",)
 LOST = 3  # descriptors that a careless parent leaves open
@@ -91,7 +92,7 @@ def files() -> list[str]:
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_a_condition_decides_no_test(name: str, tmp_path: Path) -> None:
     condition = CONDITIONS[name]
-    share = seeds.counted() // SHARES % SHARES
+    share = seeds.counted() // TURNS % SHARES
     chosen = files() if seeds.mode() == "thorough" else files()[share::SHARES]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--quick", *condition.words, *chosen]
     environment = clean() | condition.environment
