@@ -1,6 +1,6 @@
 """Predicted and measured: a few times, each twice on one logarithmic scale.
 
->>> figure = predicted_measured({"TTFT p50": (0.010, 0.020)}, title="Twice as long", caption="One gauge.")
+>>> figure = predicted_measured({"TTFT p50": (0.010, 0.020)}, title="Twice as long", caption="One metric.")
 >>> print(figure.alt)
 TTFT p50: predicted 10.0 ms, measured 20.0 ms.
 """

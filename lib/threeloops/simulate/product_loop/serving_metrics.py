@@ -1,11 +1,11 @@
-"""Serving gauges: what a dashboard says of a run, simulated or measured, and which stage a slow request blames.
+"""Serving metrics: what a dashboard says of a run, simulated or measured, and which stage made a request slow.
 
 >>> from threeloops.simulate.product_loop.serving_policies import continuous_batching
 >>> from threeloops.simulate.product_loop.serving_run import run
 >>> from threeloops.simulate.product_loop.serving_steps import AffineStep
 >>> from threeloops.simulate.product_loop.traffic import at_once
 >>> done = run(at_once([3, 2]), step_s=AffineStep(base_s=1), policy=continuous_batching(slots=1), each_token=True)
->>> gauges(done)["TTFT p99"], stages(done.moments[1])
+>>> metrics(done)["TTFT p99"], stages(done.moments[1])
 (3.97, {'waits': 3.0, 'prefill': 1.0, 'decode': 1.0})
 """
 
@@ -16,7 +16,7 @@ from threeloops.simulate.product_loop.serving_requests import Moments
 from threeloops.simulate.product_loop.serving_run import Run
 
 
-def gauges(run: Run) -> dict[str, float]:
+def metrics(run: Run) -> dict[str, float]:
     """Seconds by name: TTFT at p50 and p99, every single gap's mean and p99, TPOT and the whole request at p50 and p99.
 
     Assumes:  the run kept each token; a percentile between two values lies between them (numpy's linear rule)

@@ -1,9 +1,9 @@
-"""Gauges of a run against a run written by hand, and goodput counted against goodput by formula."""
+"""Metrics of a run against a run written by hand, and goodput counted against goodput by formula."""
 
 import pytest
 
 from threeloops.product_loop import serving
-from threeloops.simulate.product_loop import serving_gauges, serving_run, traffic
+from threeloops.simulate.product_loop import serving_metrics, serving_run, traffic
 from threeloops.simulate.product_loop.serving_policies import chunked_prefill
 from threeloops.simulate.product_loop.serving_requests import Moments, Request
 from threeloops.simulate.product_loop.serving_steps import AffineStep
@@ -22,19 +22,19 @@ def by_hand(*rows: tuple[float, float, list[float]]) -> serving_run.Run:
 RUN = by_hand((0.0, 0.5, [1.0, 2.0, 5.0]), (2.0, 2.0, [2.5]), (3.0, 7.0, [8.0, 8.5, 9.0, 9.5]))
 
 
-def test_each_gauge_is_what_the_tokens_say() -> None:
-    found = serving_gauges.gauges(RUN)
+def test_each_metric_is_what_the_tokens_say() -> None:
+    found = serving_metrics.metrics(RUN)
     assert found["TTFT p50"] == 1.0  # of 0.5, 1, 5
     assert found["ITL mean"] == pytest.approx((1 + 3 + 0.5 * 3) / 5)  # five gaps, not three requests
     assert found["TPOT p50"] == (2 + 0.5) / 2  # of 2 and 0.5: a single token has none
     assert found["end to end p50"] == 5.0  # of 0.5, 5, 6.5
-    assert serving_gauges.gauges(RUN)["TTFT p99"] == pytest.approx(1 + 0.98 * 4)
+    assert serving_metrics.metrics(RUN)["TTFT p99"] == pytest.approx(1 + 0.98 * 4)
 
 
 def test_stages_add_up_to_the_whole() -> None:
     for moments in RUN.moments:
-        assert sum(serving_gauges.stages(moments).values()) == pytest.approx(moments.request_s)
-    assert serving_gauges.stages(RUN.moments[2]) == {"waits": 4.0, "prefill": 1.0, "decode": 1.5}
+        assert sum(serving_metrics.stages(moments).values()) == pytest.approx(moments.request_s)
+    assert serving_metrics.stages(RUN.moments[2]) == {"waits": 4.0, "prefill": 1.0, "decode": 1.5}
 
 
 @pytest.mark.parametrize("tpot_s", [0.011, 0.013, 0.02])
@@ -47,7 +47,7 @@ def test_goodput_counted_request_by_request_is_the_formulas(ttft_s: float, tpot_
         policy=chunked_prefill(slots=64, token_budget=512),
         each_token=True,
     )
-    broken = serving_gauges.broken_promises(run, ttft_s=ttft_s, tpot_s=tpot_s)
+    broken = serving_metrics.broken_promises(run, ttft_s=ttft_s, tpot_s=tpot_s)
     assert broken["late_first"] > 0
     predicted = serving.goodput_per_s(requests=120, seconds=run.end_s, **broken)
     assert run.goodput_per_s(ttft_s=ttft_s, tpot_s=tpot_s) == pytest.approx(predicted)
