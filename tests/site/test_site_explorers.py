@@ -16,7 +16,8 @@ from tests.site.test_site_axe import NARROW, axe, findings
 from tests.site.test_site_cards import ALL
 from tests.site.test_site_predictions import the_result_waits_for_the_prediction
 from tests.widgets.test_explorers import MODULES
-from threeloops.site import explorers, exploring, papers, parts
+from threeloops.site import explorers, exploring, parts
+from threeloops.site.front import page
 from threeloops.site.parts import Cell
 from threeloops.widgets import system_map
 from threeloops.widgets.controls import Control
@@ -99,7 +100,7 @@ def test_without_a_script_there_are_drawing_words_and_table(pages: dict[str, Pag
         for mark in ("<svg", 'role="img" aria-label="', 'class="tl-said"', 'class="tl-table"><table'):
             assert mark in section.partition("<script")[0], (name, mark)
     opening = told(pages["index.html"])
-    assert opening == json.loads(exploring.begun(papers.MOVES))
+    assert opening == json.loads(exploring.begun(page.MOVES))
 
 
 def test_the_map_leads_to_pages(pages: dict[str, Page]) -> None:

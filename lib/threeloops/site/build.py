@@ -12,20 +12,30 @@ from threeloops import widgets
 from threeloops.figures import still
 from threeloops.sheets.sheet import SHEETS
 from threeloops.site import chapters, drill_sets, mathematics, npm, papers, pictures, printing, wasm, words
+from threeloops.site.front import heads, page
+from threeloops.site.front.edition import Edition, edition
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
 
 STATIC = Path(__file__).with_name("static")
+TEMPLATES = Path(__file__).with_name("templates")
 TITLE = "Three Loops"
 MARK = "_static/site.css"  # what only a build of these pages holds
-SCRIPTS = ("memory", "python", "asking", "cards", "functions", "explorers", "memory_page")  # in this order
+PICTURE = "chapters/pictures/roofline.png"  # of a link that is passed on
+SCRIPTS = ("memory", "python", "asking", "cards", "functions", "explorers", "memory_page", "places")  # in this order
 # What draws an explorer in JupyterLab draws it on a page.
 PANEL = [Path(widgets.__file__).with_name(name) for name in ("panel.js", "panel.css")]
 # Sphinx's settings: https://www.sphinx-doc.org/en/master/usage/configuration.html
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
     "html_title": TITLE,
-    "extensions": ["myst_nb", "sphinx_copybutton", "threeloops.site.mathematics", "threeloops.site.repairs"],
+    "extensions": [
+        "myst_nb",
+        "sphinx_copybutton",
+        "threeloops.site.mathematics",
+        "threeloops.site.repairs",
+        "threeloops.site.front.heads",
+    ],
     "nb_execution_mode": "off",
     "nb_render_markdown_format": "myst",
     "nb_code_prompt_show": "Show the code",
@@ -34,6 +44,7 @@ SETTINGS: dict[str, Any] = {
     "myst_heading_anchors": 0,
     "html_math_renderer": "threeloops",
     "html_theme": "pydata_sphinx_theme",
+    "templates_path": [str(TEMPLATES)],
     "html_context": {"default_mode": "auto"},
     "html_favicon": str(STATIC / "loops.svg"),
     "html_css_files": ["katex/katex.min.css", "panel.css", "site.css"],
@@ -45,7 +56,8 @@ SETTINGS: dict[str, Any] = {
     "html_use_index": False,
     # no list beside a page that stands alone
     "html_sidebars": {
-        name: [] for name in ("index", "practise", "code", "memory", "terms", "accessibility", *papers.PAPERS)
+        name: []
+        for name in ("index", "practise", "code", "memory", "terms", "accessibility", heads.LOST, *papers.PAPERS)
     },
     "smartquotes": False,
     "copybutton_exclude": ".linenos, .gp, .go",
@@ -85,8 +97,9 @@ def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
         shutil.copytree(STATIC, work / "static", dirs_exist_ok=True)
         for path in PANEL:
             shutil.copy(path, work / "static")
+        shutil.copy(root / PICTURE, work / "static" / heads.CARD.name)
         _write(still.library(), work / "static" / "vega.js")
-        _run_sphinx(work)
+        _run_sphinx(work, edition(root))
         pictures.pack(work / "made")
         wasm.bundle(work / "made" / "_static" / "python", work)
         for chapter in prints:
@@ -106,7 +119,8 @@ def write_sources(root: Path, sources: Path, prints: Sequence[str]) -> None:
         _write_notebook(drill_sets.page(path), sources / "drills" / path.name)
     openings = [(chapters.chapter_title(part), part.page) for part in pages if part.place is None]
     made = {
-        "index": papers.index(openings),
+        "index": page.first_page(pages, edition(root), prints=prints, contents=papers.contents(openings)),
+        heads.LOST: heads.MISSING,
         "drills/index": papers.drills_index(root),
         "sheets/index": papers.sheets_index(),
         "practise": papers.practise(),
@@ -131,11 +145,12 @@ def _write_notebook(cells: list[Cell], path: Path) -> None:
     _write(json.dumps({**chapters.NOTEBOOK, "cells": numbered}, ensure_ascii=False), path)
 
 
-def _run_sphinx(work: Path) -> None:
+def _run_sphinx(work: Path, told: Edition) -> None:
     from sphinx.application import Sphinx
     from sphinx.errors import SphinxError
 
-    settings = {**SETTINGS, "html_static_path": [str(work / "static")]}
+    static = {"html_static_path": [str(work / "static")]}
+    settings = {**SETTINGS, **static, "html_baseurl": told.address, "threeloops_title": told.title}
     folders = (work / "pages", None, work / "made", work / "doctrees")
     try:
         app = Sphinx(*folders, "html", confoverrides=settings, status=None, warning=sys.stderr, warningiserror=True)

@@ -1,5 +1,6 @@
 """The chapters as pages: a notebook a part for Sphinx, an opening that lists them."""
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -29,7 +30,8 @@ def page(part: Part, pages: list[Part], known: Places, prints: Sequence[str]) ->
     """The cells of one page; of an opening, with the way to the chapter's PDF where it is printed."""
     asked = predictions.questions(part.cells)
     made = [one for place, cell in enumerate(part.cells) for one in _shown(place, cell, part, known, asked)]
-    made[0] = cells.prose(f"({page_label(part.page)})=\n{made[0]['source']}")
+    heading = re.sub(r"^# .*$", f"# {part.name}", made[0]["source"], count=1, flags=re.MULTILINE)
+    made[0] = cells.prose(f"({page_label(part.page)})=\n{heading}")
     if part.place is None:
         chapter = PurePosixPath(part.page).parts[0]
         pdf = [cells.html(PDF.format(file=PurePosixPath(printing.file(chapter)).name))] if chapter in prints else []
@@ -60,5 +62,5 @@ def _shown(place: int, cell: Cell, part: Part, known: Places, asked: list[Questi
 def _contents(opening: Part, pages: list[Part]) -> str:
     """The parts of a chapter, as a list and for the navigation beside every page."""
     parts = [part for part in pages if part.notebook == opening.notebook and part.place is not None]
-    lines = [f"{part.title} <{PurePosixPath(part.page).name}>" for part in parts]
+    lines = [f"{part.name} <{PurePosixPath(part.page).name}>" for part in parts]
     return "\n".join(["**The parts**", "", "```{toctree}", ":maxdepth: 1", "", *lines, "```"])

@@ -1,4 +1,4 @@
-"""The pages beside the chapters: the opening page, lists of drill sets and sheets, the sheets themselves, what stands
+"""The pages beside the chapters: lists of drill sets and sheets, the sheets themselves, what stands
 in the book's own papers, and the statement on accessibility.
 """
 
@@ -7,42 +7,16 @@ from pathlib import Path
 
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.sheets import layout, sheet
-from threeloops.site import cards, drill_sets, explorers
+from threeloops.site import cards, drill_sets
 
 STATEMENT = Path(__file__).with_name("accessibility.md")
 MEMORY = STATEMENT.with_name("memory.md")
 # Papers of the repository that are pages, too: name on the page -> file.
 PAPERS = {"errata": "ERRATA.md", "teaching": "TEACHING.md", "changelog": "CHANGELOG.md"}
-OPENING = """(page-index)=
-# Three Loops
-
-**Learn to predict how fast machine learning can run, and be told which mistake you made when you are wrong.**
-
-Every number in this book is known in at least two of three independent ways: **predicted** by a formula with its source, **counted** by a simulator that does not know the formula,
-**measured** by real code. The loops are the inner loop (is one accelerator doing useful work?), the training loop (do many of them act like one?) and the product loop
-(does each answer come on time, and at what price?). A driving case study puts all three against a deadline.
-
-Where to begin:
-
-- **Reading:** each part opens with a question that a practitioner asks, and with the shortest way to its idea. A part stands alone; a line says where one may stop.
-- **Practising:** [any drill, with fresh numbers](#page-practise), [functions to write](#page-code), or [the drill sets](#page-drills-index): [the first one](#page-drills-first-steps) takes twelve minutes, the others about two hours.
-- **An interview on Thursday:** [the interview sheet](#page-sheets-interview), then the drill sets that it names.
-- **Teaching:** [how to run a class with it](#page-teaching), and what a grade proves.
-
-These pages ask nobody for anything: questions are judged and pictures move in your browser, and nothing leaves it. What measures runs in JupyterLab, on your own machine; each part
-says the command.
-"""  # noqa: E501
-TRY = """
-## One layer, one chip: what sets the pace?
-
-Raise the batch until an operation leaves the slope. What has to wait for memory until then, whatever the chip can compute? [Part 1.2](#c1-2-roofline) says why.
-
-"""  # noqa: E501
-MOVES = "inner_loop.roofline"  # on the opening page
 
 
-def index(chapters: list[tuple[str, str]]) -> str:
-    """The opening page: the way in, and every page of the book in order. Chapters come as (title, page)."""
+def contents(chapters: list[tuple[str, str]]) -> str:
+    """Every page of the book in order, for the navigation of the first page. Chapters come as (title, page)."""
     beside = [
         ("Drills", "drills/index"),
         ("Practise", "practise"),
@@ -55,14 +29,7 @@ def index(chapters: list[tuple[str, str]]) -> str:
         ("Changes", "changelog"),
         ("Accessibility", "accessibility"),
     ]
-    return (
-        OPENING
-        + TRY
-        + explorers.block(MOVES)
-        + _toctree(chapters, caption="Chapters", depth=2)
-        + "\n"
-        + _toctree(beside, caption="Beside the chapters", depth=1)
-    )
+    return _toctree(chapters, depth=2, hidden=True) + "\n" + _toctree(beside, depth=1, hidden=True)
 
 
 def practise() -> str:
@@ -160,6 +127,6 @@ def paper(name: str, root: Path) -> str:
     return f"(page-{name})=\n{named}"
 
 
-def _toctree(entries: list[tuple[str, str]], *, depth: int, caption: str = "") -> str:
-    lines = ["```{toctree}", f":maxdepth: {depth}", *([f":caption: {caption}"] if caption else []), ""]
+def _toctree(entries: list[tuple[str, str]], *, depth: int, hidden: bool = False) -> str:
+    lines = ["```{toctree}", f":maxdepth: {depth}", *([":hidden:"] if hidden else []), ""]
     return "\n".join([*lines, *(f"{title} <{page}>" for title, page in entries), "```", ""])

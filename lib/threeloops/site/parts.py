@@ -39,6 +39,11 @@ class Part:
         """The heading without the minutes."""
         return f"{self.place.number} {self.place.title}".strip() if self.place else headline(self.cells)
 
+    @property
+    def name(self) -> str:
+        """The title as it stands beside others', with the chapter: "1.2 Roofline"."""
+        return f"{self.place.chapter}.{self.title}" if self.place else self.title
+
 
 def headline(cells: tuple[Cell, ...]) -> str:
     """The first heading of some cells."""

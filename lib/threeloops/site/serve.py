@@ -3,9 +3,11 @@
 import functools
 import http.server
 import webbrowser
+from http import HTTPStatus
 from pathlib import Path
 
 HOST = "127.0.0.1"
+LOST = "404.html"
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
@@ -18,6 +20,20 @@ class Files(http.server.SimpleHTTPRequestHandler):
         ".mjs": "text/javascript",
         ".wasm": "application/wasm",
     }
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What is not there is answered with the page that says so, as web hosts do."""
+        lost = Path(self.directory) / LOST
+        if code != HTTPStatus.NOT_FOUND or not lost.is_file():
+            super().send_error(code, message, explain)
+            return
+        told = lost.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(told)
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Say nothing."""

@@ -65,7 +65,7 @@ def _of_part(part: Part) -> Iterator[Term]:
                             term=match["term"],
                             sentence=re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", sentence).strip(),
                             label=label(chapter, heading),
-                            part=f"{chapter}.{part.title}" if part.place else part.title,
+                            part=part.name,
                         )
 
 
