@@ -37,14 +37,16 @@ for name in exploring.EXPLORERS:
     exploring.begun(name)
     exploring.turned(name, '{"serial": 1, "turns": []}')
 """
-WIDTHS = "all => all.map(svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width])"
+WIDTHS = (
+    "all => all.map(svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width]).filter(([shown]) => shown)"
+)
 CUT = """all => all.flatMap(select => {
   const pen = document.createElement('canvas').getContext('2d');
   pen.font = getComputedStyle(select).font;
   const needs = word => pen.measureText(word).width + 24;  // padding and arrow
   return [...select.options].map(option => option.text).filter(word => needs(word) > select.clientWidth);
 })"""
-READABLE = 440  # pixels below which the words in a drawing are too small; from there on it scrolls
+LETTER, LEAST = 13, 10  # pixels of a drawing's letters, and of those that can be read; from there on it scrolls
 WAITS = "Turn something, and the picture follows."
 
 
@@ -174,7 +176,7 @@ def nobody_is_kept_out_once_it_moves(seen: Visit, axe: str) -> None:
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
         assert seen.page.locator(".tl-control > select").evaluate_all(CUT) == [], width
     drawings = seen.page.locator(".tl-chart svg").evaluate_all(WIDTHS)
-    assert all(shown >= min(READABLE, whole) for shown, whole in drawings), drawings
+    assert all(LETTER * shown / whole > LEAST for shown, whole in drawings), drawings
 
 
 def the_page_says_what_python_says_here(page: Any, name: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from threeloops.figures import look, still
+from threeloops.figures import look, narrow, still
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 MIME = "application/vnd.vegalite.v5+json"
@@ -24,6 +24,7 @@ class Figure:
     caption: str  # what to look for, and where the data come from
     alt: str  # the same for someone who cannot see it, with the values
     body: Mapping[str, Any]  # the Vega-Lite view: width, height, layers
+    narrow_px: int = narrow.PLOT  # how wide a plot is on a phone; 0 where words in boxes leave no choice
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -35,6 +36,17 @@ class Figure:
             "config": look.config(),
             **self.body,
         }
+
+    @property
+    def narrow_body(self) -> dict[str, Any] | None:
+        """The view for a phone; None for a drawing that has none, or needs none."""
+        return self._narrow(self.body)
+
+    def _narrow(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        if not self.narrow_px or narrow.is_plan(self.body):
+            return None
+        made = narrow.narrowed(body, self.narrow_px)
+        return made if made != body else None
 
     def png(self) -> bytes:
         """The still picture."""
@@ -51,7 +63,9 @@ class Figure:
         parts = Parted(chart={}, rows={}, signals={})
         fitted = {"type": "pad", "resize": True}  # new rows may bring longer labels
         about = {"$schema": SCHEMA, "autosize": fitted, "config": {**look.config(), "background": "transparent"}}
-        parts.chart.update(about, **_named(self.body, parts))
+        body = _named(self.body, parts)
+        slim = self._narrow(body)
+        parts.chart.update(about, **({"usermeta": {"narrow": slim}} if slim else {}), **body)
         return parts
 
     def _repr_mimebundle_(

@@ -22,7 +22,17 @@ TEMPLATES = Path(__file__).with_name("templates")
 TITLE = "Three Loops"
 MARK = "_static/site.css"  # what only a build of these pages holds
 PICTURE = "chapters/pictures/roofline.png"  # of a link that is passed on
-SCRIPTS = ("memory", "python", "asking", "cards", "functions", "explorers", "memory_page", "places")  # in this order
+SCRIPTS = (
+    "memory",
+    "python",
+    "asking",
+    "cards",
+    "functions",
+    "explorers",
+    "memory_page",
+    "places",
+    "wide",
+)  # in this order
 # What draws an explorer in JupyterLab draws it on a page.
 PANEL = [Path(widgets.__file__).with_name(name) for name in ("panel.js", "panel.css")]
 # Sphinx's settings: https://www.sphinx-doc.org/en/master/usage/configuration.html
@@ -71,7 +81,7 @@ SETTINGS: dict[str, Any] = {
         "navigation_depth": 2,
         "footer_start": [],
         "footer_end": [],
-        "back_to_top_button": True,
+        "back_to_top_button": False,
     },
 }
 

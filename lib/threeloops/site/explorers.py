@@ -14,7 +14,7 @@ from threeloops.site import exploring
 from threeloops.site.exploring import explorer, module_name
 from threeloops.site.parts import Cell, text
 
-READABLE = 440  # pixels, as in panel.js
+READABLE = 0.78  # of its size, as in panel.js
 SHOWS = "explorer"  # the function that the last line of a cell calls
 
 
@@ -63,7 +63,11 @@ def section(name: str) -> str:
     made = explorer(name)
     figure, words = made.view.figure, made.view
     bare = {key: value for key, value in figure.spec.items() if key not in ("title", "description")}
-    drawing = _set(still.svg({**bare, "config": {**bare["config"], "background": "transparent"}}), name)
+    bare["config"] = {**bare["config"], "background": "transparent"}
+    drawing = f'<div class="tl-wide">{_set(still.svg(bare), name)}</div>'
+    if figure.narrow_body:
+        slim = {key: value for key, value in bare.items() if key not in figure.body} | figure.narrow_body
+        drawing += f'<div class="tl-slim">{_set(still.svg(slim), f"{name}-slim")}</div>'
     told = json.dumps(asdict(made.message), ensure_ascii=False).replace("</", r"<\/")
     return (
         f'<section class="explorer" data-explorer="{name}" aria-label="{html.escape(figure.title)}">'
@@ -82,4 +86,4 @@ def _set(drawing: str, name: str) -> str:
     """
     width = float(re.search(r'<svg[^>]* width="([\d.]+)"', drawing)[1])  # type: ignore[index]
     own = re.sub(r'(\bid="|url\(#)', rf"\g<1>{name.replace('.', '-')}-", drawing)
-    return own.replace("<svg ", f'<svg style="min-width:{min(READABLE, width):g}px" ', 1)
+    return own.replace("<svg ", f'<svg style="min-width:{READABLE * width:g}px" ', 1)

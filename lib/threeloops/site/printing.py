@@ -36,7 +36,7 @@ STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css", "pygments.css", 
 OURS = ("mystnb.*.css", "panel.css", "site.css", "print.css")
 # what code is coloured with where it has the colour of all text: a tag for each would be half of the file
 UNCOLOURED = ", ".join(f".highlight span.{name}" for name in ("n", "nn", "nx", "p", "pm", "w"))
-LEFT_OUT = "a.headerlink, script, details.hide, .explorer .tl-table, .on-the-page"
+LEFT_OUT = "a.headerlink, script, .tl-slim, details.hide, .explorer .tl-table, .on-the-page"
 NOTE = (
     "Printed from the book's pages. Results of predictions stand where the text goes on from them; the answers to"
     " everything else stand at the end of each part. Pictures that move on the pages stand still here, and code that"

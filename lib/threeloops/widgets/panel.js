@@ -10,7 +10,8 @@
 // A page that is no notebook says where links lead: globalThis.threeloopsPlace(notebook) is an address.
 
 const LOST_MS = 5000; // after so long without an answer another question may be asked
-const READABLE = 440; // pixels to which a drawing shrinks on a narrow page; then it scrolls
+const READABLE = 0.78; // of its size, to which a drawing shrinks on a narrow page: letters of 13 pixels become 10; then it scrolls
+const NARROW = 480; // pixels below which a drawing that has a narrow form takes it
 const WIDE = { chart: "drawing, wider than the page", table: "table, wider than the page" }; // what the keyboard then scrolls
 const SPEEDS = [0.5, 1, 2, 4];
 const CALM_MS = 1000; // the shortest step for whoever asked their system for less motion
@@ -19,7 +20,10 @@ export default { render };
 
 function render({ model, el }) {
   const page = scaffold(el);
-  const chart = drawing(page.chart, () => vega(model), () => page.hold(), () => busy());
+  const chart = drawing(page.chart, () => vega(model), () => page.hold(), () => {
+    hand.draw();
+    busy();
+  });
   // `sent` and `unsent` are the turns that no answer has seen yet
   let standing = {}, sent = [], unsent = [], serial = 0, answered = 0, asked_ms = 0;
 
@@ -66,6 +70,7 @@ function render({ model, el }) {
   const wide = new ResizeObserver(() => {
     page.loose();
     page.reach();
+    chart.fit();
   });
   wide.observe(el);
   return () => {
@@ -145,18 +150,28 @@ function link({ words, notebook }) {
 
 // --- the chart ---
 
+// A drawing in its narrow form, where the page is narrow and the drawing has one.
+function formed({ usermeta, ...wide }, slim) {
+  const { $schema, autosize, config } = wide;
+  return slim && usermeta ? { $schema, autosize, config, ...usermeta.narrow } : wide;
+}
+
 // Draws one state after the other; of those that come while it draws, only the last.
 function drawing(place, library, drew, rested) {
-  let drawn = "", rows = {}, result, next, busy = false;
+  const isNarrow = () => place.clientWidth < NARROW;
+  let drawn = "", rows = {}, result, next, busy = false, last, slim;
 
-  const draw = async ({ chart, rows: data, signals, alt }) => {
-    if (chart !== drawn) {
+  const draw = async (now) => {
+    const { chart, rows: data, signals, alt } = now;
+    last = now;
+    if (chart !== drawn || slim !== isNarrow()) {
+      slim = isNarrow();
       const embed = await library();
       const datasets = Object.fromEntries(Object.entries(data).map(([name, text]) => [name, JSON.parse(text)]));
       const params = Object.entries(signals).map(([name, value]) => ({ name, value }));
       const fresh = make("div");
       const old = result;
-      result = await embed(fresh, { ...JSON.parse(chart), datasets, params }, { renderer: "svg", actions: false, theme: null });
+      result = await embed(fresh, { ...formed(JSON.parse(chart), slim), datasets, params }, { renderer: "svg", actions: false, theme: null });
       place.replaceChildren(fresh);
       old?.finalize();
       drawn = chart;
@@ -167,10 +182,16 @@ function drawing(place, library, drew, rested) {
     }
     rows = data;
     const svg = place.querySelector("svg");
-    svg.style.minWidth = `${Math.min(READABLE, svg.viewBox.baseVal.width)}px`;
+    svg.style.minWidth = `${READABLE * svg.viewBox.baseVal.width}px`;
     result.view.description(alt);
     const mark = place.querySelector("[role=graphics-document]");
     if (mark && mark.getAttribute("aria-label") !== alt) mark.setAttribute("aria-label", alt);
+  };
+  // The page may have become wide or narrow.
+  const fit = () => {
+    if (!last || busy || slim === isNarrow() || !JSON.parse(last.chart).usermeta) return;
+    next = last;
+    work();
   };
   const work = async () => {
     if (busy) return;
@@ -190,6 +211,7 @@ function drawing(place, library, drew, rested) {
     rested();
   };
   return {
+    fit,
     busy: () => busy,
     show: (chart, shown) => {
       if (!chart) return;
@@ -206,9 +228,12 @@ function drawing(place, library, drew, rested) {
 const REACH = 14; // pixels
 function dragging(place, view, turn) {
   let drags = [], held, scales, line;
+  let early; // a stroke that came before there were axes to measure it by: its points, as shares of the drawing
   // from the pointer to the drawing's pixels, and on to the units of its axes
   const where = (event) => {
     const svg = place.querySelector("svg"), box = svg.getBoundingClientRect(), shrunk = box.width / svg.viewBox.baseVal.width;
+    // a stroke from before: shares of the drawing, whose form is still the same
+    if ("across" in event) return where({ clientX: box.left + event.across * box.width, clientY: box.top + event.down * box.height });
     const [left, top] = view().origin(), { left: padLeft, top: padTop } = view().padding();
     return [(event.clientX - box.left) / shrunk - left - padLeft, (event.clientY - box.top) / shrunk - top - padTop];
   };
@@ -227,7 +252,7 @@ function dragging(place, view, turn) {
     const [left, right] = view().scale("x").range();
     return x < left || x > right ? undefined : drags.filter((drag) => drag.drawn).sort((one, other) => far(one) - far(other))[0];
   };
-  const draw = (at) => {
+  const mark = (at) => {
     const [low, high] = view().scale("x").domain(), [bottom, top] = view().scale("y").domain();
     const ends = { x: [[at, bottom], [at, top]], y: [[low, at], [high, at]], "y/x": [[Math.max(low, bottom / at), Math.max(low, bottom / at) * at], [Math.min(high, top / at), Math.min(high, top / at) * at]] };
     line ??= document.createElementNS("http://www.w3.org/2000/svg", "path");
@@ -241,29 +266,59 @@ function dragging(place, view, turn) {
     at["y/x"] = at.y / at.x;
     const far = held.places.map((one) => Math.abs(Math.log(one / at[held.along])));
     const option = far.indexOf(Math.min(...far));
-    draw(held.places[option]);
+    mark(held.places[option]);
     turn(held.control, option);
   };
-  place.addEventListener("pointerdown", (event) => {
+  const waits = () => !view() && drags.some((drag) => drag.drawn);
+  const note = ({ clientX, clientY }) => {
+    const box = [...place.querySelectorAll("svg")].map((svg) => svg.getBoundingClientRect()).find((one) => one.width);
+    if (box) early.push({ across: (clientX - box.left) / box.width, down: (clientY - box.top) / box.height });
+  };
+  const take = (event) => {
     held = near(event);
-    if (!held) return;
-    event.preventDefault();
     // an axis that reaches further after a turn does not pull what is held away with it
-    scales = { x: view().scale("x").copy(), y: view().scale("y").copy() };
+    if (held) scales = { x: view().scale("x").copy(), y: view().scale("y").copy() };
+    return held;
+  };
+  let down = false;
+  place.addEventListener("pointerdown", (event) => {
+    if (waits()) {
+      early ??= [];
+      down = true;
+      note(event);
+    } else if (!take(event)) return;
+    event.preventDefault();
     place.setPointerCapture(event.pointerId);
-    follow(event);
-  });
-  place.addEventListener("pointermove", (event) => {
     if (held) follow(event);
+  });
+  // A finger on what can be taken hold of draws; anywhere else it moves the page.
+  place.addEventListener("touchstart", (event) => {
+    if (event.touches.length === 1 && event.cancelable && (waits() || near(event.touches[0]))) event.preventDefault();
+  }, { passive: false });
+  place.addEventListener("pointermove", (event) => {
+    if (down && early) note(event);
+    else if (held) follow(event);
     else if (drags.length) place.style.cursor = near(event) ? "grab" : "";
   });
   for (const end of ["pointerup", "pointercancel"]) {
     place.addEventListener(end, () => {
       held = undefined;
+      down = false;
       line?.remove();
     });
   }
-  return { show: (told) => (drags = told) };
+  // the stroke from before, now that there are axes
+  const draw = () => {
+    if (!early || !view()) return;
+    const [first, ...points] = early;
+    early = undefined;
+    if (take(first)) for (const point of [first, ...points]) follow(point);
+    if (!down) {
+      held = undefined;
+      line?.remove();
+    }
+  };
+  return { draw, show: (told) => (drags = told) };
 }
 
 let asked;

@@ -16,6 +16,9 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
 ]
+REFUSED = """Object.defineProperty(window, 'localStorage', {
+  configurable: true, get() { throw new DOMException('denied'); },
+})"""
 FIRST_SCREEN = 900  # pixels, as in `visit`
 
 
@@ -57,8 +60,7 @@ def test_a_reader_starts_and_is_led_back(visit: Callable[..., Visit]) -> None:
 
 def test_where_nothing_can_be_kept_the_page_is_whole(visit: Callable[..., Visit]) -> None:
     seen = visit("index.html").page
-    refused = "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('denied'); }})"
-    seen.add_init_script(refused)
+    seen.add_init_script(REFUSED)
     seen.goto("1_inner_loop/2_roofline.html")
     assert seen.evaluate("document.documentElement.dataset.theme") == "light"
     seen.goto("index.html")

@@ -54,7 +54,8 @@ def gantt(
     """
     span_s = span_s or (0, run.step_s)
     body = _view(run, span_s=span_s, unit_s=unit_s, unit=unit, band=BAND, seen=_seen([run]), now_s=now_s)
-    return Figure(title=title, caption=caption, alt=words(run, unit_s=unit_s, unit=unit), body=body)
+    alt = words(run, unit_s=unit_s, unit=unit)
+    return Figure(title=title, caption=caption, alt=alt, body=body, narrow_px=0)
 
 
 def panel(runs: Mapping[str, Run], *, title: str, caption: str, unit_s: float = 1, unit: str = "") -> Figure:
@@ -76,7 +77,7 @@ def panel(runs: Mapping[str, Run], *, title: str, caption: str, unit_s: float = 
         for key, run in runs.items()
     ]
     alt = " ".join(f"{key}: {words(run, unit_s=unit_s, unit=unit)}" for key, run in runs.items())
-    return Figure(title=title, caption=caption, alt=alt, body={"vconcat": views, "spacing": 10})
+    return Figure(title=title, caption=caption, alt=alt, body={"vconcat": views, "spacing": 10}, narrow_px=0)
 
 
 def words(run: Run, *, unit_s: float = 1, unit: str = "") -> str:

@@ -94,9 +94,11 @@
     if (state.chart) el.querySelector('.tl-chart').append(drawing); // until it is drawn
     still.remove();
 
+    const drawn = JSON.parse(state.shown).drags.some(drag => drag.drawn);
     const begin = event => {
       const on = selector => event.target.closest(selector);
-      const meant = event.type === 'pointerdown' ? on('.tl-controls') || (on('.tl-chart') && event.pointerType === 'mouse')
+      // a finger on a chart moves the page, unless it draws a curve there
+      const meant = event.type === 'pointerdown' ? on('.tl-controls') || (on('.tl-chart') && (event.pointerType === 'mouse' || drawn))
         : on('.tl-controls') && !PASSING.has(event.key);
       if (!meant) return;
       for (const type of TOUCHES) el.removeEventListener(type, begin, {capture: true});

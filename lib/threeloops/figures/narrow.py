@@ -1,0 +1,67 @@
+"""Narrow: a drawing's form for a phone. Its plots become narrower and its letters stay as large as they are; views that
+stood side by side stand one below the other.
+
+A plan, whose places are pixels and whose boxes have words in them, has no such form: it keeps its width, and the page
+lets it be pushed along.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+PLOT = 345  # pixels; beside it stand the labels of an axis
+OF_MARKS = ("mark", "data", "transform")  # what has a width that is no plot's
+BELOW = {"hconcat": "vconcat"}
+
+
+def is_plan(node: Any) -> bool:
+    """Whether a view's axis is its own width, pixel by pixel.
+
+    >>> is_plan({"width": 554, "layer": [{"encoding": {"x": {"field": "x", "scale": {"domain": [0, 554]}}}}]})
+    True
+    >>> is_plan({"width": 554, "layer": [{"encoding": {"x": {"field": "x", "scale": {"domain": [0, 8]}}}}]})
+    False
+    """
+    if isinstance(node, Mapping):
+        width = node.get("width")
+        return any(map(is_plan, node.values())) or (isinstance(width, int | float) and _in_pixels(node, width))
+    return isinstance(node, list | tuple) and any(map(is_plan, node))
+
+
+def _in_pixels(node: Any, width: float) -> bool:
+    if isinstance(node, Mapping):
+        x = node.get("x")
+        scale = x.get("scale") if isinstance(x, Mapping) else None
+        domain = scale.get("domain") if isinstance(scale, Mapping) else None
+        own = isinstance(domain, list | tuple) and len(domain) == 2 and tuple(domain) == (0, width)
+        return own or any(_in_pixels(one, width) for one in node.values())
+    return isinstance(node, list | tuple) and any(_in_pixels(one, width) for one in node)
+
+
+def narrowed(node: Any, widest: int = PLOT) -> Any:
+    """The same views, none wider than that.
+
+    >>> narrowed({"hconcat": [{"width": 400}, {"width": 190, "mark": {"type": "bar", "width": 400}}]})
+    {'vconcat': [{'width': 345}, {'width': 190, 'mark': {'type': 'bar', 'width': 400}}]}
+    >>> narrowed({"width": 550, "encoding": {"x": {"value": 550}}})  # the right edge
+    {'width': 345, 'encoding': {'x': {'value': 345}}}
+    """
+    if isinstance(node, list | tuple):
+        return [narrowed(one, widest) for one in node]
+    if not isinstance(node, Mapping):
+        return node
+    made = {BELOW.get(key, key): value if key in OF_MARKS else narrowed(value, widest) for key, value in node.items()}
+    if "concat" in node:
+        made["columns"] = 1
+    width = node.get("width")
+    if isinstance(width, int | float) and width > widest:
+        made = {**_moved(made, width, widest), "width": widest}
+    return made
+
+
+def _moved(node: Any, edge: float, to: int) -> Any:
+    """What stood at the right edge, at the new one."""
+    if isinstance(node, Mapping):
+        if dict(node) == {"value": edge}:
+            return {"value": to}
+        return {key: value if key in OF_MARKS else _moved(value, edge, to) for key, value in node.items()}
+    return [_moved(one, edge, to) for one in node] if isinstance(node, list | tuple) else node

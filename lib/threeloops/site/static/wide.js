@@ -1,0 +1,34 @@
+// What is wider than its place shows that there is more, on the side where it is; and the list of a page's headings closes
+// once one is chosen.
+(() => {
+  'use strict';
+  const WIDE = 'article pre, .formula, .pst-scrollable-table-container, .image-reference, .tl-chart, .tl-table';
+  const known = new Set();
+  const SLACK = 2; // pixels that nobody misses
+
+  function mark(one) {
+    const over = one.scrollWidth - one.clientWidth;
+    one.classList.toggle('more-right', over > SLACK && one.scrollLeft < over - SLACK);
+    one.classList.toggle('more-left', over > SLACK && one.scrollLeft > SLACK);
+    // the keyboard reaches what it is to push along; a link is reached anyway
+    if (over > SLACK && one.tabIndex < 0) one.tabIndex = 0;
+  }
+
+  const sizes = new ResizeObserver(seen => { for (const {target} of seen) mark(target); });
+  function look() {
+    for (const one of document.querySelectorAll(WIDE)) {
+      if (!known.has(one)) sizes.observe(one);
+      else mark(one);
+      known.add(one);
+    }
+  }
+  let waiting = 0;
+  const later = () => { waiting ||= requestAnimationFrame(() => { waiting = 0; look(); }); };
+  document.addEventListener('scroll', event => { if (known.has(event.target)) mark(event.target); }, {capture: true, passive: true});
+  document.addEventListener('toggle', later, {capture: true});
+  for (const one of document.querySelectorAll('.explorer')) new MutationObserver(later).observe(one, {childList: true, subtree: true});
+  look();
+
+  const drawer = document.getElementById('pst-secondary-sidebar-modal');
+  drawer?.addEventListener('click', event => { if (event.target.closest('a[href*="#"]')) drawer.close(); });
+})();
