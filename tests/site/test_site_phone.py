@@ -63,7 +63,9 @@ def test_what_is_cut_or_small_is_found(visit: Callable[..., Visit]) -> None:
     page.evaluate("""() => {
       for (const one of document.querySelectorAll('.more-right')) one.classList.remove('more-right');
       document.querySelector('article p').style.fontSize = '9px';
-      for (const one of document.querySelectorAll('.image-reference img')) one.style.minWidth = 0;
+      for (const {style} of document.querySelectorAll('.image-reference img')) {
+        Object.assign(style, {minWidth: 0, maxWidth: '100%'});
+      }
     }""")
     said = " ".join(page.evaluate(WRONG))
     assert all(mark in said for mark in ("cut: <pre", "9.0 pixels: ", "pixels: Roofline."))

@@ -1,5 +1,5 @@
-"""The pictures that notebooks hold, packed anew: the same pixels as WebP, in less than half the bytes of their PNGs. Each
-is fetched when it is about to be seen, in a place that is kept for it.
+"""The pictures that notebooks hold, packed anew: the same pixels as WebP, in less than half the bytes of their PNGs.
+Each is fetched when it is about to be seen, and its place is kept until then.
 
 Source:   https://developers.google.com/speed/webp/docs/webp_lossless_bitstream_specification
 """

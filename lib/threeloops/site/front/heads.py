@@ -58,7 +58,7 @@ def description(body: str) -> str:
 def shortened(words: str) -> str:
     """Words, cut between two of them where they are too many.
 
-    >>> shortened("word " * 50)[-12:]
+    >>> shortened("word " * 50)[-11:]
     'word word …'
     """
     return words if len(words) <= LONGEST else words[: LONGEST - 2].rpartition(" ")[0] + " …"
