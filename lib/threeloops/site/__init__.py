@@ -11,6 +11,7 @@ answering, exploring, remembering, wasm      what runs in the reader's browser: 
                 remembered, pictures moved by the book's own Python
 printing, pictures              the chapters as PDFs; pictures packed
 front           the first page, and what the head of each page tells search engines and whoever passes it on
+lean            one style sheet and one script for all pages, of what they use
 repairs         what the theme leaves undone for those who hear a page
 build, serve    all of it, into one folder; and shown
 """

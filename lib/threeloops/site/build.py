@@ -14,13 +14,14 @@ from threeloops.sheets.sheet import SHEETS
 from threeloops.site import chapters, drill_sets, mathematics, npm, papers, pictures, printing, wasm, words
 from threeloops.site.front import heads, page
 from threeloops.site.front.edition import Edition, edition
+from threeloops.site.lean import gathered
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
 
 STATIC = Path(__file__).with_name("static")
 TEMPLATES = Path(__file__).with_name("templates")
 TITLE = "Three Loops"
-MARK = "_static/site.css"  # what only a build of these pages holds
+MARK = "_static/loops.svg"  # what only a build of these pages holds
 PICTURE = "chapters/pictures/roofline.png"  # of a link that is passed on
 SCRIPTS = (
     "memory",
@@ -111,6 +112,7 @@ def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
         _write(still.library(), work / "static" / "vega.js")
         _run_sphinx(work, edition(root))
         pictures.pack(work / "made")
+        gathered.gather(work / "made")
         wasm.bundle(work / "made" / "_static" / "python", work)
         for chapter in prints:
             printing.write(chapter, parts(root), work / "made", printing.browser())

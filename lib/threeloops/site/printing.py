@@ -32,8 +32,7 @@ MISSING = (
     " Ubuntu: apt install chromium) and build again."
 )
 LONGEST_S = 300
-STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css", "pygments.css", "katex/katex.min.css")
-OURS = ("mystnb.*.css", "panel.css", "site.css", "print.css")
+STYLES = ("pages.css", "print.css")
 # what code is coloured with where it has the colour of all text: a tag for each would be half of the file
 UNCOLOURED = ", ".join(f".highlight span.{name}" for name in ("n", "nn", "nx", "p", "pm", "w"))
 LEFT_OUT = "a.headerlink, script, .tl-slim, details.hide, .explorer .tl-table, .on-the-page"
@@ -133,9 +132,7 @@ def headings(text: str) -> list[str]:
 
 def document(names: Sequence[str], folder: Path) -> str:
     """Pages as one document that lies in their folder."""
-    static = folder / "_static"
-    styles = [*STYLES, *(path.name for pattern in OURS for path in sorted(static.glob(pattern)))]
-    linked = "".join(f'<link rel="stylesheet" href="_static/{style}">' for style in styles)
+    linked = "".join(f'<link rel="stylesheet" href="_static/{style}">' for style in STYLES)
     articles = [_article(name, names, folder) for name in names]
     title = articles[0].find("h1")
     note = BeautifulSoup(f'<p class="print-note">{NOTE}</p>', "html.parser")
