@@ -74,6 +74,8 @@ FAST, ORDER = "THREELOOPS_TESTS_FILES", "THREELOOPS_TESTS_ORDER"
 TIMES: pytest.StashKey[times.Times] = pytest.StashKey()
 
 pytest_pyfunc_call = times.pytest_pyfunc_call
+pytest_runtest_setup = times.pytest_runtest_setup
+pytest_runtest_call = times.pytest_runtest_call
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,6 +6,7 @@ ten runs name any.
 """
 
 import collections
+import os
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 KEPT = Path(__file__).parents[1] / "build" / "test_seconds.tsv"
 LONG_S = 5  # a test that takes longer stands in a table of tests/conftest.py or tests/turns.py, with its file
-SECOND_TRY = "second try"
+SECOND_TRY, COMPUTED = "second try", "seconds of a processor"
 
 
 class Times:
@@ -21,6 +22,9 @@ class Times:
 
     def __init__(self) -> None:
         self.by_test: collections.Counter[str] = collections.Counter()
+        self.computed: collections.Counter[str] = (
+            collections.Counter()
+        )  # of them, what this process and its ended children computed
         self.tried_again: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -28,6 +32,8 @@ class Times:
         for name, why in report.user_properties:
             if name == SECOND_TRY:
                 self.tried_again[report.nodeid] = str(why)
+            elif name == COMPUTED and report.when == "teardown":  # its last report tells of all that went before
+                self.computed[report.nodeid] += float(str(why))  # type: ignore[assignment]
 
     @property
     def by_file(self) -> collections.Counter[str]:
@@ -41,7 +47,8 @@ class Times:
         files, tests = self.by_file, self.by_test
         said = [f"{sum(tests.values()):.0f} s of all workers together. By file:"]
         said += [f"  {seconds:6.1f} s  {file}" for file, seconds in files.most_common(15)]
-        said += ["The slowest tests:", *(f"  {seconds:6.1f} s  {test}" for test, seconds in tests.most_common(10))]
+        said += ["The slowest tests, and how much of it a processor computed:"]
+        said += [f"  {seconds:6.1f} s, {self.computed[test]:5.1f} s  {test}" for test, seconds in tests.most_common(10)]
         counts = collections.Counter(test.partition("::")[0] for test in tests)
         grown = {
             file: seconds - before[file][1]
@@ -72,6 +79,19 @@ def last_run() -> dict[str, tuple[int, float]]:
         return {}
     rows = (line.split("\t") for line in KEPT.read_text(encoding="utf-8").splitlines())
     return {file: (int(count), float(seconds)) for file, count, seconds in rows}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Seconds of a processor beside those of the clock: who waits for a machine that stands still computes nothing."""
+    before = os.times()[:4]
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append((COMPUTED, f"{sum(os.times()[:4]) - sum(before):.2f}"))
+
+
+pytest_runtest_setup = pytest_runtest_call  # fixtures are made there
 
 
 @pytest.hookimpl(wrapper=True)
