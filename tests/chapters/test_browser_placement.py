@@ -20,7 +20,7 @@ def page(look: Callable[[Door], Sight], folder: Door) -> Any:
 
 def test_chip_engine_and_bytes_are_turned_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
-    wait(page, cell, SAYS, "the memory sets the pace")
+    wait(page, cell, SAYS, "the memory is the bottleneck")
     cell.get_by_label("chip", exact=True).focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")

@@ -20,7 +20,7 @@ def page(look: Callable[[Door], Sight], folder: Door) -> Any:
 
 def test_a_reader_makes_somebody_late_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
-    wait(page, cell, SAYS, "Nobody is late")
+    wait(page, cell, SAYS, "No task is late")
     below = depth(cell)
     perception, cost = cell.locator("input[type=range]").nth(0), cell.locator("input[type=range]").nth(1)
     perception.focus()
@@ -28,7 +28,7 @@ def test_a_reader_makes_somebody_late_by_keyboard(page: Any) -> None:
     wait(page, cell, SAYS, "Late: map")
     tab_to(page, cost)
     page.keyboard.press("Home")
-    wait(page, cell, SAYS, "Nobody is late")
+    wait(page, cell, SAYS, "No task is late")
     cell.locator("select").select_option("no preemption")
     wait(page, cell, SAYS, "Late: control")
     expect(cell.locator("tbody tr")).to_have_count(3)

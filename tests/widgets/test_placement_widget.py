@@ -72,7 +72,7 @@ def test_a_control_changes_the_words() -> None:
     assert shown.view.summary != before
     shown.turn(chip="AGX Orin 64GB, 30 W")
     shown.turn(in_memory=0.5)
-    assert "the DLAs set the pace" in shown.view.summary
+    assert "the DLAs are the bottleneck" in shown.view.summary
     assert "AGX Orin 64GB, 30 W" in shown._repr_mimebundle_()[0]["text/plain"]
 
 

@@ -30,9 +30,9 @@ def test_the_story_of_the_chapter() -> None:
     late = {rule: view(State(rule=rule, perception=13, map=10)).summary for rule in RULES}
     assert "Late: map" in late[RATE]
     assert "Late: perception" in late[SWAPPED]
-    assert late[EDF].endswith("Nobody is late.")
+    assert late[EDF].endswith("No task is late.")
     assert "Late: control" in late[WHOLE]
-    assert view(State(rule=RATE, perception=12, map=10)).summary.endswith("Nobody is late.")
+    assert view(State(rule=RATE, perception=12, map=10)).summary.endswith("No task is late.")
 
 
 def test_a_core_that_is_asked_for_too_much_is_said_to_be() -> None:

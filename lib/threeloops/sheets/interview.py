@@ -69,7 +69,7 @@ MEMORISED = (
         "A layer of {kernels} launches, {launch} each",
         "{launching_s}",
         "launches × time of one",
-        "if the kernels are shorter than that, the host sets the pace",
+        "if the kernels are shorter than that, the host is the bottleneck",
     ),
     (
         "Score matrix, {tokens} tokens, one head, BF16",

@@ -90,7 +90,7 @@ SERVING_FIRST = (
     ),
     (
         "Keep prompts from stalling answers",
-        "while such a prompt is read, nobody else gets a token",
+        "while such a prompt is read, no other request gets a token",
         (
             "chunked prefill: {chunk} tokens of it beside each decode step; separate machines: some read prompts,"
             " others write, and the cache is sent over"

@@ -8,7 +8,7 @@ TAKEN: dict[str, dict[str, str]] = {
         "doi:10.1145/1465482.1465560": "the most that a faster part can give the whole",
         "doi:10.1145/42411.42415": "scaled speed-up: the work grows with the processors",
         "doi:10.1145/78607.78614": "the serial share, from one measured speed-up",
-        "arXiv:2007.06775": "input stalls: the slower of loader and step sets the pace",
+        "arXiv:2007.06775": "input stalls: the slower of loader and step is the bottleneck",
     },
     "1.2": {
         "doi:10.1145/1498765.1498785": "the roofline: the lower of peak and intensity times bandwidth",

@@ -29,8 +29,8 @@ SCENARIOS = (
         loop="inner",
         section="Profiling",
         symptom=(
-            "GPU utilisation swings around 30 % while every CPU core is at 100 %. Somebody halves the model: the step"
-            " takes as long as before."
+            "GPU utilisation swings around 30 % while every CPU core is at 100 %. With half the model, the step takes"
+            " as long as before."
         ),
         cause="batches are prepared more slowly than the GPU uses them up",
         look="run the data loader alone, without the model, and time its batches",
@@ -113,7 +113,7 @@ SCENARIOS = (
         ),
         cause="the cache of requests that ended in an unusual way is never given back",
         look="plot cache blocks in use beside the number of running requests",
-        fix="give the blocks back on every way out of a request, and end requests that nobody waits for",
+        fix="give the blocks back on every way out of a request, and end requests whose client is gone",
         source="Kwon et al., 2023, arXiv:2309.06180, section 4 (blocks are freed when a request ends)",
         akin=("queue-at-the-door", "prefixes-in-a-circle"),
     ),
@@ -165,10 +165,10 @@ SCENARIOS = (
         loop="product",
         section="Prefill and decode",
         symptom=(
-            "Tokens come every 30 ms, except that all conversations stop for a second whenever somebody sends a long"
+            "Tokens come every 30 ms, except that all conversations stop for a second whenever one user sends a long"
             " document."
         ),
-        cause="a long prompt is read in one step, and everybody else's next token waits for that step",
+        cause="a long prompt is read in one step, and all other requests' next tokens wait for that step",
         look="plot tokens per scheduler step beside the gaps between output tokens",
         fix="read long prompts in chunks that share their steps with decoding",
         source="Agrawal et al., Sarathi-Serve, OSDI 2024, arXiv:2403.02310",

@@ -1,5 +1,5 @@
 """Placement explorer: choose a chip with its power mode, the engine of the camera stage and how many of its bytes go
-through the memory, and see which engine, or the memory, sets the pace.
+through the memory, and see which engine, or the memory, is the bottleneck.
 
 In a notebook:
 

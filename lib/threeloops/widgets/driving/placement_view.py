@@ -5,7 +5,7 @@ The camera stage is six ResNet-50 of 704 x 256 in INT8, counted layer by layer; 
 invented, as in the chapter.
 
 >>> print(view(State(chip="AGX Orin 64GB", camera="gpu", in_memory=1.0)).summary)
-AGX Orin 64GB, camera stage on the GPU, 100 % of its bytes in memory: a frame takes 6.42 ms at least, results come 4.51 ms apart, and the memory sets the pace. At most 0.27 J per frame at 60 W.
+AGX Orin 64GB, camera stage on the GPU, 100 % of its bytes in memory: a frame takes 6.42 ms at least, results come 4.51 ms apart, and the memory is the bottleneck. At most 0.27 J per frame at 60 W.
 """  # noqa: E501
 
 import functools
@@ -34,7 +34,7 @@ SLOW_MEMORY = ("AGX Orin 64GB, 15 W",)  # the mode that lowers the memory's cloc
 CAMERA_ON = ("gpu", "dla")
 IN_MEMORY = (1.0, 0.5, 0.25)
 LONGEST_S = 14 * ms  # of the axis; one mode with few watts goes beyond
-COLUMNS = ("chip", "latency", "period", "sets the pace")
+COLUMNS = ("chip", "latency", "period", "bottleneck")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +115,12 @@ def view(state: State) -> View:
     latency, period, pace = _bounds(state)
     watts = CHIPS[state.chip][2]
     where = "GPU" if engine_of(state) == "gpu" else "DLAs"
-    energy = f" At most {watts * period:.2f} J per frame at {watts} W." if watts else " Nobody prints its power."
+    energy = f" At most {watts * period:.2f} J per frame at {watts} W." if watts else " Its power is not printed."
     missing = f" No DLA is listed for {state.chip}." if engine_of(state) != state.camera else ""
     summary = (
         f"{state.chip}, camera stage on the {where}, {100 * state.in_memory:.0f} % of its bytes in"
         f" memory: a frame takes {fmt_seconds(latency)} at least, results come {fmt_seconds(period)} apart, and the"
-        f" {pace} {'set' if pace == 'DLAs' else 'sets'} the pace.{missing}{energy}"
+        f" {pace} {'are' if pace == 'DLAs' else 'is'} the bottleneck.{missing}{energy}"
     )
     figure = step_bars(
         bars(state),

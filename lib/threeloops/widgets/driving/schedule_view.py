@@ -3,7 +3,7 @@ and tested without a browser.
 
 >>> shown = view(State(rule="shortest period first", perception=12, map=10))
 >>> print(shown.summary)
-The core is busy 86.4 % of the time. Longest responses: control 3, perception 18, map 49 ms. Nobody is late.
+The core is busy 86.4 % of the time. Longest responses: control 3, perception 18, map 49 ms. No task is late.
 """
 
 import math
@@ -115,4 +115,4 @@ def _said(by_formula: float | None) -> str:
 
 def _late(late: dict[str, int]) -> str:
     said: Sequence[str] = [f"{name} {counted(count, 'time')}" for name, count in late.items() if count]
-    return f"Late: {', '.join(said)}." if said else "Nobody is late."
+    return f"Late: {', '.join(said)}." if said else "No task is late."
