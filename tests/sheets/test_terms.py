@@ -9,7 +9,7 @@ from tests.chapters import parts_in_figures
 
 from threeloops.sheets import sheet, terms
 
-GONE_THROUGH = ("1_inner_loop", "2_training_loop")
+GONE_THROUGH = ("1_inner_loop", "2_training_loop", "3_product_loop", "4_driving_case_study")
 OTHER_PRODUCTS = re.compile(r"product[_ ]loop|dot product", re.IGNORECASE)  # a loop, and a sum: not a matmul
 
 

@@ -146,5 +146,5 @@ def pages() -> tuple[Page, ...]:
         )
         for loop in TERMS
     )
-    given_up = "A part of chapters 1 and 2 says the field's word where it says the one that this book once had."
+    given_up = "A part of the book says the field's word where it says the one that this book once had."
     return (*chapters, Page(title="The field's words", intro=given_up, tables=(retired(),)))
