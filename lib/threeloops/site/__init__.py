@@ -3,7 +3,7 @@
 npm             scripts from outside, fetched once at set-up and known by their hashes
 parts, links    a chapter cut into pages; where its links lead
 cells, cards    what a cell becomes; a question as a card
-chapters, drill_sets, words, papers     the pages: parts, drill sets, terms, everything else
+chapters, drill_sets, words, papers     the pages: parts, drill sets, terms, everything else but the first
 mathematics     formulas, set while the pages are built
 predictions     a number that is asked for before it is shown
 explorers       a picture that moves, as it is read without a script
