@@ -1,15 +1,17 @@
-"""Numbers that the parts ask for before they show them: a card for each, and the result folded until then."""
+"""Numbers that the parts ask for before they show them: a card for each, and what gives them away folded until then."""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from tests.site.conftest import ROOT, Page, Visit
-from threeloops.drills.engine import prediction
-from threeloops.site import answering, parts, predictions
+from threeloops.drills.engine import answers, prediction
+from threeloops.site import answering, behind, parts, predictions
 from threeloops.site.parts import Part
 from threeloops.site.predictions import Question
 from threeloops.units import fmt
@@ -62,8 +64,117 @@ def test_every_card_finds_its_result_and_that_is_folded(
     for name, questions in asked.items():
         page = pages[f"{name}.html"]
         assert re.findall(r'data-result="([^"]+)"', page.source) == [one.result for one in questions]
-        assert {one.result for one in questions} <= page.ids
-        assert '<details class="outcome" open' not in page.source
+        folds = [fold.split() for fold in re.findall(r'<details class="outcome" data-behind="([^"]+)">', page.source)]
+        assert {one.result for one in questions} == {result for fold in folds for result in fold}
+
+
+# --- nothing gives an answer away ---
+
+NAMES = {
+    "s": ("ns", "us", "ms", "s", "min", "h", "days"),
+    "B": ("B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"),
+    "": ("", "%"),
+}
+FIGURE = re.compile(r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)?(?!\d)")
+VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
+INLINE = {"a", "b", "code", "em", "i", "span", "strong", "sub", "sup", "tspan"}
+
+
+@dataclass
+class Walk(HTMLParser):
+    """A page as one scrolls down it: what is told, under which folds it lies, and where headings and cards stand."""
+
+    seen: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)  # kind, words, folds
+    folds: list[tuple[str, int]] = field(default_factory=list)  # results that a fold waits for, and its depth
+    depth: int = 0
+    aside: int = 0  # depth of what is not told: scripts, formulas for ears, cards, which ask
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def tell(self, kind: str, words: str) -> None:
+        self.seen.append((kind, words, tuple(names for names, _ in self.folds)))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        about = {name: value or "" for name, value in attrs}
+        kinds = about.get("class", "").split()
+        if "data-outcome" in about:
+            self.tell("card", about["data-result"])
+        if not self.aside and tag not in INLINE:
+            self.tell("heading" if tag in ("h2", "h3", "h4") else "words", " ")
+        if tag in VOID:
+            self.tell("words", "" if self.aside else f" {about.get('alt', '')} ")
+            return
+        self.depth += 1
+        if not self.aside and (tag in ("script", "style") or {"drill", "katex-mathml", "headerlink"} & set(kinds)):
+            self.aside = self.depth
+        if "data-behind" in about:
+            self.folds.append((about["data-behind"], self.depth))
+        if not self.aside and "aria-label" in about:
+            self.tell("words", f" {about['aria-label']} ")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if self.aside == self.depth:
+            self.aside = 0
+        if self.folds and self.folds[-1][1] == self.depth:
+            self.folds.pop()
+        self.depth -= 1
+        self.tell("words", "" if tag in INLINE else " ")
+
+    def handle_data(self, data: str) -> None:
+        if not self.aside:
+            self.tell("words", data)
+
+    def below(self, result: str, *, answered: bool) -> str:
+        """All in sight from a card to the first heading or card below what it folds."""
+        start = self.seen.index(("card", result, ()))
+        found, folded = [], False
+        for kind, words, folds in self.seen[start + 1 :]:
+            waits = {name for names in folds for name in names.split()}
+            folded |= result in waits
+            if folded and kind != "words" and not waits:
+                break
+            if kind != "card" and not waits - ({result} if answered else set()):
+                found.append(words)
+        return "".join(found)
+
+
+@pytest.fixture(scope="module")
+def walks(pages: dict[str, Page], asked: dict[str, list[Question]]) -> dict[str, Walk]:
+    found = {name: Walk() for name, questions in asked.items() if questions}
+    for name, walk in found.items():
+        walk.feed(pages[f"{name}.html"].source)
+    return found
+
+
+def told(words: str, question: Question) -> Iterator[str]:
+    """Where a text has a number within 2 % of an answer, in its unit or in a scaled one."""
+    value = answering.outcome_value(question.outcome, question.unit)
+    unit = question.unit
+    scaled = NAMES.get(unit, tuple(f"{prefix}{unit}" for prefix in ("", "k", "M", "G", "T")))
+    scales = [answers.parse(f"1 {name}", like=unit).value for name in scaled]
+    for match in FIGURE.finditer(words):
+        number = float(match[0].replace(",", ""))
+        if any(abs(number * scale - value) <= 0.02 * abs(value) for scale in scales):
+            yield " ".join(words[max(0, match.start() - 40) : match.end() + 40].split())
+
+
+def test_nothing_below_a_card_gives_its_answer_away(walks: dict[str, Walk], asked: dict[str, list[Question]]) -> None:
+    walked = 0
+    for name, walk in walks.items():
+        for one in asked[name]:
+            assert not list(told(walk.below(one.result, answered=False), one)), f"{name}: {one.outcome}"
+            assert list(told(walk.below(one.result, answered=True), one)), f"{name}: {one.outcome} is lost"
+            walked += 1
+    assert walked > 100
+
+
+def test_an_answer_is_known_as_python_reads_it(asked: dict[str, list[Question]]) -> None:
+    for one in (one for questions in asked.values() for one in questions):
+        value, _ = behind.answer(outcome=one.outcome, unit=one.unit)
+        assert value == pytest.approx(answering.outcome_value(one.outcome, one.unit), rel=1e-12, abs=0)
 
 
 def test_a_number_asked_for_anew_is_another_question() -> None:
@@ -75,29 +186,40 @@ def test_a_number_asked_for_anew_is_another_question() -> None:
     assert (found.asked, found.answered, found.hint, found.outcome) == (1, 2, "like 2", "2 s")
 
 
-def test_a_prediction_is_found_again_until_everything_is_deleted(
+HIDDEN = "fold => [...fold.children].filter(one => one.localName !== 'summary').every(one => !one.checkVisibility())"
+
+
+def test_what_is_answered_or_skipped_stays_open_until_everything_is_deleted(
     visit: Callable[..., Visit], asked: dict[str, list[Question]]
 ) -> None:
-    name, (question, *_) = next((name, found) for name, found in asked.items() if found)
-    page = visit(f"{name}.html").page
-    card = page.locator(f".drill[data-result={question.result}]")
-    result = page.locator(f"details#{question.result}")
+    name, (question, second, third, *_) = next((name, found) for name, found in asked.items() if len(found) > 2)
+    page = visit(f"{name}.html", width=390).page
+    card, skipped = (page.locator(f".drill[data-result={one.result}]") for one in (question, second))
+    result, other, last = (page.locator(f'[data-behind~="{one.result}"]').first for one in (question, second, third))
+    card.get_by_role("textbox").wait_for()
+    assert all(one.evaluate(HIDDEN) for one in (result, other, last))
     card.get_by_role("textbox").fill(question.outcome.partition(" (")[0])
     card.get_by_role("textbox").press("Enter")
     said = card.get_by_text("You said")
     said.wait_for()
-    page.wait_for_function("async () => (await threeloops.written()).length")
+    assert not result.evaluate(HIDDEN)
+    assert other.evaluate(HIDDEN)
+    skipped.get_by_role("button", name="Skip").click()
+    assert not other.evaluate(HIDDEN)
+    page.wait_for_function("async () => (await threeloops.written()).length == 2")
     before = said.inner_text()
+    page.set_viewport_size({"width": 1366, "height": 900})
     page.reload()
     said.wait_for()
     assert said.inner_text() == before
     assert card.get_by_role("textbox").input_value() == question.outcome.partition(" (")[0]
-    assert result.get_attribute("open") is not None
+    skipped.get_by_text("Skipped").wait_for()
+    assert [one.evaluate(HIDDEN) for one in (result, other, last)] == [False, False, True]
     page.evaluate("threeloops.clear()")
     page.reload()
     card.get_by_role("textbox").wait_for()
     assert card.get_by_role("textbox").input_value() == ""
-    assert result.get_attribute("open") is None
+    assert all(one.evaluate(HIDDEN) for one in (result, other, last))
 
 
 def the_result_waits_for_the_prediction(page: Any) -> None:
@@ -105,7 +227,7 @@ def the_result_waits_for_the_prediction(page: Any) -> None:
     cards = page.locator(".drill[data-outcome]").all()
     for card in cards[:2]:
         told = {name: card.get_attribute(f"data-{name}") for name in ("outcome", "unit", "result")}
-        result = page.locator(f"details#{told['result']}")
+        result = page.locator(f'[data-behind~="{told["result"]}"]').first
         assert result.get_attribute("open") is None
         if card is cards[0]:
             card.get_by_role("textbox").fill("soon")

@@ -1,11 +1,12 @@
 """The chapters as pages: a notebook a part for Sphinx, an opening that lists them."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from threeloops.contents import CHAPTERS
-from threeloops.site import cards, cells, predictions, printing
+from threeloops.site import behind, cards, cells, predictions, printing
 from threeloops.site.links import Places, page_label
 from threeloops.site.parts import Cell, Part, text
 from threeloops.site.predictions import Question
@@ -29,7 +30,13 @@ def chapter_title(part: Part) -> str:
 def page(part: Part, pages: list[Part], known: Places, prints: Sequence[str]) -> list[Cell]:
     """The cells of one page; of an opening, with the way to the chapter's PDF where it is printed."""
     asked = predictions.questions(part.cells)
-    made = [one for place, cell in enumerate(part.cells) for one in _shown(place, cell, part, known, asked)]
+    waiting = behind.waiting(part.cells)
+    runs = itertools.groupby(enumerate(part.cells), key=lambda numbered: waiting.get(numbered[0], ()))
+    made = [
+        one
+        for names, run in runs
+        for one in _folded([shown for place, cell in run for shown in _shown(place, cell, part, known, asked)], names)
+    ]
     heading = re.sub(r"^# .*$", f"# {part.name}", made[0]["source"], count=1, flags=re.MULTILINE)
     made[0] = cells.prose(f"({page_label(part.page)})=\n{heading}")
     if part.place is None:
@@ -40,7 +47,7 @@ def page(part: Part, pages: list[Part], known: Places, prints: Sequence[str]) ->
 
 
 def _shown(place: int, cell: Cell, part: Part, known: Places, asked: list[Question]) -> list[Cell]:
-    """What stands on the page for a cell: where it asks for a number, cards; where it has the result, that, folded."""
+    """What stands on the page for a cell; where it asks for a number, cards."""
     asks = [
         cells.html(predictions.card(question, number))
         for number, question in enumerate(asked, 1)
@@ -49,14 +56,18 @@ def _shown(place: int, cell: Cell, part: Part, known: Places, asked: list[Questi
     if asks:
         beside = predictions.without(text(cell))
         return [*([{**cell, "source": beside, "metadata": {}}] if beside else []), *asks]
-    result, *more = cells.shown(cell, part, known, cards.quick_check)
-    named = next((question.result for question in asked if question.answered == place), None)
-    folded = (
-        [result]
-        if named is None
-        else [cells.html(predictions.FOLD.format(name=named)), result, cells.html(predictions.UNFOLD)]
+    return cells.shown(cell, part, known, cards.quick_check)
+
+
+def _folded(shown: list[Cell], names: Sequence[str]) -> list[Cell]:
+    """Cells of a page, folded until the cards with these results have been answered; as they are, where there are none.
+    Without a script a click unfolds them.
+    """
+    return (
+        [cells.html(predictions.FOLD.format(names=" ".join(names))), *shown, cells.html(predictions.UNFOLD)]
+        if names
+        else shown
     )
-    return [*folded, *more]
 
 
 def _contents(opening: Part, pages: list[Part]) -> str:

@@ -1,5 +1,5 @@
-"""A number that a part asks for before it shows it, as a card on its page; and the result, folded until the card has
-been answered.
+"""A number that a part asks for before it shows it, as a card on its page; and what gives it away (behind.py says what
+that is), folded until the card has been answered.
 """
 
 import ast
@@ -13,7 +13,7 @@ from threeloops.site.parts import Cell, text
 
 ASKS = re.compile(r"^(?P<name>\w+) = \.\.\.[ \t]*(?:# *(?P<hint>.*))?$", re.MULTILINE)
 OUTCOME = re.compile(re.escape(NOT_YET) + r"It comes out at (?P<outcome>.*)\.$", re.MULTILINE)
-FOLD = '<details class="outcome" id="{name}"><summary>How it comes out</summary>'
+FOLD = '<details class="outcome" data-behind="{names}"><summary>How it comes out</summary>'  # names of results
 UNFOLD = "</details>"
 
 

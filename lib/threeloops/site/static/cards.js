@@ -8,10 +8,10 @@
   class Prediction extends Asking {
     constructor(section) {
       super(section);
-      this.result = document.getElementById(section.dataset.result);
+      Prediction.waiting.add(section.dataset.result);
       this.place = `${location.pathname.split('/').slice(-2).join('/')}#${section.dataset.result}`;
       const skip = made('button', {type: 'button', textContent: 'Skip'});
-      skip.addEventListener('click', () => this.tell(`Skipped: it comes out at ${section.dataset.outcome}.`));
+      skip.addEventListener('click', () => this.settle('', `Skipped: it comes out at ${section.dataset.outcome}.`));
       section.querySelector('.drill-question').after(this.form('Your prediction', 'Predict', skip), this.said);
       left(this.place).then(kept => this.again(kept), () => {}); // where nothing can be kept, nothing was
     }
@@ -30,19 +30,25 @@
       const verdict = await this.doing(() => call('compared', written, outcome, unit));
       if (!verdict) return;
       if (verdict.status === 'unreadable') this.say(verdict.message, 'drill-wrong');
-      else {
-        const kind = verdict.status === 'right' ? 'drill-right' : '';
-        this.tell(verdict.message, kind);
-        await this.keeping(() => leave(this.place, {written, outcome, message: verdict.message, kind}));
-      }
+      else await this.settle(written, verdict.message, verdict.status === 'right' ? 'drill-right' : '');
     }
 
-    // The result stands further down, folded until now.
+    async settle(written, message, kind = '') {
+      const {outcome} = this.section.dataset;
+      this.tell(message, kind);
+      await this.keeping(() => leave(this.place, {written, outcome, message, kind}));
+    }
+
+    // What gives the result away stands further down, folded until every card that it waits for has been answered.
     tell(message, kind = '') {
       this.say(message, kind);
-      this.result.open = true;
+      Prediction.waiting.delete(this.section.dataset.result);
+      for (const fold of document.querySelectorAll(`[data-behind~="${this.section.dataset.result}"]`)) {
+        if (!fold.dataset.behind.split(' ').some(name => Prediction.waiting.has(name))) fold.open = true;
+      }
     }
   }
+  Prediction.waiting = new Set(); // for an answer: names of results
 
   // --- a drill ---------------------------------------------------------------------------------------
 
