@@ -32,6 +32,7 @@ ACTIVE = """() => {
   const box = cell.getBoundingClientRect(), around = cell.closest('.jp-WindowedPanel-outer, .jp-Notebook').getBoundingClientRect();
   return {index: Number(cell.dataset.windowedListIndex), seen: box.bottom > around.top + 2 && box.top < around.bottom - 2};
 }"""  # noqa: E501
+SAID_BEFORE = "cell => getComputedStyle(cell, '::before').content"
 CUT_OFF = """selector => {
   const width = document.documentElement.clientWidth;
   return [...document.querySelectorAll(selector)].filter(one => one.offsetParent)
@@ -162,16 +163,25 @@ def part(lab: Door) -> Path:
 
 
 def test_an_unanswered_prediction_gives_nothing_away(page: Any, part: Path) -> None:
+    """Neither the sentence below it, before anything is run, nor the cell that compares, when that is run."""
     run(page, cell(page, part, "loops-load"))
     guess = cell(page, part, "loops-amdahl-prediction")
     assert not guess.locator(".jp-InputArea-editor").is_visible(), "the card stands in the place of the code"
+    result, read = cell(page, part, "loops-amdahl-run"), cell(page, part, "loops-amdahl-read")
+    first = int(guess.get_attribute("data-windowed-list-index"))
     guess.scroll_into_view_if_needed()
+    expect(result).to_have_css("color", re.compile("rgb"))  # it is drawn
+    assert not result.locator(".jp-InputArea-editor").is_visible()
+    assert not read.locator(".jp-RenderedMarkdown").is_visible()
+    assert page.evaluate(SAID_BEFORE, result.element_handle()).startswith('"How it comes out stands here')
+    assert page.evaluate(SAID_BEFORE, read.element_handle()) == "none"
     guess.locator(".threeloops-card label").click()
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Enter")  # unanswered
-    result = cell(page, part, "loops-amdahl-run")
-    run(page, result)
-    expect(result.locator(".jp-OutputArea-output")).to_contain_text("First your prediction")
+    for index in range(first, int(result.get_attribute("data-windowed-list-index")) + 1):
+        page.keyboard.press("Shift+Enter")
+        page.wait_for_function(f"after => ({ACTIVE})().index > after", arg=index)
+    assert within(page, 120, lambda: "First your prediction" in (result.locator(".jp-OutputArea").text_content() or ""))
     expect(result.locator(".jp-OutputArea-output")).not_to_contain_text("1.67")
 
 
@@ -191,6 +201,8 @@ def test_a_prediction_is_given_by_keyboard_and_compared(page: Any, part: Path) -
     )
     assert notebook_source(page, part, "loops-amdahl-prediction").startswith('prediction = "1.5"  # a plain number')
     result = cell(page, part, "loops-amdahl-run")
+    expect(result.locator(".jp-InputArea-editor")).to_be_visible()
+    expect(cell(page, part, "loops-amdahl-read").locator(".jp-RenderedMarkdown")).to_be_visible()
     run(page, result)
     expect(result.locator(".jp-OutputArea-output")).to_contain_text("You said 1.5; it comes out at 1.667.")
 

@@ -19,6 +19,8 @@ import pytest
 
 from threeloops import contents, desk
 from threeloops.desk import copies, jupyter, opening, parts
+from threeloops.site import behind
+from threeloops.site import parts as site_parts
 
 PARTS = ["## 1 Three loops · 40 min", "## 2 Roofline · 60 min", "## 3 What a kernel is · 70 min"]
 
@@ -373,6 +375,22 @@ def test_every_card_of_the_book_can_be_written_into(tmp_path: Path) -> None:
                 assert about["before"] + "..." + about["after"] == "".join(one["source"])
                 ast.parse(about["before"] + json.dumps('3 GB, "about"') + about["after"])
     assert min(kinds[kind] for kind in ("prediction", "check", "answer")) > 20
+
+
+def test_what_the_pages_fold_is_out_of_sight_at_the_desk_too() -> None:
+    """By id: the pages cut a cell where a part begins, and no heading is ever hidden."""
+    book = contents.book_root()
+    folded = {part.cells[place]["id"] for part in site_parts.parts(book) for place in behind.waiting(part.cells)}
+    hidden = set()
+    for source in copies.sources(book):
+        cells = {one["id"]: one for one in source.notebook["cells"]}
+        for one in cells.values():
+            hides = one["metadata"].get("threeloops", {}).get("hides", [])
+            assert set(hides) <= set(cells)
+            assert not hides or re.search(r"=\s*\(?\s*\.\.\.", "".join(one["source"])), "what behind.js looks for"
+            hidden |= set(hides)
+    assert hidden == folded
+    assert len(hidden) > 200
 
 
 # --- JupyterLab ---

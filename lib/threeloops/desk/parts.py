@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 
 from threeloops import contents
 from threeloops.contents import Place
+from threeloops.site import behind
 
 START = "start.html"  # below my/: the start page, for whoever opens it without the book's JupyterLab
 TOP, END = "desk-top", "desk-end"  # ids of the cells that lead from part to part
@@ -46,6 +47,19 @@ def cleared(cells: Sequence[Cell]) -> list[Cell]:
     return [cell | empty if cell["cell_type"] == "code" else dict(cell) for cell in cells]
 
 
+def marked(cells: Sequence[Cell]) -> list[Cell]:
+    """Cells with their outputs; those that ask for a number know which ones give it away, by id, so that the book's
+    JupyterLab can keep them out of sight until it is answered (lab/threeloops/static/behind.js).
+    """
+    found = list(cells)
+    for question, places in behind.spans(cells):
+        asking = found[question.asked]
+        own = asking["metadata"].get("threeloops", {})
+        hides = list(dict.fromkeys([*own.get("hides", []), *(cells[place]["id"] for place in places)]))
+        found[question.asked] = asking | {"metadata": asking["metadata"] | {"threeloops": own | {"hides": hides}}}
+    return found
+
+
 def source(cell: Cell) -> str:
     """A cell's text, which a file may hold in lines."""
     return "".join(cell["source"])
@@ -61,7 +75,7 @@ def parts(root: Path) -> list[Part]:
         ids = [cell["id"] for cell in chapter["cells"]]
         first = ids.index(place.cell) if before and before.notebook == place.notebook else 0
         end = ids.index(after.cell) if after and after.notebook == place.notebook else len(ids)
-        cells = cleared(chapter["cells"][first:end])
+        cells = cleared(marked(chapter["cells"][first:end]))
         found.append(Part(place=place, cells=cells, metadata=chapter["metadata"], before=before, after=after))
     return found
 

@@ -1,5 +1,7 @@
 // Cards: where a cell waits for a number, an input stands in place of its code. What is answered is written into the cell's source, between what
 // desk/carded.py says stands before and after it, and the cell is run: so the notebook stays plain code, and needs no card to be read or to work.
+import { behind } from "./behind.js";
+
 const LITERAL = /^(?:\.\.\.|"(?:[^"\\\n]|\\.)*")$/;
 const VERDICT = /^sheet\.check/m;
 const WORDS = {
@@ -30,6 +32,7 @@ const saveInTurn = (context) => {
 export const cards = (app, actions) => {
   const known = new WeakMap(); // cell -> its card
   const attended = new WeakSet();
+  const veil = behind();
   const ranIn = new WeakMap(); // cell -> id of the kernel that ran it last
   const kernelOf = (panel) => panel.sessionContext.session?.kernel?.id;
   actions.executed.connect((_, { notebook, cell }) => ranIn.set(cell, kernelOf(notebook.parent)));
@@ -46,6 +49,7 @@ export const cards = (app, actions) => {
         const about = cell.model.getMetadata("threeloops")?.card;
         if (about && !known.has(cell)) known.set(cell, card(panel, cell, about, { actions, ranIn, kernelOf }));
       }
+      veil(panel.content);
     };
     panel.content.model.cells.changed.connect(() => setTimeout(scan));
     scan();
