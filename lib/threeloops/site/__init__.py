@@ -12,6 +12,6 @@ answering, exploring, remembering, wasm      what runs in the reader's browser: 
 printing, pictures              the chapters as PDFs; pictures packed
 front           the first page, and what the head of each page tells search engines and whoever passes it on
 lean            one style sheet and one script for all pages, of what they use
-repairs         what the theme leaves undone for those who hear a page
+repairs, head   what the theme leaves undone for those who hear a page, and where a script does not come
 build, serve    all of it, into one folder; and shown
 """

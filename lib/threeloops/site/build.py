@@ -43,9 +43,7 @@ SETTINGS: dict[str, Any] = {
     "extensions": [
         "myst_nb",
         "sphinx_copybutton",
-        "threeloops.site.mathematics",
-        "threeloops.site.repairs",
-        "threeloops.site.front.heads",
+        *(f"threeloops.site.{name}" for name in ("mathematics", "repairs", "head", "front.heads")),
     ],
     "nb_execution_mode": "off",
     "nb_render_markdown_format": "myst",

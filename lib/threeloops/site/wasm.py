@@ -6,6 +6,7 @@ control.
 
 import ast
 import gzip
+import hashlib
 import importlib.util
 import json
 import shutil
@@ -95,8 +96,10 @@ def bundle(into: Path, work: Path) -> None:
     for name in ("pyodide.asm.mjs", "pyodide.asm.wasm"):
         (into / f"{name}.gz").write_bytes(gzip.compress((pyodide / name).read_bytes(), 9, mtime=0))
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
-    sizes = {path.name: path.stat().st_size for path in into.iterdir() if path.suffix in (".gz", ".zip")}
-    told = {"lock": {"info": lock["info"], "packages": {}}, "bytes": sum(sizes.values())}
+    contents = {path.name: path.read_bytes() for path in sorted(into.iterdir())}
+    files = {name: {"bytes": len(held), "sha256": hashlib.sha256(held).hexdigest()} for name, held in contents.items()}
+    bytes_in_all = sum(len(held) for held in contents.values())
+    told = {"lock": {"info": lock["info"], "packages": {}}, "bytes": bytes_in_all, "files": files}
     (into / "about.json").write_text(json.dumps(told), encoding="utf-8")
 
 

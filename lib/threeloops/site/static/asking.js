@@ -1,7 +1,7 @@
 // What every card has that asks something: a field, what is said of it, and what is remembered.
 (() => {
   'use strict';
-  const {book, doing, made, add} = window.threeloops;
+  const {book, doing, made, tell, add} = window.threeloops;
   const SITTING = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('');
 
   class Asking {
@@ -29,28 +29,30 @@
       return form;
     }
 
-    say(message, kind = '') {
+    say(message, kind = '', again = null) {
       this.said.className = `drill-said ${kind}`;
       this.said.dataset.wait = '';
-      this.said.textContent = message;
+      tell(this.said, message, again);
     }
 
     // What is said about a wait stands only where nothing else is said.
     doing(what) {
-      return doing(what, (message, failed) => {
+      return doing(what, (message, failed, again) => {
         if (failed || !this.said.textContent || this.said.dataset.wait) {
-          this.say(message, failed ? 'drill-wrong' : '');
-          this.said.dataset.wait = failed ? '' : 'yes';
+          this.say(message, failed ? 'drill-wrong' : '', again);
+          this.said.dataset.wait = failed && !again ? '' : 'yes';
         }
       }, this.python);
     }
 
-    // Where nothing can be kept, a line says so, once.
+    // Where nothing can be kept, a line says so, once, with another try.
     async keeping(what) {
       try {
         await what();
+        this.unkept?.remove();
       } catch (error) {
-        this.unkept ??= made('p', {textContent: `This answer is not remembered: ${error.message}`});
+        this.unkept ??= made('p');
+        tell(this.unkept, `This answer is not remembered: ${error.message}`, () => this.keeping(what));
         this.section.append(this.unkept);
       }
     }

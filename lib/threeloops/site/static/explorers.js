@@ -2,7 +2,7 @@
 // draws and what answers are fetched when the reader turns something, and not before.
 (() => {
   'use strict';
-  const {STATIC, FROM_A_FILE, call, doing, made} = window.threeloops;
+  const {STATIC, FROM_A_FILE, call, doing, script, tell, made} = window.threeloops;
   const sections = document.querySelectorAll('.explorer');
   if (!sections.length) return;
   const BEFORE = 'Turn something, and the picture follows. The first turn fetches Python.';
@@ -12,7 +12,7 @@
   let touch;
   const touched = new Promise(resolve => { touch = resolve; });
   // what panel.js asks of a page
-  globalThis.threeloopsVega = () => touched.then(() => import(new URL('vega.js', STATIC))).then(library => library.default);
+  globalThis.threeloopsVega = () => touched.then(wait => wait(() => script('vega.js'))).then(library => library.default);
   globalThis.threeloopsPlace = notebook => new URL(notebook.replace(/^chapters\//, '../').replace(/ipynb$/, 'html'), STATIC).href;
 
   const QUICK_MS = 100; // what takes longer is not asked ahead: a turn that comes in between would have to wait for it
@@ -51,6 +51,16 @@
     };
   }
 
+  const noted = () => {
+    const note = made('p', {className: 'explorer-note'});
+    note.setAttribute('role', 'status');
+    return note;
+  };
+  const waiting = note => what => doing(what, (message, failed, again) => {
+    tell(note, message, again);
+    note.classList.toggle('explorer-failed', failed);
+  });
+
   // The model that panel.js knows, with Python in this page behind it.
   function model(name, state, wait) {
     const heard = {};
@@ -82,12 +92,9 @@
     const state = JSON.parse(section.querySelector('script').textContent);
     const still = section.querySelector('.tl-explorer');
     const drawing = section.querySelector('.tl-chart').firstElementChild;
-    const note = made('p', {className: 'explorer-note', textContent: BEFORE});
-    note.setAttribute('role', 'status');
-    const wait = what => doing(what, (message, failed) => {
-      note.textContent = message;
-      note.classList.toggle('explorer-failed', failed);
-    });
+    const note = noted();
+    note.textContent = BEFORE;
+    const wait = waiting(note);
     const el = made('div');
     section.append(note, el);
     panel.render({model: model(name, state, wait), el});
@@ -103,14 +110,22 @@
       if (!meant) return;
       for (const type of TOUCHES) el.removeEventListener(type, begin, {capture: true});
       note.textContent = '';
-      touch();
+      const drawn = noted(); // of its own, so that what Python says does not take its place
+      section.append(drawn);
+      touch(what => waiting(drawn)(what).finally(() => drawn.remove()));
       wait(() => call('exploring.begun', name));
     };
     for (const type of TOUCHES) el.addEventListener(type, begin, {capture: true});
   }
 
-  import(new URL('panel.js', STATIC)).then(
-    ({default: panel}) => { for (const section of sections) enliven(section, panel); },
-    () => { if (location.protocol === 'file:') for (const section of sections) section.append(made('p', {className: 'explorer-note', textContent: FROM_A_FILE})); },
-  );
+  async function begin(section) {
+    const note = noted();
+    section.append(note);
+    if (location.protocol === 'file:') return tell(note, FROM_A_FILE);
+    const {default: panel} = await waiting(note)(() => script('panel.js'));
+    note.remove();
+    enliven(section, panel);
+  }
+
+  for (const section of sections) begin(section);
 })();

@@ -3,7 +3,7 @@
   'use strict';
   const page = document.getElementById('my-memory');
   if (!page) return;
-  const {all, add, clear, written, call, made} = window.threeloops;
+  const {all, add, clear, written, call, doing, tell, made} = window.threeloops;
   const said = page.querySelector('[role=status]');
   const shown = page.querySelector('#memory-report');
   const button = name => page.querySelector(`[data-do=${name}]`);
@@ -61,7 +61,8 @@
 
   async function saying(what) {
     said.textContent = 'A moment …';
-    try { said.textContent = await what(); } catch (error) { said.textContent = error.message; }
+    const came = await doing(what, (message, failed, again) => tell(said, message, again));
+    if (came !== null) said.textContent = came;
   }
 
   button('report').addEventListener('click', () => saying(report));

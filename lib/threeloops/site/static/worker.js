@@ -1,67 +1,104 @@
 // Python, beside the page: it is fetched when the first question comes, and answers one call after another.
 // Messages in: {id, call, words}, with {tells} where the call may never end.
 // Messages out: {bytes, of} while it is fetched; {id, doing, seconds} before a step that may take so long; {id, value} or
-// {id, error} for a call; {id, over} when Python itself has come to an end.
+// {id, error} for a call, with {again} where another try may help; {id, over} when Python itself has come to an end.
 
 const FOLDER = new URL('python/', self.location.href);
+const OTHER_EDITION = 409; // what offline.js answers for a file that is not of its edition
 const ownFetch = self.fetch.bind(self);
 let came = 0;
 let all = 0;
 
-// What is fetched is counted, so that the page can say how much has come.
-function counted(response) {
-  const count = new TransformStream({
-    transform(chunk, controller) {
-      came += chunk.byteLength;
+class Lost extends Error {} // a file that did not come, or not whole
+
+// One file, whole. What comes is counted, so that the page can say how much has come.
+async function fetched(name, options) {
+  const response = await ownFetch(new URL(name, FOLDER), options).catch(() => { throw new Lost(`${name} did not come.`); });
+  if (response.status === OTHER_EDITION) throw new Lost(`${name} is of another edition than this page; load the page anew.`);
+  if (!response.ok) throw new Lost(`${name} is missing from the folder of pages.`);
+  const parts = [];
+  let length = 0;
+  try {
+    for (const reader = response.body.getReader(); ;) {
+      const {done, value} = await reader.read();
+      if (done) return new Blob(parts);
+      parts.push(value);
+      length += value.byteLength;
+      came += value.byteLength;
       self.postMessage({bytes: came, of: all});
-      controller.enqueue(chunk);
-    },
-  });
-  return response.body.pipeThrough(count);
+    }
+  } catch {
+    came -= length;
+    throw new Lost(`${name} broke off in the middle.`);
+  }
 }
 
-async function bytes(name) {
-  const response = await ownFetch(new URL(name, FOLDER));
-  if (!response.ok) throw new Error(`${name} is missing from the folder of pages`);
-  return counted(response);
+// Whether a file is the one that belongs to this edition. Without https there are no hashes, and its size has to do.
+async function isRight(blob, {bytes, sha256}) {
+  if (blob.size !== bytes) return false;
+  if (!self.crypto.subtle) return true;
+  const hash = new Uint8Array(await self.crypto.subtle.digest('SHA-256', await blob.arrayBuffer()));
+  return [...hash].map(byte => byte.toString(16).padStart(2, '0')).join('') === sha256;
 }
 
-// All of it comes at once; the interpreter asks for one after the other, by name. Its program lies there packed.
+async function file(name) {
+  const first = await fetched(name);
+  const expected = (await about).files[name];
+  if (await isRight(first, expected)) return first;
+  came -= first.size;
+  const second = await fetched(name, {cache: 'reload'}); // not what a cache on the way still has of an older edition
+  if (await isRight(second, expected)) return second;
+  throw new Lost(`${name} came damaged.`);
+}
+
+let about;
 const coming = {};
+// The interpreter asks for its files by name, when all of them are here. Its program lies there packed.
 const PACKED = ['pyodide.asm.mjs', 'pyodide.asm.wasm'];
 
 async function unpacked(name, type) {
-  const stream = (await coming[`${name}.gz`]).pipeThrough(new DecompressionStream('gzip'));
+  const stream = (await coming[`${name}.gz`]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Response(stream, {headers: {'Content-Type': type}});
 }
 
 self.fetch = async address => {
   const name = new URL(address.url ?? address, FOLDER).pathname.split('/').pop();
-  return PACKED.includes(name) ? unpacked(name, 'application/wasm') : new Response(await (coming[name] ?? bytes(name)));
+  if (PACKED.includes(name)) return unpacked(name, 'application/wasm');
+  return coming[name] ? new Response(await coming[name]) : ownFetch(address);
 };
 
-async function program() {
-  const source = await (await unpacked('pyodide.asm.mjs', 'text/javascript')).blob();
-  return (await import(URL.createObjectURL(source))).default;
+async function module(blob) {
+  const address = URL.createObjectURL(new Blob([await blob.arrayBuffer()], {type: 'text/javascript'}));
+  return import(address);
+}
+
+async function told() {
+  try {
+    return JSON.parse(await (await fetched('about.json')).text());
+  } catch (error) {
+    throw error instanceof Lost ? error : new Lost('about.json came damaged.');
+  }
 }
 
 async function begin() {
-  for (const name of [...PACKED.map(one => `${one}.gz`), 'standard.zip', 'book.zip']) {
-    coming[name] = bytes(name);
+  about = told();
+  for (const name of ['pyodide.mjs', ...PACKED.map(one => `${one}.gz`), 'standard.zip', 'book.zip']) {
+    coming[name] = file(name);
     coming[name].catch(() => {}); // told where it is waited for
   }
-  const about = await (await ownFetch(new URL('about.json', FOLDER))).json();
-  all = about.bytes;
-  const book = coming['book.zip'].then(stream => new Response(stream).arrayBuffer());
-  const {loadPyodide} = await import(new URL('pyodide.mjs', FOLDER));
+  const {bytes, lock} = await about;
+  all = bytes;
+  await Promise.all(Object.values(coming)); // a start that misses a file would never end
+  const {loadPyodide} = await module(await coming['pyodide.mjs']);
+  const program = await (await unpacked('pyodide.asm.mjs', 'text/javascript')).blob();
   const python = await loadPyodide({
-    createPyodideModule: await program(),
+    createPyodideModule: (await module(program)).default,
     indexURL: FOLDER.href,
     packageBaseUrl: FOLDER.href,
     stdLibURL: new URL('standard.zip', FOLDER).href,
-    lockFileContents: about.lock,
+    lockFileContents: lock,
   });
-  python.unpackArchive(await book, 'zip', {extractDir: '/book'});
+  python.unpackArchive(await (await coming['book.zip']).arrayBuffer(), 'zip', {extractDir: '/book'});
   python.runPython("import sys; sys.path.insert(0, '/book')");
   return python;
 }
@@ -72,16 +109,13 @@ let python = null;
 self.onmessage = async ({data: {id, call, words, tells}}) => {
   const tell = (sentence, seconds) => self.postMessage({id, doing: sentence, seconds});
   try {
-    python ??= begin().catch(error => {
-      python = null; // another call tries again
-      throw error;
-    });
+    python ??= begin();
     const [name, module = 'answering'] = call.split('.').reverse();
     const library = (await python).pyimport(`threeloops.site.${module}`);
     self.postMessage({id, value: JSON.parse(library[name](...words, ...(tells ? [tell] : [])))});
   } catch (error) {
     // of a traceback, the sentence at its end
     const sentence = String(error.message ?? error).trim().split('\n').at(-1).replace(/^[\w.]*Error: /, '');
-    self.postMessage(error.pyodide_fatal_error ? {id, over: true} : {id, error: sentence});
+    self.postMessage(error.pyodide_fatal_error ? {id, over: true} : {id, error: sentence, again: error instanceof Lost});
   }
 };

@@ -1,0 +1,17 @@
+"""The first script of every page, within it: no file that may not come."""
+
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__).with_name("static") / "head.js"
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Sphinx's door."""
+    script = f"<script>\n{SCRIPT.read_text(encoding='utf-8')}</script>\n"
+
+    def say(_: Any, __: str, ___: str, context: dict[str, Any], ____: Any) -> None:
+        context["metatags"] = context.get("metatags", "") + script
+
+    app.connect("html-page-context", say)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
