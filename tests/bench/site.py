@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.widget import WATCH, presses
 from threeloops import units, wall_clock
 from threeloops.site import build, explorers, papers, serve
+from threeloops.site.front import page as front
 from threeloops.units import MB
 
 ROOT = Path(__file__).parents[2]
@@ -118,7 +119,7 @@ def weight(folder: Path) -> str:
 def one_page(root: Path, sources: Path, prints: Sequence[str]) -> None:
     """In place of the whole book, where only the way of it is tried."""
     sources.mkdir()
-    index = f"# Pages\n\n{explorers.block(papers.MOVES)}```{{toctree}}\npractise\n```\n"
+    index = f"# Pages\n\n{explorers.block(front.MOVES)}```{{toctree}}\npractise\n```\n"
     (sources / "index.md").write_text(index, encoding="utf-8")
     (sources / "practise.md").write_text(papers.practise(), encoding="utf-8")
 
