@@ -15,6 +15,7 @@ from typing import NoReturn
 from threeloops.commands.classroom import add_classroom
 from threeloops.commands.drills import add_drills
 from threeloops.commands.grade import add_grade
+from threeloops.commands.log.own_log import add_log
 from threeloops.commands.measured.record_flags import add_record_flags
 from threeloops.commands.paper import add_paper
 from threeloops.commands.room import ROOM, add_room
@@ -48,7 +49,7 @@ GROUPS = {
     "what a model needs, and whether it fits": ("kv", "fit", "memory"),
     "how fast it is, on how many GPUs, at what price": ("roofline", "serve", "plan", "step", "allreduce"),
     "where a number comes from, and how far it is off": ("sources", "measured", "doctor", "record"),
-    "where the time of your own run went": ("trace",),
+    "where the time of your own run went": ("trace", "log"),
     "read and practise": ("open", "reset", "site", "drill", "progress", "history", "sheet"),
     "teach": ("quiz", "grade", "classroom", "drills"),
 }
@@ -173,6 +174,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     )
     measured.set_defaults(run=_measured)
     add_trace(commands)
+    add_log(commands)
     commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(
         run=_doctor
     )

@@ -66,9 +66,17 @@ ANSWERED = {
     "drills list kv_cache": "kv-bytes-per-token",
     "trace job.json --simulated launch-bound": "four steps of a simulated job",
     "trace job.json": "launch-bound",
+    "log started.log": "by the formula 3.81 GiB",
     "grade --help": "my/drills/kv_cache",
     "classroom --help": "syllabus",
 }
+# An engine's log of its first seconds; a path in a model's name is looked up by its last folder.
+STARTED = """\
+INFO 10-06 00:00:02 [core.py:76] Initializing a V1 LLM engine (v0.10.2) with config: model='/m/Llama-3.1-8B',\
+ dtype=torch.bfloat16, max_seq_len=8192, tensor_parallel_size=1, kv_cache_dtype=auto
+INFO 10-06 00:00:10 [gpu_worker.py:276] Available KV cache memory: 3.81 GiB
+INFO 10-06 00:00:10 [kv_cache_utils.py:849] GPU KV cache size: 31,232 tokens
+"""
 ASKS_FOR_THE_BOOK = ("open", "open 1.2", "reset roofline", "site", "grade hand-in")
 # What needs a package beside those, and says which.
 ASKS_FOR_NUMPY = "serve --model llama3-8b --hardware h100-sxm --users 4 --gpus 1 --prompt 1k --answer 100 --tp 1"
@@ -92,6 +100,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_answers_without_the_book(alone: Path, tmp_path: Path) -> None:
+    (tmp_path / "started.log").write_text(STARTED, encoding="utf-8")
     asked = [[words, "1 kB\nquit\n"] for words in (*ANSWERED, *ASKS_FOR_THE_BOOK, ASKS_FOR_NUMPY)]
     done = subprocess.run(
         [sys.executable, "-c", RUN, json.dumps(sorted(NEEDED)), json.dumps(asked)],

@@ -8,6 +8,7 @@ cluster         the job and the machines that plan and step are asked about
 named           models and parts by the name after a flag
 flags, training_flags   the flags of these, and from flags to a calculation
 trace           the trace of your own run, read, and the page about it: a folder
+log             the log of your own engine or training run, likewise: a folder
 sources         the audit list of the catalogue
 record          measure this machine, and hold the predictions against it
 room            the interview room: drill, progress, history

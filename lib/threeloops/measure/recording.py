@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 
 from threeloops import checks
+from threeloops.facts.driver_names import DRIVER_NAMES
 from threeloops.facts.recorded import Measured, Recording, Stamp
 from threeloops.facts.recorded_cases import BYTES, SAMPLED, Case
 from threeloops.measure import timing
@@ -28,22 +29,6 @@ from threeloops.measure.recorded_needs import Skipped
 SEED = 0
 NOT_REPORTED = "not reported"
 BUSY_CALLS = 600
-# What NVIDIA's driver calls a part of the catalogue. A name that is not here leaves the stamp's `part` empty, unless
-# the recorder is told.
-DRIVER_NAMES = {
-    "Tesla V100-SXM2-32GB": "v100-sxm2-32gb",
-    "NVIDIA A100-SXM4-40GB": "a100-sxm4-40gb",
-    "NVIDIA A100-SXM4-80GB": "a100-sxm4-80gb",
-    "NVIDIA A100 80GB PCIe": "a100-pcie-80gb",
-    "NVIDIA H100 80GB HBM3": "h100-sxm5",
-    "NVIDIA H100 PCIe": "h100-pcie",
-    "NVIDIA H200": "h200-sxm",
-    "NVIDIA B200": "b200-hgx",
-    "NVIDIA L4": "l4",
-    "NVIDIA L40S": "l40s",
-    "NVIDIA GeForce RTX 4090": "rtx-4090",
-    "NVIDIA GeForce RTX 5090": "rtx-5090",
-}
 
 WITH_MODELS = ("train_", "decode_", "prefill_", "loop_")  # how their kinds begin
 
