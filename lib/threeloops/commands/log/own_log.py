@@ -12,6 +12,7 @@ from threeloops.units import MB, fmt_percent
 
 EXAMPLE = "engine.log --model llama-3.1-8b --hardware h100-sxm"
 BAR_FROM = 20 * MB  # of a file; smaller ones are read before anybody asks
+LOOK_AGAIN, ENOUGH = 1000, 100  # lines: how often it is asked whose file this is, and from how many on it is clear
 WORKS = (
     "what works: logs of vLLM, SGLang and llama.cpp's server with their periodic lines, their /metrics, and training"
     " logs of Megatron-LM, torchtitan and the HF Trainer"
@@ -84,9 +85,12 @@ def _read(path: Path) -> tuple[_Reader, str]:
     readers = _readers()
     with path.open("rb") as file:
         lines = LogLines(file, name=path.name, told=_bar(path))
+        asked = readers
         for line in lines:
-            for reader in readers:
+            for reader in asked:
                 reader.take(line)
+            if len(asked) > 1 and lines.num_lines % LOOK_AGAIN == 0:
+                asked = _whose(asked)
     best = max(readers, key=lambda reader: reader.taken)
     if isinstance(best, ScrapedMetrics):
         best.close()
@@ -96,6 +100,12 @@ def _read(path: Path) -> tuple[_Reader, str]:
     if not stated:
         raise ValueError(f"{path.name} is no log that is known here ({lines.num_lines:,} lines were read); {WORKS}")
     return stated[0], lines.cut  # an engine's start, and nothing since
+
+
+def _whose(readers: list[_Reader]) -> list[_Reader]:
+    """Whoever alone has taken lines, and enough of them that the file is theirs; else all."""
+    took = [reader for reader in readers if reader.taken]
+    return took if len(took) == 1 and took[0].taken >= ENOUGH else readers
 
 
 def _bar(file: Path) -> Callable[[int], object] | None:

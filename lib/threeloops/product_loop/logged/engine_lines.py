@@ -23,6 +23,11 @@ from threeloops.training_loop.run.logged.log_lines import stamped_s
 from threeloops.training_loop.run.logged.step_lines import number_after
 from threeloops.units import GiB, MiB, ms
 
+# A line of llama.cpp's that states something has one of these.
+_LLAMA_WORDS = (
+    *("n_slots", "layers to GPU", "general.name", "model size", "file type", "compute capability", "build:"),
+    *("n_ctx_per_seq", "n_ctx_slot", "cells", "KV self size", "kv_size"),
+)
 _VLLM_BLOCK = 16  # tokens: its default on GPUs; a scrape of its /metrics states it
 
 
@@ -57,7 +62,7 @@ class VllmLines:
         elif "is preempted by" in line:
             counted = number_after(line, "total_num_cumulative_preemption")
             self.record.preempted = int(counted) if counted else (self.record.preempted or 0) + 1
-        else:
+        elif any(word in line for word in ("KV cache", "blocks", " took ", "max_num_batched_tokens", "version")):
             self._memory(line)
         return False
 
@@ -182,7 +187,9 @@ class LlamaLines:
 
     def take(self, line: str) -> bool:
         """Whether the line tells of requests."""
-        timed = re.search(r"(prompt |generation |)eval time\s*=\s*([\d.]+) ms /\s*(\d+) (?:tokens|runs)", line)
+        timed = "eval time" in line and re.search(
+            r"(prompt |generation |)eval time\s*=\s*([\d.]+) ms /\s*(\d+) (?:tokens|runs)", line
+        )
         if timed:
             stage, kind = ("prompt", "prompt") if timed[1] == "prompt " else ("answer", "output")
             record = self.record
@@ -191,7 +198,8 @@ class LlamaLines:
             record.requests = (record.requests or 0.0) + (kind == "output")
             self.taken += 1
             return True
-        self._stated(line)
+        if any(word in line for word in _LLAMA_WORDS):
+            self._stated(line)
         return False
 
     def _stated(self, line: str) -> None:

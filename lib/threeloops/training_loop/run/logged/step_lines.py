@@ -14,6 +14,7 @@ Source: NVIDIA, Megatron-LM, megatron/training/training.py, training_log, and ar
 """
 
 import ast
+import functools
 import math
 import re
 
@@ -33,9 +34,14 @@ def number_after(line: str, *words: str) -> float | None:
     3120.0
     """
     for word in words:
-        if found := re.search(rf"(?<![\w-]){re.escape(word)}\s*[:=]?\s*{_NUMBER}", line, re.IGNORECASE):
+        if found := _after(word).search(line):
             return float(found[1].replace(",", ""))
     return None
+
+
+@functools.cache
+def _after(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(word)}\s*[:=]?\s*{_NUMBER}", re.IGNORECASE)
 
 
 class MegatronLines:
@@ -117,20 +123,24 @@ class TitanLines:
 
     def take(self, line: str) -> bool:
         """Whether the line says something of a step."""
-        if re.search(r"\bstep:\s*\d+ +loss:.*(?:tps|wps):", line) and "validate step" not in line:
+        if "step:" in line and re.search(r"\bstep:\s*\d+ +loss:.*(?:tps|wps):", line) and "validate step" not in line:
             self._step(line)
             self.taken += 1
             return True
         record = self.record
         if "validate step:" in line:
             self._beside = self._beside or EVALUATION
-        elif re.search(r"Saving the checkpoint|Saving a full checkpoint|Finished saving the checkpoint", line):
+        elif "heckpoint" in line and re.search(
+            r"Saving the checkpoint|Saving a full checkpoint|Finished saving the checkpoint", line
+        ):
             self._beside = CHECKPOINT
         elif "memory allocation retries" in line:
             record.retries += 1
-        elif found := re.search(r"capacity: (.+?) with ([\d.]+) ?GiB memory", line):
+        elif "GiB memory" in line and (found := re.search(r"capacity: (.+?) with ([\d.]+) ?GiB memory", line)):
             record.hardware, record.memory_bytes = found[1], float(found[2]) * GiB
-        elif found := re.search(r"Model (\S+) (\S+) size: ([\d,]+) total parameters", line):
+        elif "total parameters" in line and (
+            found := re.search(r"Model (\S+) (\S+) size: ([\d,]+) total parameters", line)
+        ):
             record.model, record.num_parameters = f"{found[1]} {found[2]}", float(found[3].replace(",", ""))
         elif "Peak FLOPS used for computing MFU" in line:
             record.peak_flops_per_s = number_after(line, "Peak FLOPS used for computing MFU")
