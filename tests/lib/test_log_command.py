@@ -1,6 +1,7 @@
 """`threeloops log`: a page and its JSON of an engine's log, a scrape and a training log, and what is refused."""
 
 import gzip
+import io
 import json
 import re
 from collections.abc import Iterable
@@ -151,6 +152,18 @@ def test_reading_needs_the_standard_library_alone(tmp_path) -> None:
     path = str(engine(tmp_path))
     quietly = "import contextlib, io\nfrom threeloops.cli import main\nwith contextlib.redirect_stdout(io.StringIO()):"
     assert loaded_by(f"{quietly}\n    assert main(['log', {path!r}]) == 0") == set()
+
+
+def test_a_drill_with_the_logs_own_numbers(tmp_path, capsys, monkeypatch) -> None:
+    """75 % of the time some wait, so that the limit of the page, 2.48, is asked for before it is printed."""
+    for typed, verdict in (("2.5x", "You said 2.5; it comes out at 2.48. Well predicted."), ("", "Skipped: it comes")):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{typed}\n"))
+        page = said(capsys, engine(tmp_path), "--drill")
+        assert page.index("First suspect: cache full.") < page.index(verdict) < page.index("engine.log: vLLM")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert "No drill: no suspect" in said(capsys, written(tmp_path / "hf.log", trainer(STEADY)), "--drill")
+    assert main(["log", str(engine(tmp_path)), "--drill", "--json"]) == 2
+    assert "--drill asks you a question, and --json is for a script" in capsys.readouterr().err
 
 
 def test_a_long_file_shows_how_far_it_is_read(tmp_path, capsys, monkeypatch) -> None:

@@ -1,5 +1,6 @@
 """`threeloops trace`: a file, a folder of ranks, a page and its JSON, and what is refused."""
 
+import io
 import json
 import re
 
@@ -110,6 +111,16 @@ def test_a_file_that_was_cut_says_until_where_it_was_read(tmp_path, capsys) -> N
     run.write(path)
     path.write_bytes(path.read_bytes()[:-900])
     assert re.search(r"run\.json ends in the middle: it was read until its event 1\d\d;", said(capsys, str(path)))
+
+
+def test_a_drill_with_the_traces_own_numbers(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("1.02\n"))
+    page = said(capsys, with_products(tmp_path), "--hardware", "h100-sxm", "--drill")
+    limit = re.search(
+        r"First suspect: below the roof\..*?at most +([\d.]+) times", page[page.index("run.json.gz:") :], re.S
+    )
+    assert f"You said 1.02; it comes out at {limit[1]}" in page
+    assert page.index("You said 1.02") < page.index("run.json.gz:")
 
 
 def test_reading_needs_the_standard_library_alone(tmp_path) -> None:

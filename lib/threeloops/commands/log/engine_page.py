@@ -7,6 +7,7 @@ from typing import Any
 
 from threeloops.commands.log.named_in_log import model_of, part_of, stored_weights
 from threeloops.commands.log.suspect_rows import suspect_rows, suspects_told
+from threeloops.commands.trace import own_drill
 from threeloops.commands.working import aligned
 from threeloops.dtypes import SPELLINGS, dtype_named
 from threeloops.facts.hardware import Part
@@ -80,6 +81,8 @@ def answer(log: EngineRecord, given: argparse.Namespace, *, name: str, cut: str)
         pace=paced, cache=_checked(log, model, cache, tp), weights_bytes=own,
         suspects=engine_suspects(log, limits, paced),
     )  # fmt: skip
+    if given.drill:
+        own_drill.pose(told.suspects)
     return _json(told) if given.json else _text(told)
 
 

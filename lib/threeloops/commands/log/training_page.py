@@ -10,6 +10,7 @@ from typing import Any
 
 from threeloops.commands.log.named_in_log import model_of, part_of
 from threeloops.commands.log.suspect_rows import suspect_rows, suspects_told
+from threeloops.commands.trace import own_drill
 from threeloops.commands.working import aligned
 from threeloops.dtypes import dtype_named
 from threeloops.facts.hardware import Part
@@ -83,6 +84,8 @@ def answer(log: StepRecord, given: argparse.Namespace, *, name: str, cut: str) -
         log=log, name=name, cut=cut, model=model, part=part, account=account, tokens_per_s=tokens, rates=rates,
         suspects=step_suspects(log, account, mfu=best),
     )  # fmt: skip
+    if given.drill:
+        own_drill.pose(told.suspects)
     return _json(told) if given.json else _text(told)
 
 

@@ -1,5 +1,6 @@
 """`threeloops trace`: where the time of your own run went.
 
 own_trace    its flags, the files that are read, a simulated job to try it on
+own_drill    a drill with the file's own numbers; `log` poses it, too
 trace_page   the page: time, kernels, ranks, suspects
 """
