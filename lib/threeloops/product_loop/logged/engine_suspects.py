@@ -80,7 +80,11 @@ def _of_stages(log: EngineRecord, limits: dict[str, Admission], paced: Pace | No
     because = f"{fmt_percent(share['prompt'])} of requests' time until their first token"
     if log.prefix_hits is not None:
         because += f"; the prefix cache had {fmt_percent(log.prefix_hits)} of their prompts"
-    found.append(_limit(PROMPTS, share["prompt"], because + (f"; {own}" if own else ""), own and CAUSE_NEXT))
+    illness = PROMPTS
+    if own:  # a cause that shows itself is looked at first: without it the first token would come as prompts are read
+        cause, why = _why_they_wait(log, limits)
+        illness, because = (PROMPTS, f"{because}; {own}") if cause == HELD_BACK else (cause, f"{because}; {own}{why}")
+    found.append(_limit(illness, share["prompt"], because, CAUSE_NEXT if own and illness == PROMPTS else ""))
     because = f"{fmt_percent(share['answer'])} of requests' time is between their first token and their last"
     found.append(_limit(ANSWERS, share["answer"], because, "--model and --hardware for the floor of a step"))
     if paced and paced.floor_s is not None and paced.floor_s < paced.step_s:
