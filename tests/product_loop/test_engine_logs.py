@@ -253,6 +253,17 @@ def test_silence_is_not_time_and_ranks_are_apart() -> None:
     assert admission(both)[CACHE].share == pytest.approx(0.5)
 
 
+def test_ranks_of_a_scrape_are_moments_of_their_own() -> None:
+    rows = [
+        f'sglang:{name}{{dp_rank="{rank}",tp_rank="0"}} {value}'
+        for rank, told in enumerate(((4, 0, 0.5), (7, 3, 0.95)))
+        for name, value in zip(("num_running_reqs", "num_queue_reqs", "token_usage"), told, strict=True)
+    ]
+    log = scrape("\n".join(rows))
+    assert (log.columns["running"].tolist(), log.columns["waiting"].tolist()) == ([4, 7], [0, 3])
+    assert admission(log)[CACHE].share == 0.5
+
+
 def test_several_scrapes_are_what_happened_between_them() -> None:
     text = scraped(seated(), at=3, names="vllm")
     later = text.replace(

@@ -75,6 +75,12 @@ _SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
+def _rank(labels: str) -> str:
+    """Which of several engines, or of SGLang's data-parallel ranks, a sample is of."""
+    told = dict(_LABEL.findall(labels))
+    return told.get("engine") or told.get("dp_rank") or "0"
+
+
 class ScrapedMetrics:
     """Lines in, a record out; `close` once the file is over."""
 
@@ -123,7 +129,7 @@ class ScrapedMetrics:
 
     def _end(self) -> None:
         """One scrape is over: its gauges are a moment."""
-        engines = {dict(_LABEL.findall(labels)).get("engine", "0") for (name, labels) in self._now}
+        engines = {_rank(labels) for _, labels in self._now}
         for engine in sorted(engines):
             gauges = {gauge: self._gauge(names, engine) for gauge, names in GAUGES.items()}
             if (total := self._sum("threeloops_kv_blocks_total")) and self.record.engine == ENGINES["threeloops_"]:
@@ -143,9 +149,7 @@ class ScrapedMetrics:
         self._now = {}
 
     def _gauge(self, names: tuple[str, ...], engine: str) -> float | None:
-        own = {
-            key: value for key, value in self._now.items() if dict(_LABEL.findall(key[1])).get("engine", "0") == engine
-        }
+        own = {key: value for key, value in self._now.items() if _rank(key[1]) == engine}
         return next((value for name in names for (held, _), value in own.items() if held == name), None)
 
     def _sum(self, *names: str) -> float | None:
