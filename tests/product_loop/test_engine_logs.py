@@ -253,6 +253,17 @@ def test_silence_is_not_time_and_ranks_are_apart() -> None:
     assert admission(both)[CACHE].share == pytest.approx(0.5)
 
 
+def test_a_torn_log_is_read_as_far_as_it_goes() -> None:
+    """A timing without its second half, a histogram without its sum, a number that is none."""
+    log = read(LlamaLines(), llama(layers=33, prompt_ms=300, answer_ms=9000)[:8])
+    assert engine_suspects(log, admission(log), None)[0].illness == PROMPTS
+    text = "\n".join(
+        line for line in scraped(calm(), at=3, names="vllm").splitlines() if "first_token_seconds_sum" not in line
+    )
+    assert scrape(text).stages == {}
+    assert not ScrapedMetrics().take("vllm:num_requests_running 12-.0")
+
+
 def test_ranks_of_a_scrape_are_moments_of_their_own() -> None:
     rows = [
         f'sglang:{name}{{dp_rank="{rank}",tp_rank="0"}} {value}'

@@ -69,7 +69,7 @@ def _of_stages(log: EngineRecord, limits: dict[str, Admission], paced: Pace | No
     total = sum(log.stages.values())
     if not total:
         return []
-    share = {stage: seconds / total for stage, seconds in log.stages.items()}
+    share = {"prompt": 0.0, "answer": 0.0} | {stage: seconds / total for stage, seconds in log.stages.items()}
     found = []
     if "waits" in share:
         illness, why = _why_they_wait(log, limits)

@@ -97,7 +97,11 @@ class ScrapedMetrics:
         sample = _SAMPLE.match(line) if prefix else None
         if not sample:
             return False
-        name, labels, value = sample[1], sample[2] or "", float(sample[3])
+        name, labels = sample[1], sample[2] or ""
+        try:
+            value = float(sample[3])
+        except ValueError:  # a line that was torn
+            return False
         self.record.engine = self.record.engine or ENGINES[prefix]
         self.taken += 1
         told = dict(_LABEL.findall(labels))
@@ -170,9 +174,11 @@ class ScrapedMetrics:
             record.found_tokens = grown["found"]
         if "prompt_s" in grown and "answer_s" in grown:
             record.stages = {"prompt": grown["prompt_s"], "answer": grown["answer_s"]}
-        if grown.get("whole_count") and grown.get("first_count"):
+        if all(grown.get(f"{key}_{what}") for key in ("whole", "first") for what in ("sum", "count")):
             whole, first = (grown[f"{key}_sum"] / grown[f"{key}_count"] for key in ("whole", "first"))
-            queue = grown["queue_sum"] / grown["queue_count"] if grown.get("queue_count") else None
+            queue = (
+                grown["queue_sum"] / grown["queue_count"] if grown.get("queue_count") and "queue_sum" in grown else None
+            )
             told = {"waits": queue, "prompt": first - (queue or 0.0), "answer": whole - first}
             record.stages = {
                 stage: max(0.0, value) * grown["whole_count"] for stage, value in told.items() if value is not None
