@@ -19,6 +19,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.faults: dict[str, str] = {}
+        self.down = False  # whether nothing is answered at all
         self.over = threading.Event()  # until then, what has stopped coming stays so
         super().__init__((serve.HOST, 0), _Files)
 
@@ -40,7 +41,9 @@ class _Files(serve.Files):
         name = self.path.partition("?")[0].rpartition("/")[2]
         kind = self.server.faults.get(name)
         path = Path(self.translate_path(self.path))
-        if kind is None:
+        if self.server.down:
+            self.close_connection = True
+        elif kind is None:
             super().do_GET()
         elif kind == "missing":
             self.send_error(404)

@@ -10,6 +10,7 @@ explorers       a picture that moves, as it is read without a script
 answering, exploring, remembering, wasm      what runs in the reader's browser: questions put, judged and
                 remembered, pictures moved by the book's own Python
 printing, pictures              the chapters as PDFs; pictures packed
+offline         the book kept in a browser, an edition at a time
 front           the first page, and what the head of each page tells search engines and whoever passes it on
 lean            one style sheet and one script for all pages, of what they use
 repairs, head   what the theme leaves undone for those who hear a page, and where a script does not come

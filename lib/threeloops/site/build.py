@@ -11,7 +11,7 @@ from typing import Any
 from threeloops import widgets
 from threeloops.figures import still
 from threeloops.sheets.sheet import SHEETS
-from threeloops.site import chapters, drill_sets, mathematics, npm, papers, pictures, printing, wasm, words
+from threeloops.site import chapters, drill_sets, mathematics, npm, offline, papers, pictures, printing, wasm, words
 from threeloops.site.front import heads, page
 from threeloops.site.front.edition import Edition, edition
 from threeloops.site.lean import gathered
@@ -31,6 +31,7 @@ SCRIPTS = (
     "functions",
     "explorers",
     "memory_page",
+    "offline",
     "places",
     "wide",
 )  # in this order
@@ -66,7 +67,17 @@ SETTINGS: dict[str, Any] = {
     # no list beside a page that stands alone
     "html_sidebars": {
         name: []
-        for name in ("index", "practise", "code", "memory", "terms", "accessibility", heads.LOST, *papers.PAPERS)
+        for name in (
+            "index",
+            "practise",
+            "code",
+            "memory",
+            "offline",
+            "terms",
+            "accessibility",
+            heads.LOST,
+            *papers.PAPERS,
+        )
     },
     "smartquotes": False,
     "copybutton_exclude": ".linenos, .gp, .go",
@@ -114,6 +125,7 @@ def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
         wasm.bundle(work / "made" / "_static" / "python", work)
         for chapter in prints:
             printing.write(chapter, parts(root), work / "made", printing.browser())
+        offline.write(work / "made", TITLE)
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(work / "made", into)
     return into / "index.html"
@@ -136,6 +148,7 @@ def write_sources(root: Path, sources: Path, prints: Sequence[str]) -> None:
         "practise": papers.practise(),
         "code": papers.code(),
         "memory": papers.memory(),
+        "offline": papers.offline(),
         "terms": words.page(pages),
         "accessibility": papers.accessibility(),
         **{f"sheets/{name}": papers.sheet_page(name) for name in SHEETS},

@@ -11,6 +11,7 @@ from threeloops.site import cards, drill_sets
 
 STATEMENT = Path(__file__).with_name("accessibility.md")
 MEMORY = STATEMENT.with_name("memory.md")
+OFFLINE = STATEMENT.with_name("offline.md")
 # Papers of the repository that are pages, too: name on the page -> file.
 PAPERS = {"errata": "ERRATA.md", "teaching": "TEACHING.md", "changelog": "CHANGELOG.md"}
 
@@ -22,6 +23,7 @@ def contents(chapters: list[tuple[str, str]]) -> str:
         ("Practise", "practise"),
         ("Code", "code"),
         ("Memory", "memory"),
+        ("Offline", "offline"),
         ("Sheets", "sheets/index"),
         ("Terms", "terms"),
         ("Teaching", "teaching"),
@@ -66,6 +68,11 @@ def accessibility() -> str:
 def memory() -> str:
     """The page on which the reader's own attempts are seen, taken along, brought in and deleted."""
     return f"(page-memory)=\n{MEMORY.read_text(encoding='utf-8')}"
+
+
+def offline() -> str:
+    """The page on which the whole book is kept in the browser."""
+    return f"(page-offline)=\n{OFFLINE.read_text(encoding='utf-8')}"
 
 
 def drills_index(root: Path) -> str:
