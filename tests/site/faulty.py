@@ -5,8 +5,8 @@ without its length, or stops coming.
 import functools
 import http.server
 import threading
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
 
 from threeloops.site import serve
 
@@ -50,7 +50,7 @@ class _Files(serve.Files):
         else:
             self._fail(kind, path.read_bytes(), self.wfile)
 
-    def _fail(self, kind: str, content: bytes, into: BinaryIO) -> None:
+    def _fail(self, kind: str, content: bytes, into: BufferedIOBase) -> None:
         middle = len(content) // 2
         self.send_response(200)
         self.send_header("Content-Type", self.guess_type(self.path))
