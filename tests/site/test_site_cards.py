@@ -54,8 +54,22 @@ def test_wrong_then_right(visit: Callable[..., Visit]) -> None:
     assert card.locator("pre").inner_text() == answering.put(KEY, SEED).working
     card.get_by_role("textbox").press("Tab")  # everything else is one key further: Check, then what is left
     seen.page.keyboard.press("Tab")
-    assert seen.page.evaluate("document.activeElement.textContent") == "Other numbers"
+    assert seen.page.evaluate("document.activeElement.textContent") == "Next question"
+    it_leads_on_and_is_ticked_on_return(seen.page, card)
     a_hint_says_its_cost_first_and_other_numbers_are_other(seen.page.locator(f".drill[data-drill={NEXT}]"))
+
+
+def it_leads_on_and_is_ticked_on_return(page: Any, card: Any) -> None:
+    drills = page.locator(".drill[data-drill]").count()
+    standing = f"1 of {drills} questions answered on this page"
+    page.get_by_text(standing).wait_for()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.closest('.drill').dataset.drill") == NEXT
+    page.wait_for_function("async () => (await threeloops.written()).length")
+    page.reload()
+    page.get_by_text(standing).wait_for()
+    assert card.locator(".drill-title").inner_text().endswith("✓ right")
+    assert page.get_by_text("✓").count() == 1
 
 
 def a_hint_says_its_cost_first_and_other_numbers_are_other(card: Any) -> None:

@@ -214,6 +214,8 @@ def test_what_is_answered_or_skipped_stays_open_until_everything_is_deleted(
     assert said.inner_text() == before
     assert card.get_by_role("textbox").input_value() == question.outcome.partition(" (")[0]
     skipped.get_by_text("Skipped").wait_for()
+    page.locator(".drill-standing", has_text="2 of ").wait_for()
+    assert page.locator(".drill-title", has_text="✓ answered").count() == 2
     assert [one.evaluate(HIDDEN) for one in (result, other, last)] == [False, False, True]
     page.evaluate("threeloops.clear()")
     page.reload()

@@ -27,6 +27,7 @@ SCRIPTS = (
     "memory",
     "python",
     "asking",
+    "standing",
     "cards",
     "functions",
     "explorers",

@@ -1,7 +1,7 @@
 // A question on a page becomes one that can be answered.
 (() => {
   'use strict';
-  const {AS_WRITTEN, Asking, Question, call, made, left, leave} = window.threeloops;
+  const {AS_WRITTEN, Asking, Question, call, made, left, leave, standing} = window.threeloops;
 
   // --- a number before the result ------------------------------------------------------------------
 
@@ -13,6 +13,7 @@
       const skip = made('button', {type: 'button', textContent: 'Skip'});
       skip.addEventListener('click', () => this.settle('', `Skipped: it comes out at ${section.dataset.outcome}.`));
       section.querySelector('.drill-question').after(this.form('Your prediction', 'Predict', skip), this.said);
+      standing.enter(section, this.answer);
       left(this.place).then(kept => this.again(kept), () => {}); // where nothing can be kept, nothing was
     }
 
@@ -42,6 +43,7 @@
     // What gives the result away stands further down, folded until every card that it waits for has been answered.
     tell(message, kind = '') {
       this.say(message, kind);
+      standing.answered(this.section, 'answered');
       Prediction.waiting.delete(this.section.dataset.result);
       for (const fold of document.querySelectorAll(`[data-behind~="${this.section.dataset.result}"]`)) {
         if (!fold.dataset.behind.split(' ').some(name => Prediction.waiting.has(name))) fold.open = true;
@@ -61,15 +63,25 @@
       this.folded = section.querySelector('details');
       this.nextButton = made('button', {type: 'button', textContent: 'Other numbers'});
       this.nextButton.addEventListener('click', () => this.next());
-      const form = this.form('Your answer, with its unit', 'Check', this.hintButton, this.workingButton, this.nextButton);
+      this.onButton = made('button', {type: 'button', textContent: 'Next question', hidden: true});
+      this.onButton.addEventListener('click', () => this.onward());
+      const form = this.form('Your answer, with its unit', 'Check', this.hintButton, this.workingButton, this.onButton, this.nextButton);
       this.question.after(form, this.said, this.working);
       if (this.folded) this.section.append(this.folded);
       this.begin();
+      if (section.id === 'any-drill') return; // the page of all drills asks without an end
+      standing.enter(section, this.answer);
+      left(this.place).then(kept => { if (kept) standing.answered(section, 'right'); }, () => {});
+    }
+
+    get place() {
+      return `right ${this.section.dataset.drill}`;
     }
 
     begin() {
       super.begin();
       this.workingButton.hidden = Boolean(this.folded);
+      this.onButton.hidden = true;
       this.answer.value = '';
     }
 
@@ -87,8 +99,19 @@
       if (!verdict) return;
       const right = verdict.status === 'right';
       this.say(verdict.message, right ? 'drill-right' : 'drill-wrong');
-      if (right) this.show(verdict.working);
+      if (right) {
+        this.show(verdict.working);
+        standing.answered(this.section, 'right');
+        this.onButton.hidden = !standing.next(this.section);
+        this.keeping(() => leave(this.place, {}));
+      }
       if (verdict.status !== 'unreadable') this.settle(right ? 'right' : 'wrong', written, verdict.slips);
+    }
+
+    onward() {
+      const field = standing.next(this.section);
+      field?.closest('.drill').scrollIntoView({block: 'center'});
+      field?.focus({preventScroll: true});
     }
 
     next() {
