@@ -20,7 +20,7 @@
     const card = cards.get(section);
     if (!card || card.done) return;
     card.done = true;
-    section.querySelector('.drill-title').append(made('span', {className: 'drill-mark', textContent: ` ✓ ${words}`}));
+    section.querySelector('.drill-title').append(' ', made('span', {className: 'drill-mark', textContent: `✓ ${words}`}));
     show();
   }
 
