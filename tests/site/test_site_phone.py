@@ -84,8 +84,9 @@ def test_the_first_stroke_of_a_finger_draws(visit: Callable[..., Visit]) -> None
     """Five seconds, since Python and Vega come meanwhile: what was drawn before them is not lost."""
     page = visit("1_inner_loop/1_three_loops.html", **PHONE).page
     chart = page.locator(f"[data-explorer='{DRAWN}'] .tl-chart")
-    chart.scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('.tl-chart svg').checkVisibility()")
+    page.locator(f"[data-explorer='{DRAWN}'] .explorer-note").wait_for()  # its controls are there: nothing moves now
+    chart.evaluate("one => one.scrollIntoView({block: 'center', behavior: 'instant'})")
+    page.wait_for_load_state("networkidle")
     points = "all => all.map(one => one.value)"
     sliders = page.locator(f"[data-explorer='{DRAWN}'] input[type=range]")
     before = sliders.evaluate_all(points)
