@@ -43,5 +43,5 @@ def test_without_scripts_the_page_is_there(visit: Callable[..., Visit]) -> None:
     assert page.get_by_text("You can stop here.").is_visible()
     assert page.locator(".drill summary").first.is_visible()
     assert page.locator("img").first.is_visible()
-    assert page.locator(".explorer .tl-chart svg").last.is_visible()
+    assert page.locator(".explorer .tl-wide svg").last.is_visible()
     assert page.locator(".explorer .tl-table").last.is_visible()

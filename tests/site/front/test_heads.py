@@ -54,7 +54,7 @@ def test_an_address_is_named_where_one_is_set(pages: dict[str, Page]) -> None:
     assert 'property="og:image" content="https://example.org/book/_static/card.png"' in made
     assert '<base href="/book/" />' in heads.tags(heads.LOST, "No", "No.", "https://example.org/book/")
     assert "og:url" not in heads.tags("index", "Three Loops", "Said.", "")
-    assert all(("canonical" in page.source) == ("og:url" in page.source) for page in pages.values())
+    assert all((' rel="canonical"' in page.source) == ('"og:url"' in page.source) for page in pages.values())
 
 
 def test_a_citation_that_cannot_be_read_is_refused() -> None:
