@@ -89,6 +89,62 @@ GEMMA = ROTARY | {
     "hidden_activation": "gelu_pytorch_tanh",
     "sliding_window": 17,
 }
+OWN_INPUTS = {"vocab_size_per_layer_input": 130, "hidden_size_per_layer_input": 8}
+MAMBA_1 = {"mamba_d_state": 11, "mamba_dt_rank": 5, "attn_layer_period": 3, "attn_layer_offset": 1}
+FALCON_H1 = {"mamba_d_ssm": 40, "mamba_n_heads": 8, "mamba_d_state": 11, "mamba_n_groups": 2, "mamba_chunk_size": 16}
+KIMI = {
+    "linear_attn_config": {
+        "full_attn_layers": [3, 5],
+        "kda_layers": [1, 2, 4],
+        "head_dim": 7,
+        "num_heads": 4,
+        "short_conv_kernel_size": 3,
+    },
+    "num_experts": 8,
+    "num_experts_per_token": 3,
+    "num_shared_experts": 2,
+    "moe_intermediate_size": 26,
+    "pad_token_id": 0,
+}
+V4 = {
+    "hidden_size": 48,
+    "vocab_size": 131,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 6,
+    "head_dim": 16,
+    "q_lora_rank": 22,
+    "moe_intermediate_size": 26,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "max_position_embeddings": 96,
+    "compress_ratios": [0, 4, 128, 4, 0],
+    "compress_rate_hca": 8,
+    "num_hash_layers": 2,
+    "sliding_window": 7,
+    "o_groups": 2,
+    "o_lora_rank": 9,
+    "hc_mult": 3,
+    "index_n_heads": 3,
+    "index_head_dim": 8,
+    "index_topk": 2,
+    "qk_rope_head_dim": 4,
+}
+M3 = {
+    "head_dim": 20,
+    "num_local_experts": 7,
+    "num_experts_per_tok": 2,
+    "dense_intermediate_size": 90,
+    "shared_intermediate_size": 30,
+    "rotary_dim": 4,
+    "moe_layer_freq": [0, 1, 1, 1, 1],
+    "sparse_attention_config": {
+        "sparse_num_index_heads": 3,
+        "sparse_index_dim": 12,
+        "sparse_block_size": 4,
+        "sparse_topk_blocks": 2,
+        "sparse_attention_freq": [0, 0, 1, 1, 1],
+    },
+}
 SMALL = {
     "gpt2": {"n_embd": 48, "n_layer": 5, "n_head": 6, "n_positions": 96, "vocab_size": 131},
     "opt": (
@@ -153,6 +209,22 @@ SMALL = {
     "qwen3_5_moe_text": GQA | LINEAR | SHARED | {"head_dim": 20},
     "nemotron_h": NEMOTRON,
     "granitemoehybrid": GQA | GRANITE,
+    "gemma3n_text": GEMMA | OWN_INPUTS | {"num_kv_shared_layers": 0, "altup_num_inputs": 3, "laurel_rank": 5},
+    "gemma4_text": GEMMA | OWN_INPUTS | {"global_head_dim": 28, "num_hidden_layers": 7},
+    "falcon_h1": GQA | FALCON_H1,
+    "jamba": GQA | MAMBA_1 | {"num_experts": 7, "num_experts_per_tok": 2},
+    "lfm2": {name: value for name, value in GQA.items() if name != "hidden_act"}
+    | {"block_multiple_of": 16, "full_attn_idxs": [1, 4]},
+    "lfm2_moe": {name: value for name, value in GQA.items() if name != "hidden_act"}
+    | {
+        "num_experts": 7,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 26,
+        "layer_types": ["conv", "conv", "full_attention", "conv", "full_attention"],
+    },
+    "kimi_linear": ROTARY | MLA | KIMI,
+    "deepseek_v4": V4,
+    "minimax_m3_vl_text": GQA | M3,
 }
 
 

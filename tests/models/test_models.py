@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from threeloops.models import catalogue
-from threeloops.models.architecture import Attention, DenseMlp, Indexer, LatentAttention, Layer, Model, MoeMlp
+from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
+from threeloops.models.layers.indexers import Indexer
 
 
 def layer(**options) -> Layer:

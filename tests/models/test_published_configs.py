@@ -17,9 +17,7 @@ from threeloops.models.parameters import model_parameters
 FOLDER = Path(__file__).parent / "configs"
 FILES = {path.stem: path for path in sorted(FOLDER.glob("*.json"))}
 REFUSED = {
-    "deepseek-v4-flash": "its attention caches compressed blocks of tokens",
-    "gemma-4-26b-a4b": "its full layers have other heads than its windows",
-    "kimi-k3": "its text_config is kimi_linear",
+    "kimi-k3": "its residual streams, gates and narrower experts are not in transformers' kimi_linear",
     "laguna-xs.2-fp8": "model_type='laguna' is not read",
     "llama-3_3-nemotron-super-49b-v1": "its layers have unequal sizes",
     "mimo-7b-base": "its class ships with the checkpoint",
@@ -89,7 +87,9 @@ ENDLESS = {"time_step_limit": [0.0, 1e308]}
 NOT_ASSUMED = {
     "deepseek_v2": {"num_experts_per_tok": 6},
     "glm4_moe": {"head_dim": 128},
+    "falcon_h1": ENDLESS,
     "granitemoehybrid": ENDLESS,
+    "lfm2_moe": {"layer_types": (["conv"] * 3 + ["full_attention"]) * 8},
     "nemotron_h": ENDLESS,
     "phi3": {"pad_token_id": 0},
     "qwen3_vl_text": {"tie_word_embeddings": False},

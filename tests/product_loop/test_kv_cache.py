@@ -11,6 +11,7 @@ from threeloops import dtypes
 from threeloops.models import catalogue
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
 from threeloops.product_loop import kv_cache, kv_capacity
+from threeloops.product_loop.caches import kv_heads
 from threeloops.product_loop.kv_allocators import (
     Allocator,
     HfDynamic,
@@ -219,8 +220,8 @@ def test_a_refused_split_is_one_that_ranks_cannot_share_evenly() -> None:
     with pytest.raises(
         ValueError, match=r"tp=3 must divide num_kv_heads=8 or be a multiple of it; try tp in \{1, 2, 4, 8, 24\}"
     ):
-        kv_cache.kv_heads_per_rank(num_heads=24, num_kv_heads=8, tp=3)
-    assert kv_cache.kv_heads_per_rank(num_heads=24, num_kv_heads=8, tp=4) == 2
+        kv_heads.kv_heads_per_rank(num_heads=24, num_kv_heads=8, tp=3)
+    assert kv_heads.kv_heads_per_rank(num_heads=24, num_kv_heads=8, tp=4) == 2
 
 
 @pytest.mark.parametrize(

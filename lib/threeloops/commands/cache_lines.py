@@ -1,22 +1,16 @@
 """What a request keeps: the lines of a cache's working, layer by layer, and what is said of its format."""
 
-from typing import TypedDict
-
 from threeloops import units
 from threeloops.commands.working import Line
-from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, Recurrent
+from threeloops.models.architecture import LatentAttention, Mixer, Model, Recurrent
+from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.product_loop import kv_cache
-from threeloops.product_loop.kv_quantisation import CacheFormat, Quantisation
+from threeloops.product_loop.caches.entry_caches import entries_bytes, entry_bytes, vector_bytes
+from threeloops.product_loop.caches.kv_heads import kv_heads_per_rank
+from threeloops.product_loop.kv_quantisation import CacheFormat, Stored
 from threeloops.product_loop.recurrent_state import CONV_BYTES, MATRIX_BYTES, rank_state_bytes
 
 CACHE_HELP = "how keys and values are stored: bf16, fp8, nvfp4; llama.cpp's q8_0, q4_0, …; vLLM's fp8_ds_mla, …"
-
-
-class Stored(TypedDict):
-    """A format as the formulas of a cache take it."""
-
-    bytes_per_element: float
-    quantisation: Quantisation
 
 
 def stored(cache: CacheFormat) -> Stored:
@@ -26,7 +20,7 @@ def stored(cache: CacheFormat) -> Stored:
 
 def cache_lines(model: Model, *, tokens: int, cache: CacheFormat, tp: int) -> list[Line]:
     """What one request keeps on each rank, a line for each group of layers whose caches are alike."""
-    return [_layer_line(layer, count, tokens=tokens, cache=cache, tp=tp) for layer, count in alike(model)]
+    return [_mixer_line(one, count, tokens=tokens, cache=cache, tp=tp) for one, count in alike(model)]
 
 
 def cache_words(cache: CacheFormat) -> str:
@@ -54,20 +48,21 @@ def cache_assumed(cache: CacheFormat) -> list[str]:
     return said
 
 
-def _layer_line(layer: Layer, num_layers: int, *, tokens: int, cache: CacheFormat, tp: int) -> Line:
+def _mixer_line(attention: Mixer, num_layers: int, *, tokens: int, cache: CacheFormat, tp: int) -> Line:
     """One group of equal layers: formula, numbers, bytes."""
-    attention = layer.attention
     if isinstance(attention, Recurrent):
         return _state_line(attention, num_layers, tp=tp)
-    attention = layer.attending
+    if isinstance(attention, CompressedAttention):
+        return _entries_line(attention, num_layers, tokens=tokens, cache=cache, tp=tp)
+    twice = "2 × "
     if isinstance(attention, LatentAttention):
-        readable, kind = tokens, "latent"
+        readable, kind, twice = tokens, "latent", ""
         formula, numbers = _latent_words(attention, cache)
     else:
         readable = tokens if attention.window is None else min(tokens, attention.window)
         kind = "full" if attention.window is None else f"window {attention.window}"
         heads = (
-            kv_cache.kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
+            kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
             if attention.owns_cache
             else 0
         )
@@ -76,7 +71,9 @@ def _layer_line(layer: Layer, num_layers: int, *, tokens: int, cache: CacheForma
             beside = cache.quantisation.vector_scale_bytes(attention.head_dim)
             formula, numbers = f"({formula} + scales)", f"({numbers} + {beside:g})"
         formula, numbers = f"KV heads × {formula}", f"{heads} × {numbers}"
-    twice = "" if isinstance(attention, LatentAttention) else "2 × "
+        if attention.blocks:
+            index = cache.quantisation.index_bytes(attention.blocks.head_dim, bytes_per_element=cache.bytes_per_element)
+            formula, numbers, twice = f"(2 × {formula} + index key)", f"(2 × {numbers} + {index:g})", ""
     per_token = kv_cache.layer_bytes_per_token(attention, **stored(cache), tp=tp)
     name = f"{units.counted(num_layers, 'layer')}, {kind}" + (f", each of {tp} ranks" if tp > 1 else "")
     return Line(
@@ -122,28 +119,52 @@ def _state_line(recurrent: Recurrent, num_layers: int, *, tp: int) -> Line:
     )
 
 
-def alike(model: Model) -> list[tuple[Layer, int]]:
-    """Groups of layers whose caches are alike, added up; layers of an MLP alone keep nothing."""
-    found: dict[Attention | LatentAttention | Recurrent, tuple[Layer, int]] = {}
+def _entries_line(attention: CompressedAttention, num_layers: int, *, tokens: int, cache: CacheFormat, tp: int) -> Line:
+    """One group of layers that keep a window and, behind it, an entry for every so many tokens."""
+    inside, entries = min(tokens, attention.window), tokens // attention.ratio if attention.ratio else 0
+    vector, entry = vector_bytes(attention, **stored(cache)), entry_bytes(attention, **stored(cache))
+    kept, numbers = "window × vector", f"{inside} × {vector:g}"
+    if attention.ratio:
+        kept, numbers = f"{kept} + tokens // {attention.ratio} × entry", f"{numbers} + {entries} × {entry:g}"
+    kind = f"window {attention.window}" + (f", 1 entry for {attention.ratio} tokens" if attention.ratio else "")
+    return Line(
+        name=f"{units.counted(num_layers, 'layer')}, {kind}" + (f", each of {tp} ranks" if tp > 1 else ""),
+        formula=f"layers × ({kept})",
+        numbers=f"{num_layers} × ({numbers})",
+        value=num_layers * entries_bytes(attention, entries=entries, window_tokens=inside, **stored(cache)),
+        unit="B",
+        binary=True,
+    )
+
+
+def alike(model: Model) -> list[tuple[Mixer, int]]:
+    """What layers keep a cache or a state with, and how many layers; layers of an MLP alone keep nothing."""
+    found: dict[Mixer, int] = {}
     for layer, count in model.groups:
-        if layer.attention is None:
-            continue
-        first, before = found.get(layer.attention, (layer, 0))
-        found[layer.attention] = (first, before + count)
-    return list(found.values())
+        for one in (layer.attention, layer.state):
+            if one is not None:
+                found[one] = found.get(one, 0) + count
+    return list(found.items())
 
 
-def describe(layer: Layer, count: int, tp: int) -> str:
+def describe(mixer: Mixer, count: int, tp: int) -> str:
     """A group of equal layers, in the line of inputs."""
-    if isinstance(layer.attention, Recurrent):
-        return f"{count} with a state of {layer.attention.state_heads} heads"
-    attention = layer.attending
-    if isinstance(attention, LatentAttention):
-        index = f" and an index key of {attention.indexer.head_dim}" if attention.indexer else ""
-        return f"{count} with a latent of {attention.kv_rank} + {attention.rope_head_dim}{index}" + (
+    if isinstance(mixer, Recurrent):
+        return f"{count} with a state of {mixer.state_heads} heads"
+    if isinstance(mixer, CompressedAttention):
+        index = f" and an index key of {mixer.indexer.head_dim}" if mixer.indexer else ""
+        entry = f", and the same{index} for {mixer.ratio} tokens" if mixer.ratio else ""
+        everywhere = ", whole on every rank" if tp > 1 else ""
+        return f"{count} with one vector of {mixer.head_dim}, window {mixer.window:,}{entry}{everywhere}"
+    if isinstance(mixer, LatentAttention):
+        index = f" and an index key of {mixer.indexer.head_dim}" if mixer.indexer else ""
+        return f"{count} with a latent of {mixer.kv_rank} + {mixer.rope_head_dim}{index}" + (
             ", whole on every rank" if tp > 1 else ""
         )
-    window = f", window {attention.window:,}" if attention.window else ""
-    heads = f"{count} with {attention.num_kv_heads} KV heads of {attention.head_dim}{window}"
-    copies = tp // attention.num_kv_heads
+    window = f", window {mixer.window:,}" if mixer.window else ""
+    index = f" and an index key of {mixer.blocks.head_dim}" if mixer.blocks else ""
+    if not mixer.owns_cache:
+        return f"{count} that read another layer's cache{window}"
+    heads = f"{count} with {mixer.num_kv_heads} KV heads of {mixer.head_dim}{index}{window}"
+    copies = tp // mixer.num_kv_heads
     return heads + (f", each on {copies} ranks" if copies > 1 else "")

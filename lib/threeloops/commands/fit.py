@@ -94,8 +94,12 @@ def working(
 
 
 def _is_timed(model: Model, cache: CacheFormat) -> bool:
-    """Whether the time of a step is counted: not of chosen tokens, nor of caches whose bytes go by the vector."""
+    """Whether the time of a step is counted: not of unusual layers, nor of chosen tokens, nor of caches whose bytes go
+    by the vector.
+    """
     latents = [layer.attention for layer, _ in model.groups if isinstance(layer.attention, LatentAttention)]
+    if any(layer.unusual for layer, _ in model.groups):
+        return False
     by_vector = cache.quantisation.scale_bytes > 0 and cache.quantisation.elements_per_scale is None
     return (
         not by_vector

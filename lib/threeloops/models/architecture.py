@@ -13,15 +13,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from threeloops import checks
+from threeloops.models.layers.beside import Beside
+from threeloops.models.layers.compressed import CompressedAttention
+from threeloops.models.layers.indexers import BlockIndexer, Indexer
+from threeloops.models.layers.states import KimiDelta, SelectiveScan, ShortConvolution
 from threeloops.models.recurrent_layers import DeltaState, StateSpace
 
-# What stands in a layer for attention and keeps a state that does not grow with the context.
-Recurrent = DeltaState | StateSpace
+# What stands in for attention and keeps a state that does not grow.
+Recurrent = DeltaState | StateSpace | SelectiveScan | KimiDelta | ShortConvolution
 
 # What autograd keeps of a scan depends on the kernel that runs it, and nobody counted it here.
 _COUNTED_OF_HYBRIDS = (
     "parameters, caches and FLOPs are counted for it (`threeloops kv`, `threeloops fit`, `threeloops roofline`),"
     " training memory and layouts are not"
+)
+_COUNTED_OF_OTHERS = (
+    "its parameters and caches are counted (`threeloops kv`, `threeloops fit`), FLOPs, training memory, GGUF files and"
+    " layouts are not"
 )
 
 # A norm's values per channel: weight and bias, weight alone, or nothing that is learned.
@@ -43,6 +51,8 @@ class Attention:
     qk_norm_spans_heads: bool = False  # those weights are as wide as all query heads, and as all key heads
     sinks: bool = False  # one learned logit per query head
     gated: bool = False  # queries are projected twice: the second copy is a gate on what attention read
+    keys_are_values: bool = False  # one projection makes both; normed apart, both are cached
+    blocks: BlockIndexer | None = None  # None: every token is read
 
     def __post_init__(self) -> None:
         checks.count(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads, head_dim=self.head_dim)
@@ -66,31 +76,25 @@ class Attention:
         return self.num_kv_heads * self.head_dim
 
     @property
+    def projected_kv_dim(self) -> int:
+        """Columns of the projections that make keys and values; a layer that reads another's cache has none."""
+        if not self.owns_cache:
+            return 0
+        return self.kv_dim if self.keys_are_values else 2 * self.kv_dim
+
+    @property
     def parameters_per_hidden(self) -> int:
         """Columns (or rows) of width `hidden` in Q, K, V and the output projection together."""
-        return (3 if self.gated else 2) * self.query_dim + 2 * self.kv_dim
+        return (3 if self.gated else 2) * self.query_dim + self.projected_kv_dim
 
     @property
     def qk_norm_width(self) -> int:
         """Weights of both norms inside attention."""
         if not self.qk_norm:
             return 0
+        if not self.owns_cache:
+            return self.query_dim if self.qk_norm_spans_heads else self.head_dim
         return self.query_dim + self.kv_dim if self.qk_norm_spans_heads else 2 * self.head_dim
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexer:
-    """A small second attention that chooses the tokens that a latent attention reads; its keys are cached too.
-
-    Source: DeepSeek-AI, DeepSeek-V3.2, 2025, section 2.1; transformers 5.23, models/deepseek_v32
-    """
-
-    num_heads: int
-    head_dim: int  # also the width of its one cached key per token
-    top_k: int  # tokens that it chooses for each query
-
-    def __post_init__(self) -> None:
-        checks.count(num_heads=self.num_heads, head_dim=self.head_dim, top_k=self.top_k)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,16 +187,21 @@ class MoeMlp:
             checks.count(latent=self.latent)
 
 
+Mixer = Attention | LatentAttention | CompressedAttention | Recurrent  # what mixes the tokens in a layer
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """One transformer block; in a hybrid model it may have a recurrent state for attention, or one sub-block only."""
 
-    attention: Attention | LatentAttention | Recurrent | None
+    attention: Mixer | None
     mlp: DenseMlp | MoeMlp | None
     norm: str  # one of NORM_WIDTHS
     # of width hidden: 2 in most models, 4 where each sub-block is also normalised on its way out, 1 where both
     # sub-blocks read the same normalised input or the block has only one of them
     num_norms: int
+    state: Recurrent | None = None  # side by side with attention, on the same norm
+    beside: Beside | None = None  # what no other field describes
 
     def __post_init__(self) -> None:
         checks.one_of(NORM_WIDTHS, norm=self.norm)
@@ -201,8 +210,30 @@ class Layer:
             raise ValueError("a layer needs attention, an MLP, or both")
 
     @property
+    def unusual(self) -> str:
+        """What the layer has beside attention, a state in its place, and an MLP; empty if nothing."""
+        attention = self.attention
+        found = {
+            "a state side by side with its attention": self.state is not None,
+            f"{self.beside.name} beside attention and MLP" if self.beside else "": self.beside is not None,
+            "attention to compressed tokens": isinstance(attention, CompressedAttention),
+            "a scan of Mamba 1": isinstance(attention, SelectiveScan),
+            "Kimi delta attention": isinstance(attention, KimiDelta),
+            "a short convolution alone": isinstance(attention, ShortConvolution),
+            "attention to chosen blocks": isinstance(attention, Attention) and attention.blocks is not None,
+            "keys that are values": isinstance(attention, Attention) and attention.keys_are_values,
+        }
+        return next((what for what, has in found.items() if has), "")
+
+    def refuse_unusual(self) -> None:
+        """For counts that know of nothing unusual."""
+        if self.unusual:
+            raise ValueError(f"a layer of this model has {self.unusual}; {_COUNTED_OF_OTHERS}")
+
+    @property
     def attending(self) -> Attention | LatentAttention:
         """The attention, for counts that know of nothing else."""
+        self.refuse_unusual()
         if isinstance(self.attention, Attention | LatentAttention):
             return self.attention
         kind = "no attention" if self.attention is None else "a recurrent state in place of attention"
@@ -230,6 +261,7 @@ class Model:
     head_bias: bool = False  # one more value per word in the output head
     alibi: bool = False  # positions are a slope per head on the scores: nothing is stored, nothing is rotated
     embedding_norm: bool = False  # one more norm, of the first layer's kind, behind the input table
+    beside: Beside | None = None  # further tables and projections outside the layers
     not_counted: tuple[str, ...] = field(default=(), compare=False)  # what its checkpoint holds besides, in words
     assumed: tuple[str, ...] = field(default=(), compare=False)  # sizes that its config leaves to its class
 

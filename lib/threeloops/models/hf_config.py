@@ -8,7 +8,7 @@ Source: the configuration and modelling files of Hugging Face transformers 5.23.
         https://github.com/huggingface/transformers
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,13 @@ WRAPPERS = {
     "idefics3": "llama",
     "smolvlm": "llama",
     "paligemma": "gemma",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4_text",
+    "minimax_m3_vl": "minimax_m3_vl_text",
+    "lfm2_vl": "lfm2",
+    "aya_vision": "cohere2",
+    "internvl": "qwen2",
+    "llava_next_video": "llama",
 }
 # Published before their language model had a part of its own: its fields stand beside the tower's.
 _FLAT = ("qwen2_vl", "qwen2_5_vl")
@@ -143,12 +150,34 @@ _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
 }  # fmt: skip
 
 
+_AUDIO = {
+    "audio_config", "audio_token_id", "boa_token_id", "eoa_token_id", "eoa_token_index", "boi_token_id", "eoi_token_id",
+    "vision_soft_tokens_per_image", "audio_soft_tokens_per_image", "audio_token_index",
+}  # fmt: skip
+# Fields that one wrapper has and others are not known to have.
+_AROUND_ONE: Mapping[str, Set[str]] = {
+    "gemma3n": _AUDIO,
+    "gemma4": _AUDIO,
+    "minimax_m3_vl": {
+        "projector_hidden_size", "img_token_compression_config", "image_token_compression_config", "video_token_index",
+        "spatial_merge_size", "temporal_patch_size", "merged_hidden_size", "process_image_mode",
+    },
+    "lfm2_vl": {
+        "projector_hidden_size", "projector_bias", "projector_use_layernorm", "do_image_splitting", "max_image_tokens",
+        "encoder_patch_size", "max_num_patches", "max_pixels_tolerance", "max_tiles", "min_image_tokens", "min_tiles",
+        "tile_size", "use_image_special_tokens", "use_thumbnail", "use_image_token",
+    },
+    "llava_next_video": {"spatial_pool_mode", "spatial_pool_stride", "video_token_index", "video_seq_length"},
+}  # fmt: skip
+
+
 # What decides, outside the text's own part, whether the head is the table: the class's default where nothing is said.
 # Mistral 3's is left to its text: checkpoints from before that default say nothing, and have both.
 _TIED_OUTSIDE = {"gemma3": True, "qwen3_vl": False, "qwen3_vl_moe": False, "qwen3_5": False, "qwen3_5_moe": False}
 _TIED_OUTSIDE |= {"llava_next": False, "idefics3": False, "smolvlm": False, "cohere2_vision": True, "paligemma": True}
+_TIED_OUTSIDE |= {"gemma3n": True, "gemma4": True, "lfm2_vl": True, "aya_vision": True, "internvl": True}
 _TIED_INSIDE = ("llama4",)
-_TIED_EITHER = ("qwen2_vl", "qwen2_5_vl", "llava", "llava_onevision")
+_TIED_EITHER = ("qwen2_vl", "qwen2_5_vl", "llava", "llava_onevision", "minimax_m3_vl", "llava_next_video")
 
 
 def _tied(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
@@ -174,7 +203,7 @@ def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     if not isinstance(text, Mapping):
         raise ValueError(f"'text_config' is missing; a {model_type} config keeps its language model there")
     stated = {name for name, value in config.items() if value is not None and not name.startswith("_")}
-    unknown = sorted(stated - _AROUND_THE_TEXT)
+    unknown = sorted(stated - _AROUND_THE_TEXT - _AROUND_ONE.get(model_type, set()))
     if unknown:
         raise ValueError(
             f"{unknown[0]!r} is a field that {model_type} configs are not known to have; it may change a count: remove"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from threeloops import checks
-from threeloops.models.architecture import DenseMlp, Indexer, LatentAttention, Model, MoeMlp
+from threeloops.models.architecture import DenseMlp, LatentAttention, Model, MoeMlp
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_layers import (
     configured_attention,
@@ -18,9 +18,11 @@ from threeloops.models.hf_layers import (
     rotary_model,
     side_by_side,
 )
+from threeloops.models.layers.indexers import Indexer
 
 
-def _latent_attention(fields: Fields, indexer: Indexer | None = None) -> LatentAttention:
+def latent_attention(fields: Fields, indexer: Indexer | None = None) -> LatentAttention:
+    """Latent attention under the names that DeepSeek's files have for its sizes."""
     num_heads, nope, rope = (
         fields.count("num_attention_heads"),
         fields.count("qk_nope_head_dim"),
@@ -85,16 +87,16 @@ def _sparse_layers(fields: Fields) -> list[bool]:
 
 def _deepseek_v2(fields: Fields, name: str) -> Model:
     mlps = _dense_then_experts(fields, mlp_bias=fields.flag("mlp_bias"), correction_bias=False)
-    return rotary_model(fields, name, [_latent_attention(fields)], mlps)
+    return rotary_model(fields, name, [latent_attention(fields)], mlps)
 
 
 def _deepseek_v3(fields: Fields, name: str) -> Model:
-    return rotary_model(fields, name, [_latent_attention(fields)], _dense_then_experts(fields))
+    return rotary_model(fields, name, [latent_attention(fields)], _dense_then_experts(fields))
 
 
 def _mistral4(fields: Fields, name: str) -> Model:
     """Mistral Small 4: DeepSeek-V3's layers, routed without a correction."""
-    return rotary_model(fields, name, [_latent_attention(fields)], _dense_then_experts(fields, correction_bias=False))
+    return rotary_model(fields, name, [latent_attention(fields)], _dense_then_experts(fields, correction_bias=False))
 
 
 def _indexer(fields: Fields) -> Indexer:
@@ -113,7 +115,7 @@ def _sparse_latent(fields: Fields, name: str, indexed: Sequence[bool]) -> Model:
     # the second is what files of GLM-5.2 called it before
     if set(fields.list_or_none("layer_types") or ()) - {"indexed_attention", "deepseek_sparse_attention"}:
         raise ValueError("layer_types is not understood; every layer of these classes is 'indexed_attention'")
-    with_indexer, without = _latent_attention(fields, _indexer(fields)), _latent_attention(fields)
+    with_indexer, without = latent_attention(fields, _indexer(fields)), latent_attention(fields)
     attentions = [with_indexer if own else without for own in indexed]
     return rotary_model(fields, name, attentions, _dense_then_experts(fields))
 
@@ -151,7 +153,7 @@ def _glm4_moe(fields: Fields, name: str) -> Model:
 def _glm4_moe_lite(fields: Fields, name: str) -> Model:
     if fields.get("mlp_layer_types") is None:
         fields.must_equal("first_k_dense_replace", 1, "the transformers class keeps the first layer dense")
-    return rotary_model(fields, name, [_latent_attention(fields)], _dense_then_experts(fields))
+    return rotary_model(fields, name, [latent_attention(fields)], _dense_then_experts(fields))
 
 
 def qwen_experts(fields: Fields, *, shared: bool) -> MoeMlp:

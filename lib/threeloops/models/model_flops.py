@@ -51,8 +51,7 @@ def layer_matmul_parameters(layer: Layer, *, hidden: int) -> int:
 
 def _attention_parameters(attention: Attention | LatentAttention, hidden: int) -> int:
     if isinstance(attention, Attention):
-        shared = 0 if attention.owns_cache else 2 * attention.kv_dim
-        return hidden * (attention.parameters_per_hidden - shared)
+        return hidden * attention.parameters_per_hidden
     attention.refuse_indexer()
     a, query_dim = attention, attention.num_heads * attention.head_dim
     query = hidden * a.q_rank + a.q_rank * query_dim if a.q_rank else hidden * query_dim

@@ -185,7 +185,7 @@ def _attention(attention: Attention | LatentAttention, hidden: int) -> Parameter
         return _latent(attention, hidden)
     return ParameterBuckets(
         split_matrices=hidden * attention.parameters_per_hidden,
-        split_others=attention.qkv_bias * ((1 + attention.gated) * attention.query_dim + 2 * attention.kv_dim)
+        split_others=attention.qkv_bias * ((1 + attention.gated) * attention.query_dim + attention.projected_kv_dim)
         + attention.sinks * attention.num_heads,
         whole_others=attention.output_bias * hidden + attention.qk_norm_width,
     )

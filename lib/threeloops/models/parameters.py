@@ -14,9 +14,9 @@ from threeloops.models.architecture import (
     DenseMlp,
     LatentAttention,
     Layer,
+    Mixer,
     Model,
     MoeMlp,
-    Recurrent,
 )
 
 
@@ -33,6 +33,7 @@ class LayerParameters:
     norms: int  # on the way into and out of the sub-blocks, and inside attention
     # values stored beside the parameters that no gradient trains: the routing correction biases; in no total
     buffers: int
+    beside: int = 0  # what stands beside attention and MLP
 
     @property
     def mlp(self) -> int:
@@ -41,7 +42,7 @@ class LayerParameters:
 
     @property
     def total(self) -> int:
-        return self.attention + self.mlp + self.norms
+        return self.attention + self.mlp + self.norms + self.beside
 
     @property
     def active(self) -> int:
@@ -60,6 +61,8 @@ class ModelParameters:
     final_norm: int
     layers: tuple[tuple[LayerParameters, int], ...]  # equal layers, with how many there are
     head_matrix: int  # size of the matrix that makes the logits, whether or not it is the input table
+    further_tables: int = 0  # looked up as the input table is
+    outside: int = 0  # further projections and norms outside the layers
 
     def _over_layers(self, item: Callable[[LayerParameters], int]) -> int:
         return sum(item(layer) * num_layers for layer, num_layers in self.layers)
@@ -87,7 +90,7 @@ class ModelParameters:
     @property
     def total(self) -> int:
         """Everything that is stored, a tied table once: what fills memory."""
-        return self.embedding + self.positions + self.head + self.non_embedding
+        return self.embedding + self.further_tables + self.positions + self.head + self.non_embedding
 
     @property
     def active(self) -> int:
@@ -99,12 +102,12 @@ class ModelParameters:
         """Without input table, learned positions and output head: the N of Kaplan et al., 2020, arXiv:2001.08361,
         section 2.1.
         """
-        return self._over_layers(lambda layer: layer.total) + self.embedding_norm + self.final_norm
+        return self._over_layers(lambda layer: layer.total) + self.embedding_norm + self.final_norm + self.outside
 
     @property
     def active_non_embedding(self) -> int:
         """What one token runs between the input table and the output head."""
-        return self._over_layers(lambda layer: layer.active) + self.embedding_norm + self.final_norm
+        return self._over_layers(lambda layer: layer.active) + self.embedding_norm + self.final_norm + self.outside
 
     @property
     def active_with_head(self) -> int:
@@ -135,11 +138,11 @@ def weight_bytes(*, num_parameters: float, dtype: str) -> float:
     return num_parameters * dtypes.bytes_per_element(dtype)
 
 
-def attention_parameters(attention: Attention | LatentAttention | Recurrent | None, *, hidden: int) -> int:
+def attention_parameters(attention: Mixer | None, *, hidden: int) -> int:
     """Parameters of the projections of one attention block, biases and sinks included, its norms not.
 
-    Formula:  hidden * (2 * query_dim + 2 * kv_dim) + biases + sinks, and hidden * query_dim more with a gate; latent
-              attention below; recurrent layers in recurrent_layers
+    Formula:  hidden * (2 * query_dim + 2 * kv_dim) + biases + sinks, and hidden * query_dim more with a gate; a layer
+              that reads another's cache has no keys and values; latent attention below; other layers in their classes
     Source:   DeepSeek-AI, DeepSeek-V2, 2024, arXiv:2405.04434, section 2.1 (latent attention)
     Measured: tests.models.test_parameters.measured
 
@@ -152,9 +155,10 @@ def attention_parameters(attention: Attention | LatentAttention | Recurrent | No
     if not isinstance(attention, Attention):
         return 0 if attention is None else attention.parameters(hidden=hidden)
     matrices = hidden * attention.parameters_per_hidden
-    biases = attention.qkv_bias * ((1 + attention.gated) * attention.query_dim + 2 * attention.kv_dim)
+    biases = attention.qkv_bias * ((1 + attention.gated) * attention.query_dim + attention.projected_kv_dim)
     biases += attention.output_bias * hidden
-    return matrices + biases + attention.sinks * attention.num_heads
+    choosing = attention.blocks.parameters(hidden=hidden) if attention.blocks else 0
+    return matrices + biases + attention.sinks * attention.num_heads + choosing
 
 
 def _latent_parameters(attention: LatentAttention, *, hidden: int) -> int:
@@ -208,10 +212,11 @@ def norm_parameters(layer: Layer, *, hidden: int) -> int:
     3072
     """
     checks.count(hidden=hidden)
-    return layer.num_norms * NORM_WIDTHS[layer.norm] * hidden + _norms_inside(layer.attention)
+    inside = _norms_inside(layer.attention) + _norms_inside(layer.state)
+    return layer.num_norms * NORM_WIDTHS[layer.norm] * hidden + inside
 
 
-def _norms_inside(attention: Attention | LatentAttention | Recurrent | None) -> int:
+def _norms_inside(attention: Mixer | None) -> int:
     """One weight per value normalised: both compressed vectors, or a query head and a key head; the indexer's key has
     a bias too.
     """
@@ -219,7 +224,7 @@ def _norms_inside(attention: Attention | LatentAttention | Recurrent | None) -> 
         key = attention.indexer.head_dim if attention.indexer else 0
         return (attention.q_rank or 0) + attention.kv_rank + 2 * key
     if isinstance(attention, Attention):
-        return attention.qk_norm_width
+        return attention.qk_norm_width + (attention.blocks.norm_width if attention.blocks else 0)
     return 0 if attention is None else attention.norm_width
 
 
@@ -237,7 +242,8 @@ def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
     (583483392, 11507286016, 585318400)
     """
     mlp, norms = layer.mlp, norm_parameters(layer, hidden=hidden)
-    attention = attention_parameters(layer.attention, hidden=hidden)
+    attention = sum(attention_parameters(one, hidden=hidden) for one in (layer.attention, layer.state))
+    beside = layer.beside.total if layer.beside else 0
     if not isinstance(mlp, MoeMlp):
         return LayerParameters(
             attention=attention,
@@ -248,6 +254,7 @@ def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
             active_routed_experts=0,
             norms=norms,
             buffers=0,
+            beside=beside,
         )
     expert = mlp_parameters(mlp.expert, hidden=mlp.latent or hidden)
     shared = mlp_parameters(mlp.shared, hidden=hidden) if mlp.shared else 0
@@ -260,6 +267,7 @@ def layer_parameters(layer: Layer, *, hidden: int) -> LayerParameters:
         active_routed_experts=mlp.top_k * expert,
         norms=norms,
         buffers=mlp.correction_bias * mlp.num_experts,
+        beside=beside,
     )
 
 
@@ -283,4 +291,6 @@ def model_parameters(model: Model) -> ModelParameters:
         final_norm=NORM_WIDTHS[last_layer.norm] * model.hidden,
         layers=tuple((layer_parameters(layer, hidden=model.hidden), num_layers) for layer, num_layers in model.groups),
         head_matrix=table,
+        further_tables=model.beside.table if model.beside else 0,
+        outside=model.beside.total - model.beside.table if model.beside else 0,
     )

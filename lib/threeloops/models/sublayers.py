@@ -27,9 +27,8 @@ def attention_ops(attention: Attention, *, hidden: int, rotary: bool, step: Forw
               that owns no cache projects queries only; rotary: 2 multiplications and 1 addition per element of Q and
               K, sines and cosines not moved; sinks not counted
     """
-    new_kv = 2 * attention.kv_dim if attention.owns_cache else 0
-    turned = attention.query_dim + new_kv // 2
-    projected = (1 + attention.gated) * attention.query_dim + new_kv
+    turned = attention.query_dim + (attention.kv_dim if attention.owns_cache else 0)
+    projected = (1 + attention.gated) * attention.query_dim + attention.projected_kv_dim
     ops = [_gemm("qkv_projection", step, rows=step.tokens, n=projected, k=hidden, bias=attention.qkv_bias)]
     if attention.qk_norm:
         heads = (attention.num_heads, attention.num_kv_heads) if attention.owns_cache else (attention.num_heads,)

@@ -84,6 +84,11 @@ def _that_divides(columns: int, form: str) -> str:
 def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:
     """Every matrix of a layer that a file quantises; norms, biases and routers stay wide."""
     attention = layer.attention
+    if layer.unusual:
+        raise ValueError(
+            f"a layer of {model.name} has {layer.unusual}, whose GGUF files are not counted here; give a format of"
+            " another kind, for example fp8 or nvfp4"
+        )
     if isinstance(attention, LatentAttention) and not attention.indexer:
         yield from _latent(attention, model.hidden)
     elif isinstance(attention, Attention):

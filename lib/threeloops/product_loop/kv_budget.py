@@ -27,6 +27,7 @@ from collections.abc import Collection
 
 from threeloops import checks
 from threeloops.models.architecture import Attention, Model
+from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.product_loop.kv_allocators import VllmAdmission
 from threeloops.product_loop.kv_cache import bytes_per_token, layer_bytes_per_token, states_bytes
 from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation
@@ -143,6 +144,10 @@ def max_concurrency(
     checks.non_negative(free_bytes=free_bytes)
     layers, sizes = collections.Counter[int | None](), collections.defaultdict[int | None, float](float)
     for layer, count in model.groups:
+        if isinstance(layer.attention, CompressedAttention):
+            raise ValueError(
+                f"{model.name} keeps compressed entries, for which vLLM's groups of blocks are not counted"
+            )
         size = layer_bytes_per_token(
             layer.attention, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp
         )

@@ -8,13 +8,17 @@ What attention has to read is `request_bytes`, the information minimum; what a n
 131072
 """
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from threeloops import checks
-from threeloops.models.architecture import Attention, LatentAttention, Model, Recurrent
+from threeloops.models.architecture import Attention, LatentAttention, Mixer, Model, Recurrent
+from threeloops.models.layers.compressed import CompressedAttention
+from threeloops.product_loop.caches.entry_caches import entries_bytes
+from threeloops.product_loop.caches.kv_heads import kv_heads_per_rank
 from threeloops.product_loop.kv_allocators import Allocator
-from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation
+from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation, Stored
 from threeloops.product_loop.recurrent_state import rank_state_bytes
 
 MOMENTS = ("during_step", "between_steps")
@@ -55,31 +59,6 @@ class Reservation:
         return self.needed_bytes / self.reserved_bytes
 
 
-def kv_heads_per_rank(*, num_heads: int, num_kv_heads: int, tp: int) -> int:
-    """KV heads that each tensor-parallel rank caches: its share, or one copy each once there are more ranks than KV
-    heads.
-
-    Raises: ValueError if the query heads do not split evenly, or if the KV heads neither split nor repeat evenly
-    Source: vLLM, model_executor/models/llama.py, LlamaAttention, and config/model.py, ModelConfig.get_num_kv_heads
-
-    >>> [kv_heads_per_rank(num_heads=64, num_kv_heads=8, tp=tp) for tp in (1, 4, 8, 16)]
-    [8, 2, 1, 1]
-    """
-    checks.count(num_heads=num_heads, num_kv_heads=num_kv_heads, tp=tp)
-    checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=num_heads)
-    if num_kv_heads % tp and tp % num_kv_heads:
-        fits = [
-            n
-            for n in range(1, num_heads + 1)
-            if num_heads % n == 0 and (num_kv_heads % n == 0 or n % num_kv_heads == 0)
-        ]
-        raise ValueError(
-            f"tp={tp} must divide num_kv_heads={num_kv_heads} or be a multiple of it; try tp in"
-            f" {{{', '.join(map(str, fits))}}}"
-        )
-    return max(1, num_kv_heads // tp)
-
-
 def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, bytes_per_element: float) -> float:
     """Bytes that one token leaves behind in a model of equal layers, in plain numbers.
 
@@ -98,7 +77,7 @@ def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, byt
 
 
 def layer_bytes_per_token(
-    attention: Attention | LatentAttention | Recurrent | None,
+    attention: Mixer | None,
     *,
     bytes_per_element: float,
     quantisation: Quantisation = UNQUANTISED,
@@ -107,7 +86,8 @@ def layer_bytes_per_token(
     """Bytes that one rank caches for one token in one layer.
 
     Formula:  kv_bytes_per_token of one layer with the KV heads of this rank, + 2 * KV heads * scales; latent: (kv_rank
-              + rope_head_dim) * bytes_per_element + scales, and the same for an indexer's key
+              + rope_head_dim) * bytes_per_element + scales, and the same for an indexer's key; compressed: one vector,
+              and its share of an entry
     Assumes:  keys and values of equal width; every rank holds the whole latent vector, which has no heads to split; a
               layer that reads another's cache adds 0, and so does one that keeps a state in place of a cache
     Source:   as kv_bytes_per_token; DeepSeek-AI, 2024, arXiv:2405.04434, section 2.1 (latent)
@@ -127,25 +107,43 @@ def layer_bytes_per_token(
             + attention.rope_head_dim * bytes_per_element
             + quantisation.vector_scale_bytes(attention.rope_head_dim)
         )
-    if not isinstance(attention, Attention):
+    if isinstance(attention, CompressedAttention):
+        share = 1 / attention.ratio if attention.ratio else 0
+        stored = Stored(bytes_per_element=bytes_per_element, quantisation=quantisation)
+        return entries_bytes(attention, entries=share, window_tokens=1, **stored)
+    if not isinstance(attention, Attention) or not attention.owns_cache:
         return 0
     heads = kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
     plain = kv_bytes_per_token(
         num_layers=1, num_kv_heads=heads, head_dim=attention.head_dim, bytes_per_element=bytes_per_element
     )
-    return plain + 2 * heads * quantisation.vector_scale_bytes(attention.head_dim) if attention.owns_cache else 0
+    index = attention.blocks.head_dim if attention.blocks else 0
+    beside = quantisation.index_bytes(index, bytes_per_element=bytes_per_element) if index else 0
+    return plain + 2 * heads * quantisation.vector_scale_bytes(attention.head_dim) + beside
 
 
 def _model_bytes(
-    model: Model, slots: Callable[[int | None], int], *, bytes_per_element: float, quantisation: Quantisation, tp: int
+    model: Model,
+    slots: Callable[[int | None], int],
+    *,
+    bytes_per_element: float,
+    quantisation: Quantisation,
+    tp: int,
+    entries: Callable[[int, int], float] = operator.floordiv,
 ) -> float:
-    """Slots, as a function of a layer's window, times the bytes of a slot, over all layers."""
-    return sum(
-        num_layers
-        * slots(layer.attention.window if isinstance(layer.attention, Attention) else None)
-        * layer_bytes_per_token(layer.attention, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
-        for layer, num_layers in model.groups
-    )
+    """Slots, as a function of a layer's window, times the bytes of a slot, over all layers; of compressed layers also
+    entries, as a function of tokens and of tokens to an entry.
+    """
+    total, stored = 0.0, Stored(bytes_per_element=bytes_per_element, quantisation=quantisation)
+    for layer, num_layers in model.groups:
+        one = layer.attention
+        window = one.window if isinstance(one, Attention | CompressedAttention) else None
+        if isinstance(one, CompressedAttention):
+            number = entries(slots(None), one.ratio) if one.ratio else 0
+            total += num_layers * entries_bytes(one, entries=number, window_tokens=slots(window), **stored)
+        else:
+            total += num_layers * slots(window) * layer_bytes_per_token(one, **stored, tp=tp)
+    return total
 
 
 def states_bytes(model: Model, *, tp: int = 1) -> float:
@@ -157,9 +155,10 @@ def states_bytes(model: Model, *, tp: int = 1) -> float:
     Measured: measure.product_loop.kv_cache.state_bytes
     """
     return sum(
-        num_layers * rank_state_bytes(layer.attention, tp=tp)
+        num_layers * rank_state_bytes(one, tp=tp)
         for layer, num_layers in model.groups
-        if isinstance(layer.attention, Recurrent)
+        for one in (layer.attention, layer.state)
+        if isinstance(one, Recurrent)
     )
 
 
@@ -183,7 +182,8 @@ def bytes_per_token(
     def grows(window: int | None) -> int:
         return int(window is None or past_tokens < window)
 
-    return _model_bytes(model, grows, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
+    stored = Stored(bytes_per_element=bytes_per_element, quantisation=quantisation)
+    return _model_bytes(model, grows, **stored, tp=tp, entries=operator.truediv)
 
 
 def request_bytes(

@@ -10,6 +10,7 @@ Source: vLLM, v1/kv_cache_interface.py (KVQuantMode, AttentionSpec.page_size_byt
 """
 
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from threeloops import checks, dtypes, spelling
 from threeloops.models.architecture import LatentAttention, Model
@@ -69,6 +70,13 @@ PER_TOKEN_HEAD = Quantisation(name="per-token-head", scale_bytes=4)  # fp32 scal
 NVFP4 = Quantisation(name="nvfp4", scale_bytes=1, elements_per_scale=16)  # fp8 scales beside elements of half a byte
 # vLLM's fp8_ds_mla: 656 bytes per token
 FP8_LATENT = Quantisation(name="fp8-latent", scale_bytes=4, elements_per_scale=128, rope_bytes_per_element=2)
+
+
+class Stored(TypedDict):
+    """A format as the formulas of a cache take it."""
+
+    bytes_per_element: float
+    quantisation: Quantisation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,7 @@ def key_value_attention(layer: Layer) -> Attention:
 
     Raises:   ValueError for a latent or a recurrent state in their place
     """
+    layer.refuse_unusual()
     if not isinstance(layer.attention, Attention):
         raise ValueError("only layers with keys and values of heads have measured kernels here")
     return layer.attention

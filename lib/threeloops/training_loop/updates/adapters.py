@@ -32,6 +32,7 @@ def layer_matrices(layer: Layer, *, hidden: int) -> dict[str, tuple[int, int]]:
               to adapter_parameters
     """
     attention, mlp = layer.attention, layer.mlp
+    layer.refuse_unusual()
     if not isinstance(attention, Attention) or not isinstance(mlp, DenseMlp):
         raise ValueError(
             "layer_matrices knows ordinary attention and dense feed-forward blocks; give other matrices to"

@@ -1,0 +1,4 @@
+"""Kinds of layers of which parameters and caches are counted, and FLOPs not: states of Mamba 1, Kimi delta attention,
+short convolutions (states); caches of compressed tokens (compressed); what chooses tokens (indexers); what stands
+beside attention and MLP (beside).
+"""

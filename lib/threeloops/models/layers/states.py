@@ -1,0 +1,171 @@
+"""States of further recurrent layers: Mamba 1, Kimi delta attention, and short convolutions alone.
+
+Each has what parameters and caches ask of a recurrent layer: its matrices, the inputs that its convolution keeps, and
+the weights around them.
+
+>>> ShortConvolution(channels=2048, conv_entries=3, bias=False).conv_elements
+6144
+"""
+
+from dataclasses import dataclass
+
+from threeloops import checks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectiveScan:
+    """One layer of Mamba 1: a vector of state_dim for every channel, and the last inputs of a short convolution.
+
+    Source: Gu, Dao, Mamba, 2023, arXiv:2312.00752, section 3; transformers 5.23, models/jamba/modeling_jamba.py,
+            JambaMambaMixer (norms of steps, inputs and outputs)
+    """
+
+    inner: int  # channels
+    state_dim: int
+    step_rank: int  # width that every channel's step is projected out of
+    conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
+    conv_bias: bool
+    bias: bool  # on the projections in and out
+    normed: bool  # a norm each on steps, and on what writes into and reads out of the state
+
+    def __post_init__(self) -> None:
+        sizes = (self.inner, self.state_dim, self.step_rank, self.conv_entries)
+        for name, size in zip(("inner", "state_dim", "step_rank", "conv_entries"), sizes, strict=True):
+            checks.count(**{name: size})
+
+    @property
+    def state_heads(self) -> int:
+        """Channels, each with a state of its own."""
+        return self.inner
+
+    @property
+    def state_elements(self) -> int:
+        """Numbers in all states."""
+        return self.inner * self.state_dim
+
+    @property
+    def conv_elements(self) -> int:
+        """Numbers that the convolution keeps."""
+        return self.inner * self.conv_entries
+
+    @property
+    def norm_width(self) -> int:
+        """Weights of the three norms."""
+        return (self.step_rank + 2 * self.state_dim) * self.normed
+
+    def parameters(self, *, hidden: int) -> int:
+        """Projections, convolution, decay and skip, without the norms.
+
+        Formula:  3 * hidden * inner + inner * (step_rank + 2 * state_dim) + step_rank * inner + inner (step's bias) +
+                  inner * (conv_entries + state_dim + 1) + biases
+
+        >>> scan = dict(inner=8192, state_dim=16, step_rank=256, conv_entries=4)
+        >>> SelectiveScan(**scan, conv_bias=True, bias=False, normed=True).parameters(hidden=4096)
+        105308160
+        """
+        checks.count(hidden=hidden)
+        steps = self.inner * (2 * self.step_rank + 2 * self.state_dim + 1)
+        own = self.conv_elements + self.state_elements + self.inner
+        biases = self.conv_bias * self.inner + self.bias * (2 * self.inner + hidden)
+        return 3 * hidden * self.inner + steps + own + biases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KimiDelta:
+    """One layer of Kimi delta attention: gated delta net whose decay differs from channel to channel, and whose decay
+    and output gates go through one head's width.
+
+    Source: Kimi Team, Kimi Linear, 2025, arXiv:2510.26692, section 3; transformers 5.23,
+            models/kimi_linear/modeling_kimi_linear.py, KimiLinearDeltaAttention
+    """
+
+    num_heads: int
+    head_dim: int  # of queries, keys and values
+    conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
+
+    def __post_init__(self) -> None:
+        checks.count(num_heads=self.num_heads, head_dim=self.head_dim, conv_entries=self.conv_entries)
+
+    @property
+    def inner(self) -> int:
+        """Width of all heads side by side."""
+        return self.num_heads * self.head_dim
+
+    @property
+    def state_heads(self) -> int:
+        """Matrices that are kept."""
+        return self.num_heads
+
+    @property
+    def state_elements(self) -> int:
+        """Numbers in the matrices of all heads."""
+        return self.inner * self.head_dim
+
+    @property
+    def conv_elements(self) -> int:
+        """Numbers that the convolution over queries, keys and values keeps."""
+        return 3 * self.inner * self.conv_entries
+
+    @property
+    def norm_width(self) -> int:
+        """Weights of the norm on the way out, one for all heads."""
+        return self.head_dim
+
+    def parameters(self, *, hidden: int) -> int:
+        """Projections, convolution, both gates, the strength of writing and the decay, without the norm.
+
+        Formula:  4 * hidden * inner + 2 * (hidden + inner) * head_dim + hidden * num_heads + conv_elements + inner +
+                  num_heads
+
+        >>> KimiDelta(num_heads=32, head_dim=128, conv_entries=4).parameters(hidden=2304)
+        39514144
+        """
+        checks.count(hidden=hidden)
+        gates = 2 * (hidden + self.inner) * self.head_dim + hidden * self.num_heads
+        return 4 * hidden * self.inner + gates + self.conv_elements + self.inner + self.num_heads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortConvolution:
+    """A gated convolution over the last few tokens, which keeps their inputs and no matrix.
+
+    Source: Liquid AI, LFM2, 2025; transformers 5.23, models/lfm2/modeling_lfm2.py, Lfm2ShortConv
+    """
+
+    channels: int
+    conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
+    bias: bool  # on both projections and on the convolution
+
+    def __post_init__(self) -> None:
+        checks.count(channels=self.channels, conv_entries=self.conv_entries)
+
+    @property
+    def state_heads(self) -> int:
+        """Channels, each with a filter of its own."""
+        return self.channels
+
+    @property
+    def state_elements(self) -> int:
+        """None: there is no matrix."""
+        return 0
+
+    @property
+    def conv_elements(self) -> int:
+        """Numbers that the convolution keeps."""
+        return self.channels * self.conv_entries
+
+    @property
+    def norm_width(self) -> int:
+        """None: nothing is normed on the way out."""
+        return 0
+
+    def parameters(self, *, hidden: int) -> int:
+        """Two gates and the input, the filters, and the way out.
+
+        Formula:  4 * hidden * channels + conv_elements, and with biases 4 * channels + hidden more
+
+        >>> ShortConvolution(channels=2048, conv_entries=3, bias=False).parameters(hidden=2048)
+        16783360
+        """
+        checks.count(hidden=hidden)
+        return 4 * hidden * self.channels + self.conv_elements + self.bias * (4 * self.channels + hidden)
