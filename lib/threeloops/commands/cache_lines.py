@@ -5,7 +5,7 @@ from threeloops.commands.working import Line
 from threeloops.models.architecture import LatentAttention, Mixer, Model, Recurrent
 from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.product_loop import kv_cache
-from threeloops.product_loop.caches.entry_caches import entries_bytes, entry_bytes, vector_bytes
+from threeloops.product_loop.caches.entry_caches import entries_bytes, entry_bytes, token_vector_bytes
 from threeloops.product_loop.caches.kv_heads import kv_heads_per_rank
 from threeloops.product_loop.kv_quantisation import CacheFormat, Stored
 from threeloops.product_loop.recurrent_state import CONV_BYTES, MATRIX_BYTES, rank_state_bytes
@@ -122,7 +122,7 @@ def _state_line(recurrent: Recurrent, num_layers: int, *, tp: int) -> Line:
 def _entries_line(attention: CompressedAttention, num_layers: int, *, tokens: int, cache: CacheFormat, tp: int) -> Line:
     """One group of layers that keep a window and, behind it, an entry for every so many tokens."""
     inside, entries = min(tokens, attention.window), tokens // attention.ratio if attention.ratio else 0
-    vector, entry = vector_bytes(attention, **stored(cache)), entry_bytes(attention, **stored(cache))
+    vector, entry = token_vector_bytes(attention, **stored(cache)), entry_bytes(attention, **stored(cache))
     kept, numbers = "window × vector", f"{inside} × {vector:g}"
     if attention.ratio:
         kept, numbers = f"{kept} + tokens // {attention.ratio} × entry", f"{numbers} + {entries} × {entry:g}"

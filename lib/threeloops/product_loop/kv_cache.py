@@ -134,7 +134,8 @@ def _model_bytes(
     """Slots, as a function of a layer's window, times the bytes of a slot, over all layers; of compressed layers also
     entries, as a function of tokens and of tokens to an entry.
     """
-    total, stored = 0.0, Stored(bytes_per_element=bytes_per_element, quantisation=quantisation)
+    total: float = 0
+    stored = Stored(bytes_per_element=bytes_per_element, quantisation=quantisation)
     for layer, num_layers in model.groups:
         one = layer.attention
         window = one.window if isinstance(one, Attention | CompressedAttention) else None

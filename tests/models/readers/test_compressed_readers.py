@@ -14,11 +14,17 @@ from threeloops.models.hf_config import from_hf_config
 from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import gguf_files, kv_cache
-from threeloops.product_loop.caches.entry_caches import entries_bytes
+from threeloops.product_loop.caches.entry_caches import entries_bytes, entry_bytes, token_vector_bytes
 from threeloops.product_loop.kv_quantisation import PER_TOKEN_HEAD, UNQUANTISED
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 BF16 = {"bytes_per_element": 2, "quantisation": UNQUANTISED}
+
+
+def filled(layer):
+    """Whether a layer's cache has entries of every kind that it keeps."""
+    kept = list(getattr(layer, "compressed_kv", {}).values())
+    return bool(kept) and all(one is not None and one.shape[1] for one in kept)
 
 
 @pytest.mark.parametrize(("prompt", "decoded"), [(3, 0), (29, 2), (21, 11)])
@@ -49,6 +55,11 @@ def test_entries_and_windows_are_what_the_class_keeps(prompt, decoded):
         for layer, count in model.groups
     )
     assert 2 * by_entries == kept
+    widest = max((layer.attention for layer, _ in model.groups), key=lambda one: entry_bytes(one, **BF16))
+    vector = token_vector_bytes(widest, **BF16)
+    assert vector == cache.layers[0].keys[0, 0, 0].nbytes
+    found = [sum(one[0, 0].nbytes for one in layer.compressed_kv.values()) for layer in cache.layers if filled(layer)]
+    assert not found or max(found) == entry_bytes(widest, **BF16)
 
 
 def test_one_more_token_costs_its_share_of_entries():

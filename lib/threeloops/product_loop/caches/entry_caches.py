@@ -17,10 +17,12 @@ from threeloops import checks
 from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.product_loop.kv_quantisation import UNQUANTISED, Quantisation
 
-__all__ = ["UNQUANTISED", "entries_bytes", "entry_bytes", "vector_bytes"]
+__all__ = ["UNQUANTISED", "entries_bytes", "entry_bytes", "token_vector_bytes"]
 
 
-def vector_bytes(attention: CompressedAttention, *, bytes_per_element: float, quantisation: Quantisation) -> float:
+def token_vector_bytes(
+    attention: CompressedAttention, *, bytes_per_element: float, quantisation: Quantisation
+) -> float:
     """Bytes of the one vector of a token that is key and value of all heads, and of an entry without its index key.
 
     Formula:  head_dim * bytes_per_element + scales
@@ -34,13 +36,13 @@ def vector_bytes(attention: CompressedAttention, *, bytes_per_element: float, qu
 def entry_bytes(attention: CompressedAttention, *, bytes_per_element: float, quantisation: Quantisation) -> float:
     """Bytes of one compressed entry, its index key included; 0 where the window is all.
 
-    Formula:  vector_bytes + index key and its scales
+    Formula:  token_vector_bytes + index key and its scales
     Source:   as CompressedAttention
     Measured: tests.models.readers.test_compressed_readers.test_entries_and_windows_are_what_the_class_keeps
     """
     if attention.ratio is None:
         return 0
-    own = vector_bytes(attention, bytes_per_element=bytes_per_element, quantisation=quantisation)
+    own = token_vector_bytes(attention, bytes_per_element=bytes_per_element, quantisation=quantisation)
     indexer = attention.indexer
     return own + (quantisation.index_bytes(indexer.head_dim, bytes_per_element=bytes_per_element) if indexer else 0)
 
@@ -55,13 +57,13 @@ def entries_bytes(
 ) -> float:
     """Bytes of so many entries and of so many tokens in the window, on every rank: there are no heads to split.
 
-    Formula:  entries * entry_bytes + window_tokens * vector_bytes
+    Formula:  entries * entry_bytes + window_tokens * token_vector_bytes
     Assumes:  what waits to be compressed is not counted: inputs and weights of fewer than 2 * ratio tokens
     Source:   as CompressedAttention
     Measured: tests.models.readers.test_compressed_readers.test_entries_and_windows_are_what_the_class_keeps
     """
     checks.non_negative(entries=entries)
     checks.count(at_least=0, window_tokens=window_tokens)
-    vector = vector_bytes(attention, bytes_per_element=bytes_per_element, quantisation=quantisation)
+    vector = token_vector_bytes(attention, bytes_per_element=bytes_per_element, quantisation=quantisation)
     each = entry_bytes(attention, bytes_per_element=bytes_per_element, quantisation=quantisation)
     return entries * each + window_tokens * vector
