@@ -7,6 +7,7 @@ from threeloops.commands.budget import ROOM_HINT, Budget, capacity_words, size_l
 from threeloops.commands.cache_lines import alike, cache_assumed, cache_lines, cache_words, describe, stored
 from threeloops.commands.working import Line, Working, plain
 from threeloops.models.architecture import Attention, Model
+from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum, WholeContext
 from threeloops.product_loop.kv_quantisation import CacheFormat
@@ -17,6 +18,7 @@ SOURCES = (
     "Kwon et al., 2023, arXiv:2309.06180 (paged allocation)",
 )
 STATE_FORMATS = "recurrent layers keep their matrices in fp32, their convolution's inputs in 16 bits"
+WAITING = "tokens that wait to become an entry are not counted: fewer than twice as many as make one"
 STATE_SOURCE = "Yang et al., 2024, arXiv:2412.06464; Dao, Gu, 2024, arXiv:2405.21060 (states that do not grow)"
 
 
@@ -95,6 +97,7 @@ def working(
             *_without_windows(model, tokens=tokens, batch=batch, cache=cache, tp=tp),
             "no sharing between requests",
             *((STATE_FORMATS,) if states else ()),
+            *((WAITING,) if any(isinstance(one, CompressedAttention) for one, _ in groups) else ()),
             *cache_assumed(cache),
             *((_beside_assumed(beside),) if beside else ()),
         ),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.models.small_configs import small
 
+from threeloops.cli import main
 from threeloops.measure.product_loop import kv_cache as weigh
 from threeloops.models.hf_config import from_hf_config
 from threeloops.models.layers.compressed import CompressedAttention
@@ -147,6 +148,13 @@ def test_what_is_not_counted_of_a_family_is_said(name, what):
         _ = unusual[0].attending
     with pytest.raises(ValueError, match="whose GGUF files are not counted here"):
         gguf_files.file_weights(model, file_type="Q4_K_M")
+
+
+def test_what_waits_to_be_compressed_is_said(capsys):
+    assert main(["kv", "--model", str(CONFIGS / "deepseek-v4-flash.json"), "--tokens", "32k", "--dtype", "bf16"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "assumes: tokens that wait to become an entry are not counted" in said
+    assert "21 × (128 × 1024 + 8192 × 1280)" in said
 
 
 def test_a_window_without_entries_has_no_indexer():
