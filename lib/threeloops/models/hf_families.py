@@ -13,7 +13,7 @@ from threeloops.models.hf_expert_families import EXPERT_FAMILIES
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_hybrid_families import HYBRID_FAMILIES
 from threeloops.models.hf_layers import configured_attention, gated_mlp, learned_position_model, rotary_model, windows
-from threeloops.models.readers.compressed import COMPRESSED_FAMILIES
+from threeloops.models.readers.compressed_attention import COMPRESSED_FAMILIES
 from threeloops.models.readers.gemma import GEMMA_FAMILIES
 from threeloops.models.readers.hybrids import NEW_HYBRIDS
 

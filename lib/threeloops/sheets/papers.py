@@ -129,6 +129,8 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:2405.21060": "a state of fixed size in place of a cache",
         "arXiv:2406.06484": "what such a state costs to compute, chunk by chunk",
         "arXiv:2412.06464": "a model whose layers mix states and attention",
+        "arXiv:2312.00752": "how large such a state is in layers of the first kind",
+        "arXiv:2510.26692": "and how large beside latent attention, in Kimi Linear",
     },
     "3.4": {
         "arXiv:2303.06865": "a cache in the host's memory: when it is too slow",
