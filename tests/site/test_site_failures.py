@@ -10,8 +10,9 @@ import pytest
 from tests.chapters.conftest import PATIENCE_MS
 from tests.site.faulty import Server
 from tests.site.test_site_cards import KEY, SET, answers, said
-from threeloops.site import build, serve
+from threeloops.site import serve
 from threeloops.site.answering import SEED
+from threeloops.site.lean import gathered
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -128,7 +129,7 @@ def test_what_draws_comes_when_it_is_asked_for_again(opened: Any, server: Server
 
 
 def test_each_script_and_style_of_a_page_is_missed_in_a_sentence(opened: Any, server: Server) -> None:
-    for name in [f"{script}.js" for script in build.SCRIPTS] + ["site.css", "bootstrap.js"]:
+    for name in (Path(gathered.SCRIPT).name, Path(gathered.STYLE).name):
         server.faults = {name: "missing"}
         opened.goto(SET)
         missed = opened.get_by_role("alert")

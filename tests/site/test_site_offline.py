@@ -13,6 +13,7 @@ from tests.site.faulty import Server
 from tests.site.test_site_cards import KEY, SET, answers, said
 from threeloops.site import build, offline, serve
 from threeloops.site.answering import SEED
+from threeloops.site.lean import gathered
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -38,7 +39,7 @@ def second(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(folder, made)
     for path in [made / SET, made / PART, made / OTHER, made / "index.html"]:
         path.write_text(path.read_text("utf-8").replace("<h1>", f"<h1>{SECOND}: "), "utf-8")
-    style = made / "_static" / "site.css"
+    style = made / gathered.STYLE
     style.write_text(style.read_text("utf-8") + "h1 { color: rgb(1, 2, 3); }\n", "utf-8")
     shutil.copy(build.STATIC / "service_worker.js", made / "_static")
     offline.write(made, build.TITLE)
@@ -83,7 +84,7 @@ def test_what_was_visited_opens_and_the_whole_book_can_be_kept_and_renewed(
     until(page, SHOWN)
     server.down = True
     page.reload()
-    assert page.locator("h1").inner_text().startswith("2 Roofline")
+    assert page.locator("h1").inner_text().startswith("1.2 Roofline")
     page.wait_for_function(PICTURES)
     page.goto(OTHER)
     page.get_by_text("this page is not kept in this browser").wait_for()

@@ -110,9 +110,9 @@
       if (!meant) return;
       for (const type of TOUCHES) el.removeEventListener(type, begin, {capture: true});
       note.textContent = '';
-      const drawn = noted(); // of its own, so that what Python says does not take its place
-      section.append(drawn);
-      touch(what => waiting(drawn)(what).finally(() => drawn.remove()));
+      const other = noted(); // for what draws, so that what Python says does not take its place
+      section.append(other);
+      touch(what => waiting(other)(what).finally(() => other.remove()));
       wait(() => call('exploring.begun', name));
     };
     for (const type of TOUCHES) el.addEventListener(type, begin, {capture: true});
