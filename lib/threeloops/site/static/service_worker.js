@@ -86,7 +86,9 @@ const changed = () => page('A new edition', `<p role="status">A new edition of t
   const open = registration => { registration.waiting?.postMessage({go: true}); };
   navigator.serviceWorker.addEventListener('controllerchange', () => location.reload());
   navigator.serviceWorker.ready.then(async registration => {
-    registration.addEventListener('updatefound', () => registration.installing?.addEventListener('statechange', () => open(registration)));
+    const watch = () => registration.installing?.addEventListener('statechange', () => open(registration));
+    registration.addEventListener('updatefound', watch);
+    watch(); // it may be on its way already
     open(registration);
     const fail = () => { document.getElementById('else').hidden = false; };
     setTimeout(fail, 15000);
