@@ -170,11 +170,15 @@ def _granite_hybrid(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, mixers, [mlp])
 
 
-def _granite_state(fields: Fields) -> StateSpace:
+def mamba2_state(fields: Fields, *, inner: int, decided_by: str, bias: bool, gated_norm: bool = True) -> StateSpace:
+    """The state of a Mamba 2 mixer that is so many values wide.
+
+    Raises:   ValueError where the heads do not divide it, or a stated head width contradicts it
+    """
     heads, head_dim = fields.count("mamba_n_heads"), fields.get("mamba_d_head")
-    inner = fields.count("mamba_expand") * fields.count("hidden_size")
-    checks.divides(part="mamba_n_heads", part_value=heads, whole="mamba_expand * hidden_size", whole_value=inner)
-    fields.must_equal("mamba_d_head", "auto" if head_dim == "auto" else inner // heads, "mamba_expand decides it")
+    checks.divides(part="mamba_n_heads", part_value=heads, whole=decided_by, whole_value=inner)
+    reason = f"{decided_by.partition(' ')[0]} decides it"
+    fields.must_equal("mamba_d_head", "auto" if head_dim == "auto" else inner // heads, reason)
     return StateSpace(
         num_heads=heads,
         head_dim=inner // heads,
@@ -182,9 +186,16 @@ def _granite_state(fields: Fields) -> StateSpace:
         groups=fields.count("mamba_n_groups"),
         conv_entries=fields.count("mamba_d_conv"),
         conv_bias=fields.flag("mamba_conv_bias"),
-        bias=fields.flag("mamba_proj_bias"),
+        bias=bias,
         chunk=fields.count("mamba_chunk_size"),
+        gated_norm=gated_norm,
     )
+
+
+def _granite_state(fields: Fields) -> StateSpace:
+    inner = fields.count("mamba_expand") * fields.count("hidden_size")
+    bias = fields.flag("mamba_proj_bias")
+    return mamba2_state(fields, inner=inner, decided_by="mamba_expand * hidden_size", bias=bias)
 
 
 HYBRID_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {

@@ -12,6 +12,7 @@ from threeloops import checks
 from threeloops.models.architecture import DenseMlp, Layer, Model, MoeMlp
 from threeloops.models.hf_expert_families import latent_attention
 from threeloops.models.hf_fields import Fields
+from threeloops.models.hf_hybrid_families import mamba2_state
 from threeloops.models.hf_layers import (
     configured_attention,
     gated_mlp,
@@ -50,21 +51,9 @@ def _falcon_h1(fields: Fields, name: str) -> Model:
 
 
 def _falcon_state(fields: Fields) -> StateSpace:
-    hidden, heads, stated = fields.count("hidden_size"), fields.count("mamba_n_heads"), fields.get("mamba_d_head")
-    inner = fields.count_or_none("mamba_d_ssm") or fields.count("mamba_expand") * hidden
-    checks.divides(part="mamba_n_heads", part_value=heads, whole="mamba_d_ssm", whole_value=inner)
-    fields.must_equal("mamba_d_head", "auto" if stated == "auto" else inner // heads, "mamba_d_ssm decides it")
-    return StateSpace(
-        num_heads=heads,
-        head_dim=inner // heads,
-        state_dim=fields.count("mamba_d_state"),
-        groups=fields.count("mamba_n_groups"),
-        conv_entries=fields.count("mamba_d_conv"),
-        conv_bias=fields.flag("mamba_conv_bias"),
-        bias=False,
-        chunk=fields.count("mamba_chunk_size"),
-        gated_norm=fields.flag("mamba_rms_norm"),
-    )
+    inner = fields.count_or_none("mamba_d_ssm") or fields.count("mamba_expand") * fields.count("hidden_size")
+    gated_norm = fields.flag("mamba_rms_norm")
+    return mamba2_state(fields, inner=inner, decided_by="mamba_d_ssm", bias=False, gated_norm=gated_norm)
 
 
 def _every(fields: Fields, what: str) -> Callable[[int], bool]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from threeloops import units
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.site import explorers
 from threeloops.site.chapters import chapter_title
@@ -16,7 +17,7 @@ from threeloops.site.parts import Part
 
 SENTENCE = "Learn to predict how fast machine learning can run, and be told which mistake you made when you are wrong."
 MOVES = "inner_loop.roofline"
-HOUR_MIN = 60
+HOUR_MIN = units.hour / units.minute
 SHORT = re.compile(r"\*\*Short way\*\* (?P<minutes>\d+) min")
 OPENING = """---
 html_theme.sidebar_secondary.remove: true
@@ -36,7 +37,7 @@ HOW = (
     " move in your browser, and nothing leaves it. What measures runs in JupyterLab, on your own machine; each part"
     " says the command."
 )
-TODAY_S = 100  # longest target time of a drill of which three fit into five minutes
+TODAY_S = 5 * units.minute / 3  # longest target time of a drill of which three fit into five minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,9 +47,9 @@
       offered = true;
       offer(registration);
     };
-    const watch = () => registration.installing?.addEventListener('statechange', look);
-    registration.addEventListener('updatefound', watch);
-    watch(); // it may be on its way already
+    const wait = () => registration.installing?.addEventListener('statechange', look);
+    registration.addEventListener('updatefound', wait);
+    wait(); // it may be on its way already
     look();
     // Two editions in one page would be neither: every window goes over to the new one.
     let controlled = Boolean(navigator.serviceWorker.controller);
