@@ -50,7 +50,13 @@ SECONDS = {
     "test_pages.py": 45,
     "test_site_browser.py": 15,
     "test_site_axe.py": 30,
+    "test_first_page.py": 45,  # these need the pages, which are built once
+    "test_heads.py": 45,
+    "test_weight.py": 45,
     "test_site_cards.py": 20,
+    "test_site_failures.py": 15,
+    "test_site_offline.py": 15,
+    "test_site_phone.py": 12,
     "test_site_explorers.py": 20,
     "test_site_functions.py": 30,
     "test_site_memory.py": 20,
