@@ -15,6 +15,14 @@ from tests.seeds import todays
 from threeloops.site import build, parts, printing, serve
 
 ROOT = Path(__file__).parents[2]
+UNTIL = """async () => {
+  const end = performance.now() + %d;
+  const asked = %s;
+  while (!await asked()) {
+    if (performance.now() > end) throw new Error(`never came: ${asked}`);
+    await new Promise(on => setTimeout(on, 50));
+  }
+}"""
 
 
 @dataclass
@@ -114,3 +122,8 @@ def visit(chromium: Any, home: str) -> Iterator[Any]:
         assert seen.asked
         assert not [address for address in seen.asked if not address.startswith((home, "data:", "blob:" + home))]
         assert not seen.errors
+
+
+def until(page: Any, asked: str) -> None:
+    """Wait for what a page promises, a function that is async: the browser's own wait takes a promise for a yes."""
+    page.evaluate(UNTIL % (PATIENCE_MS, asked))

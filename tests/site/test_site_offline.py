@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.chapters.conftest import PATIENCE_MS
+from tests.site.conftest import until
 from tests.site.faulty import Server
 from tests.site.test_site_cards import KEY, SET, answers, said
 from threeloops.site import build, offline, serve
@@ -30,6 +31,16 @@ SHOWN = """async () => {
 REMEMBERED = """addEventListener('DOMContentLoaded', () => {
   sessionStorage.seen = (sessionStorage.seen ?? '') + document.querySelector('[role=status]')?.textContent;
 });"""
+# A page that is slow: when it first hears of its worker, the next edition is in its place already.
+LATE = """if (!sessionStorage.late) {
+  sessionStorage.late = 'yes';
+  const {ready} = navigator.serviceWorker;
+  Object.defineProperty(navigator.serviceWorker, 'ready', {value: ready.then(async registration => {
+    await registration.update();
+    while (registration.installing) await new Promise(on => setTimeout(on, 20));
+    return {active: registration.waiting ?? registration.active, addEventListener() {}, update: async () => {}};
+  })});
+}"""
 PICTURES = (
     "[...document.querySelectorAll('article img')].every(one => { one.loading = 'eager'; return one.naturalWidth; })"
 )
@@ -64,11 +75,6 @@ def page(chromium: Any, server: Server) -> Iterator[Any]:
     context.set_default_timeout(PATIENCE_MS)
     yield context.new_page()
     context.close()
-
-
-def until(page: Any, asked: str) -> None:
-    """Wait for what a page promises: the browser's own wait takes a promise for a yes."""
-    page.evaluate(f"async () => {{ while (!await ({asked})()) await new Promise(on => setTimeout(on, 50)); }}")
 
 
 def editions(page: Any) -> list[str]:
@@ -129,10 +135,14 @@ def test_what_was_visited_opens_and_the_whole_book_can_be_kept_and_renewed(
     about.get_by_text("0.0 of").wait_for()
 
 
-def test_a_page_of_another_edition_waits_until_that_edition_is_there(page: Any, server: Server, second: Path) -> None:
+@pytest.mark.parametrize("late", ["", LATE], ids=["", "and had come before the page could listen"])
+def test_a_page_of_another_edition_waits_until_that_edition_is_there(
+    page: Any, server: Server, second: Path, late: str
+) -> None:
     page.goto(PART)
     until(page, SHOWN)
     server.folder = second
+    page.add_init_script(late)
     page.add_init_script(REMEMBERED)  # the page that waits is gone once what it waits for has come
     page.goto(OTHER, wait_until="commit")
     page.locator("h1", has_text=SECOND).wait_for()

@@ -4,6 +4,7 @@
   const {STATIC, doing, tell, made} = window.threeloops;
   const ROOT = new URL('..', STATIC);
   const AT_ONCE = 4;
+  const OPENED_MS = 3000; // a browser now and then holds on to the edition before until its page goes
   const SILENT_MS = 330_000; // a little more than a file may take
   const WHY = location.protocol === 'file:' ? 'These pages are files on this machine already, and open without a network. Served over https, or from localhost, they can be kept in a browser.'
     : !isSecureContext ? 'Over plain http a browser keeps no pages for later, but on localhost. Open these pages over https, or take a chapter along as a PDF.'
@@ -34,7 +35,10 @@
 
   function offer(registration) {
     const button = made('button', {type: 'button', textContent: 'Open it'});
-    button.addEventListener('click', () => registration.waiting?.postMessage({go: true}));
+    button.addEventListener('click', () => {
+      registration.waiting?.postMessage({go: true});
+      setTimeout(() => location.reload(), OPENED_MS);
+    });
     const said = made('p', {className: 'page-failed'}, 'A new edition of this book has arrived. ', button);
     said.setAttribute('role', 'status');
     (document.querySelector('main') ?? document.body).prepend(said);

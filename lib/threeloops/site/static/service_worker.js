@@ -83,14 +83,27 @@ const absent = () => page('Not kept', `<p>There is no network, and this page is 
 const changed = () => page('A new edition', `<p role="status">A new edition of this book is there. Your browser fetches what it has kept, and then opens this page.</p>
   <p id="else" hidden>It could not be fetched yet. <button onclick="location.reload()">Try again</button> <button id="go">Read it without what was kept</button></p>`,
 `<script>
-  const open = registration => { registration.waiting?.postMessage({go: true}); };
-  navigator.serviceWorker.addEventListener('controllerchange', () => location.reload());
-  navigator.serviceWorker.ready.then(async registration => {
-    const watch = () => registration.installing?.addEventListener('statechange', () => open(registration));
-    registration.addEventListener('updatefound', watch);
-    watch(); // it may be on its way already
-    open(registration);
-    const fail = () => { document.getElementById('else').hidden = false; };
+  const fail = () => { document.getElementById('else').hidden = false; };
+  const look = worker => {
+    if (worker.state === 'installed') {
+      worker.postMessage({go: true});
+      setTimeout(() => location.reload(), 3000); // a browser now and then holds on to the edition before until its page goes
+    }
+    if (worker.state === 'activated') location.reload();
+    if (worker.state === 'redundant') fail();
+  };
+  const follow = worker => {
+    if (!worker) return;
+    worker.addEventListener('statechange', () => look(worker));
+    look(worker);
+  };
+  navigator.serviceWorker.ready.then(registration => {
+    registration.addEventListener('updatefound', () => follow(registration.installing));
+    follow(registration.installing); // it may be on its way already, or have come before this page could listen
+    follow(registration.waiting);
+    const {port1, port2} = new MessageChannel();
+    port1.onmessage = ({data}) => { if (data.value !== ${JSON.stringify(BOOK.edition)}) location.reload(); };
+    registration.active.postMessage({edition: null}, [port2]);
     setTimeout(fail, 15000);
     document.getElementById('go').onclick = async () => {
       await registration.unregister();
@@ -157,6 +170,7 @@ const DOES = {
   visited: addresses => inTurn([...new Set(addresses.map(named).filter(Boolean))], name => bring(name).catch(() => {})),
   whole: async () => { await (await caches.open(OWN)).put(WHOLE, new Response('')); },
   forget: async () => { await caches.delete(OWN); },
+  edition: () => BOOK.edition,
   go: () => self.skipWaiting(),
 };
 
