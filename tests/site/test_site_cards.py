@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.seeds import SHARES, todays
-from tests.site.conftest import Visit
+from tests.site.conftest import Visit, until
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room.question import draw_of
 from threeloops.site import answering
@@ -65,7 +65,7 @@ def it_leads_on_and_is_ticked_on_return(page: Any, card: Any) -> None:
     page.get_by_text(standing).wait_for()
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.closest('.drill').dataset.drill") == NEXT
-    page.wait_for_function("async () => (await threeloops.written()).length")
+    until(page, "async () => (await threeloops.written()).length")
     page.reload()
     page.get_by_text(standing).wait_for()
     assert card.locator(".drill-title").inner_text().endswith("✓ right")

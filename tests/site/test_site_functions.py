@@ -9,7 +9,7 @@ import pytest
 
 from tests.classroom.submissions import SETS, solution
 from tests.seeds import todays
-from tests.site.conftest import ROOT, Page, Visit
+from tests.site.conftest import ROOT, Page, Visit, until
 from tests.site.test_site_cards import said
 from tests.site.test_site_memory import told
 from threeloops.drills.coding.tasks import TASKS
@@ -101,7 +101,7 @@ def test_a_function_is_written_tried_stopped_and_found_again(visit: Callable[...
         said(card, start)
         assert card.get_by_role("textbox").input_value() == written
     assert RING.brief.splitlines()[-1] in card.locator("pre").inner_text()
-    page.wait_for_function("async () => (await threeloops.all()).length")
+    until(page, "async () => (await threeloops.all()).length")
     (kept,) = page.evaluate("threeloops.all()")
     assert (kept["idea"], kept["kind"], kept["status"]) == (RING.key, "code", "wrong"), "the first that came through"
     every_verdict_is_that_of_python(page)

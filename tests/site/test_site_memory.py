@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.site.conftest import Visit
+from tests.site.conftest import Visit, until
 from tests.site.test_site_cards import KEY, SET, answers, said
 from threeloops.room import moving
 from threeloops.room.attempts import Ask, Attempt
@@ -37,7 +37,7 @@ def test_what_is_answered_is_kept_taken_along_brought_in_and_deleted(
     for written, verdict in (("nonsense", "'nonsense'"), (wrong, ""), (right, "Right.")):
         card.get_by_role("textbox").fill(written)
         card.get_by_role("button", name="Check").click()
-        said(card, verdict) if verdict else page.wait_for_function("async () => (await threeloops.all()).length")
+        said(card, verdict) if verdict else until(page, "async () => (await threeloops.all()).length")
     page.goto("memory.html")
     told(page, "1 attempt in this browser.")
     page.get_by_role("button", name="How am I doing").click()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.site.conftest import ROOT, Page, Visit
+from tests.site.conftest import ROOT, Page, Visit, until
 from threeloops.drills.engine import answers, prediction
 from threeloops.site import answering, behind, parts, predictions
 from threeloops.site.parts import Part
@@ -206,7 +206,7 @@ def test_what_is_answered_or_skipped_stays_open_until_everything_is_deleted(
     assert other.evaluate(HIDDEN)
     skipped.get_by_role("button", name="Skip").click()
     assert not other.evaluate(HIDDEN)
-    page.wait_for_function("async () => (await threeloops.written()).length == 2")
+    until(page, "async () => (await threeloops.written()).length == 2")
     before = said.inner_text()
     page.set_viewport_size({"width": 1366, "height": 900})
     page.reload()
