@@ -3,6 +3,7 @@ corridor.
 """
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,10 @@ def imported(source: str) -> set[str]:
     return found
 
 
-GRAPH = {named(path): imported(path.read_text()) for path in modules()}
+@functools.cache
+def graph() -> dict[str, set[str]]:
+    """What each module imports: read when a test asks, by one worker."""
+    return {named(path): imported(path.read_text()) for path in modules()}
 
 
 def allowed(importer: str, asked: str) -> bool:
@@ -95,7 +99,7 @@ def test_every_module_has_a_room() -> None:
 def test_imports_point_down(own: str) -> None:
     upward = [
         (name, asked)
-        for name, all_asked in GRAPH.items()
+        for name, all_asked in graph().items()
         if room(name) == own
         for asked in all_asked
         if not allowed(name, asked)
@@ -136,7 +140,7 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_no_circle() -> None:
-    assert not circle(GRAPH)
+    assert not circle(graph())
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 
 
