@@ -37,10 +37,7 @@ class Times:
 
     @property
     def by_file(self) -> collections.Counter[str]:
-        found: collections.Counter[str] = collections.Counter()
-        for test, seconds in self.by_test.items():
-            found[test.partition("::")[0]] += seconds
-        return found
+        return _by_file(self.by_test)
 
     def lines(self, known: Iterable[str], *, before: dict[str, tuple[int, float]]) -> list[str]:
         """What a run says: seconds by file, the slowest tests, what grew, what no table names, second tries."""
@@ -66,11 +63,22 @@ class Times:
         return said if self.tried_again else [*said, "Nothing was tried a second time."]
 
     def keep(self) -> None:
-        """One line a file: how many tests, and how long they took."""
+        """One line a file: how many tests, how long they took, and how much of it a processor computed."""
         counts = collections.Counter(test.partition("::")[0] for test in self.by_test)
+        computed = _by_file(self.computed)
         KEPT.parent.mkdir(exist_ok=True)
-        rows = (f"{file}\t{counts[file]}\t{seconds:.2f}\n" for file, seconds in self.by_file.most_common())
+        rows = (
+            f"{file}\t{counts[file]}\t{seconds:.2f}\t{computed[file]:.2f}\n"
+            for file, seconds in self.by_file.most_common()
+        )
         KEPT.write_text("".join(rows), encoding="utf-8")
+
+
+def _by_file(by_test: collections.Counter[str]) -> collections.Counter[str]:
+    found: collections.Counter[str] = collections.Counter()
+    for test, seconds in by_test.items():
+        found[test.partition("::")[0]] += seconds
+    return found
 
 
 def last_run() -> dict[str, tuple[int, float]]:
@@ -78,7 +86,7 @@ def last_run() -> dict[str, tuple[int, float]]:
     if not KEPT.exists():
         return {}
     rows = (line.split("\t") for line in KEPT.read_text(encoding="utf-8").splitlines())
-    return {file: (int(count), float(seconds)) for file, count, seconds in rows}
+    return {file: (int(count), float(seconds)) for file, count, seconds, *_ in rows}
 
 
 @pytest.hookimpl(wrapper=True)

@@ -59,9 +59,13 @@ def found() -> dict[str, Cited]:
 
 def _citing(path: Path) -> Iterator[str]:
     """Fields named Source of all docstrings; elsewhere, text that names a paper by its number."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    written = path.read_text(encoding="utf-8")
+    if "Source:" not in written and not NUMBERED.search(written):
+        return
+    for node in ast.walk(ast.parse(written)):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
-            yield fields(ast.get_docstring(node)).get("Source", "")
+            described = ast.get_docstring(node) or ""
+            yield fields(described).get("Source", "") if "Source:" in described else ""
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _names_paper(node.value):
             yield node.value
 
