@@ -46,6 +46,7 @@ def served_as(point: ServedPoint) -> Fleet:
         dp=point.dp,
         dcp=1,
         drafts=None,
+        adapters=None,
         lengths=RequestLengths(prompt=point.mean_prompt, kept=0, answer=point.mean_answer),
         traced="",
         promised=Promises(),
@@ -301,6 +302,23 @@ def test_the_engines_own_flags_stand_at_the_end(capsys: pytest.CaptureFixture[st
         assert flag in spoken(f"{CHAT} --gpus 1 --users 8 --engine {engine}", capsys)
 
 
+def test_adapters_take_memory_and_time_and_have_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    """83,886,080 bytes each: Llama 3 8B at rank 16, for which vLLM reserves where 12 is asked for."""
+    users = f"{CHAT} --gpus 1 --users 16"
+    without, found = (answer(users + more, capsys) for more in ("", " --adapters 8 --adapter-rank 12"))
+    assert found["adapters_bytes"] == 8 * 83_886_080
+    assert without["seats"] - found["seats"] in (2, 3)  # 2 x 32 x 8 x 128 x 2 bytes of 1,808 tokens each
+    for name in ("bound_step_s", "expected_step_s", "expected_prompt_s", "ttft_p50_s"):
+        assert found[name] > without[name]
+    assert found["tokens_per_s"] < without["tokens_per_s"]
+    for engine, flags in {
+        "vllm": "--enable-lora --max-loras 8 --max-lora-rank 16",
+        "sglang": "--enable-lora --max-loras-per-batch 8 --max-lora-rank 12 --lora-target-modules all",
+        "tensorrt-llm": "lora_config with lora_dir, max_loras: 8 and max_lora_rank: 12",
+    }.items():
+        assert flags in spoken(f"{users} --adapters 8 --adapter-rank 12 --engine {engine}", capsys)
+
+
 def test_the_example_of_the_help_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert "without drafts at least" in spoken(f"serve {EXAMPLES['serve']} --tp 4", capsys)
 
@@ -337,6 +355,11 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--rate 5/s --ttft 1ms --tp 1", "are promised"),
         ("--rate 5/s --itl 1ms --tp 1", "a step of a single request takes"),
         ("--users 5 --gpus 1 --draft-tokens 3", "none of which has a default"),
+        ("--users 5 --gpus 1 --adapters 8", "adapters need --adapters 8 and --adapter-rank 16"),
+        ("--users 5 --gpus 1 --adapters 0 --adapter-rank 8", "--adapters 0"),
+        ("--users 5 --gpus 1 --adapters 5000 --adapter-rank 8", "weights, adapters, activations and buffers take"),
+        ("--users 5 --gpus 1 --adapters 8 --adapter-rank 600", "vLLM reserves at most 512"),
+        ("--users 5 --gpus 8 --tp 8 --adapters 8 --adapter-rank 8 --model deepseek-v3", "leave --adapters out"),
         ("--users 5 --gpus 1 --draft-tokens 0 --acceptance 0.7 --draft-cost 0.05", "--draft-tokens 0"),
         ("--users 5 --gpus 1 --engine tgi", "--engine 'tgi' is not known"),
         ("--users 5 --gpus 1 --share 92", "must lie between 0 and 1"),

@@ -23,7 +23,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_cache, kv_capacity
 from threeloops.product_loop.gguf_recipes import FILE_TYPES, NEVER_WITHOUT_IMPORTANCES
 from threeloops.product_loop.kv_quantisation import CacheFormat, cache_format
-from threeloops.product_loop.sizing.request_times import bound_step_s
+from threeloops.product_loop.sizing.bound_steps import bound_step_s
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import FORMATS, WHOLE, weights_bytes_in
 

@@ -8,9 +8,10 @@ import pytest
 from threeloops.facts import hardware
 from threeloops.models import catalogue
 from threeloops.models.parameters import model_parameters
+from threeloops.product_loop.sizing.bound_steps import bound_step_s
 from threeloops.product_loop.sizing.drafted_steps import Drafts, drafted_times
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
-from threeloops.product_loop.sizing.request_times import RequestTimes, bound_step_s, expected_times
+from threeloops.product_loop.sizing.request_times import RequestTimes, expected_times
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 
 LLAMA = ServedLayout(

@@ -10,10 +10,10 @@ from threeloops.facts import hardware
 from threeloops.facts.served_points import served_points
 from threeloops.models import catalogue
 from threeloops.models.parameters import model_parameters
+from threeloops.product_loop.sizing.bound_steps import bound_step_s
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.request_times import (
     RequestTimes,
-    bound_step_s,
     bound_times,
     expected_times,
 )

@@ -6,6 +6,7 @@ copies         one copy of the model on its GPUs: layout, seats, times
 fleets         copies of a model under a load, one tensor group after another
 pools          copies that read prompts and copies that decode
 pool_answer    the calculation for both
+assumed        what is served and taken for granted, in words
 lines          the working of one fleet: memory, steps, money
 advice         what binds and what would help
 tables         a row for each layout

@@ -9,7 +9,7 @@ from threeloops.commands.serve.engine_flags import engine_line, engine_remarks
 from threeloops.commands.serve.fleets import Fleet
 from threeloops.commands.serve.lines import token_of
 from threeloops.product_loop.kv_cache import states_bytes
-from threeloops.product_loop.sizing.request_times import bound_step_s
+from threeloops.product_loop.sizing.bound_steps import bound_step_s
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 
 NO_CHANGE = 0.995  # of a request's work: what changes less is not worth a word

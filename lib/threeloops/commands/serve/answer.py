@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from threeloops import units
-from threeloops.commands.budget import capacity_words
 from threeloops.commands.serve.advice import reasons
 from threeloops.commands.serve.asked import asked_for
+from threeloops.commands.serve.assumed import assumed, inputs_said, title
 from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request
 from threeloops.commands.serve.fleets import Fleet, for_rate, for_users
 from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines
@@ -15,36 +15,8 @@ from threeloops.commands.serve.pool_answer import pools_working
 from threeloops.commands.serve.pools import Pools, pools_for
 from threeloops.commands.serve.tables import RATE_HEAD, USERS_HEAD, rate_row, users_row, with_groups
 from threeloops.commands.working import Line, Working, plain
-from threeloops.facts.request_traces import request_trace
-from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING
 
 Found = TypeVar("Found", Fleet, Pools)
-ASSUMES = (
-    "requests arrive at random (Poisson) and are dealt evenly to the copies; every step reads caches of mean length",
-    f"p99 is the 99th percentile of one simulated run of {CONFIRMING:,} requests or more, good to about a fifth",
-    "with users the wait for a seat, on average, is in every TTFT",
-    "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
-    "memory seats requests of mean length: where many long ones meet, an engine makes some wait or begin again",
-    "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
-    "no pipeline; GPUs never fail",
-)
-GROUPS_WAIT = (
-    "all groups take steps together, so that one that reads a prompt makes the others wait; engines that hold prompts"
-    " back until every group has one lose less, and experts are chosen evenly over the GPUs"
-)
-DRAFTED = (
-    "every check yields the mean of its tokens, at once: ITL is the gap between outputs of several; what drafts takes"
-    " no memory (add it to --other) and no time for prompts; acceptance is the same in every place and at every load"
-)
-TOKENS_SHARED = (
-    "decode context parallelism is counted in memory and in what attention reads; the queries and partial answers that"
-    " GPUs then exchange in every layer cost nothing here, and prompts take as long as without"
-)
-EXPECTED = (
-    "an expected time sums the kernels that others timed, and charges no host and no network: `threeloops measured"
-    " served` says how far such times are from servers"
-)
-BOUNDS = "all times are the roofline's bounds, and exchanges cost nothing: no engine is as fast"
 SOURCES = (
     "Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (bounds)",
     "Kwon et al., 2023, arXiv:2309.06180 (caches in blocks)",
@@ -96,9 +68,9 @@ def _for_pools(served: Served, given: argparse.Namespace) -> Working:
         )
     except ValueError:
         mixed = None
-    assumes = _assumes(served, pools[0].decode)
+    assumes = assumed(served, pools[0].decode)
     return pools_working(
-        served, pools, mixed, given, title=_title(served), inputs=_inputs(served), assumes=assumes, lost=lost
+        served, pools, mixed, given, title=title(served), inputs=inputs_said(served), assumes=assumes, lost=lost
     )
 
 
@@ -142,8 +114,8 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
     ]
     limit = f"; --gpus {given.gpus} are too few" if given.gpus is not None and best.gpus > given.gpus else ""
     return Working(
-        title=_title(served),
-        inputs=_inputs(served) | {"load": f"{given.rate:g} requests/s"},
+        title=title(served),
+        inputs=inputs_said(served) | {"load": f"{given.rate:g} requests/s"},
         table=(with_groups(RATE_HEAD, fleets), *map(rate_row, fleets)),
         lines=tuple(lines),
         reasons=(*lost, *reasons(served, best)),
@@ -153,7 +125,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
             f" ({_kind(best)}; {_with_drafts(served)} at least {min(fleet.at_least or 0 for fleet in fleets)}):"
             f" {_times(best)}{limit}.{_too_long(served)}"
         ),
-        assumes=_assumes(served, best),
+        assumes=assumed(served, best),
         sources=SOURCES,
         data=fleet_data(best) | {"layouts": [fleet_data(fleet) for fleet in fleets]},
     )
@@ -165,8 +137,8 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
     wait = f" Only {best.copies * best.limits.max_num_seqs} have a seat: whoever asks waits" if best.waiting_s else ""
     wait += f" {units.fmt_seconds(best.waiting_s)} for one on average." if best.waiting_s else ""
     return Working(
-        title=_title(served),
-        inputs=_inputs(served) | {"load": f"{units.counted(given.users, 'user')}, each asking again at once"},
+        title=title(served),
+        inputs=inputs_said(served) | {"load": f"{units.counted(given.users, 'user')}, each asking again at once"},
         table=(with_groups(USERS_HEAD, fleets), *map(users_row, fleets)),
         lines=(
             *copy_lines(served, best),
@@ -178,7 +150,7 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
             f" {best.copy.layout.tp}{_groups_said(best)}: {_times(best)}; {'' if best.copy.expected else 'at most '}"
             f"{best.tokens_per_s / given.gpus:,.0f} tokens/s per GPU.{wait}{_kept(served, best)}{_too_long(served)}"
         ),
-        assumes=_assumes(served, best),
+        assumes=assumed(served, best),
         sources=SOURCES,
         data=fleet_data(best) | {"layouts": [fleet_data(fleet) for fleet in fleets]},
     )
@@ -190,27 +162,6 @@ def _too_long(served: Served) -> str:
     if longest <= limit:
         return ""
     return f" The longest requests have {longest:,} tokens, and {served.model.name} was made for {limit:,}."
-
-
-def _inputs(served: Served) -> dict[str, str]:
-    lengths = served.lengths
-    kept = f", {lengths.kept:,} of them in the prefix cache" if lengths.kept else ", none of them in a prefix cache"
-    mean = " on average" if lengths.drawn else ""
-    drawn = {"lengths": _trace_said(served)} if mean else {}
-    promised = [f"{name.upper()} {units.fmt_seconds(seconds)}" for name, seconds in served.promised_s.items()]
-    return {
-        "hardware": f"{served.part.name}, {capacity_words(served.part)}, {served.memory_utilisation:g} of it used",
-        "formats": f"weights in {served.weights}, keys and values in {served.cache}",
-        **drawn,
-        "prompt": f"{lengths.prompt:,} tokens{mean}{kept}",
-        "answer": f"{lengths.answer:,} tokens{mean}",
-        "promised": f"{', '.join(promised)} for 99 of 100" if promised else "nothing",
-        "engine": served.engine + _spread(served),
-    }
-
-
-def _title(served: Served) -> str:
-    return f"Serving {served.model.name} on {served.part.name}"
 
 
 def _groups_said(fleet: Fleet) -> str:
@@ -251,40 +202,3 @@ def _kept(served: Served, fleet: Fleet) -> str:
 
 def _both(seconds: tuple[float, float]) -> str:
     return " and ".join(map(units.fmt_seconds, seconds))
-
-
-def _assumes(served: Served, fleet: Fleet) -> tuple[str, ...]:
-    assumes = (_lengths_said(served), *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
-    assumes += (DRAFTED,) if served.drafts else ()
-    assumes += (TOKENS_SHARED,) if served.dcp > 1 else ()
-    if fleet.copy.expected:
-        return (*assumes, EXPECTED)
-    return (*assumes, f"{BOUNDS}; nothing is expected because {fleet.copy.why_not}")
-
-
-def _spread(served: Served) -> str:
-    own = f", {served.dp} groups of a copy with requests of their own" if served.dp > 1 else ""
-    over = f"{served.ep} GPUs" if served.ep else "all of its GPUs" if served.dp > 1 else ""
-    own += f", the tokens of a cache over {served.dcp} GPUs" if served.dcp > 1 else ""
-    if served.drafts:
-        share = f"{served.drafts.accepted_share:.0%}".replace("%", " %")
-        own += f"; {served.drafts.drafted} tokens drafted before each check, {share} of each place accepted"
-    return f"{own}, experts spread over {over}" if over and served.ep != 1 else own
-
-
-def _trace_said(served: Served) -> str:
-    trace, drawn = request_trace(served.traced), len(served.lengths.drawn)
-    without = f"; {len(trace.sample) - drawn:,} of {len(trace.sample):,} are longer than the model was made for"
-    said = f"{trace.name}, requests of up to {served.lengths.most:,} tokens"
-    return said + (without if drawn < len(trace.sample) else "")
-
-
-def _lengths_said(served: Served) -> str:
-    if not served.traced:
-        return "lengths are spread evenly from half to one and a half of their means"
-    trace = request_trace(served.traced)
-    return (
-        f"prompt and answer are those of one of {len(served.lengths.drawn):,} recorded requests, each drawn by itself;"
-        f" in the trace the load moves, too: the requests of a minute vary {trace.counts[60]:.3g} times as much as"
-        " Poisson's, and that needs headroom"
-    )

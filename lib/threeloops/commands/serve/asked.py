@@ -11,6 +11,7 @@ from threeloops.facts.request_traces import KEYS, request_trace
 from threeloops.models.architecture import Model
 from threeloops.product_loop.expected.expected_token import MIXED
 from threeloops.product_loop.kv_quantisation import cache_format
+from threeloops.product_loop.sizing.adapter_times import Adapters, reserved_rank
 from threeloops.product_loop.sizing.drafted_steps import Drafts
 from threeloops.product_loop.sizing.engine_limits import Promises
 from threeloops.product_loop.sizing.request_lengths import RequestLengths, of_requests
@@ -30,11 +31,12 @@ def asked_for(given: argparse.Namespace) -> Served:
         part=part_named("hardware", given.hardware, given.catalog),
         weights=weights_format(given.weights),
         cache=_cache(given.cache, model),
-        engine=spelling.key_of({name: () for name in MIXED}, engine=given.engine),
+        engine=_engine(given),
         ep=given.ep,
         dp=given.dp,
         dcp=given.dcp,
         drafts=_drafts(given),
+        adapters=_adapters(given),
         lengths=lengths,
         traced=traced,
         promised=Promises(**promised_s),
@@ -78,6 +80,22 @@ def _lengths(given: argparse.Namespace, model: Model) -> tuple[RequestLengths, s
         raise ValueError(f"--answer {given.answer}: give at least 2 tokens; a single one has no gap to the next")
     kept = min(round(given.hit * given.prompt), given.prompt - 1)
     return RequestLengths(prompt=given.prompt, kept=kept, answer=given.answer), ""
+
+
+def _engine(given: argparse.Namespace) -> str:
+    return spelling.key_of({name: () for name in MIXED}, engine=given.engine)
+
+
+def _adapters(given: argparse.Namespace) -> Adapters | None:
+    """Adapters of the rank that the engine reserves for those that are asked for."""
+    number, rank = given.adapters, given.adapter_rank
+    if number is None and rank is None:
+        return None
+    if number is None or rank is None:
+        raise ValueError(
+            "adapters need --adapters 8 and --adapter-rank 16: how many lie in memory, and the largest of their ranks"
+        )
+    return Adapters(number=number, rank=reserved_rank(rank, engine=_engine(given)))
 
 
 def _drafts(given: argparse.Namespace) -> Drafts | None:

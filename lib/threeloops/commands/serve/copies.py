@@ -7,6 +7,7 @@ from threeloops import checks, units
 from threeloops.facts.hardware import Part
 from threeloops.facts.kernel_times import timed_parts
 from threeloops.models.architecture import Model
+from threeloops.product_loop.sizing.adapter_times import Adapters
 from threeloops.product_loop.sizing.drafted_steps import Drafts, drafted_times
 from threeloops.product_loop.sizing.engine_limits import Promises, engine_defaults
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
@@ -31,6 +32,7 @@ class Served:
     dcp: int  # GPUs of a group that share the tokens of a cache in place of keeping copies
     dp: int  # groups of a copy with requests, attention and caches of their own
     drafts: Drafts | None
+    adapters: Adapters | None
     lengths: RequestLengths
     traced: str  # the key of the trace whose lengths these are, or ""
     promised: Promises
@@ -109,6 +111,7 @@ def copy_of(served: Served, tp: int) -> Copy:
         dcp=served.dcp,
         memory_utilisation=served.memory_utilisation,
         other_bytes=served.other_bytes,
+        adapters=served.adapters,
     )
     _fits(served, layout)
     _fit_one(served, layout)
@@ -144,10 +147,12 @@ def _fits(served: Served, layout: ServedLayout) -> None:
         raise ValueError(f"dcp={layout.dcp}: vLLM and SGLang share the tokens of a cache so; take --engine vllm")
     if ep > 1 and not layout.has_experts:
         raise ValueError(f"ep={ep} spreads experts, and {served.model.name} has none")
-    needed, usable = layout.weight_bytes + served.other_bytes, served.memory_utilisation * served.part.capacity_bytes()
+    needed = layout.weight_bytes + layout.adapters_bytes + served.other_bytes
+    usable = served.memory_utilisation * served.part.capacity_bytes()
     if needed >= usable:
         raise ValueError(
-            f"weights, activations and buffers take {units.fmt_bytes(needed, base=2)} of each GPU, and"
+            f"{'weights, adapters' if served.adapters else 'weights'}, activations and buffers take"
+            f" {units.fmt_bytes(needed, base=2)} of each GPU, and"
             f" {units.fmt_bytes(usable, base=2)} may be used"
         )
 

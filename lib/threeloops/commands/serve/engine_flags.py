@@ -1,7 +1,8 @@
 """Engine flags: the line that starts an engine with the limits that a calculation came to.
 
 Source: vLLM, "Engine Arguments", "Data Parallel Deployment", "Context Parallel Deployment", "EAGLE Draft Models" and
-        "Online Quantization"; SGLang, "Server Arguments", "Speculative Decoding", "Decode Context Parallelism" and
+        "Online Quantization", "LoRA Adapters"; SGLang, "Server Arguments", "Speculative Decoding", "LoRA Serving",
+        "Decode Context Parallelism" and
         srt/server_args.py (with data-parallel attention the limits are divided by dp_size); TensorRT-LLM,
         "trtllm-serve" and its deployment guide of DeepSeek-R1 (enable_attention_dp), as of November 2026
 """
@@ -18,7 +19,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
     limits, layout, drafted = fleet.limits, fleet.copy.layout, served.drafts.drafted if served.drafts else 0
     tokens = limits.max_num_batched_tokens + drafted * limits.max_num_seqs  # a check computes drafts, too
     ep, dp = served.experts_over(layout), layout.dp
-    longest = min(longest_request(served), served.model.max_context)
+    longest, lora = min(longest_request(served), served.model.max_context), served.adapters
     if served.engine == "vLLM":  # its limits are those of each group
         words = [
             f"vllm serve MODEL --tensor-parallel-size {layout.tp}",
@@ -29,6 +30,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             *(["--kv-cache-dtype fp8"] if served.cache == "fp8" else []),
             *(["--enable-expert-parallel"] if ep > 1 else []),
             *([f"--speculative-config '{json.dumps(_drafter(drafted))}'"] if drafted else []),
+            *([f"--enable-lora --max-loras {lora.number} --max-lora-rank {lora.rank}"] if lora else []),
         ]
     elif served.engine == "SGLang":  # its limits are those of all groups, and it divides them
         static = (layout.weight_bytes + layout.free_bytes) / served.part.capacity_bytes()
@@ -41,6 +43,8 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             *(["--kv-cache-dtype fp8_e4m3"] if served.cache == "fp8" else []),
             *([f"--ep-size {ep}"] if ep > 1 else []),
             *([_chain(drafted)] if drafted else []),
+            *([f"--enable-lora --max-loras-per-batch {lora.number} --max-lora-rank {lora.rank}"] if lora else []),
+            *(["--lora-target-modules all"] if lora else []),
         ]
     else:
         share = layout.free_bytes / (served.part.capacity_bytes() - layout.weight_bytes)
@@ -99,4 +103,15 @@ def engine_remarks(served: Served) -> list[str]:
         found.append("drafts stand in the file of --config: speculative_config, decoding_type and max_draft_len.")
     elif served.drafts:
         found.append("DRAFTER is an EAGLE 3 head; a model's own MTP layers need another method and no path.")
-    return found
+    return found + _adapter_remarks(served)
+
+
+def _adapter_remarks(served: Served) -> list[str]:
+    lora = served.adapters
+    if lora is None:
+        return []
+    if served.engine == "TensorRT-LLM":
+        limits = f"max_loras: {lora.number} and max_lora_rank: {lora.rank}"
+        return [f"adapters stand in the file of --config: lora_config with lora_dir, {limits}."]
+    flag = "--lora-modules" if served.engine == "vLLM" else "--lora-paths"
+    return [f"each adapter is named with {flag} NAME=PATH; all of one alone are better merged into the weights."]

@@ -10,6 +10,7 @@ from threeloops.product_loop import serving
 from threeloops.product_loop.expected.expected_token import ExpectedToken
 from threeloops.product_loop.kv_cache import held_bytes
 from threeloops.product_loop.kv_quantisation import CACHE_FORMATS
+from threeloops.product_loop.sizing.adapter_times import adapter_bytes, bound_adapters_s
 from threeloops.product_loop.sizing.request_times import expected_of
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import experts_bytes_in, weights_in
@@ -22,12 +23,14 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     longest = served.lengths.mean_end
     capacity, other = served.part.capacity_bytes(), served.other_bytes
     most, of_all = _request_bytes(served, layout, longest), _shared_said(layout)
+    held = (layout.weight_bytes, *((layout.adapters_bytes,) if served.adapters else ()))
     return [
         _weights_line(served, layout),
+        *_adapter_lines(served, layout),
         _bytes(
             "left for caches",
-            "memory × share - weights - activations, graphs and buffers",
-            f"{plain(capacity)} × {served.memory_utilisation:g} - {plain(layout.weight_bytes)} - {plain(other)}",
+            f"memory × share - weights{' - adapters' if served.adapters else ''} - activations, graphs and buffers",
+            f"{plain(capacity)} × {served.memory_utilisation:g} - {' - '.join(map(plain, held))} - {plain(other)}",
             layout.free_bytes,
         ),
         *cache_lines(served.model, tokens=longest, cache=CACHE_FORMATS[served.cache], tp=layout.tp),
@@ -46,6 +49,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
             value=copy.bound.step_s(inside),
             unit="s",
         ),
+        *_wanted_lines(served, fleet),
         *_expected_lines(served, fleet),
         *_drafted_lines(served),
     ]
@@ -65,6 +69,49 @@ def _weights_line(served: Served, layout: ServedLayout) -> Line:
         f"{plain(experts)} / {layout.gpus} + (({stored}) / 8 - {plain(experts)}) / {layout.tp}",
         layout.weight_bytes,
     )
+
+
+def _adapter_lines(served: Served, layout: ServedLayout) -> list[Line]:
+    """What adapters take of each GPU."""
+    lora = served.adapters
+    if lora is None:
+        return []
+    of_one = adapter_bytes(served.model, rank=lora.rank, tp=layout.tp)
+    return [
+        _bytes(
+            "an adapter on each GPU",
+            "rank × (inputs + outputs) × 2 bytes of every matrix, one of both cut over the GPUs",
+            f"{lora.rank} × {plain(of_one / lora.rank)}",
+            of_one,
+        ),
+        _bytes("all adapters", "adapters × bytes of one", f"{lora.number} × {plain(of_one)}", layout.adapters_bytes),
+    ]
+
+
+def _wanted_lines(served: Served, fleet: Fleet) -> list[Line]:
+    """What adapters add to a step: the bound, which is in the step's."""
+    lora, layout, inside = served.adapters, fleet.copy.layout, fleet.inside
+    if lora is None:
+        return []
+    tokens = inside * (served.drafts.checked if served.drafts else 1)
+    distinct = lora.distinct(inside)
+    bound_s = bound_adapters_s(served.model, served.part, lora, tp=layout.tp, tokens=tokens, requests=inside)
+    return [
+        Line(
+            name=f"different adapters of {units.counted(inside, 'request')}",
+            formula="adapters × (1 - (1 - 1 / adapters)^requests)",
+            numbers=f"{lora.number} × (1 - (1 - 1 / {lora.number})^{inside})",
+            value=distinct,
+            unit="",
+        ),
+        Line(
+            name="adapters in that step, at least",
+            formula="sum over products of A x and B (A x) of max(FLOPs / peak, bytes / bandwidth)",
+            numbers=plain(bound_s),
+            value=bound_s,
+            unit="s",
+        ),
+    ]
 
 
 def _request_bytes(served: Served, layout: ServedLayout, tokens: int) -> float:
@@ -195,6 +242,7 @@ def fleet_data(fleet: Fleet) -> dict[str, object]:
     inside, copy, seen = fleet.inside, fleet.copy, fleet.seen
     return {
         "tp": copy.layout.tp,
+        "adapters_bytes": copy.layout.adapters_bytes,
         "dp": copy.layout.dp,
         "dcp": copy.layout.dcp,
         "copies": fleet.copies,

@@ -41,6 +41,8 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument("--draft-tokens", type=whole, help="tokens that a small model or head drafts before each check")
     serve.add_argument("--acceptance", type=share, help="of drafted tokens accepted, as the engine reports it")
     serve.add_argument("--draft-cost", type=share, help="a step of what drafts, over a step of the model")
+    serve.add_argument("--adapters", type=whole, help="LoRA adapters in memory, of which every request wants one")
+    serve.add_argument("--adapter-rank", type=whole, help="their rank, like 16")
     serve.add_argument("--ttft", help="promise: 99 %% of first tokens within this, like 500ms")
     serve.add_argument("--itl", help="promise: 99 %% of the gaps between tokens within this")
     serve.add_argument("--tpot", help="promise: the mean gap of 99 %% of requests within this")

@@ -3,7 +3,9 @@
 stored_weights   how many weights take how many bits in a format
 served_layout    one copy of a model on its GPUs: memory, seats, longest context
 request_lengths  what each request brings and gets: one mean, or drawn from a recorded trace
+bound_steps      seconds of a step and of a prompt that no engine beats, by the roofline
 request_times    how long its steps take with so many requests: the roofline's bound, and by measured kernels
+adapter_times    what LoRA adapters take of memory and of a step
 drafted_steps    what steps take and yield with drafts
 engine_limits    an engine's two limits, requests and tokens of a step, from the promise on the gap between tokens
 """

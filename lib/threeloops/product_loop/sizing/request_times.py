@@ -20,27 +20,19 @@ bound, which no machine beats, and the time that measured kernels add up to.
 Source: Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (the bound); expected/expected_token.py
 """
 
-import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from threeloops import checks, dtypes
-from threeloops.facts.hardware import Part
-from threeloops.models.architecture import Attention, LatentAttention, MoeMlp
-from threeloops.models.forward_step import MATRIX, ForwardStep, Op
-from threeloops.models.transformer import layer_ops, model_ops
-from threeloops.operations import roofline
-from threeloops.product_loop import kv_cache
-from threeloops.product_loop.expected.expected_token import ExpectedToken, expected_token
+from threeloops import checks
+from threeloops.product_loop.expected.expected_token import PROMPTS, ExpectedToken, expected_token
+from threeloops.product_loop.sizing.adapter_times import expected_adapters_s
+from threeloops.product_loop.sizing.bound_steps import bound_prompt_s, bound_step_s
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.served_layout import ServedLayout
-from threeloops.product_loop.sizing.stored_weights import mean_weight_bytes
 
-ATTENTION, EXPERTS = "attention", "expert_"
-WIDE_PEAKS = ("bf16", "fp16", "fp32")  # the first that a part lists
-WIDE_FORMAT = "bf16"  # of activations, and of products in which weights alone are narrow
+ADAPTERS = "adapters"  # of a step, beside the parts of an expected token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +123,12 @@ def expected_times(
 def expected_of(
     layout: ServedLayout, lengths: RequestLengths, requests: int, engine: str, ep: int, checked: int = 1
 ) -> ExpectedToken:
-    """The expected token, rung by rung, of so many requests; `checked` as expected_token has it."""
-    return expected_token(
+    """The expected token, rung by rung, of so many requests; `checked` as expected_token has it.
+
+    Formula:  expected_token, and where there are adapters expected_adapters_s of a step and of each prompt
+    Measured: tests.product_loop.sizing.test_adapter_times.test_prompts_of_others_bring_their_adapters
+    """
+    token = expected_token(
         layout.model,
         part=layout.part.key,
         format=layout.weights,
@@ -147,31 +143,28 @@ def expected_of(
         dp=layout.dp,
         checked=checked,
     )
+    if layout.adapters is None:
+        return token
+    of_model: tuple[Any, ...] = (layout.model, layout.part, layout.adapters)
+    step_s = expected_adapters_s(*of_model, tp=layout.tp, tokens=requests * checked, requests=requests)
+    prompt_s = expected_adapters_s(*of_model, tp=layout.tp, tokens=lengths.new, requests=1)
+    others = token.parts[PROMPTS] + (requests - 1) / lengths.answer * prompt_s
+    parts = token.parts | {PROMPTS: others, ADAPTERS: step_s}
+    return replace(token, parts=parts, prompt_s=token.prompt_s + prompt_s)
 
 
 def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, checked: int = 1) -> RequestTimes:
     """Seconds that no engine beats, for up to `most` requests at a time.
 
-    Formula:  sum over a pass's products and attentions of max(FLOPs / peak, bytes / bandwidth) of one GPU, one after
-              another; of the group with most requests
-    Assumes:  datasheet rates; norms and all else that is no product ride along with one; every GPU takes an equal
-              share of each, but of a cache what it keeps: a copy, where tp is more than the KV heads, or 1 / dcp of
-              one; exchanges cost nothing; latent attention absorbed in decode; an even router
+    Formula:  bound_step_s for 1, 2, 4, … requests, and bound_prompt_s
+    Assumes:  as both
     Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
     """
     grid = tuple(
         (requests, bound_step_s(layout, requests=requests, context=lengths.mean_context, checked=checked))
         for requests in _doubled(most)
     )
-
-    def prompt_s(one: RequestLengths) -> tuple[float, float]:
-        own_s, shared_s = _pass_s(layout, "prefill", 1, 1, one.new)
-        if one.kept:  # the new tokens attend to the whole prompt
-            whole, kept, new = (_attention_s(layout, tokens) for tokens in (one.prompt, one.kept, one.new))
-            own_s += whole - kept - new
-        return own_s + shared_s, shared_s
-
-    return _with_prompts(layout, grid, lengths, prompt_s)
+    return _with_prompts(layout, grid, lengths, lambda one: bound_prompt_s(layout, one))
 
 
 def _with_prompts(
@@ -203,18 +196,6 @@ def _on_the_line(points: Sequence[tuple[int, float]], at: int) -> float:
     return shorter + (longer - shorter) * (at - before) / (after - before)
 
 
-def bound_step_s(layout: ServedLayout, *, requests: int, context: int, checked: int = 1) -> float:
-    """Seconds that no engine beats, of one decode step of requests with so many tokens each.
-
-    Formula:  as bound_times
-    Units:    checked: tokens of each request in the step, which reads its cache once for all of them
-    Counted:  tests.product_loop.sizing.test_request_times.test_a_small_batch_reads_weights_and_caches
-    """
-    own = math.ceil(requests / layout.dp)
-    read = sum(_pass_s(layout, "decode", requests * checked, own * checked, context))
-    return read + _cached_s(layout, own, context, checked)
-
-
 def _doubled(most: int) -> Iterable[int]:
     checks.count(most=most)
     some = 1
@@ -222,79 +203,3 @@ def _doubled(most: int) -> Iterable[int]:
         yield some
         some *= 2
     yield most
-
-
-def _ops(layout: ServedLayout, phase: str, batch: int, sequence: int) -> tuple[Op, ...]:
-    return model_ops(layout.model, _step(layout, batch, sequence, phase))
-
-
-def _step(layout: ServedLayout, batch: int, sequence: int, phase: str = "decode") -> ForwardStep:
-    layers = [layer for layer, _ in layout.model.groups]
-    latent = "absorbed" if phase == "decode" else "expanded"
-    return ForwardStep(
-        phase=phase,
-        batch=batch,
-        sequence=sequence,
-        causal="exact",
-        fused_attention=True,
-        logits="last",
-        bytes_per_element=dtypes.bytes_per_element(WIDE_FORMAT),
-        weight_bytes_per_element=mean_weight_bytes(layout.model, layout.weights),
-        kv_bytes_per_element=layout.cache_bytes,
-        latent=latent if any(isinstance(layer.attention, LatentAttention) for layer in layers) else None,
-        routing="uniform" if any(isinstance(layer.mlp, MoeMlp) for layer in layers) else None,
-    )
-
-
-def _attention_s(layout: ServedLayout, tokens: int) -> float:
-    """Of a prompt of so many tokens, the attention alone."""
-    return _sum_s(layout, (op for op in _ops(layout, "prefill", 1, tokens) if op.name == ATTENTION)) / layout.tp
-
-
-def _pass_s(layout: ServedLayout, phase: str, batch: int, own: int, sequence: int) -> tuple[float, float]:
-    """What a group of GPUs does with its own requests, and the experts, which all GPUs have for all requests."""
-    own_ops = [op for op in _ops(layout, phase, own, sequence) if not op.name.startswith(EXPERTS)]
-    if phase == "decode":  # attention is another matter: it reads what this GPU keeps of the caches
-        own_ops = [op for op in own_ops if op.name != ATTENTION]
-    shared_ops = [op for op in _ops(layout, phase, batch, sequence) if op.name.startswith(EXPERTS)]
-    return _sum_s(layout, own_ops) / layout.tp, _sum_s(layout, shared_ops) / layout.gpus
-
-
-def _cached_s(layout: ServedLayout, batch: int, tokens: int, checked: int) -> float:
-    """Attention of one GPU over caches of so many tokens, in all layers."""
-    part, element = layout.part, layout.cache_bytes
-    peak, seconds = _peaks(part, layout.weights), 0.0
-    for layer, count in layout.model.groups:
-        window = layer.attention.window if isinstance(layer.attention, Attention) else None
-        read = batch * min(tokens, window or tokens)
-        whole, kept = (
-            read * kv_cache.layer_bytes_per_token(layer.attention, bytes_per_element=element, tp=tp)
-            for tp in (1, layout.tp)
-        )
-        ops = layer_ops(
-            layer, hidden=layout.model.hidden, rotary=layout.model.rotary, step=_step(layout, batch, tokens)
-        )
-        for op in (op for op in ops if op.name == ATTENTION):
-            moved = max(0.0, op.work.moved_bytes - whole) / layout.tp + kept / layout.dcp
-            work = roofline.Work(flops=checked * op.work.flops / layout.tp, moved_bytes=moved)
-            bound = roofline.time(work, peak_flops_per_s=peak(op), memory_bytes_per_s=part["memory_bytes_per_s"])
-            seconds += count * op.count * bound.lower_bound_s
-    return seconds
-
-
-def _sum_s(layout: ServedLayout, ops: Iterable[Op]) -> float:
-    peak, bandwidth = _peaks(layout.part, layout.weights), layout.part["memory_bytes_per_s"]
-    bounds = (
-        (op.count, roofline.time(op.work, peak_flops_per_s=peak(op), memory_bytes_per_s=bandwidth))
-        for op in ops
-        if op.unit == MATRIX
-    )
-    return sum(count * bound.lower_bound_s for count, bound in bounds)
-
-
-def _peaks(part: Part, weights: str) -> Callable[[Op], float]:
-    """Products run at their format's peak where the part has one, else in 16 bits (or 32), as attention and head do."""
-    wide = part.peak_flops_per_s(next((name for name in WIDE_PEAKS if name in part.peaks), WIDE_FORMAT))
-    own = dtypes.peak_format(weights) if weights in dtypes.BITS else WIDE_FORMAT
-    narrow = part.peak_flops_per_s(own) if own in part.peaks else wide
-    return lambda op: wide if op.name in (ATTENTION, "head") else narrow

@@ -24,6 +24,7 @@ from threeloops.models.architecture import Attention, LatentAttention, Model, Mo
 from threeloops.product_loop import kv_budget, kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.kv_quantisation import CACHE_FORMATS
+from threeloops.product_loop.sizing.adapter_times import Adapters, adapter_bytes
 from threeloops.product_loop.sizing.stored_weights import FORMATS, experts_bytes_in, weights_bytes_in
 
 BLOCK_TOKENS = 16
@@ -42,6 +43,7 @@ class ServedLayout:
     dp: int = 1  # groups with requests, attention and caches of their own, which share the experts
     memory_utilisation: float  # the share of the memory that the engine may use
     other_bytes: float  # of one GPU, for activations, CUDA graphs and buffers of the exchanges
+    adapters: Adapters | None = None
 
     def __post_init__(self) -> None:
         checks.count(tp=self.tp, dp=self.dp)
@@ -112,6 +114,16 @@ class ServedLayout:
         return experts / self.gpus + (whole - experts) / self.tp
 
     @property
+    def adapters_bytes(self) -> float:
+        """Of one GPU: every adapter that is there.
+
+        Raises:   ValueError for a model whose adapters are not counted
+        """
+        if self.adapters is None:
+            return 0.0
+        return self.adapters.number * adapter_bytes(self.model, rank=self.adapters.rank, tp=self.tp)
+
+    @property
     def free_bytes(self) -> float:
         """Of one GPU, for caches.
 
@@ -121,7 +133,7 @@ class ServedLayout:
         return kv_budget.budget_bytes(
             memory_bytes=self.part.capacity_bytes(),
             memory_utilisation=self.memory_utilisation,
-            weight_bytes=self.weight_bytes,
+            weight_bytes=self.weight_bytes + self.adapters_bytes,
             activation_peak_bytes=self.other_bytes,
             outside_bytes=0,
             graph_bytes=0,

@@ -1,0 +1,102 @@
+"""Assumed: what is served, in words, and what an answer takes for granted."""
+
+from threeloops import units
+from threeloops.commands.budget import capacity_words
+from threeloops.commands.serve.copies import Served
+from threeloops.commands.serve.fleets import Fleet
+from threeloops.facts.request_traces import request_trace
+from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING
+
+ASSUMES = (
+    "requests arrive at random (Poisson) and are dealt evenly to the copies; every step reads caches of mean length",
+    f"p99 is the 99th percentile of one simulated run of {CONFIRMING:,} requests or more, good to about a fifth",
+    "with users the wait for a seat, on average, is in every TTFT",
+    "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
+    "memory seats requests of mean length: where many long ones meet, an engine makes some wait or begin again",
+    "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
+    "no pipeline; GPUs never fail",
+)
+GROUPS_WAIT = (
+    "all groups take steps together, so that one that reads a prompt makes the others wait; engines that hold prompts"
+    " back until every group has one lose less, and experts are chosen evenly over the GPUs"
+)
+DRAFTED = (
+    "every check yields the mean of its tokens, at once: ITL is the gap between outputs of several; what drafts takes"
+    " no memory (add it to --other) and no time for prompts; acceptance is the same in every place and at every load"
+)
+TOKENS_SHARED = (
+    "decode context parallelism is counted in memory and in what attention reads; the queries and partial answers that"
+    " GPUs then exchange in every layer cost nothing here, and prompts take as long as without"
+)
+EXPECTED = (
+    "an expected time sums the kernels that others timed, and charges no host and no network: `threeloops measured"
+    " served` says how far such times are from servers"
+)
+BOUNDS = "all times are the roofline's bounds, and exchanges cost nothing: no engine is as fast"
+ADAPTED = (
+    "every request wants one adapter, each as often as any other, and all lie in memory: none is fetched; adapters"
+    " stand beside all matrices of attention and MLP; what an engine keeps for those of the tables (vLLM does for"
+    " Llama's classes) goes into --other; their expected time is that of two products with one adapter, and the reading"
+    " of the others"
+)
+
+
+def inputs_said(served: Served) -> dict[str, str]:
+    lengths = served.lengths
+    kept = f", {lengths.kept:,} of them in the prefix cache" if lengths.kept else ", none of them in a prefix cache"
+    mean = " on average" if lengths.drawn else ""
+    drawn = {"lengths": _trace_said(served)} if mean else {}
+    promised = [f"{name.upper()} {units.fmt_seconds(seconds)}" for name, seconds in served.promised_s.items()]
+    return {
+        "hardware": f"{served.part.name}, {capacity_words(served.part)}, {served.memory_utilisation:g} of it used",
+        "formats": f"weights in {served.weights}, keys and values in {served.cache}",
+        **drawn,
+        "prompt": f"{lengths.prompt:,} tokens{mean}{kept}",
+        "answer": f"{lengths.answer:,} tokens{mean}",
+        "promised": f"{', '.join(promised)} for 99 of 100" if promised else "nothing",
+        "engine": served.engine + _spread(served),
+    }
+
+
+def title(served: Served) -> str:
+    return f"Serving {served.model.name} on {served.part.name}"
+
+
+def assumed(served: Served, fleet: Fleet) -> tuple[str, ...]:
+    assumes = (_lengths_said(served), *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
+    assumes += (DRAFTED,) if served.drafts else ()
+    assumes += (TOKENS_SHARED,) if served.dcp > 1 else ()
+    assumes += (ADAPTED,) if served.adapters else ()
+    if fleet.copy.expected:
+        return (*assumes, EXPECTED)
+    return (*assumes, f"{BOUNDS}; nothing is expected because {fleet.copy.why_not}")
+
+
+def _spread(served: Served) -> str:
+    own = f", {served.dp} groups of a copy with requests of their own" if served.dp > 1 else ""
+    over = f"{served.ep} GPUs" if served.ep else "all of its GPUs" if served.dp > 1 else ""
+    own += f", the tokens of a cache over {served.dcp} GPUs" if served.dcp > 1 else ""
+    if served.drafts:
+        share = f"{served.drafts.accepted_share:.0%}".replace("%", " %")
+        own += f"; {served.drafts.drafted} tokens drafted before each check, {share} of each place accepted"
+    if served.adapters:
+        own += f"; {units.counted(served.adapters.number, 'adapter')}, with memory for rank {served.adapters.rank}"
+    return f"{own}, experts spread over {over}" if over and served.ep != 1 else own
+
+
+def _trace_said(served: Served) -> str:
+    trace, drawn = request_trace(served.traced), len(served.lengths.drawn)
+    without = f"; {len(trace.sample) - drawn:,} of {len(trace.sample):,} are longer than the model was made for"
+    said = f"{trace.name}, requests of up to {served.lengths.most:,} tokens"
+    return said + (without if drawn < len(trace.sample) else "")
+
+
+def _lengths_said(served: Served) -> str:
+    if not served.traced:
+        return "lengths are spread evenly from half to one and a half of their means"
+    trace = request_trace(served.traced)
+    return (
+        f"prompt and answer are those of one of {len(served.lengths.drawn):,} recorded requests, each drawn by itself;"
+        f" in the trace the load moves, too: the requests of a minute vary {trace.counts[60]:.3g} times as much as"
+        " Poisson's, and that needs headroom"
+    )
