@@ -52,6 +52,41 @@ def test_the_cache_of_a_prompt_goes_over_the_links_of_the_smaller_group(capsys: 
     assert narrow["handover_s"] == pytest.approx(2 * found["handover_s"])
 
 
+def test_users_of_given_gpus_get_what_the_formula_says_of_every_split(capsys: pytest.CaptureFixture[str]) -> None:
+    """Sixteen GPUs in fours: one, two or three copies read. pool_times knows nothing of single requests."""
+    asked = LOAD.replace("--rate 30/s", "--users 128 --gpus 16")
+    found = answer(asked, capsys)
+    splits = {split["prefill"]["copies"]: split for split in found["splits"]}
+    assert {copies: split["decode"]["copies"] for copies, split in splits.items()} == {1: 3, 2: 2, 3: 1}
+    for copies, split in splits.items():
+        told = pool_times(
+            catalogue.model("llama-3.3-70b"),
+            **{"part": "h100-sxm5", "format": "fp8", "cache": "bf16", "engine": "vLLM"},  # type: ignore[arg-type]
+            prefill=ServedPool(workers=copies, tp=4, dp=1, ep=1),
+            decode=ServedPool(workers=4 - copies, tp=4, dp=1, ep=1),
+            requests=128,
+            prompt=2048,
+            answer=500,
+        )
+        assert split["tokens_per_s"] / 500 == pytest.approx(told.requests_per_s, rel=0.06)
+        assert split["tpot_p50_s"] == pytest.approx(told.tpot_s, rel=0.06)
+    best = max(splits.values(), key=lambda split: (split["ttft_p99_s"] <= 1.0, split["tokens_per_s"]))
+    assert found["tokens_per_s"] == best["tokens_per_s"]
+    assert main(asked.split()) == 0
+    said = capsys.readouterr().out
+    assert "as many GPUs in copies of 4 that do both make" in said
+    assert "answers of each user" in said
+    assert "on average, is in every TTFT" not in said
+
+
+def test_gpus_that_are_left_over_are_idle(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = LOAD.replace("--rate 30/s", "--users 16 --gpus 10")
+    assert main(asked.split()) == 0
+    said = capsys.readouterr().out
+    assert "16 users on 10 GPUs, 4 that read prompts and 4 that decode, 2 idle: TTFT" in said
+    assert "The promises are kept." in said
+
+
 def test_groups_that_share_experts_read_and_decode(capsys: pytest.CaptureFixture[str]) -> None:
     asked = (
         "serve --model deepseek-v3 --hardware h200 --weights fp8 --engine sglang --tp 1 --dp 8 --rate 5/s --prompt 4k"
@@ -72,7 +107,12 @@ def test_groups_that_share_experts_read_and_decode(capsys: pytest.CaptureFixture
         (("--ttft 1s ", ""), "two pools need a promise on the first token"),
         (("--ttft 1s", "--ttft 20ms"), "is promised within 0.02 s"),
         (("50GB/s", "5MB/s"), "all that TPOT leaves of an answer's time"),
-        (("--rate 30/s", "--users 30 --gpus 8"), "--rate 50/s in place of --users"),
+        (("--rate 30/s", "--users 30"), "--users needs the GPUs that they share"),
+        (
+            ("--rate 30/s", "--users 30 --gpus 7"),
+            "--gpus 7 are too few: a copy that reads prompts takes 4 and one that",
+        ),
+        (("--rate 30/s", "--users 30 --gpus 8 --dp 2"), "llama-3.3-70b has none"),
         (("--prefill-tp 4 ", ""), "two pools need --prefill-tp"),
     ],
 )

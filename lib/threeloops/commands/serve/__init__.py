@@ -5,8 +5,9 @@ asked          from flags to what is to be served
 copies         one copy of the model on its GPUs: layout, seats, times
 fleets         copies of a model under a load, one tensor group after another
 pools          copies that read prompts and copies that decode
-pool_answer    the calculation for both
+pool_answer    the calculation for both under a rate
 assumed        what is served and taken for granted, in words
+pool_users     the calculation for both with users
 lines          the working of one fleet: memory, steps, money
 advice         what binds and what would help
 tables         a row for each layout

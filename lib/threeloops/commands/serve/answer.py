@@ -7,16 +7,17 @@ from typing import TypeVar
 from threeloops import units
 from threeloops.commands.serve.advice import reasons
 from threeloops.commands.serve.asked import asked_for
-from threeloops.commands.serve.assumed import assumed, inputs_said, title
+from threeloops.commands.serve.assumed import SEAT_IN_TTFT, assumed, inputs_said, title
 from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request
 from threeloops.commands.serve.fleets import Fleet, for_rate, for_users
 from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines
 from threeloops.commands.serve.pool_answer import pools_working
-from threeloops.commands.serve.pools import Pools, pools_for
+from threeloops.commands.serve.pool_users import split_working
+from threeloops.commands.serve.pools import Pools, pools_for, splits_for
 from threeloops.commands.serve.tables import RATE_HEAD, USERS_HEAD, rate_row, users_row, with_groups
 from threeloops.commands.working import Line, Working, plain
 
-Found = TypeVar("Found", Fleet, Pools)
+Found = TypeVar("Found", Fleet, Pools, list[Pools])
 SOURCES = (
     "Williams, Waterman, Patterson, 2009, doi:10.1145/1498765.1498785 (bounds)",
     "Kwon et al., 2023, arXiv:2309.06180 (caches in blocks)",
@@ -48,16 +49,18 @@ def from_flags(given: argparse.Namespace) -> Working:
         raise ValueError(
             "--users needs the GPUs that they share, for example --gpus 8; how many a load needs says --rate"
         )
-    return _for_users(served, given)
+    return _for_users(served, given) if given.prefill_tp is None else _for_split(served, given)
 
 
 def _no_half_pools(given: argparse.Namespace) -> None:
     """Raises:   ValueError where pools are asked for in part, or for what is not counted of them"""
-    if given.prefill_tp is None:
-        if given.link or given.bandwidth or given.prefill_dp > 1:
-            raise ValueError("two pools need --prefill-tp: the GPUs of each group that reads prompts")
-    elif given.rate is None:
-        raise ValueError("two pools are worked out for requests as they come: --rate 50/s in place of --users")
+    if given.prefill_tp is None and (given.link or given.bandwidth or given.prefill_dp > 1):
+        raise ValueError("two pools need --prefill-tp: the GPUs of each group that reads prompts")
+    if given.prefill_tp is not None and bool(given.link) == bool(given.bandwidth):
+        raise ValueError(
+            "say what a prompt's cache goes over to the GPUs that decode: the link of each GPU by name (--link"
+            " infiniband-ndr) or its one-way rate (--bandwidth 50GB/s)"
+        )
 
 
 def _for_pools(served: Served, given: argparse.Namespace) -> Working:
@@ -72,6 +75,23 @@ def _for_pools(served: Served, given: argparse.Namespace) -> Working:
     return pools_working(
         served, pools, mixed, given, title=title(served), inputs=inputs_said(served), assumes=assumes, lost=lost
     )
+
+
+def _for_split(served: Served, given: argparse.Namespace) -> Working:
+    tried, lost = _tried(given, lambda tp: splits_for(served, tp, given))
+    try:
+        fleets = _tried(given, lambda tp: for_users(served, tp, gpus=given.gpus, users=given.users))[0]
+        mixed: Fleet | None = _most_useful(served, fleets)
+    except ValueError:
+        mixed = None
+    assumes = tuple(one for one in assumed(served, tried[0][0].decode) if one != SEAT_IN_TTFT)
+    return split_working(
+        served, tried, mixed, given, title=title(served), inputs=inputs_said(served), assumes=assumes, lost=lost
+    )
+
+
+def _most_useful(served: Served, fleets: list[Fleet]) -> Fleet:
+    return max(_of_one_kind(fleets), key=lambda fleet: (fleet.keeps(served), fleet.tokens_per_s))
 
 
 def _tried(given: argparse.Namespace, one: Callable[[int], Found]) -> tuple[list[Found], list[tuple[str, str]]]:
@@ -133,7 +153,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
 
 def _for_users(served: Served, given: argparse.Namespace) -> Working:
     fleets, lost = _tried(given, lambda tp: for_users(served, tp, gpus=given.gpus, users=given.users))
-    best = max(_of_one_kind(fleets), key=lambda fleet: (fleet.keeps(served), fleet.tokens_per_s))
+    best = _most_useful(served, fleets)
     wait = f" Only {best.copies * best.limits.max_num_seqs} have a seat: whoever asks waits" if best.waiting_s else ""
     wait += f" {units.fmt_seconds(best.waiting_s)} for one on average." if best.waiting_s else ""
     return Working(

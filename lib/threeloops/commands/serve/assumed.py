@@ -3,14 +3,20 @@
 from threeloops import units
 from threeloops.commands.budget import capacity_words
 from threeloops.commands.serve.copies import Served
-from threeloops.commands.serve.fleets import Fleet
+from threeloops.commands.serve.fleets import ROUNDS, Fleet
 from threeloops.facts.request_traces import request_trace
 from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING
 
-ASSUMES = (
+OF_A_RATE = (
     "requests arrive at random (Poisson) and are dealt evenly to the copies; every step reads caches of mean length",
     f"p99 is the 99th percentile of one simulated run of {CONFIRMING:,} requests or more, good to about a fifth",
-    "with users the wait for a seat, on average, is in every TTFT",
+)
+OF_USERS = (
+    "users are dealt evenly to the copies; every step reads caches of mean length",
+    f"percentiles are of {ROUNDS} answers of each user, after a first one that all ask for at once",
+)
+SEAT_IN_TTFT = "the wait for a seat, on average, is in every TTFT"
+ASSUMES = (
     "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
     "memory seats requests of mean length: where many long ones meet, an engine makes some wait or begin again",
     "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
@@ -63,7 +69,8 @@ def title(served: Served) -> str:
 
 
 def assumed(served: Served, fleet: Fleet) -> tuple[str, ...]:
-    assumes = (_lengths_said(served), *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
+    load = OF_A_RATE if fleet.largest else (*OF_USERS, SEAT_IN_TTFT)
+    assumes = (_lengths_said(served), *load, *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
     assumes += (DRAFTED,) if served.drafts else ()
     assumes += (TOKENS_SHARED,) if served.dcp > 1 else ()
     assumes += (ADAPTED,) if served.adapters else ()

@@ -99,8 +99,7 @@ def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: f
     Assumes:  the handover is part of a request's mean gap; 99 % find a seat when their cache comes
     Raises:   ValueError where no number of copies keeps the promises
     """
-    copy, steps = copy_of(served, tp), served.in_steps
-    copy = replace(copy, bound=copy.bound.decoding, expected=copy.expected and copy.expected.decoding)
+    copy, steps = decoding_copy(served, tp), served.in_steps
     promised, handed_s = served.promised_steps, handover_s / (steps.answer - 1)
     if promised.tpot_s is not None:
         if handed_s >= promised.tpot_s:
@@ -109,7 +108,7 @@ def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: f
             )
         promised = replace(promised, tpot_s=promised.tpot_s - handed_s)
     most = most_requests(copy.times, steps, seats=copy.seats, promised=promised)
-    limits = EngineLimits(max_num_seqs=most, max_num_batched_tokens=max(_asked(served)["tokens"], most + 1))
+    limits = EngineLimits(max_num_seqs=most, max_num_batched_tokens=max(usual_tokens(served), most + 1))
     kept_s = {name: seconds for name, seconds in served.promised_steps_s.items() if name != "ttft"}
     largest = largest_rate(
         _replica(served, copy, limits),
@@ -137,6 +136,12 @@ def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: f
     )
 
 
+def decoding_copy(served: Served, tp: int) -> Copy:
+    """A copy whose prompts are read elsewhere."""
+    copy = copy_of(served, tp)
+    return replace(copy, bound=copy.bound.decoding, expected=copy.expected and copy.expected.decoding)
+
+
 def prefill_limits(served: Served, copy: Copy) -> EngineLimits:
     """Of an engine that only reads prompts: its own, in each group."""
     own, dp = engine_defaults(served.part), copy.layout.dp
@@ -148,10 +153,10 @@ def _seen(served: Served, copy: Copy, limits: EngineLimits, requests_per_s: floa
     replica, sizes, requests = _replica(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
     load: dict[str, Any] = {"requests_per_s": requests_per_s, "seed": SEED}
     if served.promised.itl_s is not None:
-        return _in_tokens(served, at_rate(replica, sizes, **load, requests=requests))
+        return in_tokens(served, at_rate(replica, sizes, **load, requests=requests))
     brief = at_rate(replica, sizes, **load, requests=requests // 5)
     long = at_rate(replica, sizes, **load, requests=requests, each_token=False)
-    return _in_tokens(served, replace(long, itl_s=brief.itl_s))
+    return in_tokens(served, replace(long, itl_s=brief.itl_s))
 
 
 def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:
@@ -160,15 +165,17 @@ def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:
         yield engine_limits(copy.times, served.in_steps, seats=copy.seats, **_asked(served), share=share)
     if served.lengths.drawn and served.promised.tpot_s:  # one whole prompt makes a short answer late
         for parts in CHUNKS:
-            asked = _asked(served) | {"tokens": _asked(served)["tokens"] // parts}
+            asked = _asked(served) | {"tokens": usual_tokens(served) // parts}
             yield engine_limits(copy.times, served.in_steps, seats=copy.seats, **asked, share=SHARES[1])
 
 
 def _asked(served: Served) -> dict[str, Any]:
-    return {
-        "promised": served.promised_steps,
-        "tokens": served.dp * engine_defaults(served.part).max_num_batched_tokens,
-    }
+    return {"promised": served.promised_steps, "tokens": usual_tokens(served)}
+
+
+def usual_tokens(served: Served) -> int:
+    """Of a step, where no promise asks for fewer: the engine's own, in each group."""
+    return served.dp * engine_defaults(served.part).max_num_batched_tokens
 
 
 def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
@@ -178,7 +185,7 @@ def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
     return replace(found, late_s=found.late_s / served.yielded) if found.broken == "tpot" else found
 
 
-def _in_tokens(served: Served, seen: ReplicaRun) -> ReplicaRun:
+def in_tokens(served: Served, seen: ReplicaRun) -> ReplicaRun:
     """A run of steps, each of which makes several tokens of every answer."""
     half_s, late_s = (seconds / served.yielded for seconds in seen.tpot_s)
     return replace(seen, tpot_s=(half_s, late_s), tokens_per_s=seen.tokens_per_s * served.yielded)
@@ -204,10 +211,10 @@ def for_users(served: Served, tp: int, *, gpus: int, users: int) -> Fleet:
 def _crowd(served: Served, copy: Copy, users: int) -> tuple[EngineLimits, ReplicaRun, float]:
     """One copy with so many users: its limits, what they see, and how long each waits for a seat, on average."""
     seated = min(users, copy.seats)
-    tokens = _chunks(served, copy, seated) or max(_asked(served)["tokens"], seated + 1)
+    tokens = _chunks(served, copy, seated) or max(usual_tokens(served), seated + 1)
     limits = EngineLimits(max_num_seqs=seated, max_num_batched_tokens=tokens)
     run = with_users(_replica(served, copy, limits), _sizes(served, copy), rounds=ROUNDS, seed=SEED)
-    seen = _in_tokens(served, run)
+    seen = in_tokens(served, run)
     waiting_s = (users - seated) * served.lengths.answer / seen.tokens_per_s
     late = (seen.ttft_s[0] + waiting_s, seen.ttft_s[1] + waiting_s)
     return limits, replace(seen, ttft_s=late), waiting_s

@@ -75,19 +75,10 @@ def _rows(pools: Pools, rate: float) -> list[tuple[str, ...]]:
 
 
 def _lines(served: Served, pools: Pools, rate: float) -> list[Line]:
-    layout, handover, decode = pools.prefill.layout, pools.handover, pools.decode
+    decode = pools.decode
     assert decode.largest is not None
-    times = pools.prefill.times
-    own = f"({plain(times.prompt_s)} - {plain(times.shared_prompt_s)})"
-    sum_of_both = f"{plain(times.shared_prompt_s)} + {own} / {layout.dp}" if layout.dp > 1 else plain(times.prompt_s)
     return [
-        Line(
-            name=f"a prefill copy is done with a prompt every, {pools.prefill.kind}",
-            formula="experts and their exchanges + all else / groups" if layout.dp > 1 else "a prompt by itself",
-            numbers=sum_of_both,
-            value=pools.read_s,
-            unit="s",
-        ),
+        read_line(pools),
         Line(
             name="prefill copies, if they never waited",
             formula="rate × seconds of a prompt; the promise on the first token needs more",
@@ -95,13 +86,7 @@ def _lines(served: Served, pools: Pools, rate: float) -> list[Line]:
             value=rate * pools.read_s,
             unit="",
         ),
-        Line(
-            name=f"step of {units.counted(decode.inside, 'request')}, {decode.copy.kind}",
-            formula="a decode step without prompts",
-            numbers=plain(decode.copy.times.step_s(decode.inside)),
-            value=decode.copy.times.step_s(decode.inside),
-            unit="s",
-        ),
+        step_line(pools),
         Line(
             name="decode copies, before rounding up",
             formula="rate / the largest simulated rate of one copy",
@@ -109,6 +94,40 @@ def _lines(served: Served, pools: Pools, rate: float) -> list[Line]:
             value=rate / decode.largest.requests_per_s,
             unit="",
         ),
+        *handover_lines(pools),
+    ]
+
+
+def read_line(pools: Pools) -> Line:
+    """How often a prefill copy is done with a prompt."""
+    layout, times = pools.prefill.layout, pools.prefill.times
+    own = f"({plain(times.prompt_s)} - {plain(times.shared_prompt_s)})"
+    sum_of_both = f"{plain(times.shared_prompt_s)} + {own} / {layout.dp}" if layout.dp > 1 else plain(times.prompt_s)
+    return Line(
+        name=f"a prefill copy is done with a prompt every, {pools.prefill.kind}",
+        formula="experts and their exchanges + all else / groups" if layout.dp > 1 else "a prompt by itself",
+        numbers=sum_of_both,
+        value=pools.read_s,
+        unit="s",
+    )
+
+
+def step_line(pools: Pools) -> Line:
+    """A step of those who are inside a decode copy."""
+    decode = pools.decode
+    return Line(
+        name=f"step of {units.counted(decode.inside, 'request')}, {decode.copy.kind}",
+        formula="a decode step without prompts",
+        numbers=plain(decode.copy.times.step_s(decode.inside)),
+        value=decode.copy.times.step_s(decode.inside),
+        unit="s",
+    )
+
+
+def handover_lines(pools: Pools) -> list[Line]:
+    """A prompt's cache on its way from one pool to the other."""
+    handover = pools.handover
+    return [
         Line(
             name="a prompt's cache",
             formula="tokens × bytes of a token, in all layers",
@@ -136,12 +155,20 @@ def _reasons(served: Served, pools: Pools, mixed: Fleet | None) -> list[tuple[st
         both = f"{units.counted(mixed.gpus, 'GPU')} in copies of {mixed.copy.layout.gpus} that do both would do"
         said = f"{both}, simulated with the engine's usual steps{fewer}."
         found.append(("copies that do both", said))
+    return found + flags_said(served, pools)
+
+
+def flags_said(served: Served, pools: Pools) -> list[tuple[str, str]]:
+    """The lines that start an engine of each pool."""
     reads = replace(pools.decode, copy=pools.prefill, limits=prefill_limits(served, pools.prefill))
     prefill, decode = pool_flags(served.engine)
-    found.append(
-        (f"in {served.engine}'s flags, prefill", engine_line(reading(served, pools.prefill.layout.dp), reads) + prefill)
-    )
-    return [*found, (f"in {served.engine}'s flags, decode", engine_line(served, pools.decode) + decode)]
+    return [
+        (
+            f"in {served.engine}'s flags, prefill",
+            engine_line(reading(served, pools.prefill.layout.dp), reads) + prefill,
+        ),
+        (f"in {served.engine}'s flags, decode", engine_line(served, pools.decode) + decode),
+    ]
 
 
 def _both(seconds: tuple[float, float]) -> str:

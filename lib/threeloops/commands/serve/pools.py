@@ -1,15 +1,19 @@
-"""Pools: GPUs that read prompts and GPUs that decode, in copies of their own; for `threeloops serve --prefill-tp`."""
+"""Pools: GPUs that read prompts and GPUs that decode, in copies of their own; for `threeloops serve --prefill-tp`: the
+fewest that carry a rate, and what given GPUs give, however they are split.
+"""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from threeloops import dtypes
 from threeloops.commands.named import part_named
 from threeloops.commands.serve.copies import Copy, Served, copy_of
-from threeloops.commands.serve.fleets import SEED, Fleet, decoding_fleet
+from threeloops.commands.serve.fleets import ROUNDS, SEED, Fleet, decoding_copy, decoding_fleet, in_tokens, usual_tokens
 from threeloops.commands.typed import quantity
 from threeloops.product_loop import kv_cache, kv_transfer
+from threeloops.product_loop.sizing.engine_limits import EngineLimits
+from threeloops.simulate.product_loop.sizing.pool_runs import DecodeCopy, with_pool_users
 from threeloops.simulate.product_loop.sizing.prefill_runs import fewest_servers
 from threeloops.simulate.product_loop.sizing.replica_runs import SPREAD, Seconds
 
@@ -40,6 +44,11 @@ class Pools:
     copies: int  # that read prompts
     ttft_s: Seconds
     handover: Handover
+
+    @property
+    def kind(self) -> str:
+        """Which times are simulated: bounds, where one of the two has no others."""
+        return "expected" if self.prefill.expected and self.decode.copy.expected else "bounds"
 
     @property
     def read_s(self) -> float:
@@ -79,13 +88,90 @@ def pools_for(served: Served, tp: int, given: argparse.Namespace) -> Pools:
     )
     copies = servers // prefill.layout.dp
     decode = decoding_fleet(served, tp, given.rate, handover.seconds)
-    gpus = min(copies * prefill.layout.gpus, decode.gpus)
-    if (busy := given.rate * handover.cache_bytes / (gpus * handover.bytes_per_s)) > 1:
+    pools = Pools(prefill=prefill, decode=decode, copies=copies, ttft_s=ttft_s, handover=handover)
+    _links_carry(pools, given.rate)
+    return pools
+
+
+def _links_carry(pools: Pools, rate: float) -> None:
+    handover, gpus = pools.handover, min(pools.prefill_gpus, pools.decode.gpus)
+    if (busy := rate * handover.cache_bytes / (gpus * handover.bytes_per_s)) > 1:
         raise ValueError(
-            f"the caches of {given.rate:g} prompts a second would take {busy:.2g} times what the links of {gpus} GPUs"
+            f"the caches of {rate:.3g} prompts a second would take {busy:.2g} times what the links of {gpus} GPUs"
             " carry one way: take a faster --link, or store the cache in fewer bits (--cache fp8)"
         )
-    return Pools(prefill=prefill, decode=decode, copies=copies, ttft_s=ttft_s, handover=handover)
+
+
+def splits_for(served: Served, tp: int, given: argparse.Namespace) -> list[Pools]:
+    """What users see of given GPUs, however they are split into copies that read prompts, as the flags say, and copies
+    that decode on tp GPUs a group.
+
+    Raises:   ValueError where the GPUs are too few for one of each, or the links cannot carry the caches
+    """
+    prefill, handover = copy_of(reading(served, given.prefill_dp), given.prefill_tp), handover_of(served, tp, given)
+    decode = decoding_copy(served, tp)
+    if prefill.layout.gpus + decode.layout.gpus > given.gpus:
+        raise ValueError(
+            f"--gpus {given.gpus} are too few: a copy that reads prompts takes {prefill.layout.gpus} and one that"
+            f" decodes {decode.layout.gpus}"
+        )
+    numbers = _splits(given.gpus, prefill.layout.gpus, decode.layout.gpus)
+    return [_split(served, given, prefill, decode, handover, copies=numbers) for numbers in numbers]
+
+
+def _splits(gpus: int, prefill: int, decode: int) -> Iterator[tuple[int, int]]:
+    """Copies of both kinds; of those with as many that decode only the one with most that read."""
+    for copies in range(1, (gpus - decode) // prefill + 1):
+        decoding = (gpus - copies * prefill) // decode
+        if (gpus - (copies + 1) * prefill) // decode < decoding:
+            yield copies, decoding
+
+
+def _split(
+    served: Served,
+    given: argparse.Namespace,
+    prefill: Copy,
+    decode: Copy,
+    handover: Handover,
+    *,
+    copies: tuple[int, int],
+) -> Pools:
+    reading_copies, decoding_copies = copies
+    most = min(decode.seats, given.users)
+    decode_s = (0.0, *(decode.times.step_s(requests) for requests in range(1, most + 1)))
+    seen = in_tokens(
+        served,
+        with_pool_users(
+            _requests_s(served, prefill),
+            users=given.users,
+            servers=reading_copies * prefill.layout.dp,
+            copies=[DecodeCopy(decode_s=decode_s, max_num_seqs=most)] * decoding_copies,
+            handover_s=handover.seconds,
+            rounds=ROUNDS,
+            seed=SEED,
+        ),
+    )
+    of_one = replace(seen, tokens_per_s=seen.tokens_per_s / decoding_copies, inside=seen.inside / decoding_copies)
+    limits = EngineLimits(max_num_seqs=most, max_num_batched_tokens=max(usual_tokens(served), most + 1))
+    fleet = Fleet(copy=decode, limits=limits, copies=decoding_copies, seen=of_one, tokens_per_s=seen.tokens_per_s)
+    pools = Pools(prefill=prefill, decode=fleet, copies=reading_copies, ttft_s=seen.ttft_s, handover=handover)
+    _links_carry(pools, seen.tokens_per_s / served.lengths.answer)
+    return pools
+
+
+def _requests_s(served: Served, prefill: Copy) -> list[tuple[float, int]]:
+    """Of equally likely requests what their prompts take to read, and the steps of their answers."""
+    steps = served.in_steps
+    if steps.drawn:
+        answers = [max(2, one.answer) for one in steps.each()]
+        return list(zip(_readings_s(served, prefill), answers, strict=True))
+    answers = [max(2, round(steps.answer * share)) for share in _shares()]
+    return [(seconds, answer) for seconds in _readings_s(served, prefill) for answer in answers]
+
+
+def _shares() -> list[float]:
+    """Of a mean length, those that are spread evenly around it."""
+    return [1 + SPREAD * (2 * place / (SPREAD_OVER - 1) - 1) for place in range(SPREAD_OVER)]
 
 
 def reading(served: Served, dp: int) -> Served:
@@ -94,15 +180,7 @@ def reading(served: Served, dp: int) -> Served:
 
 
 def handover_of(served: Served, tp: int, given: argparse.Namespace) -> Handover:
-    """A mean prompt's cache on its way.
-
-    Raises:   ValueError unless the link has a name or a rate
-    """
-    if bool(given.link) == bool(given.bandwidth):
-        raise ValueError(
-            "say what a prompt's cache goes over to the GPUs that decode: the link of each GPU by name (--link"
-            " infiniband-ndr) or its one-way rate (--bandwidth 50GB/s)"
-        )
+    """A mean prompt's cache on its way."""
     link = part_named("link", given.link, given.catalog) if given.link else None
     element = dtypes.bytes_per_element(served.cache)
     cache = kv_cache.request_bytes(served.model, tokens=served.lengths.prompt, bytes_per_element=element)
@@ -128,7 +206,6 @@ def _readings_s(served: Served, copy: Copy) -> Sequence[float]:
     if lengths.drawn:
         tokens = [times.alike(one.new) for one in lengths.each()]
     else:
-        places = (2 * place / (SPREAD_OVER - 1) - 1 for place in range(SPREAD_OVER))
-        tokens = [max(1, round(lengths.new * (1 + SPREAD * place))) for place in places]
+        tokens = [max(1, round(lengths.new * share)) for share in _shares()]
     busy, first_s = _read_s(copy) / times.prompt_s, times.step_s(1)
     return [busy * (first_s + times.per_new_token_s * some) for some in tokens]
