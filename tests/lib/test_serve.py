@@ -302,6 +302,21 @@ def test_the_engines_own_flags_stand_at_the_end(capsys: pytest.CaptureFixture[st
         assert flag in spoken(f"{CHAT} --gpus 1 --users 8 --engine {engine}", capsys)
 
 
+def test_groups_keep_a_promise_on_every_gap_by_chunks_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each group's engine has a budget of its own: what the flags say is one's share of what all do in a step."""
+    users = "serve --model qwen3-235b-a22b --weights fp8 --hardware h200 --gpus 8 --tp 1 --dp 8 --users 128"
+    users += " --prompt 4k --answer 200"
+    free, held = (answer(users + more, capsys) for more in ("", " --itl 60ms"))
+    assert held["itl_p99_s"] <= 0.060 < free["itl_p99_s"]
+    assert held["ttft_p50_s"] > free["ttft_p50_s"]
+    assert (held["max_num_batched_tokens"] - held["max_num_seqs"]) % 8 == 0
+    each = held["max_num_batched_tokens"] // 8
+    assert f"--max-num-seqs 16 --max-num-batched-tokens {each} " in held["reasons"]["in vLLM's flags"]
+    assert "tokens of prompts in a step of each group" in held["reasons"]["chunks"]
+    rate = answer(users.replace("--users 128", "--rate 4/s") + " --ttft 3s --itl 60ms", capsys)
+    assert rate["itl_p99_s"] <= 0.060
+
+
 def test_adapters_take_memory_and_time_and_have_flags(capsys: pytest.CaptureFixture[str]) -> None:
     """83,886,080 bytes each: Llama 3 8B at rank 16, for which vLLM reserves where 12 is asked for."""
     users = f"{CHAT} --gpus 1 --users 16"
@@ -350,7 +365,6 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
             "--users 5 --gpus 16 --dp 4 --tp 4 --model qwen3-235b-a22b",
             "groups of 4 are more than the 8 GPUs of a node",
         ),
-        ("--users 5 --gpus 8 --dp 8 --model qwen3-235b-a22b --itl 40ms", "use --tpot"),
         ("--users 5 --gpus 8 --dp 4 --tp 2 --model qwen3-235b-a22b --engine tensorrt-llm", "take --tp 1"),
         ("--rate 5/s --ttft 1ms --tp 1", "are promised"),
         ("--rate 5/s --itl 1ms --tp 1", "a step of a single request takes"),

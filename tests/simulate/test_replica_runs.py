@@ -1,6 +1,9 @@
 """One replica under a load, against what must hold of any queue."""
 
 import math
+import random
+from collections import deque
+from statistics import quantiles
 
 import pytest
 
@@ -95,3 +98,67 @@ def test_groups_wait_for_the_one_that_reads_most() -> None:
     for tokens, takes_s in ((1000, 0.1), (500, 0.05), (2000, 0.05 + 0.075), (4000, 0.1 + 0.075), (8000, 0.2 + 0.15)):
         contents = StepContents(prefill_tokens=tokens, decodes=8, cached_tokens=0)
         assert step(contents) == pytest.approx(decode_s + takes_s)
+
+
+class Group:
+    """One engine of several that take their steps together."""
+
+    def __init__(self) -> None:
+        self.unread: deque[list[float]] = deque()  # arrival, tokens to read, tokens to answer
+        self.answering: list[list[float]] = []  # latest token's moment, tokens left
+
+    def chunk(self, most: int) -> int:
+        """Tokens of a step, by taking one after another."""
+        left = most
+        for waiting in self.unread:
+            left -= min(left, int(waiting[1]))
+        return most - left
+
+    def ended(self, now: float, tokens: int, firsts_s: list[float], gaps_s: list[float]) -> None:
+        """A step has ended, which has read so many tokens of prompts."""
+        gaps_s += [now - one[0] for one in self.answering]
+        self.answering = [[now, one[1] - 1] for one in self.answering if one[1] > 1]
+        while tokens:
+            first = self.unread[0]
+            some = min(tokens, int(first[1]))
+            first[1], tokens = first[1] - some, tokens - some
+            if not first[1]:
+                firsts_s.append(now - first[0])
+                self.answering.append([now, first[2] - 1])
+                self.unread.popleft()
+
+
+def test_groups_that_read_in_chunks_are_played_each_by_itself() -> None:
+    """Four engines with queues of their own, each request dealt to the emptiest, a step as long as its longest chunk
+    takes: the first token and the gaps are about those of one replica with four groups.
+    """
+    own_s, shared_s, chunk, groups, rng = 0.75e-4, 0.25e-4, 200, 4, random.Random(5)
+    arrivals, now = deque[float](), 0.0
+    for _ in range(3000):
+        now += rng.expovariate(5)
+        arrivals.append(now)
+    played, now, firsts_s, gaps_s = [Group() for _ in range(groups)], 0.0, list[float](), list[float]()
+    while arrivals or any(one.unread or one.answering for one in played):
+        while arrivals and arrivals[0] <= now:
+            emptiest = min(played, key=lambda one: len(one.unread) + len(one.answering))
+            emptiest.unread.append([arrivals.popleft(), rng.randint(500, 1500), rng.randint(50, 150)])
+        chunks, decodes = [one.chunk(chunk) for one in played], sum(len(one.answering) for one in played)
+        if not decodes and not any(chunks):
+            now = arrivals[0]
+            continue
+        now += STEP.decode_s[max(1, decodes)] + shared_s * sum(chunks) + own_s * max(chunks)
+        for one, tokens in zip(played, chunks, strict=True):
+            one.ended(now, tokens, firsts_s, gaps_s)
+    step = ReplicaStep(
+        decode_s=STEP.decode_s,
+        per_new_token_s=own_s + shared_s,
+        groups=groups,
+        per_shared_token_s=shared_s,
+        prompt=chunk,
+    )
+    server = Replica(step=step, max_num_seqs=40, max_num_batched_tokens=40 + groups * chunk, mixed=True, chunk=chunk)
+    seen = at_rate(server, CHAT, requests_per_s=5, requests=3000, seed=3)
+    first, gap = quantiles(firsts_s, n=100), quantiles(gaps_s, n=100)
+    assert seen.ttft_s == pytest.approx((first[49], first[98]), rel=0.2)
+    assert seen.itl_s == pytest.approx((gap[49], gap[98]), rel=0.15)
+    assert max(gaps_s) < STEP.decode_s[40] + chunk * (own_s + groups * shared_s) + 1e-9

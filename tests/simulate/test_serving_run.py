@@ -198,6 +198,18 @@ def test_whole_prompts_enter_a_step_until_the_limit():
         Policy(name="both", slots=2, token_budget=64, max_prefill_tokens=64)
 
 
+def test_a_step_reads_so_much_of_one_prompt_and_goes_on_with_the_next() -> None:
+    """Two prompts of 100 tokens, 30 of each a step in a budget of 64: side by side, and the rest of it to a third."""
+    policy = Policy(name="capped", slots=4, token_budget=64, long_prefill_token_threshold=30)
+    done = run([Request(0.0, 100, 2)] * 3, step_s=AffineStep(base_s=1.0), policy=policy, keep_steps=True)
+    assert [step.contents.prefill_tokens for step in done.kept[:2]] == [64, 64]
+    assert [one.first_token_s for one in done.moments] == pytest.approx([4.0, 4.0, 6.0])
+    with pytest.raises(ValueError, match="give a token_budget, too"):
+        Policy(name="whole", slots=2, long_prefill_token_threshold=30)
+    with pytest.raises(ValueError, match="long_prefill_token_threshold=0"):
+        Policy(name="none", slots=2, token_budget=64, long_prefill_token_threshold=0)
+
+
 def test_a_watermark_keeps_blocks_free_for_those_who_run():
     # blocks of 4; each request has 8 + 20 tokens, seven blocks at its end; a pool of 12 holds one and a half
     requests = [Request(0.0, 8, 20), Request(0.0, 8, 20)]

@@ -22,14 +22,15 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
         broken = fleet.largest.broken.upper()
         why = f"a little more load a copy, and {broken} breaks its promise." if broken else _full(fleet)
         found.append(("what binds", why))
-    chunk = fleet.limits.max_num_batched_tokens - fleet.limits.max_num_seqs
+    chunk, each = fleet.limits.chunk(fleet.copy.layout.dp), " of each group" if fleet.copy.layout.dp > 1 else ""
     if served.promised.itl_s is not None and chunk < served.lengths.new:
         steps = math.ceil(served.lengths.new / chunk)
         found.append(
             (
                 "chunks",
-                f"ITL leaves {chunk:,} tokens of prompts in a step, so a prompt of {served.lengths.new:,} takes {steps}"
-                " steps; --tpot in place of --itl promises the mean gap, and lets prompts be read at once.",
+                f"ITL leaves {chunk:,} tokens of prompts in a step{each}, so that a prompt of {served.lengths.new:,}"
+                f" takes {steps} steps; --tpot in place of --itl promises the mean gap, and lets prompts be read at"
+                " once.",
             )
         )
     if fleet.copy.expected is not None:

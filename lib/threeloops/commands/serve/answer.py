@@ -38,8 +38,6 @@ def from_flags(given: argparse.Namespace) -> Working:
             f"{served.part.name} has several engines and power modes, and serve counts one; take a step apart with"
             " `threeloops roofline --engine gpu --power-mode maxn`"
         )
-    if served.dp > 1 and served.promised.itl_s is not None:
-        raise ValueError("--itl with --dp: each chunk of a prompt is read on one GPU, and not simulated so; use --tpot")
     _no_half_pools(given)
     if given.rate is not None:
         if not served.promised_s:

@@ -222,25 +222,27 @@ def _crowd(served: Served, copy: Copy, users: int) -> tuple[EngineLimits, Replic
 
 def _chunks(served: Served, copy: Copy, seated: int) -> int | None:
     """Tokens of a step that keep the ITL with all who are seated, if any do."""
-    itl_s, token_s = served.promised.itl_s, copy.times.per_new_token_s
+    itl_s, token_s = served.promised.itl_s, copy.times.per_chunk_token_s
     if itl_s is None or not token_s or copy.times.step_s(seated) + token_s > itl_s:
         return None
-    return seated + int((itl_s - copy.times.step_s(seated)) / token_s)
+    return seated + copy.layout.dp * int((itl_s - copy.times.step_s(seated)) / token_s)
 
 
 def _replica(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
     steps = [copy.times.step_s(requests) for requests in range(1, limits.max_num_seqs + 1)]
+    chunk = limits.chunk(copy.layout.dp)
     return Replica(
         step=ReplicaStep(
             decode_s=(0.0, *steps),
             per_new_token_s=copy.times.per_new_token_s,
             groups=copy.layout.dp,
             per_shared_token_s=copy.times.per_shared_token_s,
-            prompt=served.lengths.new,
+            prompt=min(served.lengths.new, chunk),
         ),
         max_num_seqs=limits.max_num_seqs,
         max_num_batched_tokens=limits.max_num_batched_tokens,
         mixed=MIXED[served.engine],
+        chunk=chunk if copy.layout.dp > 1 else None,
     )
 
 

@@ -37,6 +37,10 @@ class EngineLimits:
     max_num_seqs: int
     max_num_batched_tokens: int  # one of each request that decodes, and the chunks of prompts
 
+    def chunk(self, groups: int) -> int:
+        """Tokens of prompts that a step leaves to each of so many groups, when all requests decode."""
+        return max(1, (self.max_num_batched_tokens - self.max_num_seqs) // groups)
+
 
 def engine_defaults(part: Part) -> EngineLimits:
     """The limits of a step in vLLM's server unless told otherwise.
@@ -58,7 +62,7 @@ def engine_limits(
     """Limits with which a full step takes as long as the gap between two tokens may.
 
     Formula:  share * most_requests; for chunks of prompts what is then left of the gap:
-              (ITL - step(requests)) / per_new_token_s tokens, and one for each request
+              (ITL - step(requests)) / per_chunk_token_s tokens of each group, and one for each request
     Units:    share: above 0 to 1; the rest is slack, in which prompts that came together are read; tokens: of a step,
               where no ITL asks for fewer
     Assumes:  single tokens and chunks in one step
@@ -69,10 +73,10 @@ def engine_limits(
     checks.positive(share=share)
     checks.fraction(share=share)
     requests = max(1, int(share * most_requests(times, lengths, seats=seats, promised=promised)))
-    token_s = times.per_new_token_s
-    if promised.itl_s is not None and token_s:
-        tokens = min(tokens, requests + int((promised.itl_s - times.step_s(requests)) / token_s))
-    return EngineLimits(max_num_seqs=requests, max_num_batched_tokens=max(tokens, requests + 1))
+    if promised.itl_s is not None and times.per_chunk_token_s:
+        chunk = int((promised.itl_s - times.step_s(requests)) / times.per_chunk_token_s)
+        tokens = min(tokens, requests + times.groups * chunk)
+    return EngineLimits(max_num_seqs=requests, max_num_batched_tokens=max(tokens, requests + times.groups))
 
 
 def most_requests(times: RequestTimes, lengths: RequestLengths, *, seats: int, promised: Promises) -> int:

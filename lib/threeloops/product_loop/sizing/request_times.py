@@ -80,6 +80,11 @@ class RequestTimes:
         """Of per_new_token_s, what all groups take part in; nothing where there is one."""
         return min(self.per_new_token_s, self.shared_prompt_s / self.new) if self.groups > 1 else 0.0
 
+    @property
+    def per_chunk_token_s(self) -> float:
+        """What a token of every group's chunk adds to a step: its own, and those of all groups where they share."""
+        return self.per_new_token_s + (self.groups - 1) * self.per_shared_token_s
+
     def reading_s(self, prompts: float) -> float:
         """What so many prompts, on average, add to a step.
 

@@ -28,6 +28,9 @@ class Policy:
     static         a batch is admitted only when the one before it has ended as a whole
     token_budget   tokens of one step, decodes included: vLLM's max_num_batched_tokens. Prompts are read in chunks that
                    fit. None: prompts are read whole
+    long_prefill_token_threshold
+                   of one prompt, a step with a token_budget reads so many tokens at most (vLLM's name). None: what the
+                   budget leaves
     max_prefill_tokens
                    of whole prompts, a step reads so many tokens at most; a longer prompt is read alone (SGLang's
                    --max-prefill-tokens). None: all that are admitted
@@ -46,6 +49,7 @@ class Policy:
     order: str = "decode first"
     static: bool = False
     token_budget: int | None = None
+    long_prefill_token_threshold: int | None = None
     max_prefill_tokens: int | None = None
     by_priority: bool = False
     shed_at: int | None = None
@@ -57,7 +61,11 @@ class Policy:
             checks.count(at_least=0, shed_at=self.shed_at)
         if self.max_prefill_tokens is not None:
             checks.count(max_prefill_tokens=self.max_prefill_tokens)
+        if self.long_prefill_token_threshold is not None:
+            checks.count(long_prefill_token_threshold=self.long_prefill_token_threshold)
         if self.token_budget is None:
+            if self.long_prefill_token_threshold is not None:
+                raise ValueError("long_prefill_token_threshold is for chunks of prompts; give a token_budget, too")
             return
         checks.count(token_budget=self.token_budget)
         if self.max_prefill_tokens is not None:

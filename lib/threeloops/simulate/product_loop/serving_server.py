@@ -110,9 +110,10 @@ class Server:
             whole = [(sequence, sequence.prompt - sequence.done) for sequence in self.reading]
             return whole[: self.policy.prompts_in_a_step([tokens for _, tokens in whole])]
         left = budget - (len(self.decoding) if self.policy.order == "decode first" else 0)
+        most = self.policy.long_prefill_token_threshold or budget
         chunks = []
         for sequence in self.reading:
-            tokens = min(left, sequence.prompt - sequence.done)
+            tokens = min(left, most, sequence.prompt - sequence.done)
             if tokens <= 0:
                 break
             chunks.append((sequence, tokens))

@@ -39,7 +39,7 @@ class ReplicaStep:
     per_new_token_s: float
     groups: int = 1
     per_shared_token_s: float = 0.0  # of per_new_token_s, what the tokens of all groups add up to
-    prompt: int = 0  # tokens of a prompt, which one group reads whole
+    prompt: int = 0  # of several groups, what one reads of a mean prompt in a step
 
     def __call__(self, contents: StepContents) -> float:
         tokens = contents.prefill_tokens
@@ -66,6 +66,7 @@ class Replica:
     max_num_seqs: int
     max_num_batched_tokens: int
     mixed: bool  # chunks of prompts beside single tokens, or before them
+    chunk: int | None = None  # of several groups, tokens that each reads in a step at most
 
     @property
     def policy(self) -> Policy:
@@ -74,6 +75,7 @@ class Replica:
             slots=self.max_num_seqs,
             order="decode first" if self.mixed else "prefill first",
             token_budget=self.max_num_batched_tokens,
+            long_prefill_token_threshold=self.chunk,
         )
 
 
