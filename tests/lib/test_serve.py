@@ -14,6 +14,7 @@ from threeloops.commands.serve.fleets import Fleet, for_users
 from threeloops.facts import hardware
 from threeloops.facts.served_points import ServedPoint, apart_points, served_points
 from threeloops.models import catalogue
+from threeloops.models.parameters import model_parameters
 from threeloops.product_loop.sizing.engine_limits import Promises
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.request_times import expected_times
@@ -47,6 +48,7 @@ def served_as(point: ServedPoint) -> Fleet:
         dcp=1,
         drafts=None,
         adapters=None,
+        stages=None,
         lengths=RequestLengths(prompt=point.mean_prompt, kept=0, answer=point.mean_answer),
         traced="",
         promised=Promises(),
@@ -302,6 +304,40 @@ def test_the_engines_own_flags_stand_at_the_end(capsys: pytest.CaptureFixture[st
         assert flag in spoken(f"{CHAT} --gpus 1 --users 8 --engine {engine}", capsys)
 
 
+def test_stages_hold_a_model_that_one_node_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    """Llama 3 405B in 16 bits: 811 GB of weights on eight GPUs are too many, on two nodes half of them fit."""
+    users = "serve --model llama-3-405b --hardware h100-sxm --prompt 4k --answer 500 --users 64 --tp 8"
+    assert main(f"{users} --gpus 8".split()) == 2
+    assert "weights, activations and buffers take" in capsys.readouterr().err
+    two = f"{users} --gpus 16 --pp 2 --network infiniband-ndr"
+    found = answer(two, capsys)
+    assert (found["pp"], found["copies"], found["num_gpus"]) == (2, 1, 16)
+    table = 2 * 128_256 * 16_384
+    layers = 2 * model_parameters(catalogue.model("llama-3-405b")).total - 2 * table
+    assert found["weight_bytes"] == pytest.approx((layers / 2 + table) / 8)
+    assert found["bound_step_s"] < found["expected_step_s"]
+    said = spoken(two, capsys)
+    assert "handovers between stages" in said
+    assert "with tp 8 in 2 stages" in said
+    assert "--tensor-parallel-size 8 --pipeline-parallel-size 2" in said
+    assert "an upper estimate" in said
+    assert "--tp-size 8 --pp-size 2 --nnodes 2" in spoken(f"{two} --engine sglang --users 2", capsys)
+
+
+def test_stages_keep_promises_and_wait_for_their_network(capsys: pytest.CaptureFixture[str]) -> None:
+    two = f"{CHAT} --tp 1 --pp 2 --network"
+    quick, slow = (answer(f"{two} {rate} --gpus 2 --users 8", capsys) for rate in ("50GB/s", "100MB/s"))
+    sent_s = 2 * 4 * 4096 * 2 / 0.8  # bytes of four requests, what a layer made and the residual
+    assert slow["expected_step_s"] - quick["expected_step_s"] == pytest.approx(
+        sent_s * (1 / 100e6 - 1 / 50e9), rel=0.01
+    )
+    assert slow["ttft_p50_s"] > quick["ttft_p50_s"]
+    held = answer(f"{two} 50GB/s --rate 5/s --ttft 2s --itl 40ms", capsys)
+    assert held["itl_p99_s"] <= 0.040
+    assert held["num_gpus"] >= held["num_gpus_at_least"]
+    assert held["num_gpus"] % 2 == 0
+
+
 def test_groups_keep_a_promise_on_every_gap_by_chunks_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     """Each group's engine has a budget of its own: what the flags say is one's share of what all do in a step."""
     users = "serve --model qwen3-235b-a22b --weights fp8 --hardware h200 --gpus 8 --tp 1 --dp 8 --users 128"
@@ -369,6 +405,18 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--rate 5/s --ttft 1ms --tp 1", "are promised"),
         ("--rate 5/s --itl 1ms --tp 1", "a step of a single request takes"),
         ("--users 5 --gpus 1 --draft-tokens 3", "none of which has a default"),
+        ("--users 5 --gpus 4 --tp 2 --pp 2", "say with --network what joins the nodes"),
+        ("--users 5 --gpus 4 --network 50GB/s", "give --pp 2, too"),
+        ("--users 5 --gpus 3 --tp 2 --pp 2 --network 50GB/s", "--gpus 3 are no multiple of the 4 GPUs"),
+        ("--users 5 --gpus 1 --pp 2 --network 50GB/s", "as many stages need as many GPUs"),
+        ("--users 5 --gpus 33 --pp 33 --network 50GB/s", "--pp 33 stages are more than the 32 layers"),
+        ("--users 5 --gpus 4 --pp 2 --network nvidia", "--network"),
+        ("--users 5 --gpus 4 --pp 2 --network 50GB/s --engine tensorrt-llm", "as vLLM and SGLang have them"),
+        (
+            "--users 5 --gpus 16 --pp 2 --network 50GB/s --dp 8 --model qwen3-235b-a22b --weights fp8",
+            "--pp 2 is counted without --dp",
+        ),
+        ("--users 5 --gpus 4 --pp 2 --network 50GB/s --prefill-tp 1", "two pools are counted without stages"),
         ("--users 5 --gpus 1 --adapters 8", "adapters need --adapters 8 and --adapter-rank 16"),
         ("--users 5 --gpus 1 --adapters 0 --adapter-rank 8", "--adapters 0"),
         ("--users 5 --gpus 1 --adapters 5000 --adapter-rank 8", "weights, adapters, activations and buffers take"),

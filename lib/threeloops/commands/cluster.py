@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 
 from threeloops import checks, dtypes, spelling
-from threeloops.commands.named import model_named, part_named
-from threeloops.commands.typed import quantity, whole
+from threeloops.commands.named import model_named, part_named, rate_named
+from threeloops.commands.typed import whole
 from threeloops.commands.working import Line, plain, share_of_memory
 from threeloops.facts import hardware
 from threeloops.facts.hardware import Part
@@ -142,7 +142,7 @@ def _cluster(given: argparse.Namespace, part: Part, form: str, num_gpus: int) ->
                 f"{num_gpus:,} GPUs are more than the {domain} of a node: say with --network what joins the nodes, each"
                 " GPU's share of it, for example --network infiniband-ndr or --network 50GB/s"
             )
-        slow = _rate("network", given.network, given.catalog)
+        slow = rate_named("network", given.network, given.catalog)
     cluster = Cluster(
         num_gpus=num_gpus,
         domain_gpus=domain,
@@ -183,7 +183,7 @@ def _node(given: argparse.Namespace, part: Part, num_gpus: int) -> tuple[int, fl
     domain = int(node["domain_gpus"]) if node else whole(given.node)
     checks.count(node=domain)
     if given.link:
-        return domain, _rate("link", given.link, given.catalog)
+        return domain, rate_named("link", given.link, given.catalog)
     if node:
         return domain, node["bytes_per_s_one_way"]
     if "link_bytes_per_s_one_way" in part.facts:
@@ -194,22 +194,6 @@ def _node(given: argparse.Namespace, part: Part, num_gpus: int) -> tuple[int, fl
         f"the catalogue knows no link between cards for {part.key}: say with --link what joins them inside a node, for"
         " example --link pcie-4-x16, or --node 1 if nothing does"
     )
-
-
-def _rate(flag: str, text: str, overlay: str | None) -> float:
-    """A one-way rate, given as such or as the name of a link."""
-    if re.match(r"[\d.]+\s*\D*/|[\d.]+$", text):  # 400g is a name, 50GB/s and a bare 50 are none
-        rate = quantity(text, "B/s")
-        checks.positive(**{flag: rate})
-        return rate
-    try:
-        key = hardware.part_key(text, kind="link", overlay=overlay)
-    except ValueError as error:
-        raise ValueError(str(error).replace("link=", f"{flag}=", 1)) from None
-    part = hardware.part(key, overlay=overlay)
-    if "bytes_per_s_one_way" not in part.facts:
-        raise ValueError(f"--{flag} {text}: that is no link; give one like infiniband-ndr, or a rate like 50GB/s")
-    return part["bytes_per_s_one_way"]
 
 
 def _reached(part: Part, form: str, reach: float | None) -> float:

@@ -1,6 +1,10 @@
 """Models and parts by the name that stands after a flag, in any spelling."""
 
+import re
+
+from threeloops import checks
 from threeloops.commands.released import is_path, known_name
+from threeloops.commands.typed import quantity
 from threeloops.facts import hardware
 from threeloops.facts.hardware import Part
 from threeloops.models import catalogue, hf_config
@@ -41,3 +45,19 @@ def part_named(flag: str, name: str, overlay: str | None) -> Part:
     if flag == "hardware" and (is_link or not (part.peaks or part.engines)):
         raise ValueError(f"--hardware {name}: that has no arithmetic of its own; give an accelerator like h100-sxm5")
     return part
+
+
+def rate_named(flag: str, text: str, overlay: str | None) -> float:
+    """A one-way rate, given as such or as the name of a link."""
+    if re.match(r"[\d.]+\s*\D*/|[\d.]+$", text):  # 400g is a name, 50GB/s and a bare 50 are none
+        rate = quantity(text, "B/s")
+        checks.positive(**{flag: rate})
+        return rate
+    try:
+        key = hardware.part_key(text, kind="link", overlay=overlay)
+    except ValueError as error:
+        raise ValueError(str(error).replace("link=", f"{flag}=", 1)) from None
+    part = hardware.part(key, overlay=overlay)
+    if "bytes_per_s_one_way" not in part.facts:
+        raise ValueError(f"--{flag} {text}: that is no link; give one like infiniband-ndr, or a rate like 50GB/s")
+    return part["bytes_per_s_one_way"]

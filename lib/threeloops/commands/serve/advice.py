@@ -22,7 +22,7 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
         broken = fleet.largest.broken.upper()
         why = f"a little more load a copy, and {broken} breaks its promise." if broken else _full(fleet)
         found.append(("what binds", why))
-    chunk, each = fleet.limits.chunk(fleet.copy.layout.dp), " of each group" if fleet.copy.layout.dp > 1 else ""
+    chunk, each = fleet.limits.chunk(fleet.copy.layout.lanes), " of each group" if fleet.copy.layout.dp > 1 else ""
     if served.promised.itl_s is not None and chunk < served.lengths.new:
         steps = math.ceil(served.lengths.new / chunk)
         found.append(
@@ -62,13 +62,13 @@ def _changes(served: Served, fleet: Fleet) -> list[tuple[str, float]]:
         f"fp8 weights ({served.weights} now)": (replace(served, weights="fp8"), tp),
         f"an fp8 cache ({served.cache} now)": (replace(served, cache="fp8"), tp),
         "half of what is computed of a prompt found in a prefix cache": (replace(served, lengths=half), tp),
-        **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * layout.gpus in TP else {}),
+        **({f"tp {2 * tp}": (served, 2 * tp)} if 2 * layout.stage_gpus in TP else {}),
         **_own_requests(served, layout),
     }
     found, (now, kind) = [], _work(served, tp, fleet.inside)
     for what, (changed, ranks) in tries.items():
         try:
-            work, other = _work(changed, ranks, fleet.inside * ranks * changed.dp // layout.gpus)
+            work, other = _work(changed, ranks, fleet.inside * ranks * changed.dp * changed.pp // layout.gpus)
         except ValueError:
             continue
         if kind == other:  # a bound is not held against what is expected
@@ -95,7 +95,7 @@ def _copies_said(served: Served, copy: Copy) -> list[tuple[str, str]]:
 
 def _own_requests(served: Served, layout: ServedLayout) -> dict[str, tuple[Served, int]]:
     """Where experts and a copy on several GPUs are: each GPU with requests of its own; and the other way round."""
-    if not layout.has_experts or layout.gpus == 1:
+    if not layout.has_experts or layout.gpus == 1 or layout.pp > 1:
         return {}
     if layout.dp > 1:
         return {f"one group (--tp {layout.gpus} in place of --dp)": (replace(served, dp=1, ep=None), layout.gpus)}

@@ -1,6 +1,7 @@
 """Answer: from flags to how many GPUs a load needs, or to what users see of given GPUs."""
 
 import argparse
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -54,6 +55,8 @@ def _no_half_pools(given: argparse.Namespace) -> None:
     """Raises:   ValueError where pools are asked for in part, or for what is not counted of them"""
     if given.prefill_tp is None and (given.link or given.bandwidth or given.prefill_dp > 1):
         raise ValueError("two pools need --prefill-tp: the GPUs of each group that reads prompts")
+    if given.prefill_tp is not None and given.pp > 1:
+        raise ValueError("two pools are counted without stages: leave out --pp, or --prefill-tp")
     if given.prefill_tp is not None and bool(given.link) == bool(given.bandwidth):
         raise ValueError(
             "say what a prompt's cache goes over to the GPUs that decode: the link of each GPU by name (--link"
@@ -100,11 +103,13 @@ def _tried(given: argparse.Namespace, one: Callable[[int], Found]) -> tuple[list
         except ValueError as error:
             raise ValueError(f"{error}; without --tp every degree is tried") from error
     fleets, lost = [], []
-    for tp in (tp for tp in TP if tp * given.dp <= min(ONE_NODE, given.gpus or ONE_NODE)):
+    for tp in (tp for tp in TP if tp * given.dp <= min(ONE_NODE, (given.gpus or math.inf) // given.pp)):
         try:
             fleets.append(one(tp))
         except ValueError as error:
             lost.append((f"tp {tp}", f"{error}."))
+    if not fleets and not lost and given.pp > 1:
+        raise ValueError(f"--pp {given.pp}: as many stages need as many GPUs, and --gpus has {given.gpus}")
     if not fleets and not lost:
         most = min(ONE_NODE, given.gpus or ONE_NODE)
         raise ValueError(f"--dp {given.dp}: as many groups need as many GPUs, and a node, or --gpus, has {most}")
@@ -184,6 +189,8 @@ def _too_long(served: Served) -> str:
 
 def _groups_said(fleet: Fleet) -> str:
     layout = fleet.copy.layout
+    if layout.pp > 1:
+        return f" in {layout.pp} stages"
     return f" in {layout.dp} groups" if layout.dp > 1 else ""
 
 

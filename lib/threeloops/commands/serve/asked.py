@@ -4,7 +4,7 @@ import argparse
 
 from threeloops import checks, spelling
 from threeloops.commands.budget import weights_format
-from threeloops.commands.named import model_named, part_named
+from threeloops.commands.named import model_named, part_named, rate_named
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.typed import quantity
 from threeloops.facts.request_traces import KEYS, request_trace
@@ -15,6 +15,7 @@ from threeloops.product_loop.sizing.adapter_times import Adapters, reserved_rank
 from threeloops.product_loop.sizing.drafted_steps import Drafts
 from threeloops.product_loop.sizing.engine_limits import Promises
 from threeloops.product_loop.sizing.request_lengths import RequestLengths, of_requests
+from threeloops.product_loop.sizing.staged_times import Stages
 
 
 def asked_for(given: argparse.Namespace) -> Served:
@@ -33,6 +34,7 @@ def asked_for(given: argparse.Namespace) -> Served:
         cache=_cache(given.cache, model),
         engine=_engine(given),
         ep=given.ep,
+        stages=_stages(given),
         dp=given.dp,
         dcp=given.dcp,
         drafts=_drafts(given),
@@ -80,6 +82,19 @@ def _lengths(given: argparse.Namespace, model: Model) -> tuple[RequestLengths, s
         raise ValueError(f"--answer {given.answer}: give at least 2 tokens; a single one has no gap to the next")
     kept = min(round(given.hit * given.prompt), given.prompt - 1)
     return RequestLengths(prompt=given.prompt, kept=kept, answer=given.answer), ""
+
+
+def _stages(given: argparse.Namespace) -> Stages | None:
+    if given.pp == 1:
+        if given.network:
+            raise ValueError("--network is for stages on several nodes: give --pp 2, too")
+        return None
+    if not given.network:
+        raise ValueError(
+            f"--pp {given.pp}: say with --network what joins the nodes, each GPU's share of it, for example --network"
+            " infiniband-ndr or --network 50GB/s"
+        )
+    return Stages(number=given.pp, network_bytes_per_s=rate_named("network", given.network, given.catalog))
 
 
 def _engine(given: argparse.Namespace) -> str:

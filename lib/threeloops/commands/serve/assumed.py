@@ -20,7 +20,7 @@ ASSUMES = (
     "no headroom: each copy is loaded until a little more would break a promise or fill it; bursts need some",
     "memory seats requests of mean length: where many long ones meet, an engine makes some wait or begin again",
     "of kept beginnings memory holds those of running requests; a cache for others needs some of the seats",
-    "no pipeline; GPUs never fail",
+    "GPUs never fail",
 )
 GROUPS_WAIT = (
     "all groups take steps together, so that one that reads a prompt makes the others wait; engines that hold prompts"
@@ -39,6 +39,12 @@ EXPECTED = (
     " served` says how far such times are from servers"
 )
 BOUNDS = "all times are the roofline's bounds, and exchanges cost nothing: no engine is as fast"
+STAGED = (
+    "as many batches as stages are under way, equally large; layers cost about alike, and the fullest stage has the"
+    " larger of table and head; a batch that reads a prompt makes the others wait: an upper estimate, of which a"
+    " played pipeline takes a quarter off where several prompts are read in every round; a handover takes its bytes at"
+    " the share of a link's rate, and with the latency, that `threeloops plan` assumes"
+)
 ADAPTED = (
     "every request wants one adapter, each as often as any other, and all lie in memory: none is fetched; adapters"
     " stand beside all matrices of attention and MLP; what an engine keeps for those of the tables (vLLM does for"
@@ -73,6 +79,7 @@ def assumed(served: Served, fleet: Fleet) -> tuple[str, ...]:
     assumes = (_lengths_said(served), *load, *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
     assumes += (DRAFTED,) if served.drafts else ()
     assumes += (TOKENS_SHARED,) if served.dcp > 1 else ()
+    assumes += (STAGED,) if served.stages else ()
     assumes += (ADAPTED,) if served.adapters else ()
     if fleet.copy.expected:
         return (*assumes, EXPECTED)
@@ -80,7 +87,8 @@ def assumed(served: Served, fleet: Fleet) -> tuple[str, ...]:
 
 
 def _spread(served: Served) -> str:
-    own = f", {served.dp} groups of a copy with requests of their own" if served.dp > 1 else ""
+    own = f", {served.pp} stages of a copy, each on a node of its own" if served.stages else ""
+    own += f", {served.dp} groups of a copy with requests of their own" if served.dp > 1 else ""
     over = f"{served.ep} GPUs" if served.ep else "all of its GPUs" if served.dp > 1 else ""
     own += f", the tokens of a cache over {served.dcp} GPUs" if served.dcp > 1 else ""
     if served.drafts:

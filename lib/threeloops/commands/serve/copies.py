@@ -1,5 +1,6 @@
 """Copies: one copy of a model on its GPUs, as it is asked for: its layout, whom it seats, how long its steps take."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from threeloops.product_loop.sizing.engine_limits import Promises, engine_defaul
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.request_times import RequestTimes, bound_times, expected_times
 from threeloops.product_loop.sizing.served_layout import ServedLayout
+from threeloops.product_loop.sizing.staged_times import Stages, staged_times
 from threeloops.simulate.product_loop.sizing.replica_runs import SPREAD
 
 TP = (1, 2, 4, 8)  # GPUs of a copy: all inside a node
@@ -30,6 +32,7 @@ class Served:
     engine: str
     ep: int | None  # GPUs with different experts; None: all of a copy where they have requests of their own, else none
     dcp: int  # GPUs of a group that share the tokens of a cache in place of keeping copies
+    stages: Stages | None  # of a copy, on nodes of their own
     dp: int  # groups of a copy with requests, attention and caches of their own
     drafts: Drafts | None
     adapters: Adapters | None
@@ -38,6 +41,10 @@ class Served:
     promised: Promises
     memory_utilisation: float
     other_bytes: float  # of each GPU
+
+    @property
+    def pp(self) -> int:
+        return self.stages.number if self.stages else 1
 
     @property
     def yielded(self) -> float:
@@ -60,7 +67,7 @@ class Served:
 
     def experts_over(self, layout: ServedLayout) -> int:
         """How many GPUs of a copy hold different experts."""
-        return self.ep or (layout.gpus if layout.dp > 1 else 1)
+        return self.ep or (layout.stage_gpus if layout.dp > 1 else 1)
 
     @property
     def promised_s(self) -> dict[str, float]:
@@ -108,6 +115,7 @@ def copy_of(served: Served, tp: int) -> Copy:
         cache=served.cache,
         tp=tp,
         dp=served.dp,
+        pp=served.pp,
         dcp=served.dcp,
         memory_utilisation=served.memory_utilisation,
         other_bytes=served.other_bytes,
@@ -117,7 +125,8 @@ def copy_of(served: Served, tp: int) -> Copy:
     _fit_one(served, layout)
     seats = min(served.dp * engine_defaults(served.part).max_num_seqs, layout.seats(served.lengths.mean_end))
     expected, why_not, ep = None, "", served.experts_over(layout)
-    given: dict[str, Any] = {"most": seats, "engine": served.engine, "ep": ep}
+    batch = math.ceil(seats / layout.pp)
+    given: dict[str, Any] = {"most": batch, "engine": served.engine, "ep": ep}
     try:
         expected = expected_times(layout, served.lengths, **given)
         if served.drafts:
@@ -127,20 +136,26 @@ def copy_of(served: Served, tp: int) -> Copy:
         why_not = (
             str(error) if served.part.key in timed_parts() else f"nobody timed kernels on {served.part.name} for it"
         )
-    bound = bound_times(layout, served.lengths, most=seats)
+    bound = bound_times(layout, served.lengths, most=batch)
     if served.drafts:
         checking = bound_times(layout, served.lengths, most=seats, checked=served.drafts.checked)
         bound = drafted_times(bound, checking, served.drafts)
+    if served.stages:
+        cut: dict[str, Any] = {"hidden": served.model.hidden, "tp": tp, "num_layers": served.model.num_layers}
+        bound = staged_times(bound, served.stages, **cut, most=seats, real=False)
+        expected = expected and staged_times(expected, served.stages, **cut, most=seats, real=True)
     return Copy(layout=layout, seats=seats, bound=bound, expected=expected, why_not=why_not)
 
 
 def _fits(served: Served, layout: ServedLayout) -> None:
+    if served.stages:
+        _stages_alone(served)
     ep, whole = served.experts_over(layout), "tp" if layout.dp == 1 else "tp * dp"
-    checks.divides(part="ep", part_value=ep, whole=whole, whole_value=layout.gpus)
-    if layout.dp > 1 and layout.gpus > ONE_NODE:
+    checks.divides(part="ep", part_value=ep, whole=whole, whole_value=layout.stage_gpus)
+    if layout.dp > 1 and layout.stage_gpus > ONE_NODE:
         raise ValueError(f"dp={layout.dp} groups of {layout.tp} are more than the {ONE_NODE} GPUs of a node")
-    if served.engine == "vLLM" and ep not in (1, layout.gpus):
-        raise ValueError(f"ep={ep}: vLLM spreads experts over all {layout.gpus} GPUs of a copy or over none")
+    if served.engine == "vLLM" and ep not in (1, layout.stage_gpus):
+        raise ValueError(f"ep={ep}: vLLM spreads experts over all {layout.stage_gpus} GPUs of a copy or over none")
     if served.engine == "TensorRT-LLM" and layout.dp > 1 < layout.tp:
         raise ValueError(f"tp={layout.tp}: in TensorRT-LLM every GPU has requests of its own, or none; take --tp 1")
     if served.engine == "TensorRT-LLM" and layout.dcp > 1:
@@ -155,6 +170,16 @@ def _fits(served: Served, layout: ServedLayout) -> None:
             f" {units.fmt_bytes(needed, base=2)} of each GPU, and"
             f" {units.fmt_bytes(usable, base=2)} may be used"
         )
+
+
+def _stages_alone(served: Served) -> None:
+    """Raises:   ValueError for what is not counted beside stages"""
+    if served.engine == "TensorRT-LLM":
+        raise ValueError(
+            f"pp={served.pp}: batches in stages are counted as vLLM and SGLang have them; take one of these"
+        )
+    if served.dp > 1 or served.dcp > 1 or served.drafts:
+        raise ValueError(f"pp={served.pp} is counted without --dp, --dcp and drafts: leave them out, or --pp")
 
 
 def _fit_one(served: Served, layout: ServedLayout) -> None:

@@ -18,15 +18,16 @@ def engine_line(served: Served, fleet: Fleet) -> str:
     """The command, to be copied; MODEL stands for the path or name of a checkpoint in the format of the weights."""
     limits, layout, drafted = fleet.limits, fleet.copy.layout, served.drafts.drafted if served.drafts else 0
     tokens = limits.max_num_batched_tokens + drafted * limits.max_num_seqs  # a check computes drafts, too
-    ep, dp = served.experts_over(layout), layout.dp
+    ep, dp, pp = served.experts_over(layout), layout.dp, layout.pp
     longest, lora = min(longest_request(served), served.model.max_context), served.adapters
     if served.engine == "vLLM":  # its limits are those of each group
         words = [
             f"vllm serve MODEL --tensor-parallel-size {layout.tp}",
+            *([f"--pipeline-parallel-size {pp}"] if pp > 1 else []),
             *([f"--data-parallel-size {dp}"] if dp > 1 else []),
             *([f"--decode-context-parallel-size {layout.dcp}"] if layout.dcp > 1 else []),
             f"--gpu-memory-utilization {served.memory_utilisation:g} --max-num-seqs {_each(limits.max_num_seqs, dp)}",
-            f"--max-num-batched-tokens {_each(tokens, dp)} --max-model-len {longest}",
+            f"--max-num-batched-tokens {_each(tokens, layout.lanes)} --max-model-len {longest}",
             *(["--kv-cache-dtype fp8"] if served.cache == "fp8" else []),
             *(["--enable-expert-parallel"] if ep > 1 else []),
             *([f"--speculative-config '{json.dumps(_drafter(drafted))}'"] if drafted else []),
@@ -35,11 +36,12 @@ def engine_line(served: Served, fleet: Fleet) -> str:
     elif served.engine == "SGLang":  # its limits are those of all groups, and it divides them
         static = (layout.weight_bytes + layout.free_bytes) / served.part.capacity_bytes()
         words = [
-            f"python -m sglang.launch_server --model-path MODEL --tp-size {layout.gpus}",
+            f"python -m sglang.launch_server --model-path MODEL --tp-size {layout.stage_gpus}",
+            *([f"--pp-size {pp} --nnodes {pp}"] if pp > 1 else []),
             *([f"--dp-size {dp} --enable-dp-attention"] if dp > 1 else []),
             *([f"--dcp-size {layout.dcp}"] if layout.dcp > 1 else []),
             f"--mem-fraction-static {static:.2f} --max-running-requests {limits.max_num_seqs}",
-            f"--chunked-prefill-size {tokens} --context-length {longest}",
+            f"--chunked-prefill-size {_each(tokens, pp)} --context-length {longest}",
             *(["--kv-cache-dtype fp8_e4m3"] if served.cache == "fp8" else []),
             *([f"--ep-size {ep}"] if ep > 1 else []),
             *([_chain(drafted)] if drafted else []),
@@ -95,6 +97,11 @@ def engine_remarks(served: Served) -> list[str]:
         )
     if served.cache == "fp8" and served.engine == "TensorRT-LLM":
         found.append("the cache's format stands in the file of --config: kv_cache_config, dtype fp8.")
+    if served.pp > 1:
+        found.append(
+            "the engine is started on every node: vLLM with --nnodes and --node-rank, or over Ray; SGLang with"
+            " --node-rank and --dist-init-addr."
+        )
     if served.dp > 1 and served.engine == "TensorRT-LLM":
         found.append("each GPU has requests of its own where the file of --config says enable_attention_dp: true.")
     if served.dp > 1 and served.engine == "SGLang":

@@ -80,7 +80,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
     seen = _seen(served, copy, limits, requests_per_s / copies)
     most = most_requests(copy.bound, lengths, seats=copy.seats, promised=promised)
     # prompts may ride along with the reading of weights, and the other way round
-    dp, answers_s = copy.layout.dp, lengths.answer * copy.bound.step_s(most) / most
+    dp, answers_s = copy.layout.lanes, lengths.answer * copy.bound.step_s(most) / most
     at_least = math.ceil(requests_per_s * max(answers_s, copy.bound.reading_s(dp) / dp)) * copy.layout.gpus
     return Fleet(
         copy=copy,
@@ -174,8 +174,8 @@ def _asked(served: Served) -> dict[str, Any]:
 
 
 def usual_tokens(served: Served) -> int:
-    """Of a step, where no promise asks for fewer: the engine's own, in each group."""
-    return served.dp * engine_defaults(served.part).max_num_batched_tokens
+    """Of a step, where no promise asks for fewer: the engine's own, in each group, or for each stage."""
+    return served.dp * served.pp * engine_defaults(served.part).max_num_batched_tokens
 
 
 def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
@@ -197,8 +197,11 @@ def for_users(served: Served, tp: int, *, gpus: int, users: int) -> Fleet:
     Raises:   ValueError where tp does not divide the GPUs
     """
     checks.count(gpus=gpus, users=users)
-    of_one, part = tp * served.dp, "tp" if served.dp == 1 else "tp * dp"
-    checks.divides(part=part, part_value=of_one, whole="gpus", whole_value=gpus)
+    of_one = tp * served.dp * served.pp
+    if of_one == tp:
+        checks.divides(part="tp", part_value=tp, whole="gpus", whole_value=gpus)
+    elif gpus % of_one:
+        raise ValueError(f"gpus={gpus} are no multiple of the {of_one} GPUs that a copy takes")
     copy, copies = copy_of(served, tp), gpus // of_one
     fewer, crowded = divmod(users, copies)  # so many copies have a user more than the others
     limits, seen, waiting_s = _crowd(served, copy, fewer + bool(crowded))
@@ -225,24 +228,24 @@ def _chunks(served: Served, copy: Copy, seated: int) -> int | None:
     itl_s, token_s = served.promised.itl_s, copy.times.per_chunk_token_s
     if itl_s is None or not token_s or copy.times.step_s(seated) + token_s > itl_s:
         return None
-    return seated + copy.layout.dp * int((itl_s - copy.times.step_s(seated)) / token_s)
+    return seated + copy.layout.lanes * int((itl_s - copy.times.step_s(seated)) / token_s)
 
 
 def _replica(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
     steps = [copy.times.step_s(requests) for requests in range(1, limits.max_num_seqs + 1)]
-    chunk = limits.chunk(copy.layout.dp)
+    chunk = limits.chunk(copy.layout.lanes)
     return Replica(
         step=ReplicaStep(
             decode_s=(0.0, *steps),
             per_new_token_s=copy.times.per_new_token_s,
-            groups=copy.layout.dp,
+            groups=copy.layout.lanes,
             per_shared_token_s=copy.times.per_shared_token_s,
             prompt=min(served.lengths.new, chunk),
         ),
         max_num_seqs=limits.max_num_seqs,
         max_num_batched_tokens=limits.max_num_batched_tokens,
         mixed=MIXED[served.engine],
-        chunk=chunk if copy.layout.dp > 1 else None,
+        chunk=chunk if copy.layout.lanes > 1 else None,
     )
 
 

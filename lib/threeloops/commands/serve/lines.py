@@ -1,5 +1,7 @@
 """Lines: the working of one fleet: memory and steps of a copy, money and energy, what binds and what would help."""
 
+import math
+
 from threeloops import dtypes, units
 from threeloops.commands.cache_lines import cache_lines
 from threeloops.commands.serve.copies import Served
@@ -13,7 +15,7 @@ from threeloops.product_loop.kv_quantisation import CACHE_FORMATS
 from threeloops.product_loop.sizing.adapter_times import adapter_bytes, bound_adapters_s
 from threeloops.product_loop.sizing.request_times import expected_of
 from threeloops.product_loop.sizing.served_layout import ServedLayout
-from threeloops.product_loop.sizing.stored_weights import experts_bytes_in, weights_in
+from threeloops.product_loop.sizing.stored_weights import experts_bytes_in, table_bytes_in, weights_in
 from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun
 
 
@@ -59,6 +61,16 @@ def _weights_line(served: Served, layout: ServedLayout) -> Line:
     stored = " + ".join(
         f"{plain(number)} × {bits:g}" for number, bits in weights_in(served.model, served.weights).values()
     )
+    if layout.pp > 1:
+        first, last = table_bytes_in(served.model, served.weights)
+        beside = first if served.model.tied_head else first + last
+        return _bytes(
+            "weights on each GPU, of the fullest stage",
+            "(layers of a stage / layers × (weights × bits / 8 - table and head) + the larger of both) / tp",
+            f"({plain(layout.layers_share)} × (({stored}) / 8 - {plain(beside)}) + {plain(max(first, last))})"
+            f" / {layout.tp}",
+            layout.weight_bytes,
+        )
     if layout.dp == 1:
         numbers = f"({stored}) / 8 / {layout.tp}"
         return _bytes("weights on each GPU", "weights × bits / 8 / GPUs", numbers, layout.weight_bytes)
@@ -76,11 +88,11 @@ def _adapter_lines(served: Served, layout: ServedLayout) -> list[Line]:
     lora = served.adapters
     if lora is None:
         return []
-    of_one = adapter_bytes(served.model, rank=lora.rank, tp=layout.tp)
+    of_one = layout.layers_share * adapter_bytes(served.model, rank=lora.rank, tp=layout.tp)
     return [
         _bytes(
             "an adapter on each GPU",
-            "rank × (inputs + outputs) × 2 bytes of every matrix, one of both cut over the GPUs",
+            "rank × (inputs + outputs) × 2 bytes of every matrix of a stage, one of both cut over the GPUs",
             f"{lora.rank} × {plain(of_one / lora.rank)}",
             of_one,
         ),
@@ -90,7 +102,8 @@ def _adapter_lines(served: Served, layout: ServedLayout) -> list[Line]:
 
 def _wanted_lines(served: Served, fleet: Fleet) -> list[Line]:
     """What adapters add to a step: the bound, which is in the step's."""
-    lora, layout, inside = served.adapters, fleet.copy.layout, fleet.inside
+    lora, layout = served.adapters, fleet.copy.layout
+    inside = math.ceil(fleet.inside / layout.pp)  # of one batch
     if lora is None:
         return []
     tokens = inside * (served.drafts.checked if served.drafts else 1)
@@ -120,11 +133,12 @@ def _request_bytes(served: Served, layout: ServedLayout, tokens: int) -> float:
     held = held_bytes(
         served.model, tokens=tokens, bytes_per_element=element, allocator=layout.paged, tp=layout.tp, peak=True
     )
-    return held / layout.dcp
+    return layout.layers_share * held / layout.dcp
 
 
 def _shared_said(layout: ServedLayout) -> tuple[str, str]:
     kept = f", of which each GPU keeps 1 / {layout.dcp}" if layout.dcp > 1 else ""
+    kept += f", of which a stage keeps {plain(layout.layers_share)}" if layout.pp > 1 else ""
     return (f" × groups{kept}", f" × {layout.dp}") if layout.dp > 1 else (kept, "")
 
 
@@ -166,15 +180,15 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
     inside, times = fleet.inside, fleet.copy.expected
     token, drafts = token_of(served, fleet), served.drafts
     parts = {name: seconds for name, seconds in token.parts.items() if name != "prompts of others"}
-    if drafts:
-        parts["drafts"] = times.step_s(inside) - token.step_s
+    if drafts or served.stages:
+        parts["drafts" if drafts else "handovers between stages"] = times.step_s(inside) - token.step_s
     new = served.lengths.new
     return [
         Line(
             name=f"step of {units.counted(inside, 'request')}, expected",
             formula=" + ".join(parts),
             numbers=" + ".join(plain(seconds) for seconds in parts.values()),
-            value=times.step_s(inside) if drafts else token.step_s,
+            value=times.step_s(inside),
             unit="s",
         ),
         Line(
@@ -188,10 +202,10 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
 
 
 def token_of(served: Served, fleet: Fleet) -> ExpectedToken:
-    """The expected token of as many requests as are inside."""
+    """The expected token of as many requests as are inside; in stages, of as many as are in a batch."""
     layout = fleet.copy.layout
-    checked = served.drafts.checked if served.drafts else 1
-    return expected_of(layout, served.lengths, fleet.inside, served.engine, served.experts_over(layout), checked)
+    checked, batch = served.drafts.checked if served.drafts else 1, math.ceil(fleet.inside / layout.pp)
+    return expected_of(layout, served.lengths, batch, served.engine, served.experts_over(layout), checked)
 
 
 def _bytes(name: str, formula: str, numbers: str, value: float) -> Line:
@@ -242,7 +256,9 @@ def fleet_data(fleet: Fleet) -> dict[str, object]:
     inside, copy, seen = fleet.inside, fleet.copy, fleet.seen
     return {
         "tp": copy.layout.tp,
+        "weight_bytes": copy.layout.weight_bytes,
         "adapters_bytes": copy.layout.adapters_bytes,
+        "pp": copy.layout.pp,
         "dp": copy.layout.dp,
         "dcp": copy.layout.dcp,
         "copies": fleet.copies,

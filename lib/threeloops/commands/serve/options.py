@@ -27,6 +27,10 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--tp", type=whole, help="GPUs of a copy, or of a group of it (default: 1, 2, 4 and 8 are tried)"
     )
+    serve.add_argument("--pp", type=whole, default=1, help="stages of a copy, each of tp GPUs on a node of its own")
+    serve.add_argument(
+        "--network", help="with --pp each GPU's link out of its node, by name (infiniband-ndr) or rate (50GB/s)"
+    )
     serve.add_argument(
         "--dp", type=whole, default=1, help="groups of tp GPUs with requests of their own, which share the experts"
     )

@@ -100,7 +100,7 @@ def _pass_s(layout: ServedLayout, phase: str, batch: int, own: int, sequence: in
     if phase == "decode":  # attention is another matter: it reads what this GPU keeps of the caches
         own_ops = [op for op in own_ops if op.name != ATTENTION]
     shared_ops = [op for op in _ops(layout, phase, batch, sequence) if op.name.startswith(EXPERTS)]
-    return _sum_s(layout, own_ops) / layout.tp, _sum_s(layout, shared_ops) / layout.gpus
+    return _sum_s(layout, own_ops) / layout.tp, _sum_s(layout, shared_ops) / layout.stage_gpus
 
 
 def _cached_s(layout: ServedLayout, batch: int, tokens: int, checked: int) -> float:

@@ -115,7 +115,7 @@ def expected_times(
     """
     if layout.dcp > 1:
         raise ValueError(f"dcp={layout.dcp}: nobody timed attention and exchanges of decode context parallelism")
-    steps = [(requests, expected_of(layout, lengths, requests, engine, ep, checked)) for requests in _doubled(most)]
+    steps = [(requests, expected_of(layout, lengths, requests, engine, ep, checked)) for requests in doubled(most)]
     decode_s = tuple((requests, token.step_s) for requests, token in steps)
 
     def prompt_s(one: RequestLengths) -> tuple[float, float]:
@@ -167,7 +167,7 @@ def bound_times(layout: ServedLayout, lengths: RequestLengths, *, most: int, che
     """
     grid = tuple(
         (requests, bound_step_s(layout, requests=requests, context=lengths.mean_context, checked=checked))
-        for requests in _doubled(most)
+        for requests in doubled(most)
     )
     return _with_prompts(layout, grid, lengths, lambda one: bound_prompt_s(layout, one))
 
@@ -201,7 +201,8 @@ def _on_the_line(points: Sequence[tuple[int, float]], at: int) -> float:
     return shorter + (longer - shorter) * (at - before) / (after - before)
 
 
-def _doubled(most: int) -> Iterable[int]:
+def doubled(most: int) -> Iterable[int]:
+    """One, two, four, … and the most."""
     checks.count(most=most)
     some = 1
     while some < most:

@@ -16,6 +16,7 @@ for its caches, and whom they seat.
 '39.4 GB for caches on each GPU, 95 requests of 2,500 tokens'
 """
 
+import math
 from dataclasses import dataclass
 
 from threeloops import checks
@@ -25,7 +26,12 @@ from threeloops.product_loop import kv_budget, kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.kv_quantisation import CACHE_FORMATS
 from threeloops.product_loop.sizing.adapter_times import Adapters, adapter_bytes
-from threeloops.product_loop.sizing.stored_weights import FORMATS, experts_bytes_in, weights_bytes_in
+from threeloops.product_loop.sizing.stored_weights import (
+    FORMATS,
+    experts_bytes_in,
+    table_bytes_in,
+    weights_bytes_in,
+)
 
 BLOCK_TOKENS = 16
 
@@ -40,13 +46,16 @@ class ServedLayout:
     weights: str  # their format
     cache: str  # the format of keys and values
     tp: int  # GPUs of the copy, or of each of its groups
+    pp: int = 1  # stages, each with a part of the layers on a tensor group of its own
     dp: int = 1  # groups with requests, attention and caches of their own, which share the experts
     memory_utilisation: float  # the share of the memory that the engine may use
     other_bytes: float  # of one GPU, for activations, CUDA graphs and buffers of the exchanges
     adapters: Adapters | None = None
 
     def __post_init__(self) -> None:
-        checks.count(tp=self.tp, dp=self.dp)
+        checks.count(tp=self.tp, dp=self.dp, pp=self.pp)
+        if self.pp > self.model.num_layers:
+            raise ValueError(f"pp={self.pp} stages are more than the {self.model.num_layers} layers")
         if self.dp > 1 and not self.has_experts:
             raise ValueError(
                 f"dp={self.dp} groups share experts, and {self.model.name} has none: they are copies of it"
@@ -100,18 +109,39 @@ class ServedLayout:
         return any(isinstance(layer.mlp, MoeMlp) for layer, _ in self.model.groups)
 
     @property
-    def gpus(self) -> int:
-        """Of the copy."""
+    def stage_gpus(self) -> int:
+        """Of the copy, those that have part in one layer."""
         return self.tp * self.dp
 
     @property
+    def gpus(self) -> int:
+        """Of the copy."""
+        return self.stage_gpus * self.pp
+
+    @property
+    def lanes(self) -> int:
+        """Batches of a copy that are under way at a time: of its groups, or one for every stage."""
+        return self.dp * self.pp
+
+    @property
+    def layers_share(self) -> float:
+        """Of all layers, those of the fullest stage, whatever their kind: ceil(layers / pp) / layers."""
+        return math.ceil(self.model.num_layers / self.pp) / self.model.num_layers
+
+    @property
     def weight_bytes(self) -> float:
-        """Of one GPU: routed experts over all GPUs, all else over those of a group."""
+        """Of one GPU, of the fullest stage: its layers, and the larger of the input table and the head; routed experts
+        over all GPUs of a stage, all else over those of a group.
+        """
         whole = weights_bytes_in(self.model, self.weights)
         if self.dp == 1:
-            return whole / self.tp
+            if self.pp == 1:
+                return whole / self.tp
+            first, last = table_bytes_in(self.model, self.weights)
+            layers = whole - first - (0 if self.model.tied_head else last)
+            return (self.layers_share * layers + max(first, last)) / self.tp
         experts = experts_bytes_in(self.model, self.weights)
-        return experts / self.gpus + (whole - experts) / self.tp
+        return experts / self.stage_gpus + (whole - experts) / self.tp
 
     @property
     def adapters_bytes(self) -> float:
@@ -121,7 +151,8 @@ class ServedLayout:
         """
         if self.adapters is None:
             return 0.0
-        return self.adapters.number * adapter_bytes(self.model, rank=self.adapters.rank, tp=self.tp)
+        of_one = adapter_bytes(self.model, rank=self.adapters.rank, tp=self.tp)
+        return self.layers_share * self.adapters.number * of_one
 
     @property
     def free_bytes(self) -> float:
@@ -139,12 +170,19 @@ class ServedLayout:
             graph_bytes=0,
         )
 
+    @property
+    def cached_bytes(self) -> float:
+        """What the caches of all layers could take of each GPU of a tensor group, if it had all of them: as its stage
+        has some only, and shares tokens with dcp GPUs, more than it has free.
+        """
+        return self.dcp * self.free_bytes / self.layers_share
+
     def seats(self, tokens: int) -> int:
         """Requests that can all grow to so many tokens at once, in blocks of 16 on each GPU, as many in every group."""
         return self.dp * kv_capacity.max_concurrent_requests(
             self.model,
             tokens=tokens,
-            free_bytes=self.dcp * self.free_bytes,
+            free_bytes=self.cached_bytes,
             bytes_per_element=self.cache_bytes,
             allocator=self.paged,
             tp=self.tp,
@@ -155,7 +193,7 @@ class ServedLayout:
         return kv_capacity.longest_by_memory(
             self.model,
             batch=1,
-            free_bytes=self.dcp * self.free_bytes,
+            free_bytes=self.cached_bytes,
             bytes_per_element=self.cache_bytes,
             allocator=self.paged,
             tp=self.tp,

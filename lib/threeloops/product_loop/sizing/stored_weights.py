@@ -71,6 +71,21 @@ def experts_bytes_in(model: Model, wanted: str) -> float:
     return routed * weights_in(model, wanted)[wanted][1] / units.BITS_PER_BYTE
 
 
+def table_bytes_in(model: Model, wanted: str) -> tuple[float, float]:
+    """Bytes of the input table and of the head in this format; of a GGUF file at its mean width.
+
+    >>> from threeloops.models.catalogue import model
+    >>> table_bytes_in(model("llama-3-8b"), "fp8")
+    (1050673152.0, 1050673152.0)
+    """
+    parameters = model_parameters(model)
+    if wanted.upper() in FILE_TYPES:
+        width = mean_weight_bytes(model, wanted)
+    else:
+        width = dtypes.bytes_per_element(wanted if wanted in WHOLE else "bf16")
+    return parameters.embedding * width, parameters.head_matrix * width
+
+
 def mean_weight_bytes(model: Model, wanted: str) -> float:
     """Bytes of a weight in this format, on average over the model.
 
