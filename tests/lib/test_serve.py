@@ -314,7 +314,7 @@ def test_stages_hold_a_model_that_one_node_does_not(capsys: pytest.CaptureFixtur
     assert (found["pp"], found["copies"], found["num_gpus"]) == (2, 1, 16)
     table = 2 * 128_256 * 16_384
     layers = 2 * model_parameters(catalogue.model("llama-3-405b")).total - 2 * table
-    assert found["weight_bytes"] == pytest.approx((layers / 2 + table) / 8)
+    assert found["weights_bytes"] == pytest.approx((layers / 2 + table) / 8)
     assert found["bound_step_s"] < found["expected_step_s"]
     said = spoken(two, capsys)
     assert "handovers between stages" in said

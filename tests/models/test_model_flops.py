@@ -426,7 +426,7 @@ def test_mfu_has_one_value_by_every_door():
     used = utilisation(step, step_s=9.0, num_gpus=128, peak_flops_per_s=312e12)
     assert mfu(model_flops_per_s=used.model_flops_per_s, peak_flops_per_s=312e12) == pytest.approx(used.mfu)
     rate = step_time.tokens_per_gpu_s(tokens=step.tokens, step_s=9.0, num_gpus=128)
-    assert step_time.mfu(
+    assert step_time.mfu_of_tokens(
         flops_per_token=step.model / step.tokens, tokens_per_gpu_s=rate, peak_flops_per_s=312e12
     ) == pytest.approx(used.mfu)
 

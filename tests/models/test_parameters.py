@@ -16,7 +16,7 @@ from threeloops.models.parameters import (
     mlp_parameters,
     model_parameters,
     norm_parameters,
-    weight_bytes,
+    weights_bytes,
 )
 
 KEYS = catalogue.model_keys()
@@ -222,7 +222,7 @@ def test_a_shared_gate_is_one_value_per_channel():
     ],
 )
 def test_weight_bytes_are_what_a_checkpoint_says_of_itself(key, printed):
-    assert weight_bytes(num_parameters=model_parameters(catalogue.model(key)).total, dtype="bf16") == printed
+    assert weights_bytes(num_parameters=model_parameters(catalogue.model(key)).total, dtype="bf16") == printed
 
 
 @pytest.mark.parametrize(
@@ -232,22 +232,22 @@ def test_weight_bytes_are_what_a_checkpoint_says_of_itself(key, printed):
 def test_weight_bytes_are_what_torch_holds(dtype, real):
     layers = torch.nn.Sequential(torch.nn.Linear(7, 5, device="meta"), torch.nn.LayerNorm(5, device="meta")).to(real)
     held = sum(weight.nbytes for weight in layers.parameters())
-    assert weight_bytes(num_parameters=sum(weight.numel() for weight in layers.parameters()), dtype=dtype) == held
+    assert weights_bytes(num_parameters=sum(weight.numel() for weight in layers.parameters()), dtype=dtype) == held
 
 
 @pytest.mark.parametrize(("dtype", "element_bits", "block"), [("mxfp4", 4, 32), ("nvfp4", 4, 16), ("mxfp8", 8, 32)])
 def test_weight_bytes_count_the_scale_of_every_block(dtype, element_bits, block):
     """Block by block: the elements' bits, and eight for the scale."""
     bits = sum(block * element_bits + 8 for _ in range(0, 4096, block))
-    assert weight_bytes(num_parameters=4096, dtype=dtype) == bits / 8
+    assert weights_bytes(num_parameters=4096, dtype=dtype) == bits / 8
 
 
 def test_weight_bytes_refuse():
-    assert weight_bytes(num_parameters=1, dtype="int8") == 1
+    assert weights_bytes(num_parameters=1, dtype="int8") == 1
     with pytest.raises(ValueError, match="num_parameters=0 must be greater than 0"):
-        weight_bytes(num_parameters=0, dtype="int8")
+        weights_bytes(num_parameters=0, dtype="int8")
     with pytest.raises(ValueError, match="dtype='int9' is not known; did you mean 'int8'"):
-        weight_bytes(num_parameters=1, dtype="int9")
+        weights_bytes(num_parameters=1, dtype="int9")
 
 
 def test_refusals():

@@ -54,7 +54,7 @@ def test_what_is_left_in_a_log(memory, share, weights, peak, outside, graphs, pr
     left = kv_budget.budget_bytes(
         memory_bytes=memory * GiB,
         memory_utilisation=share,
-        weight_bytes=weights * GiB,
+        weights_bytes=weights * GiB,
         activation_peak_bytes=peak * GiB,
         outside_bytes=outside * GiB,
         graph_bytes=graphs * GiB,
@@ -198,11 +198,11 @@ def test_unequal_kinds_of_layers_are_padded(name: str, full: int, windowed: int)
 
 # ---- identities and refusals -------------------------------------------------------------------
 
-TERMS = ("weight_bytes", "activation_peak_bytes", "outside_bytes", "graph_bytes")
+TERMS = ("weights_bytes", "activation_peak_bytes", "outside_bytes", "graph_bytes")
 CARD = {
     "memory_bytes": 1000,
     "memory_utilisation": 0.9,
-    "weight_bytes": 400,
+    "weights_bytes": 400,
     "activation_peak_bytes": 100,
     "outside_bytes": 50,
     "graph_bytes": 25,
@@ -228,7 +228,7 @@ def test_refusals() -> None:
     ):
         kv_budget.budget_bytes(**CARD | {"memory_utilisation": 0.575})
     with pytest.raises(ValueError, match="try a larger memory"):
-        kv_budget.budget_bytes(**CARD | {"weight_bytes": 1000})
+        kv_budget.budget_bytes(**CARD | {"weights_bytes": 1000})
     with pytest.raises(ValueError, match="memory_utilisation=90 must lie between 0 and 1"):
         kv_budget.budget_bytes(**CARD | {"memory_utilisation": 90})
     assert kv_budget.num_blocks(LLAMA_3_8B, free_bytes=0, block_tokens=16, bytes_per_element=2) == 0

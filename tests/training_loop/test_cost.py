@@ -74,7 +74,7 @@ def test_a_run_played_step_by_step_takes_as_long(seed):
 def test_the_way_over_flops_and_the_way_over_tokens_meet():
     flops_per_token, mfu, peak = 6 * 70e9, 0.4, 989.4e12
     rate = mfu * peak / flops_per_token
-    assert step_time.mfu(
+    assert step_time.mfu_of_tokens(
         flops_per_token=flops_per_token, tokens_per_gpu_s=rate, peak_flops_per_s=peak
     ) == pytest.approx(mfu)
     work_s = cost.gpu_s(flops=flops_per_token * 15e12, flops_per_s_per_gpu=mfu * peak)

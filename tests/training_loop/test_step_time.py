@@ -79,7 +79,9 @@ def test_nvidias_days_and_its_mfu():
     days = step_time.training_s(tokens=1e13, tokens_per_gpu_s=PUBLISHED["tokens_per_gpu_s"], num_gpus=1024) / 86400
     assert round(days) == PUBLISHED["days"]
     peak = hardware.part("h100-sxm5").peak_flops_per_s("fp8")
-    share = step_time.mfu(flops_per_token=PUBLISHED["flops_per_s"] / 1524, tokens_per_gpu_s=1524, peak_flops_per_s=peak)
+    share = step_time.mfu_of_tokens(
+        flops_per_token=PUBLISHED["flops_per_s"] / 1524, tokens_per_gpu_s=1524, peak_flops_per_s=peak
+    )
     assert share == pytest.approx(734 / 1979, rel=1e-3)
 
 
@@ -88,7 +90,7 @@ def test_mfu_agrees_with_the_utilisation_of_a_whole_step():
     step = model_flops.training_flops(model, batch=4, sequence=2048, causal="exact", recompute="none")
     whole = utilisation.utilisation(step, step_s=2.0, num_gpus=8, peak_flops_per_s=1e15)
     rate = step_time.tokens_per_gpu_s(tokens=4 * 2048, step_s=2.0, num_gpus=8)
-    assert step_time.mfu(
+    assert step_time.mfu_of_tokens(
         flops_per_token=step.model / step.tokens, tokens_per_gpu_s=rate, peak_flops_per_s=1e15
     ) == pytest.approx(whole.mfu)
 

@@ -16,7 +16,7 @@ from threeloops.training_loop.parallelism.layout_rules import Rules
 from threeloops.training_loop.parallelism.layouts import Cluster, Job
 from threeloops.training_loop.parallelism.planner import Planned
 from threeloops.training_loop.parallelism.published_layouts import assumptions
-from threeloops.training_loop.parallelism.step_time import mfu, training_s
+from threeloops.training_loop.parallelism.step_time import mfu_of_tokens, training_s
 from threeloops.training_loop.run.cost import dollars
 from threeloops.units import counted, fmt, fmt_percent
 
@@ -47,7 +47,7 @@ class Asked:
 
     def mfu(self, plan: Planned) -> float:
         """Model FLOPs utilisation of a layout."""
-        return mfu(
+        return mfu_of_tokens(
             flops_per_token=self.flops_per_token,
             tokens_per_gpu_s=plan.tokens_per_gpu_s,
             peak_flops_per_s=self.cluster.peak_flops_per_s,

@@ -117,7 +117,7 @@ class ModelParameters:
         return self.active_non_embedding + self.head_matrix
 
 
-def weight_bytes(*, num_parameters: float, dtype: str) -> float:
+def weights_bytes(*, num_parameters: float, dtype: str) -> float:
     """Bytes of a model's weights, all stored in one number format.
 
     Formula:  num_parameters * dtypes.bytes_per_element(dtype)
@@ -129,9 +129,9 @@ def weight_bytes(*, num_parameters: float, dtype: str) -> float:
     Source:   by definition
     Measured: tests.models.test_parameters.test_weight_bytes_are_what_torch_holds
 
-    >>> weight_bytes(num_parameters=8_030_261_248, dtype="bf16") / 1e9  # Llama 3 8B
+    >>> weights_bytes(num_parameters=8_030_261_248, dtype="bf16") / 1e9  # Llama 3 8B
     16.060522496
-    >>> weight_bytes(num_parameters=7e9, dtype="mxfp4") / 1e9  # half a byte each, and a 32nd of a byte for the scale
+    >>> weights_bytes(num_parameters=7e9, dtype="mxfp4") / 1e9  # half a byte each, and a 32nd of a byte for the scale
     3.71875
     """
     checks.positive(num_parameters=num_parameters)

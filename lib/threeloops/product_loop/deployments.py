@@ -30,11 +30,11 @@ def replica(
     """
     checks.count(num_gpus=num_gpus)
     total = parameters.model_parameters(model).total
-    weights = parameters.weight_bytes(num_parameters=total, dtype=dtype)
+    weights = parameters.weights_bytes(num_parameters=total, dtype=dtype)
     free = kv_budget.budget_bytes(
         memory_bytes=num_gpus * part["usable_bytes"],
         memory_utilisation=MEMORY_UTILISATION,
-        weight_bytes=weights,
+        weights_bytes=weights,
         activation_peak_bytes=num_gpus * other_bytes,
         outside_bytes=0,
         graph_bytes=0,

@@ -9,7 +9,7 @@ largest size as a profile, and gives all that is then left of its share to the c
 >>> free = budget_bytes(
 ...     memory_bytes=23.58 * GiB,
 ...     memory_utilisation=0.9,
-...     weight_bytes=14.99 * GiB,
+...     weights_bytes=14.99 * GiB,
 ...     activation_peak_bytes=2.07 * GiB,
 ...     outside_bytes=0.35 * GiB,
 ...     graph_bytes=0,
@@ -37,15 +37,15 @@ def budget_bytes(
     *,
     memory_bytes: float,
     memory_utilisation: float,
-    weight_bytes: float,
+    weights_bytes: float,
     activation_peak_bytes: float,
     outside_bytes: float,
     graph_bytes: float,
 ) -> float:
     """Bytes of one GPU that are left for the KV cache.
 
-    Formula:  memory_bytes * memory_utilisation - weight_bytes - activation_peak_bytes - outside_bytes - graph_bytes
-    Units:    memory_bytes as the driver reports them, not the product's name; weight_bytes and all others of this one
+    Formula:  memory_bytes * memory_utilisation - weights_bytes - activation_peak_bytes - outside_bytes - graph_bytes
+    Units:    memory_bytes as the driver reports them, not the product's name; weights_bytes and all others of this one
               rank; activation_peak_bytes: the peak of the profiling run above the weights; outside_bytes: what the
               framework's allocator does not see (CUDA context, NCCL's buffers); graph_bytes: captured CUDA graphs,
               where the server takes them from the share (vLLM from 0.21 on; 0 before: they then came out of the rest
@@ -59,12 +59,12 @@ def budget_bytes(
     checks.positive(memory_bytes=memory_bytes, memory_utilisation=memory_utilisation)
     checks.fraction(memory_utilisation=memory_utilisation)
     checks.non_negative(
-        weight_bytes=weight_bytes,
+        weights_bytes=weights_bytes,
         activation_peak_bytes=activation_peak_bytes,
         outside_bytes=outside_bytes,
         graph_bytes=graph_bytes,
     )
-    resident = weight_bytes + activation_peak_bytes + outside_bytes + graph_bytes
+    resident = weights_bytes + activation_peak_bytes + outside_bytes + graph_bytes
     left = memory_bytes * memory_utilisation - resident
     if left <= 0:
         needed = f"more than {resident / memory_bytes:.3f}" if resident < memory_bytes else "a larger memory"

@@ -39,7 +39,7 @@ def test_groups_hold_experts_together_and_all_else_each() -> None:
     deepseek = catalogue.model("deepseek-v3")
     layout = replace(LLAMA, model=deepseek, part=hardware.part("h200-sxm"), weights="fp8", tp=1, dp=8)
     assert layout.gpus == 8
-    assert layout.weight_bytes == pytest.approx(rank_weight_bytes(deepseek, 1, "fp8", dp=8), rel=0.01)
+    assert layout.weights_bytes == pytest.approx(rank_weight_bytes(deepseek, 1, "fp8", dp=8), rel=0.01)
     whole = replace(layout, tp=8, dp=1)
     assert layout.seats(4096) > 5 * whole.seats(4096)
     assert layout.longest_context() < whole.longest_context()

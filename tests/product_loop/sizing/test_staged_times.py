@@ -100,7 +100,7 @@ def test_the_fullest_stage_holds_its_layers_and_one_table() -> None:
     for pp, layers in ((2, 40), (3, 27), (80, 1)):
         staged = replace(LLAMA, pp=pp)
         assert staged.gpus == 8 * pp
-        assert staged.weight_bytes == pytest.approx(2 * (layers * layer + table) / 8, rel=1e-5)
+        assert staged.weights_bytes == pytest.approx(2 * (layers * layer + table) / 8, rel=1e-5)
     one = LLAMA.cached_bytes / (2 * 80 * 128 * 2)  # tokens that a GPU's KV head of every layer has room for
     two = replace(LLAMA, pp=2)
     assert two.cached_bytes / (2 * 80 * 128 * 2) == pytest.approx(2 * two.free_bytes / LLAMA.free_bytes * one)

@@ -162,7 +162,7 @@ def _fits(served: Served, layout: ServedLayout) -> None:
         raise ValueError(f"dcp={layout.dcp}: vLLM and SGLang share the tokens of a cache so; take --engine vllm")
     if ep > 1 and not layout.has_experts:
         raise ValueError(f"ep={ep} spreads experts, and {served.model.name} has none")
-    needed = layout.weight_bytes + layout.adapters_bytes + served.other_bytes
+    needed = layout.weights_bytes + layout.adapters_bytes + served.other_bytes
     usable = served.memory_utilisation * served.part.capacity_bytes()
     if needed >= usable:
         raise ValueError(

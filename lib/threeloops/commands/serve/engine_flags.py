@@ -34,7 +34,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             *([f"--enable-lora --max-loras {lora.number} --max-lora-rank {lora.rank}"] if lora else []),
         ]
     elif served.engine == "SGLang":  # its limits are those of all groups, and it divides them
-        static = (layout.weight_bytes + layout.free_bytes) / served.part.capacity_bytes()
+        static = (layout.weights_bytes + layout.free_bytes) / served.part.capacity_bytes()
         words = [
             f"python -m sglang.launch_server --model-path MODEL --tp-size {layout.stage_gpus}",
             *([f"--pp-size {pp} --nnodes {pp}"] if pp > 1 else []),
@@ -49,7 +49,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             *(["--lora-target-modules all"] if lora else []),
         ]
     else:
-        share = layout.free_bytes / (served.part.capacity_bytes() - layout.weight_bytes)
+        share = layout.free_bytes / (served.part.capacity_bytes() - layout.weights_bytes)
         words = [
             f"trtllm-serve MODEL --tp_size {layout.gpus} --max_batch_size {_each(limits.max_num_seqs, dp)}",
             f"--max_num_tokens {_each(tokens, dp)} --max_seq_len {longest}",

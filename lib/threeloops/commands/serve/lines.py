@@ -25,7 +25,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     longest = served.lengths.mean_end
     capacity, other = served.part.capacity_bytes(), served.other_bytes
     most, of_all = _request_bytes(served, layout, longest), _shared_said(layout)
-    held = (layout.weight_bytes, *((layout.adapters_bytes,) if served.adapters else ()))
+    held = (layout.weights_bytes, *((layout.adapters_bytes,) if served.adapters else ()))
     return [
         _weights_line(served, layout),
         *_adapter_lines(served, layout),
@@ -69,17 +69,17 @@ def _weights_line(served: Served, layout: ServedLayout) -> Line:
             "(layers of a stage / layers × (weights × bits / 8 - table and head) + the larger of both) / tp",
             f"({plain(layout.layers_share)} × (({stored}) / 8 - {plain(beside)}) + {plain(max(first, last))})"
             f" / {layout.tp}",
-            layout.weight_bytes,
+            layout.weights_bytes,
         )
     if layout.dp == 1:
         numbers = f"({stored}) / 8 / {layout.tp}"
-        return _bytes("weights on each GPU", "weights × bits / 8 / GPUs", numbers, layout.weight_bytes)
+        return _bytes("weights on each GPU", "weights × bits / 8 / GPUs", numbers, layout.weights_bytes)
     experts = experts_bytes_in(served.model, served.weights)
     return _bytes(
         "weights on each GPU",
         "experts / all GPUs of the copy + everything else / tp",
         f"{plain(experts)} / {layout.gpus} + (({stored}) / 8 - {plain(experts)}) / {layout.tp}",
-        layout.weight_bytes,
+        layout.weights_bytes,
     )
 
 
@@ -256,7 +256,7 @@ def fleet_data(fleet: Fleet) -> dict[str, object]:
     inside, copy, seen = fleet.inside, fleet.copy, fleet.seen
     return {
         "tp": copy.layout.tp,
-        "weight_bytes": copy.layout.weight_bytes,
+        "weights_bytes": copy.layout.weights_bytes,
         "adapters_bytes": copy.layout.adapters_bytes,
         "pp": copy.layout.pp,
         "dp": copy.layout.dp,

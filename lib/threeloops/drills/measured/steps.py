@@ -109,7 +109,7 @@ def _per_token(p: Draw, *, sequence: int, causal: str = "half") -> float:
 
 def _mfu(p: Draw, causal: str = "half") -> float:
     flops = _per_token(p, sequence=p.sequence, causal=causal)
-    return step_time.mfu(flops_per_token=flops, tokens_per_gpu_s=p.tokens_s, peak_flops_per_s=p.peak)
+    return step_time.mfu_of_tokens(flops_per_token=flops, tokens_per_gpu_s=p.tokens_s, peak_flops_per_s=p.peak)
 
 
 def _derive_mfu(p: Draw) -> Derivation:

@@ -7,7 +7,7 @@ import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
-from threeloops.models.parameters import weight_bytes
+from threeloops.models.parameters import weights_bytes
 from threeloops.training_loop.parallelism import layouts, pipelines, placement, tensor_parallel
 from threeloops.units import billion
 
@@ -272,7 +272,7 @@ LARGEST = Drill(
         " bytes of bf16 weights does one GPU hold?"
     ),
     derive=lambda p: Derivation(
-        value=weight_bytes(num_parameters=p.parameters, dtype="bf16") / _largest(p) / p.pp,
+        value=weights_bytes(num_parameters=p.parameters, dtype="bf16") / _largest(p) / p.pp,
         formula=(
             "2 bytes × parameters / (largest common divisor of both kinds of heads that fits into the domain × stages)"
         ),

@@ -129,7 +129,7 @@ class ServedLayout:
         return math.ceil(self.model.num_layers / self.pp) / self.model.num_layers
 
     @property
-    def weight_bytes(self) -> float:
+    def weights_bytes(self) -> float:
         """Of one GPU, of the fullest stage: its layers, and the larger of the input table and the head; routed experts
         over all GPUs of a stage, all else over those of a group.
         """
@@ -164,7 +164,7 @@ class ServedLayout:
         return kv_budget.budget_bytes(
             memory_bytes=self.part.capacity_bytes(),
             memory_utilisation=self.memory_utilisation,
-            weight_bytes=self.weight_bytes + self.adapters_bytes,
+            weights_bytes=self.weights_bytes + self.adapters_bytes,
             activation_peak_bytes=self.other_bytes,
             outside_bytes=0,
             graph_bytes=0,

@@ -127,8 +127,8 @@ def tokens_per_gpu_s(*, tokens: float, step_s: float, num_gpus: int) -> float:
     return tokens / (step_s * num_gpus)
 
 
-def mfu(*, flops_per_token: float, tokens_per_gpu_s: float, peak_flops_per_s: float) -> float:
-    """Model FLOPs utilisation from a throughput; `utilisation.mfu` takes the rate in FLOP/s.
+def mfu_of_tokens(*, flops_per_token: float, tokens_per_gpu_s: float, peak_flops_per_s: float) -> float:
+    """MFU from tokens per second; `utilisation.mfu` takes the rate in FLOP/s.
 
     Formula:  flops_per_token * tokens_per_gpu_s / peak_flops_per_s
     Units:    flops_per_token of a training step without recomputation (SixNCorrections.total), whatever convention it
@@ -136,7 +136,7 @@ def mfu(*, flops_per_token: float, tokens_per_gpu_s: float, peak_flops_per_s: fl
     Source:   Chowdhery et al., PaLM, 2022, arXiv:2204.02311, section 4.1
     Measured: tests.training_loop.test_step_time.test_nvidias_days_and_its_mfu
 
-    >>> round(mfu(flops_per_token=6 * 70e9, tokens_per_gpu_s=1000, peak_flops_per_s=989.4e12), 3)
+    >>> round(mfu_of_tokens(flops_per_token=6 * 70e9, tokens_per_gpu_s=1000, peak_flops_per_s=989.4e12), 3)
     0.424
     """
     checks.positive(flops_per_token=flops_per_token, tokens_per_gpu_s=tokens_per_gpu_s)
