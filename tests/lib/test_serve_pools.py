@@ -114,6 +114,9 @@ def test_groups_that_share_experts_read_and_decode(capsys: pytest.CaptureFixture
         ),
         (("--rate 30/s", "--users 30 --gpus 8 --dp 2"), "llama-3.3-70b has none"),
         (("--prefill-tp 4 ", ""), "two pools need --prefill-tp"),
+        (("--prefill-tp 4", "--prefill-tp 3"), "--prefill-tp 3 must divide heads=64"),
+        (("--prefill-tp 4", "--prefill-tp 0"), "--prefill-tp 0 must be a whole number"),
+        (("--prefill-tp 4", "--prefill-tp 4 --prefill-dp 2"), "--prefill-dp 2 groups share experts"),
     ],
 )
 def test_what_is_asked_in_part_is_refused(

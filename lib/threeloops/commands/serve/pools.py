@@ -3,6 +3,7 @@ fewest that carry a rate, and what given GPUs give, however they are split.
 """
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -75,7 +76,7 @@ def pools_for(served: Served, tp: int, given: argparse.Namespace) -> Pools:
 
     Raises:   ValueError where the promises cannot be kept, or the links cannot carry the caches
     """
-    prefill, handover = copy_of(reading(served, given.prefill_dp), given.prefill_tp), handover_of(served, tp, given)
+    prefill, handover = prefill_copy(served, given), handover_of(served, tp, given)
     promised_s = served.promised.ttft_s
     if promised_s is None:
         raise ValueError("two pools need a promise on the first token, which says how many read prompts: --ttft 1s")
@@ -108,7 +109,7 @@ def splits_for(served: Served, tp: int, given: argparse.Namespace) -> list[Pools
 
     Raises:   ValueError where the GPUs are too few for one of each, or the links cannot carry the caches
     """
-    prefill, handover = copy_of(reading(served, given.prefill_dp), given.prefill_tp), handover_of(served, tp, given)
+    prefill, handover = prefill_copy(served, given), handover_of(served, tp, given)
     decode = decoding_copy(served, tp)
     if prefill.layout.gpus + decode.layout.gpus > given.gpus:
         raise ValueError(
@@ -177,6 +178,17 @@ def _shares() -> list[float]:
 def reading(served: Served, dp: int) -> Served:
     """The same as copies that only read prompts are asked for: experts over all GPUs where groups share them."""
     return replace(served, dp=dp, ep=None, dcp=1, drafts=None)
+
+
+def prefill_copy(served: Served, given: argparse.Namespace) -> Copy:
+    """A copy that reads prompts.
+
+    Raises:   ValueError as copy_of, with the flags of this pool
+    """
+    try:
+        return copy_of(reading(served, given.prefill_dp), given.prefill_tp)
+    except ValueError as error:
+        raise ValueError(re.sub(r"\b([td]p)=", r"prefill_\1=", str(error), count=1)) from error
 
 
 def handover_of(served: Served, tp: int, given: argparse.Namespace) -> Handover:
