@@ -38,12 +38,13 @@ EXPECTED = (
     "an expected time sums the kernels that others timed, and charges no host and no network: `threeloops measured"
     " served` says how far such times are from servers"
 )
-BOUNDS = "all times are the roofline's bounds, and exchanges cost nothing: no engine is as fast"
+BOUNDS = "all times are the roofline's bounds, and exchanges of a tensor group cost nothing: no engine is as fast"
 STAGED = (
     "as many batches as stages are under way, equally large; layers cost about alike, and the fullest stage has the"
-    " larger of table and head; a batch that reads a prompt makes the others wait: an upper estimate, of which a"
-    " played pipeline takes a quarter off where several prompts are read in every round; a handover takes its bytes at"
-    " the share of a link's rate, and with the latency, that `threeloops plan` assumes"
+    " larger of table and head; of expected times a batch that reads a prompt makes the others wait: an upper estimate,"
+    " of which a played pipeline takes a quarter off where several prompts are read in every round; a handover takes"
+    " its bytes at the share of a link's rate, and with the latency, that `threeloops plan` assumes; of bounds a prompt"
+    " costs every stage its own part alone, and a handover its bytes at the link's rate"
 )
 ADAPTED = (
     "every request wants one adapter, each as often as any other, and all lie in memory: none is fetched; adapters"
