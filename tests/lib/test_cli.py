@@ -26,6 +26,10 @@ def slugged(name: str) -> str:
     return "_".join(re.findall(r"[a-z0-9]+", name.lower()))
 
 
+LORA = (
+    "memory --model llama-2-7b --recipe autocast --zero 0 --micro-batch 1 --sequence 512 --kernels sdpa --recompute"
+    " full"
+)
 # Twenty questions; the figures on the right were worked out on paper, from published shapes and rates, not by the
 # library.
 QUESTIONS = [
@@ -94,6 +98,12 @@ QUESTIONS = [
         "optimiser",
         6_738_415_616 * 12 / 64,
     ),
+    # QLoRA's 4.127 bits for 32 × (4 × 4,096² + 3 × 4,096 × 11,008) weights, 2 bytes for the other 262,410,240.
+    (f"{LORA} --lora 16 --targets all --base nf4", "frozen weights", 6_476_005_376 * 4.126953125 / 8 + 524_820_480),
+    # Rank 64 on queries and values of 32 layers: 32 × 2 × 64 × 8,192, as PEFT prints.
+    (f"{LORA} --lora 64 --targets q_proj,v_proj --base bf16", "trained parameters", 33_554_432),
+    # A magnitude for each of the 4,096 outputs of both, besides.
+    (f"{LORA} --lora 64 --targets q_proj,v_proj --base bf16 --dora", "trained parameters", 33_554_432 + 262_144),
 ]
 
 
@@ -139,6 +149,12 @@ EVERY_COMMAND = [
         "memory --model llama-3-8b --recipe megatron --zero 0 --pp 2 --micro-batches 8 --schedule interleaved --chunks"
         " 2 --micro-batch 1 --sequence 64 --kernels fused --recompute none"
     ),
+    (
+        f"{LORA.replace('--zero 0', '--zero 3 --dp 4').replace('recompute full', 'recompute none')} --lora 16 --targets"
+        " attention,mlp --base nf4-single --adapter-dropout --hardware 4090"
+    ),
+    f"{LORA.replace('llama-2-7b', 'gemma-2-9b')} --lora 8 --targets all --base bf16 --dora --dropout --hardware h200",
+    f"{LORA.replace('llama-2-7b', 'mixtral-8x7b')} --lora 8 --targets attention --base nf4 --cross-entropy sliced",
     "fit --model qwen3-32b --format q4_k_m --hardware rtx-4090 --tokens 32k",
     "fit --model gemma-3-27b --format nvfp4 --hardware rtx-5090 --tokens 8k --users 3 --cache fp8 --share 0.9",
     "roofline --model mixtral-8x7b --hardware h100-sxm5 --dtype bf16 --batch 4 --tokens 300",
@@ -259,6 +275,25 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
             ),
             "--dtype int4",
         ),
+        (f"{LORA} --base nf4", "--base says how frozen weights are stored: give their rank too"),
+        (f"{LORA} --dora", "--dora adds magnitudes to adapters: give their rank too"),
+        (f"{LORA} --lora 8 --base nf4", "--lora needs --targets"),
+        (f"{LORA} --lora 8 --targets all", "--lora needs --base"),
+        (f"{LORA} --lora 0 --targets all --base nf4", "rank=0 must be a whole number of at least 1"),
+        (f"{LORA} --lora 8 --targets qkv --base nf4", "--targets 'qkv' is not known"),
+        (f"{LORA} --lora 8 --targets all --base int3", "--base 'int3' is not known"),
+        (f"{LORA} --lora 8 --targets all --base nf4 --tp 2", "not for --tp"),
+        (f"{LORA} --lora 8 --targets all --base nf4 --dora --adapter-dropout", "leave one of the two out"),
+        (f"{LORA.replace('llama-2-7b', 'gpt2')} --lora 8 --targets gate --base nf4", "gpt2 has no such matrix"),
+        (
+            f"{LORA.replace('llama-2-7b', 'mixtral-8x7b')} --lora 8 --targets all --base nf4",
+            "on experts are not counted",
+        ),
+        (
+            f"{LORA.replace('llama-2-7b', 'deepseek-v3')} --lora 8 --targets all --base nf4",
+            "not beside latent attention",
+        ),
+        (f"{LORA.replace('llama-2-7b', 'qwen3-next-80b')} --lora 8 --targets all --base nf4", "recurrent state"),
         ("sources h100-sxn", "key='h100-sxn' is not known; did you mean 'h100-"),
         ("open nowhere", "no part is called 'nowhere'"),
         ("drill astrology", "topic='astrology' is not known"),

@@ -31,6 +31,11 @@ MEANS = {
     "--dtype": (None, ""),
     "--zero": (int, "ZeRO stage"),
     "--recompute": (None, ""),
+    "--lora": (whole, "train adapters of this rank"),
+    "--targets": (None, "with --lora"),
+    "--base": (None, "with --lora"),
+    "--adapter-dropout": (None, "with --lora"),
+    "--dora": (None, "with --lora"),
 }
 # Older names, kept: (command, option) -> the option that it stands for there.
 OLDER = {

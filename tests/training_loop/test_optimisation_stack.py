@@ -195,8 +195,12 @@ def test_second_scales_save_what_the_paper_says() -> None:
 def test_adapters_on_matrices_that_are_not_there_are_refused() -> None:
     with pytest.raises(ValueError, match="matrix='gate' is not known"):
         adapters.model_adapter_parameters(GPT2, rank=4, matrices=["gate"])
-    with pytest.raises(ValueError, match="dense feed-forward"):
-        adapters.model_adapter_parameters(catalogue.model("mixtral-8x7b"), rank=4, matrices=["query"])
+    mixtral = catalogue.model("mixtral-8x7b")
+    assert adapters.model_adapter_parameters(mixtral, rank=4, matrices=["query"]) == 32 * 4 * (4096 + 4096)
+    with pytest.raises(ValueError, match="matrix='up' is not known"):
+        adapters.model_adapter_parameters(mixtral, rank=4, matrices=["query", "up"])
+    with pytest.raises(ValueError, match="not beside latent attention"):
+        adapters.model_adapter_parameters(catalogue.model("deepseek-v3"), rank=4, matrices=["query"])
 
 
 # --- rollouts ---

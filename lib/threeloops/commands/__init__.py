@@ -1,7 +1,8 @@
 """The `threeloops` command: its calculations, with everything a reader needs to check them, and its other verbs.
 
 working         inputs, formulas with the numbers put in, results, assumptions, sources
-roofline, memory, allreduce, kv, fit, plan, step     one calculation each
+roofline, allreduce, kv, fit, plan, step     one calculation each
+memory          what training holds, of whole models and of adapters: a folder
 serve           GPUs for a load and its promises: a folder
 measured        what others' kernels, steps and servers took: a folder
 cluster         the job and the machines that plan and step are asked about

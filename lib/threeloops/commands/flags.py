@@ -207,7 +207,7 @@ def add_calculations(commands: Any) -> None:
     _allreduce_flags(add("allreduce", "all-reduce and the other collectives: what communication costs", _allreduce))
     _roofline_flags(add("roofline", "roofline: what binds a product or a whole forward pass", _roofline))
     training_flags.add_memory_flags(
-        add("memory", "training memory: what one GPU holds at its worst moment", _later("memory"))
+        add("memory", "training memory: what one GPU holds at its worst moment", _later("memory.whole"))
     )
     training_flags.add_plan_flags(
         add("plan", "the best training layouts on a cluster, and why the others lost", _later("plan"))

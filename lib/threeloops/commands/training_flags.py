@@ -12,7 +12,9 @@ DEGREES = {"dp": "replicas", "tp": "tensor", "pp": "pipeline", "cp": "context", 
 def add_memory_flags(memory: argparse.ArgumentParser) -> None:
     """The flags of `threeloops memory`."""
     memory.add_argument("--model", required=True, help=MODEL_HELP)
-    memory.add_argument("--recipe", required=True, help="megatron, zero-paper, autocast, pure-bf16, …")
+    memory.add_argument(
+        "--recipe", required=True, help="megatron, zero-paper, autocast, pure-bf16, …; with --lora that of the adapters"
+    )
     memory.add_argument("--zero", type=int, required=True, choices=(0, 1, 2, 3), help="ZeRO stage")
     memory.add_argument("--micro-batch", type=whole, required=True)
     memory.add_argument("--sequence", type=context, required=True, help="tokens of one sequence, like 8192 or 8k")
@@ -39,6 +41,15 @@ def add_memory_flags(memory: argparse.ArgumentParser) -> None:
     memory.add_argument(
         "--vocab-multiple", type=whole, help="pad the vocabulary to a multiple of this, as Megatron does to 128 * tp"
     )
+    memory.add_argument("--lora", type=whole, metavar="RANK", help="train adapters of this rank beside frozen weights")
+    memory.add_argument(
+        "--targets", help="with --lora: which matrices carry one: query,value or q_proj,v_proj, attention, mlp, all"
+    )
+    memory.add_argument(
+        "--base", help="with --lora: how frozen weights are stored: bf16, fp16, fp32, nf4 (QLoRA), nf4-single"
+    )
+    memory.add_argument("--adapter-dropout", action="store_true", help="with --lora: dropout before every adapter")
+    memory.add_argument("--dora", action="store_true", help="with --lora: a trained magnitude for every output")
     memory.add_argument("--hardware", help=f"does it fit there, and what would: {HARDWARE_HELP}")
     add_share_flag(memory)
 

@@ -53,6 +53,7 @@ __all__ = [
     "largest_micro_batch",
     "largest_rank_memory",
     "largest_sequence",
+    "largest_that_fits",
     "rank_memory",
     "rank_moments",
     "stage_states",
@@ -205,7 +206,7 @@ def largest_micro_batch(training: Training, *, sequence: int, usable_bytes: floa
     Assumes:  what rank_memory assumes: leave a reserve for what it does not count
     """
     checks.positive(usable_bytes=usable_bytes)
-    return _largest(
+    return largest_that_fits(
         lambda micro_batch: (
             largest_rank_memory(training, micro_batch=micro_batch, sequence=sequence).total_bytes <= usable_bytes
         )
@@ -220,14 +221,14 @@ def largest_sequence(training: Training, *, micro_batch: int, usable_bytes: floa
     """
     checks.positive(usable_bytes=usable_bytes)
     step = training.tp if training.sequence_parallel else 1
-    return step * _largest(
+    return step * largest_that_fits(
         lambda steps: (
             largest_rank_memory(training, micro_batch=micro_batch, sequence=steps * step).total_bytes <= usable_bytes
         )
     )
 
 
-def _largest(fits: Callable[[int], bool]) -> int:
+def largest_that_fits(fits: Callable[[int], bool]) -> int:
     """The largest whole number that fits, when everything below a number that fits does too."""
     if not fits(1):
         return 0

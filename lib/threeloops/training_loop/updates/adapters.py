@@ -25,37 +25,51 @@ ATTENTION, MLP = ("query", "key", "value", "output"), ("gate", "up", "down")
 
 
 def layer_matrices(layer: Layer, *, hidden: int) -> dict[str, tuple[int, int]]:
-    """Inputs and outputs of every matrix of a layer, by name.
+    """Inputs and outputs of every matrix of a layer that can carry an adapter, by name.
 
-    Assumes:  ordinary attention and a dense feed-forward block
-    Raises:   ValueError for latent attention or experts: say which of their matrices are meant, and give their shapes
-              to adapter_parameters
+    Assumes:  ordinary attention; of a mixture of experts only attention's matrices are named, and a layer that reads
+              another's keys and values has none for them
+    Raises:   ValueError for latent attention: give the shapes of its matrices to adapter_parameters
     """
     attention, mlp = layer.attention, layer.mlp
     layer.refuse_unusual()
-    if not isinstance(attention, Attention) or not isinstance(mlp, DenseMlp):
+    if not isinstance(attention, Attention):
         raise ValueError(
-            "layer_matrices knows ordinary attention and dense feed-forward blocks; give other matrices to"
-            " adapter_parameters by their shapes"
+            "adapters are counted beside ordinary attention, not beside latent attention or a recurrent state; give"
+            " adapter_parameters the shapes of other matrices"
         )
-    wide, narrow = attention.num_heads * attention.head_dim, attention.num_kv_heads * attention.head_dim
-    shapes = {"query": (hidden, wide), "key": (hidden, narrow), "value": (hidden, narrow), "output": (wide, hidden)}
-    gate = {"gate": (hidden, mlp.intermediate)} if mlp.gated else {}
-    return {**shapes, **gate, "up": (hidden, mlp.intermediate), "down": (mlp.intermediate, hidden)}
+    wide, narrow = attention.query_dim, attention.kv_dim
+    shapes = {"query": (hidden, wide * (1 + attention.gated)), "output": (wide, hidden)}
+    if attention.owns_cache:
+        shapes |= {"key": (hidden, narrow), "value": (hidden, narrow)}
+    if isinstance(mlp, DenseMlp):
+        shapes |= {"gate": (hidden, mlp.intermediate)} if mlp.gated else {}
+        shapes |= {"up": (hidden, mlp.intermediate), "down": (mlp.intermediate, hidden)}
+    return {name: shapes[name] for name in ATTENTION + MLP if name in shapes}
+
+
+def adapted_matrices(model: Model, *, matrices: Iterable[str]) -> tuple[tuple[int, int, int], ...]:
+    """The named matrices of all layers, as (inputs, outputs, how many); a layer without one of them is left out.
+
+    Raises:   ValueError for a matrix that no layer has
+
+    >>> from threeloops.models.catalogue import model
+    >>> adapted_matrices(model("llama-3-8b"), matrices=["query", "key"])
+    ((4096, 4096, 32), (4096, 1024, 32))
+    """
+    wanted = list(dict.fromkeys(matrices))
+    kinds = [(layer_matrices(layer, hidden=model.hidden), count) for layer, count in model.groups]
+    for name in wanted:
+        checks.one_of([known for known in ATTENTION + MLP if any(known in shapes for shapes, _ in kinds)], matrix=name)
+    return tuple((*shapes[name], count) for shapes, count in kinds for name in wanted if name in shapes)
 
 
 def model_adapter_parameters(model: Model, *, rank: int, matrices: Iterable[str]) -> int:
     """Parameters of adapters on the named matrices of every layer.
 
-    Raises:   ValueError for a matrix that a layer does not have
+    Raises:   ValueError for a matrix that no layer has
     """
-    wanted, total = list(matrices), 0
-    for layer, num_layers in model.groups:
-        shapes = layer_matrices(layer, hidden=model.hidden)
-        for name in wanted:
-            checks.one_of(shapes, matrix=name)
-        total += adapter_parameters([(*shapes[name], num_layers) for name in wanted], rank=rank)
-    return total
+    return adapter_parameters(adapted_matrices(model, matrices=matrices), rank=rank)
 
 
 def adapter_parameters(matrices: Iterable[tuple[int, int, int]], *, rank: int) -> int:
@@ -69,6 +83,19 @@ def adapter_parameters(matrices: Iterable[tuple[int, int, int]], *, rank: int) -
         number * dense_networks.low_rank_parameters(rows=outputs, columns=inputs, rank=rank)
         for inputs, outputs, number in matrices
     )
+
+
+def magnitude_parameters(matrices: Iterable[tuple[int, int, int]]) -> int:
+    """What DoRA trains beside the adapters: a magnitude for every output of an adapted matrix.
+
+    Formula:  sum of how many * outputs
+    Source:   Liu et al., 2024, arXiv:2402.09353, section 4.1; PEFT, tuners/lora/dora.py (the norm over the inputs)
+    Measured: tests.training_loop.test_adapted_memory.trained_parameters
+
+    >>> magnitude_parameters([(4096, 1024, 32)])
+    32768
+    """
+    return sum(number * outputs for _, outputs, number in matrices)
 
 
 def nf4_bits(*, block: int = 64, second_block: int = 256) -> float:

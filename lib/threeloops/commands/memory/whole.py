@@ -1,8 +1,10 @@
-"""`threeloops memory`: what training holds on one GPU."""
+"""`threeloops memory`: what one GPU holds that trains every weight."""
 
 import argparse
 
 from threeloops import dtypes
+from threeloops.commands.memory import adapted
+from threeloops.commands.memory.verdict import MOMENTS, said_of_fit
 from threeloops.commands.named import model_named, part_named
 from threeloops.commands.working import Line, Working, plain, share_of_memory
 from threeloops.facts.hardware import Part
@@ -16,12 +18,6 @@ from threeloops.training_loop.memory.fit import (
 )
 from threeloops.training_loop.memory.recipes import Recipe, recipe_named
 from threeloops.units import fmt_bytes
-
-MOMENTS = {
-    "forward": "the loss is there, at the end of the forward pass",
-    "loss": "the loss begins the backward pass",
-    "backward": "the backward pass reaches the last layer",
-}
 
 
 def working(training: Training, *, micro_batch: int, sequence: int, part: Part | None, share: float) -> Working:
@@ -137,18 +133,13 @@ def _held(num_bytes: float, bytes_each: float, recipe: Recipe) -> str:
 def _conclusion(
     training: Training, memory: RankMemory, *, micro_batch: int, sequence: int, part: Part | None, share: float
 ) -> str:
-    needed = fmt_bytes(memory.total_bytes, base=2)
     if part is None:
-        return f"The fullest stage needs {needed} per GPU."
+        return f"The fullest stage needs {fmt_bytes(memory.total_bytes, base=2)} per GPU."
     usable = part.capacity_bytes() * share_of_memory(share)
-    verdict = "fits" if memory.total_bytes <= usable else "does not fit"
-    if 0.9 * usable < memory.total_bytes <= usable:
-        verdict = "fits, with less than a tenth to spare for what is not counted,"
     largest = largest_micro_batch(training, sequence=sequence, usable_bytes=usable)
     longest = largest_sequence(training, micro_batch=micro_batch, usable_bytes=usable)
-    return (
-        f"{needed} {verdict} in {fmt_bytes(usable, base=2)} of {part.name}. Largest micro-batch at {sequence:,} tokens:"
-        f" {largest}. Longest sequence at micro-batch {micro_batch}: {longest:,} tokens."
+    return said_of_fit(
+        memory.total_bytes, part, usable, largest=largest, longest=longest, micro_batch=micro_batch, sequence=sequence
     )
 
 
@@ -157,6 +148,9 @@ def from_flags(given: argparse.Namespace) -> Working:
     dtype = dtypes.dtype_named(dtype=given.dtype)
     if dtype not in ("bf16", "fp16", "fp32"):
         raise ValueError(f"--dtype {given.dtype}: activations are counted in bf16, fp16 or fp32")
+    if given.lora is not None:
+        return adapted.from_flags(given, bytes_per_element=int(dtypes.bytes_per_element(dtype)))
+    adapted.refuse_without_rank(given)
     if given.pp > 1 and given.micro_batches is None:
         raise ValueError(
             "a pipeline needs --micro-batches, how many run per step: they decide how many wait on the first stage, for"
