@@ -5,6 +5,9 @@ from collections.abc import Iterable
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.models.mistral4 import Mistral4ForCausalLM
+from transformers.models.qwen2_5_omni import Qwen2_5OmniThinkerForConditionalGeneration
+from transformers.models.qwen3_omni_moe import Qwen3OmniMoeThinkerForConditionalGeneration
+from transformers.models.voxtral import VoxtralForConditionalGeneration
 
 from threeloops.models import catalogue
 from threeloops.models.architecture import Attention, LatentAttention
@@ -145,6 +148,17 @@ M3 = {
         "sparse_attention_freq": [0, 0, 1, 1, 1],
     },
 }
+STEP = {
+    "head_dim": 20,
+    "num_sliding_attention_heads": 9,
+    "sliding_window": 17,
+    "layer_types": ["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"],
+    "n_routed_experts": 7,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 26,
+    "share_expert_dim": 30,
+    "tie_word_embeddings": False,
+}
 SMALL = {
     "gpt2": {"n_embd": 48, "n_layer": 5, "n_head": 6, "n_positions": 96, "vocab_size": 131},
     "opt": (
@@ -225,6 +239,27 @@ SMALL = {
     "kimi_linear": ROTARY | MLA | KIMI,
     "deepseek_v4": V4,
     "minimax_m3_vl_text": GQA | M3,
+    "qwen2_5_omni_text": GQA | {"tie_word_embeddings": False},
+    "qwen3_omni_moe_text": QWEN_MOE | {"tie_word_embeddings": False},
+    "glm4v_text": GQA | {"tie_word_embeddings": False},
+    "glm4v_moe_text": DEEPSEEK_MOE | GQA | {"head_dim": 20, "tie_word_embeddings": False},
+    "exaone4": GQA | {"sliding_window": 17},
+    "ernie4_5_moe": GQA
+    | {
+        "head_dim": 20,
+        "moe_num_experts": 7,
+        "moe_k": 2,
+        "moe_intermediate_size": 26,
+        "moe_num_shared_experts": 2,
+        "moe_layer_start_index": 2,
+    },
+    "dots1": DEEPSEEK_MOE | GQA | {"head_dim": 20, "sliding_window": 17, "max_window_layers": 3},
+    "hunyuan_v1_moe": GQA | {"head_dim": 20, "num_experts": 7, "moe_topk": 2, "sep_token_id": 4, "eod_token_id": 3},
+    "solar_open": {
+        k: v for k, v in (DEEPSEEK_MOE | GQA).items() if k not in ("intermediate_size", "first_k_dense_replace")
+    }
+    | {"head_dim": 20},
+    "step3p5": GQA | STEP,
 }
 
 
@@ -264,10 +299,32 @@ def real(config: dict):
     if model_type == "mistral4":  # a language model of its own, for which no other name is registered
         with torch.device("meta"):
             return built, sum(p.numel() for p in Mistral4ForCausalLM(built).parameters())
-    # A text model that transformers builds beside a vision tower only.
+    # A text model that transformers builds beside towers only.
     whole = AutoConfig.for_model(
-        model_type.removesuffix("_text"), text_config=config, tie_word_embeddings=config["tie_word_embeddings"]
+        BUILT_IN.get(model_type, model_type.removesuffix("_text")),
+        text_config=config,
+        tie_word_embeddings=config["tie_word_embeddings"],
     )
     with torch.device("meta"):
-        parts = AutoModelForImageTextToText.from_config(whole).named_parameters()
-    return built, sum(p.numel() for name, p in parts if "visual" not in name)
+        parts = built_from(whole).named_parameters()
+    return built, sum(p.numel() for name, p in parts if not any(tower in name for tower in TOWERS))
+
+
+TOWERS = ("visual", "audio_tower", "vision_model", "multi_modal_projector")
+# The config that a text's class stands in, where its name does not say so.
+BUILT_IN = {
+    "qwen2_5_omni_text": "qwen2_5_omni_thinker",
+    "qwen3_omni_moe_text": "qwen3_omni_moe_thinker",
+    "step3p5": "step3p7",
+}
+BY_CLASS = {
+    "qwen2_5_omni_thinker": Qwen2_5OmniThinkerForConditionalGeneration,
+    "qwen3_omni_moe_thinker": Qwen3OmniMoeThinkerForConditionalGeneration,
+    "voxtral": VoxtralForConditionalGeneration,
+}
+
+
+def built_from(whole):
+    """The model of a multimodal config; those that read no images by their class."""
+    own = BY_CLASS.get(whole.model_type)
+    return own(whole) if own else AutoModelForImageTextToText.from_config(whole)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError
 from tests.models import class_defaults
-from tests.models.small_configs import SMALL, real, small
-from transformers import AutoConfig, AutoModelForImageTextToText
+from tests.models.small_configs import SMALL, built_from, real, small
+from transformers import AutoConfig
 from transformers.masking_utils import sliding_window_overlay
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -104,6 +104,18 @@ VARIANTS = [
     ("glm_moe_dsa", {"index_topk_freq": 2, "index_skip_topk_offset": 1, "head_dim": 10}),
     ("glm_moe_dsa", {"index_topk_pattern": "FSFSS"}),
     ("glm_moe_dsa", {"layer_types": ["deepseek_sparse_attention"] * 5}),
+    ("exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 5}),
+    ("exaone4", {"sliding_window_pattern": 3, "tie_word_embeddings": True}),
+    ("ernie4_5_moe", {"use_bias": True, "moe_layer_interval": 2, "moe_layer_end_index": 3, "head_dim": ...}),
+    ("ernie4_5_moe", {"moe_num_shared_experts": 0, "tie_word_embeddings": False}),
+    ("dots1", {"attention_bias": True, "first_k_dense_replace": 1}),
+    ("hunyuan_v1_moe", {"attention_bias": True, "tie_word_embeddings": True}),
+    ("solar_open", {"attention_bias": True, "n_shared_experts": 2}),
+    ("glm4v_moe_text", {"attention_bias": False, "first_k_dense_replace": 3}),
+    ("qwen3_omni_moe_text", {"attention_bias": True, "mlp_only_layers": [0, 3]}),
+    ("step3p5", {"num_sliding_attention_heads": ..., "attention_other_setting": {"num_attention_heads": 12}}),
+    ("step3p5", {"moe_layers_enum": "1,4", "layer_types": ..., "mlp_bias": True, "attention_bias": True}),
+    ("step3p5", {"mlp_layer_types": ["dense", "sparse", "sparse", "dense", "sparse"]}),
     ("qwen3_next", {"layer_types": ["full_attention", "linear_attention"] * 2 + ["full_attention"]}),
     ("qwen3_next", {"attention_bias": True, "mlp_only_layers": [1]}),
     ("qwen3_5_text", {"full_attention_interval": 2, "tie_word_embeddings": True}),
@@ -181,9 +193,13 @@ def saved(config: dict) -> dict:
 
 # What a class has no value for, or none that anybody would have meant.
 STATED = {
-    **{name: {"tie_word_embeddings": False} for name in ("qwen3_vl_text", "qwen2_vl_text", "qwen2_5_vl_text")},
+    **{
+        name: {"tie_word_embeddings": False}
+        for name in ("qwen3_vl_text", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_omni_moe_text", "glm4v_text")
+    },
     "nemotron_h": {"hybrid_override_pattern": "MEM*-ME", "num_hidden_layers": 7},
     "deepseek_v2": {"num_experts_per_tok": 3},
+    "dots1": {"num_experts_per_tok": 3, "n_routed_experts": 8, "n_shared_experts": 2},
     **{
         name: {field: SMALL[name][field] for field in ("num_hidden_layers", lists)}
         for name, lists in (
@@ -231,7 +247,7 @@ def test_who_decides_whether_the_head_is_the_table(model_type, inside, outside):
     text = small(WRAPPERS[model_type], tie_word_embeddings=...) | inside
     config = {"model_type": model_type, "text_config": text, **outside, **TOWERS.get(model_type, {})}
     with torch.device("meta"):
-        built = AutoModelForImageTextToText.from_config(AutoConfig.for_model(**config))
+        built = built_from(AutoConfig.for_model(**config))
     assert from_hf_config(config).tied_head == (not any("lm_head" in name for name, _ in built.named_parameters()))
 
 

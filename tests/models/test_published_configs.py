@@ -73,8 +73,8 @@ def test_another_is_refused_in_one_sentence(name, capsys):
     assert REFUSED[name] in said
 
 
-# without arguments, HunYuan's class cannot be built: its rotary positions need a factor that it has no value for
-@pytest.mark.parametrize("model_type", sorted(FAMILIES.keys() - {"hunyuan_v1_dense"}))
+# without arguments, HunYuan's classes cannot be built: their rotary positions need a factor that they have no value for
+@pytest.mark.parametrize("model_type", sorted(FAMILIES.keys() - {"hunyuan_v1_dense", "hunyuan_v1_moe"}))
 def test_the_sizes_that_a_class_assumes_are_read(model_type):
     """A class without arguments has the sizes of one published model: Falcon 7B, Command R, GLM-4 9B, OLMo 7B, …"""
     assumed = json.loads(AutoConfig.for_model(model_type).to_json_string(use_diff=False))
@@ -86,12 +86,16 @@ def test_the_sizes_that_a_class_assumes_are_read(model_type):
 ENDLESS = {"time_step_limit": [0.0, 1e308]}
 NOT_ASSUMED = {
     "deepseek_v2": {"num_experts_per_tok": 6},
+    "dots1": {"num_experts_per_tok": 6, "n_routed_experts": 128, "n_shared_experts": 2},
     "glm4_moe": {"head_dim": 128},
+    "glm4v_moe_text": {"head_dim": 128},
+    "glm4v_text": {"tie_word_embeddings": False},
     "falcon_h1": ENDLESS,
     "granitemoehybrid": ENDLESS,
     "lfm2_moe": {"layer_types": (["conv"] * 3 + ["full_attention"]) * 8},
     "nemotron_h": ENDLESS,
     "phi3": {"pad_token_id": 0},
+    "qwen3_omni_moe_text": {"head_dim": 128, "tie_word_embeddings": False},
     "qwen3_vl_text": {"tie_word_embeddings": False},
     "qwen2_vl_text": {"tie_word_embeddings": False},
     "qwen2_5_vl_text": {"tie_word_embeddings": False},

@@ -58,8 +58,8 @@ def keys(*, overlay: str | Path | None) -> str:
 
 
 def types() -> str:
-    """The model types of a config.json that are read, by name, in columns."""
-    names = sorted(READ)
+    """The model types of a config.json that are read, by name, in columns; a part is not named beside its whole."""
+    names = sorted(name for name in READ if name.removesuffix("_text").removesuffix("_thinker") not in {*READ} - {name})
     width, columns = max(map(len, names)) + 2, 4
     rows = -(-len(names) // columns)
     return "\n".join("".join(f"{name:<{width}}" for name in names[row::rows]).rstrip() for row in range(rows))

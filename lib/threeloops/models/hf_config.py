@@ -18,7 +18,7 @@ from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.files.gguf_header import ELEMENTS
 from threeloops.models.hf_encoders import ENCODERS, encoder_sentence
 from threeloops.models.hf_families import FAMILIES
-from threeloops.models.hf_fields import CHANGES_NO_COUNT, Fields
+from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, Fields
 from threeloops.models.hf_not_read import NOT_READ
 from threeloops.models.parameters import model_parameters
 
@@ -69,6 +69,8 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
         raise ValueError(encoder_sentence(config))
     if model_type not in READ:
         raise ValueError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
+    if model_type in OMNI:
+        return _model(_thinker(config, model_type), name=name)
     _refuse_other_heads(config, multimodal=model_type in WRAPPERS)
     if model_type in WRAPPERS:
         return _model(_text_part(config, model_type), name=name)
@@ -130,12 +132,23 @@ WRAPPERS = {
     "aya_vision": "cohere2",
     "internvl": "qwen2",
     "llava_next_video": "llama",
+    "glm4v": "glm4v_text",
+    "glm46v": "glm4v_text",
+    "glm4v_moe": "glm4v_moe_text",
+    "ovis2": "qwen2",
+    "qwen2_5_omni_thinker": "qwen2_5_omni_text",
+    "qwen3_omni_moe_thinker": "qwen3_omni_moe_text",
+    "step3p7": "step3p5",
+    "exaone4_5": "exaone4",
+    "voxtral": "llama",
 }
+# Configs around a wrapper's: the part that reads and writes text, beside one that speaks.
+OMNI = {"qwen2_5_omni": "qwen2_5_omni_thinker", "qwen3_omni_moe": "qwen3_omni_moe_thinker"}
 # Published before their language model had a part of its own: its fields stand beside the tower's.
 _FLAT = ("qwen2_vl", "qwen2_5_vl")
 # A name of its own for layers of another family.
-SAME_CLASS = {"kimi_k2": "deepseek_v3"}
-READ = (*FAMILIES, *SAME_CLASS, *WRAPPERS)
+SAME_CLASS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4", "exaone4_5_text": "exaone4"}
+READ = (*FAMILIES, *SAME_CLASS, *WRAPPERS, *OMNI)
 
 # Fields about the towers beside the language model, and about where their tokens stand.
 _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
@@ -154,10 +167,16 @@ _AUDIO = {
     "audio_config", "audio_token_id", "boa_token_id", "eoa_token_id", "eoa_token_index", "boi_token_id", "eoi_token_id",
     "vision_soft_tokens_per_image", "audio_soft_tokens_per_image", "audio_token_index",
 }  # fmt: skip
+# Where images, sound and speakers begin and end among the tokens.
+_MARKS = {
+    "image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id", "audio_start_token_id",
+    "audio_end_token_id", "user_token_id", "position_id_per_seconds", "seconds_per_chunk", "video_token_index",
+}  # fmt: skip
 # Fields that one wrapper has and others are not known to have.
 _AROUND_ONE: Mapping[str, Set[str]] = {
     "gemma3n": _AUDIO,
     "gemma4": _AUDIO,
+    "voxtral": _AUDIO,
     "minimax_m3_vl": {
         "projector_hidden_size", "img_token_compression_config", "image_token_compression_config", "video_token_index",
         "spatial_merge_size", "temporal_patch_size", "merged_hidden_size", "process_image_mode",
@@ -168,6 +187,18 @@ _AROUND_ONE: Mapping[str, Set[str]] = {
         "tile_size", "use_image_special_tokens", "use_thumbnail", "use_image_token",
     },
     "llava_next_video": {"spatial_pool_mode", "spatial_pool_stride", "video_token_index", "video_seq_length"},
+    **dict.fromkeys(("glm4v", "glm46v", "glm4v_moe"), _MARKS),
+    "ovis2": {"visual_indicator_token_ids", "vocab_size", "hidden_size"},
+    **dict.fromkeys(("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"), _AUDIO | _MARKS),
+    "step3p7": {
+        "projector_bias", "image_token_len", "patch_token_len", "im_start_token", "im_end_token", "im_patch_token",
+        "understand_projector_stride", "vision_select_layer", "use_im_start_end",
+    },
+}  # fmt: skip
+_AROUND_THE_THINKER = {
+    "thinker_config", "talker_config", "token2wav_config", "code2wav_config", "enable_audio_output",
+    "enable_talker", "assistant_token_id", "system_token_id", "user_token_id", "im_start_token_id", "im_end_token_id",
+    "tts_bos_token_id", "tts_eos_token_id", "tts_pad_token_id",
 }  # fmt: skip
 
 
@@ -176,19 +207,44 @@ _AROUND_ONE: Mapping[str, Set[str]] = {
 _TIED_OUTSIDE = {"gemma3": True, "qwen3_vl": False, "qwen3_vl_moe": False, "qwen3_5": False, "qwen3_5_moe": False}
 _TIED_OUTSIDE |= {"llava_next": False, "idefics3": False, "smolvlm": False, "cohere2_vision": True, "paligemma": True}
 _TIED_OUTSIDE |= {"gemma3n": True, "gemma4": True, "lfm2_vl": True, "aya_vision": True, "internvl": True}
-_TIED_INSIDE = ("llama4",)
+_TIED_OUTSIDE |= {"ovis2": True, "qwen2_5_omni_thinker": False, "qwen3_omni_moe_thinker": False}
+_TIED_OUTSIDE |= {"glm46v": False, "step3p7": False, "exaone4_5": False}
+_TIED_INSIDE, _TIED_NEVER = ("llama4",), ("voxtral",)
 _TIED_EITHER = ("qwen2_vl", "qwen2_5_vl", "llava", "llava_onevision", "minimax_m3_vl", "llava_next_video")
+_TIED_EITHER_TOO = ("glm4v", "glm4v_moe")
 
 
 def _tied(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     """What a wrapper says of its text's table and head, over what the text says; nothing where the text decides."""
-    if model_type in _TIED_INSIDE:
-        return {}
+    if model_type in (*_TIED_INSIDE, *_TIED_NEVER):
+        return {} if model_type in _TIED_INSIDE else {"tie_word_embeddings": False}
     said = config.get("tie_word_embeddings", _TIED_OUTSIDE.get(model_type))
-    if model_type in _TIED_EITHER:
+    if model_type in _TIED_EITHER + _TIED_EITHER_TOO:
         text = config.get("text_config") or {}
         return {"tie_word_embeddings": bool(said or text.get("tie_word_embeddings"))}
     return {} if said is None else {"tie_word_embeddings": said}
+
+
+def _stated(config: Mapping[str, Any]) -> set[str]:
+    """The fields around a text's own part that may change a count: a token's number never does, nor heads of which
+    there are none.
+    """
+    stated = {name for name, value in config.items() if value is not None and not name.startswith("_")}
+    none = {name for name in ("num_reward_heads",) if config.get(name) == 0}
+    return {name for name in stated - none if not name.endswith(NUMBERS_OF_TOKENS)}
+
+
+def _thinker(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
+    """The part of an omni model that reads and writes text; what speaks is named in `not_counted`."""
+    thinker = config.get("thinker_config")
+    if not isinstance(thinker, Mapping):
+        raise ValueError(f"'thinker_config' is missing; a {model_type} config keeps its language model there")
+    unknown = sorted(_stated(config) - _AROUND_THE_THINKER - _AROUND_THE_TEXT)
+    if unknown:
+        raise ValueError(
+            f"{unknown[0]!r} is a field that {model_type} configs are not known to have; remove it if it changes none"
+        )
+    return {**thinker, "model_type": OMNI[model_type]}
 
 
 def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
@@ -202,14 +258,16 @@ def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
         }
     if not isinstance(text, Mapping):
         raise ValueError(f"'text_config' is missing; a {model_type} config keeps its language model there")
-    stated = {name for name, value in config.items() if value is not None and not name.startswith("_")}
-    unknown = sorted(stated - _AROUND_THE_TEXT - _AROUND_ONE.get(model_type, set()))
+    # What stands in the text's own part too is read there, as its class does.
+    unknown = sorted(_stated(config) - _AROUND_THE_TEXT - _AROUND_ONE.get(model_type, set()) - text.keys())
     if unknown:
         raise ValueError(
             f"{unknown[0]!r} is a field that {model_type} configs are not known to have; it may change a count: remove"
             " it if it changes none"
         )
     part = {"model_type": WRAPPERS[model_type], **text, **_tied(config, model_type)}
+    if part.get("architectures") == config.get("architectures"):  # some programs write the whole's there, too
+        part["architectures"] = None
     if part["model_type"] in WRAPPERS:
         raise ValueError(f"text_config has model_type={part['model_type']!r}; a language model has to stand there")
     return part
@@ -228,6 +286,9 @@ def beside_the_decoder(config: Mapping[str, Any]) -> tuple[str, ...]:
     >>> beside_the_decoder({"vision_config": {}, "text_config": {"num_mtp_modules": 3}})
     ('its vision tower', '3 layers for multi-token prediction')
     """
+    if isinstance(config.get("thinker_config"), Mapping):
+        speaks = ("what speaks (talker and waveform)",) if config.get("talker_config") is not None else ()
+        return (*beside_the_decoder(config["thinker_config"]), *speaks)
     text = config.get("text_config")
     fields = {**config, **text} if isinstance(text, Mapping) else config
     numbers = [fields[name] for name in _GUESSING if type(fields.get(name)) is int and fields[name] > 0]

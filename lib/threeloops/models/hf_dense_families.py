@@ -36,6 +36,25 @@ def _glm(fields: Fields, name: str, *, num_norms: int) -> Model:
     return rotary_model(fields, name, [attention], [gated_mlp(fields)], num_norms=num_norms)
 
 
+def _glm4v(fields: Fields, name: str) -> Model:
+    """GLM 4.1V's and 4.6V's text: GLM 4, whose biases no field switches off."""
+    fields.must_equal("attention_bias", True, "the transformers class always builds these biases")
+    attention = configured_attention(fields, window=None, qkv_bias=True)
+    return rotary_model(fields, name, [attention], [gated_mlp(fields)], num_norms=4)
+
+
+def _exaone4(fields: Fields, name: str) -> Model:
+    """EXAONE 4: norms behind the sub-blocks, of queries and keys too; three layers with a window, then one without."""
+    window, pattern = fields.count_or_none("sliding_window"), fields.get("sliding_window_pattern")
+    if isinstance(pattern, str):  # as LLLG, a letter a layer, G for a full one
+        kinds = [letter == "L" for letter in pattern] or [False]
+    else:
+        kinds = [True] * ((pattern or 1) - 1) + [False]
+    every = windows(fields, window=window, slides=lambda layer: window is not None and kinds[layer % len(kinds)])
+    attentions = [configured_attention(fields, window=one, qk_norm=True) for one in every]
+    return rotary_model(fields, name, attentions, [gated_mlp(fields)])
+
+
 def _olmo(fields: Fields, name: str) -> Model:
     """OLMo 1: LayerNorm without anything learned."""
     bias = fields.flag("attention_bias")
@@ -252,6 +271,8 @@ DENSE_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "gemma": _gemma1,
     "glm": lambda fields, name: _glm(fields, name, num_norms=2),
     "glm4": lambda fields, name: _glm(fields, name, num_norms=4),
+    "glm4v_text": _glm4v,
+    "exaone4": _exaone4,
     "olmo": _olmo,
     "olmo2": lambda fields, name: _olmo2(fields, name, slides=False),
     "olmo3": lambda fields, name: _olmo2(fields, name, slides=True),

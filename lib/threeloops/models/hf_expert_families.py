@@ -50,7 +50,7 @@ def latent_attention(fields: Fields, indexer: Indexer | None = None) -> LatentAt
     )
 
 
-def _dense_then_experts(
+def dense_then_experts(
     fields: Fields, *, mlp_bias: bool = False, correction_bias: bool = True
 ) -> list[DenseMlp | MoeMlp]:
     """The first layers dense, then routed experts with shared ones beside them."""
@@ -86,17 +86,17 @@ def _sparse_layers(fields: Fields) -> list[bool]:
 
 
 def _deepseek_v2(fields: Fields, name: str) -> Model:
-    mlps = _dense_then_experts(fields, mlp_bias=fields.flag("mlp_bias"), correction_bias=False)
+    mlps = dense_then_experts(fields, mlp_bias=fields.flag("mlp_bias"), correction_bias=False)
     return rotary_model(fields, name, [latent_attention(fields)], mlps)
 
 
 def _deepseek_v3(fields: Fields, name: str) -> Model:
-    return rotary_model(fields, name, [latent_attention(fields)], _dense_then_experts(fields))
+    return rotary_model(fields, name, [latent_attention(fields)], dense_then_experts(fields))
 
 
 def _mistral4(fields: Fields, name: str) -> Model:
     """Mistral Small 4: DeepSeek-V3's layers, routed without a correction."""
-    return rotary_model(fields, name, [latent_attention(fields)], _dense_then_experts(fields, correction_bias=False))
+    return rotary_model(fields, name, [latent_attention(fields)], dense_then_experts(fields, correction_bias=False))
 
 
 def _indexer(fields: Fields) -> Indexer:
@@ -117,7 +117,7 @@ def _sparse_latent(fields: Fields, name: str, indexed: Sequence[bool]) -> Model:
         raise ValueError("layer_types is not understood; every layer of these classes is 'indexed_attention'")
     with_indexer, without = latent_attention(fields, _indexer(fields)), latent_attention(fields)
     attentions = [with_indexer if own else without for own in indexed]
-    return rotary_model(fields, name, attentions, _dense_then_experts(fields))
+    return rotary_model(fields, name, attentions, dense_then_experts(fields))
 
 
 def _deepseek_v32(fields: Fields, name: str) -> Model:
@@ -147,13 +147,20 @@ def _glm4_moe(fields: Fields, name: str) -> Model:
     attention = configured_attention(
         fields, window=None, qkv_bias=fields.flag("attention_bias"), qk_norm=fields.flag("use_qk_norm")
     )
-    return rotary_model(fields, name, [attention], _dense_then_experts(fields))
+    return rotary_model(fields, name, [attention], dense_then_experts(fields))
+
+
+def _glm4v_moe(fields: Fields, name: str) -> Model:
+    """GLM 4.5V's text: GLM 4.5 without norms of queries and keys."""
+    fields.must_equal("use_qk_norm", False, "the transformers class has no such norms")
+    attention = configured_attention(fields, window=None, qkv_bias=fields.flag("attention_bias"))
+    return rotary_model(fields, name, [attention], dense_then_experts(fields))
 
 
 def _glm4_moe_lite(fields: Fields, name: str) -> Model:
     if fields.get("mlp_layer_types") is None:
         fields.must_equal("first_k_dense_replace", 1, "the transformers class keeps the first layer dense")
-    return rotary_model(fields, name, [latent_attention(fields)], _dense_then_experts(fields))
+    return rotary_model(fields, name, [latent_attention(fields)], dense_then_experts(fields))
 
 
 def qwen_experts(fields: Fields, *, shared: bool) -> MoeMlp:
@@ -260,11 +267,13 @@ EXPERT_FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "qwen2_moe": _qwen2_moe,
     "qwen3_moe": _qwen3_moe,
     "qwen3_vl_moe_text": _qwen3_moe,
+    "qwen3_omni_moe_text": _qwen3_moe,
     "deepseek_v2": _deepseek_v2,
     "deepseek_v3": _deepseek_v3,
     "deepseek_v32": _deepseek_v32,
     "mistral4": _mistral4,
     "glm4_moe": _glm4_moe,
+    "glm4v_moe_text": _glm4v_moe,
     "glm4_moe_lite": _glm4_moe_lite,
     "glm_moe_dsa": _glm_moe_dsa,
     "minimax_m2": _minimax_m2,

@@ -14,6 +14,7 @@ from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_hybrid_families import HYBRID_FAMILIES
 from threeloops.models.hf_layers import configured_attention, gated_mlp, learned_position_model, rotary_model, windows
 from threeloops.models.readers.compressed_attention import COMPRESSED_FAMILIES
+from threeloops.models.readers.experts import FURTHER_EXPERTS
 from threeloops.models.readers.gemma import GEMMA_FAMILIES
 from threeloops.models.readers.hybrids import NEW_HYBRIDS
 
@@ -168,12 +169,14 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "qwen2": _qwen2,
     "qwen2_vl_text": _qwen2,
     "qwen2_5_vl_text": _qwen2,
+    "qwen2_5_omni_text": _qwen2,
     "qwen3": _qwen3,
     "qwen3_vl_text": _qwen3_vl,
     "gpt_oss": _gpt_oss,
     "phi3": _phi3,
     **DENSE_FAMILIES,
     **EXPERT_FAMILIES,
+    **FURTHER_EXPERTS,
     **HYBRID_FAMILIES,
     **GEMMA_FAMILIES,
     **NEW_HYBRIDS,

@@ -34,7 +34,7 @@ CHANGES_NO_COUNT = frozenset({
     "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "eod_token_id", "decoder_start_token_id",
     # initial values, numerical floors, dropout
     "initializer_range", "init_std", "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_eps", "norm_epsilon",
-    "hidden_dropout", "residual_dropout", "embedding_dropout", "classifier_dropout",
+    "hidden_dropout", "residual_dropout", "embedding_dropout", "expert_dropout", "classifier_dropout",
     "rescale_prenorm_residual", "residual_in_fp32",
     "dropout", "attention_dropout", "activation_dropout", "layerdrop", "resid_pdrop", "embd_pdrop", "attn_pdrop",
     # rotary positions: computed, not stored; n_ctx is an old second name of n_positions
@@ -62,13 +62,16 @@ CHANGES_NO_COUNT = frozenset({
 })
 # fmt: on
 
+# However a field is called that names a token by its number, it changes no count.
+NUMBERS_OF_TOKENS = ("_token_id", "_token_ids", "_token_index")
+
 # Fields about what stands outside the decoder's own parameters: how the file packs them, and extra modules for
 # multi-token prediction.
 OUTSIDE_THE_DECODER = frozenset({
     "quantization_config", "quantization", "num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules", "use_mtp",
     "mtp_transformer_layers", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mtp_layers_block_type",
     "compression_config", "sparsity_config", "quantization_bit",
-    "mtp_hybrid_override_pattern", "index_share_for_mtp_iteration",
+    "mtp_hybrid_override_pattern", "index_share_for_mtp_iteration", "mtp_loss_scaling_factor", "mtp_share_layers",
 })  # fmt: skip
 
 # Fields that are understood with one value only; the other would build layers that are not described here.
@@ -185,7 +188,11 @@ class Fields:
             if name not in self.seen:
                 self.must_equal(name, only, "the other value builds other layers")
         stated = {name for name, value in self.config.items() if value is not None and not name.startswith("_")}
-        unknown = sorted(stated - self.seen - CHANGES_NO_COUNT - OUTSIDE_THE_DECODER)
+        unknown = sorted(
+            name
+            for name in stated - self.seen - CHANGES_NO_COUNT - OUTSIDE_THE_DECODER
+            if not name.endswith(NUMBERS_OF_TOKENS)
+        )
         if unknown:
             raise ValueError(
                 f"{unknown[0]!r} is a field that {self.model_type} configs are not known to have; it may change a"

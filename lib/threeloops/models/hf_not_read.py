@@ -6,7 +6,6 @@ Source: modeling_*.py of Hugging Face transformers 5.23.0, https://github.com/hu
 
 _SCAN = "a layer of Mamba 1, whose state and projections have other sizes than Mamba 2's, would have to be described"
 _SIDE_BY_SIDE = "every layer has attention and a recurrent state side by side; a layer here has one of the two"
-_COMPRESSED = "its attention caches compressed blocks of tokens, at several rates; a layer of that kind would be needed"
 _ENCODER_DECODER = "it has an encoder beside its decoder, and a cache for both; only decoders are read"
 _UNEQUAL = "its layers have unequal sizes, listed one by one; a reader of that list would be needed"
 _OUTSIDE = "its class ships with the checkpoint and not with transformers, so that nothing could check the count"
@@ -14,7 +13,6 @@ _OUTSIDE = "its class ships with the checkpoint and not with transformers, so th
 NOT_READ = {
     "bamba": "Granite 4's granitemoehybrid is the nearest that is read; its own reader would be needed",
     "deci": _UNEQUAL,
-    "deepseek_ref": _COMPRESSED,
     "falcon_mamba": _SCAN,
     "hymba": _SIDE_BY_SIDE,
     "kimi_k3": "its residual streams, gates and narrower experts are not in transformers' kimi_linear, so that nothing"
@@ -29,7 +27,6 @@ NOT_READ = {
     "nemotron-nas": _UNEQUAL,
     "recurrent_gemma": "its gated linear recurrence would have to be described",
     "rwkv": "it has no attention, and a state of another kind; only hybrids are read",
-    "step3p7": "its windows have another number of heads than its full layers; a reader would be needed",
     "t5": _ENCODER_DECODER,
     "bart": _ENCODER_DECODER,
     "whisper": _ENCODER_DECODER,
