@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from threeloops.models.files.gguf_hybrids import HYBRIDS, READ_BY_LAYER, hybrid_fields
+
 MAGIC = b"GGUF"
 ELEMENTS = "_tensor_elements"  # of all tensors, where the file is whole: what the count is held against
 VERSIONS = (2, 3)
@@ -21,6 +23,7 @@ _TYPES = {
     "gemma2": "gemma2", "gemma3": "gemma3_text", "phi3": "phi3", "gpt-oss": "gpt_oss", "granite": "granite",
     "smollm3": "smollm3", "seed_oss": "seed_oss", "olmo2": "olmo2", "arcee": "arcee",
 }  # fmt: skip
+_TYPES |= {architecture: model_type for architecture, (model_type, _) in HYBRIDS.items()}
 _WITH_EXPERTS = {"llama": "mixtral"}
 # The file's field, without its architecture -> the config's.
 _FIELDS = {
@@ -36,6 +39,7 @@ _FIELDS = {
 }
 _NEEDED = ("embedding_length", "block_count", "attention.head_count")  # without which nothing is known
 _EXPERT_WIDTH = {"qwen3_moe": "moe_intermediate_size", "gpt_oss": "intermediate_size"}
+_NO_HEAD_DIM = ("phi3", "olmo2", "granite", "smollm3", "lfm2", "granitemoehybrid")  # hidden / heads in their classes
 _READS_WINDOW = ("gemma2", "gemma3_text", "gpt_oss")
 
 
@@ -73,6 +77,8 @@ def _as_config(
     config: dict[str, Any] = {"model_type": model_type}
     for name, own in _FIELDS.items():
         value = said(name)
+        if isinstance(value, list) and architecture in HYBRIDS and name in READ_BY_LAYER:
+            continue
         if isinstance(value, list):  # a number for each layer
             if len(set(value)) != 1:
                 raise ValueError(f"{path!r} has layers of unequal {name}, which is not read")
@@ -88,16 +94,28 @@ def _as_config(
     if key != value:
         raise ValueError(f"{path!r} has keys of {key} and values of {value}, which are not read apart")
     even = config["hidden_size"] / config["num_attention_heads"] if key else None
-    if key and (key != even or model_type not in ("phi3", "olmo2", "granite", "smollm3")):
+    if key and (key != even or model_type not in _NO_HEAD_DIM):
         config["head_dim"] = key
     if "token_embd.weight" in tensors:
         config["vocab_size"] = tensors["token_embd.weight"][-1]
         config["tie_word_embeddings"] = "output.weight" not in tensors
     if model_type in ("llama", "qwen3", "seed_oss"):
         config["attention_bias"] = "blk.0.attn_q.bias" in tensors
+    if architecture in HYBRIDS:
+        try:
+            config |= hybrid_fields(architecture, said, tensors)
+        except ValueError as error:
+            raise ValueError(
+                f"{path!r} is a GGUF file that is not understood: {error}; give the config.json"
+            ) from error
     if fields.get("split.count", 0) <= 1:
-        config[ELEMENTS] = sum(math.prod(dims) for name, dims in tensors.items() if not name.startswith("rope_"))
+        config[ELEMENTS] = sum(math.prod(dims) for name, dims in tensors.items() if not _no_parameter(name))
     return config
+
+
+def _no_parameter(name: str) -> bool:
+    """Tables of rotary factors, and the correction of a router's choice, which a model keeps as a buffer."""
+    return name.startswith("rope_") or ".exp_probs_b" in name
 
 
 def _header(opened: BinaryIO) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]]:
