@@ -21,6 +21,7 @@ CONFIGS = {
     "lfm2": small("lfm2"),
     "falcon-h1": small("falcon_h1"),
     "granitehybrid": small("granitemoehybrid"),
+    "jamba": small("jamba"),
     "nemotron_h_moe": small("nemotron_h", mamba_num_heads=12, mamba_head_dim=8),
 }
 
@@ -28,7 +29,14 @@ CONFIGS = {
 def variants() -> list[tuple[str, dict]]:
     dense = small("granitemoehybrid", num_local_experts=0)
     plain = small("nemotron_h", hybrid_override_pattern="M-M*-M-")
-    return [*CONFIGS.items(), ("granitehybrid", dense), ("nemotron_h", plain), ("lfm2", small("lfm2", vocab_size=64))]
+    alone = small("jamba", num_experts=1, num_experts_per_tok=1, attn_layer_period=5)
+    return [
+        *CONFIGS.items(),
+        ("jamba", alone),
+        ("granitehybrid", dense),
+        ("nemotron_h", plain),
+        ("lfm2", small("lfm2", vocab_size=64)),
+    ]
 
 
 def class_tensors(config: dict) -> dict[str, tuple[int, ...]]:
@@ -47,7 +55,7 @@ def class_tensors(config: dict) -> dict[str, tuple[int, ...]]:
             renamed["output.weight"] = shape
         elif name.endswith("mamba.norm.weight") and config.get("mamba_rms_norm", True):
             renamed[f"blk.{layer}.ssm_norm.weight"] = shape
-        elif name.endswith(("mixer.gate.weight", "block_sparse_moe.router.layer.weight")):
+        elif name.endswith(("mixer.gate.weight", "feed_forward.router.weight", "block_sparse_moe.router.layer.weight")):
             renamed[f"blk.{layer}.ffn_gate_inp.weight"] = shape
         else:
             renamed[name] = shape
@@ -59,13 +67,17 @@ def kv_heads(config: dict, layers: int) -> list[int]:
     kinds = config.get("layer_types") or config.get("hybrid_override_pattern")
     if "full_attn_idxs" in config:
         kinds = ["attention" if layer in config["full_attn_idxs"] else "conv" for layer in range(layers)]
+    if "attn_layer_period" in config:
+        period, offset = config["attn_layer_period"], config["attn_layer_offset"]
+        kinds = ["attention" if layer % period == offset else "mamba" for layer in range(layers)]
     return [config["num_key_value_heads"] * (kind in ("attention", "full_attention", "*")) for kind in kinds]
 
 
-def written(path: Path, architecture: str, config: dict, **changes: int) -> Path:
+def written(path: Path, architecture: str, config: dict, *, parts: int = 1, **changes: int) -> Path:
     """The fields that the converter of the architecture writes."""
     writer, layers = gguf.GGUFWriter(path, architecture), config["num_hidden_layers"]
     built = AutoConfig.for_model(**config)
+    writer.add_uint16("split.count", parts)
     writer.add_block_count(layers)
     writer.add_embedding_length(config["hidden_size"])
     writer.add_context_length(config["max_position_embeddings"])
@@ -145,6 +157,19 @@ def _granite(writer, config, built, layers) -> dict:
     }
 
 
+def _jamba(writer, config, built, layers) -> dict:
+    return {
+        "attention.head_count_kv": kv_heads(config, layers),
+        "feed_forward_length": config["intermediate_size"],
+        "expert_count": config["num_experts"],
+        "expert_used_count": config["num_experts_per_tok"],
+        "ssm.conv_kernel": built.mamba_d_conv,
+        "ssm.inner_size": built.mamba_expand * config["hidden_size"],
+        "ssm.state_size": config["mamba_d_state"],
+        "ssm.time_step_rank": config["mamba_dt_rank"],
+    }
+
+
 def _nemotron(writer, config, built, layers) -> dict:
     pattern = config["hybrid_override_pattern"]
     widths = {"-": config["intermediate_size"], "E": config["moe_intermediate_size"]}
@@ -170,6 +195,7 @@ FIELDS = {
     "lfm2": _lfm2,
     "falcon-h1": _falcon_h1,
     "granitehybrid": _granite,
+    "jamba": _jamba,
     "nemotron_h": _nemotron,
     "nemotron_h_moe": _nemotron,
 }
@@ -206,9 +232,22 @@ def test_the_command_counts_its_states(tmp_path: Path, capsys: pytest.CaptureFix
             {"attention.head_count_kv": [0, 3, 0, 0, 2]},
             r"its layers have \[2, 3\] KV heads, which is not read",
         ),
+        (
+            "jamba",
+            {"attention.head_count_kv": [3, 3, 0, 0, 3]},
+            r"attn stands in layers \[0, 1, 4\], which do not repeat",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said(tmp_path: Path, architecture: str, changed: dict, told: str) -> None:
     file = written(tmp_path / "a.gguf", architecture, CONFIGS[architecture], **changed)
     with pytest.raises(ValueError, match=told):
         from_hf_config(file)
+
+
+def test_a_part_of_a_file_does_not_say_where_experts_are(tmp_path: Path) -> None:
+    """The first of several parts has a count of parts, and some of the tensors."""
+    with pytest.raises(
+        ValueError, match="it is one part of several, and which layers have experts stands in the others"
+    ):
+        from_hf_config(written(tmp_path / "a-00001-of-00002.gguf", "jamba", CONFIGS["jamba"], parts=2))

@@ -39,7 +39,8 @@ _FIELDS = {
 }
 _NEEDED = ("embedding_length", "block_count", "attention.head_count")  # without which nothing is known
 _EXPERT_WIDTH = {"qwen3_moe": "moe_intermediate_size", "gpt_oss": "intermediate_size"}
-_NO_HEAD_DIM = ("phi3", "olmo2", "granite", "smollm3", "lfm2", "granitemoehybrid")  # hidden / heads in their classes
+# hidden / heads in their classes
+_NO_HEAD_DIM = ("phi3", "olmo2", "granite", "smollm3", "lfm2", "granitemoehybrid", "jamba")
 _READS_WINDOW = ("gemma2", "gemma3_text", "gpt_oss")
 
 
@@ -103,7 +104,7 @@ def _as_config(
         config["attention_bias"] = "blk.0.attn_q.bias" in tensors
     if architecture in HYBRIDS:
         try:
-            config |= hybrid_fields(architecture, said, tensors)
+            config |= hybrid_fields(architecture, said, tensors, whole=fields.get("split.count", 0) <= 1)
         except ValueError as error:
             raise ValueError(
                 f"{path!r} is a GGUF file that is not understood: {error}; give the config.json"

@@ -1,7 +1,8 @@
 """Hybrids in the header of a GGUF file: which layers attend, and the sizes of the states of the others.
 
 Source: llama.cpp, gguf-py/gguf/constants.py (ssm.*, shortconv.*, per-layer attention.head_count_kv), and its converters
-        of Qwen3-Next, LFM2, Falcon-H1, Granite 4 and Nemotron-H (which field of a config.json each is written from)
+        of Qwen3-Next, LFM2, Falcon-H1, Granite 4, Nemotron-H and Jamba (from which field of a config.json each is
+        written)
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -116,6 +117,32 @@ def _nemotron_h(said: Said, tensors: Container[str]) -> dict[str, Any]:
     return found
 
 
+def _jamba(said: Said, tensors: Container[str]) -> dict[str, Any]:
+    layers = range(said("block_count"))
+    attending = [bool(heads) for heads in _every_layer(said, "attention.head_count_kv")]
+    experts = [f"blk.{layer}.ffn_gate_inp.weight" in tensors for layer in layers]
+    return {
+        **_heads(said),
+        **_repeated("attn", attending),
+        **(_repeated("expert", experts) if any(experts) else {}),
+        "num_experts": said("expert_count") if any(experts) else 1,
+        "num_local_experts": None,
+        "mamba_d_state": said("ssm.state_size"),
+        "mamba_d_conv": said("ssm.conv_kernel"),
+        "mamba_dt_rank": said("ssm.time_step_rank"),
+        "mamba_expand": _divided(said, said("ssm.inner_size"), said("embedding_length"), "embedding_length"),
+    }
+
+
+def _repeated(what: str, layers: list[bool]) -> dict[str, int]:
+    """The period and the offset of the layers that have something, as the class states them."""
+    there = [layer for layer, has in enumerate(layers) if has]
+    period = there[1] - there[0] if len(there) > 1 else len(layers)
+    if layers != [layer % period == there[0] for layer in range(len(layers))]:
+        raise ValueError(f"{what} stands in layers {there}, which do not repeat")
+    return {f"{what}_layer_period": period, f"{what}_layer_offset": there[0]}
+
+
 # The file's architecture -> the model_type that it was converted from, and how its fields are read.
 HYBRIDS: Mapping[str, tuple[str, Callable[[Said, Container[str]], dict[str, Any]]]] = {
     "qwen3next": ("qwen3_next", _qwen3_next),
@@ -124,16 +151,23 @@ HYBRIDS: Mapping[str, tuple[str, Callable[[Said, Container[str]], dict[str, Any]
     "granitehybrid": ("granitemoehybrid", _granite_hybrid),
     "nemotron_h": ("nemotron_h", _nemotron_h),
     "nemotron_h_moe": ("nemotron_h", _nemotron_h),
+    "jamba": ("jamba", _jamba),
 }
 # Fields of every layer that these read by themselves.
 READ_BY_LAYER = ("attention.head_count_kv", "feed_forward_length")
 
 
-def hybrid_fields(architecture: str, said: Said, tensors: Container[str]) -> dict[str, Any]:
+# Of these the tensors say which layers have experts, and a part of a split file has not all of them.
+_BY_TENSORS = ("jamba", "nemotron_h_moe")
+
+
+def hybrid_fields(architecture: str, said: Said, tensors: Container[str], *, whole: bool) -> dict[str, Any]:
     """What the header says of the layers of a hybrid, as its config.json would; None for what its class has not.
 
-    Raises:   ValueError for a size of its states that the header leaves out
+    Raises:   ValueError for a size of its states that the header leaves out, or what a part of a file cannot say
     """
+    if not whole and architecture in _BY_TENSORS:
+        raise ValueError("it is one part of several, and which layers have experts stands in the others")
     for name in ("shortconv.l_cache",) if architecture == "lfm2" else ("ssm.inner_size", "ssm.time_step_rank"):
         if said(name) is None:
             raise ValueError(f"it is without {architecture}.{name}")
