@@ -6,6 +6,8 @@ import pytest
 import torch
 from tests import seeds
 from tests.models.small_configs import SMALL, small
+from transformers import AutoConfig
+from transformers.models.step3p7 import Step3p7TextModel
 
 from threeloops.measure.product_loop import kv_cache as weigh
 from threeloops.models.hf_config import from_hf_config
@@ -32,6 +34,7 @@ ALWAYS = {
 }
 # transformers builds them beside a vision tower only
 INSIDE_OTHERS = {"qwen3_vl_text", "qwen3_vl_moe_text", "qwen2_vl_text", "qwen2_5_vl_text", "mistral4"}
+INSIDE_OTHERS |= {"qwen2_5_omni_text", "qwen3_omni_moe_text", "glm4v_text", "glm4v_moe_text", "step3p5"}
 ELSEWHERE = {"deepseek_v4"}  # keys that are values, and entries: tests/models/readers/test_compressed_readers.py
 
 
@@ -59,6 +62,19 @@ def test_a_config_keeps_what_its_class_keeps(model_type):
     counted = kv_cache.request_bytes(model, tokens=tokens, bytes_per_element=2, moment="between_steps")
     assert BATCH * counted == kept
     assert BATCH * kv_cache.states_bytes(model) == weigh.state_bytes(cache)
+
+
+def test_steps_windows_keep_as_many_kv_heads_as_its_full_layers():
+    """Its text model alone, for which no causal name is registered: only the query heads of windows are more."""
+    config = small("step3p5")
+    built = AutoConfig.for_model(**config)
+    real = Step3p7TextModel(built).to(torch.bfloat16).eval()
+    real.set_experts_implementation("eager")
+    cache = weigh.filled_cache(real, batch=BATCH, prompt_tokens=PROMPT, decode_tokens=DECODED)
+    counted = kv_cache.request_bytes(
+        from_hf_config(config), tokens=PROMPT + DECODED, bytes_per_element=2, moment="between_steps"
+    )
+    assert BATCH * counted == weigh.cache_weight(cache).tensor_bytes
 
 
 def test_a_large_falcon_copies_its_heads_before_it_caches_them():
