@@ -20,12 +20,12 @@ def page(look: Callable[[Door], Sight], folder: Door) -> Any:
 
 def test_the_stack_works_by_keyboard(page: Any) -> None:
     cell = explorer(page, 0)
-    wait(page, cell, SAYS, "the loader sets the pace")
+    wait(page, cell, SAYS, "the loader is the bottleneck")
     below = depth(cell)
     cell.locator("input[type=range]").first.focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")
-    wait(page, cell, SAYS, "the device sets the pace")
+    wait(page, cell, SAYS, "the device is the bottleneck")
     wait(page, cell, SHOWS, "16 workers")
     tab_to(page, cell.get_by_label("precision", exact=True))
     page.keyboard.press("End")

@@ -84,8 +84,8 @@ def test_the_slider_follows_by_keyboard_and_moves_the_pace(reader: Reader, cell:
     reader.page.keyboard.press("Tab")
     for _ in range(2):  # 128, 256
         reader.page.keyboard.press("ArrowRight")
-    says(reader, cell, "256 GPUs: a step takes 400 ms, and the loader sets the pace.")
-    expect(cell.get_by_role("radio", name="loader")).to_contain_text("400 ms, the pace")
+    says(reader, cell, "256 GPUs: a step takes 400 ms, and the loader is the bottleneck.")
+    expect(cell.get_by_role("radio", name="loader")).to_contain_text("400 ms, bottleneck")
     expect(cell.locator("tr", has_text="all-reduce")).to_have_count(1)
     slider = cell.locator("input[type=range]")
     assert slider.evaluate(NAME) == "GPUs"

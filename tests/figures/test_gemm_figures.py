@@ -62,11 +62,11 @@ def test_a_rung_knows_whether_it_has_reached_its_ridge():
 
 
 def test_a_number_stands_on_the_side_of_its_point_that_has_no_stroke():
-    for panel in tile_ladder.tile_ladder(RUNGS, **SAID).body["hconcat"]:
+    for panel in tile_ladder.tile_ladder(RUNGS, **SAID).body["vconcat"]:
         sides = {
             layer["transform"][0]["filter"]["equal"]: layer["mark"]["align"]
             for layer in panel["layer"]
-            if layer["mark"]["type"] == "text"
+            if layer["mark"]["type"] == "text" and "transform" in layer
         }
         # a stroke is where a point still has to go, or has come from
         assert sides == {"short of the ridge point": "right", "beyond it": "left"}

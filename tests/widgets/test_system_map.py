@@ -42,8 +42,8 @@ def test_a_step_takes_what_it_takes_when_played_on_a_clock(gpus: int) -> None:
 
 
 def test_the_pace_setter_changes_and_then_more_gpus_bring_nothing() -> None:
-    assert "training sets the pace" in view(State(stage="data", gpus=128)).numbers
-    assert "the loader sets the pace" in view(State(stage="data", gpus=256)).numbers
+    assert "training is the bottleneck" in view(State(stage="data", gpus=128)).numbers
+    assert "the loader is the bottleneck" in view(State(stage="data", gpus=256)).numbers
     assert step(512).total_s == step(256).total_s == system_view.LOADER_S
     # 64.01 s over 0.4 s, on twice the GPUs too
     assert "160 times as fast" in view(State(stage="data", gpus=512)).numbers
@@ -69,8 +69,8 @@ def test_every_stage_says_what_can_be_done_and_where_it_is_taught(stage: str) ->
 def test_every_number_of_gpus_is_shown_in_picture_text_and_table(gpus: int) -> None:
     shown = view(State(stage="training", gpus=gpus))
     assert shown.figure.title.startswith(f"{gpus} GPU")
-    assert sum(note.endswith(", the pace") for note in shown.notes.values()) == 1
-    assert max(len(note) for note in shown.notes.values()) <= 16, "a longer note would leave its box"
+    assert sum(note.endswith(", bottleneck") for note in shown.notes.values()) == 1
+    assert max(len(note) for note in shown.notes.values()) <= 18, "a longer note would leave its box"
     for row in shown.rows:
         assert ", ".join(row.cells) in shown.text
         assert f">{row.cells[1]}</td>" in shown.table
@@ -98,7 +98,7 @@ def test_a_chosen_stage_and_a_moved_slider_change_state_map_and_words() -> None:
     assert explorer.view.summary.startswith("Serving (product loop)")
     explorer.turn(gpus=256)
     assert explorer.state == State(stage="serving", gpus=256)
-    assert system_map.controls(explorer.state)[0].notes[1] == "400 ms, the pace"
+    assert system_map.controls(explorer.state)[0].notes[1] == "400 ms, bottleneck"
     assert "160 times as fast" in explorer.view.summary
 
 

@@ -39,9 +39,9 @@ def test_bars_of_nothing_are_refused(rows: dict[str, dict[str, float]], message:
 
 def test_the_summary_says_who_sets_the_pace_and_what_fits() -> None:
     first, best = view(START).summary, view(BEST).summary
-    assert "the loader sets the pace" in first
+    assert "the loader is the bottleneck" in first
     assert "It does not fit" in first
-    assert "the device sets the pace" in best
+    assert "the device is the bottleneck" in best
     assert "It fits" in best
 
 
@@ -67,7 +67,7 @@ def test_every_setting_can_be_shown_and_fits_its_place() -> None:
                 checkpointing=again,
             )
         )
-        assert "sets the pace" in shown.summary
+        assert "is the bottleneck" in shown.summary
         if number % 97 == 0:
             assert still.size(shown.figure.png())[0] <= 640
 
@@ -80,4 +80,4 @@ def test_a_turned_control_changes_state_figure_and_words() -> None:
     assert explorer.state == Setup(workers=16, precision="bf16")
     assert explorer.panel.shown != before
     assert explorer.view.summary == explorer.view.summary
-    assert "the device sets the pace" in explorer.view.summary
+    assert "the device is the bottleneck" in explorer.view.summary

@@ -1,4 +1,4 @@
-"""Launches: when the host's work per kernel, and not the device's, sets the pace of a step.
+"""Launches: when the host's work per kernel, and not the device's, is the bottleneck of a step.
 
 A launch returns at once: the host issues the next kernel while the device runs the one before. So the two sums run
 side by side, and only a synchronisation puts them one after another.

@@ -7,6 +7,7 @@ The questions are in inner_loop/drawn_rate.py, inner_loop/drawn_speedup.py and p
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from threeloops.figures.curves import Axis
 from threeloops.figures.drawn_curve import drawn_curve
@@ -77,6 +78,11 @@ def flat(question: Question) -> State:
     return State(p1=low, p2=low, p3=low, p4=low, p5=low, p6=low)
 
 
+def untouched(question: Question, drawn: Sequence[float]) -> bool:
+    """Whether every point is where it began."""
+    return set(drawn) == {question.heights[0]}
+
+
 def farthest(one: Sequence[float], other: Sequence[float]) -> float:
     """How many times apart two curves are at the worst place.
 
@@ -88,7 +94,7 @@ def farthest(one: Sequence[float], other: Sequence[float]) -> float:
 
 def verdict(question: Question, drawn: Sequence[float]) -> str:
     """What to say of a drawn curve."""
-    if set(drawn) == {question.heights[0]}:
+    if untouched(question, drawn):
         return "You have drawn nothing yet."
     truth = question.values(question.truth)
     off = farthest(drawn, truth)
@@ -112,7 +118,8 @@ def view(question: Question, state: State) -> View:
     lines = {MINE: state.drawn} | ({TRUE: truth} if state.shown else {})
     title = question.answer if state.shown else question.asked
     axes = {"x": question.x, "y": question.y}
-    figure = drawn_curve(question.at, lines, **axes, unit=question.unit, title=title, caption=question.about)
+    how: Any = {"unit": question.unit, "empty": untouched(question, state.drawn)}
+    figure = drawn_curve(question.at, lines, **axes, **how, title=title, caption=question.about)
     said = verdict(question, state.drawn) if state.shown else "Draw across the chart, or turn the sliders; then look."
     rows = tuple(
         (f"{at:g}", question.unit(mine), question.unit(real) if state.shown else "…")

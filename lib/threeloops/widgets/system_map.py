@@ -16,7 +16,7 @@ START = State(stage="training", gpus=64)
 
 
 def controls(state: State) -> tuple[Control, ...]:
-    """What can be turned: the stages in a row, of which the one that sets the pace stands out."""
+    """What can be turned: the stages in a row, of which the bottleneck stands out."""
     said = notes(state.gpus)
     stages = Control(
         name="stage",

@@ -134,7 +134,7 @@ def notes(gpus: int) -> dict[str, str]:
     """The second line of every stage: its loop, or how long it takes for a batch."""
     now, said = step(gpus), {key: stage.loop for key, stage in STAGES.items()}
     said["loader"], said["training"] = f"{fmt_seconds(now.loader_s)} a batch", f"{fmt_seconds(now.busy_s)} a batch"
-    said[pace(gpus)] = said[pace(gpus)].replace(" a batch", ", the pace")
+    said[pace(gpus)] = said[pace(gpus)].replace(" a batch", ", bottleneck")
     return said
 
 
@@ -145,7 +145,7 @@ def view(state: State) -> View:
     seconds = {"loader, beside the rest": now.loader_s, **now.device_s}
     title = f"{_gpus(state.gpus)}: a step takes {fmt_seconds(now.total_s)}"
     used = f"A step uses {state.gpus * now.total_s:,.0f} GPU-seconds."
-    numbers = f"{title}, and {WAITS[pace(state.gpus)]} sets the pace. {used}"
+    numbers = f"{title}, and {WAITS[pace(state.gpus)]} is the bottleneck. {used}"
     if state.gpus > 1:
         share = efficiency(speedup=speedup, num_processors=state.gpus)
         title += f", {speedup:.3g} times as fast as on one"

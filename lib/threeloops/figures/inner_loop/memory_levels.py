@@ -69,6 +69,17 @@ def levels_of(part: Part, *, chip: str) -> tuple[Level, ...]:
     )
 
 
+def rates_of(part: Part) -> dict[str, float]:
+    """Bytes/s of the same levels by name, from HBM to registers; of an NVIDIA part, as levels_of assumes.
+
+    >>> from threeloops.facts import hardware
+    >>> [f"{name} {fmt_si(rate, 'B/s')}" for name, rate in rates_of(hardware.part("h100-sxm5")).items()]
+    ['HBM 3.35 TB/s', 'L2 10.1 TB/s', 'shared memory 33.5 TB/s', 'registers 401 TB/s']
+    """
+    found = {level.name.replace("shared/L1", "shared memory"): level for level in levels_of(part, chip=part.name)}
+    return {name: level.bytes_per_s for name, level in reversed(found.items())}
+
+
 def memory_levels(levels: Sequence[Level], *, title: str, caption: str) -> Figure:
     """One line per chip from its fastest level to its slowest; both axes logarithmic. The first chip's names stand
     above right, the second's below left; of a level near the right edge all names stand to the left.
@@ -147,7 +158,7 @@ def _row(level: Level) -> dict[str, Any]:
 def _names(chip: str, *, above: bool, edge: bool) -> dict[str, Any]:
     """The names of a chip's levels: those near the right edge, or the others."""
     right = above and not edge
-    near, far = (-0.5, -1.9) if above else (0.5, 0.8)  # far: clear of the line, which comes down from the left
+    near, far = (-0.5, -2.7) if above else (0.5, 0.8)  # far: clear of the line, which comes down from the left
     aside = {
         "align": "left" if right else "right",
         "dx": 9 if right else -9,

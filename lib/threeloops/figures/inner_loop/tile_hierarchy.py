@@ -24,12 +24,13 @@ MOST_LINES = 16  # along a side; finer cuts are drawn as this many
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """One size of tile, and who works on it."""
+    """One size of tile, who works on it, and from which memory at which rate."""
 
     name: str
     rows: int
     columns: int
     worker: str = ""
+    feed: str = ""
 
     def __post_init__(self) -> None:
         checks.count(rows=self.rows, columns=self.columns)
@@ -37,6 +38,10 @@ class Cut:
     @property
     def words(self) -> str:
         return f"{self.name} {self.rows:,} by {self.columns:,}"
+
+    @property
+    def told(self) -> str:
+        return f"{self.words} ({self.feed})" if self.feed else self.words
 
 
 def tile_hierarchy(cuts: Sequence[Cut], *, title: str, caption: str) -> Figure:
@@ -62,10 +67,10 @@ def tile_hierarchy(cuts: Sequence[Cut], *, title: str, caption: str) -> Figure:
         (outer.rows // inner.rows) * (outer.columns // inner.columns) for outer, inner in itertools.pairwise(cuts)
     ]
     alt = ", ".join(
-        [cuts[0].words, *(f"cut into {number:,} of {cut.words}" for number, cut in zip(pieces, cuts[1:], strict=True))]
+        [cuts[0].told, *(f"cut into {number:,} of {cut.told}" for number, cut in zip(pieces, cuts[1:], strict=True))]
     )
     lines = [layer for panel in panels for layer in panel] + _last(cuts) + _zooms(cuts)
-    body = {"width": len(cuts) * (SIDE + GAP) - GAP, "height": SIDE + 52, "layer": lines}
+    body = {"width": len(cuts) * (SIDE + GAP) - GAP, "height": SIDE + 70, "layer": lines}
     return Figure(title=title, caption=caption, alt=f"{alt}.", body=body)
 
 
@@ -105,6 +110,7 @@ def _panel(outer: Cut, inner: Cut, place: int) -> list[dict[str, Any]]:
         ),
         _text(outer.words, x=left, y=SIDE + 16, colour=look.INK),
         _text(outer.worker, x=left, y=SIDE + 34, colour=look.GREY),
+        _text(outer.feed, x=left, y=SIDE + 52, colour=look.GREY),
     ]
 
 
@@ -117,6 +123,7 @@ def _last(cuts: Sequence[Cut]) -> list[dict[str, Any]]:
         _rectangle([box], {"fill": look.BLUE, "stroke": look.INK, "strokeWidth": 1.4}),
         _text(cut.words, x=left, y=SIDE + 16, colour=look.INK),
         _text(cut.worker, x=left, y=SIDE + 34, colour=look.GREY),
+        _text(cut.feed, x=left, y=SIDE + 52, colour=look.GREY),
     ]
 
 

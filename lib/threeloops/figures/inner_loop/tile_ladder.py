@@ -17,7 +17,8 @@ from threeloops import checks
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
 
-ROW = 34  # pixels
+ROW, WIDTH, NARROW = 38, 380, 205  # pixels: of a kernel's row, with the stroke's number above the stroke; of a panel
+NAMES = 165  # pixels that the names of kernels take in every panel
 VERDICTS = ("short of the ridge point", "beyond it")
 
 
@@ -44,30 +45,31 @@ class Rung:
 
 
 def tile_ladder(rungs: Sequence[Rung], *, title: str, caption: str) -> Figure:
-    """A panel per level, a row per kernel: a point at its intensity, and an upright stroke at the ridge point of the
-    units that it runs on.
+    """A panel per level, a row per kernel: a point at its intensity, and an upright stroke, with its number above it,
+    at the ridge point of the units that it runs on.
     """
     if not rungs:
         raise ValueError("rungs is empty; a ladder needs at least one Rung")
     levels, kernels = (list(dict.fromkeys(names)) for names in ((r.level for r in rungs), (r.kernel for r in rungs)))
     reach = [value for rung in rungs for value in (rung.intensity, rung.ridge)]
-    domain = (min(reach) / 8, max(reach) * 2)  # room for a number to the left of the lowest point
+    domain = (min(reach) / 12, max(reach) * 2)  # room for a number to the left of the lowest point
     panels = [
-        _panel(level, [rung for rung in rungs if rung.level == level], kernels, domain, first=not place)
-        for place, level in enumerate(levels)
+        _panel(level, [rung for rung in rungs if rung.level == level], kernels, domain, last=level == levels[-1])
+        for level in levels
     ]
     alt = " ".join(f"{level}: {'; '.join(rung.words for rung in rungs if rung.level == level)}." for level in levels)
-    return Figure(title=title, caption=caption, alt=alt, body={"hconcat": panels, "spacing": 16})
+    return Figure(title=title, caption=caption, alt=alt, body={"vconcat": panels, "spacing": 8}, narrow_px=NARROW)
 
 
 def _panel(
-    level: str, rungs: Sequence[Rung], kernels: Sequence[str], domain: tuple[float, float], *, first: bool
+    level: str, rungs: Sequence[Rung], kernels: Sequence[str], domain: tuple[float, float], *, last: bool
 ) -> dict[str, Any]:
     values = [
         {
             "kernel": r.kernel,
             "intensity": r.intensity,
             "ridge": r.ridge,
+            "needed": f"{r.ridge:.3g}",
             "text": f"{r.intensity:.3g}",
             "verdict": r.verdict,
             "words": r.words,
@@ -76,9 +78,10 @@ def _panel(
     ]
     ticks = [value for value in (0.25, 1, 4, 16, 64, 256) if domain[0] <= value <= domain[1]]
     x = {"type": "quantitative", "scale": {"type": "log", "base": 2, "domain": list(domain), "nice": False}}
-    axis = {"title": "FLOP per byte", "values": ticks, "format": "~r"}
-    names = {"title": None, "ticks": False, "domain": False, "labelLimit": 220} if first else None
-    y = {"field": "kernel", "type": "nominal", "sort": list(kernels), "scale": {"domain": list(kernels)}, "axis": names}
+    axis = {"title": "FLOP per byte" if last else None, "values": ticks, "format": "~r"}
+    names = {"title": None, "ticks": False, "domain": False, "labelLimit": 220, "minExtent": NAMES}
+    here_too = [kernel for kernel in kernels if any(rung.kernel == kernel for rung in rungs)]
+    y = {"field": "kernel", "type": "nominal", "sort": here_too, "scale": {"domain": here_too}, "axis": names}
     colour = {
         "field": "verdict",
         "type": "nominal",
@@ -88,8 +91,8 @@ def _panel(
     here, there = {**x, "field": "intensity", "axis": axis}, {**x, "field": "ridge", "axis": axis}
     return {
         "title": {"text": level, "anchor": "start", "fontSize": look.TEXT, "fontWeight": "normal", "color": look.INK},
-        "width": 178,
-        "height": ROW * len(kernels),
+        "width": WIDTH,
+        "height": ROW * len(here_too),
         "data": {"values": values},
         "encoding": {"y": y},
         "layer": [
@@ -98,7 +101,7 @@ def _panel(
                 "encoding": {"x": here, "x2": {"field": "ridge"}},
             },
             {
-                "mark": {"type": "tick", "color": look.INK, "size": 24, "thickness": 2.5, "aria": False},
+                "mark": {"type": "tick", "color": look.INK, "size": 20, "thickness": 2.5, "aria": False},
                 "encoding": {"x": there},
             },
             {
@@ -110,6 +113,10 @@ def _panel(
                     "tooltip": {"field": "words"},
                     "description": {"field": "words"},
                 },
+            },
+            {
+                "mark": {"type": "text", "baseline": "bottom", "dy": -11, "color": look.GREY, "aria": False},
+                "encoding": {"x": there, "text": {"field": "needed"}},
             },
             *(_numbers(verdict, side, here) for verdict, side in zip(VERDICTS, ("right", "left"), strict=True)),
         ],

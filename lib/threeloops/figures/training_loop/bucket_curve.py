@@ -37,7 +37,7 @@ def bucket_curve(curves: Mapping[str, Points], *, marks: Mapping[str, float], ti
         "field": "mb",
         "type": "quantitative",
         "scale": {"type": "log", "nice": False},
-        "axis": {"title": "bytes of a bucket (MB)", "tickCount": 6, "format": "~g"},
+        "axis": {"title": "bytes of a bucket (MB)", "tickCount": 6, "format": ",~r"},
     }
     y = {"field": "s", "type": "quantitative", "axis": {"title": "time of a step (s)"}}
     dashes = [list(one) for one in look.SERIES_DASHES[: len(names)]]

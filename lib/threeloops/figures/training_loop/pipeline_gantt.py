@@ -25,8 +25,9 @@ from threeloops.simulate.training_loop.pipeline_orders import BACKWARD, FORWARD,
 from threeloops.simulate.training_loop.pipeline_schedules import Run, Timed
 from threeloops.units import counted, fmt_percent
 
-# pixels: of a rank's band; of one of several figures'; of a letter, with room to spare
-BAND, SMALL_BAND, LETTER = 30, 19, 7
+# pixels: of a rank's band; of one of several figures', and where that has halves or low bars to be labelled; of a
+# letter, with room to spare
+BAND, SMALL_BAND, SPLIT_BAND, LETTER = 30, 19, 28, 7
 MARGIN = 62  # pixels that the names of ranks take
 SPOKEN = 6  # passes of a rank that the words name one by one
 
@@ -35,7 +36,7 @@ KINDS = {
     FORWARD: ("forward (F)", "#bcd9ee", 0.62),
     BACKWARD: ("whole backward (B)", "#f6cfb4", 0.9),
     INPUT_GRADIENT: ("input gradient (D)", "#ecc4da", 0.9),
-    WEIGHT_GRADIENT: ("weight gradient (W)", "#bfe6d6", 0.4),
+    WEIGHT_GRADIENT: ("weight gradient (W)", "#bfe6d6", 0.45),
 }
 
 
@@ -67,7 +68,7 @@ def panel(runs: Mapping[str, Run], *, title: str, caption: str, unit_s: float = 
         "span_s": span_s,
         "unit_s": unit_s,
         "unit": unit,
-        "band": SMALL_BAND,
+        "band": SPLIT_BAND if any(map(_split, runs.values())) else SMALL_BAND,
         "seen": _seen(runs.values()),
         "now_s": None,
     }
@@ -150,6 +151,12 @@ def _rule_layer(ranks: int, y: dict[str, Any]) -> dict[str, Any]:
         "mark": {"type": "rule", "color": look.RULE, "aria": False},
         "encoding": {"y": {"field": "row", **y}},
     }
+
+
+def _split(run: Run) -> bool:
+    """Whether a schedule has bars that are lower than a whole pass: weight gradients, or two passes at once."""
+    passes = [slot.passes for slots in run.operations for slot in slots]
+    return any(len(one) > 1 or one[0].kind == WEIGHT_GRADIENT for one in passes)
 
 
 def _seen(runs: Iterable[Run]) -> list[str]:

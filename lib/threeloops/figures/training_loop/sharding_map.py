@@ -1,5 +1,5 @@
 """Sharding map: for each GPU, which part of a model it keeps, and how many bytes of each kind; equal areas are equal
-bytes.
+bytes. Beside each row stand its letter and its height in bytes per parameter.
 
 >>> piece = Piece(gpu=0, kind="weights", left=0, right=0.25, height=2, words="GPU 1: a quarter of the weights")
 >>> figure = sharding_map(
@@ -32,7 +32,7 @@ KINDS = {
 }
 COLUMNS = 2
 WIDTH, HEIGHT = 250, 200  # of one GPU's map, in pixels
-LEFT, HEAD, GAP = 24, 26, 12  # for the letters, for the GPU's name, and between maps
+LEFT, HEAD, GAP = 46, 26, 12  # for letters and heights, for the GPU's name, and between maps
 LETTER_ROOM = 11  # a slot lower than this has no room for its letter
 
 
@@ -74,10 +74,17 @@ def sharding_map(
         for x, y in corners
         for kind in slots
     ]
+    tallest: dict[tuple[int, str], float] = {}
+    for piece in pieces:
+        if piece.kind in slots:
+            tallest[piece.gpu, piece.kind] = max(piece.height, tallest.get((piece.gpu, piece.kind), 0.0))
     letters = [
-        {"x": x - 6, "y": y + tops[kind] + slots[kind] * scale / 2, "text": kind[0].upper()}
-        for x, y in corners
-        for kind in slots
+        {
+            "x": corners[gpu][0] - 6,
+            "y": corners[gpu][1] + tops[kind] + max(height * scale, LETTER_ROOM) / 2,  # beside what is drawn
+            "text": f"{kind[0].upper()} {height:.2g}",
+        }
+        for (gpu, kind), height in tallest.items()
         if slots[kind] * scale >= LETTER_ROOM
     ]
     headings = [{"x": x, "y": y - 8, "text": name} for (x, y), name in zip(corners, names, strict=True)]

@@ -3,7 +3,7 @@ the step.
 
 >>> figure = step_bars(
 ...     {"loader": {"load": 0.2}, "device": {"products": 0.1, "update": 0.02}},
-...     title="The loader sets the pace",
+...     title="The loader is the bottleneck",
 ...     caption="One step.",
 ... )
 >>> print(figure.alt)

@@ -154,7 +154,7 @@ SCENARIOS = (
             "On 64 GPUs all ranks but one spend a fifth of the step inside the all-reduce. The one that does not is"
             " always the same machine."
         ),
-        cause="one GPU computes more slowly than the others, and everybody waits for it",
+        cause="one GPU computes more slowly than the others, and all others wait for it",
         look="compare the compute time of each rank, then nvidia-smi -q -d PERFORMANCE on the slowest",
         fix="take that machine out of the job and mend its cooling or its clocks",
         source="Jiang et al., MegaScale, NSDI 2024, arXiv:2402.15627 (stragglers)",

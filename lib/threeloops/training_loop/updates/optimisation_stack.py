@@ -6,7 +6,7 @@ each is worth what its part is worth when its turn comes. Memory comes from the 
 
 Source: parts as in their own modules: optimisers (bytes per update), model_flops (products), fusion (what lies
         between them), memory.fit (memory),
-scaling (who sets the pace)
+scaling (which side is the bottleneck)
 """
 
 from dataclasses import dataclass, replace

@@ -19,7 +19,7 @@ from threeloops.widgets.inner_loop.roofline_view import ACCELERATORS, PHASES, RO
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
 SEQUENCES = tuple(2**power for power in range(7, 18))
-START = State(accelerator="a100-sxm4-80gb", precision="bf16", phase="decode", batch=8, sequence=2048)
+START = State(accelerator="a100-sxm4-80gb", precision="bf16", phase="prefill", batch=8, sequence=2048)
 
 
 def controls(state: State) -> tuple[Control, ...]:

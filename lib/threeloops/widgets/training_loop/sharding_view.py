@@ -208,8 +208,8 @@ def view(state: State) -> View:
         names=[f"GPU {gpu + 1}: {fmt_bytes(memory.total_bytes, base=10)}" for gpu, memory in enumerate(held)],
         title=f"{label}, {short}: {_finding(state.way)}",
         caption=(
-            "Left to right: first layer to last. Height: bytes per parameter; equal areas are equal bytes. Computed by"
-            " memory.fit.rank_memory."
+            f"Left to right: first layer to last{_drawn_as(state)}. Numbers: bytes per parameter of weights,"
+            " gradients, optimiser state, activations; equal areas are equal bytes."
         ),
         alt=f"{label}, {short}. "
         + " ".join(
@@ -225,11 +225,17 @@ def _row(gpu: int, memory: RankMemory) -> tuple[str, ...]:
     return (str(gpu + 1), *(f"{amount / GB:.1f} GB" for amount in amounts))
 
 
+def _drawn_as(state: State) -> str:
+    """How many layers are drawn, where every layer is cut."""
+    cut = state.way in ("zero-3", "tp")
+    return f" ({catalogue.model(state.model).num_layers} layers, drawn as {STRIPES})" if cut else ""
+
+
 def _finding(way: str) -> str:
     return {
         "ddp": "everything four times",
         "zero-1": "each GPU updates its quarter",
-        "zero-2": "nobody keeps gradients for others",
+        "zero-2": "each GPU keeps a quarter of the gradients",
         "zero-3": "every layer in four parts, whole only at work",
         "tp": "every layer in four parts, and its activations too",
         "pp": "whole layers, in four groups",

@@ -2,7 +2,7 @@
 tested without a browser.
 
 >>> shown = view(Setup())
->>> shown.summary.startswith("A step takes 2.00 s; the loader sets the pace.")
+>>> shown.summary.startswith("A step takes 2.00 s; the loader is the bottleneck.")
 True
 """
 
@@ -59,7 +59,7 @@ def view(setup: Setup) -> View:
     largest = f"Most of the device's time: {most}, {fmt_percent(most_s / now.step.busy_s)}."
     memory = f"Memory {fmt_bytes(now.memory_bytes, base=2)}. {fits}"
     summary = (
-        f"A step takes {fmt_seconds(now.total_s)}; the {now.pace} sets the pace. {beside} {largest} {memory}"
+        f"A step takes {fmt_seconds(now.total_s)}; the {now.pace} is the bottleneck. {beside} {largest} {memory}"
         f" ${now.dollars(tokens=TOKENS):,.0f}."
     )
     figure = step_bars.step_bars(
