@@ -7,7 +7,6 @@ The questions are in inner_loop/drawn_rate.py, inner_loop/drawn_speedup.py and p
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 from threeloops.figures.curves import Axis
 from threeloops.figures.drawn_curve import drawn_curve
@@ -117,9 +116,16 @@ def view(question: Question, state: State) -> View:
     truth = question.values(question.truth)
     lines = {MINE: state.drawn} | ({TRUE: truth} if state.shown else {})
     title = question.answer if state.shown else question.asked
-    axes = {"x": question.x, "y": question.y}
-    how: Any = {"unit": question.unit, "empty": untouched(question, state.drawn)}
-    figure = drawn_curve(question.at, lines, **axes, **how, title=title, caption=question.about)
+    figure = drawn_curve(
+        question.at,
+        lines,
+        x=question.x,
+        y=question.y,
+        unit=question.unit,
+        title=title,
+        caption=question.about,
+        empty=untouched(question, state.drawn),
+    )
     said = verdict(question, state.drawn) if state.shown else "Draw across the chart, or turn the sliders; then look."
     rows = tuple(
         (f"{at:g}", question.unit(mine), question.unit(real) if state.shown else "…")
