@@ -101,6 +101,25 @@ def test_a_map_is_moved_back_by_as_much_as_the_vehicle_went_on() -> None:
     assert moved.sum() == pytest.approx(1.0, abs=1e-3)
 
 
+def test_two_answers_from_the_same_looks_are_those_of_a_drive(network: BirdsEye) -> None:
+    """As if every frame had been answered, each way on its own."""
+    drive, pieces = rays.frames(5, 3), faster_network.as_trained(network)
+    turns = reuse.CameraTurns(network, pieces, groups=3)
+    *_, last = [turns.run(one) for one in drive]
+    found = reuse.scores(network, pieces, [drive], groups=3)
+    assert found["aligned"] == faster_network.judged([last], drive[-1:])
+    unmoved = turns.answer(bev_network.as_pillars(drive[-1].points), drive[-1].ego, aligned=False)
+    assert found["not aligned"] == faster_network.judged([unmoved], drive[-1:])
+    assert not torch.allclose(unmoved[1], last[1])
+
+
+def test_what_is_timed_while_it_is_judged_gets_the_same_score(network: BirdsEye, frame: rays.Frame) -> None:
+    ways = {"once": faster_network.as_trained(network), "thrice": faster_network.encoder_per_task(network, tasks=3)}
+    taken, scores = faster_network.scored_in_turns(ways, [frame])
+    assert scores == dict.fromkeys(ways, faster_network.score(ways["once"], [frame]))
+    assert 0 < min(taken.values()) < float("inf")
+
+
 def test_only_one_group_a_frame_is_looked_at(network: BirdsEye, frame: rays.Frame) -> None:
     seen: list[int] = []
 

@@ -37,38 +37,51 @@ class _Seen:
 
 
 class CameraTurns:
-    """A detector whose cameras take turns in so many groups; one group is everybody in every frame.
+    """A detector whose cameras take turns in so many groups; one group is everybody in every frame."""
 
-    aligned=False leaves old maps where they are, as if the vehicle had not moved: a mistake, to see what it costs.
-    """
-
-    def __init__(self, network: BirdsEye, pieces: Pieces, *, groups: int, aligned: bool = True) -> None:
+    def __init__(self, network: BirdsEye, pieces: Pieces, *, groups: int) -> None:
         checks.divides(part="groups", part_value=groups, whole="cameras", whole_value=CAMERAS)
-        self.pieces, self.aligned = pieces, aligned
+        self.pieces = pieces
         self.members = [list(range(first, CAMERAS, groups)) for first in range(groups)]
         self.lifts = [TableLift(network.lift, cameras=members) for members in self.members]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen: another drive begins."""
         self.turn = 0
         self.seen: dict[int, _Seen] = {}
+        self.fresh: list[int] = []
 
-    @torch.no_grad()
     def run(self, frame: rays.Frame) -> tuple[Tensor, Tensor]:
         """(boxes, road) of this frame. The first frames look at more than one group, until each has had a turn."""
         images, pillars = bev_network.batch([frame])
-        return self.answer(images, pillars, frame.ego)
+        return self.looked_and_answered(images, pillars, frame.ego)
 
-    def answer(self, images: Tensor, pillars: Tensor, ego: Pose) -> tuple[Tensor, Tensor]:
+    def looked_and_answered(self, images: Tensor, pillars: Tensor, ego: Pose) -> tuple[Tensor, Tensor]:
+        self.look(images, ego)
+        return self.answer(pillars, ego)
+
+    @torch.no_grad()
+    def look(self, images: Tensor, ego: Pose) -> None:
+        """The pictures of those whose turn it is, through the backbone and into a map that is kept."""
         groups = len(self.members)
-        fresh = [self.turn] if len(self.seen) == groups else list(range(groups))
+        self.fresh = [self.turn] if len(self.seen) == groups else list(range(groups))
         self.turn = (self.turn + 1) % groups
-        for group in fresh:
+        for group in self.fresh:
             features = self.pieces.backbone(images[self.members[group]])
             self.seen[group] = _Seen(grid=self.lifts[group](features), ego=ego)
-        parts = [self._now(group, ego, old=group not in fresh) for group in range(groups)]
-        return self.pieces.heads(torch.stack(parts).sum(0), pillars)
 
-    def _now(self, group: int, ego: Pose, *, old: bool) -> Tensor:
-        seen = self.seen[group]
-        return moved_map(seen.grid, seen.ego, ego) if old and self.aligned else seen.grid
+    @torch.no_grad()
+    def answer(self, pillars: Tensor, ego: Pose, *, aligned: bool = True) -> tuple[Tensor, Tensor]:
+        """(boxes, road) from all maps that are kept and this frame's LiDAR.
+
+        aligned=False leaves old maps where they are, as if the vehicle had not moved: a mistake, to see what it costs.
+        """
+        parts = [
+            moved_map(seen.grid, seen.ego, ego) if aligned and group not in self.fresh else seen.grid
+            for group, seen in self.seen.items()
+        ]
+        return self.pieces.heads(torch.stack(parts).sum(0), pillars)
 
 
 def moved_map(grid: Tensor, then: Pose, now: Pose) -> Tensor:
@@ -89,7 +102,7 @@ def parts(network: BirdsEye, pieces: Pieces, frame: rays.Frame, *, groups: Seque
     cameras = {count: CameraTurns(network, pieces, groups=count) for count in groups}
     grid = torch.zeros(1, bev_network.CONTEXT, rays.GRID_CELLS, rays.GRID_CELLS)
     ways: dict[int | str, Callable[[], object]] = {
-        count: partial(turns.answer, images, pillars, frame.ego) for count, turns in cameras.items()
+        count: partial(turns.looked_and_answered, images, pillars, frame.ego) for count, turns in cameras.items()
     }
     ways["backbone"] = partial(pieces.backbone, images)
     ways["move"] = partial(moved_map, grid, frame.ego, frame.ego)
@@ -104,14 +117,20 @@ def frames_before(seeds: Sequence[int], *, groups: int) -> list[list[rays.Frame]
     return [[rays.frame(scenes.scene(seed), moment) for moment in moments] for seed in seeds]
 
 
-def score(
-    network: BirdsEye, pieces: Pieces, sequences: Sequence[Sequence[rays.Frame]], *, groups: int, aligned: bool = True
-) -> Score:
-    """The score of the last frame of each sequence."""
-    said = []
+def scores(
+    network: BirdsEye, pieces: Pieces, sequences: Sequence[Sequence[rays.Frame]], *, groups: int
+) -> dict[str, Score]:
+    """The score of the last frame of each sequence, with the old maps "aligned" and "not aligned": two answers from
+    the same looks. The frames before are looked at and need no answer.
+    """
+    turns = CameraTurns(network, pieces, groups=groups)
+    said: dict[str, list[tuple[Tensor, Tensor]]] = {"aligned": [], "not aligned": []}
     for sequence in sequences:
-        turns = CameraTurns(network, pieces, groups=groups, aligned=aligned)
+        turns.reset()
         for frame in sequence:
-            answer = turns.run(frame)
-        said.append(answer)
-    return faster_network.judged(said, [sequence[-1] for sequence in sequences])
+            turns.look(bev_network.as_pictures(frame.images), frame.ego)
+        pillars = bev_network.as_pillars(sequence[-1].points)
+        for way, answers in said.items():
+            answers.append(turns.answer(pillars, sequence[-1].ego, aligned=way == "aligned"))
+    lasts = [sequence[-1] for sequence in sequences]
+    return {way: faster_network.judged(answers, lasts) for way, answers in said.items()}
