@@ -8,10 +8,11 @@ Knows no formula for how long anything takes: it hands out slices until everythi
 [20, 40, 60]
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+Key = TypeVar("Key", bound=Hashable)
 NEARLY = 1e-9  # of a slice's work: less is rounding
 
 
@@ -79,7 +80,7 @@ def frame_slices(
         if now >= most_slices:
             raise RuntimeError(f"not done after {most_slices} slices; take longer slices")
         _start_what_can(chains, next_place, running, started=now // apart_slices + 1 if apart_slices else len(chains))
-        granted = _shared({engine: task.moved_bytes for engine, task in running.items()}, bus_bytes_per_slice)
+        granted = equal_shares({engine: task.moved_bytes for engine, task in running.items()}, bus_bytes_per_slice)
         now += 1
         for engine, task in list(running.items()):
             rate = chains[task.frame][next_place[task.frame]].ops_per_slice
@@ -102,16 +103,22 @@ def _start_what_can(
             running[job.engine] = _Running(frame, job.ops, job.moved_bytes)
 
 
-def _shared(wanted: dict[str, float], bus_bytes: float) -> dict[str, float]:
-    """Bytes for each engine out of one slice: equal shares, and what one does not want goes to the others."""
+def equal_shares(wanted: Mapping[Key, float], bus_bytes: float) -> dict[Key, float]:
+    """Bytes for each who wants some out of one slice: equal shares, and what one does not want goes to the others.
+
+    >>> equal_shares({"gpu": 9, "dla": 1}, 6)
+    {'gpu': 5.0, 'dla': 1.0}
+    """
+    if sum(wanted.values()) <= bus_bytes:
+        return {one: float(size) for one, size in wanted.items()}
     granted = dict.fromkeys(wanted, 0.0)
     left = bus_bytes
-    hungry = [engine for engine, size in wanted.items() if size > 0]
+    hungry = [one for one, size in wanted.items() if size > 0]
     while hungry and left > NEARLY * bus_bytes:
         share = left / len(hungry)
-        for engine in hungry:
-            some = min(share, wanted[engine] - granted[engine])
-            granted[engine] += some
+        for one in hungry:
+            some = min(share, wanted[one] - granted[one])
+            granted[one] += some
             left -= some
-        hungry = [engine for engine in hungry if wanted[engine] - granted[engine] > NEARLY * bus_bytes]
+        hungry = [one for one in hungry if wanted[one] - granted[one] > NEARLY * bus_bytes]
     return granted
