@@ -46,6 +46,18 @@ def fallback(node: GraphNode) -> str:
     return ""
 
 
+def rewrite(node: GraphNode) -> str:
+    """What to put in a node's place so that the DLA runs it; empty for a node that it runs, and where nothing is known.
+
+    Source:   facts.dla_layers.REWRITES
+    Measured: tests.driving.test_dla_placement.test_a_rewrite_says_what_the_dla_has
+
+    >>> rewrite(GraphNode(name="root", op="Sqrt"))
+    'Pow with 0.5'
+    """
+    return dla_layers.REWRITES.get(node.op, "") if fallback(node) else ""
+
+
 def loadables(nodes: Sequence[GraphNode]) -> int:
     """The fewest pieces of a network that go to the DLA, when what it lacks runs on the GPU.
 

@@ -1,0 +1,34 @@
+"""Rare cases: by formula, as a report prints them, and drawn step by step."""
+
+import pytest
+
+from threeloops.driving import rare_cases
+from threeloops.simulate.driving import rare_draws
+from threeloops.units import mile
+
+
+def test_a_report_on_road_safety_prints_the_same_miles() -> None:
+    """Kalra and Paddock: 275 million miles without a fatality, against 1.09 in 100 million miles, at 95 %."""
+    rate = 1.09 / (100e6 * mile)
+    told = rare_cases.metres_to_see(events_per_m=rate, confidence=0.95)
+    assert told / mile == pytest.approx(275e6, rel=0.005)
+
+
+def test_three_over_the_rate_sees_the_case_in_nineteen_drives_of_twenty() -> None:
+    for confidence in (0.5, 0.95):
+        steps = rare_cases.metres_to_see(events_per_m=1 / 200, confidence=confidence)
+        counted = rare_draws.share_of_drives(steps=round(steps), one_in=200, drives=4_000, seed=3)
+        assert counted == pytest.approx(confidence, abs=0.025)  # three deviations of 4,000 draws
+
+
+def test_clips_and_their_cost_are_those_that_a_drive_fires() -> None:
+    rates = {"events_per_m": 1 / 100, "found_share": 1 / 4, "false_per_m": 1 / 50}
+    drive = rare_draws.fired(steps=200_000, one_in=100, found_one_in=4, false_one_in=50, seed=2)
+    assert rare_cases.clips_per_m(**rates) == pytest.approx(sum(drive) / 200_000, rel=0.05)
+    told = rare_cases.label_cost(found=drive.right, clip_cost=2.0, **rates)
+    assert told == pytest.approx(2.0 * sum(drive), rel=0.15)  # 500 right ones: three deviations
+
+
+def test_certainty_is_refused() -> None:
+    with pytest.raises(ValueError, match="endless"):
+        rare_cases.metres_to_see(events_per_m=1e-9, confidence=1.0)
