@@ -1,12 +1,13 @@
 """Drills on what the sensors send: bytes, lanes, cables, the memory bus, moments, points and cubes."""
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.sensor_bandwidth import cameras, carrying, lidar, moments, radar, storing
+from threeloops.drills.sensor_bandwidth import cameras, carrying, lidar, moments, radar, rare, storing
 
 DRILLS: tuple[Drill, ...] = (
     *cameras.DRILLS,
     *carrying.DRILLS,
     *storing.DRILLS,
+    *rare.DRILLS,
     *moments.DRILLS,
     *lidar.DRILLS,
     *radar.DRILLS,

@@ -1,0 +1,195 @@
+"""Drills on what a fleet sends home: how long it drives until it has met a rare case, and what its labels cost."""
+
+import math
+import random
+from decimal import Decimal, localcontext
+
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.driving import rare_cases
+from threeloops.units import day, km
+
+TAUGHT = Taught("driving", "The data coming in")
+RAND = "Kalra and Paddock, Driving to Safety, RAND RR-1478, 2016"
+
+# --- until it is met -----------------------------------------------------------------------------
+
+
+def _draw_met(rng: random.Random) -> Draw:
+    return drawn(
+        one_in_km=rng.randrange(200_000, 9_000_000, 50_000),
+        cars=rng.randrange(300, 4000, 50),
+        km_a_day=rng.randrange(60, 240, 10),
+        found_percent=rng.randrange(25, 80, 5),
+        confidence=rng.choice((0.9, 0.95)),
+    )
+
+
+def _fleet_km_a_day(p: Draw) -> float:
+    return float(p.cars * p.km_a_day)
+
+
+def _met(p: Draw, *, found: float | None = None, cars: float | None = None) -> float:
+    share = p.found_percent / 100 if found is None else found
+    driven = rare_cases.metres_to_see(events_per_m=share / (p.one_in_km * km), confidence=p.confidence)
+    return driven / (_fleet_km_a_day(p) * km if cars is None else cars * p.km_a_day * km) * day
+
+
+def _count_met(p: Draw) -> float:
+    """Cut the drive into 2^60 steps with the same small chance in each, and halve the interval of its length until it
+    is just as likely as asked that one of them has met the case.
+    """
+    with localcontext() as exact:
+        exact.prec = 60
+        low, high = Decimal(0), Decimal(60)  # in drives that meet it once on average
+        for _ in range(70):
+            middle = (low + high) / 2
+            none = 1 - middle / 2**60
+            for _square in range(60):
+                none *= none
+            low, high = (middle, high) if 1 - none < Decimal(str(p.confidence)) else (low, middle)
+        return float(low) * p.one_in_km * 100 / p.found_percent / _fleet_km_a_day(p) * day
+
+
+MET = Drill(
+    key="sensor-rare-case",
+    taught=TAUGHT,
+    title="When the fleet has met it",
+    unit="s",
+    target_s=110,
+    apart=1.05,
+    draw=_draw_met,
+    small=_draw_met,
+    prompt=lambda p: (
+        f"A rare case comes once in {p.one_in_km:,} km on average, independently. {p.cars} cars drive"
+        f" {p.km_a_day} km a day each, and their trigger notices {p.found_percent} % of the cases that they meet. After"
+        f" how many days has the fleet noticed at least one with {100 * p.confidence:g} % confidence?"
+    ),
+    derive=lambda p: Derivation(
+        value=_met(p),
+        formula="-ln(1 − confidence) × km per case / share noticed / (cars × km a day)",
+        substitution=(
+            f"-log2(1 − {p.confidence}) / log2({math.e!r}) × {p.one_in_km} / ({p.found_percent} / 100)"
+            f" / ({p.cars} × {p.km_a_day}) × {day}"
+        ),
+        source=RAND,
+    ),
+    count=_count_met,
+    slips=(
+        Slip(
+            key="expected",
+            wrong=lambda p: _met(p) / -math.log1p(-p.confidence),
+            story="By then one is expected. With a chance of more than a third there has been none.",
+        ),
+        Slip(
+            key="all-noticed",
+            wrong=lambda p: _met(p, found=1.0),
+            story="You counted the cases that are met. The trigger misses some of them.",
+        ),
+        Slip(
+            key="linear",
+            wrong=lambda p: _met(p) / -math.log1p(-p.confidence) * p.confidence,
+            story="You took that share of the mean distance. Chances of independent cases do not add up like that.",
+        ),
+        Slip(
+            key="one-car",
+            wrong=lambda p: _met(p, cars=1.0),
+            story="You let one car drive. The whole fleet does.",
+        ),
+    ),
+)
+
+# --- labels --------------------------------------------------------------------------------------
+
+
+def _draw_labels(rng: random.Random) -> Draw:
+    return drawn(
+        wanted=rng.randrange(200, 1500, 50),
+        one_in_km=1000 * rng.randrange(20, 90),
+        found_percent=rng.choice((25, 40, 50, 60, 75, 80)),
+        false_one_in_km=1000 * rng.randrange(2, 15),
+        clip_cents=rng.randrange(40, 500, 5),
+    )
+
+
+def _small_labels(rng: random.Random) -> Draw:
+    return drawn(
+        wanted=rng.randrange(3, 9),
+        one_in_km=rng.choice((6, 10, 12)),
+        found_percent=rng.choice((25, 50)),
+        false_one_in_km=rng.choice((3, 4, 5)),
+        clip_cents=rng.randrange(40, 500, 5),
+    )
+
+
+def _labels(p: Draw) -> float:
+    return rare_cases.label_cost(
+        found=p.wanted,
+        events_per_m=1 / (p.one_in_km * km),
+        found_share=p.found_percent / 100,
+        false_per_m=1 / (p.false_one_in_km * km),
+        clip_cost=p.clip_cents / 100,
+    )
+
+
+def _count_labels(p: Draw) -> float:
+    """Drive kilometre by kilometre: a case, a miss and a false alarm come as regularly as they come on average. Pay for
+    each clip, over a stretch after which all begins again.
+    """
+    every, clips, right, met = 100 // p.found_percent, 0, 0, 0
+    for at in range(1, p.one_in_km * p.false_one_in_km * every + 1):
+        clips += at % p.false_one_in_km == 0
+        if at % p.one_in_km == 0:
+            met += 1
+            right += met % every == 0
+            clips += met % every == 0
+    return clips * p.clip_cents / 100 * p.wanted / right
+
+
+LABELS = Drill(
+    key="sensor-label-cost",
+    taught=TAUGHT,
+    title="What a rare case costs in labels",
+    unit="dollar",
+    target_s=120,
+    draw=_draw_labels,
+    small=_small_labels,
+    prompt=lambda p: (
+        f"A case comes once in {p.one_in_km:,} km. The trigger in the cars notices {p.found_percent} % of them, and"
+        f" without one it fires once in {p.false_one_in_km:,} km. Each time a clip is uploaded, and somebody looks"
+        f" at it for {p.clip_cents / 100:.2f} dollars. What do {p.wanted} clips of the case cost?"
+    ),
+    derive=lambda p: Derivation(
+        value=_labels(p),
+        formula="wanted × (noticed per km + false alarms per km) / noticed per km × cost of a clip",
+        substitution=(
+            f"{p.wanted} × ({p.found_percent} / 100 / {p.one_in_km} + 1 / {p.false_one_in_km})"
+            f" / ({p.found_percent} / 100 / {p.one_in_km}) × {p.clip_cents} / 100"
+        ),
+        source="Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.3 (precision)",
+    ),
+    count=_count_labels,
+    slips=(
+        Slip(
+            key="only-right",
+            wrong=lambda p: p.wanted * p.clip_cents / 100,
+            story="You paid for the clips that show the case. Those that do not must be looked at, too.",
+        ),
+        Slip(
+            key="all-noticed",
+            wrong=lambda p: p.wanted * (1 + p.one_in_km / p.false_one_in_km) * p.clip_cents / 100,
+            story="You let the trigger notice every case. It misses some, and false alarms go on meanwhile.",
+        ),
+        Slip(
+            key="false-only",
+            wrong=lambda p: _labels(p) - p.wanted * p.clip_cents / 100,
+            story="You paid for false alarms only. The right clips are looked at, too.",
+        ),
+        Slip(
+            key="divided-again",
+            wrong=lambda p: _labels(p) / (p.found_percent / 100),
+            story="You divided by the share noticed twice. The clips that are wanted were noticed already.",
+        ),
+    ),
+)
+
+DRILLS = (MET, LABELS)
