@@ -118,6 +118,12 @@ def test_turns_of_one_resource_end_the_first_sooner_and_the_last_no_later() -> N
     assert (short["camera"].ended, short["words"].ended) == (94, 99)  # a change costs a slice, 19 changes
 
 
+def test_who_comes_while_another_one_has_its_turn_waits_for_the_rest_of_it() -> None:
+    load = Network(name="load", kernels=(Kernel(blocks=400, work_slices=1),))
+    found = [chip_sharing.run([load, small(at)], sms=SMS, rule="turns", turn=10)["small"].began for at in (0, 13, 20)]
+    assert found == [10, 20, 20]
+
+
 def test_what_is_no_way_to_share_is_refused() -> None:
     with pytest.raises(ValueError, match="must name each network"):
         chip_sharing.run([LOAD], sms=SMS, rule="own", own={"small": 1})

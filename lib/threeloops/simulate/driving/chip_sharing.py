@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from threeloops import checks
-from threeloops.simulate.driving.shared_bus import NEARLY, equal_shares
+from threeloops.simulate.driving.shared_bus import NEARLY, Placed, equal_shares
 
 SHARING = ("streams", "priority", "own", "turns")
 CHIP = ""  # the one pool of SMs where nobody has its own
@@ -40,6 +40,20 @@ class Network:
     kernels: tuple[Kernel, ...]
     launched: int = 0  # slice
     priority: int = 0
+
+
+def network_of(stage: Placed, *, sms: int, slice_s: float) -> Network:
+    """A stage on a GPU as one kernel whose blocks take an SM a slice each.
+
+    >>> from types import SimpleNamespace
+    >>> stage = SimpleNamespace(name="camera", engine="gpu", ops=800.0, moved_bytes=50.0, peak_ops_per_s=4_000.0)
+    >>> network_of(stage, sms=4, slice_s=0.01).kernels
+    (Kernel(blocks=80, work_slices=1, moved_bytes=0.625),)
+    """
+    blocks = round(stage.ops / (stage.peak_ops_per_s / sms * slice_s))
+    checks.count(blocks=blocks)
+    kernel = Kernel(blocks=blocks, work_slices=1, moved_bytes=stage.moved_bytes / blocks)
+    return Network(name=stage.name, kernels=(kernel,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +141,8 @@ def run(
             taker = _next_holder(active, holder, used=now - since >= turn)
             if taker != holder:
                 holder, since, free_from = taker, now + switch, now + switch
+            elif now - since >= turn:  # nobody else wants the chip: the next turn is the holder's, too
+                since = now
             active = [one for one in active if one.network.name == holder and now >= free_from]
         _begin(active, pools, room, by_priority=rule == "priority", now=now)
         _advance(active, bus_bytes_per_slice, now=now + 1)
