@@ -20,8 +20,8 @@ def metres_to_see(*, events_per_m: float, confidence: float) -> float:
     Formula:  -ln(1 - confidence) / rate: 3 / rate at 95 %
     Units:    rate in events per metre driven
     Assumes:  cases come independently at one rate (Poisson). They come in groups, by season and place: the least
-    Source:   Kalra and Paddock, Driving to Safety, RAND RR-1478, 2016, for no event (as three public texts of 2024 to 2026
-              quote it, which agree)
+    Source:   Kalra and Paddock, Driving to Safety, RAND RR-1478, 2016, where no event was met (read as three public
+              texts quote it, which agree)
     Counted:  simulate.driving.rare_draws.share_of_drives
     """
     checks.positive(events_per_m=events_per_m)

@@ -104,9 +104,9 @@ MET = Drill(
 def _draw_labels(rng: random.Random) -> Draw:
     return drawn(
         wanted=rng.randrange(200, 1500, 50),
-        one_in_km=1000 * rng.randrange(20, 90),
+        one_in_km=rng.randrange(20_000, 90_000, 1_000),
         found_percent=rng.choice((25, 40, 50, 60, 75, 80)),
-        false_one_in_km=1000 * rng.randrange(2, 15),
+        false_one_in_km=rng.randrange(2_000, 15_000, 500),
         clip_cents=rng.randrange(40, 500, 5),
     )
 
