@@ -169,4 +169,70 @@ OLD = Drill(
     ),
 )
 
-DRILLS = (TURNS, OLD)
+# --- heads by driving mode -----------------------------------------------------------------------
+
+
+def _draw_mode(rng: random.Random) -> Draw:
+    return drawn(
+        always=rng.randrange(180, 320) / 10, head=rng.randrange(70, 140) / 10, percent=rng.choice((15, 20, 30, 35))
+    )
+
+
+def _mode(p: Draw, *, percent: float | None = None) -> float:
+    return perception_cost.mean_frame_s(
+        always_s=p.always * ms, sometimes_s=p.head * ms, share=(p.percent if percent is None else percent) / 100
+    )
+
+
+def _count_mode(p: Draw) -> float:
+    """A hundred frames, one after the other, and their mean."""
+    always, sometimes = (Fraction(str(taken)) for taken in (p.always, p.head))
+    needed = [number < p.percent for number in range(100)]
+    frames = perception_frames.seconds_of_frames(always=always, sometimes=sometimes, needed=needed)
+    return float(sum(frames) / len(frames)) * ms
+
+
+MODE = Drill(
+    key="latency-head-by-mode",
+    taught=TAUGHT,
+    title="A head that parks",
+    unit="s",
+    target_s=60,
+    draw=_draw_mode,
+    small=_draw_mode,
+    prompt=lambda p: (
+        f"A frame takes {p.always:g} ms without the parking head, which takes another {p.head:g} ms. The head runs in"
+        f" {p.percent} % of the frames, those of slow driving. How long does a frame take on average?"
+    ),
+    derive=lambda p: Derivation(
+        value=_mode(p),
+        formula="always + share × sometimes; the longest frame stays at always + sometimes",
+        substitution=f"({p.always} + {p.percent} / 100 × {p.head}) × 1e-3",
+        source="Ross, A First Course in Probability, 10th ed., 2019, section 4.3 (expected value)",
+    ),
+    count=_count_mode,
+    slips=(
+        Slip(
+            key="longest",
+            wrong=lambda p: (p.always + p.head) * ms,
+            story="That is the longest frame, which a deadline asks about. Asked is the mean.",
+        ),
+        Slip(
+            key="the-other-frames",
+            wrong=lambda p: _mode(p, percent=100 - p.percent),
+            story="You ran the head in the other frames.",
+        ),
+        Slip(
+            key="never",
+            wrong=lambda p: p.always * ms,
+            story="You left the head out of every frame. Some still run it.",
+        ),
+        Slip(
+            key="share-of-all",
+            wrong=lambda p: (p.always + p.head) * p.percent / 100 * ms,
+            story="You gave the whole frame that share. What always runs does so in every frame.",
+        ),
+    ),
+)
+
+DRILLS = (TURNS, OLD, MODE)
