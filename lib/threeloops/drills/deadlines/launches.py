@@ -35,7 +35,7 @@ def _count_launch(p: Draw) -> float:
         small = Network(name="small", kernels=(Kernel(blocks=1, work_slices=1),), launched=at)
         wait = chip_sharing.run([load, small], sms=1, rule="streams")["small"].began - at
         waited += max(0.0, wait - 0.5)
-    return waited / slices * us
+    return float(waited / slices * us)
 
 
 LAUNCH = Drill(

@@ -152,7 +152,8 @@ def _one(p: Draw) -> Stage:
 
 
 def _own_share(p: Draw) -> float:
-    return shared_chip.sms_for_memory_bound(_one(p), sms=p.sms, memory_bytes_per_s=p.bandwidth * GB) / p.sms
+    needed = shared_chip.sms_for_memory_bound(_one(p), sms=p.sms, memory_bytes_per_s=p.bandwidth * GB)
+    return float(needed / p.sms)
 
 
 def _count_own(p: Draw) -> float:
@@ -168,7 +169,7 @@ def _count_own(p: Draw) -> float:
         )["words"].ended
         for sms in range(1, p.sms + 1)
     ]
-    return (1 + next(place for place, end in enumerate(ends) if end <= ends[-1])) / p.sms
+    return float((1 + next(place for place, end in enumerate(ends) if end <= ends[-1])) / p.sms)
 
 
 OWN = Drill(

@@ -47,7 +47,7 @@ def _count_met(p: Draw) -> float:
             for _square in range(60):
                 none *= none
             low, high = (middle, high) if 1 - none < Decimal(str(p.confidence)) else (low, middle)
-        return float(low) * p.one_in_km * 100 / p.found_percent / _fleet_km_a_day(p) * day
+        return float(float(low) * p.one_in_km * 100 / p.found_percent / _fleet_km_a_day(p) * day)
 
 
 MET = Drill(
@@ -142,7 +142,7 @@ def _count_labels(p: Draw) -> float:
             met += 1
             right += met % every == 0
             clips += met % every == 0
-    return clips * p.clip_cents / 100 * p.wanted / right
+    return float(clips * p.clip_cents / 100 * p.wanted / right)
 
 
 LABELS = Drill(
