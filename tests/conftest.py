@@ -36,6 +36,7 @@ SECONDS = {
     "test_grading_canaries.py": 15,
     "test_grading_command.py": 30,
     "test_term.py": 25,
+    "test_elsewhere.py": 12,
     "test_data_parallel.py": 15,
     "test_interview_widget.py": 10,
     "test_explorers.py": 20,

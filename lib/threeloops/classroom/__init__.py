@@ -27,5 +27,6 @@ workers         several graded at once
 machines        the same on other machines, through a scheduler of Dask's; what a class costs there
 grade           the command `threeloops grade`
 term            the group of commands `threeloops classroom`: from a class list to marks in a platform's gradebook
+elsewhere       one hand-in graded on Gradescope, or in a student's repository on GitHub
 hub             JupyterHub with nbgrader for a class on one machine
 """

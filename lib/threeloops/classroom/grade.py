@@ -4,7 +4,6 @@ files.
 
 import csv
 import importlib.util
-import re
 import sys
 import webbrowser
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,6 @@ from threeloops.classroom.course import Course
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.machines import remote_grading
 from threeloops.classroom.machines.cluster import is_address
-from threeloops.classroom.questions import source
 from threeloops.classroom.report import (
     Bar,
     Result,
@@ -30,7 +28,7 @@ from threeloops.classroom.report import (
     write_slips,
 )
 from threeloops.classroom.term import lists, people
-from threeloops.classroom.transplant import UnparsableError, parsed
+from threeloops.classroom.transplant import says
 from threeloops.classroom.workers import Crew, usual
 from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, plain_id
 
@@ -111,29 +109,16 @@ def listed(roster: Path | None) -> list[str]:
     return names
 
 
-def _says(content: bytes, name: str) -> str:
-    """What a lone reader's notebook says about its student or course: read from its text, nothing is run. Empty if it
-    says nothing.
-    """
-    try:
-        cells = parsed(content)["cells"]
-    except UnparsableError:
-        return ""
-    texts = [source(cell) for cell in cells if isinstance(cell, dict) and isinstance(cell.get("source"), str | list)]
-    match = re.search(rf"""^{name}\s*=\s*["']([^"'\n]*)["']""", "\n".join(texts), re.MULTILINE)
-    return plain_id(match[1]) if match else ""
-
-
 def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | None, browser: bool) -> int:
     """A lone reader is who their notebook says, in the course it says."""
     chosen = "" if path.name == f"{name}.ipynb" else ", of the notebooks here the one that was worked in"
     print(f"Grading {path.name}{chosen} …", flush=True)  # the next line takes some seconds
     content = path.read_bytes()
-    student = _says(content, "student") or HOME_STUDENT
+    student = says(content, "student") or HOME_STUDENT
     course = Course(
         root=root,
         work=work,
-        code=plain_id(code) or _says(content, "course") or HOME_COURSE,
+        code=plain_id(code) or says(content, "course") or HOME_COURSE,
         judge={"show_working": True},
     )
     course.claim("reader")

@@ -153,6 +153,15 @@ def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = (), *, dr
     return HandedIn(name=name, submissions=_submissions(people, name), left_out=tuple(left_out))
 
 
+def of_one(folder: Path, student: str, sets: Sequence[str], name: str) -> Submission:
+    """What one student has handed in of a set, where a folder holds that student's files alone and somebody else has
+    said whose it is.
+    """
+    files = [one for one in uploads.of_person(folder, []) if not one.label.endswith("/")]
+    (found,) = _submissions({Person(student, student): looked_through(files, sets, name)}, name)
+    return found
+
+
 def _usual(holders: dict[str, int], path: Path, sets: Sequence[str]) -> str:
     """The set that most people have handed in."""
     if not holders:

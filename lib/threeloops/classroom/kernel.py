@@ -48,6 +48,8 @@ class Kernel:
         self.limits, self.deadline, self.notebook = limits, deadline, notebook
         # In the sandbox it has a place of its own, which goes with it however the grader ends.
         self._folder = None if sandboxed else tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+        if self._folder and limits.apart and (nobody := sandbox.become()):
+            os.chown(self._folder.name, nobody, nobody)
         self.side = (
             warm_process.fork()
             if sandboxed and notebook and not warm_process.problem()

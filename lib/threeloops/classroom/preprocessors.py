@@ -71,6 +71,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         config=True
     )
     sandboxed = Bool(help="Run the student's side in bubblewrap; by default wherever that works.").tag(config=True)
+    apart = Bool(False, help="Without bubblewrap, run the student's side as nobody; needs root.").tag(config=True)
     show_working = Bool(False, help="Let feedback show the worked answer of every question that was answered.").tag(
         config=True
     )
@@ -83,7 +84,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         return not sandbox.problem()
 
     def preprocess(self, notebook: NotebookNode, resources: Resources) -> Pair:
-        limits = Limits(cell_s=self.cell_s, call_s=self.call_s, total_s=self.total_s)
+        limits = Limits(cell_s=self.cell_s, call_s=self.call_s, total_s=self.total_s, apart=self.apart)
         names = {"student": whose_numbers(resources["nbgrader"]["student"]), "course": plain_id(self.course)}
         examiner = Examiner(**names, key=grading_key(Path(self.key_folder)), limits=limits, sandboxed=self.sandboxed)
         if not self.sandboxed:

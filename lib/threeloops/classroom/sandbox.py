@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,12 +43,13 @@ class Limits:
     file_bytes: int = 100 * MB
     files: int = 128  # open at once, per process: each pipe and socket holds memory of the kernel's
     printed: int = 20_000  # characters per cell
+    apart: bool = False  # without a sandbox: run as nobody, where the grader is root
 
     def as_resources(self, *, sandboxed: bool, forked: bool = False) -> dict[str, int]:
         """The limits by the names of the operating system; for a side that was forked, which has its own users."""
         limits = {"AS": self.memory_bytes, "FSIZE": self.file_bytes, "CORE": 0, "NOFILE": self.files}
         nobody = become()
-        if sandboxed and nobody:
+        if (sandboxed or self.apart) and nobody:
             return limits | {"NPROC": PROCESSES, "become": nobody}
         alone = forked and _version() >= COUNTED_APART
         return limits | ({"NPROC": PROCESSES if alone else ALL_PROCESSES} if sandboxed else {})
@@ -211,6 +212,30 @@ def problem() -> str:
             f" ({probe.stderr.strip().splitlines()[-1]})" if probe.stderr.strip() else ""
         )
     return ""
+
+
+def problem_apart(closed: Sequence[Path]) -> str:
+    """Why students' code cannot be run as nobody without a sandbox, these files closed to it; empty if it can."""
+    nobody = become()
+    if nobody is None:
+        return "only root can run a student's code as somebody else"
+    look = (
+        "import os, sys, sysconfig; open(os.__file__);"
+        f" os.access(sysconfig.get_path('purelib'), os.R_OK | os.X_OK) or sys.exit({UNREADABLE});"
+        f" sys.exit(any(os.access(path, os.R_OK) for path in {[str(path) for path in closed]!r}))"
+    )
+    words = [sys.executable, "-I", "-c", look]
+    try:
+        probe = subprocess.run(
+            words, capture_output=True, timeout=PROBE_S, cwd="/", user=nobody, group=nobody, extra_groups=[]
+        )
+    except PermissionError:
+        return f"nobody may not read {sys.executable}"
+    except (OSError, subprocess.SubprocessError):
+        return "no program can be run as nobody here"
+    if probe.returncode == 1 and not probe.stderr:
+        return "nobody can read what only the grader may"
+    return f"nobody may not read {sys.prefix}" if probe.returncode else ""
 
 
 def command(*, sandboxed: bool, warm: bool = False) -> list[str]:

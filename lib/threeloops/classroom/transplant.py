@@ -16,6 +16,7 @@ from threeloops import units
 from threeloops.classroom.placing import is_answer, placed
 from threeloops.classroom.questions import Notebook, bound, source
 from threeloops.classroom.sources_only import PIECE_BYTES, without_outputs
+from threeloops.drills.engine.student_draws import plain_id
 
 LARGEST_FILE_BYTES = 20_000_000
 LONGEST_CELL = 100_000  # characters
@@ -136,6 +137,19 @@ def worked_in(release: Notebook, submission: Notebook) -> int:
     before = {cell["id"]: source(cell).strip() for cell in release["cells"] if is_answer(cell) and not _says_who(cell)}
     after = {cell["id"]: source(cell).strip() for cell in transplanted(release, submission)["cells"]}
     return sum(after[key] not in ("", text) for key, text in before.items())
+
+
+def says(content: bytes, name: str) -> str:
+    """What a notebook says about its student or course: read from its text, nothing is run. Empty if it says
+    nothing.
+    """
+    try:
+        cells = parsed(content)["cells"]
+    except UnparsableError:
+        return ""
+    texts = [source(cell) for cell in cells if isinstance(cell, dict) and isinstance(cell.get("source"), str | list)]
+    match = re.search(rf"""^{name}\s*=\s*["']([^"'\n]*)["']""", "\n".join(texts), re.MULTILINE)
+    return plain_id(match[1]) if match else ""
 
 
 def _says_who(cell: dict[str, Any]) -> bool:

@@ -23,7 +23,8 @@ MOST_WITHIN = 2_000  # files of a zip that somebody handed in
 # As platforms pack. What is packed otherwise is unpacked without a limit: a few kilobytes fill the memory.
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What systems, nbgrader and this grader put beside a hand-in.
-NOBODYS = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "timestamp.txt", "submission_secret.txt"}
+SYSTEMS = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".git", ".github", ".gitignore"}
+NOBODYS = SYSTEMS | {"timestamp.txt", "submission_secret.txt"}
 ASIDE = re.compile(r"^\._|\.earlier-\d+$")
 CHECKPOINTS = ".ipynb_checkpoints"
 LINK = "a link, which is not followed"
@@ -111,13 +112,14 @@ def in_folder(path: Path, left_out: list[str]) -> Iterator[Upload]:
         elif entry.is_symlink():
             yield Upload(label=entry.name, why=LINK)
         elif entry.is_dir():
-            yield from _of_person(path, entry, left_out)
+            yield from of_person(entry, left_out)
         else:
             yield _as_it_is(entry, entry.name)
 
 
-def _of_person(path: Path, folder: Path, left_out: list[str]) -> Iterator[Upload]:
+def of_person(folder: Path, left_out: list[str]) -> Iterator[Upload]:
     """What lies in one person's folder, notebooks first where there is too much of it."""
+    path = folder.parent
     found = list(itertools.islice(folder.rglob("*"), MOST_FILES))
     if len(found) == MOST_FILES:
         left_out.append(f"what {folder.name!r} holds beyond {MOST_FILES:,} files and as many notebooks")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from threeloops import checks
 from threeloops.commands.term.decisions import add_decisions
+from threeloops.commands.term.elsewhere import add_elsewhere
 from threeloops.commands.term.hub import add_init
 from threeloops.commands.typed import whole, workers
 
@@ -22,6 +23,7 @@ def add_classroom(commands: Any) -> None:
     _before_the_term(verbs)
     _around_a_set(verbs)
     _after_grading(verbs)
+    add_elsewhere(verbs)
     add_init(verbs)
 
 

@@ -90,7 +90,7 @@ def squeezed(name: str) -> str:
     return plain_id(name).replace("-", "")
 
 
-def _spellings(one: Person) -> set[str]:
+def spellings(one: Person) -> set[str]:
     """How a platform may write this person: the id, and the name with its words in any turn (first name first, or
     last).
     """
@@ -112,10 +112,11 @@ class Directory:
     def __init__(self, people: Sequence[Person], sheet: Mapping[str, Row] | None = None) -> None:
         self._sheet = sheet or {}
         self._by_canvas_id = {one.canvas_id: one for one in people if one.canvas_id}
+        self._on_github = [one for one in people if one.github]
         self._by_email = {one.email.casefold(): one for one in people if one.email}
         self._by_spelling: dict[str, list[Person]] = {}
         for one, spelling in itertools.chain.from_iterable(
-            ((one, spelling) for spelling in _spellings(one)) for one in people
+            ((one, spelling) for spelling in spellings(one)) for one in people
         ):
             self._by_spelling.setdefault(spelling, []).append(one)
 
@@ -140,8 +141,15 @@ class Directory:
             for found in self._by_spelling.get(squeezed(name), [])
             if not _is_somebody_else(found, one, row)
         }
+        fits = fits or self._by_repository(one)
         if len(fits) == 1:
             return next(iter(fits.values()))
         if fits:
             raise ValueError(f"{name!r} may be {' or '.join(sorted(fits))}")
         raise ValueError(f"nobody on the roster is called {name!r}")
+
+    def _by_repository(self, one: Submission) -> dict[str, Person]:
+        """Whose repository on GitHub a folder is: it is called by the assignment and, at its end, by the student."""
+        name = f"-{one.folder}".casefold()
+        ends = {len(found.github): found for found in self._on_github if name.endswith(f"-{found.github}".casefold())}
+        return {found.student: found for length, found in ends.items() if length == max(ends)}

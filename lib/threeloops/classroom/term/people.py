@@ -6,7 +6,7 @@ Canvas:   the gradebook export (Grades › Export), whose columns are Student, I
           https://teaching.resources.osu.edu/toolsets/carmencanvas/guides/calculating-final-grades/import-csv-file-carmen-grades
 Moodle:   the participants' table or the grade export, with First name, Last name, ID number, Email address;
           "Grade import", MoodleDocs, https://docs.moodle.org/405/en/Grade_import
-plain:    a column called id or student, and what else there is of name, email, extra_days, extra_time
+plain:    a column called id or student, and what else there is of name, email, extra_days, extra_time, github
 """
 
 import re
@@ -34,6 +34,7 @@ COLUMNS = {
     "section": ("section", "group", "groups"),
     "extra_days": ("extra days",),
     "extra_time": ("extra time",),
+    "github": ("github", "github username"),
 }
 
 
@@ -54,6 +55,7 @@ class Person:
     section: str = ""
     extra_days: int = 0  # added to every due date
     extra_time: float = 1.0  # factor on the minutes of an exam
+    github: str = ""  # what they are called there: a repository of theirs ends in it
 
 
 HEADINGS = tuple(field.name for field in fields(Person))

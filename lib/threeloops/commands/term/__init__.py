@@ -1,5 +1,6 @@
 """What `threeloops classroom` does besides a set's way from release to marks.
 
 decisions   what a teacher decides about one student's set
+elsewhere   grading where students hand in: Gradescope, repositories on GitHub
 hub         a class on a hub
 """
