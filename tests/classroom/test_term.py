@@ -154,6 +154,91 @@ def test_the_class_page_says_what_to_teach_again_and_names_nobody(
         assert student not in out + page
 
 
+def came_late(term: Path, days: int) -> None:
+    """What Canvas does not say of the one that is late."""
+    path = term / "received" / f"{SET}.csv"
+    path.write_text(re.sub(r",,(?:late|[1-9])(?=,|$)", f",,{days}", path.read_text(), flags=re.MULTILINE))
+
+
+REQUESTS = """id;question;reason
+ada01;a-batch;=1+1 is what I wrote
+zoe;a-batch;me too
+ada01;nothing;that one
+ada01;;\x1b[2Jall <b>of</b> it
+"""
+
+
+def test_a_request_comes_in_and_goes_back_on_the_page(
+    canvas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    term = tmp_path / COURSE
+    shutil.copytree(canvas, term)
+    came_late(term, 0)
+    handed = term / "collected" / SET / "grace02" / f"{SET}.ipynb"
+    again = json.loads(handed.read_text())
+    asks = "**Regrade a-batch:** 1 GB is\nwhat the <i>table</i> says.\n\nRegrade paged: blocks"
+    again["cells"].insert(0, {"cell_type": "markdown", "id": "ask", "metadata": {}, "source": asks})
+    handed.write_text(json.dumps(again))
+    (tmp_path / "form.csv").write_text(REQUESTS, encoding="utf-8")
+    assert run("requests", SET, "--add", tmp_path / "form.csv", "--term", term) == 0
+    out = capsys.readouterr().out
+    assert "Left out: form.csv, line 3: nobody on the roster has the id 'zoe'" in out
+    assert "Left out: ada01: no question of kv_cache is called 'nothing' (that one)" in out
+    assert "kv_cache: 4 requests open, 0 answered, 4 of them new." in out
+    assert "grace02, a-batch (notebook): 1 GB is what the <i>table</i> says.\n  the grader: 0 of 1; Not right" in out
+    assert "ada01, the whole set (form.csv): [2Jall <b>of</b> it" in out, "nothing that a terminal obeys"
+    assert run("requests", SET, "--add", tmp_path / "form.csv", "--term", term) == 0
+    assert "4 requests open, 0 answered, 0 of them new" in capsys.readouterr().out
+    assert run("accept", SET, "grace02", "--points", "1", "--reason", "x", "--term", term) == 2
+    assert "2 open requests; say which: --question a-batch or --question paged" in capsys.readouterr().err
+    answer = ("--question", "a-batch", "--points", "1", "--reason", "The table is ours: right.", "--term", term)
+    assert run("accept", SET, "grace02", *answer) == 0
+    assert run("decline", SET, "grace02", "--reason", "Whole blocks are reserved.", "--term", term) == 0
+    assert run("export", "--format", "csv", "--term", term) == 0
+    lost = asked(SET)["paged"].points
+    (grace,) = [row for row in rows(term / "exported" / f"{SET}.csv") if row["student"] == "grace02"]
+    assert (grace[f"{SET} raw"], grace[f"{SET} points"]) == (f"{FULL - lost:g}", f"{FULL - lost:g}")
+    assert grace[f"{SET} reason"] == "a-batch: The table is ours: right."
+    assert run("return", SET, "--term", term) == 0
+    with zipfile.ZipFile(term / "returned" / f"{SET}-canvas.zip") as archive:
+        page = archive.read(f"hoppergrace_LATE_78_881_{SET}-1.html").decode()
+        others = archive.read(f"lovelaceada_77_880_{SET}.html").decode()
+    assert "<strong>Your request about a-batch:</strong> accepted, 1 of 1 points. The table is ours: right.</p>" in page
+    assert "<strong>Your request about paged:</strong> declined. Whole blocks are reserved.</p>" in page
+    assert "<strong>Your request about the whole set:</strong> received, not yet answered.</p>" in others
+    assert "Whole blocks are reserved" not in others
+    capsys.readouterr()
+    assert run("requests", SET, "--all", "--term", term) == 0
+    out = capsys.readouterr().out
+    assert "2 requests open, 2 answered, 0 of them new" in out
+    assert "  accepted with 1 points: The table is ours: right." in out
+    assert run("accept", SET, "grace02", "--question", "a-batch", "--undo", "--term", term) == 0
+    assert run("export", "--format", "csv", "--term", term) == 0
+    (grace,) = [row for row in rows(term / "exported" / f"{SET}.csv") if row["student"] == "grace02"]
+    assert (grace[f"{SET} raw"], grace[f"{SET} reason"]) == (f"{FULL - lost - 1:g}", "")
+    assert run("accept", SET, "ada01", "--question", "", "--points", "3", "--reason", "all of it", "--term", term) == 0
+    assert run("export", "--format", "csv", "--term", term) == 0
+    assert rows(term / "exported" / f"{SET}.csv")[0][f"{SET} points"] == "3", "a whole set's are after the late policy"
+
+
+def test_points_of_one_question_come_before_the_late_policy(canvas: Path, tmp_path: Path) -> None:
+    term = tmp_path / COURSE
+    shutil.copytree(canvas, term)
+    came_late(term, 2)
+    points = ("--question", "paged", "--points", "1.5", "--reason", "half of it", "--term", term)
+    assert run("override", SET, "grace02", *points) == 0
+    assert (
+        run("override", SET, "kj03", "--question", "scales", "--points", "1", "--reason", "on paper", "--term", term)
+        == 0
+    )
+    assert run("export", "--format", "csv", "--term", term) == 0
+    found = {row["student"]: row for row in rows(term / "exported" / f"{SET}.csv")}
+    raw = FULL - asked(SET)["paged"].points - asked(SET)["a-batch"].points + 1.5
+    assert found["grace02"][f"{SET} raw"] == f"{raw:g}"
+    assert found["grace02"][f"{SET} points"] == f"{raw - 2 * 0.1 * FULL:g}"
+    assert found["kj03"][f"{SET} raw"] == "1", "of a notebook that cannot be read, what was seen elsewhere"
+
+
 def test_collecting_again_overwrites_nothing(canvas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     term = tmp_path / COURSE
     shutil.copytree(canvas, term, ignore=shutil.ignore_patterns("graded"))

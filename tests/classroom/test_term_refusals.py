@@ -299,3 +299,28 @@ def test_what_a_teacher_decides_is_kept_with_its_reason(term: Path, capsys: pyte
     capsys.readouterr()
     assert "nothing of that kind was decided" in refused(capsys, "excuse", SET, "ada", "--undo", *words)
     assert "missing='none' is not known" in refused(capsys, "export", "--format", "csv", "--missing", "none", *words)
+
+
+def test_a_request_that_nobody_can_answer(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--term", term)
+    assert "queues was not released" in refused(capsys, "requests", "queues", *words)
+    (term / "form.csv").write_text("who,what\nada,scales\n")
+    assert "has no column student; it has who, what" in refused(
+        capsys, "requests", SET, "--add", term / "form.csv", *words
+    )
+    assert "ada has no such open request of kv_cache" in refused(capsys, "decline", SET, "ada", *words)
+    assert "nothing to take back" in refused(capsys, "decline", SET, "ada", "--undo", *words)
+    (term / "form.csv").write_text("student,question,reason\nAda,scales,GiB\nada,scales,GiB again\nada,,\n")
+    assert run("requests", SET, "--add", term / "form.csv", *words) == 0
+    out = capsys.readouterr().out
+    assert "Left out: form.csv, line 4: ada gives no reason" in out
+    assert "2 requests open" in out
+    assert "--reason must say why" in refused(capsys, "decline", SET, "ada", *words)
+    for points, told in (("2", "points=2 is more than scales is worth, 1"), ("one", "must be a number of points")):
+        assert told in refused(capsys, "accept", SET, "ada", "--points", points, "--reason", "x", *words)
+    of = ("--points", "1", "--reason", "x", "--question")
+    assert "question='nothing' is not known" in refused(capsys, "override", SET, "ada", *of, "nothing", *words)
+    assert run("decline", SET, "ada", "--reason", "GB was asked", *words) == 0
+    capsys.readouterr()
+    (term / "requests.csv").write_text((term / "requests.csv").read_text().replace("declined", "perhaps"))
+    assert "line 2: state='perhaps'" in refused(capsys, "requests", SET, *words)

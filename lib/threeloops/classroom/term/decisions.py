@@ -1,12 +1,15 @@
 """What a teacher decides about one student's set, against or beside what the grader found: excused from it, other
-points, or words on the page that goes back. Each with its reason, in decisions.csv of the term's folder.
+points, for the set or for one question of it, or words on the page that goes back. Each with its reason, in
+decisions.csv of the term's folder.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from threeloops import checks
+from threeloops import checks, contents
+from threeloops.classroom.questions import questions
 from threeloops.classroom.term import lists, people
 from threeloops.classroom.term.settings import Term
 from threeloops.drills.engine.student_draws import plain_id
@@ -23,7 +26,8 @@ class Decision:
     student: str  # a plain id
     what: str
     points: str = ""  # of the decision `points`: a number
-    reason: str  # of a comment the comment itself
+    reason: str = ""  # of a comment the comment itself
+    question: str = ""  # of points: the one question that they are of; empty for the whole set
 
 
 HEADINGS = tuple(field.name for field in fields(Decision))
@@ -68,8 +72,23 @@ def _points(written: str) -> float:
 
 
 def of(term: Term, name: str, what: str) -> dict[str, Decision]:
-    """The decisions of one kind on a set, by student."""
-    return {one.student: one for one in kept(term) if (one.set, one.what) == (name, what)}
+    """The decisions of one kind on a whole set, by student."""
+    return {one.student: one for one in kept(term) if (one.set, one.what, one.question) == (name, what, "")}
+
+
+def of_questions(term: Term, name: str) -> dict[str, dict[str, Decision]]:
+    """Points that were decided for single questions: by student, then by question."""
+    found: dict[str, dict[str, Decision]] = {}
+    for one in kept(term):
+        if (one.set, one.what) == (name, "points") and one.question:
+            found.setdefault(one.student, {})[one.question] = one
+    return found
+
+
+def maxima(name: str) -> dict[str, float]:
+    """What each question of a set is worth, by its grade id."""
+    released = contents.book_root() / "drills" / name / f"{name}.ipynb"
+    return {one.grade_id: one.points for one in questions(json.loads(released.read_text(encoding="utf-8")))}
 
 
 def points(one: Decision) -> float:
@@ -80,7 +99,8 @@ def points(one: Decision) -> float:
 def decide(term: Term, one: Decision) -> Decision | None:
     """Keep a decision, in place of an earlier one of the same kind; that is returned.
 
-    Raises:   ValueError when nobody on the roster has that id, the set was not released, or there is no reason
+    Raises:   ValueError when nobody on the roster has that id, the set was not released or has no such question, or
+              there is no reason
     """
     term.handed_out(one.set)
     if one.student not in {plain_id(listed.student) for listed in people.kept(term.roster)}:
@@ -89,15 +109,20 @@ def decide(term: Term, one: Decision) -> Decision | None:
         raise ValueError(f"--reason must say why, in at most {LONGEST:,} characters: it is kept with the decision")
     if one.what == "points":
         _points(one.points)
+    if one.question:
+        most = maxima(one.set)
+        checks.one_of(sorted(most), question=one.question)
+        if points(one) > most[one.question]:
+            raise ValueError(f"points={one.points} is more than {one.question} is worth, {most[one.question]:g}")
     return _replaced(term, one, [one])
 
 
-def undo(term: Term, name: str, student: str, what: str) -> Decision:
+def undo(term: Term, name: str, student: str, what: str, question: str = "") -> Decision:
     """Take a decision back; it is returned.
 
     Raises:   ValueError when there is none
     """
-    before = _replaced(term, Decision(set=name, student=student, what=what, reason=""), [])
+    before = _replaced(term, Decision(set=name, student=student, what=what, question=question), [])
     if before is None:
         raise ValueError(f"nothing of that kind was decided for {student!r} and {name}")
     return before
@@ -105,7 +130,7 @@ def undo(term: Term, name: str, student: str, what: str) -> Decision:
 
 def _replaced(term: Term, like: Decision, by: Sequence[Decision]) -> Decision | None:
     def same(one: Decision) -> bool:
-        return (one.set, one.student, one.what) == (like.set, like.student, like.what)
+        return (one.set, one.student, one.what, one.question) == (like.set, like.student, like.what, like.question)
 
     before = kept(term)
     lists.write(_path(term), HEADINGS, [asdict(one) for one in (*(one for one in before if not same(one)), *by)])

@@ -13,11 +13,12 @@ folder:   STUDENT/PAGE, for whoever collected a plain folder.
 import html
 import re
 import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from threeloops.classroom.intake import person
-from threeloops.classroom.term import decisions
+from threeloops.classroom.term import decisions, requests
 from threeloops.classroom.term.collecting import Received, received
 from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.matching import platform
@@ -70,7 +71,7 @@ def pack(term: Term, name: str) -> Packed:
     if not found:
         raise ValueError(f"there is no feedback page of {name} yet; `threeloops classroom grade {name}` writes them")
     zips: dict[Path, int] = {}
-    comments = decisions.of(term, name, "comment")
+    comments, most = decisions.of(term, name, "comment"), decisions.maxima(name)
     for where in sorted({platform(one.handed_in_as) for one in found}):
         own = [one for one in found if platform(one.handed_in_as) == where]
         path = term.folder / "returned" / f"{name}-{where}.zip"
@@ -79,18 +80,30 @@ def pack(term: Term, name: str) -> Packed:
             for one in own:
                 archive.writestr(
                     zipfile.ZipInfo(member(one, name), STAMP),
-                    _page(pages[one.student], comments.get(one.student)),
+                    _page(pages[one.student], _said(term, name, one.student, comments, most)),
                     compress_type=zipfile.ZIP_DEFLATED,
                 )
         zips[path] = len(own)
     return Packed(zips=zips, without=tuple(sorted({*collected} - {one.student for one in found})))
 
 
-def _page(path: Path, comment: Decision | None) -> str:
+def _said(
+    term: Term, name: str, student: str, comments: Mapping[str, Decision], most: Mapping[str, float]
+) -> list[tuple[str, str]]:
+    """What the teacher has to say to one student, each with what it is."""
+    comment = comments.get(student)
+    asked = requests.of_student(term, name, student)
+    return [
+        *([("comment", f"From your teacher: {comment.reason}")] if comment else []),
+        *(("request", requests.answered(one, most.get(one.question, sum(most.values())))) for one in asked),
+    ]
+
+
+def _page(path: Path, said: Sequence[tuple[str, str]]) -> str:
     """A feedback page, with what the teacher has to say on top."""
     page = path.read_text(encoding="utf-8", errors="replace")
-    if comment is None:
-        return page
-    words = html.escape(comment.reason).replace("\n", "<br>")
-    line = f'<p class="three-loops-comment"><strong>From your teacher:</strong> {words}</p>'
-    return re.sub(r"<body[^>]*>", lambda body: body[0] + line, page, count=1)
+    lines = []
+    for what, words in said:
+        begins, colon, rest = html.escape(words).replace("\n", "<br>").partition(":")
+        lines.append(f'<p class="three-loops-{what}"><strong>{begins}{colon}</strong>{rest}</p>')
+    return re.sub(r"<body[^>]*>", lambda body: body[0] + "".join(lines), page, count=1) if lines else page

@@ -2,13 +2,14 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from threeloops.classroom import work_folder
 from threeloops.classroom.one_submission import NO_NOTEBOOK
 from threeloops.classroom.questions import mark
+from threeloops.classroom.report import Result
 from threeloops.classroom.term import decisions, people
 from threeloops.classroom.term.collecting import LATE, received
 from threeloops.classroom.term.decisions import Decision
@@ -78,6 +79,7 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
     came, maximum = received(term, name), _maximum(term, name, root=root)
     course, found, unknown = term.grading(root), {}, list[str]()
     decided = decisions.of(term, name, "points") | decisions.of(term, name, EXCUSED)
+    of_questions = decisions.of_questions(term, name)
     for one in roster:
         student = plain_id(one.student)
         now = work_folder.earlier(course, name, student) if student in answered else None
@@ -87,7 +89,8 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
                 " --again` grades everybody anew"
             )
         blank = None if status[student] == FAULT or not missing_zero else 0.0
-        raw = now.points + now.by_hand if now else blank
+        single = of_questions.get(student, {})
+        raw = _with_single(now, single) if now or single else blank
         known = came[student].days_late if student in came and status[student] != MISSING else ""
         days = _days(one, known, term.late) if raw else 0
         unknown += [one.student] * (days is None and student not in decided)
@@ -98,6 +101,7 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
             days_late=known,
             points=None if raw is None else term.late.points(raw, maximum=maximum, days_late=days or 0),
             waiting=now.waiting if now else 0,
+            reason="; ".join(f"{question}: {one.reason}" for question, one in single.items()),
         )
         found[student] = _as_decided(graded, decided.get(student))
     if unknown:
@@ -107,6 +111,13 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
             f" off, into received/{name}.csv for {', '.join(unknown[:MOST_NAMED])}{' …' * (len(unknown) > MOST_NAMED)}"
         )
     return found
+
+
+def _with_single(now: Result | None, single: Mapping[str, Decision]) -> float:
+    """Points of a set, those of single questions as they were decided."""
+    graded = {answer.grade_id: answer.points for answer in now.answers} if now else {}
+    decided = {question: decisions.points(one) for question, one in single.items()}
+    return sum((graded | decided).values()) + (now.by_hand if now else 0.0)
 
 
 def _as_decided(graded: Mark, decided: Decision | None) -> Mark:

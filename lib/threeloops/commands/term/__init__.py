@@ -3,4 +3,5 @@
 decisions   what a teacher decides about one student's set
 elsewhere   grading where students hand in: Gradescope, repositories on GitHub
 hub         a class on a hub
+requests    what students ask to have looked at again
 """

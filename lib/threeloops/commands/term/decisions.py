@@ -11,6 +11,9 @@ def add_decisions(verbs: Any) -> None:
     excuse.add_argument("--reason", default="", metavar="WORDS", help="why; it is kept, and exported as csv")
     override = _verb(verbs, "override", "points", "give a student other points for a set than the grader did")
     override.add_argument("--points", default="", metavar="P", help="what the student gets, after any late policy")
+    override.add_argument(
+        "--question", default="", metavar="ID", help="points of this question alone, before any late policy"
+    )
     override.add_argument("--reason", default="", metavar="WORDS", help="why; it is kept, and exported as csv")
     comment = _verb(verbs, "comment", "comment", "words to one student, on top of the page that goes back")
     comment.add_argument("reason", nargs="?", default="", metavar="WORDS", help="what the page says")
@@ -32,7 +35,7 @@ def _decide(given: argparse.Namespace) -> None:
 
     term, student = settings.read(Path(given.term)), plain_id(given.student)
     if given.undo:
-        undone = decisions.undo(term, given.set, student, given.what)
+        undone = decisions.undo(term, given.set, student, given.what, getattr(given, "question", ""))
         print(f"{given.set}, {student}: no longer {_told(undone)}.")
         return
     one = decisions.Decision(
@@ -41,6 +44,7 @@ def _decide(given: argparse.Namespace) -> None:
         what=given.what,
         points=getattr(given, "points", ""),
         reason=given.reason,
+        question=getattr(given, "question", ""),
     )
     before = decisions.decide(term, one)
     instead = f" (in place of {_told(before)})" if before else ""
@@ -48,6 +52,7 @@ def _decide(given: argparse.Namespace) -> None:
 
 
 def _told(one: Any) -> str:
-    return {"points": f"{one.points} points, {one.reason!r}", "comment": f"the comment {one.reason!r}"}.get(
+    of = f" for {one.question}" if one.question else ""
+    return {"points": f"{one.points} points{of}, {one.reason!r}", "comment": f"the comment {one.reason!r}"}.get(
         one.what, f"{one.what}, {one.reason!r}"
     )
