@@ -10,6 +10,7 @@ from threeloops import checks
 from threeloops.commands.term.decisions import add_decisions
 from threeloops.commands.term.elsewhere import add_elsewhere
 from threeloops.commands.term.hub import add_init
+from threeloops.commands.term.items import add_items
 from threeloops.commands.term.requests import add_requests
 from threeloops.commands.typed import whole, workers
 
@@ -79,6 +80,7 @@ def _after_grading(verbs: Any) -> None:
     add_decisions(verbs)
     add_requests(verbs)
     _set_verb(verbs, "class", _class, "which mistakes the class makes, and which part to teach again")
+    add_items(verbs)
     similar = _set_verb(verbs, "similar", _similar, "how alike the functions are; names nobody")
     similar.add_argument("--ids", action="store_true", help="name the students after all")
     exam = _verb(verbs, "exam", _exam, "`threeloops quiz` in versions with keys, and who gets which version")

@@ -14,6 +14,7 @@ marks          points before and after the late policy
 gradebooks     the same as Canvas, Moodle or a spreadsheet take them
 handing_back   feedback pages under the names that a platform's bulk upload knows
 class_page     what the class gets wrong, and which part of the book to teach again
+items          how each question did, over terms and versions
 normal_form    a function without what does not matter in it
 similar        how many hand-ins share a normal form, and how many should
 syllabus       the book's parts over so many weeks, prerequisites first

@@ -3,5 +3,6 @@
 decisions   what a teacher decides about one student's set
 elsewhere   grading where students hand in: Gradescope, repositories on GitHub
 hub         a class on a hub
+items       how a set's questions did
 requests    what students ask to have looked at again
 """
