@@ -5,6 +5,7 @@ pay for its lessons.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.judge import close
 from threeloops.drills.engine.phrasing import giga
 from threeloops.foundations import dense_networks
 from threeloops.product_loop import compression
@@ -258,6 +259,11 @@ def _student(p: Draw, *, learn: int = 6, read: int = 2, saved: float | None = No
     return float(spent / (2 * (p.teacher - p.student) if saved is None else saved))
 
 
+def _is_no_figure(p: Draw) -> bool:
+    """Whoever copies a size out of the question, in tokens instead of parameters, may not be right by it."""
+    return not any(close(figure * p.unit, _student(p), tolerance=0.02) for figure in (p.teacher, p.student, p.tokens))
+
+
 def _count_student(p: Draw) -> float:
     """Serve token after token with the teacher, and with the student whose lessons come first, until the second is no
     longer behind.
@@ -276,6 +282,7 @@ STUDENT = Drill(
     unit="token",
     target_s=120,
     draw=_draw_student,
+    wanted=_is_no_figure,
     small=_small_student,
     prompt=lambda p: (
         f"A student of {p.student}{' billion' if p.unit == GB else ''} parameters learns from a teacher of"
