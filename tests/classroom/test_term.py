@@ -176,7 +176,7 @@ def test_a_request_comes_in_and_goes_back_on_the_page(
     came_late(term, 0)
     handed = term / "collected" / SET / "grace02" / f"{SET}.ipynb"
     again = json.loads(handed.read_text())
-    asks = "**Regrade a-batch:** 1 GB is\nwhat the <i>table</i> says.\n\nRegrade paged: blocks"
+    asks = "**Regrade a-batch:** 1 GB is\nwhat the <i>table</i> says.\n\n### Regrade Paying for whole blocks: why?"
     again["cells"].insert(0, {"cell_type": "markdown", "id": "ask", "metadata": {}, "source": asks})
     handed.write_text(json.dumps(again))
     (tmp_path / "form.csv").write_text(REQUESTS, encoding="utf-8")

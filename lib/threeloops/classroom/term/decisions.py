@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from threeloops import checks, contents
 from threeloops.classroom.questions import questions
@@ -87,8 +88,14 @@ def of_questions(term: Term, name: str) -> dict[str, dict[str, Decision]]:
 
 def maxima(name: str) -> dict[str, float]:
     """What each question of a set is worth, by its grade id."""
-    released = contents.book_root() / "drills" / name / f"{name}.ipynb"
-    return {one.grade_id: one.points for one in questions(json.loads(released.read_text(encoding="utf-8")))}
+    return {one.grade_id: one.points for one in questions(released(name))}
+
+
+def released(name: str) -> dict[str, Any]:
+    """The notebook of a set as students get it."""
+    path = contents.book_root() / "drills" / name / f"{name}.ipynb"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def points(one: Decision) -> float:

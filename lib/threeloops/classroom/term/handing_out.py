@@ -49,4 +49,6 @@ def _note(term: Term, name: str, handed: Set, asked: int) -> str:
         f" course code, {term.course}, is filled in; leave it as it is. Your numbers are drawn from both.\n"
         "3. Answer, and run every cell once from top to bottom.\n"
         f"4. Hand in that one file, {name}.ipynb, under this name.\n"
+        "5. Later, to have an answer looked at again: add a text cell `Regrade THE QUESTION'S HEADING: your reason` and"
+        " hand in again.\n"
     )

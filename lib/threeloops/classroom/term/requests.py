@@ -1,9 +1,10 @@
 """What students ask to have looked at again: in the notebook that they hand in, or in a list. The teacher accepts with
 other points, which are a decision like any other, or declines with a reason; both go back on the student's page.
 
-In a notebook a request is a cell of the student's own, of any kind, that begins with the word `Regrade`, a question's
-id and a colon; without an id it is of the whole set. In a list it is a row with the student, the question and the
-reason, as a form writes it. Nothing of a request is run, and none changes what a function is tried on.
+In a notebook a request is a cell of the student's own, of any kind, with a line that begins with the word `Regrade`, a
+question and a colon; without a question it is of the whole set. A question is called by its id, its heading or the name
+of its answer, in any spelling. In a list a request is a row with the student, the question and the reason, as a form
+writes it. Nothing of a request is run, and no text cell changes what a function is tried on.
 """
 
 import contextlib
@@ -13,18 +14,19 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from threeloops import checks
-from threeloops.classroom.questions import source
+from threeloops.classroom.questions import question, source
 from threeloops.classroom.term import decisions, lists, people
 from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.settings import Term
 from threeloops.classroom.transplant import UnparsableError, parsed
+from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.student_draws import plain_id
 
 STATES = ("open", "accepted", "declined")
 LONGEST, MOST = 2_000, 20  # characters of a reason; requests of one notebook
 ASKS = re.compile(
     r"^\W{0,9}regrade(?:[ \t]{1,9}request)?(?:[ \t]{1,9}(?:of|for|about))?"
-    r"(?:[ \t]{1,9}(?P<question>[\w-]{1,80}))?[ \t*_`]{0,9}:",
+    r"(?:[ \t]{1,9}(?P<question>[^\n:]{1,80}))?:",
     re.IGNORECASE | re.MULTILINE,
 )
 MAYBE = re.compile(rb"regrade", re.IGNORECASE)
@@ -107,7 +109,7 @@ def written_in(text: str) -> Iterator[tuple[str, str]]:
     for one, after in zip(found, [*found[1:], None], strict=False):
         reason = plain_reason(text[one.end() : after.start() if after else None])
         if reason:
-            yield (one["question"] or "").casefold(), reason
+            yield plain_id(one["question"] or ""), reason
 
 
 def in_notebook(content: bytes) -> list[tuple[str, str]]:
@@ -120,6 +122,23 @@ def in_notebook(content: bytes) -> list[tuple[str, str]]:
         return []
     texts = [source(cell) for cell in cells if isinstance(cell, dict) and isinstance(cell.get("source"), str | list)]
     return [one for text in texts for one in written_in(text)][:MOST]
+
+
+def called(name: str) -> dict[str, str]:
+    """Every way to call a question of a set, as plain ids, and the grade id that is meant.
+
+    >>> names = called("kv_cache")
+    >>> names["a-batch"], names["a-batch-at-the-end-of-its-answers"], names["batch-cache"]
+    ('a-batch', 'a-batch', 'a-batch')
+    """
+    heading, found, ids = "", dict[str, str](), dict[str, str]()
+    for cell in decisions.released(name)["cells"]:
+        title = re.search(r"^#+ +(.+?)\s*$", source(cell), re.MULTILINE) if cell["cell_type"] == "markdown" else None
+        heading = title[1] if title else heading
+        if asked := question(cell):
+            found |= {plain_id(way): asked.grade_id for way in (heading, DRILLS[asked.drill].title, asked.name)}
+            ids[plain_id(asked.grade_id)] = asked.grade_id
+    return found | ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,12 +155,12 @@ def take(term: Term, name: str, listed: Path | None = None) -> Taken:
     Raises:   ValueError when the set was not released, or the list has no column for the student or the reason
     """
     term.handed_out(name)
-    before, known, left_out = kept(term), decisions.maxima(name), list[str]()
+    before, known, left_out = kept(term), called(name), list[str]()
     found: list[Request] = []
     for path in sorted(term.collected(name).glob(f"*/{name}.ipynb")):
-        for question, reason in in_notebook(path.read_bytes()):
+        for of_what, reason in in_notebook(path.read_bytes()):
             found.append(
-                Request(set=name, student=path.parent.name, question=question, reason=reason, came_in="notebook")
+                Request(set=name, student=path.parent.name, question=of_what, reason=reason, came_in="notebook")
             )
     if listed is not None:
         found += _of_list(term, name, listed, left_out)
@@ -149,7 +168,9 @@ def take(term: Term, name: str, listed: Path | None = None) -> Taken:
     for one in found:
         if one.question and one.question not in known:
             left_out.append(f"{one.student}: no question of {name} is called {one.question!r} ({one.reason})")
-        elif one.asked not in {other.asked for other in (*before, *new)}:
+            continue
+        one = replace(one, question=known.get(one.question, ""))
+        if one.asked not in {other.asked for other in (*before, *new)}:
             new.append(one)
     if new:
         _keep(term, [*before, *new])
@@ -160,7 +181,7 @@ def _of_list(term: Term, name: str, path: Path, left_out: list[str]) -> Iterator
     headings, numbered = lists.rows(path)
     compared = [lists.heading(one) for one in headings]
     student, reason = (next((one for one in names if one in compared), "") for names in (STUDENT, REASON))
-    question = next((one for one in QUESTION if one in compared), "")
+    of = next((one for one in QUESTION if one in compared), "")
     if not student or not reason:
         raise ValueError(
             f"{path} has no column {'student' if not student else 'reason'}; it has {', '.join(headings)}; a list of"
@@ -174,8 +195,7 @@ def _of_list(term: Term, name: str, path: Path, left_out: list[str]) -> Iterator
         elif not why:
             left_out.append(f"{path.name}, line {line}: {whose} gives no reason")
         else:
-            asked = row.get(question, "").strip().casefold()
-            yield Request(set=name, student=whose, question=asked, reason=why, came_in=path.name)
+            yield Request(set=name, student=whose, question=plain_id(row.get(of, "")), reason=why, came_in=path.name)
 
 
 def the_open(term: Term, name: str, student: str, question: str | None) -> Request:
