@@ -25,6 +25,7 @@ WHOLE = {
     "test_browser_interview.py": 3,
     "test_machines.py": 4,
     "test_other_processors.py": 4,
+    "test_elsewhere.py": 1,
 }
 # Files whose parametrised tests take turns one by one, and the turn of the first.
 ONE_BY_ONE = {

@@ -214,14 +214,15 @@ def test_without_a_sandbox_nothing_runs(
 
 @needs_sandbox
 def test_a_fault_of_the_grader_costs_no_explanation(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise RuntimeError("grading.key says secret")
+    def fails(error: Exception) -> None:
+        raise error
 
     handed_in(base, {"kv_cache.ipynb": WHOLE}, ADA)
-    monkeypatch.setattr(Course, "autograde", fails)
+    monkeypatch.setattr(Course, "autograde", lambda *_, **__: fails(RuntimeError("grading.key says secret")))
     assert told(base)["output"] == f"Not graded: {alone.FAULT}."
-    monkeypatch.setattr(alone, "handed_in", fails)
-    assert told(base)["output"] == f"Not graded: {alone.FAULT}."
+    for error in (RuntimeError, ValueError):
+        monkeypatch.setattr(alone, "graded", lambda *_, error=error: fails(error("grading.key says secret")))
+        assert told(base)["output"] == f"Not graded: {alone.FAULT}."
 
 
 def test_an_autograder_that_cannot_start_still_leaves_a_sentence(base: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from threeloops.classroom import sandbox
 from threeloops.classroom.elsewhere import alone, whose
 from threeloops.classroom.elsewhere.alone import Package
+from threeloops.classroom.intake import Submission
 from threeloops.classroom.report import Result
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.transplant import says
@@ -64,10 +65,10 @@ def users(base: Path) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def one(base: Path, package: Package) -> dict[str, Any]:
-    """The results of what lies in the folder `submission`.
+def asked(base: Path, package: Package) -> tuple[Submission, dict[str, Any]]:
+    """What lies in the folder `submission`, under the id of whoever handed it in, and how its code is kept apart.
 
-    Raises:   ValueError, in one sentence, when it cannot be graded
+    Raises:   ValueError, in one sentence for whoever handed it in, when it cannot be graded
     """
     people = [Person(**given) for given in package.settings["people"]]
     handed = alone.handed_in(package, base / "submission", "submission")
@@ -76,8 +77,13 @@ def one(base: Path, package: Package) -> dict[str, Any]:
     except ValueError:
         print("To try this autograder yourself, put yourself on the class list and pack it anew.")
         raise
-    course = package.course(**_judge(package, base))
-    result = alone.graded(package, alone.of(handed, student), course)
+    return alone.of(handed, student), _judge(package, base)
+
+
+def verdict(package: Package, handed: Submission, judge: dict[str, Any]) -> dict[str, Any]:
+    """The results of a hand-in; what went wrong in the grader is printed."""
+    course = package.course(**judge)
+    result = alone.graded(package, handed, course)
     print(alone.printed(result))
     log = course.folder("logs", result.student, package.name).with_suffix(".txt")
     if log.exists():
@@ -118,6 +124,15 @@ def close(paths: Sequence[Path]) -> None:
             path.chmod(0o700 if path.is_dir() else 0o600)
 
 
+def _told(base: Path, package: Package) -> dict[str, Any]:
+    try:
+        handed, judge = asked(base, package)
+    except ValueError as error:
+        print(f"Not graded: {error}.")
+        return refusal(f"Not graded: {error}.")
+    return verdict(package, handed, judge)
+
+
 def main(words: Sequence[str]) -> int:
     """Grade what is there, or with --prepare make ready for it; 0 in any case: a container that ends otherwise is an
     autograder that failed.
@@ -130,11 +145,8 @@ def main(words: Sequence[str]) -> int:
         print("The sandbox works here." if not problem else f"While setting up there is no sandbox: {problem}.")
         return 0
     try:
-        told = one(base, package)
-    except ValueError as error:
-        print(f"Not graded: {error}.")
-        told = refusal(f"Not graded: {error}.")
-    except Exception:
+        told = _told(base, package)
+    except Exception:  # its words are not for students
         traceback.print_exc()
         told = refusal(f"Not graded: {alone.FAULT}.")
     path = base / "results" / "results.json"
