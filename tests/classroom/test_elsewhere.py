@@ -169,6 +169,7 @@ WRONG = [
         ({"email": "emmy@x.edu", "name": "Emmy"},),
         "is known by emmy@x.edu; tell your teacher",
     ),
+    ({"kv_cache.ipynb": WHOLE}, ({"email": "ada01@y.org", "name": "Ada Lovelace"},), "is known by ada01@y.org"),
     ({"kv_cache.ipynb": WHOLE}, (), "the platform does not say who handed this in"),
 ]
 

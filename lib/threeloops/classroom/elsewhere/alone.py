@@ -1,7 +1,6 @@
 """One hand-in graded with no class around it, by the package that `packing` makes."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,8 +125,3 @@ def said_of_all(result: Result) -> list[str]:
 def printed(result: Result) -> str:
     """A line for the teacher's log: nothing of an answer, nothing of a key."""
     return f"{result.student}: {result.status}, {result.points:g} of {result.maximum:g}; {'; '.join(result.notes)}"
-
-
-def closed_to_students(package: Package, others: Sequence[Path]) -> list[Path]:
-    """What nobody but the grader may read while a student's code runs without a sandbox."""
-    return [package.folder, package.work, *others]

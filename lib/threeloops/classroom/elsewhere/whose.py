@@ -15,8 +15,9 @@ def packed(people: Iterable[Person]) -> list[dict[str, str]]:
 
 
 def find(user: Mapping[str, object], people: Sequence[Person]) -> str:
-    """The id that a platform's user has on the roster: by e-mail address, by student number (`sid`), by what stands
-    before the @ where that is an id or a login, and last by name; the first of these that fits exactly one.
+    """The id that a platform's user has on the roster: by e-mail address, by student number (`sid`), and of those whose
+    address the roster does not hold, by what stands before the @ where that is an id or a login, and last by name; the
+    first of these that fits exactly one. A name is what a user says, so it tells nobody whose address is known.
 
     Raises:   ValueError, in one sentence, when nobody fits
 
@@ -26,11 +27,12 @@ def find(user: Mapping[str, object], people: Sequence[Person]) -> str:
     """
     email, sid = (str(user.get(field) or "").strip().casefold() for field in ("email", "sid"))
     name = plain_id(str(user.get("name") or "")).replace("-", "")
+    others = [one for one in people if not one.email]
     ways = [
         [one for one in people if email and email in _known(one, "email", "sis_login_id", "student")],
         [one for one in people if sid and sid in _known(one, "id_number", "sis_user_id", "student")],
-        [one for one in people if "@" in email and email.partition("@")[0] in _known(one, "sis_login_id", "student")],
-        [one for one in people if name and name in spellings(one)],
+        [one for one in others if "@" in email and email.partition("@")[0] in _known(one, "sis_login_id", "student")],
+        [one for one in others if name and name in spellings(one)],
     ]
     for fits in ways:
         if len(fits) == 1:
