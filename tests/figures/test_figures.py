@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from threeloops.facts import hardware
@@ -212,6 +212,7 @@ places = st.tuples(st.floats(0, 500), st.floats(20, 200), st.text("abc", min_siz
 
 
 @given(st.lists(places, max_size=7))
+@example([(0, 20, "a"), (0, 20, "a"), (0, 27, "a"), (0, 27, "a")])  # two leaders to cross, or a text to cover
 def test_no_two_labels_touch_and_none_leaves_the_plot(found: list[tuple[float, float, str]]) -> None:
     marks = [labels.Mark(x=x, y=y, name=name) for x, y, name in found]
     boxes = [spot.text(mark) for mark, spot in zip(marks, labels.beside(marks, width=550, height=330), strict=True)]

@@ -16,7 +16,7 @@ STEP, ABOVE, BELOW = 5, 30, 150  # rows that are tried: how far apart, and how f
 ROUNDS = 3  # how often at most every name is placed, each time knowing where all the others are
 
 # What it costs to cover something, in pixels of distance between a point and its name.
-OUTSIDE, TEXT, POINT, LEADER, LINE = 2000.0, 600.0, 400.0, 300.0, 110.0
+OUTSIDE, TEXT, POINT, LEADER, LINE = 10_000.0, 3000.0, 400.0, 300.0, 110.0  # a text costs more than many leaders
 EDGE = 4  # pixels by which a name may cross the edge of the plot
 
 

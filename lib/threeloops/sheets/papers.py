@@ -107,6 +107,7 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:2502.16982": "Muon: one moment in place of two",
         "arXiv:2102.02888": "gradients in one bit after a warm-up",
         "arXiv:2106.09685": "LoRA: what is trained, and what memory that saves",
+        "arXiv:2402.09353": "DoRA: a magnitude beside each adapter, and what its norm costs",
         "arXiv:2305.14314": "QLoRA: the frozen weights in four bits",
         "arXiv:1603.09382": "layers that are skipped at random",
         "arXiv:2010.13369": "the same with a schedule",

@@ -1,4 +1,4 @@
-"""Adapters: tensors as an engine would make them, bytes and FLOPs added up again, and what a paper measured."""
+"""ServedAdapters: tensors as an engine would make them, bytes and FLOPs added up again, and what a paper measured."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from threeloops.facts import hardware
 from threeloops.models import catalogue
 from threeloops.product_loop.expected.expected_token import PROMPTS
 from threeloops.product_loop.sizing.adapter_times import (
-    Adapters,
+    ServedAdapters,
     adapter_bytes,
     bound_adapters_s,
     expected_adapters_s,
@@ -25,7 +25,7 @@ LLAMA, H100 = catalogue.model("llama-3-8b"), hardware.part("h100-sxm5")
 LAYOUT = ServedLayout(
     model=LLAMA, part=H100, weights="bf16", cache="bf16", tp=1, memory_utilisation=0.92, other_bytes=3e9
 )
-EIGHT = Adapters(number=8, rank=16)
+EIGHT = ServedAdapters(number=8, rank=16)
 CHAT = RequestLengths(prompt=1500, kept=0, answer=300)
 
 
@@ -48,7 +48,7 @@ def test_bytes_are_those_of_tensors_that_an_engine_would_make(tp: int, rank: int
         layer = of_a_layer(tp, rank)
     held = 32 * sum(one.numel() * one.element_size() for one in layer.parameters())
     assert adapter_bytes(LLAMA, rank=rank, tp=tp) == held
-    layout = replace(LAYOUT, tp=tp, adapters=Adapters(number=5, rank=rank))
+    layout = replace(LAYOUT, tp=tp, adapters=ServedAdapters(number=5, rank=rank))
     assert replace(layout, adapters=None).free_bytes - layout.free_bytes == pytest.approx(5 * held)
     assert layout.seats(2000) <= replace(layout, adapters=None).seats(2000)
 
@@ -74,10 +74,10 @@ def test_what_punica_added_to_a_token() -> None:
     llama, a100 = catalogue.model("llama-2-7b"), hardware.part("a100-sxm4-80gb")
     given: dict[str, Any] = {"tp": 1, "tokens": 32, "requests": 32}
     same_s, other_s = (
-        expected_adapters_s(llama, a100, Adapters(number=number, rank=16), **given) for number in (1, 10_000)
+        expected_adapters_s(llama, a100, ServedAdapters(number=number, rank=16), **given) for number in (1, 10_000)
     )
     assert same_s < 2e-3 < other_s < 2 * same_s
-    assert bound_adapters_s(llama, a100, Adapters(number=10_000, rank=16), **given) < same_s
+    assert bound_adapters_s(llama, a100, ServedAdapters(number=10_000, rank=16), **given) < same_s
 
 
 def test_a_step_and_a_prompt_take_what_their_adapters_take_longer() -> None:
@@ -120,4 +120,4 @@ def test_layers_whose_adapters_nobody_counts_are_refused(model: str) -> None:
 @pytest.mark.parametrize(("given", "says"), [({"number": 0}, "adapters=0"), ({"rank": 0}, "adapter_rank=0")])
 def test_adapters_that_cannot_be(given: dict[str, int], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        Adapters(**{"number": 1, "rank": 8} | given)
+        ServedAdapters(**{"number": 1, "rank": 8} | given)

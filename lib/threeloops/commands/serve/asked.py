@@ -11,7 +11,7 @@ from threeloops.facts.request_traces import KEYS, request_trace
 from threeloops.models.architecture import Model
 from threeloops.product_loop.expected.expected_token import MIXED
 from threeloops.product_loop.kv_quantisation import cache_format
-from threeloops.product_loop.sizing.adapter_times import Adapters, reserved_rank
+from threeloops.product_loop.sizing.adapter_times import ServedAdapters, reserved_rank
 from threeloops.product_loop.sizing.drafted_steps import Drafts
 from threeloops.product_loop.sizing.engine_limits import Promises
 from threeloops.product_loop.sizing.request_lengths import RequestLengths, of_requests
@@ -101,8 +101,8 @@ def _engine(given: argparse.Namespace) -> str:
     return spelling.key_of({name: () for name in MIXED}, engine=given.engine)
 
 
-def _adapters(given: argparse.Namespace) -> Adapters | None:
-    """Adapters of the rank that the engine reserves for those that are asked for."""
+def _adapters(given: argparse.Namespace) -> ServedAdapters | None:
+    """ServedAdapters of the rank that the engine reserves for those that are asked for."""
     number, rank = given.adapters, given.adapter_rank
     if number is None and rank is None:
         return None
@@ -110,7 +110,7 @@ def _adapters(given: argparse.Namespace) -> Adapters | None:
         raise ValueError(
             "adapters need --adapters 8 and --adapter-rank 16: how many lie in memory, and the largest of their ranks"
         )
-    return Adapters(number=number, rank=reserved_rank(rank, engine=_engine(given)))
+    return ServedAdapters(number=number, rank=reserved_rank(rank, engine=_engine(given)))
 
 
 def _drafts(given: argparse.Namespace) -> Drafts | None:

@@ -8,7 +8,7 @@ from threeloops import checks, units
 from threeloops.facts.hardware import Part
 from threeloops.facts.kernel_times import timed_parts
 from threeloops.models.architecture import Model
-from threeloops.product_loop.sizing.adapter_times import Adapters
+from threeloops.product_loop.sizing.adapter_times import ServedAdapters
 from threeloops.product_loop.sizing.drafted_steps import Drafts, drafted_times
 from threeloops.product_loop.sizing.engine_limits import Promises, engine_defaults
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
@@ -35,7 +35,7 @@ class Served:
     stages: Stages | None  # of a copy, on nodes of their own
     dp: int  # groups of a copy with requests, attention and caches of their own
     drafts: Drafts | None
-    adapters: Adapters | None
+    adapters: ServedAdapters | None
     lengths: RequestLengths
     traced: str  # the key of the trace whose lengths these are, or ""
     promised: Promises

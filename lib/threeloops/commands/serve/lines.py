@@ -180,15 +180,17 @@ def _expected_lines(served: Served, fleet: Fleet) -> list[Line]:
     inside, times = fleet.inside, fleet.copy.expected
     token, drafts = token_of(served, fleet), served.drafts
     parts = {name: seconds for name, seconds in token.parts.items() if name != "prompts of others"}
+    step_s = token.step_s
     if drafts or served.stages:
-        parts["drafts" if drafts else "handovers between stages"] = times.step_s(inside) - token.step_s
+        step_s = times.step_s(inside)
+        parts["drafts" if drafts else "handovers between stages"] = step_s - token.step_s
     new = served.lengths.new
     return [
         Line(
             name=f"step of {units.counted(inside, 'request')}, expected",
             formula=" + ".join(parts),
             numbers=" + ".join(plain(seconds) for seconds in parts.values()),
-            value=times.step_s(inside),
+            value=step_s,
             unit="s",
         ),
         Line(

@@ -17,7 +17,7 @@ from typing import Any
 
 from threeloops import checks, dtypes
 from threeloops.facts.hardware import Part
-from threeloops.models.architecture import Attention, Layer, Model
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
 from threeloops.operations import roofline
 from threeloops.operations.expected_times import expected_product
 from threeloops.operations.recorded_rates import copy_share
@@ -32,7 +32,7 @@ VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM reserves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adapters:
+class ServedAdapters:
     """LoRA adapters that all lie in the GPUs' memory; every request wants one of them, each as often as any other."""
 
     number: int
@@ -78,15 +78,13 @@ def adapted_products(layer: Layer, *, hidden: int, tp: int) -> tuple[AdaptedProd
               where there are more GPUs than KV heads, each has a copy
     Raises:   ValueError for layers with latents, states or experts, whose adapters nobody counts here
     """
-    try:
-        shapes = layer_matrices(layer, hidden=hidden)
-    except ValueError as error:
+    attention = layer.attention
+    if not isinstance(attention, Attention) or not isinstance(layer.mlp, DenseMlp):
         raise ValueError(
             "adapters are counted beside ordinary attention and dense MLPs only, and this model has layers with"
             " latents, states or experts; leave --adapters out, and give the bytes of yours with --other"
-        ) from error
-    attention = layer.attention
-    assert isinstance(attention, Attention)  # else layer_matrices has refused it
+        )
+    shapes = layer_matrices(layer, hidden=hidden)
     narrow = max(1, attention.num_kv_heads // tp) * attention.head_dim
     found = []
     for names in TOGETHER:
@@ -116,7 +114,9 @@ def adapter_bytes(model: Model, *, rank: int, tp: int) -> float:
     return elements * dtypes.bytes_per_element(FORMAT)
 
 
-def bound_adapters_s(model: Model, part: Part, adapters: Adapters, *, tp: int, tokens: int, requests: int) -> float:
+def bound_adapters_s(
+    model: Model, part: Part, adapters: ServedAdapters, *, tp: int, tokens: int, requests: int
+) -> float:
     """Seconds that no engine beats, for so many tokens of so many requests, beside the model's own products.
 
     Formula:  sum over products of max(FLOPs / peak, bytes / bandwidth) of A x, and of B (A x); 2 FLOPs a token and
@@ -136,7 +136,9 @@ def bound_adapters_s(model: Model, part: Part, adapters: Adapters, *, tp: int, t
     return seconds
 
 
-def expected_adapters_s(model: Model, part: Part, adapters: Adapters, *, tp: int, tokens: int, requests: int) -> float:
+def expected_adapters_s(
+    model: Model, part: Part, adapters: ServedAdapters, *, tp: int, tokens: int, requests: int
+) -> float:
     """The same by measured kernels.
 
     Formula:  sum over products of two measured ones, tokens x inputs x rank of all its matrices and tokens x rank x

@@ -25,7 +25,7 @@ from threeloops.models.architecture import Attention, LatentAttention, Model, Mo
 from threeloops.product_loop import kv_budget, kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import VllmPaged
 from threeloops.product_loop.kv_quantisation import CACHE_FORMATS
-from threeloops.product_loop.sizing.adapter_times import Adapters, adapter_bytes
+from threeloops.product_loop.sizing.adapter_times import ServedAdapters, adapter_bytes
 from threeloops.product_loop.sizing.stored_weights import (
     FORMATS,
     experts_bytes_in,
@@ -50,7 +50,7 @@ class ServedLayout:
     dp: int = 1  # groups with requests, attention and caches of their own, which share the experts
     memory_utilisation: float  # the share of the memory that the engine may use
     other_bytes: float  # of one GPU, for activations, CUDA graphs and buffers of the exchanges
-    adapters: Adapters | None = None
+    adapters: ServedAdapters | None = None
 
     def __post_init__(self) -> None:
         checks.count(tp=self.tp, dp=self.dp, pp=self.pp)
