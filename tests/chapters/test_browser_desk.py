@@ -264,7 +264,7 @@ def test_an_answer_while_the_one_before_is_being_saved_is_kept_and_asks_nothing(
 
 def kept(part: Path) -> str:
     """What the file holds, without the blanks."""
-    return json.dumps(json.loads(part.read_text())).replace('\\"', '"').replace(" ", "")
+    return json.dumps(saved(part)).replace('\\"', '"').replace(" ", "")
 
 
 def test_code_of_ones_own_in_a_cards_place_counts(page: Any, part: Path) -> None:
