@@ -149,7 +149,9 @@ def main(words: list[str]) -> None:
         sources = ["".join(cell["source"]) for cell in cells]
         headings = [match[1] for source in sources if (match := re.match(r"#{2,3} (.*)", source))]
         code = [index for index, cell in enumerate(cells) if cell["cell_type"] == "code"]
-        typed = [index for index in code if "card" not in cells[index]["metadata"].get("threeloops", {})]
+        own = [cell["metadata"].get("threeloops", {}) for cell in cells]
+        behind = {name for one in own for name in one.get("hides", ())}
+        typed = [index for index in code if "card" not in own[index] and cells[index]["id"] not in behind]
         print(
             f"{place.name}: {len(cells)} cells, {len(headings)} headings, {copy.stat().st_size / 1e3:.0f} kB",
             flush=True,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
@@ -348,6 +349,7 @@ BOOK = contents.book_root()
 LONGEST = "1_inner_loop/6_fusion_and_flashattention"
 
 
+@pytest.mark.clock("a key may be lost between two paints of a busy browser")
 @pytest.mark.parametrize(
     "copy",
     [
@@ -366,8 +368,12 @@ def test_shift_enter_through_a_whole_part_never_loses_the_reader(
     page.locator(CELL).first.click(position={"x": 4, "y": 12})
     for index in range(number - 1):
         page.keyboard.press("Shift+Enter")
-        page.wait_for_function(
-            f"after => {{ const at = ({ACTIVE})(); return at.index > after && at.seen; }}", arg=index
-        )
+        try:
+            page.wait_for_function(
+                f"after => {{ const at = ({ACTIVE})(); return at.index > after && at.seen; }}", arg=index
+            )
+        except PlaywrightTimeout as error:
+            focus = page.evaluate("document.activeElement?.outerHTML.slice(0, 200)")
+            raise AssertionError(f"after cell {index}: {page.evaluate(ACTIVE)}, the focus on {focus}") from error
     lab.end_kernel(f"my/{copy}")
     page.context.close()

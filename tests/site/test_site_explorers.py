@@ -128,10 +128,24 @@ def test_a_control_is_turned_and_python_comes_and_answers(
         seen.asked.clear()
         seen.page.set_viewport_size({"width": 1280, "height": 900})
         seen.page.goto(places[name])
+        stands_behind = is_behind_a_card(seen.page, name)
         it_moves(seen, name)
         nobody_is_kept_out_once_it_moves(seen, axe)
         the_page_says_what_python_says_here(seen.page, name)
-        the_result_waits_for_the_prediction(seen.page)
+        if not stands_behind:  # else that card is skipped already
+            the_result_waits_for_the_prediction(seen.page)
+
+
+def is_behind_a_card(page: Any, name: str) -> bool:
+    """Whether an explorer's picture gives a prediction away; its card is skipped then, and those before it."""
+    explorer = page.locator(f"[data-explorer='{name}']")
+    explorer.wait_for(state="attached")
+    hidden = not explorer.is_visible()
+    for skip in page.get_by_role("button", name="Skip", exact=True).all():
+        if not explorer.is_visible():
+            skip.click()
+    assert explorer.is_visible()
+    return hidden
 
 
 def it_moves(seen: Visit, name: str) -> None:
