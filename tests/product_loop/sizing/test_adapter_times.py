@@ -1,4 +1,4 @@
-"""ServedAdapters: tensors as an engine would make them, bytes and FLOPs added up again, and what a paper measured."""
+"""Served adapters: tensors as an engine would make them, bytes and FLOPs added up again, and what a paper measured."""
 
 from dataclasses import replace
 from typing import Any

@@ -102,7 +102,7 @@ def _engine(given: argparse.Namespace) -> str:
 
 
 def _adapters(given: argparse.Namespace) -> ServedAdapters | None:
-    """ServedAdapters of the rank that the engine reserves for those that are asked for."""
+    """Adapters of the rank that the engine reserves for those that are asked for."""
     number, rank = given.adapters, given.adapter_rank
     if number is None and rank is None:
         return None
