@@ -1,6 +1,7 @@
 """How the suite is run: how much of it, in which order, and what stays together in one worker."""
 
 import collections
+import gc
 import os
 import random
 from pathlib import Path
@@ -15,6 +16,10 @@ from threeloops import wall_clock
 # Torch's threads that have nothing to do sleep, here and in every process that a test starts. By default they turn in
 # circles, and two workers beside each other, with two threads each on two cores, take ten times as long to train.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# Sixteen thousand tests are collected without a look for garbage among them, and none later walks through them again:
+# half of a worker's start, and some seconds of every worker after it.
+gc.disable()
 
 # What takes long, in seconds of one quiet core: of a file, or of the largest piece of a file that several workers
 # share. The longest begin first, so that no worker is left with one at the end, and --quick leaves all of these out:
@@ -156,6 +161,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = shuffled(items, int(os.environ[ORDER]))
     elif hasattr(config, "workerinput"):  # otherwise one after the other, as they are written
         items.sort(key=lambda item: -seconds(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
 
 
 def shuffled(items: list[pytest.Item], seed: int) -> list[pytest.Item]:
