@@ -348,6 +348,7 @@ def test_clients_that_vanish_leave_nothing_behind() -> None:
         limits = httpx.Limits(max_connections=60)
         async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S, limits=limits) as client:
             await asyncio.gather(*(stream(client, leave_after=1 + place % 3, max_tokens=110) for place in range(12)))
+            assert await asyncio.to_thread(until, lambda: front.vanished == 12)
             held.needed = lambda: False
             posts = [client.post("/v1/completions", json=body(max_tokens=110)) for _ in range(10)]
             waiting = [asyncio.create_task(post) for post in posts]
