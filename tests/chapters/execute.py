@@ -1,6 +1,7 @@
 """Execute chapters the way they are committed: clean kernel, figures kept, nothing that changes from run to run.
 
-python tests/chapters/execute.py chapters/1_inner_loop.ipynb     executes in place
+python tests/chapters/execute.py chapters/1_inner_loop.ipynb         executes in place
+python tests/chapters/execute.py "chapters/1_inner_loop.ipynb#5 "    the part whose heading begins so, alone
 """
 
 import base64
@@ -76,6 +77,7 @@ def stripped(notebook: Notebook) -> Notebook:
         cell.metadata.pop("execution", None)
         count += 1
         cell.execution_count = count
+        cell.outputs = streams_whole(cell.outputs)
         for output in cell.outputs:
             if "execution_count" in output:
                 output.execution_count = count
@@ -84,6 +86,18 @@ def stripped(notebook: Notebook) -> Notebook:
             if "image/png" in output.get("data", {}):
                 output.data["image/png"] = with_a_palette(output.data["image/png"])
     return notebook
+
+
+def streams_whole(outputs: list[Any]) -> list[Any]:
+    """What a cell prints without a pause comes in one piece or in several, as the kernel's clock has it: in one."""
+    whole: list[Any] = []
+    for output in outputs:
+        before = whole[-1] if whole else None
+        if before and output.output_type == before.output_type == "stream" and output.name == before.name:
+            before.text += output.text
+        else:
+            whole.append(output)
+    return whole
 
 
 def with_a_palette(picture: str) -> str:
@@ -135,11 +149,31 @@ def run_on() -> str:
     return f"{stamp.hardware}, {stamp.software}, on {stamp.measured}"
 
 
-def main(paths: list[str]) -> None:
-    for name in paths:
+def with_part(notebook: Notebook, begins: str) -> Notebook:
+    """The notebook with one part run anew: the part whose heading begins so. All others stay as they are.
+
+    Raises KeyError, with the headings, where none or several begin so.
+    """
+    headings = [heading for heading, _ in parts(notebook)]
+    found = [alone for heading, alone in parts(notebook) if heading.startswith(begins)]
+    if len(found) != 1:
+        raise KeyError(f"{len(found)} parts begin with {begins!r}; there are: {', '.join(headings)}")
+    fresh = {cell.id: cell for cell in executed(found[0]).cells}
+    together = copy.copy(notebook)
+    together.cells = [fresh.get(cell.id, cell) for cell in notebook.cells]
+    stamp = notebook.metadata[stand_in.STAMP]  # of the whole chapter's run: one part's says nothing of the others
+    stripped(together).metadata[stand_in.STAMP] = stamp
+    return together
+
+
+def main(places: list[str]) -> None:
+    for place in places:
+        name, _, part = place.partition("#")
         path = Path(name)
-        notebook = executed(nbformat.read(path, as_version=4))
-        notebook.metadata[stand_in.STAMP] = {"run_on": run_on()}
+        notebook = nbformat.read(path, as_version=4)
+        notebook = with_part(notebook, part) if part else executed(notebook)
+        if not part:
+            notebook.metadata[stand_in.STAMP] = {"run_on": run_on()}
         nbformat.write(notebook, path)
         print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
