@@ -152,6 +152,27 @@ def test_a_page_of_another_edition_waits_until_that_edition_is_there(
     assert editions(page) == [edition(second)]
 
 
+def test_an_edition_that_the_browser_holds_back_is_waited_for_once_and_then_a_way_out_is_there(
+    page: Any, server: Server, second: Path, tmp_path: Path
+) -> None:
+    """The next edition's worker hears "go" and stays where it is, as a browser now and then has it."""
+    held = tmp_path / "site"
+    shutil.copytree(second, held)
+    worker = held / "offline.js"
+    worker.write_text("self.skipWaiting = async () => {};\n" + worker.read_text("utf-8"), "utf-8")
+    page.goto(PART)
+    until(page, SHOWN)
+    server.folder = held
+    loads: list[str] = []
+    page.on("load", lambda loaded: loads.append(loaded.url))
+    page.goto(OTHER)
+    out = page.get_by_role("button", name="Read it without what was kept")
+    out.wait_for()
+    assert len(loads) == 2, "the page, and once anew"
+    out.click()
+    page.locator("h1", has_text=SECOND).wait_for()
+
+
 @pytest.mark.parametrize(
     ("without", "words"),
     [

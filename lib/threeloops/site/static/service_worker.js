@@ -81,13 +81,21 @@ function page(title, words, script = '') {
 const absent = () => page('Not kept', `<p>There is no network, and this page is not kept in this browser. <a href="${SCOPE}index.html">The first page</a> leads to what is;
   <a href="${SCOPE}offline.html">Offline</a> keeps the whole book.</p><p><button onclick="location.reload()">Try again</button></p>`);
 const changed = () => page('A new edition', `<p role="status">A new edition of this book is there. Your browser fetches what it has kept, and then opens this page.</p>
-  <p id="else" hidden>It could not be fetched yet. <button onclick="location.reload()">Try again</button> <button id="go">Read it without what was kept</button></p>`,
+  <p id="else" hidden>It could not be opened yet. <button onclick="location.reload()">Try again</button> <button id="go">Read it without what was kept</button></p>`,
 `<script>
   const fail = () => { document.getElementById('else').hidden = false; };
+  const held = ${JSON.stringify(PREFIX + 'held ' + BOOK.edition)}; // a browser now and then holds on to the edition before until its page goes
+  const loadAnew = () => {
+    try {
+      if (sessionStorage.getItem(held)) return fail(); // and now and then even then: no page loads itself for ever
+      sessionStorage.setItem(held, 'once');
+    } catch { return fail(); }
+    setTimeout(() => location.reload(), 3000);
+  };
   const look = worker => {
     if (worker.state === 'installed') {
       worker.postMessage({go: true});
-      setTimeout(() => location.reload(), 3000); // a browser now and then holds on to the edition before until its page goes
+      loadAnew();
     }
     if (worker.state === 'activated') location.reload();
     if (worker.state === 'redundant') fail();
