@@ -25,6 +25,7 @@ from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.models.recurrent_ops import recurrent_ops
 from threeloops.models.transformer import model_ops, total
 from threeloops.operations import kernels
+from threeloops.operations.scan_kernels import delta_scan_flops, state_scan_flops
 
 torch.set_num_threads(1)
 BATCH = 3
@@ -165,6 +166,8 @@ def test_gated_delta_net_counted(seed):
     chunked = recurrent_scans.delta_by_chunk(q, k, v, **gates, chunk=chunk)
     np.testing.assert_allclose(chunked.outputs[:tokens], alone.outputs, atol=1e-9)
     assert chunked.flops == layer.scan_flops(tokens=tokens, causal="full")
+    widths = {"value_heads": 1, "key_head_dim": key, "value_head_dim": value, "chunk": chunk}
+    assert chunked.flops == delta_scan_flops(**widths, tokens=tokens, causal="full")
     assert alone.flops == tokens * layer.update_flops
     whole = replace(prefill(tokens), batch=1)
     for phase, counted in (("prefill", chunked.flops), ("decode", alone.flops / tokens)):
@@ -192,6 +195,8 @@ def test_mamba_2_counted(seed):
     chunked = recurrent_scans.mamba_by_chunk(c, b, inputs, decay=decay, chunk=chunk)
     np.testing.assert_allclose(chunked.outputs[:tokens], alone.outputs, atol=1e-9)
     assert chunked.flops == layer.scan_flops(tokens=tokens, causal="full")
+    widths = {"num_heads": heads, "head_dim": width, "state_dim": state, "groups": 1, "chunk": chunk}
+    assert chunked.flops == state_scan_flops(**widths, tokens=tokens, causal="full")
     assert alone.flops == tokens * layer.update_flops
 
 

@@ -27,9 +27,11 @@ from threeloops import checks
 
 PRODUCT, PREFILL, DECODE, EXPERTS = "product", "prefill", "decode", "experts"
 LATENT_PREFILL, LATENT_DECODE = "latent_prefill", "latent_decode"  # whole blocks of DeepSeek-V3's widths
+DELTA_SCAN, STATE_SCAN = "delta_scan", "state_scan"  # of gated delta nets, of Mamba 2
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 # What a row of a family says about its call, and what its cells are spread over. `group` is query heads per KV head,
-# `sparsity` experts per expert that a token chooses, `matrix` the elements of one of an expert's three matrices.
+# `sparsity` experts per expert that a token chooses, `matrix` the elements of one of an expert's three matrices;
+# `scanned` heads of all sequences: each goes through its chunks one after the other.
 SIZES = {
     PRODUCT: ("m", "n", "k"),
     PREFILL: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
@@ -37,6 +39,8 @@ SIZES = {
     EXPERTS: ("tokens", "num_experts", "top_k", "hidden", "intermediate", "ep"),
     LATENT_PREFILL: ("batch", "num_heads", "tokens"),
     LATENT_DECODE: ("batch", "num_heads", "tokens"),
+    DELTA_SCAN: ("batch", "key_heads", "value_heads", "key_head_dim", "value_head_dim", "tokens"),
+    STATE_SCAN: ("batch", "num_heads", "head_dim", "state_dim", "groups", "chunk", "tokens"),
 } | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
 AXES = {
     PRODUCT: ("m", "n", "k"),
@@ -45,6 +49,8 @@ AXES = {
     EXPERTS: ("tokens", "sparsity", "matrix"),
     LATENT_PREFILL: ("num_heads", "batch", "tokens"),
     LATENT_DECODE: ("num_heads", "batch", "tokens"),
+    DELTA_SCAN: ("scanned", "tokens"),
+    STATE_SCAN: ("scanned", "tokens"),
 } | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
 # Beyond its last value an axis goes on at the border's share, but for these: another head, another number of ranks is
 # another kernel, and nothing lies between two of them.

@@ -24,12 +24,14 @@ from threeloops import dtypes
 from threeloops.facts import hardware, kernel_times
 from threeloops.facts.kernel_times import (
     DECODE,
+    DELTA_SCAN,
     EXCHANGES,
     EXPERTS,
     LATENT_DECODE,
     LATENT_PREFILL,
     PREFILL,
     PRODUCT,
+    STATE_SCAN,
     TimedRow,
 )
 from threeloops.measure.published_rows import SYSTEMS, Device, read, table_rows
@@ -39,7 +41,7 @@ from threeloops.training_loop.network.collectives import bus_factor
 
 INTO = Path(kernel_times.__file__).with_name("timed_kernels")
 KEPT_BACK_EACH, KEPT_SAMPLE = 5, 100  # one row in so many; of those, so many stand in the file
-KEPT_BLOCKS = 60  # of latent blocks
+KEPT_LESS = 60  # of latent blocks, and of scans
 NOT_BELOW = 0.01  # the share of calls that are quicker than "the shortest"
 TIMED = (
     "three calls to warm up, then replays of a CUDA graph on the same tensors, mean by events; collectives by"
@@ -61,6 +63,8 @@ POWERS = tuple(2**power for power in range(6, 17))
 ROWS = (1, *(2**power for power in range(3, 16)))
 HEAD_DIMS = (64, 128, 256)
 LATENT_HEADS = (1, 4, 16, 64, 128)
+SCANNED = tuple(2**power for power in range(15))
+SCANNED_TOKENS = tuple(4**power for power in range(9))
 MATRICES = tuple(2**power for power in range(17, 28))
 AXES: dict[str, tuple[tuple[int, ...], ...]] = {
     PRODUCT: (ROWS, POWERS, POWERS),
@@ -69,6 +73,8 @@ AXES: dict[str, tuple[tuple[int, ...], ...]] = {
     EXPERTS: (tuple(2**power for power in range(15)), tuple(2**power for power in range(2, 8)), MATRICES),
     LATENT_PREFILL: (LATENT_HEADS, tuple(4**power for power in range(5)), tuple(4**power for power in range(8))),
     LATENT_DECODE: (LATENT_HEADS, tuple(4**power for power in range(6)), tuple(2 * 4**power for power in range(9))),
+    DELTA_SCAN: (SCANNED[:13], SCANNED_TOKENS),
+    STATE_SCAN: (SCANNED[6:], SCANNED_TOKENS),
 }
 
 
@@ -115,7 +121,7 @@ def made(rows: Iterable[TimedRow], *, family: str, axes: Mapping[str, Sequence[i
         for above in _places([len(values) for values in [*axes.values()][:-1]])
     ]
     sample = sorted((row for row in rows if kept_back(row[0])), key=lambda row: _hash(row[0]))
-    kept = KEPT_BLOCKS if family in (LATENT_PREFILL, LATENT_DECODE) else KEPT_SAMPLE
+    kept = KEPT_SAMPLE if family in (PRODUCT, PREFILL, DECODE, EXPERTS, *EXCHANGES) else KEPT_LESS
     return {
         "rows": len(used),
         "shortest_s": float(f"{shortest_s:.4g}"),
@@ -189,7 +195,7 @@ def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
             return time(work, peak_flops_per_s=peak, memory_bytes_per_s=rate).lower_bound_s
 
         told: dict[str, object] = {"family": family, "format": format, "kernels": kernels}
-        told |= {"engine": kernels[0] if exchange else device.engine_said}
+        told |= {"engine": kernels[0] if exchange else device.engine_of(family)}
         told |= {"peak_flops_per_s": peak, "rate_bytes_per_s": rate}
         named = dict(zip(kernel_times.AXES[family], axes, strict=True))
         tables.append(told | made(rows, family=family, axes=named, bound_s=bound_s))

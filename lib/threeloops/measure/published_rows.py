@@ -11,18 +11,21 @@ from typing import Any
 from threeloops import dtypes
 from threeloops.facts.kernel_times import (
     DECODE,
+    DELTA_SCAN,
     EXCHANGES,
     EXPERTS,
     LATENT_DECODE,
     LATENT_PREFILL,
     PREFILL,
     PRODUCT,
+    SIZES,
+    STATE_SCAN,
     TimedRow,
 )
 from threeloops.units import ms
 
 SYSTEMS = Path("aic-core/src/aiconfigurator_core/systems/data")
-ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 # fp8 in blocks stands there, too, but was timed call by call: a hundred microseconds of each are the host's.
 FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
 # Experts in fp8 are those of checkpoints whose weights have a scale for each block.
@@ -33,6 +36,23 @@ LATENT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8"}  # of the projections
 # H100 and H200 were is not said either. Nobody serves such a model on L40S.
 READ_BLOCKS = ("h100_sxm", "h200_sxm", "b200_sxm")
 ROUTED, ONE_NODE = "power_law_1.01", 8
+# Scans: how their kernels' names begin, and a release that is not the device's: of Mamba 2 one release on one device
+# has the scan; all others have the convolution before it.
+DELTA_KERNEL, STATE_KERNEL = "chunk_gated_delta_rule", "mamba_chunk_scan_combined"
+STATE_RELEASE = ("b200_sxm", "trtllm/1.3.0rc15")
+SCAN_COLUMNS = {
+    "batch": "batch_size",
+    "key_heads": "num_k_heads",
+    "value_heads": "num_v_heads",
+    "key_head_dim": "head_k_dim",
+    "value_head_dim": "head_v_dim",
+    "num_heads": "nheads",
+    "head_dim": "head_dim",
+    "state_dim": "d_state",
+    "groups": "n_groups",
+    "chunk": "chunk_size",
+    "tokens": "seq_len",
+}
 LEAST_PRODUCTS = 14  # different m: a few samples make no table
 
 
@@ -47,7 +67,20 @@ class Device:
 
     @property
     def engine_said(self) -> str:
-        return " ".join(ENGINES.get(word, word) for word in self.engine.split("/"))
+        return said(self.engine)
+
+    def engine_of(self, family: str) -> str:
+        """Whose kernels of a family were timed, in words."""
+        return said(STATE_RELEASE[1]) if family == STATE_SCAN else self.engine_said
+
+
+def said(engine: str) -> str:
+    """A release's folder in words.
+
+    >>> said("vllm/0.24.0")
+    'vLLM 0.24.0'
+    """
+    return " ".join(ENGINES.get(word, word) for word in engine.split("/"))
 
 
 def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[str], list[TimedRow]]]:
@@ -75,6 +108,7 @@ def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[st
             chosen = [row for row in rows_of if row["gemm_type"] == there and row["kv_cache_dtype"] == "bfloat16"]
             if chosen:
                 yield family, ours, _kernels(chosen), [_latent_row(family, row) for row in chosen]
+    yield from _scans(folder, device)
     exchanges = read(folder, device, f"comm/nccl/{device.nccl}/nccl_perf.parquet")
     for op in EXCHANGES:
         chosen = [row for row in exchanges if row["op_name"] == op.replace("all_to_all", "alltoall")]
@@ -116,6 +150,19 @@ def _latent_blocks(folder: Path, device: Device) -> list[tuple[str, list[dict[st
 def _latent_row(family: str, row: Mapping[str, Any]) -> TimedRow:
     tokens = row["isl"] if family == LATENT_PREFILL else row["step"] + 1
     return (row["batch_size"], row["num_heads"], tokens), row["latency"] * ms
+
+
+def _scans(folder: Path, device: Device) -> Iterator[tuple[str, str, list[str], list[TimedRow]]]:
+    """Scans of recurrent layers over whole sequences, by 16-bit numbers."""
+    places = {DELTA_SCAN: (f"{device.engine}/gdn_perf", DELTA_KERNEL)}
+    if device.folder == STATE_RELEASE[0]:
+        places[STATE_SCAN] = (f"{STATE_RELEASE[1]}/mamba2_perf", STATE_KERNEL)
+    for family, (name, kernel) in places.items():
+        scans = read(folder, device, f"linear_attention/{name}.parquet")
+        chosen = [row for row in scans if row["kernel_source"].startswith(kernel) and row["phase"] == "context"]
+        if chosen:
+            sizes = [SCAN_COLUMNS[name] for name in SIZES[family]]
+            yield family, "bf16", _kernels(chosen), [_row(row, sizes) for row in chosen]
 
 
 def _row(row: Mapping[str, Any], names: Sequence[str]) -> TimedRow:

@@ -12,9 +12,7 @@ chunk through the matrix. One token alone updates the matrix and reads it.
 from dataclasses import dataclass
 
 from threeloops import checks
-from threeloops.operations import kernels
-
-MATRIX_BYTES = 4  # of each number in a matrix: servers and kernels keep it in fp32
+from threeloops.operations import scan_kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class DeltaState:
     key_head_dim: int
     value_head_dim: int
     conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
-    chunk: int = 64  # tokens that the scan takes at once: a constant of the kernels, in no config
+    chunk: int = scan_kernels.DELTA_CHUNK
 
     def __post_init__(self) -> None:
         checks.count(
@@ -97,23 +95,20 @@ class DeltaState:
         return hidden * (self.input_columns + self.value_dim)
 
     def scan_flops(self, *, tokens: int, causal: str) -> float:
-        """Matrix-product FLOPs of the scan over one sequence, chunk by chunk.
-
-        Formula:  per value head 2 * pairs * (3 * key_head_dim + 2 * value_head_dim) + 6 * padded tokens *
-                  key_head_dim * value_head_dim: keys with keys, queries with keys, the inverse with keys and with
-                  values, the scores with values; the matrix read for keys, read for queries, written
-        Assumes:  the sequence padded to whole chunks; pairs by `causal` inside each chunk; the inverse of the
-                  triangular system (chunk^3 / 3 per chunk and head) not counted, nor what is done element by element
-        Source:   Yang, Kautz, Hatamizadeh, 2024, arXiv:2412.06464, section 3.3; Yang et al., 2024, arXiv:2406.06484,
-                  section 3 (the form without a gate)
+        """Matrix-product FLOPs of the scan over one sequence: operations.scan_kernels.delta_scan_flops.
 
         >>> layer = DeltaState(key_heads=16, value_heads=32, key_head_dim=128, value_head_dim=128, conv_entries=4)
         >>> layer.scan_flops(tokens=4096, causal="full") / 4096
         5767168.0
         """
-        chunks, pairs = _chunks(tokens=tokens, chunk=self.chunk, causal=causal)
-        k, v = self.key_head_dim, self.value_head_dim
-        return self.value_heads * (2 * pairs * (3 * k + 2 * v) + 6 * chunks * self.chunk * k * v)
+        return scan_kernels.delta_scan_flops(
+            value_heads=self.value_heads,
+            key_head_dim=self.key_head_dim,
+            value_head_dim=self.value_head_dim,
+            chunk=self.chunk,
+            tokens=tokens,
+            causal=causal,
+        )
 
     @property
     def update_flops(self) -> int:
@@ -222,30 +217,21 @@ class StateSpace:
         return hidden * (self.input_columns + self.inner)
 
     def scan_flops(self, *, tokens: int, causal: str) -> float:
-        """Matrix-product FLOPs of the scan over one sequence, chunk by chunk.
+        """Matrix-product FLOPs of the scan over one sequence: operations.scan_kernels.state_scan_flops.
 
-        Formula:  2 * pairs * (groups * state_dim + inner) + 4 * padded tokens * inner * state_dim: each group's
-                  scores, the scores with the heads' inputs; the matrix written, and read
-        Assumes:  the sequence padded to whole chunks; pairs by `causal` inside each chunk; heads of one group share
-                  their scores, as the kernels of mamba_ssm do (transformers' own code computes them per head); states
-                  are passed from chunk to chunk element by element, which is not counted
-        Source:   Dao, Gu, 2024, arXiv:2405.21060, section 6
-
-        >>> layer = StateSpace(
-        ...     num_heads=128,
-        ...     head_dim=64,
-        ...     state_dim=128,
-        ...     groups=8,
-        ...     conv_entries=4,
-        ...     conv_bias=True,
-        ...     bias=False,
-        ...     chunk=128,
-        ... )
-        >>> layer.scan_flops(tokens=4096, causal="full") / 4096
+        >>> sizes = {"num_heads": 128, "head_dim": 64, "state_dim": 128, "groups": 8, "conv_entries": 4, "chunk": 128}
+        >>> StateSpace(**sizes, conv_bias=True, bias=False).scan_flops(tokens=4096, causal="full") / 4096
         6553600.0
         """
-        chunks, pairs = _chunks(tokens=tokens, chunk=self.chunk, causal=causal)
-        return 2 * pairs * (self.groups * self.state_dim + self.inner) + 4 * chunks * self.chunk * self.state_elements
+        return scan_kernels.state_scan_flops(
+            num_heads=self.num_heads,
+            head_dim=self.head_dim,
+            state_dim=self.state_dim,
+            groups=self.groups,
+            chunk=self.chunk,
+            tokens=tokens,
+            causal=causal,
+        )
 
     @property
     def update_flops(self) -> int:
@@ -276,10 +262,3 @@ class StateSpace:
         checks.count(hidden=hidden)
         biases = self.conv_bias * self.conv_channels + self.bias * (self.input_columns + hidden)
         return self.matmul_parameters(hidden=hidden) + self.conv_elements + 3 * self.num_heads + biases
-
-
-def _chunks(*, tokens: int, chunk: int, causal: str) -> tuple[int, float]:
-    """Chunks of a sequence, the last one filled up, and the pairs of tokens inside all of them."""
-    checks.count(tokens=tokens)
-    chunks = -(-tokens // chunk)
-    return chunks, chunks * kernels.attended_pairs(query_tokens=chunk, context_tokens=chunk, causal=causal)

@@ -9,9 +9,10 @@
 """
 
 from threeloops.models.forward_step import MATRIX, VECTOR, ForwardStep, Op
-from threeloops.models.recurrent_layers import MATRIX_BYTES, DeltaState, StateSpace
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.operations import kernels
 from threeloops.operations.roofline import Work
+from threeloops.operations.scan_kernels import MATRIX_BYTES
 
 _SILU = kernels.ACTIVATION_FLOPS["silu"]
 

@@ -17,30 +17,39 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 
 from threeloops import checks, dtypes
+from threeloops.facts import hardware
 from threeloops.facts.kernel_times import (
     DECODE,
+    DELTA_SCAN,
     EXPERTS,
     LATENT_DECODE,
     LATENT_PREFILL,
     PREFILL,
     PRODUCT,
     SIZES,
+    STATE_SCAN,
     KernelTable,
     TimedRow,
     kernel_table,
+    kernel_times,
+    timed_parts,
 )
 from threeloops.operations.attention import attention
 from threeloops.operations.expert_layers import expert_layer
 from threeloops.operations.latent_module import latent_decode, latent_prefill
 from threeloops.operations.roofline import Work, time
+from threeloops.operations.scan_kernels import delta_scan, state_scan
 
 CACHE = "bf16"  # of latents, in every row that is used
+SCAN_FORMAT = "bf16"
 OUTPUT_BYTES = 2  # products of every format here write bf16
 
 
 # Of one generation, and with one memory rate.
 LATENT_CARRIED = dict.fromkeys(("b300-hgx", "gb200", "gb300"), "b200-hgx")
 LATENT = {LATENT_PREFILL: latent_prefill, LATENT_DECODE: latent_decode}
+SCANS = {DELTA_SCAN: delta_scan, STATE_SCAN: state_scan}
+SCANS_CARRIED = {DELTA_SCAN: "h100-sxm5", STATE_SCAN: "b200-hgx"}  # whose share of the roof a part without rows takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +141,43 @@ def expected_latent(part: str, *, phase: str, batch: int, num_heads: int, tokens
     return kernel_expected(kernel_table(LATENT_CARRIED.get(part, part), families[phase], format), sizes)
 
 
+def expected_scan(part: str, *, family: str, **sizes: int) -> Expected:
+    """The scan of a recurrent layer over whole sequences, between its projections and behind its convolution; forward.
+
+    Formula:  (bound + shortest kernel) * stretch(batch * heads, tokens), the bound at the part's own rates
+    Shapes:   sizes as kernel_times.SIZES names them for the family, "delta_scan" or "state_scan"
+    Assumes:  16-bit numbers in and out; a part on which no scan was timed (`scan_timed_on` says) reaches the share of
+              its roof that another reached
+    Raises:   ValueError for another family, for fewer heads than were timed
+    Measured: tests.operations.test_scan_kernels.test_scans_that_no_table_has_seen
+
+    >>> heads = {"num_heads": 64, "head_dim": 64, "state_dim": 128, "groups": 8, "chunk": 128}
+    >>> nano = expected_scan("b200-hgx", family="state_scan", batch=4, tokens=8192, **heads)
+    >>> nano.share < 0.1  # chunk after chunk, in several kernels: far below its roof
+    True
+    """
+    checks.one_of(SCANS, family=family)
+    table = kernel_table(scan_timed_on(part, family=family), family, SCAN_FORMAT)
+    facts = hardware.part(part)
+    bound = time(
+        SCANS[family](**sizes),
+        peak_flops_per_s=facts.peak_flops_per_s(SCAN_FORMAT),
+        memory_bytes_per_s=facts["memory_bytes_per_s"],
+    )
+    return stretched(table, bound_s=bound.lower_bound_s, place=place(family, sizes))
+
+
+def scan_timed_on(part: str, *, family: str) -> str:
+    """The part on which the scan behind expected_scan was timed: this one where there are rows, else another.
+
+    >>> scan_timed_on("h200-sxm", family="delta_scan"), scan_timed_on("h200-sxm", family="state_scan")
+    ('h200-sxm', 'b200-hgx')
+    """
+    checks.one_of(SCANS, family=family)
+    own = part in timed_parts() and any(table.family == family for table in kernel_times(part).tables)
+    return part if own else SCANS_CARRIED[family]
+
+
 def _attention_sizes(given: Mapping[str, object]) -> dict[str, float]:
     return {name: given[name] for name in SIZES[PREFILL]}  # type: ignore[misc]
 
@@ -156,6 +202,9 @@ def place(family: str, sizes: Mapping[str, float]) -> dict[str, float]:
     """
     if family in (PRODUCT, LATENT_PREFILL, LATENT_DECODE):
         return dict(sizes)
+    if family in SCANS:
+        heads = sizes["value_heads" if family == DELTA_SCAN else "num_heads"]
+        return {"scanned": sizes["batch"] * heads, "tokens": sizes["tokens"]}
     if family == EXPERTS:
         matrix = sizes["hidden"] * sizes["intermediate"]
         return {"tokens": sizes["tokens"], "sparsity": sizes["num_experts"] / sizes["top_k"], "matrix": matrix}
@@ -180,6 +229,8 @@ def kernel_work(family: str, sizes: Mapping[str, float], format: str) -> Work:
         counts = {name: int(size) for name, size in sizes.items()}
         of_weights, of_cache = dtypes.bytes_per_element(format), dtypes.bytes_per_element(CACHE)
         return LATENT[family](**counts, bytes_per_element=of_weights, cache_bytes_per_element=of_cache)
+    if family in SCANS:
+        return SCANS[family](**{name: int(size) for name, size in sizes.items()})
     asked = 1 if family == DECODE else sizes["tokens"]
     return attention(
         batch=int(sizes["batch"]),

@@ -10,7 +10,8 @@ so a hybrid model, in which most layers are of this kind, pays for context in th
 
 from threeloops import checks
 from threeloops.models.architecture import Recurrent
-from threeloops.models.recurrent_layers import MATRIX_BYTES, DeltaState, StateSpace
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
+from threeloops.operations.scan_kernels import MATRIX_BYTES
 
 __all__ = ["CONV_BYTES", "MATRIX_BYTES", "DeltaState", "StateSpace", "rank_state_bytes", "state_bytes"]
 
