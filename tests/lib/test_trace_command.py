@@ -6,6 +6,7 @@ import re
 
 import pytest
 from tests.inner_loop.kineto_form import Run
+from tests.inner_loop.nsys_form import export
 from tests.inner_loop.test_profiled_ranks import run_of_ranks
 from tests.policy.test_light_door import loaded_by
 
@@ -91,7 +92,10 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, capsys) -> None:
     (tmp_path / "empty").mkdir()
     for words, sentence in (
         ([str(tmp_path / "none.json")], "No such file or directory"),
-        ([str(tmp_path / "empty")], "holds no .json and no .json.gz; give a file, or a folder with one a rank"),
+        (
+            [str(tmp_path / "empty")],
+            "holds no .json, no .json.gz, no .sqlite; give a file, or a folder with one a rank",
+        ),
         ([str(run.write(tmp_path / "a.json"))], "a.json holds nothing that computes between its first event"),
         ([with_products(tmp_path), "--rank", "4"], "--rank 4: the files are of 0"),
         ([with_products(tmp_path), "--hardware", "nvlink-4"], "--hardware nvlink-4: that has no arithmetic of its own"),
@@ -101,6 +105,35 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, capsys) -> None:
         told = capsys.readouterr().err
         assert sentence in told
         assert told.count("\n") == 1
+
+
+def test_a_report_of_nsight_systems_is_read_the_same_way(tmp_path, capsys) -> None:
+    runs = [Run(rank=rank) for rank in range(2)]
+    for step in range(1, 4):
+        for run in runs:
+            run.launch("nvjet_gemm", 500)
+            run.exchange(300, after=run.free[7])
+            run.wait()
+            run.step(step)
+    export(path := tmp_path / "report.sqlite", runs)
+    page = said(capsys, str(path))
+    assert "report.sqlite: device 0 of rank 0 (NVIDIA H100 80GB HBM3), 3 steps in" in page
+    assert "3 exchanges found on all ranks of their group" in page
+    assert "schedule with warm-up" not in page
+    assert "source:  NVIDIA, Nsight Systems, SQLite Export Schema Reference" in page
+    (folder := tmp_path / "nodes").mkdir()
+    for node in range(2):
+        export(folder / f"node{node}.sqlite", runs)
+    told = json.loads(said(capsys, str(folder), "--json"))
+    assert [(one["rank"], one["file"]) for one in told["ranks"]] == [
+        (0, "node0.sqlite"),
+        (1, "node0.sqlite"),
+        (2, "node1.sqlite"),
+        (3, "node1.sqlite"),
+    ]
+    (tmp_path / "report.nsys-rep").write_bytes(b"x")
+    assert main(["trace", str(tmp_path / "report.nsys-rep")]) == 2
+    assert "`nsys export --type sqlite report.nsys-rep` makes of it" in capsys.readouterr().err
 
 
 def test_a_file_that_was_cut_says_until_where_it_was_read(tmp_path, capsys) -> None:

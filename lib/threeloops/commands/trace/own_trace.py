@@ -1,4 +1,4 @@
-"""`threeloops trace`: where the time of a run went, by the trace that torch's profiler wrote of it."""
+"""`threeloops trace`: where the time of a run went, by what torch's profiler or Nsight Systems wrote of it."""
 
 import argparse
 import sys
@@ -15,15 +15,20 @@ if TYPE_CHECKING:
     from threeloops.inner_loop.profiled.rank_waits import RankWaits
 
 DRILL_HELP = "first ask you what a repair of the first suspect brings at most"
+ENDINGS = (".json", ".json.gz", ".sqlite")
 BAR_FROM = 20 * MB  # of a file; smaller ones are read before anybody asks
 
 
 def add_trace(commands: Any) -> None:
     """Add the command."""
-    what = "your own run: where its time went, by the trace that torch's profiler wrote of it"
+    what = "your own run: where its time went, by what torch's profiler or Nsight Systems wrote of it"
     epilog = "example: threeloops trace run.json.gz --hardware h100-sxm"
     trace = commands.add_parser("trace", help=what, description=what, epilog=epilog)
-    trace.add_argument("path", metavar="FILE|FOLDER", help="run.json or run.json.gz; a folder with one file a rank")
+    trace.add_argument(
+        "path",
+        metavar="FILE|FOLDER",
+        help="run.json, run.json.gz, or report.sqlite of `nsys export`; a folder with one file a rank",
+    )
     trace.add_argument("--hardware", help="the device, for the roof of its products: h100-sxm5, H200, 4090")
     trace.add_argument("--catalog", metavar="FILE", help="your own parts, over the shipped catalogue")
     trace.add_argument(
@@ -64,16 +69,22 @@ def run(given: argparse.Namespace) -> None:
 
 def _records(path: Path) -> Iterator[tuple[int, "RankRecord"]]:
     """A file's record, or those of a folder, each with its rank: the file's own word for it, else its place."""
+    from threeloops.inner_loop.profiled.nsys_report import is_report, read_report
     from threeloops.inner_loop.profiled.rank_record import read_record
 
     files = [path]
     if path.is_dir():
-        files = sorted(one for one in path.iterdir() if one.name.endswith((".json", ".json.gz")))
+        files = sorted(one for one in path.iterdir() if one.name.endswith(ENDINGS))
         if not files:
-            raise ValueError(f"{path} holds no .json and no .json.gz; give a file, or a folder with one a rank")
-    for place, file in enumerate(files):
-        record = read_record(str(file), told=_bar(file))
-        yield place if record.rank is None else record.rank, record
+            raise ValueError(f"{path} holds no {', no '.join(ENDINGS)}; give a file, or a folder with one a rank")
+    place = 0
+    for file in files:
+        bar = _bar(file)
+        own = read_report(str(file), told=bar) if is_report(file) else [read_record(str(file), told=bar)]
+        for record in own:
+            # the processes of a report are counted, on from those of the reports before
+            yield place if record.rank is None or len(own) > 1 else record.rank, record
+            place += 1
 
 
 def _bar(file: Path) -> Callable[[int], object] | None:

@@ -8,6 +8,7 @@ from threeloops.commands.working import aligned
 from threeloops.facts.hardware import Part
 from threeloops.facts.traced_steps import Traced
 from threeloops.inner_loop.profiled.rank_account import RankAccount
+from threeloops.inner_loop.profiled.rank_record import TORCH
 from threeloops.inner_loop.profiled.rank_waits import RankWaits
 from threeloops.inner_loop.profiled.trace_suspects import (
     ALLOCATOR,
@@ -58,8 +59,7 @@ ASSUMES = (
     "up to 100 µs between two operators of the host are the Python between them",
     "what the profiler itself took for every event that it recorded is in all figures",
 )
-SOURCES = (
-    "torch.profiler's Chrome trace (Kineto, libkineto/src/output_json.cpp)",
+SOURCES = (  # beside what the file is
     "Meta, Holistic Trace Analysis, 2023 (temporal and idle-time breakdown)",
 )
 
@@ -77,7 +77,9 @@ def as_text(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: Ran
         first = next((one for one in own.suspects if one.illness != STRAGGLER), None)
         rows += ["", f"Rank {waits.slowest} by itself: {first.illness}, {first.because}"] if first else []
     rows += ["", *(f"  assumes: {sentence}" for sentence in ASSUMES)]
-    return "\n".join(row.rstrip() for row in (*rows, *(f"  source:  {source}" for source in SOURCES)))
+    return "\n".join(
+        row.rstrip() for row in (*rows, *(f"  source:  {source}" for source in (shown.record.source, *SOURCES)))
+    )
 
 
 def _head(shown: RankAccount) -> list[str]:
@@ -88,7 +90,12 @@ def _head(shown: RankAccount) -> list[str]:
     named = f" ({record.hardware})" if record.hardware else ""
     rows = [f"{record.name}: {on}{named}, {what}{fmt_seconds(read.span_s)}"]
     rows += [f"  {record.cut}; what follows is of that part"] if record.cut else []
-    rows += [] if steps else ["  a schedule with warm-up marks steps and leaves the start out, which may be in this"]
+    rows += [f"  {remark}" for remark in record.remarks]
+    rows += (
+        []
+        if steps or record.source != TORCH
+        else ["  a schedule with warm-up marks steps and leaves the start out, which may be in this"]
+    )
     if not shown.device and record.hardware:
         rows.append(
             "  no kernel was recorded, so that nothing is said of the device: ProfilerActivity.CUDA records them"
@@ -231,6 +238,6 @@ def as_json(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: Ran
             for one in shown.suspects
         ],
         "assumes": ASSUMES,
-        "sources": SOURCES,
+        "sources": [shown.record.source, *SOURCES],
     }  # fmt: skip
     return json.dumps(data, indent=1, ensure_ascii=False)

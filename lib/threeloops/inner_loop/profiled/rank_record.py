@@ -43,13 +43,15 @@ KNOWN = {
     *("ac2g", "async_cpu_to_gpu", "async_gpu", "fwdbwd", "python_function", "gpu_user_annotation", "Trace", "overhead"),
     *("cuda_sync", "cpu_instant_event", "cuda_profiler_range"),
 }
+GRAPH = "CUDA graph "  # begins the name of a graph that was recorded as a whole
+TORCH = "torch.profiler's Chrome trace (Kineto, libkineto/src/output_json.cpp)"
 STEP, LOADERS = "ProfilerStep#", ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 EXCHANGE = re.compile(
     r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce|nvshmem|deep_ep|multimem", re.I
 )
 HOST_EXCHANGE = re.compile(r"(gloo|mpi|ucc):")  # a backend that needs no GPU
 COMPILING = re.compile(r"compile_inner.*\(dynamo_timed\)$")  # torch.compile, once for every graph that it makes
-BLOCKING = re.compile(r"Synchronize$|^(cuda|hip)Memcpy$|^hipMemcpyWithStream$")
+BLOCKING = re.compile(r"Synchronize$|^(cuda|hip)Memcpy$|^hipMemcpyWithStream$|^cuMemcpy(HtoD|DtoH)$")
 ALLOCATING = re.compile(r"Malloc|Free|HostAlloc|HostRegister|^cuMem(Create|Map|Unmap|Release|SetAccess|AddressReserve)")
 LAUNCHING = re.compile(r"Launch")
 ON_DEVICE = re.compile(r"DtoD|Device -> Device")
@@ -105,6 +107,8 @@ class RankRecord:
     """Everything of a file that somebody asks about; seconds since its first event."""
 
     name: str
+    source: str = TORCH
+    remarks: tuple[str, ...] = ()  # what the file lacks, and what would record it
     rank: int | None = None
     hardware: str = ""  # as the file names it
     cut: str = ""  # a sentence, where the file ends in the middle
@@ -130,7 +134,7 @@ class RankRecord:
     )  # of counters: seconds, values
 
 
-class _Reader:
+class RecordReader:
     """From events to a record, one event after the other."""
 
     def __init__(self, record: RankRecord) -> None:
@@ -236,12 +240,22 @@ def _product(name: str, args: Mapping[str, Any]) -> AskedProduct | None:
         return None
 
 
+def rank_in(name: str) -> int | None:
+    """The rank that a file's name states.
+
+    >>> rank_in("node1_rank3.json.gz"), rank_in("run.json")
+    (3, None)
+    """
+    found = re.search(r"rank[-_]?(\d+)", name)
+    return int(found[1]) if found else None
+
+
 def recorded(events: Iterable[Mapping[str, Any]], *, name: str, head: Mapping[str, Any] | None = None) -> RankRecord:
     """Events as columns; `head` is what stands beside them, filled when the last event has come.
 
     Raises:   ValueError where an event of a known category lacks its name or time, or where there is none
     """
-    reader = _Reader(RankRecord(name=name))
+    reader = RecordReader(RankRecord(name=name))
     for number, event in enumerate(events, start=1):
         try:
             reader.take(event)
@@ -255,8 +269,7 @@ def recorded(events: Iterable[Mapping[str, Any]], *, name: str, head: Mapping[st
         )
     info = head.get("distributedInfo")
     said = info.get("rank") if isinstance(info, dict) else None
-    in_name = re.search(r"rank[-_]?(\d+)", name)
-    record.rank = said if isinstance(said, int) else int(in_name[1]) if in_name else None
+    record.rank = said if isinstance(said, int) else rank_in(name)
     devices = head.get("deviceProperties")
     if isinstance(devices, list) and devices and isinstance(devices[0], dict):
         record.hardware = str(devices[0].get("name", ""))

@@ -21,7 +21,7 @@ from statistics import median
 from typing import NamedTuple
 
 from threeloops.facts.traced_steps import REST, Traced, cause_of
-from threeloops.inner_loop.profiled.rank_record import DeviceRows, RankRecord, Spans
+from threeloops.inner_loop.profiled.rank_record import GRAPH, DeviceRows, RankRecord, Spans
 from threeloops.inner_loop.trace import (
     BATCH_WAIT,
     COMMUNICATION,
@@ -39,6 +39,7 @@ from threeloops.inner_loop.trace import (
 from threeloops.inner_loop.trace_gauges import complement, holds, overlap
 from threeloops.units import ms, us
 
+WHOLE_GRAPHS = "whole graphs"  # a family: CUDA graphs of which a report has no kernels
 LAUNCH, ALLOCATE, COMPILE = "launch", "allocate", "compile"
 # Between two operators Python runs, and no profiler without stacks writes that down. What is shorter than this is
 # taken for it; what is longer stays unexplained.
@@ -207,12 +208,21 @@ def alone(spans: Spans) -> Iterator[tuple[float, int, float]]:
 
 def families(record: RankRecord, by_name: dict[str, Traced]) -> dict[str, Traced]:
     """The same by what they are for, the longest first."""
-    family_of = cause_of if device_of(record) else operator_family
+    family_of = kernel_family if device_of(record) else operator_family
     found: dict[str, Traced] = {}
     for name, (number, seconds) in by_name.items():
         before = found.get(family_of(name), Traced(0, 0.0))
         found[family_of(name)] = Traced(before.kernels + number, before.seconds + seconds)
     return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
+
+
+def kernel_family(name: str) -> str:
+    """What a kernel is for; of a graph that was recorded as a whole nobody knows it.
+
+    >>> kernel_family("CUDA graph 12"), kernel_family("nvjet_tst_128x256")
+    ('whole graphs', 'products')
+    """
+    return WHOLE_GRAPHS if name.startswith(GRAPH) else cause_of(name)
 
 
 def exchanges_by_kind(record: RankRecord, within: Span) -> dict[str, Traced]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from threeloops.facts.traced_steps import Traced
 from threeloops.inner_loop.profiled.rank_record import RankRecord
-from threeloops.inner_loop.profiled.rank_timeline import ALLOCATE, COMPILE, LAUNCH, alone, device_of
+from threeloops.inner_loop.profiled.rank_timeline import ALLOCATE, COMPILE, LAUNCH, WHOLE_GRAPHS, alone, device_of
 from threeloops.inner_loop.profiled.rank_waits import RankWaits
 from threeloops.inner_loop.scaling import amdahl_limit, amdahl_speedup
 from threeloops.inner_loop.trace import COMPUTE, HOST, STEP, SYNC, Trace, covered, merged
@@ -39,7 +39,11 @@ UNDECIDED = {
     VECTORS: "`ncu` on the longest of them: a trace has no bytes, so that their roof is not known",
     "starved loader": "the workers are other processes, which this file does not show: time the dataset alone",
 }
-
+# What would say how far a family is from its roof.
+RECORD_FOR_ROOF = {
+    "products": "their roof: --hardware, and shapes (record_shapes=True)",
+    WHOLE_GRAPHS: "what runs in them: `nsys profile --cuda-graph-trace=node`",
+}
 
 WHOLE, PAUSE, KERNELS = "the whole job", "a pause", "kernels"
 
@@ -192,12 +196,13 @@ def _kernels(read: Gauges, families: Mapping[str, Traced], reached: Mapping[str,
     seconds = sum(one.seconds for one in families.values()) or 1.0
     share_of = {name: read.busy * one.seconds / seconds for name, one in families.items()}
     found = []
-    rest = {name: share for name, share in share_of.items() if name not in MATRIX}
+    known = (*MATRIX, WHOLE_GRAPHS)
+    rest = {name: share for name, share in share_of.items() if name not in known}
     if rest:
         largest = max(rest, key=rest.__getitem__)
         because = f"{fmt_percent(sum(rest.values()))} of the time; most in {largest} ({fmt_percent(rest[largest])})"
         found.append(_suspect(VECTORS, KERNELS, sum(rest.values()), because, UNDECIDED[VECTORS]))
-    for name in (one for one in MATRIX if share_of.get(one)):
+    for name in (one for one in known if share_of.get(one)):
         share = share_of[name]
         because = f"{name}: {fmt_percent(share)} of the time"
         if name in reached:
@@ -206,9 +211,7 @@ def _kernels(read: Gauges, families: Mapping[str, Traced], reached: Mapping[str,
             faster = amdahl_speedup(accelerated_share=share, factor=known_s / bound_s)
             found.append(Suspect(illness=BELOW_ROOF, of=KERNELS, share=share, because=because, at_most=faster))
         else:
-            undecided = (
-                "their roof: --hardware, and shapes (record_shapes=True)" if name == "products" else "`ncu` on them"
-            )
+            undecided = RECORD_FOR_ROOF.get(name, "`ncu` on them")
             because += "; how far from their roof the file does not say"
             found.append(_suspect(BELOW_ROOF, KERNELS, share, because, undecided))
     return found
