@@ -47,6 +47,7 @@ ANSWERED = {
     "kv --model llama3-8b --tokens 8k --cache q8_0": "544 MiB",
     "fit --model qwen3-32b --weights q4_k_m --hardware 4090 --tokens 8k": "fits on NVIDIA GeForce RTX 4090",
     "roofline --gemm 4096 4096 4096 --hardware h200 --dtype bf16": "TFLOP/s",
+    "serve --model llama3-8b --hardware h100-sxm --users 4 --gpus 1 --prompt 1k --answer 100 --tp 1": "4 users on 1",
     "allreduce --size 14GB --ranks 8 --link nvlink-3 --alpha 5us": "all_reduce",
     "memory --model gpt2 --recipe megatron --zero 0 --micro-batch 1 --sequence 1k --kernels sdpa --recompute full": "G",
     "plan --model gpt2-xl --hardware a100-sxm4-80gb --gpus 4 --sequence 1k --batch 16 --node 2 --network 100g": "dp",
@@ -79,7 +80,7 @@ INFO 10-06 00:00:10 [kv_cache_utils.py:849] GPU KV cache size: 31,232 tokens
 """
 ASKS_FOR_THE_BOOK = ("open", "open 1.2", "reset roofline", "site", "grade hand-in")
 # What needs a package beside those, and says which.
-ASKS_FOR_NUMPY = "serve --model llama3-8b --hardware h100-sxm --users 4 --gpus 1 --prompt 1k --answer 100 --tp 1"
+ASKS_FOR_NUMPY = "measured simulated"
 HERE = "this needs the book itself, and here is the library alone"
 
 
@@ -121,7 +122,7 @@ def test_every_command_answers_without_the_book(alone: Path, tmp_path: Path) -> 
         assert (code, out, err.count("\n"), HERE in err) == (2, "", 1, True), (words, out, err)
     code, out, err = found[ASKS_FOR_NUMPY]
     assert (code, out) == (2, "")
-    assert err.startswith("threeloops: serve needs numpy, which is not installed here: `pip install numpy`, or")
+    assert err.startswith("threeloops: measured needs numpy, which is not installed here: `pip install numpy`, or")
     assert {command for names in GROUPS.values() for command in names} == {words.split()[0] for words in found}
 
 

@@ -82,9 +82,9 @@ def test_an_engine_that_reads_prompts_first_keeps_others_waiting() -> None:
 def test_recorded_requests_keep_prompt_and_answer_together() -> None:
     """Long prompts with short answers: apart, every fourth pair would be one that nobody asked."""
     asked = ((2000, 1), (50, 300))
-    prompts, answers = TracedSizes(sizes=asked).drawn(1000, seed=3)
-    assert {(int(one), int(other)) for one, other in zip(prompts, answers, strict=True)} == {(2000, 2), (50, 300)}
-    assert 400 < sum(prompts == 2000) < 600
+    drawn = TracedSizes(sizes=asked).drawn(1000, seed=3)
+    assert set(drawn) == {(2000, 2), (50, 300)}
+    assert 400 < sum(prompt == 2000 for prompt, _ in drawn) < 600
     seen = at_rate(SERVER, TracedSizes(sizes=asked), requests_per_s=3, requests=2000, seed=3)
     assert seen.tokens_per_s == pytest.approx(3 * 151, rel=0.06)
 

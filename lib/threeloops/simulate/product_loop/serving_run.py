@@ -17,9 +17,7 @@ Source: Yu et al., Orca, OSDI 2022 (continuous batching); Kwon et al., 2023, arX
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from threeloops.simulate.product_loop.serving_play import played
 from threeloops.simulate.product_loop.serving_policies import KVBlocks, Policy
@@ -27,7 +25,11 @@ from threeloops.simulate.product_loop.serving_requests import Moments, Request
 from threeloops.simulate.product_loop.serving_server import Server
 from threeloops.simulate.product_loop.serving_steps import Step, StepModel
 
-Seconds = NDArray[np.float64]
+if TYPE_CHECKING:  # a run needs no numpy; columns of what came of it do
+    import numpy as np
+    from numpy.typing import NDArray
+
+Seconds: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class Run:
 
     def each(self, what: Callable[[Moments], float]) -> Seconds:
         """One number of every served request."""
+        import numpy as np
+
         return np.array([what(moments) for moments in self.served], dtype=float)
 
     @property
@@ -67,6 +71,8 @@ class Run:
     @property
     def gaps_s(self) -> Seconds:
         """Every ITL of every request, where the run kept each token."""
+        import numpy as np
+
         return np.array([gap for moments in self.served for gap in moments.gaps_s], dtype=float)
 
     @property

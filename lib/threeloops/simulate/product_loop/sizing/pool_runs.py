@@ -8,14 +8,14 @@
 Source: Zhong et al., DistServe, 2024, arXiv:2401.09670, section 3 (what the two pools do)
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import accumulate
 
 from threeloops import checks
+from threeloops.simulate.product_loop.sizing.draws import Draws, quantiles
 from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun, Seconds
 
 HANDED, STEPPED = 0, 1  # events of one moment: caches come before the step that begins then
@@ -82,7 +82,7 @@ def with_pool_users(
               nobody's handover waits for another's; the first round, which all begin at once, is not counted
     """
     checks.count(users=users, servers=servers, copies=len(copies), rounds=rounds)
-    run = _Run(sizes, servers, copies, handover_s, users * np.array([1, rounds + 1]), seed)
+    run = _Run(sizes, servers, copies, handover_s, (users, users * (rounds + 1)), seed)
     for _ in range(users):
         run.ask(0.0)
     while run.open:
@@ -97,12 +97,12 @@ class _Run:
         servers: int,
         copies: Sequence[DecodeCopy],
         handover_s: float,
-        counted: NDArray[np.int64],
+        counted: tuple[int, int],
         seed: int,
     ) -> None:
         self.sizes, self.handover_s = sizes, handover_s
-        self.first, self.last = map(int, counted)  # of the requests that are counted
-        self.rng, self.asked, self.open = np.random.default_rng(seed), 0, self.last - self.first
+        self.first, self.last = counted  # of the requests that are counted
+        self.draws, self.asked, self.open = Draws(seed), 0, self.last - self.first
         self.free = [0.0] * servers
         heapify(self.free)
         self.copies = [_Decoding(copy) for copy in copies]
@@ -121,7 +121,7 @@ class _Run:
         place, self.asked = self.asked, self.asked + 1
         self.begin_s = now if place == self.first else self.begin_s
         self.end_s = now if place == self.last else self.end_s
-        reads_s, steps = self.sizes[int(self.rng.integers(len(self.sizes)))]
+        reads_s, steps = self.sizes[self.draws.below(len(self.sizes))]
         one = _Asked(place, steps, now)
         one.first_s = one.latest_s = max(now, self.free[0]) + reads_s
         heapreplace(self.free, one.first_s)
@@ -162,25 +162,24 @@ class _Run:
 
     def seen(self) -> ReplicaRun:
         """What the counted requests saw; each also had its first token from the other pool."""
-        firsts, means = np.array(self.done).T
+        firsts, means = zip(*self.done, strict=True)
         seconds = self.end_s - self.begin_s
         return ReplicaRun(
-            ttft_s=_two(np.quantile(firsts, SHARES)),
-            itl_s=_two(_weighted(np.array(self.gaps))),
-            tpot_s=_two(np.quantile(means, SHARES)),
+            ttft_s=_two(quantiles(firsts, SHARES)),
+            itl_s=_two(_weighted(self.gaps)),
+            tpot_s=_two(quantiles(means, SHARES)),
             tokens_per_s=(self.made + self.last - self.first) / seconds,
             inside=self.stayed_s / seconds,
         )
 
 
-def _weighted(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+def _weighted(gaps: Sequence[tuple[float, int]]) -> list[float]:
     """Quantiles of gaps, each of which so many requests saw."""
-    seconds, times = gaps[np.argsort(gaps[:, 0])].T
-    reached = np.cumsum(times)
-    found: NDArray[np.float64] = seconds[np.searchsorted(reached, np.array(SHARES) * reached[-1])]
-    return found
+    ordered = sorted(gaps)
+    reached = list(accumulate(times for _, times in ordered))
+    return [ordered[bisect_left(reached, share * reached[-1])][0] for share in SHARES]
 
 
-def _two(both: NDArray[np.float64]) -> Seconds:
+def _two(both: Sequence[float]) -> Seconds:
     half, late = both
-    return float(half), float(late)
+    return half, late

@@ -9,11 +9,9 @@ import math
 from collections.abc import Sequence
 from heapq import heapreplace
 
-import numpy as np
-
 from threeloops import checks
+from threeloops.simulate.product_loop.sizing.draws import Draws, arrivals_s, quantiles
 from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING, WARMING, Seconds
-from threeloops.simulate.product_loop.traffic import poisson
 
 READ_BY_EACH = 16  # prompts that each server reads at least, so that a large pool is not seen half empty
 
@@ -28,15 +26,13 @@ def first_tokens_s(
     Assumes:  Poisson arrivals; the first quarter, which finds the servers still empty, is not counted
     """
     checks.count(servers=servers, requests=requests)
-    arrivals = poisson(requests_per_s=requests_per_s, requests=requests, seed=seed)
-    takes_s = np.random.default_rng(seed).choice(np.asarray(reading_s, dtype=np.float64), size=requests)
-    free, took = [0.0] * servers, np.empty(requests)
-    for place, (now, reads_s) in enumerate(zip(arrivals, takes_s, strict=True)):
-        ends = max(now, free[0]) + reads_s
+    draws, free, took = Draws(seed), [0.0] * servers, []
+    for now in arrivals_s(requests_per_s=requests_per_s, requests=requests, seed=seed):
+        ends = max(now, free[0]) + reading_s[draws.below(len(reading_s))]
         heapreplace(free, ends)
-        took[place] = ends - now
-    half, late = np.quantile(took[int(WARMING * requests) :], [0.5, 0.99])
-    return float(half), float(late)
+        took.append(ends - now)
+    half, late = quantiles(took[int(WARMING * requests) :], [0.5, 0.99])
+    return half, late
 
 
 def fewest_servers(
@@ -46,7 +42,7 @@ def fewest_servers(
 
     Raises:   ValueError where a prompt takes longer than promised before any waits
     """
-    mean_s = float(np.mean(reading_s))
+    mean_s = math.fsum(reading_s) / len(reading_s)
     if max(reading_s) > promised_s:
         raise ValueError(
             f"a prompt takes up to {max(reading_s):.3g} s to read, and the first token is promised within"

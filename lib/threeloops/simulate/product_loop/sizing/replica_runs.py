@@ -8,19 +8,17 @@
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from threeloops import checks
 from threeloops.simulate.product_loop.serving_policies import Policy
 from threeloops.simulate.product_loop.serving_requests import Moments, Request
 from threeloops.simulate.product_loop.serving_run import Run, run
 from threeloops.simulate.product_loop.serving_steps import StepContents
-from threeloops.simulate.product_loop.traffic import poisson
+from threeloops.simulate.product_loop.sizing.draws import Draws, arrivals_s, quantiles
 
 Seconds = tuple[float, float]  # median and 99th percentile
 SPREAD = 0.5  # lengths lie evenly between this share below their mean and as much above
@@ -82,8 +80,8 @@ class Replica:
 class Sizes(Protocol):
     """Where the tokens of requests are drawn from."""
 
-    def drawn(self, requests: int, seed: int) -> NDArray[np.int64]:
-        """A row of prompts and a row of answers."""
+    def drawn(self, requests: int, seed: int) -> list[tuple[int, int]]:
+        """Prompt and answer of each request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +90,11 @@ class TracedSizes:
 
     sizes: tuple[tuple[int, int], ...]
 
-    def drawn(self, requests: int, seed: int) -> NDArray[np.int64]:
-        """A row of prompts and a row of answers; an answer of one token, which has no gap, gets a second."""
-        chosen = np.random.default_rng(seed).integers(len(self.sizes), size=requests)
-        columns: NDArray[np.int64] = np.array(self.sizes, dtype=np.int64)[chosen].T
-        columns[1] = np.maximum(columns[1], 2)
-        return columns
+    def drawn(self, requests: int, seed: int) -> list[tuple[int, int]]:
+        """Prompt and answer of each; an answer of one token, which has no gap, gets a second."""
+        draws = Draws(seed)
+        chosen = (self.sizes[draws.below(len(self.sizes))] for _ in range(requests))
+        return [(new, max(answer, 2)) for new, answer in chosen]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +104,14 @@ class SpreadSizes:
     new: int
     answer: int
 
-    def drawn(self, requests: int, seed: int) -> NDArray[np.int64]:
-        """A row of prompts and a row of answers."""
-        shares = 1 - SPREAD + 2 * SPREAD * np.random.default_rng(seed).random((2, requests))
-        means = np.array([[self.new], [self.answer]])
-        return np.maximum(np.rint(means * shares), [[1], [2]]).astype(np.int64)
+    def drawn(self, requests: int, seed: int) -> list[tuple[int, int]]:
+        """Prompt and answer of each request."""
+        draws = Draws(seed)
+        prompts, answers = (
+            [max(round(mean * (1 - SPREAD + 2 * SPREAD * draws.share())), least) for _ in range(requests)]
+            for mean, least in ((self.new, 1), (self.answer, 2))
+        )
+        return list(zip(prompts, answers, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +137,8 @@ def at_rate(
 
     Assumes:  Poisson arrivals; lengths as `sizes` draws them, each request's by themselves
     """
-    arrivals = poisson(requests_per_s=requests_per_s, requests=requests, seed=seed)
-    prompts, answers = sizes.drawn(requests, seed)
-    given = [Request(float(at), int(new), int(out)) for at, new, out in zip(arrivals, prompts, answers, strict=True)]
+    arrivals = arrivals_s(requests_per_s=requests_per_s, requests=requests, seed=seed)
+    given = [Request(at, *sized) for at, sized in zip(arrivals, sizes.drawn(requests, seed), strict=True)]
     done = run(given, step_s=replica.step, policy=replica.policy, each_token=each_token)
     return _seen(done, first=int(WARMING * requests), to_seat_s=True)
 
@@ -150,16 +149,15 @@ def with_users(replica: Replica, sizes: Sizes, *, rounds: int, seed: int) -> Rep
     Assumes:  as at_rate, and that nobody waits for a seat: the first token is timed from it on
     """
     requests = replica.max_num_seqs * (rounds + 1)
-    prompts, answers = sizes.drawn(requests, seed)
-    given = [Request(0.0, int(new), int(out)) for new, out in zip(prompts, answers, strict=True)]
+    given = [Request(0.0, *sized) for sized in sizes.drawn(requests, seed)]
     done = run(given, step_s=replica.step, policy=replica.policy, each_token=True)
     return _seen(done, first=replica.max_num_seqs, to_seat_s=False)
 
 
 def _seen(done: Run, *, first: int, to_seat_s: bool) -> ReplicaRun:
     late = done.served[first:]
-    gaps_s = np.concatenate([np.diff(one.token_s) for one in late]) if late[0].token_s else np.array([math.nan])
-    firsts_s = np.array([one.ttft_s - (0 if to_seat_s else one.waited_s) for one in late])
+    gaps_s = _gaps_s(late) if late[0].token_s else [math.nan]
+    firsts_s = [one.ttft_s - (0 if to_seat_s else one.waited_s) for one in late]
     begin_s, end_s = late[0].admitted_s, max(one.admitted_s for one in late)
     stayed_s = sum(max(0.0, min(one.finished_s, end_s) - max(one.admitted_s, begin_s)) for one in done.served)
     made = sum(_made(one, begin_s, end_s) for one in done.served)
@@ -167,7 +165,7 @@ def _seen(done: Run, *, first: int, to_seat_s: bool) -> ReplicaRun:
     return ReplicaRun(
         ttft_s=_half_and_late(firsts_s),
         itl_s=_half_and_late(gaps_s),
-        tpot_s=_half_and_late(np.array([one.tpot_s for one in late])),
+        tpot_s=_half_and_late([one.tpot_s for one in late]),
         tokens_per_s=made / seconds,
         inside=stayed_s / seconds,
     )
@@ -179,9 +177,16 @@ def _made(one: Moments, begin_s: float, end_s: float) -> float:
     return one.request.output_tokens * inside_s / (one.finished_s - one.first_token_s)
 
 
-def _half_and_late(seconds: NDArray[np.float64]) -> Seconds:
-    half, late = np.quantile(seconds, [0.5, 0.99])
-    return float(half), float(late)
+def _gaps_s(all_moments: Iterable[Moments]) -> list[float]:
+    found: list[float] = []
+    for moments in all_moments:
+        found += map(operator.sub, moments.token_s[1:], moments.token_s)
+    return found
+
+
+def _half_and_late(seconds: Iterable[float]) -> Seconds:
+    half, late = quantiles(seconds, [0.5, 0.99])
+    return half, late
 
 
 def confirming(max_num_seqs: int) -> int:
