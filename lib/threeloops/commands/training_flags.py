@@ -13,7 +13,9 @@ def add_memory_flags(memory: argparse.ArgumentParser) -> None:
     """The flags of `threeloops memory`."""
     memory.add_argument("--model", required=True, help=MODEL_HELP)
     memory.add_argument(
-        "--recipe", required=True, help="megatron, zero-paper, autocast, pure-bf16, …; with --lora that of the adapters"
+        "--recipe",
+        required=True,
+        help="megatron, zero-paper, autocast, fsdp2-mixed, …; with --lora that of the adapters",
     )
     memory.add_argument("--zero", type=int, required=True, choices=(0, 1, 2, 3), help="ZeRO stage")
     memory.add_argument("--micro-batch", type=whole, required=True)

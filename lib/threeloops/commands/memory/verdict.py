@@ -7,6 +7,7 @@ MOMENTS = {
     "forward": "the loss is there, at the end of the forward pass",
     "loss": "the loss begins the backward pass",
     "backward": "the backward pass reaches the last layer",
+    "handed out": "the gradients of the last unit, whole, are handed out to their shards",
 }
 
 

@@ -110,6 +110,12 @@ def _lines(training: Training, memory: RankMemory, recipe: Recipe) -> list[Line]
             memory.gathered_bytes,
         ),
         (
+            "gradients handed out",
+            "parameters of a unit × (gradient as made + as added up), and the head's that wait",
+            plain(memory.handed_out_bytes),
+            memory.handed_out_bytes,
+        ),
+        (
             "autocast's copies of weights",
             "16-bit copies that wait for the backward pass",
             plain(memory.weight_copies_bytes),

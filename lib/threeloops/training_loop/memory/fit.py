@@ -66,7 +66,7 @@ class RankMemory:
 
     stage: int
     # "forward": the last micro-batch of the warm-up has run forward, loss included; "loss": the loss itself runs
-    # backward; "backward": the last layer does
+    # backward; "backward": the last layer does; "handed out": the last gradients leave for the other ranks (FSDP2)
     moment: str
     states: ModelStates
     layer_activations_bytes: int  # of all micro-batches in flight
@@ -75,6 +75,7 @@ class RankMemory:
     recomputed_bytes: int  # backward: activations of the one layer that recompute brings back at a time
     weight_copies_bytes: int  # under autocast: 16-bit copies of matrices, which wait for their layer's backward pass
     gathered_bytes: int  # zero_stage 3: weights of whole layers and of the tables, gathered from the shards
+    handed_out_bytes: int  # under FSDP2's mixed precision: whole gradients of a unit, narrow and widened
     in_flight: float  # micro-batches
     num_layers: int  # on this stage
     # what one layer of each kind saves of one micro-batch, and how many the model has
@@ -88,7 +89,8 @@ class RankMemory:
 
     @property
     def total_bytes(self) -> float:
-        return self.states.total_bytes + self.activations_bytes + self.weight_copies_bytes + self.gathered_bytes
+        beside = self.weight_copies_bytes + self.gathered_bytes + self.handed_out_bytes
+        return self.states.total_bytes + self.activations_bytes + beside
 
     @property
     def saved_rows(self) -> tuple[tuple[str, int], ...]:
@@ -107,7 +109,7 @@ def rank_memory(training: Training, *, stage: int, micro_batch: int, sequence: i
 
 def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: int) -> tuple[RankMemory, ...]:
     """Bytes at the end of the warm-up's forward passes, while the loss begins the first of their backward passes, and
-    when that has reached the last layer.
+    when that has reached the last layer; with FSDP2's mixed precision also when the last gradients are handed out.
 
     Formula:  all: model states + in flight * (layers of the stage * saved per layer + embedding on stage 0);
               at zero_stage 3 + gathered_layers whole layers and the tables of this stage; forward: + on the last stage
@@ -154,6 +156,7 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
         recomputed_bytes=0,
         weight_copies_bytes=copies + (gathered_parameters.head_copies_bytes(training) if last else 0),
         gathered_bytes=gathered_parameters.gathered_bytes(training, first=first, last=last),
+        handed_out_bytes=0,
         in_flight=in_flight,
         num_layers=num_layers,
         layer_kinds=stored,
@@ -166,10 +169,12 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
         head_bytes=forward.head_bytes
         + (loss_gradient_bytes(head, cross_entropy=training.cross_entropy) if last else 0),
     )
+    layer_out, tables_out = gathered_parameters.handed_out_bytes(training, first=first, last=last)
     backward = replace(
         forward,
         moment="backward",
         head_bytes=0,
+        handed_out_bytes=layer_out,
         recomputed_bytes=max(
             full.total_bytes - kept.total_bytes for (full, _), (kept, _) in zip(whole, stored, strict=True)
         ),
@@ -177,7 +182,18 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
         if training.recompute == "full"
         else copies,
     )
-    return forward, loss, backward
+    if not tables_out:
+        return forward, loss, backward
+    handed_out = replace(
+        backward,
+        moment="handed out",
+        handed_out_bytes=tables_out,
+        layer_activations_bytes=0,
+        embedding_bytes=0,
+        recomputed_bytes=0,
+        gathered_bytes=0,
+    )
+    return forward, loss, backward, handed_out
 
 
 def largest_rank_memory(training: Training, *, micro_batch: int, sequence: int) -> RankMemory:

@@ -37,8 +37,29 @@ def gathered_bytes(training: Training, *, first: bool, last: bool) -> int:
         )
     checks.count(gathered_layers=training.gathered_layers)
     layer = max(_weights_bytes(_held(kind, training), training) for kind in _kinds(training))
-    tables = 1 if first and last and training.model.tied_head else first + last
-    return ceil(tables * _weights_bytes(_held(_head(training), training), training) + training.gathered_layers * layer)
+    tables = _weights_bytes(_held(_head(training), training), training)
+    return ceil(_tables(training, first, last) * tables + training.gathered_layers * layer)
+
+
+def handed_out_bytes(training: Training, *, first: bool, last: bool) -> tuple[int, int]:
+    """Whole gradients while FSDP2's mixed precision hands a layer's out, and at the end those of table and head; 0 for
+    other recipes.
+
+    Formula:  layer: parameters of the largest * (g + gradient_bytes) + g * the head's (last); end: parameters of the
+              tables * (g + gradient_bytes), with g = gathered_weight_bytes: gradients are there as the backward pass
+              made them, and widened to be added up
+    Assumes:  units as for gathered_bytes: the head's gradient waits for the table's, and both leave when their weights
+              are gone. The shard that comes out has its place among the states
+    Source:   PyTorch documentation, torch.distributed.fsdp.MixedPrecisionPolicy (reduce_dtype)
+    Measured: tests.training_loop.test_sharded_mixed.tracked
+    """
+    recipe = training.used_recipe
+    narrow = recipe.gathered_weight_bytes
+    if training.zero_stage < 3 or narrow is None:
+        return 0, 0
+    both = narrow + recipe.others.gradient_bytes
+    layer, table = max(_held(kind, training).total for kind in _kinds(training)), _held(_head(training), training).total
+    return ceil(layer * both + last * narrow * table), ceil(_tables(training, first, last) * table * both)
 
 
 def deepspeed_layer_bytes(*, largest_layer_parameters: float) -> float:
@@ -104,8 +125,15 @@ def _held(buckets: ParameterBuckets, training: Training) -> ParameterBuckets:
     return rank_buckets(buckets, tp=training.tp, pp=1, ep=training.ep, expert_tp=training.expert_tp)
 
 
+def _tables(training: Training, first: bool, last: bool) -> int:
+    """Tables of the vocabulary's size that a stage has: look-up and head, or one for both."""
+    return 1 if first and last and training.model.tied_head else first + last
+
+
 def _weights_bytes(held: ParameterBuckets, training: Training) -> float:
     recipe = training.used_recipe
+    if recipe.gathered_weight_bytes is not None:
+        return held.total * recipe.gathered_weight_bytes
     return (
         held.matrices * recipe.hidden_matrices.weight_bytes + (held.total - held.matrices) * recipe.others.weight_bytes
     )

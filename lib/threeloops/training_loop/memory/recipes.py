@@ -55,6 +55,9 @@ class Recipe:
     source: str
     # fp32 weights, of which every forward pass makes 16-bit copies that wait for its backward pass
     autocast: bool = False
+    # FSDP2's mixed precision: bytes of a weight as it is gathered from its shard, and of the gradient that it gets;
+    # None: as they are stored
+    gathered_weight_bytes: float | None = None
     zero_stages: tuple[int, ...] = (0, 1, 2, 3)  # those at which the practice keeps these copies
     at_other_stages: str = ""  # the recipe of the same practice there
 
@@ -71,6 +74,7 @@ def _uniform(
     source: str,
     state: StateBytes,
     autocast: bool = False,
+    gathered_weight_bytes: float | None = None,
     zero_stages: tuple[int, ...] = (0, 1, 2, 3),
     at_other_stages: str = "",
 ) -> Recipe:
@@ -81,6 +85,7 @@ def _uniform(
         assumes=assumes,
         source=source,
         autocast=autocast,
+        gathered_weight_bytes=gathered_weight_bytes,
         zero_stages=zero_stages,
         at_other_stages=at_other_stages,
     )
@@ -122,6 +127,22 @@ _ALL = (
             "PyTorch documentation, Automatic Mixed Precision package; Megatron Core User Guide, Distributed Optimizer"
             " (fp32, fp32: 16)"
         ),
+    ),
+    _uniform(
+        "fsdp2-mixed",
+        state=_FP32,
+        gathered_weight_bytes=2,
+        assumes=(
+            "shards of fp32 weights, gradients and Adam moments; a unit is cast to 16 bits before it is gathered, its"
+            " gradients come out in 16 bits and are added up over the ranks in fp32, so that autocast's copies do not"
+            " exist. ZeRO stage 3"
+        ),
+        source=(
+            "PyTorch documentation, torch.distributed.fsdp.MixedPrecisionPolicy (param_dtype 16 bits, reduce_dtype"
+            " fp32); torchtitan, parallelize_llama"
+        ),
+        zero_stages=(3,),
+        at_other_stages="autocast",
     ),
     _uniform(
         "megatron",

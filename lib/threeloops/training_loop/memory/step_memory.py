@@ -90,9 +90,9 @@ def step_memory(training: Training, *, micro_batch: int, sequence: int, every: i
               i * layer, or one input per segment of `every` layers under full recomputation
     Units:    bytes; host="optimiser" moves the optimiser's share of the states to the host
     Assumes:  one pipeline stage and one micro-batch at a time; gradients have their place from the first moment (as
-              in Megatron-LM; torch makes them during backward); a recipe without autocast; what
-              memory.fit.rank_moments assumes, with which the largest moment agrees for every=1
-    Raises:   ValueError with pipeline stages, autocast, segments without full recomputation, or an unknown host
+              in Megatron-LM; torch makes them during backward); a recipe without autocast and FSDP2's
+              mixed precision; what memory.fit.rank_moments assumes, with which the largest moment agrees for every=1
+    Raises:   ValueError with pipeline stages, those recipes, segments without full recomputation, or an unknown host
     Counted:  simulate.training_loop.recomputed_step.play
     Measured: measure.training_loop.watched_step.watch
     """
@@ -163,6 +163,10 @@ def _states(memory: RankMemory, host: str) -> tuple[float, float, float]:
 def _check(training: Training, every: int) -> None:
     if training.pp > 1:
         raise ValueError(f"pp={training.pp} must be 1: a pipeline's stages hold several micro-batches, see in_flight")
+    if training.used_recipe.gathered_weight_bytes is not None:
+        raise ValueError(
+            f"recipe={training.used_recipe.name!r} hands whole gradients out unit by unit, which are not followed here"
+        )
     if training.used_recipe.autocast:
         raise ValueError(
             f"recipe={training.used_recipe.name!r} makes copies of weights layer by layer, which are not followed here"
