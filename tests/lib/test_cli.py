@@ -30,6 +30,10 @@ LORA = (
     "memory --model llama-2-7b --recipe autocast --zero 0 --micro-batch 1 --sequence 512 --kernels sdpa --recompute"
     " full"
 )
+FSDP2 = (
+    "memory --model llama-3-8b --recipe fsdp2-mixed --zero 3 --micro-batch 1 --sequence 8k --kernels sdpa --recompute"
+    " full"
+)
 # Twenty questions; the figures on the right were worked out on paper, from published shapes and rates, not by the
 # library.
 QUESTIONS = [
@@ -98,6 +102,12 @@ QUESTIONS = [
         "optimiser",
         6_738_415_616 * 12 / 64,
     ),
+    # FSDP2 on 2 × 2 ranks: 4 + 4 + 8 bytes each, over 4; both tables and two layers of 218,112,000 in 16 bits.
+    (f"{FSDP2} --dp 2 --cp 2", "weights", 8_030_261_248 * 4 / 4),
+    (f"{FSDP2} --dp 2 --cp 2", "gathered weights", 2 * (2 * 128_256 * 4096 + 2 * 218_112_000)),
+    # Half of 8,192 tokens in 16 bits, once a layer; with everything on the host no state is left in the sum.
+    (f"{FSDP2} --dp 2 --cp 2", "activations of the layers", 32 * 4096 * 4096 * 2),
+    (f"{FSDP2} --dp 2 --cp 2 --offload weights", "host_bytes", 8_030_261_248 * 16 / 4),
     # QLoRA's 4.127 bits for 32 × (4 × 4,096² + 3 × 4,096 × 11,008) weights, 2 bytes for the other 262,410,240.
     (f"{LORA} --lora 16 --targets all --base nf4", "frozen weights", 6_476_005_376 * 4.126953125 / 8 + 524_820_480),
     # Rank 64 on queries and values of 32 layers: 32 × 2 × 64 × 8,192, as PEFT prints.
@@ -275,6 +285,12 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
             ),
             "--dtype int4",
         ),
+        (f"{FSDP2} --cp 3", "2*cp=6 must divide --sequence 8192"),
+        (f"{FSDP2.replace('sdpa', 'eager')} --cp 2", "--cp 2 needs an attention that keeps no scores"),
+        (f"{FSDP2.replace('--zero 3', '--zero 1')}", "not at --zero 1; try --recipe 'autocast'"),
+        (f"{LORA} --offload weights", "--offload 'weights' needs ZeRO stage 3"),
+        (f"{LORA} --lora 8 --targets all --base nf4 --cp 2", "not for --cp"),
+        (f"{LORA} --lora 8 --targets all --base nf4 --offload optimiser", "not for --offload"),
         (f"{LORA} --base nf4", "--base says how frozen weights are stored: give their rank too"),
         (f"{LORA} --dora", "--dora adds magnitudes to adapters: give their rank too"),
         (f"{LORA} --lora 8 --base nf4", "--lora needs --targets"),

@@ -1,4 +1,6 @@
-"""FSDP2's mixed precision: what torch's own tracker finds alive on fake ranks, and what a run on GPUs said."""
+"""What is spread beyond ZeRO's stages: FSDP2's mixed precision as torch's own tracker finds it on fake ranks, context
+parallelism as autograd and simulated ranks have it, and states on the host as DeepSpeed prints them.
+"""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -7,14 +9,20 @@ import pytest
 
 from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
 from threeloops.models.catalogue import model
-from threeloops.training_loop.memory.fit import Training, rank_memory, rank_moments
-from threeloops.training_loop.memory.gathered_parameters import handed_out_bytes
+from threeloops.models.parameter_buckets import ParameterBuckets
+from threeloops.simulate.training_loop.context_ring import pieces
+from threeloops.training_loop.memory.fit import Training, largest_sequence, rank_memory, rank_moments
+from threeloops.training_loop.memory.gathered_parameters import deepspeed_layer_bytes, handed_out_bytes
+from threeloops.training_loop.memory.rank_states import model_states
+from threeloops.training_loop.memory.stage_states import left_on_gpu, stage_states
 from threeloops.training_loop.memory.step_memory import step_memory
 
 torch = pytest.importorskip("torch")
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard  # noqa: E402
 
+from threeloops.measure.models.transformer_block import TransformerBlock  # noqa: E402
 from threeloops.measure.processes.fake_ranks import rank_zero_of  # noqa: E402
+from threeloops.measure.training_loop.saved_tensors import saved_bytes  # noqa: E402
 from threeloops.measure.training_loop.watched_step import PlainModel  # noqa: E402
 
 RANKS = 4
@@ -67,10 +75,28 @@ def tracked(which: Model, sequence: int) -> Seen:
     return Seen(by_name["Total"], peak["Total"], by_name["Unsharded Param"])
 
 
+class CausalModel(torch.nn.Module):
+    """SMALL in fp32 with torch's own attention, loss included."""
+
+    def __init__(self, recompute: str) -> None:
+        super().__init__()
+        plain = PlainModel(SMALL, kernels="sdpa", dtype=torch.float32, every=0)
+        kind = {"hidden": SMALL.hidden, "kernels": "sdpa", "dropout": 0.0, "dtype": torch.float32}
+        blocks = [TransformerBlock(LAYER, **kind, recompute=recompute) for _ in plain.blocks]
+        self.table, self.blocks, self.norm, self.head = plain.table, torch.nn.ModuleList(blocks), plain.norm, plain.head
+
+    def forward(self, ids):
+        x = self.table(ids)
+        for block in self.blocks:
+            x = block(x)
+        return torch.nn.functional.cross_entropy(self.head(self.norm(x)).flatten(0, 1), ids.clone().flatten())
+
+
 def setup(which: Model, **other) -> Training:
     asked = {"zero_stage": 3, "dp": RANKS, "tp": 1, "pp": 1, "sequence_parallel": False, "gathered_layers": 1}
     asked |= {"schedule": "1f1b", "micro_batches": 2, "bytes_per_element": 2, "kernels": "fused", "dropout": False}
-    return Training(model=which, recipe="fsdp2-mixed", recompute="full", **asked | other)
+    asked |= {"recipe": "fsdp2-mixed", "recompute": "full"}
+    return Training(model=which, **asked | other)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +130,58 @@ def test_a_run_on_four_gpus():
     assert 0.85 < held.total_bytes / (44.84 * 2**30) < 1
 
 
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_context_ranks_share_what_autograd_keeps_of_a_whole_sequence(recompute):
+    whole = saved_bytes(CausalModel(recompute), torch.zeros(1, 48, dtype=torch.int64))
+    training = setup(
+        SMALL, recipe="fp32", zero_stage=0, bytes_per_element=4, kernels="sdpa", recompute=recompute, cp=4, dp=1
+    )
+    forward, *_ = rank_moments(training, stage=0, micro_batch=1, sequence=48)
+    assert whole == 4 * forward.activations_bytes + 4  # the loss keeps one more fp32 value
+    assert [len(piece) for piece in pieces(sequence=48, ranks=4, zigzag=True)] == [training.tokens_here(48)] * 4
+
+
+def test_context_ranks_shard_states_like_replicas():
+    by_replicas = stage_states(setup(SMALL, dp=8), stage=0)
+    assert stage_states(setup(SMALL, dp=2, cp=4), stage=0).total_bytes == by_replicas.total_bytes
+    longest = largest_sequence(setup(SMALL, cp=4), micro_batch=1, usable_bytes=1e9)
+    assert longest % 8 == 0
+    assert rank_memory(setup(SMALL, cp=4), stage=0, micro_batch=1, sequence=longest).total_bytes <= 1e9
+    assert rank_memory(setup(SMALL, cp=4), stage=0, micro_batch=1, sequence=longest + 8).total_bytes > 1e9
+
+
+# DeepSpeed's documentation, Memory Requirements, eight GPUs at stage 3: parameters, those of the largest layer, and GiB
+# a GPU; t5-3b with offload_optimizer=cpu, t5-large with offload_param=cpu too (125 MB there).
+PRINTED = {"gradients": (2851e6, 32e6, 0.78), "weights": (737.67e6, 32.90e6, 125 / 1024)}
+
+
+@pytest.mark.parametrize("offload", PRINTED)
+def test_deepspeed_prints_what_the_gpu_keeps(offload):
+    total, largest, printed = PRINTED[offload]
+    shards = model_states(
+        parameters=ParameterBuckets.plain(total), recipe="deepspeed-zero-3", zero_stage=3, dp=8, tp=1, pp=1
+    )
+    left = left_on_gpu(shards, offload=offload)
+    layer = deepspeed_layer_bytes(largest_layer_parameters=largest)
+    assert (left.total_bytes + layer) / 2**30 == pytest.approx(printed, abs=0.005)
+
+
+def test_offload_takes_states_away_and_nothing_else():
+    at_home = rank_moments(setup(SMALL), stage=0, micro_batch=1, sequence=64)
+    for offload, gone in (("optimiser", 8), ("gradients", 12), ("weights", 16)):
+        away = rank_moments(setup(SMALL, offload=offload), stage=0, micro_batch=1, sequence=64)
+        parameters = sum(weight.numel() for weight in PlainModel(SMALL, **FULL).parameters()) / RANKS
+        for one, other in zip(at_home, away, strict=True):
+            assert one.total_bytes - other.total_bytes == pytest.approx(gone * parameters)
+
+
 def test_what_cannot_be_is_refused():
+    with pytest.raises(ValueError, match=r"2\*cp=8 must divide sequence=60"):
+        rank_memory(setup(SMALL, cp=4), stage=0, micro_batch=1, sequence=60)
+    with pytest.raises(ValueError, match="cp=2 needs an attention that keeps no scores, which kernels='eager' keep"):
+        setup(SMALL, cp=2, kernels="eager")
+    with pytest.raises(ValueError, match="offload='weights' needs ZeRO stage 3, .* not zero_stage=2; try offload='gr"):
+        rank_memory(setup(SMALL, recipe="fp32", zero_stage=2, offload="weights"), stage=0, micro_batch=1, sequence=64)
     with pytest.raises(ValueError, match="'fsdp2-mixed' holds at ZeRO stage 3, not at zero_stage=1; try recipe='auto"):
         rank_memory(setup(SMALL, zero_stage=1), stage=0, micro_batch=1, sequence=64)
     with pytest.raises(ValueError, match="'fsdp2-mixed' hands whole gradients out unit by unit, which are not follow"):

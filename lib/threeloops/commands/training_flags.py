@@ -26,8 +26,14 @@ def add_memory_flags(memory: argparse.ArgumentParser) -> None:
         "--cross-entropy", default="plain", choices=("plain", "in-place", "sliced"), help="plain (default): torch's own"
     )
     memory.add_argument("--dropout", action="store_true")
-    for degree in ("dp", "tp", "pp", "ep"):
+    for degree in ("dp", "tp", "pp", "cp", "ep"):
         memory.add_argument(f"--{degree}", type=whole, default=1)
+    memory.add_argument(
+        "--offload",
+        default="nothing",
+        choices=("nothing", "optimiser", "gradients", "weights"),
+        help="what waits on the host: the optimiser's state, gradients too (ZeRO-Offload), weights too (ZeRO 3)",
+    )
     memory.add_argument("--expert-tp", type=whole, help="tensor-parallel degree inside experts")
     memory.add_argument("--sp", action="store_true", help="sequence parallelism")
     memory.add_argument("--schedule", default="1f1b", help="gpipe, 1f1b (default), interleaved")

@@ -50,7 +50,8 @@ def from_flags(given: argparse.Namespace, *, bytes_per_element: int) -> Working:
         missing = "--targets, which matrices carry adapters, for example --targets query,value or --targets all"
         stored = "--base, how frozen weights are stored: bf16 (LoRA) or nf4 (QLoRA)"
         raise ValueError(f"--lora needs {missing if not given.targets else stored}")
-    split = [f"--{name}" for name in ("tp", "pp", "ep") if getattr(given, name) > 1] + ["--sp"] * given.sp
+    split = [f"--{name}" for name in ("tp", "pp", "cp", "ep") if getattr(given, name) > 1] + ["--sp"] * given.sp
+    split += ["--offload"] * (given.offload != "nothing")
     split += ["--vocab-multiple"] * bool(given.vocab_multiple)
     if split:
         raise ValueError(f"adapters are counted for data parallelism and ZeRO (--dp, --zero), not for {split[0]}")

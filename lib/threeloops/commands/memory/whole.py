@@ -17,6 +17,7 @@ from threeloops.training_loop.memory.fit import (
     largest_sequence,
 )
 from threeloops.training_loop.memory.recipes import Recipe, recipe_named
+from threeloops.training_loop.memory.stage_states import stage_states
 from threeloops.units import fmt_bytes
 
 
@@ -26,16 +27,21 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
     """
     memory = largest_rank_memory(training, micro_batch=micro_batch, sequence=sequence)
     recipe = training.recipe if isinstance(training.recipe, Recipe) else recipe_named(training.recipe)
+    host_bytes = stage_states(training, stage=memory.stage).total_bytes - memory.states.total_bytes
     return Working(
         title=f"Training memory of {training.model.name}, per GPU"
         + (f" of stage {memory.stage + 1} of {training.pp}, the fullest" if training.pp > 1 else ""),
         inputs={
             "recipe": f"{recipe.name}: {recipe.assumes}",
             "parallel": (
-                f"dp {training.dp}, tp {training.tp}, pp {training.pp}, ep {training.ep}; ZeRO stage"
-                f" {training.zero_stage}"
+                f"dp {training.dp}, tp {training.tp}, pp {training.pp},"
+                f"{f' cp {training.cp},' if training.cp > 1 else ''} ep {training.ep}; ZeRO stage {training.zero_stage}"
             ),
-            "micro-batch": f"{micro_batch} × {sequence:,} tokens, {training.schedule}, {memory.in_flight:g} in flight",
+            **_on_the_host(host_bytes, training),
+            "micro-batch": (
+                f"{micro_batch} × {sequence:,} tokens{_here(sequence, training)}, {training.schedule},"
+                f" {memory.in_flight:g} in flight"
+            ),
             "worst moment": MOMENTS[memory.moment],
             "kernels": (
                 f"{training.kernels}, recompute {training.recompute}, dropout {'on' if training.dropout else 'off'}"
@@ -54,8 +60,18 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
             "Rajbhandari et al., 2019, arXiv:1910.02054 (ZeRO)",
             "Korthikanti et al., 2022, arXiv:2205.05198 (activations)",
         ),
-        data={"stage": memory.stage},
+        data={"stage": memory.stage, "host_bytes": host_bytes},
     )
+
+
+def _here(sequence: int, training: Training) -> str:
+    return f", {sequence // training.cp:,} of them here" if training.cp > 1 else ""
+
+
+def _on_the_host(host_bytes: float, training: Training) -> dict[str, str]:
+    if training.offload == "nothing":
+        return {}
+    return {"on the host": f"{fmt_bytes(host_bytes, base=2)} for this GPU ({training.offload})"}
 
 
 def _lines(training: Training, memory: RankMemory, recipe: Recipe) -> list[Line]:
@@ -182,6 +198,8 @@ def from_flags(given: argparse.Namespace) -> Working:
         gathered_layers=given.gathered if given.zero == 3 else None,
         vocab_multiple=given.vocab_multiple,
         cross_entropy=given.cross_entropy,
+        cp=given.cp,
+        offload=given.offload,
     )
     part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
     return working(training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share)

@@ -31,19 +31,17 @@ Source: Korthikanti et al., 2022, arXiv:2205.05198, sections 4.2.3 and 4.3
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import ceil
 
 from threeloops import checks
-from threeloops.models.architecture import Model
-from threeloops.models.parameter_buckets import ParameterBuckets, buckets_sum, layers_on_stage, stage_buckets
+from threeloops.models.parameter_buckets import layers_on_stage
 from threeloops.training_loop.memory import gathered_parameters
 from threeloops.training_loop.memory.activations import Activations, loss_gradient_bytes
 from threeloops.training_loop.memory.in_flight import micro_batches_in_flight
 from threeloops.training_loop.memory.rank_activations import layer_activations, lookup_activations, loss_activations
-from threeloops.training_loop.memory.rank_states import ModelStates, model_states
-from threeloops.training_loop.memory.recipes import Recipe
+from threeloops.training_loop.memory.rank_states import ModelStates
 from threeloops.training_loop.memory.setup import Training
+from threeloops.training_loop.memory.stage_states import held_buckets, left_on_gpu, stage_states
 
 __all__ = [
     "RankMemory",
@@ -111,14 +109,16 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
     """Bytes at the end of the warm-up's forward passes, while the loss begins the first of their backward passes, and
     when that has reached the last layer; with FSDP2's mixed precision also when the last gradients are handed out.
 
-    Formula:  all: model states + in flight * (layers of the stage * saved per layer + embedding on stage 0);
+    Formula:  all: model states (but for what offload puts on the host) + in flight * (layers of the stage * saved per
+              layer + embedding on stage 0);
               at zero_stage 3 + gathered_layers whole layers and the tables of this stage; forward: + on the last stage
               what the head keeps; loss: as forward, + on the last stage what the loss makes of its logits; backward: +
               with recompute, the full activations of the largest layer less what is stored of it; autocast adds 16-bit
               copies: of the layers' matrices, once per micro-batch in flight, and forward of the head. With recompute
               "full" they are not saved, but autocast itself keeps one copy of all until the forward pass ends; backward
               only the recomputed layer's are there
-    Units:    returns whole bytes, rounded up part by part; compare total_bytes with the usable bytes of the device,
+    Units:    sequence: whole, of which each of cp ranks has its part; returns whole bytes, rounded up part by part;
+              compare total_bytes with the usable bytes of the device,
               not with its name
     Assumes:  what the head keeps is freed by its own backward pass, before the last layer's begins: true in autograd
               unless a variable holds the logits; what gathered_parameters.gathered_bytes assumes; training.assumes
@@ -127,6 +127,7 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
     Measured: measure.training_loop.saved_tensors.saved_bytes
     """
     model, pp = training.model, training.pp
+    sequence = training.tokens_here(sequence)
     first, last = stage == 0, stage == pp - 1
     if training.schedule == "dualpipe":  # the ends of one direction are the ends of the other
         first = last = first or last
@@ -146,7 +147,7 @@ def rank_moments(training: Training, *, stage: int, micro_batch: int, sequence: 
     forward = RankMemory(
         stage=stage,
         moment="forward",
-        states=stage_states(training, stage=stage),
+        states=left_on_gpu(stage_states(training, stage=stage), offload=training.offload),
         layer_activations_bytes=ceil(in_flight * num_layers * mean_bytes),
         embedding_bytes=ceil(in_flight)
         * lookup_activations(training, micro_batch=micro_batch, sequence=sequence).total_bytes
@@ -231,12 +232,12 @@ def largest_micro_batch(training: Training, *, sequence: int, usable_bytes: floa
 
 def largest_sequence(training: Training, *, micro_batch: int, usable_bytes: float) -> int:
     """The longest sequence, in tokens, whose fullest stage fits in usable_bytes; 0 where none does. With
-    sequence_parallel a multiple of tp.
+    sequence_parallel a multiple of tp, with context parallelism of twice its ranks.
 
     Assumes:  what rank_memory assumes; says nothing about whether the model was made for that many positions
     """
     checks.positive(usable_bytes=usable_bytes)
-    step = training.tp if training.sequence_parallel else 1
+    step = (training.tp if training.sequence_parallel else 1) * (2 * training.cp if training.cp > 1 else 1)
     return step * largest_that_fits(
         lambda steps: (
             largest_rank_memory(training, micro_batch=micro_batch, sequence=steps * step).total_bytes <= usable_bytes
@@ -255,46 +256,3 @@ def largest_that_fits(fits: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def stage_states(training: Training, *, stage: int) -> ModelStates:
-    """Model states of one rank of a stage, in whole bytes."""
-    copies = 2 if training.schedule == "dualpipe" else 1  # DualPipe: every stage stands on two ranks of each pipeline
-    held = held_buckets(training, stage=stage)
-    ep = training.ep if held.has_experts else 1  # the end of a pipeline may hold nothing but a table
-    return _whole_states(
-        held, training.used_recipe, training.zero_stage, copies * training.dp, training.tp, ep, training.expert_tp
-    )
-
-
-@lru_cache(maxsize=4096)
-def _whole_states(
-    held: ParameterBuckets, recipe: Recipe, zero_stage: int, dp: int, tp: int, ep: int, expert_tp: int | None
-) -> ModelStates:
-    """Model states in whole bytes; the buckets are one rank's already, so that pp is 1."""
-    exact = model_states(
-        parameters=held, recipe=recipe, zero_stage=zero_stage, dp=dp, tp=tp, pp=1, ep=ep, expert_tp=expert_tp
-    )
-    parts = ("weights_bytes", "gradients_bytes", "master_bytes", "gradient_copy_bytes", "moments_bytes")
-    return replace(exact, **{part: ceil(getattr(exact, part)) for part in parts})
-
-
-def held_buckets(training: Training, *, stage: int) -> ParameterBuckets:
-    """Parameters that the ranks of one stage hold between them, before tensor and expert parallelism cut them; under
-    DualPipe those of two stages.
-    """
-    return _held_buckets(
-        training.model, training.vocab, stage, training.pp, training.schedule, training.tables_as_layers
-    )
-
-
-@lru_cache(maxsize=4096)
-def _held_buckets(
-    model: Model, vocab: int, stage: int, pp: int, schedule: str, tables_as_layers: bool
-) -> ParameterBuckets:
-    """Parameters of a rank's stage; DualPipe feeds both ends, so that a rank holds the stage at the same distance
-    from the other end, too.
-    """
-    padded = replace(model, vocab=vocab)
-    stages = (stage, pp - 1 - stage) if schedule == "dualpipe" else (stage,)
-    return buckets_sum(*(stage_buckets(padded, stage=one, pp=pp, tables_as_layers=tables_as_layers) for one in stages))

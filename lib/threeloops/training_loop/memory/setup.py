@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from threeloops import checks
 from threeloops.models.architecture import Model
 from threeloops.models.parameter_buckets import check_vocab_split, padded_vocab
-from threeloops.training_loop.memory.activation_kernels import Kernels
+from threeloops.training_loop.memory.activation_kernels import KERNELS, Kernels
 from threeloops.training_loop.memory.activations import CROSS_ENTROPIES
 from threeloops.training_loop.memory.recipes import Recipe, recipe_named
 
+# What waits in the host's memory: each word means what stands before it, too.
+OFFLOADS = ("nothing", "optimiser", "gradients", "weights")
 NOT_COUNTED = (
     "gradients of activations (those of the logits are), communication buffers, workspace, the allocator's"
     " fragmentation, the CUDA context"
@@ -25,6 +27,19 @@ AUTOCAST_COPIES = (
     "autocast is entered once per micro-batch; the residual stream is fp32; queries, keys, values, gate and up are"
     " separate linear layers"
 )
+
+
+RING = (
+    "context ranks share what ZeRO shards with the replicas; of the keys and values that pass by none is kept for the"
+    " backward pass, and the pieces in use and on their way are not counted"
+)
+ON_THE_HOST = {
+    "optimiser": "master weights and moments wait in the host's memory, and are updated there",
+    "gradients": "gradients, master weights and moments wait in the host's memory (ZeRO-Offload); what is on its way"
+    " is not counted",
+    "weights": "the GPU has only what it gathers: shards of weights, gradients and moments wait in the host's memory"
+    " (FSDP2's CPUOffloadPolicy, ZeRO-Infinity); what is on its way is not counted",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +71,38 @@ class Training:
     vocab_multiple: int | None = None
     # see activations.CROSS_ENTROPIES; torch's own unless told, which needs most
     cross_entropy: str = "plain"
+    cp: int = 1  # context-parallel ranks: each has its part of every sequence, and of what ZeRO shards
+    offload: str = "nothing"  # see OFFLOADS
 
     def __post_init__(self) -> None:
         check_vocab_split(vocab=self.vocab, tp=self.tp)
         checks.one_of(CROSS_ENTROPIES, cross_entropy=self.cross_entropy)
+        checks.one_of(OFFLOADS, offload=self.offload)
+        checks.count(cp=self.cp)
+        if self.cp > 1 and self.used_kernels.attention == "explicit":
+            raise ValueError(
+                f"cp={self.cp} needs an attention that keeps no scores, which kernels={self.used_kernels.name!r} keep;"
+                " try kernels='sdpa' or 'fused'"
+            )
+
+    def tokens_here(self, sequence: int) -> int:
+        """Tokens of one sequence on one of cp ranks, an early and a late run of them.
+
+        Formula:  sequence / cp
+        Raises:   ValueError where the 2 * cp runs would be uneven
+        Source:   Llama team, 2024, arXiv:2407.21783, section 3.3.2
+        Counted:  simulate.training_loop.context_ring.pieces
+        """
+        if self.cp > 1:
+            checks.divides(part="2*cp", part_value=2 * self.cp, whole="sequence", whole_value=sequence)
+        return sequence // self.cp
+
+    @property
+    def used_kernels(self) -> Kernels:
+        if isinstance(self.kernels, Kernels):
+            return self.kernels
+        checks.one_of(KERNELS, kernels=self.kernels)
+        return KERNELS[self.kernels]
 
     @property
     def vocab(self) -> int:
@@ -78,6 +121,8 @@ class Training:
         return (
             *mixed,
             *loss,
+            *((RING,) if self.cp > 1 else ()),
+            *((ON_THE_HOST[self.offload],) if self.offload != "nothing" else ()),
             *((AUTOCAST_COPIES,) if self.used_recipe.autocast else ()),
             f"not counted: {NOT_COUNTED}",
         )
