@@ -86,6 +86,6 @@ def _requests(one: JudgedPoint) -> list[Request]:
 
 @functools.cache
 def simulated_points(every: int) -> tuple[SimulatedPoint, ...]:
-    """Every so-manieth of the served points whose caches hold all requests, in the order of the catalogue."""
+    """Every `every`-th of the served points whose caches hold all requests, in the order of the catalogue."""
     checks.count(every=every)
     return tuple(simulated_point(one) for one in [one for one in judged_points() if one.seated][::every])
