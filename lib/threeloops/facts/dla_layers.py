@@ -1,7 +1,10 @@
 """DLA layers: what NVIDIA's table says that a deep-learning accelerator of Orin runs, and how much of it at once.
 
 Read in November 2026: NVIDIA TensorRT documentation 11.4, "DLA Supported Layers and Restrictions" (its general part
-there; the table's rows as three public repositories of 2026 copy them, which agree).
+there; the table's rows as three public repositories of 2026 copy them, which agree). NVIDIA's older list of ONNX
+operators (Deep-Learning-Accelerator-SW, operators/README.md at commit 07df2338, for TensorRT 8.5) also has Gemm, and
+MatMul with a constant second operand, as fully connected layers. The newer table has no row for either, so both count
+as lacking, and `REWRITES` names the convolution of 1 x 1 that computes the same.
 
 >>> LAYER_OF["Conv"], LIMITS["convolution"]["stride"]
 ('convolution', (1, 8))
