@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from threeloops import checks
 from threeloops.commands.term.decisions import add_decisions
 from threeloops.commands.term.elsewhere import add_elsewhere
+from threeloops.commands.term.explanations import add_explanations
 from threeloops.commands.term.hub import add_init
 from threeloops.commands.term.items import add_items
 from threeloops.commands.term.requests import add_requests
@@ -78,6 +79,7 @@ def _after_grading(verbs: Any) -> None:
         "--missing", default="blank", metavar="HOW", help="whoever has nothing graded: blank or zero (default blank)"
     )
     add_decisions(verbs)
+    add_explanations(verbs)
     add_requests(verbs)
     _set_verb(verbs, "class", _class, "which mistakes the class makes, and which part to teach again")
     add_items(verbs)

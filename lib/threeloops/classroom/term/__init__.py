@@ -9,6 +9,7 @@ handing_out    a drill set with the course code in it, for students
 matching       whose hand-in this is
 collecting     a platform's zip into one folder per student, and what is known of when each came
 decisions      what a teacher decides against or beside the grader: excused, other points, a comment
+explanations   written explanations beside their rubric, and the points that a teacher gives them
 requests       what students ask to have looked at again, and what became of it
 marks          points before and after the late policy
 gradebooks     the same as Canvas, Moodle or a spreadsheet take them

@@ -1,6 +1,6 @@
 """What a teacher decides about one student's set, against or beside what the grader found: excused from it, other
-points, for the set or for one question of it, or words on the page that goes back. Each with its reason, in
-decisions.csv of the term's folder.
+points, for the set or for one question of it, points for an explanation, or words on the page that goes back. Each
+with its reason, in decisions.csv of the term's folder.
 """
 
 import json
@@ -15,7 +15,8 @@ from threeloops.classroom.term import lists, people
 from threeloops.classroom.term.settings import Term
 from threeloops.drills.engine.student_draws import plain_id
 
-WHAT = ("excused", "points", "comment")
+WHAT = ("excused", "points", "comment", "explanation")
+WITH_POINTS = ("points", "explanation")
 LONGEST = 5_000  # characters of a reason
 
 
@@ -26,9 +27,10 @@ class Decision:
     set: str
     student: str  # a plain id
     what: str
-    points: str = ""  # of the decision `points`: a number
-    reason: str = ""  # of a comment the comment itself
+    points: str = ""  # of `points` and `explanation`: a number
+    reason: str = ""  # of a comment the comment itself, of an explanation the words that go back with its points
     question: str = ""  # of points: the one question that they are of; empty for the whole set
+    version: str = ""  # of an explanation: which text the points are for
 
 
 HEADINGS = tuple(field.name for field in fields(Decision))
@@ -52,7 +54,7 @@ def kept(term: Term) -> list[Decision]:
         one = Decision(**{name: row.get(lists.heading(name), "") for name in HEADINGS})
         try:
             checks.one_of(WHAT, what=one.what)
-            _points(one.points) if one.what == "points" else None
+            _points(one.points) if one.what in WITH_POINTS else None
         except ValueError as error:
             raise ValueError(f"{path}, line {line}: {error}") from None
         found.append(one)
@@ -84,6 +86,21 @@ def of_questions(term: Term, name: str) -> dict[str, dict[str, Decision]]:
         if (one.set, one.what) == (name, "points") and one.question:
             found.setdefault(one.student, {})[one.question] = one
     return found
+
+
+def of_explanations(term: Term, name: str) -> dict[str, dict[str, Decision]]:
+    """Points that were given for explanations: by student, then by explanation."""
+    found: dict[str, dict[str, Decision]] = {}
+    for one in kept(term):
+        if (one.set, one.what) == (name, "explanation"):
+            found.setdefault(one.student, {})[one.question] = one
+    return found
+
+
+def keep_explanations(term: Term, name: str, decided: Sequence[Decision]) -> None:
+    """Keep the points of all explanations of a set, in place of those that were kept."""
+    others = [one for one in kept(term) if (one.set, one.what) != (name, "explanation")]
+    lists.write(_path(term), HEADINGS, [asdict(one) for one in (*others, *decided)])
 
 
 def maxima(name: str) -> dict[str, float]:

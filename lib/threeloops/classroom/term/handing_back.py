@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from threeloops.classroom.intake import person
-from threeloops.classroom.term import decisions, requests
+from threeloops.classroom.term import decisions, explanations, requests
 from threeloops.classroom.term.collecting import Received, received
 from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.matching import platform
@@ -95,6 +95,7 @@ def _said(
     asked = requests.of_student(term, name, student)
     return [
         *([("comment", f"From your teacher: {comment.reason}")] if comment else []),
+        *(("explanation", sentence) for sentence in explanations.told(term, name, student)),
         *(("request", requests.answered(one, most.get(one.question, sum(most.values())))) for one in asked),
     ]
 

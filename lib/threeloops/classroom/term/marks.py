@@ -10,7 +10,7 @@ from threeloops.classroom import work_folder
 from threeloops.classroom.one_submission import NO_NOTEBOOK
 from threeloops.classroom.questions import mark
 from threeloops.classroom.report import Result
-from threeloops.classroom.term import decisions, people
+from threeloops.classroom.term import decisions, explanations, people
 from threeloops.classroom.term.collecting import LATE, received
 from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.people import Person
@@ -80,6 +80,7 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
     course, found, unknown = term.grading(root), {}, list[str]()
     decided = decisions.of(term, name, "points") | decisions.of(term, name, EXCUSED)
     of_questions = decisions.of_questions(term, name)
+    explained = explanations.marked(term, name, root=root)
     for one in roster:
         student = plain_id(one.student)
         now = work_folder.earlier(course, name, student) if student in answered else None
@@ -89,8 +90,10 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
                 " --again` grades everybody anew"
             )
         blank = None if status[student] == FAULT or not missing_zero else 0.0
-        single = of_questions.get(student, {})
+        single, own = of_questions.get(student, {}), explained.get(student)
         raw = _with_single(now, single) if now or single else blank
+        if raw is not None and own:
+            raw += own.points
         known = came[student].days_late if student in came and status[student] != MISSING else ""
         days = _days(one, known, term.late) if raw else 0
         unknown += [one.student] * (days is None and student not in decided)
@@ -100,7 +103,7 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
             maximum=maximum,
             days_late=known,
             points=None if raw is None else term.late.points(raw, maximum=maximum, days_late=days or 0),
-            waiting=now.waiting if now else 0,
+            waiting=(now.waiting if now else 0) + (own.waiting if own else 0),
             reason="; ".join(f"{question}: {one.reason}" for question, one in single.items()),
         )
         found[student] = _as_decided(graded, decided.get(student))
@@ -143,7 +146,8 @@ def _days(one: Person, known: str, policy: LatePolicy) -> int | None:
 def _maximum(term: Term, name: str, *, root: Path) -> float:
     """Points of a whole set, those that are given by hand included."""
     notebook = json.loads(term.grading(root).release(name).read_text(encoding="utf-8"))
-    return float(sum(mark(cell, "points") or 0 for cell in notebook["cells"] if mark(cell, "grade")))
+    graded = float(sum(mark(cell, "points") or 0 for cell in notebook["cells"] if mark(cell, "grade")))
+    return graded + explanations.maximum(term, name)
 
 
 def without_points(lines: Sequence[Line]) -> list[str]:

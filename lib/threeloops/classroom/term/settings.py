@@ -77,6 +77,7 @@ class Set:
 
     due: dt.datetime
     title: str  # what the platform calls the assignment
+    explanation: float = 0.0  # points of each written explanation, given in the term's own list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +239,10 @@ def _set(name: str, given: object) -> Set:
     due = given.get("due") if isinstance(given, Mapping) else None
     if not isinstance(given, Mapping) or not isinstance(due, dt.datetime) or due.tzinfo is None:
         raise ValueError(f"sets.{name} needs a due date with its offset, like due = 2027-04-12T23:59:00+02:00")
-    return Set(due=due, title=str(given.get("title", name)))
+    worth = given.get("explanation", 0.0)
+    if isinstance(worth, bool) or not isinstance(worth, int | float) or not 0 <= worth < math.inf:
+        raise ValueError(f"sets.{name}: explanation={worth!r} must be a number of points, like explanation = 3")
+    return Set(due=due, title=str(given.get("title", name)), explanation=float(worth))
 
 
 def due_date(written: str, zone: ZoneInfo) -> dt.datetime:
