@@ -352,7 +352,7 @@ def test_a_repository_holds_nothing_that_is_secret(term: Path, repository: Path)
     assert scripts == list(actions.PROGRAMS)
     assert all((grader / script).exists() for script in scripts)
     assert "grader.zip" in job["steps"][1]["run"]
-    assert json.loads((grader / "settings.json").read_text()) == {"set": SET, "course": COURSE}
+    assert json.loads((grader / "settings.json").read_text()) == {"set": SET, "course": COURSE, "functions": "all"}
     key = (term / "graded" / "grading.key").read_text().strip()
     with zipfile.ZipFile(repository / actions.GRADER) as archive:
         everything = b"".join(archive.read(one) for one in archive.namelist() if "/lib/" not in one)

@@ -29,9 +29,11 @@ class Caller(Protocol):
     def call(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]: ...
 
 
-def collected(kernel: Caller, name: str, asked: Asked, draws: Sequence[Draw]) -> list[Returned] | None:
-    """What the function returned on each draw, up to the first that it did not come through; None if there is no such
-    function.
+def collected(
+    kernel: Caller, name: str, asked: Asked, draws: Sequence[Draw], *, every: bool = False
+) -> list[Returned] | None:
+    """What the function returned on each draw, up to the first that it did not come through, or, where every draw is
+    asked for, that it did not come back from; None if there is no such function.
     """
     returned: list[Returned] = []
     for p in draws:
@@ -39,7 +41,7 @@ def collected(kernel: Caller, name: str, asked: Asked, draws: Sequence[Draw]) ->
         if reply.get("kind") == "missing":
             return None
         returned.append(_returned(reply, kernel.limits.call_s))
-        if reply.get("kind") in ("timeout", "raised"):
+        if reply.get("kind") == "timeout" or (reply.get("kind") == "raised" and not every):
             break
     return returned
 

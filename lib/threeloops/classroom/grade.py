@@ -17,6 +17,7 @@ from threeloops.classroom.course import Course
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.machines import remote_grading
 from threeloops.classroom.machines.cluster import is_address
+from threeloops.classroom.questions import HOW_FUNCTIONS
 from threeloops.classroom.report import (
     Bar,
     Result,
@@ -49,11 +50,12 @@ def grade(
     workers: int | str | None = None,
     server: str | None = None,
     others: Mapping[str, str] | None = None,
+    functions: str = "all",
 ) -> int:
     """Grade what is at the path; 0 when everything there could be looked at. Of a class, what was graded before and
     has not changed is graded again only when that is asked for. Workers are a number of processes here, or the address
     of a scheduler of Dask's; the server is the URL of a gradebook on one. What came from whoever has no hand-in here,
-    by id, stands in their note.
+    by id, stands in their note. Functions earn their points for `all` draws, or the `share` of them that is right.
     """
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup` installs it")
@@ -61,6 +63,8 @@ def grade(
         raise ValueError(f"workers={workers!r} must be a whole number, or a scheduler's address as tcp://HOST:8786")
     if isinstance(workers, int):
         checks.count(workers=workers)
+    checks.one_of(HOW_FUNCTIONS, functions=functions)
+    judge: dict[str, object] = {"functions": functions} if functions != "all" else {}
     if server:
         gradebook.checked(server)
     lone = None if roster else lone_notebook(path, Course(root=root, work=root).sets())
@@ -70,9 +74,9 @@ def grade(
         name, notebook = lone
         work = work or root / "my" / "graded"
         with work_folder.alone_in(work):
-            return _grade_reader(name, notebook, root=root, work=work, code=code, browser=browser)
+            return _grade_reader(name, notebook, root=root, work=work, code=code, browser=browser, judge=judge)
     work = work or root / "build"
-    course = Course(root=root, work=work, code=plain_id(code) or HOME_COURSE, server=server or "")
+    course = Course(root=root, work=work, code=plain_id(code) or HOME_COURSE, server=server or "", judge=judge)
     handed = handed_in(path, course.sets(), listed(roster), drill_set=drill_set)
     handed = replace(handed, submissions=[_with_others(one, others or {}) for one in handed.submissions])
     with work_folder.alone_in(course.work):
@@ -109,7 +113,9 @@ def listed(roster: Path | None) -> list[str]:
     return names
 
 
-def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | None, browser: bool) -> int:
+def _grade_reader(
+    name: str, path: Path, *, root: Path, work: Path, code: str | None, browser: bool, judge: Mapping[str, object]
+) -> int:
     """A lone reader is who their notebook says, in the course it says."""
     chosen = "" if path.name == f"{name}.ipynb" else ", of the notebooks here the one that was worked in"
     print(f"Grading {path.name}{chosen} …", flush=True)  # the next line takes some seconds
@@ -119,7 +125,7 @@ def _grade_reader(name: str, path: Path, *, root: Path, work: Path, code: str | 
         root=root,
         work=work,
         code=plain_id(code) or says(content, "course") or HOME_COURSE,
-        judge={"show_working": True},
+        judge={"show_working": True, **judge},
     )
     course.claim("reader")
     course.prepare(name)

@@ -13,7 +13,7 @@ from threeloops.classroom.questions import Notebook, Question, question, source
 from threeloops.classroom.sandbox import Limits
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.function_bank import FUNCTIONS
-from threeloops.drills.engine.functions import judge_function
+from threeloops.drills.engine.functions import judge_function, missed_draws
 from threeloops.drills.engine.judge import Verdict, judge
 from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, plain_id, posed
 from threeloops.drills.engine.student_draws import question as posed_question
@@ -35,6 +35,7 @@ class Examiner:
     key: bytes
     limits: Limits = field(default_factory=Limits)
     sandboxed: bool = True
+    functions: str = "all"  # a function has its points if it is right on all draws; `share`: for the share that is
 
     def secret(self, *words: str) -> str:
         """Words that only the holder of the key can foretell."""
@@ -181,10 +182,25 @@ def _function_verdict(kernel: Kernel, asked: Question, examiner: Examiner, noteb
         "\x1f".join(source(cell) for cell in notebook["cells"]).encode(errors="replace")
     ).hexdigest()
     draws = drill.draws(examiner.secret(asked.grade_id, submitted))
-    returned = collected(kernel, asked.name, drill, draws)
+    shared = examiner.functions == "share"
+    returned = collected(kernel, asked.name, drill, draws, every=shared)
     if returned is None:
         return Verdict(status="unanswered", message=f"There is no function called {asked.name}.")
-    return judge_function(drill, draws, returned)
+    verdict = judge_function(drill, draws, returned)
+    return _with_share(verdict, len(returned) - len(missed_draws(drill, draws, returned)), len(draws), shared)
+
+
+def _with_share(verdict: Verdict, right: int, draws: int, shared: bool) -> Verdict:
+    """A verdict on a function that is not right, with the share of draws on which it is, where that earns points. A
+    draw that the function did not come to, because it did not come back from an earlier one, is not right.
+
+    >>> _with_share(Verdict(status="limit", message="Wrong in the limit case."), 4, 5, True).message
+    'Wrong in the limit case. Right on 4 of 5 draws, which earns 80 % of the points.'
+    """
+    if not shared or verdict.right or not right:
+        return verdict
+    told = f"Right on {right} of {draws} draws, which earns {100 * right / draws:.0f} % of the points."
+    return replace(verdict, share=right / draws, message=f"{verdict.message} {told}")
 
 
 def self_mark(value: dict[str, Any]) -> float | None:

@@ -8,13 +8,13 @@ from typing import Any
 from nbformat import from_dict
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades  # type: ignore[import-untyped]
-from traitlets import Bool, Float, Unicode, default
+from traitlets import Bool, Enum, Float, Unicode, default
 
 from threeloops.classroom import sandbox
 from threeloops.classroom.course import grading_key
 from threeloops.classroom.intake import whose_numbers
 from threeloops.classroom.judging import Examiner, Outcome, judged
-from threeloops.classroom.questions import own_mark, question
+from threeloops.classroom.questions import HOW_FUNCTIONS, Question, own_mark, question
 from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.transplant import parsed, transplanted
 from threeloops.drills.engine.bank import DRILLS
@@ -75,6 +75,9 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
     show_working = Bool(False, help="Let feedback show the worked answer of every question that was answered.").tag(
         config=True
     )
+    functions = Enum(
+        HOW_FUNCTIONS, "all", help="Points of a function: if all draws are right, or the share that is."
+    ).tag(config=True)
     cell_s = Float(Limits().cell_s, help="Seconds that a cell may take.").tag(config=True)
     call_s = Float(Limits().call_s, help="Seconds that one call of a student's function may take.").tag(config=True)
     total_s = Float(Limits().total_s, help="Seconds that a submission may take.").tag(config=True)
@@ -86,7 +89,13 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, notebook: NotebookNode, resources: Resources) -> Pair:
         limits = Limits(cell_s=self.cell_s, call_s=self.call_s, total_s=self.total_s, apart=self.apart)
         names = {"student": whose_numbers(resources["nbgrader"]["student"]), "course": plain_id(self.course)}
-        examiner = Examiner(**names, key=grading_key(Path(self.key_folder)), limits=limits, sandboxed=self.sandboxed)
+        examiner = Examiner(
+            **names,
+            key=grading_key(Path(self.key_folder)),
+            limits=limits,
+            sandboxed=self.sandboxed,
+            functions=self.functions,
+        )
         if not self.sandboxed:
             self.log.warning(
                 "Without a sandbox: %s. Students' code runs with your rights.", sandbox.problem() or "switched off"
@@ -96,7 +105,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
             if cell.cell_type == "code":
                 asked = question(cell)
                 text = outcome.printed.get(index, "")
-                cell.outputs = _verdict_output(outcome.verdicts[asked.grade_id]) if asked else _stream(text)
+                cell.outputs = _verdict_output(outcome.verdicts[asked.grade_id], asked) if asked else _stream(text)
                 if asked:
                     cell.metadata["threeloops"] = _nodes(_recorded(outcome.verdicts[asked.grade_id]))
                 if (
@@ -115,10 +124,16 @@ def _stream(text: str) -> Any:
     return _nodes([{"output_type": "stream", "name": "stdout", "text": text}]) if text else []
 
 
-def _verdict_output(verdict: Verdict) -> Any:
-    """What nbgrader reads a score from: an error is no points, anything else is all of them."""
+def _verdict_output(verdict: Verdict, asked: Question) -> Any:
+    """What nbgrader reads a score from: an error is no points, a result that is a number is that many, anything else
+    is all of them.
+    """
     if verdict.right:
         return _stream(verdict.message)
+    if verdict.share and asked.kind == "function":
+        points = {"text/plain": f"{verdict.share * asked.points:.6g}"}
+        result = {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": points}
+        return [*_stream(wrapped(verdict.message) + "\n"), *_nodes([result])]
     return _nodes(
         [
             {

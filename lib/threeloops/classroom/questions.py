@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+HOW_FUNCTIONS = ("all", "share")  # of its draws: what has to be right for a function to earn its points
 LONGEST_HEAD = 300  # characters left of an equals sign
 
 Notebook = Mapping[str, Any]

@@ -10,10 +10,11 @@ from threeloops import checks
 from threeloops.commands.term.decisions import add_decisions
 from threeloops.commands.term.elsewhere import add_elsewhere
 from threeloops.commands.term.explanations import add_explanations
+from threeloops.commands.term.grading import add_grading
 from threeloops.commands.term.hub import add_init
 from threeloops.commands.term.items import add_items
 from threeloops.commands.term.requests import add_requests
-from threeloops.commands.typed import whole, workers
+from threeloops.commands.typed import whole
 
 if TYPE_CHECKING:
     from threeloops.classroom.term.settings import Term
@@ -58,15 +59,7 @@ def _around_a_set(verbs: Any) -> None:
     collect.add_argument("--worksheet", metavar="CSV", help="Moodle's grading worksheet: who it is, and when it came")
     collect.add_argument("--newer", action="store_true", help="take other files of students who have handed in already")
     collect.add_argument("--on-time", action="store_true", help="what has no time came in time")
-    grade = _set_verb(verbs, "grade", _grade, "grade what is collected")
-    grade.add_argument("--again", action="store_true", help="also what was graded before and is unchanged")
-    grade.add_argument(
-        "--workers",
-        type=workers,
-        metavar="N|ADDRESS",
-        help="how many at once (default: one per core), or the machines of a Dask scheduler, as tcp://HOST:8786",
-    )
-    grade.add_argument("--no-sandbox", action="store_true", help="run students' code without bubblewrap all the same")
+    add_grading(verbs)
     _set_verb(verbs, "return", _return, "feedback pages, zipped for the platform's bulk upload")
 
 
@@ -188,30 +181,6 @@ def _collect(given: argparse.Namespace) -> None:
     print(
         f"{units.counted(len(done.taken), 'hand-in')} new, {len(done.replaced)} newer than before,"
         f" {len(done.same)} unchanged, {len(done.left_out)} left out; {done.late} late, {done.undated} without a time."
-    )
-
-
-def _grade(given: argparse.Namespace) -> int:
-    from threeloops.classroom import grade
-    from threeloops.classroom.term import collecting, people
-
-    term = _term(given)
-    people.kept(term.roster)
-    if not term.collected(given.set).is_dir():
-        raise ValueError(f"nothing of {given.set} is collected; `threeloops classroom collect {given.set} ZIP` first")
-    return grade.grade(
-        term.collected(given.set),
-        root=_root(),
-        code=term.course,
-        roster=term.roster,
-        work=term.graded,
-        browser=False,
-        trust_students=given.no_sandbox,
-        drill_set=given.set,
-        again=given.again,
-        workers=given.workers,
-        server=term.gradebook,
-        others=collecting.not_taken(term, given.set),
     )
 
 

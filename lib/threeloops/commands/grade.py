@@ -40,6 +40,9 @@ def add_grade(commands: Any) -> None:
         help="of a class, a PostgreSQL database in place of a file: postgresql://HOST/NAME",
     )
     grade.add_argument(
+        "--functions", default="all", metavar="HOW", help="points of a function: all (default) or share, of right draws"
+    )
+    grade.add_argument(
         "--no-sandbox", action="store_true", help="on Linux without bubblewrap: run students' code all the same"
     )
     grade.set_defaults(run=_grade)
@@ -61,4 +64,5 @@ def _grade(given: argparse.Namespace) -> int:
         again=given.again,
         workers=given.workers,
         server=given.gradebook,
+        functions=given.functions,
     )

@@ -34,7 +34,7 @@ def pack(term: Term, name: str, into: Path, *, root: Path) -> list[Path]:
     files = {program: (TEMPLATES / program).read_bytes() for program in PROGRAMS}
     files["requirements.txt"] = ("\n".join(packing.PACKAGES) + "\n").encode()
     files |= {f"{packing.BOOK}/{path}": content for path, content in packing.book(root, name)}
-    files[packing.SETTINGS] = packing.settings(set=name, course=plain_id(term.course))
+    files[packing.SETTINGS] = packing.settings(set=name, course=plain_id(term.course), functions=handed.functions)
     grader = packing.write(into / GRADER, files, programs=PROGRAMS)
     written = [into / f"{name}.ipynb", into / "README.md", into / WORKFLOW]
     written[2].parent.mkdir(parents=True)

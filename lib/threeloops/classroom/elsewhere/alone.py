@@ -33,6 +33,8 @@ class Package:
 
     def course(self, **judge: object) -> Course:
         """The course as the judge knows it, ready for the set."""
+        if self.settings.get("functions", "all") != "all":
+            judge = {"functions": self.settings["functions"]} | judge
         course = Course(root=self.root, work=self.work, code=self.settings["course"], judge=judge)
         course.prepare(self.name)
         return course

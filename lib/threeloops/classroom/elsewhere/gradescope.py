@@ -24,7 +24,7 @@ def pack(term: Term, name: str, into: Path, *, root: Path, without_sandbox: bool
 
     Raises:   ValueError when the set was not released, or there is no roster
     """
-    term.handed_out(name)
+    handed = term.handed_out(name)
     listed = people.kept(term.roster)
     if into.suffix != ".zip":
         raise ValueError(f"--into {into} must be a zip, like {name}.zip: Gradescope takes no other file")
@@ -32,7 +32,11 @@ def pack(term: Term, name: str, into: Path, *, root: Path, without_sandbox: bool
     files["requirements.txt"] = ("\n".join(packing.PACKAGES) + "\n").encode()
     files |= {f"{packing.BOOK}/{path}": content for path, content in packing.book(root, name)}
     files[packing.SETTINGS] = packing.settings(
-        set=name, course=plain_id(term.course), people=whose.packed(listed), without_sandbox=without_sandbox
+        set=name,
+        course=plain_id(term.course),
+        people=whose.packed(listed),
+        without_sandbox=without_sandbox,
+        functions=handed.functions,
     )
     files[packing.KEY] = (grading_key(term.graded).hex() + "\n").encode()
     return packing.write(into, files, programs=PROGRAMS)

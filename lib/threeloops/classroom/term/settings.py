@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from threeloops import checks, units
 from threeloops.classroom.course import Course, write_whole
 from threeloops.classroom.gradebook import checked
+from threeloops.classroom.questions import HOW_FUNCTIONS
 from threeloops.drills.engine.student_draws import plain_id
 
 FILE = "term.toml"
@@ -77,6 +78,7 @@ class Set:
 
     due: dt.datetime
     title: str  # what the platform calls the assignment
+    functions: str = "all"  # what earns a function its points: all draws right, or the share of them
     explanation: float = 0.0  # points of each written explanation, given in the term's own list
 
 
@@ -242,7 +244,13 @@ def _set(name: str, given: object) -> Set:
     worth = given.get("explanation", 0.0)
     if isinstance(worth, bool) or not isinstance(worth, int | float) or not 0 <= worth < math.inf:
         raise ValueError(f"sets.{name}: explanation={worth!r} must be a number of points, like explanation = 3")
-    return Set(due=due, title=str(given.get("title", name)), explanation=float(worth))
+    checks.one_of(HOW_FUNCTIONS, functions=given.get("functions", "all"))
+    return Set(
+        due=due,
+        title=str(given.get("title", name)),
+        functions=str(given.get("functions", "all")),
+        explanation=float(worth),
+    )
 
 
 def due_date(written: str, zone: ZoneInfo) -> dt.datetime:
