@@ -23,6 +23,12 @@ def add_room(commands: Any) -> None:
     drill.add_argument("--length", type=int, metavar="N", help="how many questions")
     drill.add_argument("--difficulty", type=int, metavar="1|2|3")
     drill.add_argument("--extra", choices=EXTRA, default="1", help="extra time: 1.25, 1.5 or 2 times the target")
+    drill.add_argument(
+        "--sure",
+        action="store_true",
+        help="ask how sure you are, before each verdict; `@80` behind an answer says it, too, and `progress` shows how"
+        " often you were right",
+    )
     drill.add_argument("--interview", metavar="DATE", help="the day of your interview, like 2026-11-26, or none")
     drill.add_argument("--minutes", type=float, metavar="N", help="minutes a day until the interview (default 30)")
     drill.add_argument(
@@ -91,7 +97,7 @@ def _drill(given: argparse.Namespace) -> None:
     wish = Wish(topic=given.topic, difficulty=given.difficulty, length=given.length, track=track)
     whole_plan = planned and history.interview and given.topic is None  # a topic asked for by name comes first
     mode = given.mode or (preparation.mode_of_today(history) if whole_plan else "warm-up")
-    terminal.practise(history, mode, wish, extra=float(given.extra), seed=given.seed)
+    terminal.practise(history, mode, wish, extra=float(given.extra), seed=given.seed, asks_sure=given.sure)
 
 
 def _progress(given: argparse.Namespace) -> None:

@@ -31,6 +31,7 @@ class Attempt:
     hints: int
     at_s: float  # Unix time
     share: float = 0.0  # of a wrong answer in several parts: how much of it is right
+    sure: float | None = None  # how sure it was said to be before the verdict, in percent; None: not said
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -44,6 +45,8 @@ class Attempt:
                 raise ValueError(f"{name}={value!r} is no number of an attempt")
         if self.share > 1:
             raise ValueError(f"share={self.share!r} is more than a whole answer")
+        if self.sure is not None and not (isinstance(self.sure, int | float) and 0 <= self.sure <= 100):
+            raise ValueError(f"sure={self.sure!r} is no percentage")
 
     @property
     def points(self) -> float:

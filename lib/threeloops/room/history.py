@@ -45,7 +45,7 @@ class History:
             with self._transaction():
                 for statement in filter(str.strip, TABLES.split(";")):
                     self._file.execute(statement)
-                self._add_share()
+                self._add_columns()
                 self._file.execute("insert or ignore into settings values ('format', ?)", [str(FORMAT)])
         except (sqlite3.Error, OSError) as error:
             raise HistoryError(plainly(error, path=self.path, wait_s=WAIT_S)) from error
@@ -55,11 +55,12 @@ class History:
                 " anew"
             )
 
-    def _add_share(self) -> None:
-        """A file from before answers could be right in part gets the column for it."""
+    def _add_columns(self) -> None:
+        """A file from before answers could be right in part, or said to be sure, gets the columns for it."""
         columns = [row[1] for row in self._file.execute("pragma table_info(attempts)")]
-        if "share" not in columns:
-            self._file.execute("alter table attempts add column share real not null default 0")
+        for name, kind in (("share", "real not null default 0"), ("sure", "real")):
+            if name not in columns:
+                self._file.execute(f"alter table attempts add column {name} {kind}")
 
     @property
     def kept(self) -> bool:

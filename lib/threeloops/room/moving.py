@@ -5,15 +5,16 @@ import csv
 import json
 import secrets
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 from threeloops import units
 from threeloops.room.attempts import Attempt
 from threeloops.room.history import History, HistoryError
 
-NUMBERS = {
+NUMBERS: dict[str, Callable[[Any], Any]] = {
     "position": int,
     "hints": int,
     "seconds": float,
@@ -21,6 +22,7 @@ NUMBERS = {
     "extra": float,
     "at_s": float,
     "share": float,
+    "sure": lambda written: None if written in (None, "") else float(written),
 }
 NAMES = [field.name for field in fields(Attempt)]
 
@@ -95,7 +97,8 @@ def read(path: Path) -> list[Attempt]:
 
 def _attempt(row: object, where: str) -> Attempt:
     if isinstance(row, Mapping):
-        row = {"share": 0.0} | dict(row)  # files from before answers could be right in part have none
+        # files from before answers could be right in part, or said to be sure, have none
+        row = {"share": 0.0, "sure": None} | dict(row)
     if not isinstance(row, Mapping) or set(row) != set(NAMES):
         raise ValueError(f"{where}: expected the fields {', '.join(NAMES)}")
     try:

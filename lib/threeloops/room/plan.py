@@ -7,7 +7,7 @@ import functools
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from threeloops import checks
@@ -16,7 +16,7 @@ from threeloops.room import conversations, preparation, schedule
 from threeloops.room.attempts import Ask
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S
-from threeloops.room.ideas import IDEAS, Idea, chosen, pose
+from threeloops.room.ideas import IDEAS, LOOPS, Idea, chosen, pose
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.cases.case import PREFIX as STAGE
 from threeloops.room.kinds.cases.case import Case
@@ -79,6 +79,16 @@ def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.dat
     else:
         picked = rng.sample(ideas, len(ideas))
     return _laid_out(picked, rng, mode, seed, limit)
+
+
+def offered(options: Mapping[str, object]) -> list[Idea]:
+    """The ideas that a sitting with these options may ask: of its topic, or of its track."""
+    topic, track = options.get("topic"), str(options.get("track") or preparation.EVERYTHING)
+    try:
+        ideas = chosen(None if topic is None else str(topic))
+    except ValueError:  # a topic of another edition
+        return []
+    return ideas if topic else [idea for idea in ideas if idea.loop in preparation.TRACKS.get(track, LOOPS)]
 
 
 def _named(idea: Idea, wish: Wish) -> bool:

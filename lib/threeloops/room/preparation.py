@@ -122,8 +122,8 @@ def _held_today(history: History, today: dt.date) -> bool:
     return any(dt.date.fromtimestamp(begun_s) == today for begun_s in history.begun("mock"))
 
 
-def in_words(planned: Sequence[Day], wished: Wishes) -> str:
-    """The plan, a line a day."""
+def in_words(planned: Sequence[Day], wished: Wishes, *, surer: Sequence[str] = ()) -> str:
+    """The plan, a line a day; below it the topics in which answers are surer than right."""
     if wished.date is None:
         return "No interview date; `python3 book.py drill --interview 2026-11-26 --minutes 30` plans towards one."
     head = (
@@ -134,7 +134,7 @@ def in_words(planned: Sequence[Day], wished: Wishes) -> str:
     left = (wished.date - planned[-1].date).days - 1
     if left > 0:
         lines.append(f"  and {units.counted(left, 'day')} more, planned when they come nearer")
-    return "\n".join([head, *lines])
+    return "\n".join([head, *lines, *(f"  {line}" for line in surer)])
 
 
 def _told(day: Day) -> str:

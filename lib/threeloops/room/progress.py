@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from threeloops import units
 from threeloops.room import mistakes, preparation, schedule
+from threeloops.room.after.calibration import Calibration, calibration, surer_lines
 from threeloops.room.attempts import Attempt, tally
 from threeloops.room.history import History
 from threeloops.room.ideas import IDEAS
@@ -50,6 +51,7 @@ class Progress:
     topics: tuple[TopicReport, ...]
     slips: tuple[tuple[str, str, int], ...]  # (idea, slip, times), most frequent first
     trend: Trend
+    calibration: Calibration  # how sure answers were said to be, and how often they were right
     due_now: int
     due_week: int
     interview: dt.date | None
@@ -77,15 +79,19 @@ def progress(history: History, *, now: dt.datetime) -> Progress:
         for key, card in history.cards().items()
         if key not in CASES  # a conversation comes in a mock, not by its day
     ]
+    sureness = calibration(attempts)
     return Progress(
         topics=tuple(_topic(topic, by_topic[topic]) for topic in sorted(by_topic)),
         slips=tuple((idea, slip, times) for (idea, slip), times in slips.most_common(10)),
         trend=trend(attempts),
+        calibration=sureness,
         due_now=sum(date <= schedule.day_end(now) for date in dates),
         due_week=sum(date <= schedule.day_end(now) + dt.timedelta(days=7) for date in dates),
         interview=history.interview,
         plan=preparation.in_words(
-            preparation.days(history, today=now.astimezone().date()), preparation.wishes(history)
+            preparation.days(history, today=now.astimezone().date()),
+            preparation.wishes(history),
+            surer=surer_lines(sureness.surer),
         ),
         extra_time=any(attempt.extra > 1 for attempt in attempts),
     )
@@ -128,6 +134,9 @@ def in_words(report: Progress) -> str:
         " time."
     )
     lines += ["", *report.trend.sentences, *(f"  {line}" for line in report.trend.chart)]
+    if report.calibration.rows:
+        surer = [] if report.interview else surer_lines(report.calibration.surer)  # a plan says it, too
+        lines += ["", *report.calibration.lines, *(f"  {line}" for line in surer)]
     if report.slips:
         lines += ["", "Mistakes you make most:", *(f"  {line}" for line in slip_lines(report))]
     lines += [

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from threeloops import contents, wall_clock
 from threeloops.drills.engine.judge import Verdict
-from threeloops.room import ideas, plan, preparation, schedule
+from threeloops.room import ideas, plan, preparation
+from threeloops.room.after import following
+from threeloops.room.after import sure as confidence
 from threeloops.room.attempts import Ask, Attempt, tally
 from threeloops.room.clock import QuestionClock
 from threeloops.room.history import History, HistoryError
@@ -62,6 +64,8 @@ class Session:
         self.history, self.name, self.mode = history, name, record.mode
         self.plan = list(record.plan)
         self.extra = float(str(record.options.get("extra", 1.0)))
+        self.asks_sure = bool(record.options.get("sure"))  # how sure an answer is, before each verdict
+        self._among = {idea.key for idea in plan.offered(record.options)}
         self._monotonic, self._wall = monotonic, wall
         self._started_s = record.started_s
         self.position = self._next_place()
@@ -78,6 +82,7 @@ class Session:
         extra: float = 1.0,
         seed: str | None = None,
         other_than: str = "",
+        sure: bool = False,
     ) -> "Session":
         """A new sitting; a single question reads otherwise than `other_than`, where its draws allow.
 
@@ -95,7 +100,10 @@ class Session:
             asks = plan.questions(mode, wish, history, seed=secrets.token_hex(3), now=now)
         if not asks:
             raise ValueError(plan.nothing(mode, history, now))
-        return cls(history, history.begin(mode, {"extra": extra, "topic": wish.topic, "track": wish.track}, asks))
+        options: dict[str, object] = {"extra": extra, "topic": wish.topic, "track": wish.track} | (
+            {"sure": True} if sure else {}
+        )
+        return cls(history, history.begin(mode, options, asks))
 
     # --- what stands -----------------------------------------------------------------------------
 
@@ -154,25 +162,30 @@ class Session:
 
     # --- what the reader does --------------------------------------------------------------------
 
-    def answer(self, written: str) -> Reply:
+    def answer(self, written: str, *, ask_sure: Callable[[], float | None] = lambda: None) -> Reply:
         """Judge an answer. The first readable one is what counts; without a clock the question then stands until it
-        is right.
+        is right. How sure it is stands behind it (`@80`), or is what `ask_sure` brings, before the verdict.
         """
         # before judging: loading what reads units takes none of the reader's time
         question, seconds = self._standing(), self.clock.elapsed_s
-        verdict = question.judge(written)
+        try:
+            answered, sure = (written, None) if question.starter else confidence.stated(written)
+            verdict = question.judge(answered)
+        except ValueError as error:
+            verdict = Verdict(status="unreadable", message=f"{str(error)[:1].upper()}{str(error)[1:]}.")
         if verdict.status == "unreadable":  # asked again, held against nobody
             return Reply(verdict=verdict, seconds=seconds, done=False, lines=())
         if self._settled is None and self.clock.interrupted:
             return self._interrupted(verdict)
         lines = []
         if self._settled is None:
-            if not self._settle("right" if verdict.right else "wrong", written, verdict, seconds):
+            sure = ask_sure() if sure is None else sure
+            if not self._settle("right" if verdict.right else "wrong", answered, verdict, seconds, sure):
                 lines.append(
                     "This question was already answered in another window; that answer is the one that counts."
                 )
             lines += self._time_said(seconds) if self.timed or question.starter else []
-            lines += [self.trouble] if self.trouble else []
+            lines += [said for said in (self.trouble, confidence.told(sure, right=verdict.right)) if said]
         done = verdict.right or self.timed or _own_marks(verdict)
         return Reply(
             verdict=verdict,
@@ -230,7 +243,7 @@ class Session:
             raise ValueError("this sitting is over; begin another")
         return self.question
 
-    def _settle(self, status: str, written: str, verdict: Verdict, seconds: float) -> bool:
+    def _settle(self, status: str, written: str, verdict: Verdict, seconds: float, sure: float | None = None) -> bool:
         question = self._standing()
         self._settled = Attempt(
             session=self.name,
@@ -243,6 +256,7 @@ class Session:
             status=status,
             slips=",".join(verdict.slips) if status == "wrong" else "",
             share=verdict.share if status == "wrong" else 0.0,
+            sure=sure,
             seconds=round(seconds, 2),
             target_s=question.allowed_s,
             extra=self.extra,
@@ -252,23 +266,22 @@ class Session:
         if status in ("right", "wrong"):
             self.asked, self.right = self.asked + 1, self.right + self._settled.points
         try:
-            return self.history.record(self._settled, self._with_repeat(status))
+            return self.history.record(self._settled, self._with_more(status, verdict.slips))
         except HistoryError as error:  # the answer waits in memory and is written with the next one
             self.trouble = f"{error}. Your answer is not lost: it is written with the next one, or when you stop."
             return True
 
-    def _with_repeat(self, status: str) -> list[Ask] | None:
-        """The plan with a missed idea sent back into it, with fresh numbers: first soon, and once more later."""
+    def _with_more(self, status: str, slips: tuple[str, ...]) -> list[Ask] | None:
+        """The plan with what a miss brings into it; None where it stays as it is."""
         missed = status in ("wrong", "given-up") or (status == "right" and self.hints >= 2)
-        ask = self.plan[self.position]
-        if not missed or self.mode not in REPEATING or ask.kind.startswith(plan.IN_ORDER):
+        if not missed or self.mode not in REPEATING or self.plan[self.position].kind.startswith(plan.IN_ORDER):
             return None
-        before = sum(earlier.idea == ask.idea for earlier in self.plan[: self.position])
-        if before >= len(schedule.LADDER) or any(later.idea == ask.idea for later in self.plan[self.position + 1 :]):
-            return None
-        place = min(self.position + 1 + schedule.LADDER[before], len(self.plan))
-        again = Ask(idea=ask.idea, kind=ask.kind, seed=f"{ask.seed}+{before + 1}")
-        return [*self.plan[:place], again, *self.plan[place:]]
+        return following.after_a_miss(self.plan, self.position, slips=slips, among=self._among)
+
+    @property
+    def follows(self) -> str:
+        """The mistake that the standing question follows on; empty where it follows on none."""
+        return "" if self.over else following.followed_slip(self.plan[self.position])
 
     def _time_said(self, seconds: float) -> list[str]:
         allowed = self.clock.allowed_s

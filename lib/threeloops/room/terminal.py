@@ -13,11 +13,13 @@ from threeloops.contents import in_commands, reader_folder
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.student_draws import wrapped
 from threeloops.room import code_file, moving, preparation
+from threeloops.room.after import calibration, sure
 from threeloops.room.history import History, HistoryError
 from threeloops.room.plan import MODES, Wish
 from threeloops.room.session import Reply, Session
 
 HELP = "Type your answer; `hint` for a hint, `show` for the working, `skip` for the next question, `quit` to stop."
+SURE_HELP = "`@80` behind an answer says that you are 80 % sure of it; `progress` compares that with what was right."
 QUIT, SKIP, SHOW, HELPED, HINT = (
     ("quit", "q", "exit"),
     ("skip", "s"),
@@ -42,14 +44,16 @@ def say(text: str) -> None:
     print(wrapped(text, os.get_terminal_size().columns or WIDTH) if sys.stdout.isatty() else text, flush=True)
 
 
-def practise(history: History, mode: str, wish: Wish, *, extra: float, seed: str | None) -> None:
+def practise(
+    history: History, mode: str, wish: Wish, *, extra: float, seed: str | None, asks_sure: bool = False
+) -> None:
     """Hold sittings until the reader stops; a warm-up begins again with other numbers, the other modes end."""
-    sitting = Session.begin(history, mode, wish, extra=extra, seed=seed)
+    sitting = Session.begin(history, mode, wish, extra=extra, seed=seed, sure=asks_sure)
     _welcome(sitting, wish.words)
     with _kept(history):
         while (before := sitting.question) and _hold(sitting) and sitting.mode == "warm-up":
             say("\nAgain, with other numbers.")
-            sitting = Session.begin(history, mode, wish, extra=extra, other_than=before.text)
+            sitting = Session.begin(history, mode, wish, extra=extra, other_than=before.text, sure=asks_sure)
 
 
 def resume(history: History) -> None:
@@ -105,7 +109,7 @@ def _ask(sitting: Session) -> bool:
     assert question is not None
     reading = f"{question.reading_s * (sitting.extra if sitting.timed else 1):.0f} s of them to read"
     clock = f"{sitting.clock.allowed_s:.0f} s" if sitting.timed else f"about {question.allowed_s:.0f} s"
-    place = f"[{sitting.position + 1} of {len(sitting.plan)}]"
+    place = f"[{sitting.position + 1} of {len(sitting.plan)}{', a follow-up' if sitting.follows else ''}]"
     say(f"\n{place} {question.title} ({clock}, {reading})\n{question.text}")
     _read_ahead()
     read = _reader(sitting)
@@ -120,7 +124,7 @@ def _ask(sitting: Session) -> bool:
             if word in QUIT:
                 return False
             if word in HELPED:
-                say(HELP)
+                say(f"{HELP} {SURE_HELP}")
             elif word in HINT:
                 _hint(sitting)
             elif word in SKIP:
@@ -129,7 +133,7 @@ def _ask(sitting: Session) -> bool:
             elif word in SHOW:
                 say(sitting.give_up())
                 return _trouble_told(sitting)
-            elif _told(sitting.answer(written)):
+            elif _told(sitting.answer(written, ask_sure=_asked_sure if sitting.asks_sure else lambda: None)):
                 return True
 
 
@@ -144,6 +148,18 @@ def _reader(sitting: Session) -> Callable[[], str]:
     file = code_file.placed(question, sitting.history)
     say("\n".join(filter(None, [file.told, code_file.how(), without_walls()])))
     return code_file.reader(file, lambda: _line()("> "), opens=_somebody())
+
+
+def _asked_sure() -> float | None:
+    """How sure the answer just given is, in percent; None for an empty line, or the end of all lines."""
+    say(sure.ASKED)
+    while True:
+        try:
+            return sure.read(_line()("> "))
+        except ValueError as error:
+            say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        except (EOFError, KeyboardInterrupt):
+            return None
 
 
 def _trouble_told(sitting: Session) -> bool:
@@ -247,7 +263,8 @@ def prepare(history: History, *, interview: str | None, minutes: float | None, t
     if wished.date is None:
         track = "" if wished.track == preparation.EVERYTHING else f" Track {wished.track}, until another is named."
         return f"No interview date: repeats are spread by memory alone.{track}"
-    return preparation.in_words(preparation.days(history, today=wall_clock.today()), wished)
+    surer = calibration.surer_lines(calibration.calibration(history.attempts()).surer)
+    return preparation.in_words(preparation.days(history, today=wall_clock.today()), wished, surer=surer)
 
 
 def _future(written: str) -> None:

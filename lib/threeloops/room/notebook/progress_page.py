@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from threeloops import units, wall_clock
+from threeloops.room.after.calibration import surer_lines
 from threeloops.room.attempts import tally
 from threeloops.room.history import History
 from threeloops.room.progress import FEWEST, READY_SHARE, RECENT, Progress, TopicReport, in_words, progress, slip_lines
@@ -38,6 +39,7 @@ class Page:
         made = f"<p>Mistakes you make most:</p><ol>{slips}</ol>" if slips else ""
         return (
             (_table(self.report) + _days(self.report) if self.report.topics else "")
+            + _sure(self.report)
             + made
             + "".join(f"<p>{escape(line)}</p>" for line in sentences if line)
         )
@@ -84,6 +86,28 @@ def _days(report: Progress) -> str:
     )
     caption = '<caption style="caption-side:top;text-align:left;padding-bottom:4px">Right answers by day</caption>'
     return f'{said}<table style="line-height:1.45">{caption}<tbody>{rows}</tbody></table>'
+
+
+def _sure(report: Progress) -> str:
+    """How sure answers were said to be, and how often they were right; empty where none was."""
+    if not report.calibration.rows:
+        return ""
+    head = "".join(f'<th scope="col" style="{LEFT}">{name}</th>' for name in ("stated", "answers", "mean", "right"))
+    rows = "".join(
+        f'<tr><th scope="row" style="{LEFT};font-weight:normal">{row.low} to {row.high} %</th>'
+        + "".join(
+            f'<td style="{NUMBERS}">{told}</td>' for told in (row.answers, f"{row.said:.0f} %", f"{row.share:.0f} %")
+        )
+        + "</tr>"
+        for row in report.calibration.rows
+    )
+    caption = (
+        '<caption style="caption-side:top;text-align:left;padding-bottom:4px">How sure, and how often right</caption>'
+    )
+    surer = "".join(f"<p>{escape(line)}</p>" for line in surer_lines(report.calibration.surer))
+    return (
+        f'<table style="line-height:1.45">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{surer}'
+    )
 
 
 def _row(written: tuple[str, ...]) -> str:
