@@ -100,9 +100,9 @@ class Session:
             asks = plan.questions(mode, wish, history, seed=secrets.token_hex(3), now=now)
         if not asks:
             raise ValueError(plan.nothing(mode, history, now))
-        options: dict[str, object] = {"extra": extra, "topic": wish.topic, "track": wish.track} | (
-            {"sure": True} if sure else {}
-        )
+        options: dict[str, object] = {"extra": extra, "topic": wish.topic, "track": wish.track}
+        if sure:
+            options["sure"] = True
         return cls(history, history.begin(mode, options, asks))
 
     # --- what stands -----------------------------------------------------------------------------
