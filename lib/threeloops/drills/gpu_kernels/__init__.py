@@ -9,6 +9,8 @@ from threeloops.drills.gpu_kernels import (
     halos,
     latency,
     launches,
+    pipelines,
+    reductions,
     requests,
     times,
     work,
@@ -25,4 +27,6 @@ DRILLS: tuple[Drill, ...] = (
     *gemm_shapes.DRILLS,
     *gemm_reuse.DRILLS,
     *gemm_loads.DRILLS,
+    *reductions.DRILLS,
+    *pipelines.DRILLS,
 )
