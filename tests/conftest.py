@@ -48,6 +48,7 @@ SECONDS = {
     "test_other_processors.py": 18,
     "test_recording.py": 10,
     "test_conditions.py": 25,
+    "test_hunt.py": 15,
     "test_together.py": 10,
     "test_small_language_model.py": 12,
     "test_measure_driving.py": 12,

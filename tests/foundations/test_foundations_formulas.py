@@ -35,7 +35,7 @@ def test_a_product_bends_only_when_both_factors_slope():
 # --- networks ---
 
 
-@pytest.mark.parametrize("widths", [[2, 2, 1], [784, 128, 10], [5, 9, 4, 3]])
+@pytest.mark.parametrize("widths", [[3, 1], [2, 2, 1], [784, 128, 10], [5, 9, 4, 3]])
 def test_parameters_are_those_that_torch_allocates(widths):
     layers = torch.nn.Sequential(*(torch.nn.Linear(a, b) for a, b in pairwise(widths)))
     assert dense_networks.parameters(widths) == sum(p.numel() for p in layers.parameters())
@@ -83,7 +83,7 @@ def test_similarity_refuses_what_has_no_angle():
 # --- chain rule ---
 
 
-@pytest.mark.parametrize("first", [0.7, -0.7])
+@pytest.mark.parametrize("first", [0.7, 0.2, 0.0, -0.7])
 def test_gradients_are_those_of_autograd_and_of_a_nudge(first):
     net, x, target = chain_rule.TwoLayers(first=first, second=-1.3), 2.5, 4.0
     weights = torch.tensor([first, -1.3], dtype=torch.float64, requires_grad=True)
@@ -91,6 +91,9 @@ def test_gradients_are_those_of_autograd_and_of_a_nudge(first):
     blame = chain_rule.gradients(net, x=x, target=target)
     assert weights.grad is not None
     assert [blame.first, blame.second] == pytest.approx(weights.grad.tolist())
+    assert chain_rule.answer(net, x) == pytest.approx(-1.3 * 2.5 * first if first > 0 else 0.0)
+    if not first:
+        return  # the slope has a jump there, and a nudge sees half of it
     low, high = (
         chain_rule.loss(chain_rule.TwoLayers(first=first + nudge, second=-1.3), x=x, target=target)
         for nudge in (-1e-4, 1e-4)

@@ -125,10 +125,14 @@ def test_every_error_is_at_most_half_of_the_widest_gap() -> None:
 def test_zeros_stay_zeros() -> None:
     for form in blocks.BLOCK_FORMATS.values():
         assert blocks.quantised([0.0] * 40, form).values == (0.0,) * 40
-        assert all(math.isfinite(value) for value in blocks.quantised([0.0] * 32 + [1.0], form).values)
+        last = blocks.quantised([0.0] * 128 + [1.0], form)
+        assert all(math.isfinite(value) for value in last.values)
+        assert last.elements[:128] == (0.0,) * 128
 
 
 def test_refusals() -> None:
+    bare = blocks.BlockFormat(name="bare", element=E2M1, block=32, tensor_scale_bits=0)
+    assert blocks.stored_bytes(32, bare) == (32 * 4 + 8) / 8
     assert blocks.stored_bytes(1, blocks.MXFP4) == 1.5
     with pytest.raises(ValueError, match=r"elements=0 must be a whole number of at least 1"):
         blocks.stored_bytes(0, blocks.MXFP4)

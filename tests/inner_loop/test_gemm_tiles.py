@@ -236,7 +236,7 @@ def test_one_row_more_than_a_full_wave_costs_a_second_wave():
     ).share == pytest.approx(0.5, abs=0.001)
 
 
-@pytest.mark.parametrize("splits", [1, 2, 3, 5])
+@pytest.mark.parametrize("splits", [1, 2, 3, 5, 60])
 def test_slices_multiply_correctly_and_move_what_the_formula_says(splits):
     a, b = whole(24, 60), whole(60, 16)
     run = split_k.multiply(a, b, tile=8, splits=splits, fast_bytes=3 * 64 * 4)

@@ -62,6 +62,7 @@ def test_shapes_and_padding_are_what_walking_through_all_lengths_finds(seed):
 def test_over_whole_multiples_half_a_multiple_is_wasted():
     assert padding.mean_padding(shortest=1, longest=640, multiple=64) == pytest.approx((64 - 1) / 2)
     assert padding.mean_padding(shortest=5, longest=50, multiple=1) == 0
+    assert padding.mean_padding(shortest=5, longest=5, multiple=8) == 3
 
 
 def test_refusals():

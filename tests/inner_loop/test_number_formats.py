@@ -115,6 +115,13 @@ def test_torch_rounds_as_the_formula_does(form: formats.Format) -> None:
     ]
 
 
+@pytest.mark.parametrize("form", ENUMERATED, **by_name)
+def test_decimal_digits_count_what_a_binary_place_can_tell_apart(form: formats.Format) -> None:
+    """Of all numbers from 1 to 2, those that the significand tells apart within a factor of two."""
+    told_apart = sum(1 <= value < 2 for value in positive(form))
+    assert 10**form.decimal_digits == pytest.approx(2 * told_apart)
+
+
 def test_overflow_begins_half_a_gap_beyond_the_largest() -> None:
     # IEEE 754, section 7.4. In binary16 the gap at the top is 32: 65,504 + 16 is the first that overflows
     assert torch_formats.cast([65519, 65520], "fp16") == [65504, math.inf]
@@ -189,6 +196,8 @@ def test_stochastic_rounding_keeps_the_mean_and_the_format() -> None:
         # gap in all but one case in a million
         assert sum(draws) / len(draws) == pytest.approx(value, abs=0.018 * gap)
     assert {formats.stochastically_rounded(1.5, formats.BF16, draw=rng.random()) for _ in range(50)} == {1.5}
+    # 1.125 lies a quarter of the way from 1 to 1.5, so that a draw of just a quarter stays below
+    assert formats.stochastically_rounded(1.125, formats.E2M1, draw=0.25) == 1.0
 
 
 @pytest.mark.parametrize("form", [formats.E4M3, formats.E5M2, formats.BF16], **by_name)
@@ -210,6 +219,7 @@ def test_doubling_a_number_doubles_everything_about_it() -> None:
 
 
 def test_refusals() -> None:
+    assert formats.Format(name="E2M5", exponent_bits=2, mantissa_bits=5).bits == 8
     assert formats.spacing(448, formats.E4M3) == 32
     with pytest.raises(ValueError, match=r"value=449 lies beyond E4M3, which ends at 448.0"):
         formats.spacing(449, formats.E4M3)

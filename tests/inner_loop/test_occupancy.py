@@ -145,8 +145,12 @@ def test_the_guide_on_aligned_and_misaligned_reads():
 def test_sectors_by_hand():
     for size in (1, 2, 4, 8, 16):
         for stride in range(40):
-            sectors = {(lane * stride * size + byte) // 32 for lane in range(32) for byte in range(size)}
-            assert coalescing.sectors_per_request(stride_elements=stride, bytes_per_element=size) == len(sectors)
+            for first in (0, size, 48, 1024 - size):
+                sectors = {(first + lane * stride * size + byte) // 32 for lane in range(32) for byte in range(size)}
+                asked = {"stride_elements": stride, "bytes_per_element": size, "first_byte": first}
+                assert coalescing.sectors_per_request(**asked) == len(sectors)
+                bytes_asked = len({lane * stride for lane in range(32)}) * size
+                assert coalescing.used_share(**asked) == bytes_asked / (32 * len(sectors))
 
 
 def test_banks_by_hand():
@@ -197,6 +201,7 @@ def test_sides_of_a_branch_are_issued_one_after_another(warps, common, sides):
 
 
 def test_refusals_of_branches():
+    assert coalescing.issued_instructions(warps=3, common=0, sides=[2, 1]) == 9
     with pytest.raises(ValueError, match="side=-1 must be a whole number of at least 0"):
         coalescing.issued_instructions(warps=1, common=1, sides=[2, -1])
     with pytest.raises(ValueError, match="warps=0"):

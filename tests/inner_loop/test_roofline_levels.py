@@ -48,6 +48,11 @@ def test_a_matrix_by_vector_twice_is_held_by_the_level_that_its_matrix_fits() ->
     assert found.bound == max(clocks, key=clocks.__getitem__) == "memory"
 
 
+def test_equal_times_are_called_compute() -> None:
+    equal = roofline_levels.LevelTimes(compute_s=2.0, level_s={"HBM": 2.0, "L2": 1.0})
+    assert (equal.bound, equal.lower_bound_s) == ("compute", 2.0)
+
+
 def test_one_level_is_the_plain_roofline() -> None:
     work = roofline.Work(flops=3e12, moved_bytes=40e9)
     plain = roofline.time(work, peak_flops_per_s=312e12, memory_bytes_per_s=2e12)

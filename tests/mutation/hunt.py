@@ -1,0 +1,182 @@
+"""A hunt: are the tests of a module red when one operator, constant or bound of it is changed?
+
+python -m tests.mutation.hunt inner_loop.padding              every mutant, by the tests of its room that import it
+python -m tests.mutation.hunt inner_loop.padding --some 6     six of them, drawn
+python -m tests.mutation.hunt inner_loop                      a room, module by module
+python -m tests.mutation.hunt inner_loop --equal              what is said to change nothing: does it?
+
+The tests are collected once; each mutant is tried in a fork, where the changed function gets its new code and the
+tests run until the first is red. Ends with 1 where a mutant outlives them that `equal.tsv` does not name: there stands
+what changes nothing, with the reason.
+"""
+
+import argparse
+import functools
+import gc
+import importlib
+import os
+import random
+import signal
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Kept by no cache: these are run in forks, and a fork's cache is gone with it.
+from _pytest.runner import runtestprotocol
+from tests import touched
+from tests.conftest import SECONDS
+from tests.mutation.mutants import Mutant, mutants
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = ROOT / "lib/threeloops"
+EQUAL = Path(__file__).parent / "equal.tsv"
+LIMIT_S = 60  # a mutant that never ends is found out as well
+
+
+def equal() -> set[tuple[str, tuple[str, str]]]:
+    """(module, key) of the mutants that change nothing."""
+    rows = [line.split("\t") for line in EQUAL.read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+    return {(module, (function, becomes)) for module, function, becomes, _ in rows}
+
+
+def modules(name: str) -> list[str]:
+    """The modules that a name stands for: itself, or those of a room.
+
+    >>> modules("inner_loop.padding"), modules("foundations")[:2]
+    (['inner_loop.padding'], ['foundations.caches', 'foundations.chain_rule'])
+    """
+    path = LIBRARY / name.replace(".", "/")
+    if path.is_dir():
+        return sorted(
+            each.relative_to(LIBRARY).with_suffix("").as_posix().replace("/", ".") for each in path.rglob("[a-z]*.py")
+        )
+    if not path.with_suffix(".py").exists():
+        raise SystemExit(f"{name} is no module of the library; a room and a file, as inner_loop.padding, would be one")
+    return [name]
+
+
+def tests_of(module: str) -> list[str]:
+    """The module itself, for its examples, the quick tests that import it, and those of its room that import what
+    does.
+    """
+    file, room = f"lib/threeloops/{module.replace('.', '/')}.py", f"tests/{module.split('.')[0]}/"
+    imports = touched.imports()
+    users = {user for user, imported in imports.items() if file in imported}
+    near = {
+        test
+        for test, imported in imports.items()
+        if test.rpartition("/")[2].startswith("test_")
+        and not test.startswith(("tests/chapters/", "tests/site/"))
+        and test.rpartition("/")[2] not in SECONDS
+        and (file in imported or (test.startswith(room) and imported & users))
+    }
+    return [file, *sorted(near)]
+
+
+class Hunt:
+    """What pytest does with the collected tests: all of them once, then until the first red one, mutant by mutant."""
+
+    def __init__(self, module: str, tried: list[Mutant]) -> None:
+        self.module, self.tried, self.outlived = module, tried, list[Mutant]()
+        self.green = False
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()
+        self.green = self._fork(session, None)
+        if self.green:
+            self.outlived = [mutant for mutant in self.tried if self._fork(session, mutant)]
+        return True
+
+    def _fork(self, session: pytest.Session, mutant: Mutant | None) -> bool:
+        """Are all tests green in a process with this mutant?"""
+        child = os.fork()
+        if not child:
+            signal.alarm(LIMIT_S)
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+            try:
+                if mutant is not None:
+                    put(self.module, mutant)
+                os._exit(0 if all(_green(item) for item in session.items) else 1)
+            finally:
+                os._exit(1)
+        return os.waitpid(child, 0)[1] == 0
+
+
+def _green(item: pytest.Item) -> bool:
+    return not any(report.failed for report in runtestprotocol(item, nextitem=None, log=False))
+
+
+def put(module: str, mutant: Mutant) -> None:
+    """Give the function its changed code, wherever it has been imported to, and forget what was cached."""
+    changed = compile(mutant.tree, f"<{module}, changed>", "exec")
+    code = {each.co_qualname: each for each in _codes(changed)}[mutant.function]
+    holder: object = importlib.import_module(f"threeloops.{module}")
+    *classes, name = mutant.function.split(".")
+    for each in classes:
+        holder = vars(holder)[each]
+    _plain(vars(holder)[name]).__code__ = code
+    for cached in gc.get_objects():
+        if isinstance(cached, functools._lru_cache_wrapper):
+            cached.cache_clear()
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield each
+            yield from _codes(each)
+
+
+def _plain(function: object) -> types.FunctionType:
+    """The function behind a property, a class method or a cache."""
+    for name in ("fget", "func", "__func__", "__wrapped__"):
+        while getattr(function, name, None) is not None:
+            function = getattr(function, name)
+    assert isinstance(function, types.FunctionType)
+    return function
+
+
+def mutants_of(module: str, *, same: bool = False) -> list[Mutant]:
+    """The mutants of a module that change something, or those that `equal.tsv` says do not."""
+    source = (LIBRARY / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    return [mutant for mutant in mutants(source) if ((module, mutant.key) in equal()) is same]
+
+
+def hunted(module: str, tried: list[Mutant]) -> list[Mutant]:
+    """Those of a module's mutants that outlive its tests."""
+    hunt = Hunt(module, tried)
+    pytest.main(
+        ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--no-summary", *tests_of(module)], [hunt]
+    )
+    if not hunt.green:
+        raise SystemExit(f"{module}: its tests are red before anything is changed")
+    return hunt.outlived
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="a module or a room of the library: inner_loop.padding, foundations")
+    parser.add_argument("--some", type=int, help="so many mutants of each, drawn")
+    parser.add_argument("--seed", type=int, default=0, help="for another draw")
+    parser.add_argument("--equal", action="store_true", help="those alone that are said to change nothing")
+    chosen = parser.parse_args(words)
+    tried, outlived = 0, 0
+    os.chdir(ROOT)
+    for module in modules(chosen.name):
+        some = mutants_of(module, same=chosen.equal)
+        if chosen.some is not None:
+            some = random.Random(chosen.seed).sample(some, min(chosen.some, len(some)))
+        left = hunted(module, some) if some else []
+        tried, outlived = tried + len(some), outlived + len(left)
+        for mutant in left:
+            print(f"{module}:{mutant.line}  {mutant.function}  {mutant.change}:  {mutant.becomes}", flush=True)
+    print(f"{tried} mutants of {chosen.name} tried, {outlived} outlived the tests")
+    return 1 if outlived != (tried if chosen.equal else 0) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
