@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.models.small_configs import small
 
 from threeloops.cli import main
 from threeloops.commands.flags import EXAMPLES
@@ -173,7 +174,7 @@ def test_what_is_no_number_does_too(flag: str, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_model_whose_training_is_not_counted_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hybrid_of_a_file_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = {
         "model_type": "qwen3_next",
         "hidden_size": 48,
@@ -197,10 +198,45 @@ def test_a_model_whose_training_is_not_counted_is_refused(tmp_path: Path, capsys
         "layer_types": ["linear_attention", "linear_attention", "linear_attention", "full_attention"],
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
-    assert main([*PLAN.split(), "--model", str(tmp_path)]) == 2
-    said = capsys.readouterr()
-    assert "recurrent state in place of attention" in said.err
-    assert said.out == ""
+    assert main([*PLAN.split(), "--model", str(tmp_path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the fastest is" in said
+
+
+BASE = "step --hardware h100-sxm --sequence 8k --batch 128 --network infiniband-ndr --dp 8 --zero 1 --recompute none"
+HYBRID = "--model nemotron-3-nano-30b-a3b"
+
+
+def test_a_hybrid_is_planned_and_its_carried_times_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(f"{BASE} {HYBRID} --ep 8", capsys)
+    assert found["expected_parts_s"]["scans"] > 0
+    carried = "scans at the share of their roof that b200-hgx reached"
+    assert any(carried in one for one in found["assumes"])
+    assert "carried over" not in spoken(f"{BASE} --model llama3-8b", capsys)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--cp 2", "how the ranks of a context group pass on a recurrent state is not counted; try"),
+        ("--kernels eager", "runs a scan in plain operations, whose tensors are not counted"),
+        ("--tp 16 --node 16", "tp 16 must divide groups=8"),
+    ],
+)
+def test_layouts_of_a_hybrid_that_are_not_counted_are_refused(
+    capsys: pytest.CaptureFixture[str], flags: str, words: str
+) -> None:
+    assert main([*BASE.split(), *HYBRID.split(), *flags.split()]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_model_whose_training_is_not_counted_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(small("jamba")))
+    for command in (f"{PLAN} --model {tmp_path}", f"{BASE} --model {tmp_path}"):
+        assert main(command.split()) == 2
+        said = capsys.readouterr()
+        assert "a layer of this model has a scan of Mamba 1" in said.err
+        assert said.out == ""
 
 
 def test_an_expected_time_stands_beside_the_one_at_best_rates(capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,7 @@ def test_every_model_is_sourced_and_reads(key):
 
 def test_hybrids_are_refused_where_every_layer_has_to_attend():
     for key, message in (
-        ("qwen3-next-80b-a3b", "has a recurrent state in place of attention; parameters, caches and FLOPs are counted"),
+        ("qwen3-next-80b-a3b", "has a recurrent state in place of attention; training, caches and FLOPs are counted"),
         ("nemotron-h-56b", "has a recurrent state in place of attention"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -1,6 +1,7 @@
 """Buckets hold every parameter of every catalogued model once, however it is cut into stages."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from tests.models.small_configs import attending
@@ -10,11 +11,13 @@ from threeloops.models.catalogue import model, model_keys
 from threeloops.models.parameter_buckets import (
     ParameterBuckets,
     check_vocab_split,
+    layer_buckets,
     layers_on_stage,
     padded_vocab,
     stage_buckets,
 )
 from threeloops.models.parameters import model_parameters
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.training_loop.memory.rank_states import model_states
 
 
@@ -25,6 +28,25 @@ def test_buckets_add_up_to_the_parameter_count(key):
     assert buckets.total == counted.total
     assert buckets.expert_matrices + buckets.expert_others == counted.routed_experts
     assert buckets.whole_others >= counted.norms
+
+
+HYBRIDS = ("qwen3-next-80b-a3b", "nemotron-h-56b", "nemotron-3-nano-30b-a3b", "nemotron-3-super-120b-a12b")
+
+
+@pytest.mark.parametrize("key", HYBRIDS)
+def test_buckets_of_hybrids_add_up_too(key):
+    counted, buckets = model_parameters(model(key)), stage_buckets(model(key), stage=0, pp=1)
+    assert buckets.total == counted.total
+    assert buckets.expert_matrices + buckets.expert_others == counted.routed_experts
+
+
+def test_a_norm_over_all_heads_is_split_with_them_and_one_for_each_head_is_not():
+    space, delta = (model(key).groups[0][0] for key in ("nemotron-h-56b", "qwen3-next-80b-a3b"))
+    assert isinstance(space.attention, StateSpace)
+    assert isinstance(delta.attention, DeltaState)
+    assert layer_buckets(space, hidden=8192).whole_others == space.num_norms * 8192
+    alone = replace(delta, mlp=None, num_norms=1)
+    assert layer_buckets(alone, hidden=2048).whole_others == 2048 + delta.attention.value_head_dim
 
 
 @pytest.mark.parametrize("key", attending(model_keys()))

@@ -10,7 +10,8 @@ from threeloops.facts import hardware
 from threeloops.facts.recorded import Measured, find
 from threeloops.models import catalogue
 from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
-from threeloops.operations.expected_times import expected_product
+from threeloops.models.recurrent_layers import StateSpace
+from threeloops.operations.expected_times import expected_product, expected_scan
 from threeloops.operations.recorded_rates import copy_share, sustained_share
 from threeloops.training_loop.parallelism.expected_step import ExpectedStep, expected_step
 from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
@@ -100,6 +101,26 @@ def test_bytes_are_counted_by_hand() -> None:
     assert step.parts["loss"] == pytest.approx(36 * 8192 * 50304 / rate)
 
 
+def test_a_scan_is_counted_by_hand() -> None:
+    """Six layers of Mamba 2 among twelve, each alone in its layer: forward once, backward two and a half times."""
+    wide, sizes = 4 * 1024, {"num_heads": 64, "head_dim": 64, "state_dim": 128, "groups": 8, "chunk": 128}
+    state = StateSpace(**sizes, conv_entries=4, conv_bias=True, bias=False)
+    model = gpt(num_layers=6, hidden=1024, heads=16, vocab=50304)
+    ((layer, _),) = model.groups
+    blocks = [(replace(layer, attention=state, mlp=None, num_norms=1), 6), (replace(layer, attention=None), 6)]
+    step = expected(ONE, job(replace(model, groups=tuple(blocks))))
+    once_s = expected_scan(PART, family="state_scan", batch=8, tokens=1024, **sizes).seconds
+    assert step.parts["scans"] == pytest.approx(6 * 3.5 * once_s)
+    assert step.parts["attention"] == 0
+    shapes = [(wide + 2 * 8 * 128 + wide + 64, 1024, 6), (1024, wide, 6), (4096, 1024, 6), (1024, 4096, 6)]
+    took_s = 0.0
+    for columns, inner, times in [*shapes, (50304, 1024, 1)]:
+        for m, n, k in ((8192, columns, inner), (8192, inner, columns), (columns, inner, 8192)):
+            took_s += times * expected_product(PART, m=m, n=n, k=k, format="bf16").seconds
+    assert step.parts["products"] == pytest.approx(took_s)
+    assert step.carried == ("scans at the share of their roof that b200-hgx reached",)
+
+
 def test_our_own_recorded_step_takes_longer_and_a_compiled_one_less_so() -> None:
     """Nothing here was fitted to it: what an eager program adds (casts, launches, norms in fp32) is in no part."""
     name = "bf16-layers24-hidden1024-heads16-vocabulary50304-tokens1024-batch8"
@@ -156,6 +177,6 @@ def test_what_cannot_be_expected_is_refused() -> None:
         expected(ONE, job(RECORDED), part="mi300x")
     with pytest.raises(ValueError, match="attention='flash-9'"):
         replace(PLAIN, attention="flash-9")
-    with pytest.raises(ValueError, match="recurrent state"):
-        expected(ONE, job(catalogue.model("nemotron-3-nano-30b-a3b")))
+    with pytest.raises(ValueError, match="scanned=16: state_scan was measured on b200-hgx for scanned from 64 on"):
+        expected(replace(ONE, micro_batch=1, tp=4), job(catalogue.model("nemotron-3-nano-30b-a3b")))
     assert usual_software("a100-sxm4-80gb").attention == "flash-2"

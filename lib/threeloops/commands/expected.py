@@ -17,6 +17,7 @@ BESIDE = {
         "products",
         "clock under load",
         "attention",
+        "scans",
         "vector work",
         "loss",
         "gradients added up",
@@ -45,6 +46,13 @@ def expected_of(wanted: Asked, layout: Layout) -> ExpectedStep | str:
         if wanted.attention:
             raise
         return f"no expected time: {error}"
+
+
+def carried_over(expected: ExpectedStep | str) -> tuple[str, ...]:
+    """In words, what another part's measured kernels stand in for; empty where all are its own."""
+    if isinstance(expected, str) or not expected.carried:
+        return ()
+    return (f"expected times carried over from another part: {'; '.join(expected.carried)}",)
 
 
 def beside(step: ExpectedStep, cause: str) -> float:

@@ -5,12 +5,13 @@ from dataclasses import asdict
 
 from threeloops import checks, units
 from threeloops.commands.cluster import RULES, SOURCES, Asked, asked, throughput_lines
-from threeloops.commands.expected import EXPECTS, expected_of
+from threeloops.commands.expected import EXPECTS, carried_over, expected_of
 from threeloops.commands.working import Line, Working, plain
 from threeloops.training_loop.memory.recipes import recipe_named
 from threeloops.training_loop.parallelism import planner
 from threeloops.training_loop.parallelism.alternatives import alternatives, misses, slower
 from threeloops.training_loop.parallelism.expected_step import ExpectedStep
+from threeloops.training_loop.parallelism.layout_rules import refuse_unplanned
 from threeloops.training_loop.parallelism.planner import Choices, Planned, Search
 
 FEWEST_TOKENS = 4096  # of a sequence, on each rank of a context-parallel group
@@ -30,7 +31,7 @@ def from_flags(given: argparse.Namespace) -> Working:
     """The plan that the flags ask for."""
     checks.count(top=given.top)
     wanted = asked(given, num_gpus=given.gpus)
-    wanted.job.model.refuse_hybrid()
+    refuse_unplanned(wanted.job.model)
     choices = choices_for(sequence=wanted.job.sequence, recipe=given.recipe)
     found = planner.search(job=wanted.job, cluster=wanted.cluster, rules=RULES, choices=choices)
     return _best(wanted, found, choices, given.top) if found.fitting else _nothing(wanted, found, choices)
@@ -81,7 +82,7 @@ def _best(wanted: Asked, found: Search, choices: Choices, top: int) -> Working:
             f"Of {found.considered:,} layouts {found.legal:,} are legal and {len(found.fitting):,} fit; the fastest is"
             f" {best.layout}: {units.fmt(wanted.job.tokens / best.step.total_s, 'token/s')}{whole_run}{bill}."
         ),
-        assumes=ASSUMES,
+        assumes=(*ASSUMES, *carried_over(expected_of(wanted, best.layout))),
         sources=SOURCES,
         data={
             "fits": True,

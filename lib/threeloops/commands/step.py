@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from threeloops import checks, units
 from threeloops.commands.cluster import RULES, SOURCES, Asked, asked, throughput_lines
-from threeloops.commands.expected import BESIDE, EXPECTS, beside, expected_of
+from threeloops.commands.expected import BESIDE, EXPECTS, beside, carried_over, expected_of
 from threeloops.commands.training_flags import DEGREES
 from threeloops.commands.working import Line, Working, plain
 from threeloops.training_loop.parallelism import planner
@@ -71,6 +71,7 @@ def working(wanted: Asked, plan: Planned) -> Working:
             "tensor, context and expert exchanges are waited for; the exchange of replicas runs beside the computing",
             "MFU counts attention as a causal mask leaves it",
             EXPECTS,
+            *carried_over(expected),
         ),
         sources=SOURCES,
         data={

@@ -22,10 +22,9 @@ from threeloops.models.recurrent_layers import DeltaState, StateSpace
 # What stands in for attention and keeps a state that does not grow.
 Recurrent = DeltaState | StateSpace | SelectiveScan | KimiDelta | ShortConvolution
 
-# What autograd keeps of a scan depends on the kernel that runs it, and nobody counted it here.
 _COUNTED_OF_HYBRIDS = (
-    "parameters, caches and FLOPs are counted for it (`threeloops kv`, `threeloops fit`, `threeloops roofline`),"
-    " training memory and layouts are not"
+    "training, caches and FLOPs are counted for it (`threeloops plan`, `threeloops memory`, `threeloops kv`,"
+    " `threeloops roofline`), an engine's steps and adapters are not"
 )
 _COUNTED_OF_OTHERS = (
     "its parameters and caches are counted (`threeloops kv`, `threeloops fit`), FLOPs, training memory, GGUF files and"

@@ -19,7 +19,8 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from threeloops import checks
-from threeloops.models.architecture import NORM_WIDTHS, Attention, DenseMlp, LatentAttention, Layer, Model
+from threeloops.models.architecture import NORM_WIDTHS, Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 
 _MEGATRON_VOCAB_MULTIPLE = 128  # per tensor rank: the default of --make-vocab-size-divisible-by
 
@@ -85,11 +86,18 @@ def layer_buckets(layer: Layer, *, hidden: int) -> ParameterBuckets:
     """Parameters of one block by bucket.
 
     Assumes:  biases into a block follow its split width, biases out of it are whole; keys and values are split, which
-              holds up to tp = num_kv_heads
+              holds up to tp = num_kv_heads; a recurrent layer is split by heads, and so are its convolution, its decays
+              and a norm over all heads
+    Raises:   ValueError for a layer that has more than attention or a recurrent state, and an MLP
     """
     checks.count(hidden=hidden)
-    norms = layer.num_norms * hidden * NORM_WIDTHS[layer.norm]
-    return buckets_sum(_attention(layer.attending, hidden), _mlp(layer, hidden), ParameterBuckets(whole_others=norms))
+    norms = ParameterBuckets(whole_others=layer.num_norms * hidden * NORM_WIDTHS[layer.norm])
+    blocks = [_mlp(layer.mlp, hidden)] if layer.mlp is not None else []
+    if isinstance(layer.attention, DeltaState | StateSpace):
+        blocks.append(_state(layer.attention, hidden))
+    elif layer.attention is not None:
+        blocks.append(_attention(layer.attending, hidden))
+    return buckets_sum(norms, *blocks)
 
 
 def stage_buckets(model: Model, *, stage: int, pp: int, tables_as_layers: bool = False) -> ParameterBuckets:
@@ -191,6 +199,18 @@ def _attention(attention: Attention | LatentAttention, hidden: int) -> Parameter
     )
 
 
+def _state(state: DeltaState | StateSpace, hidden: int) -> ParameterBuckets:
+    matrices = state.matmul_parameters(hidden=hidden)
+    bias = hidden if isinstance(state, StateSpace) and state.bias else 0  # of the projection out
+    others = state.parameters(hidden=hidden) - matrices - bias
+    per_head = isinstance(state, DeltaState)  # one norm for all heads, which every rank has
+    return ParameterBuckets(
+        split_matrices=matrices,
+        split_others=others + (0 if per_head else state.norm_width),
+        whole_others=bias + (state.norm_width if per_head else 0),
+    )
+
+
 def _latent(attention: LatentAttention, hidden: int) -> ParameterBuckets:
     heads, q_rank, compressed = attention.num_heads, attention.q_rank or 0, attention.kv_rank + attention.rope_head_dim
     expand = heads * (
@@ -209,8 +229,7 @@ def _latent(attention: LatentAttention, hidden: int) -> ParameterBuckets:
     return buckets_sum(whole, ParameterBuckets(whole_matrices=indexer, whole_others=2 * width))
 
 
-def _mlp(layer: Layer, hidden: int) -> ParameterBuckets:
-    mlp = layer.feeding
+def _mlp(mlp: DenseMlp | MoeMlp, hidden: int) -> ParameterBuckets:
     if isinstance(mlp, DenseMlp):
         return _dense(mlp, hidden)
     expert = _dense(mlp.expert, mlp.latent or hidden)

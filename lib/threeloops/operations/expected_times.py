@@ -48,7 +48,7 @@ OUTPUT_BYTES = 2  # products of every format here write bf16
 # Of one generation, and with one memory rate.
 LATENT_CARRIED = dict.fromkeys(("b300-hgx", "gb200", "gb300"), "b200-hgx")
 LATENT = {LATENT_PREFILL: latent_prefill, LATENT_DECODE: latent_decode}
-SCANS = {DELTA_SCAN: delta_scan, STATE_SCAN: state_scan}
+SCANS: Mapping[str, Callable[..., Work]] = {DELTA_SCAN: delta_scan, STATE_SCAN: state_scan}
 SCANS_CARRIED = {DELTA_SCAN: "h100-sxm5", STATE_SCAN: "b200-hgx"}  # whose share of the roof a part without rows takes
 
 

@@ -40,7 +40,7 @@ from threeloops.product_loop.expected.rank_memory import (
     within_window,
 )
 from threeloops.training_loop.network.measured_collectives import expected_collective
-from threeloops.training_loop.parallelism.layout_step import rank_layer
+from threeloops.training_loop.parallelism.rank_layers import rank_layer
 
 ACTIVATIONS = "bf16"
 IN_A_NORM = "residual"  # an engine adds the residual in the norm that follows

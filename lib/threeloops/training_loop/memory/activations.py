@@ -26,6 +26,7 @@ from math import ceil
 from threeloops import checks
 from threeloops.models.architecture import Attention, Layer
 from threeloops.models.parameter_buckets import check_vocab_split
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.training_loop.memory.activation_kernels import (
     FP32_BYTES,
     INDEX_BYTES,
@@ -35,6 +36,7 @@ from threeloops.training_loop.memory.activation_kernels import (
     SavedTensor,
 )
 from threeloops.training_loop.memory.block_activations import attention_items, mlp_items, stream_norm_items
+from threeloops.training_loop.memory.recurrent_activations import recurrent_items
 
 # "plain": torch.nn.functional.cross_entropy on fp32 logits; "in-place": Megatron-LM's, which turns what it kept into
 # the gradient; "sliced": Liger's, or torch's linear_cross_entropy with options, which never holds all logits
@@ -96,7 +98,7 @@ def per_layer(
               each its own where several read one fp32 tensor (queries, keys and values, then gate and up, are
               separate layers, as in Llama); the casts of weights are not in this list
     Raises:   ValueError where tp does not divide heads, widths or (sequence_parallel) the sequence; with experts and
-              tp > 1, if expert_tp is not stated
+              tp > 1, if expert_tp is not stated; for a scan in plain operations
     Source:   Korthikanti et al., 2022, arXiv:2205.05198, equations 1 to 6 and table 2
     Counted:  simulate.training_loop.block_tape.Blocks
     Measured: measure.training_loop.saved_tensors.saved_bytes
@@ -105,12 +107,20 @@ def per_layer(
     rank = _rank(
         hidden, sequence, micro_batch, bytes_per_element, kernels, dropout, tp, sequence_parallel, expert_tp, autocast
     )
-    items = (*attention_items(layer, rank), *mlp_items(layer, rank))
+    items = (*_mixing_items(layer, rank), *mlp_items(layer, rank))
     if recompute == "selective":
         items = tuple(_before_cast(item, layer, rank) for item in items if item.part != "core")
     if recompute == "full":
         items = (rank.stream_kept("block input", "block", rank.stream),)
     return _activations(items, rank, recompute=recompute)
+
+
+def _mixing_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
+    """Of attention, or of what stands in its place."""
+    layer.refuse_unusual()
+    if isinstance(layer.attention, DeltaState | StateSpace):
+        return recurrent_items(layer, layer.attention, rank)
+    return attention_items(layer, rank) if layer.attention is not None else ()
 
 
 def _before_cast(item: SavedTensor, layer: Layer, rank: RankView) -> SavedTensor:

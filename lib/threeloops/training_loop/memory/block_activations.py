@@ -11,7 +11,7 @@ from threeloops.training_loop.memory.mlp_activations import input_linears, mixtu
 
 
 def attention_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
-    """What the attention sub-block keeps, its norm and its dropout mask included."""
+    """What the attention sub-block keeps, its norm and its dropout mask included, for a layer that has one."""
     attention = layer.attending
     if isinstance(attention, LatentAttention):
         heads, read = _latent_items(attention, rank), attention.num_heads * attention.value_head_dim
@@ -34,8 +34,6 @@ def attention_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
 
 
 def _query_key_value_items(attention: Attention, rank: RankView) -> tuple[SavedTensor, ...]:
-    if attention.gated:
-        raise ValueError("a gate on what attention reads keeps tensors that are not counted here")
     heads, kv_heads = _local_heads(attention, rank)
     rows, dim = (rank.micro_batch, rank.sequence), attention.head_dim
     normed = (("query", heads), ("key", kv_heads)) if attention.qk_norm else ()
@@ -46,6 +44,9 @@ def _query_key_value_items(attention: Attention, rank: RankView) -> tuple[SavedT
         rank.kept("queries", "attention", (*rows, heads, dim)),
         rank.kept("keys", "attention", (*rows, read_heads, dim)),
         rank.kept("values", "attention", (*rows, read_heads, dim)),
+        # multiplied with each other: what attention read, and the gate behind its sigmoid
+        *((rank.kept("read before its gate", "attention", (*rows, heads, dim)),) if attention.gated else ()),
+        *((rank.kept("gate", "attention", (*rows, heads, dim)),) if attention.gated else ()),
     )
 
 
@@ -111,8 +112,10 @@ def _core_items(heads: int, rank: RankView) -> tuple[SavedTensor, ...]:
 
 
 def mlp_items(layer: Layer, rank: RankView) -> tuple[SavedTensor, ...]:
-    """What the feed-forward sub-block keeps, its norm and its dropout mask included."""
-    mlp = layer.feeding
+    """What the feed-forward sub-block keeps, its norm and its dropout mask included; nothing where there is none."""
+    mlp = layer.mlp
+    if mlp is None:
+        return ()
     return (
         *stream_norm_items("MLP norm", layer.norm, "mlp", rank),
         *rank.read("MLP input", "mlp", rank.stream, linears=input_linears(mlp)),

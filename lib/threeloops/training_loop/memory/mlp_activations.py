@@ -17,7 +17,8 @@ def input_linears(mlp: DenseMlp | MoeMlp) -> int:
     """Linear layers that read the input of a feed-forward block itself; routed experts read copies."""
     if isinstance(mlp, DenseMlp):
         return mlp.num_matrices - 1
-    return 1 + (input_linears(mlp.shared) if mlp.shared else 0) + mlp.shared_gate
+    shared = input_linears(mlp.shared) if mlp.shared else 0
+    return 1 + shared + mlp.shared_gate + (mlp.latent is not None)
 
 
 def _wide_names(mlp: DenseMlp, kernels: Kernels) -> tuple[str, ...]:
@@ -44,13 +45,13 @@ def mixture_items(mlp: MoeMlp, rank: RankView) -> tuple[SavedTensor, ...]:
 
     Assumes:  softmax over all experts in fp32; dispatched tokens are a copy in the order of their experts, spread
               equally over ranks; the outputs are kept because the router's weights multiply them, and those weights
-              have a gradient
+              have a gradient; the sum of narrower experts is what the projection back to the token's width reads
     """
     expert_tp = _expert_tp(rank)
     rows = mlp.top_k * rank.micro_batch * rank.sequence * expert_tp // rank.tp
     checks.divides(part="expert_tp", part_value=expert_tp, whole="intermediate", whole_value=mlp.expert.intermediate)
     tokens = rank.stream[:2]
-    wide = (rows, mlp.expert.intermediate // expert_tp)
+    wide, width = (rows, mlp.expert.intermediate // expert_tp), mlp.latent or rank.hidden
     return (
         SavedTensor(
             name="router probabilities", part="mlp", shape=(*tokens, mlp.num_experts), bytes_per_element=FP32_BYTES
@@ -58,15 +59,16 @@ def mixture_items(mlp: MoeMlp, rank: RankView) -> tuple[SavedTensor, ...]:
         *rank.small("chosen experts", "mlp", (*tokens, mlp.top_k), bytes_per_element=INDEX_BYTES),
         *rank.small("order of dispatch", "mlp", (rows,), bytes_per_element=INDEX_BYTES),
         *rank.small("tokens dispatched", "mlp", (rows,), bytes_per_element=INDEX_BYTES),
-        *rank.read("expert inputs", "mlp", (rows, rank.hidden), linears=input_linears(mlp.expert)),
+        *rank.read("expert inputs", "mlp", (rows, width), linears=input_linears(mlp.expert)),
         *(rank.kept(f"expert {name}", "mlp", wide) for name in _wide_names(mlp.expert, rank.kernels)),
-        rank.kept("expert outputs", "mlp", (rows, rank.hidden)),
+        rank.kept("expert outputs", "mlp", (rows, width)),
         *rank.small(
             "expert weights",
             "mlp",
             (rows, 1),
             bytes_per_element=FP32_BYTES if rank.autocast else rank.bytes_per_element,
         ),
+        *((rank.kept("sum of experts", "mlp", (*tokens, width)),) if mlp.latent else ()),
         *(_shared_items(mlp.shared, mlp.shared_gate, rank) if mlp.shared else ()),
     )
 

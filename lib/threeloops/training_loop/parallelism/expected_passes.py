@@ -7,25 +7,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from threeloops.facts.kernel_times import PRODUCT, kernel_table
+from threeloops.facts.kernel_times import DELTA_SCAN, PRODUCT, SIZES, STATE_SCAN, kernel_table
 from threeloops.models.architecture import Attention, Layer
-from threeloops.models.forward_step import VECTOR, ForwardStep, Op
-from threeloops.models.transformer import layer_ops
+from threeloops.models.forward_step import VECTOR, Op
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.operations.attention import attended_pairs
 from threeloops.operations.attention_kernels import kernel_rates
-from threeloops.operations.expected_times import expected_product, kernel_work, stretched
+from threeloops.operations.expected_times import expected_product, expected_scan, kernel_work, stretched
 from threeloops.operations.recorded_rates import copy_share, sustained_share
 from threeloops.operations.roofline import time
 from threeloops.training_loop.parallelism import product_rates
-from threeloops.training_loop.parallelism.layout_step import FOLLOW_TP, rank_layer
 from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
 from threeloops.training_loop.parallelism.product_rates import Product
+from threeloops.training_loop.parallelism.rank_layers import FOLLOW_TP, rank_ops, rank_state
 from threeloops.training_loop.parallelism.software import LOSS_BYTES, UNFUSED, Software
 
 # Bytes of a backward pass over those of the forward pass, where they are not equal: a norm reads its input and a
 # gradient and writes one (3 for 2); a gate reads three and writes two (5 for 3); an activation reads two, writes one.
 BACKWARD_BYTES = {"norm": 3 / 2, "gated": 5 / 3, "activation": 3 / 2}
 AGAIN = 5 / 4  # a fused backward pass multiplies queries and keys once more, beside its four products
+# A scan keeps what it read and nothing of a chunk: backward it makes half of its products once more (scores and states
+# of Mamba 2, what the delta rule writes and its states), beside the two for each.
+SCAN_AGAIN = 5 / 4
 HEAD_FORMAT = "bf16"  # of the last product, whatever the layers' is
 SHORTEST = 64  # the shortest side of a product that was timed
 
@@ -37,8 +40,10 @@ class Pass:
     products_s: tuple[float, float, float]  # forward, the input's gradient, the weights'
     attention_s: tuple[float, float]  # forward, backward
     vector_s: tuple[float, float]
+    scan_s: tuple[float, float]
     best_products_s: float  # at the best rate that anybody reached
     best_attention_s: float
+    best_scan_s: float
     slower: float  # of a product under load: what it takes beyond its time in the table, as a share
 
     @property
@@ -49,11 +54,12 @@ class Pass:
 
     @property
     def forward_s(self) -> float:
-        return self.products_s[0] + self.load_s[0] + self.attention_s[0] + self.vector_s[0]
+        return self.products_s[0] + self.load_s[0] + self.attention_s[0] + self.scan_s[0] + self.vector_s[0]
 
     @property
     def backward_s(self) -> float:
-        return sum(self.products_s[1:]) + self.load_s[1] + self.attention_s[1] + self.vector_s[1]
+        rest = self.attention_s[1] + self.scan_s[1] + self.vector_s[1]
+        return sum(self.products_s[1:]) + self.load_s[1] + rest
 
 
 def copied_bytes_per_s(cluster: Cluster) -> float:
@@ -64,23 +70,30 @@ def copied_bytes_per_s(cluster: Cluster) -> float:
 def layer_pass(layout: Layout, job: Job, cluster: Cluster, part: str, format: str, software: Software) -> Pass:
     """The mean layer of the model on one rank."""
     rows = layout.micro_batch * job.sequence / layout.cp
-    products, attention, vector = [0.0] * 3, [0.0] * 2, [0.0] * 2
-    best_products_s = best_attention_s = 0.0
+    products, attention, vector, scan = [0.0] * 3, [0.0] * 2, [0.0] * 2, [0.0] * 2
+    best_products_s = best_attention_s = best_scan_s = 0.0
     for layer, count in job.model.groups:
         share = count / job.model.num_layers
         for one in product_rates.layer_products(layer, hidden=job.model.hidden, rows=rows, tp=layout.tp, ep=layout.ep):
             _add(products, _product_s(one, part, format), share)
             best_products_s += share * 3 * one.flops / cluster.gemm_flops_per_s
-        flops = _attention_flops(layer, layout, job)
-        _add(attention, _attention_s(layer, flops, layout, job, cluster, part, software), share)
-        best_attention_s += share * 3 * flops / cluster.attention_flops_per_s
+        if isinstance(layer.attention, DeltaState | StateSpace):
+            forward_s, bound_s = _scan_s(layer.attention, layout, job, part)
+            _add(scan, (forward_s, SCAN_AGAIN * 2 * forward_s), share)
+            best_scan_s += share * 3 * bound_s
+        elif layer.attention is not None:
+            flops = _attention_flops(layer, layout, job)
+            _add(attention, _attention_s(layer, flops, layout, job, cluster, part, software), share)
+            best_attention_s += share * 3 * flops / cluster.attention_flops_per_s
         _add(vector, [moved / copied_bytes_per_s(cluster) for moved in _vector_bytes(layer, layout, job)], share)
     return Pass(
         products_s=(products[0], products[1], products[2]),
         attention_s=(attention[0], attention[1]),
         vector_s=(vector[0], vector[1]),
+        scan_s=(scan[0], scan[1]),
         best_products_s=best_products_s,
         best_attention_s=best_attention_s,
+        best_scan_s=best_scan_s,
         slower=1 / sustained_share(part, format) - 1,
     )
 
@@ -100,8 +113,10 @@ def head_pass(layout: Layout, job: Job, cluster: Cluster, part: str, software: S
         products_s=(forward, inputs, weights),
         attention_s=(0.0, 0.0),
         vector_s=(0.0, loss_s),
+        scan_s=(0.0, 0.0),
         best_products_s=3 * one.flops / cluster.attention_flops_per_s,
         best_attention_s=0.0,
+        best_scan_s=0.0,
         slower=1 / sustained_share(part, HEAD_FORMAT) - 1,
     )
 
@@ -171,21 +186,23 @@ def _attention_s(
     return flops / rates.forward_flops_per_s, AGAIN * 2 * flops / rates.backward_flops_per_s
 
 
+def scan_family(state: DeltaState | StateSpace) -> str:
+    """The family of kernels that scans for such a state."""
+    return DELTA_SCAN if isinstance(state, DeltaState) else STATE_SCAN
+
+
+def _scan_s(state: DeltaState | StateSpace, layout: Layout, job: Job, part: str) -> tuple[float, float]:
+    """Forward seconds of a scan over one micro-batch on one rank, expected and at best."""
+    family, mine = scan_family(state), rank_state(state, layout.tp)
+    given = {"batch": layout.micro_batch, "tokens": job.sequence}
+    sizes = {name: given[name] if name in given else getattr(mine, name) for name in SIZES[family]}
+    one = expected_scan(part, family=family, **sizes)
+    return one.seconds, one.bound_s
+
+
 def _ops(layer: Layer, layout: Layout, job: Job, *, fused: bool) -> Iterator[Op]:
     """What one rank does outside of products, for one sequence."""
-    step = ForwardStep(
-        phase="prefill",
-        batch=1,
-        sequence=job.sequence,
-        causal=job.causal,
-        fused_attention=fused,
-        logits="all",
-        bytes_per_element=job.bytes_per_element,
-        latent="expanded",
-        routing="uniform",
-    )
-    ops = layer_ops(rank_layer(layer, layout.tp), hidden=job.model.hidden, rotary=job.model.rotary, step=step)
-    return (op for op in ops if op.unit == VECTOR)
+    return (op for op in rank_ops(layer, job, layout.tp, fused=fused) if op.unit == VECTOR)
 
 
 def _vector_bytes(layer: Layer, layout: Layout, job: Job) -> tuple[float, float]:

@@ -12,13 +12,21 @@ from dataclasses import dataclass
 
 from threeloops.facts import hardware
 from threeloops.facts.kernel_times import kernel_table
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
+from threeloops.operations.expected_times import scan_timed_on
 from threeloops.operations.recorded_rates import copy_share
 from threeloops.training_loop.memory.fit import held_buckets
 from threeloops.training_loop.memory.rank_states import rank_buckets
 from threeloops.training_loop.network.measured_collectives import expected_collective
 from threeloops.training_loop.parallelism import layouts, pipelines
-from threeloops.training_loop.parallelism.expected_passes import Pass, copied_bytes_per_s, head_pass, layer_pass
-from threeloops.training_loop.parallelism.group_traffic import group_traffic
+from threeloops.training_loop.parallelism.expected_passes import (
+    Pass,
+    copied_bytes_per_s,
+    head_pass,
+    layer_pass,
+    scan_family,
+)
+from threeloops.training_loop.parallelism.group_traffic import blocks_share, group_traffic
 from threeloops.training_loop.parallelism.layout_step import (
     exchanged_s,
     optimiser_s,
@@ -39,6 +47,7 @@ class ExpectedStep:
     parts: dict[str, float]
     # what the same causes would take at the best rates anybody reached, where they have one
     at_best: dict[str, float]
+    carried: tuple[str, ...]  # what was not timed on this part, and on which it was
 
     @property
     def total_s(self) -> float:
@@ -74,15 +83,16 @@ def expected_step(
     """The step of a legal layout by measured kernels.
 
     Formula:  for each micro-batch: products at their real shapes (forward, and both gradients), attention by its
-              kernel, everything else by its bytes at the rate of a recorded copy, head and loss on the last stage,
-              gradients added up; exchanges of tensor groups as measured, those of other groups by their bytes; +
-              bubble, what sticks out of the data-parallel exchange, optimiser. Products under load take longer by what
-              a recorded card lost in six seconds of them
+              kernel, scans of recurrent layers by theirs, everything else by its bytes at the rate of a recorded copy,
+              head and loss on the last stage, gradients added up; exchanges of tensor groups as measured, those of
+              other groups by their bytes; + bubble, what sticks out of the data-parallel exchange, optimiser. Products
+              under load take longer by what a recorded card lost in six seconds of them
     Assumes:  the slowest stage has the most layers, or is the last, with the head in 16 bits; experts get equal shares
               of the tokens, and theirs are one product with all their rows, whose weights are all read; while an
               exchange runs, the rest has fewer SMs (nothing is charged where the catalogue knows no SMs); no launch is
               waited for, and nobody is late
-    Raises:   ValueError for a part, format or kernel that was not measured, for models with recurrent layers
+    Raises:   ValueError for a part, format or kernel that was not measured, for a scan of fewer heads than were
+              timed
     Counted:  tests.training_loop.test_expected_step.test_bytes_are_counted_by_hand
     Measured: tests.training_loop.test_expected_step.test_our_own_recorded_step_takes_longer_and_a_compiled_one_less_so
     """
@@ -108,6 +118,7 @@ def expected_step(
         "products": m * stage.of("products_s"),
         "clock under load": m * stage.of("load_s"),
         "attention": m * stage.of("attention_s"),
+        "scans": m * stage.of("scan_s"),
         "vector work": m * (stage.of("vector_s") - loss_s),
         "loss": m * loss_s,
         "recomputation": m * again_s,
@@ -124,8 +135,17 @@ def expected_step(
     at_best = {
         "products": m * (stage.layers * stage.layer.best_products_s + stage.heads * stage.head.best_products_s),
         "attention": m * stage.layers * stage.layer.best_attention_s,
+        "scans": m * stage.layers * stage.layer.best_scan_s,
     }
-    return ExpectedStep(parts=parts, at_best=at_best)
+    return ExpectedStep(parts=parts, at_best=at_best, carried=_carried(job, part, timed))
+
+
+def _carried(job: Job, part: str, timed: str) -> tuple[str, ...]:
+    """What another part's rows stand in for."""
+    states = [layer.attention for layer, _ in job.model.groups if isinstance(layer.attention, DeltaState | StateSpace)]
+    scans = {scan_timed_on(timed, family=scan_family(state)) for state in states} - {timed}
+    whole = (f"kernels of {timed} for {part}",) if timed != part else ()
+    return (*whole, *(f"scans at the share of their roof that {one} reached" for one in sorted(scans)))
 
 
 def _slowest_stage(layout: Layout, job: Job, *, layer: Pass, head: Pass) -> _Stage:
@@ -145,8 +165,8 @@ def _added_up_bytes(layout: Layout, job: Job, software: Software) -> float:
 def _tensor_s(layout: Layout, job: Job, part: str, software: Software, *, otherwise: float) -> float:
     """Exchanges of a tensor group for one micro-batch, as measured inside a node; else by their bytes.
 
-    Formula:  two a layer and pass (three passes with full recompute), and the gathered input once more; piece by piece
-              beside its product, the first of tp pieces is waited for
+    Formula:  one for each sub-block and pass (three passes with full recompute), and the gathered input once more;
+              piece by piece beside its product, the first of tp pieces is waited for
     """
     table = kernel_table(part, "all_gather", "bf16")
     seconds = otherwise
@@ -161,7 +181,7 @@ def _tensor_s(layout: Layout, job: Job, part: str, software: Software, *, otherw
         each = (
             halves * 2 * passes + 2 * took["all_gather"] if job.sequence_parallel else took["all_reduce"] * 2 * passes
         )
-        seconds = layouts.stage_layers(layout, job=job) * each
+        seconds = layouts.stage_layers(layout, job=job) * blocks_share(job.model) * each
     return seconds / layout.tp if software.overlaps_tensor else seconds
 
 

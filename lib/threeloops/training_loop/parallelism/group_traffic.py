@@ -10,7 +10,7 @@ Source: traffic (bytes); Narayanan et al., 2021, arXiv:2104.04473, section 3 (wh
 
 from dataclasses import dataclass
 
-from threeloops.models.architecture import Attention, LatentAttention, Layer, MoeMlp
+from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, MoeMlp
 from threeloops.training_loop.memory.fit import held_buckets
 from threeloops.training_loop.memory.rank_states import expert_data_parallel, rank_buckets
 from threeloops.training_loop.memory.recipes import Recipe
@@ -45,7 +45,8 @@ def group_traffic(layout: Layout, *, job: Job, cluster: Cluster, num_layers: int
     Formula:  bytes of traffic.* over the rate of the group; tensor groups also alpha * (tp - 1) per half of each
               exchange
     Assumes:  full recompute repeats the forward exchanges; experts' tokens cross between domains while others move
-              inside, so that the slower of the two counts; with nodes_per_token, a token crosses once per domain and
+              inside, so that the slower of the two counts; tokens of
+              narrower experts travel at their width; with nodes_per_token, a token crosses once per domain and
               is passed on inside; under an interleaved schedule ZeRO-2 adds up a chunk's gradients over the pp
               micro-batches that pass it in a row; the tensor ranks of a stage split what they hand on
     Counted:  simulate.training_loop.traffic.zero_step
@@ -89,7 +90,19 @@ def _tensor_s(layout: Layout, job: Job, cluster: Cluster, num_layers: int) -> fl
     again = 1 if layout.recompute == _FULL else 0
     halves = 4 * num_layers * (2 + again) + (2 * num_layers if job.sequence_parallel else 0)
     moved = sent.total_bytes + again * sent.forward_bytes
-    return moved / group_bytes_per_s(cluster, size=layout.tp, stride=1) + halves * (layout.tp - 1) * cluster.alpha_s
+    seconds = moved / group_bytes_per_s(cluster, size=layout.tp, stride=1) + halves * (layout.tp - 1) * cluster.alpha_s
+    return blocks_share(job.model) * seconds
+
+
+def blocks_share(model: Model) -> float:
+    """Sub-blocks of a model's layers, whose outputs a tensor group sums up, over the two of a usual layer.
+
+    >>> from threeloops.models.catalogue import model as catalogued
+    >>> blocks_share(catalogued("llama-3-8b")), blocks_share(catalogued("nemotron-h-56b"))
+    (1.0, 0.5)
+    """
+    blocks = sum(count * ((layer.attention is not None) + (layer.mlp is not None)) for layer, count in model.groups)
+    return blocks / (2 * model.num_layers)
 
 
 def _context_bytes(layout: Layout, job: Job, num_layers: int) -> float:
@@ -103,6 +116,8 @@ def _context_bytes(layout: Layout, job: Job, num_layers: int) -> float:
 
 
 def _layer_context_bytes(layer: Layer, layout: Layout, job: Job) -> float:
+    if layer.attention is None:
+        return 0.0
     sent = ring_traffic(
         tokens_per_rank=layout.micro_batch * job.sequence // layout.cp,
         kv_dim=_kv_dim(layer.attending, layout.tp),
@@ -137,7 +152,7 @@ def _expert_s(layout: Layout, job: Job, cluster: Cluster, num_layers: int) -> fl
     def sent(copies: int, ranks: int) -> float:
         one = expert_parallel_traffic(
             tokens_per_rank=tokens,
-            hidden=job.model.hidden,
+            hidden=experts.latent or job.model.hidden,
             top_k=copies,
             num_moe_layers=moe_layers,
             ep=ranks,

@@ -8,8 +8,9 @@ Most rules are arithmetic: a degree divides what it cuts. A few are the choice o
 from dataclasses import dataclass
 
 from threeloops import checks
-from threeloops.models.architecture import Attention, DenseMlp
+from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
 from threeloops.models.parameter_buckets import check_vocab_split, padded_vocab
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.training_loop.memory.rank_states import expert_data_parallel
 from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout, micro_batches
 from threeloops.training_loop.parallelism.pipelines import check_schedule
@@ -89,14 +90,37 @@ def tensor_refusal(layout: Layout, job: Job, cluster: Cluster, rules: Rules) -> 
             f"tp={tp} must not exceed domain_gpus={cluster.domain_gpus}: a tensor group would leave the fast links"
         )
     for layer, _ in job.model.groups:
-        checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=layer.attending.num_heads)
-        if isinstance(layer.attention, Attention):
-            _kv_heads(tp, layer.attention.num_kv_heads)
-        mlp = layer.feeding
-        dense = mlp if isinstance(mlp, DenseMlp) else mlp.shared
+        if layer.attention is not None:
+            _mixer_heads(tp, layer)
+        mlp = layer.mlp
+        dense = mlp if isinstance(mlp, DenseMlp) else mlp.shared if mlp else None
         if dense is not None:
             checks.divides(part="tp", part_value=tp, whole="intermediate", whole_value=dense.intermediate)
     check_vocab_split(vocab=padded_vocab(vocab=job.model.vocab, multiple=job.vocab_multiple or 1), tp=tp)
+
+
+def refuse_unplanned(model: Model) -> None:
+    """For layouts: every layer is attention, a scan of Mamba 2 or of gated delta rules, an MLP, or several of these.
+
+    Raises:   ValueError for a model with a layer of another kind, which it names, or with an indexer
+    """
+    for layer, _ in model.groups:
+        layer.refuse_unusual()
+        if isinstance(layer.attention, LatentAttention):
+            layer.attention.refuse_indexer()
+
+
+def _mixer_heads(tp: int, layer: Layer) -> None:
+    """Heads by tp; of a recurrent state also what several of them share, which is not repeated."""
+    if isinstance(layer.attention, StateSpace):
+        checks.divides(part="tp", part_value=tp, whole="groups", whole_value=layer.attention.groups)
+        return  # which divide the heads
+    if isinstance(layer.attention, DeltaState):
+        checks.divides(part="tp", part_value=tp, whole="key_heads", whole_value=layer.attention.key_heads)
+        return
+    checks.divides(part="tp", part_value=tp, whole="num_heads", whole_value=layer.attending.num_heads)
+    if isinstance(layer.attention, Attention):
+        _kv_heads(tp, layer.attention.num_kv_heads)
 
 
 def _kv_heads(tp: int, num_kv_heads: int) -> None:
@@ -126,6 +150,10 @@ def context_refusal(layout: Layout, job: Job, cluster: Cluster, rules: Rules) ->
     left by tp.
     """
     if layout.cp > 1:
+        if any(isinstance(layer.attention, DeltaState | StateSpace) for layer, _ in job.model.groups):
+            raise ValueError(
+                f"cp={layout.cp}: how the ranks of a context group pass on a recurrent state is not counted; try cp=1"
+            )
         checks.divides(part="2*cp", part_value=2 * layout.cp, whole="sequence", whole_value=job.sequence)
     if job.sequence_parallel:
         checks.divides(part="tp", part_value=layout.tp, whole="sequence/cp", whole_value=job.sequence // layout.cp)

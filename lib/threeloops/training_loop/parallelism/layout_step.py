@@ -11,16 +11,17 @@ Source: Narayanan et al., 2021, arXiv:2104.04473, sections 2 and 3 (what a layou
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from threeloops.models.architecture import Attention, DenseMlp, Layer, MoeMlp
-from threeloops.models.forward_step import VECTOR, ForwardStep
+from threeloops.models.architecture import Attention, Layer
+from threeloops.models.forward_step import VECTOR
 from threeloops.models.model_flops import forward_flops
-from threeloops.models.transformer import layer_ops, total
+from threeloops.models.transformer import total
 from threeloops.training_loop.memory.activation_kernels import KERNELS, Kernels
 from threeloops.training_loop.memory.fit import stage_states
 from threeloops.training_loop.memory.rank_states import ModelStates
 from threeloops.training_loop.parallelism import layouts, pipelines, product_rates
 from threeloops.training_loop.parallelism.group_traffic import GroupTraffic, group_traffic
 from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
+from threeloops.training_loop.parallelism.rank_layers import FOLLOW_TP, rank_ops
 from threeloops.training_loop.parallelism.step_time import StepTime
 
 # The recomputed share of the forward pass, in the words of memory.fit.
@@ -145,7 +146,8 @@ def layout_step(layout: Layout, *, job: Job, cluster: Cluster) -> LayoutStep:
 def pass_times(*, job: Job, cluster: Cluster, tp: int, cp: int, rates: tuple[float, float]) -> PassTimes:
     """Forward time of one sequence, by layer and head, on one of tp * cp ranks.
 
-    Formula:  matrix FLOPs / (tp * cp) / achieved rate + bytes of everything else / memory rate
+    Formula:  matrix FLOPs / (tp * cp) / achieved rate + bytes of everything else / memory rate; a recurrent
+              layer's scan by its FLOPs or its bytes, whichever take longer
     Units:    rates are the shares of the cluster's rates that products of layers and of attention's core reach
     Assumes:  tp and cp divide all products; norms, sums and residuals are divided by tp only with sequence
               parallelism; a product is as fast in all passes
@@ -157,15 +159,17 @@ def pass_times(*, job: Job, cluster: Cluster, tp: int, cp: int, rates: tuple[flo
     num_layers, ranks = job.model.num_layers, tp * cp
     layers_rate, core_rate = rates
     core_s = flops.attention / num_layers / ranks / cluster.attention_flops_per_s / core_rate
-    vector_bytes, softmax_bytes = 0.0, 0.0
+    vector_bytes, softmax_bytes, scan_s = 0.0, 0.0, 0.0
     for layer, count in job.model.groups:
         vector, softmax = _vector_bytes(layer, job, tp, cp, fused)
         vector_bytes += vector * count / num_layers
         softmax_bytes += softmax * count / num_layers
+        scan_s += _scan_s(layer, job, cluster, tp, cp) * count / num_layers
     core_s += softmax_bytes / cluster.memory_bytes_per_s
     return PassTimes(
         layer_s=flops.projections / num_layers / ranks / cluster.gemm_flops_per_s / layers_rate
         + vector_bytes / cluster.memory_bytes_per_s
+        + scan_s
         + core_s,
         core_s=core_s,
         # heads stay in the wider format where layers go narrower
@@ -198,22 +202,20 @@ def _rates(job: Job, sequences: float, tp: int, ep: int) -> tuple[float, float]:
     return product_rates.training_rate(products), core
 
 
+def _scan_s(layer: Layer, job: Job, cluster: Cluster, tp: int, cp: int) -> float:
+    """Seconds of a recurrent layer's scan for one sequence on one rank, at best; 0 where a layer has none."""
+    scans = [op.work for op in rank_ops(layer, job, tp, fused=True) if op.name == "state_scan"]
+    return sum(
+        max(one.flops / cluster.attention_flops_per_s, one.moved_bytes / cluster.memory_bytes_per_s) / cp
+        for one in scans
+    )
+
+
 def _vector_bytes(layer: Layer, job: Job, tp: int, cp: int, fused: bool) -> tuple[float, float]:
     """Bytes that one rank moves for one sequence outside of matrix products: of everything but softmax, and of
     softmax.
     """
-    step = ForwardStep(
-        phase="prefill",
-        batch=1,
-        sequence=job.sequence,
-        causal=job.causal,
-        fused_attention=fused,
-        logits="all",
-        bytes_per_element=job.bytes_per_element,
-        latent="expanded",
-        routing="uniform",
-    )
-    ops = layer_ops(rank_layer(layer, tp), hidden=job.model.hidden, rotary=job.model.rotary, step=step)
+    ops = rank_ops(layer, job, tp, fused=fused)
     split = [op for op in ops if op.unit == VECTOR and op.name in FOLLOW_TP]
     stream = [op for op in ops if op.unit == VECTOR and op.name not in FOLLOW_TP and op.name != "attention_softmax"]
     softmax = [op for op in ops if op.name == "attention_softmax"]
@@ -221,26 +223,6 @@ def _vector_bytes(layer: Layer, job: Job, tp: int, cp: int, fused: bool) -> tupl
         total(some).moved_bytes if some else 0.0 for some in (split, stream, softmax)
     )
     return (split_bytes + stream_bytes / (tp if job.sequence_parallel else 1)) / cp, softmax_bytes / cp
-
-
-# Operations on tensors whose width tensor parallelism cuts: their bytes are one rank's already in the rank's layer.
-FOLLOW_TP = ("qk_norm", "rotary", "activation", "gated_activation", "shared_activation", "shared_gated_activation")
-
-
-def rank_layer(layer: Layer, tp: int) -> Layer:
-    """The layer as one tensor rank sees it: its heads, and its share of the width."""
-    attention, mlp = layer.attending, _rank_mlp(layer.feeding, tp)
-    heads = attention.num_heads // tp
-    if isinstance(attention, Attention):
-        split = replace(attention, num_heads=heads, num_kv_heads=max(1, attention.num_kv_heads // tp))
-        return replace(layer, attention=split, mlp=mlp)
-    return replace(layer, attention=replace(attention, num_heads=heads), mlp=mlp)
-
-
-def _rank_mlp(mlp: DenseMlp | MoeMlp, tp: int) -> DenseMlp | MoeMlp:
-    if isinstance(mlp, DenseMlp):
-        return replace(mlp, intermediate=mlp.intermediate // tp)
-    return replace(mlp, shared=replace(mlp.shared, intermediate=mlp.shared.intermediate // tp) if mlp.shared else None)
 
 
 def _stage_passes(layout: Layout, job: Job, once: PassTimes) -> tuple[float, float]:

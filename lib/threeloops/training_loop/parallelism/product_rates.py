@@ -17,6 +17,7 @@ from math import log2
 from threeloops import checks
 from threeloops.facts.gemm_sweep import gemm_sweep
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,29 +90,46 @@ def training_rate(products: Sequence[Product]) -> float:
 def layer_products(layer: Layer, *, hidden: int, rows: float, tp: int, ep: int) -> tuple[Product, ...]:
     """The products of one layer's forward pass on one rank, the core of attention left out.
 
-    Assumes:  queries, keys and values are one product, and so are gate and up; tensor parallelism cuts heads and
-              widths, experts are whole and get equal shares of the tokens
+    Assumes:  queries, keys and values are one product, and so are gate and up; so is all that a recurrent layer
+              projects in; tensor parallelism cuts heads and widths, experts are whole and get equal shares of the
+              tokens
+    Raises:   ValueError for a layer that has more than attention or a recurrent state, and an MLP
     """
     checks.positive(rows=rows)
+    return (
+        *(_mixing_products(layer, hidden, rows, tp) if layer.attention is not None else ()),
+        *(feeding_products(layer, hidden=hidden, rows=rows, tp=tp, ep=ep) if layer.mlp is not None else ()),
+    )
+
+
+def _mixing_products(layer: Layer, hidden: int, rows: float, tp: int) -> list[Product]:
+    """Into and out of attention, or of a recurrent state."""
+    if isinstance(layer.attention, DeltaState | StateSpace):
+        state = layer.attention
+        into = Product(rows=rows, columns=state.input_columns / tp, inner=hidden)
+        return [into, Product(rows=rows, columns=hidden, inner=state.output_dim / tp)]
     attention = layer.attending
     if isinstance(attention, Attention):
-        heads = (attention.num_heads + 2 * attention.num_kv_heads) * attention.head_dim / tp
+        heads = ((1 + attention.gated) * attention.query_dim + attention.projected_kv_dim) / tp
         made = [Product(rows=rows, columns=heads, inner=hidden)]
         read = attention.num_heads * attention.head_dim / tp
     else:
         made = _latent_products(attention, hidden, rows, tp)
         read = attention.num_heads * attention.value_head_dim / tp
-    made.append(Product(rows=rows, columns=hidden, inner=read))
-    return (*made, *feeding_products(layer, hidden=hidden, rows=rows, tp=tp, ep=ep))
+    return [*made, Product(rows=rows, columns=hidden, inner=read)]
 
 
 def feeding_products(layer: Layer, *, hidden: int, rows: float, tp: int, ep: int) -> tuple[Product, ...]:
-    """Of these the products of the MLP, or of the experts and of the shared one."""
+    """Of these the products of the MLP, or of the experts, of the shared one, and to and from narrower experts."""
     mlp = layer.feeding
     if isinstance(mlp, DenseMlp):
         return _mlp_products(mlp, hidden, rows, tp, 1)
     shared = _mlp_products(mlp.shared, hidden, rows, tp, 1) if mlp.shared else ()
-    return (*_mlp_products(mlp.expert, hidden, rows * mlp.top_k, 1, mlp.num_experts / ep), *shared)
+    experts = _mlp_products(mlp.expert, mlp.latent or hidden, rows * mlp.top_k, 1, mlp.num_experts / ep)
+    if mlp.latent is None:
+        return (*experts, *shared)
+    down = Product(rows=rows, columns=mlp.latent, inner=hidden)
+    return (down, *experts, Product(rows=rows, columns=hidden, inner=mlp.latent), *shared)
 
 
 def _latent_products(attention: LatentAttention, hidden: int, rows: float, tp: int) -> list[Product]:

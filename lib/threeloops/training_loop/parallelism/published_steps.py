@@ -17,7 +17,7 @@ from typing import Any
 from threeloops.facts import hardware
 from threeloops.facts.fact import catalogue_files
 from threeloops.models import catalogue
-from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
 from threeloops.training_loop.parallelism.expected_step import ExpectedStep, expected_step
 from threeloops.training_loop.parallelism.layout_step import layout_step
 from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
@@ -190,12 +190,8 @@ def judged_steps() -> tuple[Judged, ...]:
 
 
 def not_judged_because(row: PublishedStep) -> str:
-    """Why a row is not judged: it says something else, or nothing here predicts it; empty where it is."""
-    if row.apart:
-        return row.apart
-    if any(not isinstance(layer.attention, Attention | LatentAttention) for layer, _ in row.model.groups):
-        return "layers with a recurrent state"
-    return ""
+    """Why a row is not judged: it says something else; empty where it is."""
+    return row.apart
 
 
 def _judged(row: PublishedStep) -> Judged:
