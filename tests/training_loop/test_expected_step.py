@@ -165,6 +165,16 @@ def test_exchanges_beside_their_products_are_waited_for_once() -> None:
     assert beside == pytest.approx(waited / 4)
 
 
+def test_expert_exchanges_beside_the_passes_of_another_micro_batch_are_waited_for_once() -> None:
+    qwen = job(catalogue.model("qwen3-30b-a3b"), sequence=4096, global_batch=64)
+    split = replace(ONE, dp=8, ep=8, micro_batch=2)
+    waited, beside = (
+        expected(split, qwen, software=replace(PLAIN, overlaps_experts=overlaps)).parts for overlaps in (False, True)
+    )
+    assert beside["expert exchanges"] == pytest.approx(waited["expert exchanges"] / 4)  # the first of four
+    assert 0 < beside["fewer SMs beside it"] - waited["fewer SMs beside it"] < waited["expert exchanges"] / 2
+
+
 def test_another_card_of_the_same_chip_has_the_same_products() -> None:
     large, small = (
         expected(ONE, job(RECORDED), part=part).parts["products"] for part in ("a100-sxm4-80gb", "a100-sxm4-40gb")

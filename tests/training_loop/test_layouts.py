@@ -13,7 +13,12 @@ from threeloops.models.parameter_buckets import layers_on_stage
 from threeloops.models.parameters import model_parameters
 from threeloops.simulate.training_loop.traffic import zero_step
 from threeloops.training_loop.parallelism import layouts, placement
-from threeloops.training_loop.parallelism.group_traffic import group_bytes_per_s, group_traffic
+from threeloops.training_loop.parallelism.group_traffic import (
+    blocks_share,
+    domains_met,
+    group_bytes_per_s,
+    group_traffic,
+)
 from threeloops.training_loop.parallelism.layout_rules import Rules, refusal
 from threeloops.training_loop.parallelism.layout_step import hiding_s
 from threeloops.training_loop.parallelism.layouts import (
@@ -236,3 +241,35 @@ def test_replicas_send_what_ranks_that_train_send(zero_stage: int) -> None:
     found = group_traffic(layout, job=job, cluster=CLUSTER, num_layers=80)
     whole = sent / 48 * model_parameters(job.model).total
     assert found.gradients_s + found.weights_s == pytest.approx(4 * whole / CLUSTER.fast_bytes_per_s_one_way)
+
+
+@pytest.mark.parametrize(("experts", "top_k", "domains"), [(8, 3, 4), (9, 2, 3), (12, 4, 2), (6, 6, 3), (10, 1, 5)])
+def test_domains_of_a_token_are_counted_over_every_choice(experts, top_k, domains):
+    each = experts // domains
+    met = [len({expert // each for expert in chosen}) for chosen in itertools.combinations(range(experts), top_k)]
+    assert domains_met(num_experts=experts, top_k=top_k, domains=domains) == pytest.approx(np.mean(met))
+
+
+def test_a_dispatcher_that_sends_once_to_a_domain_crosses_less_and_changes_nothing_inside_one():
+    wanted = dataclasses.replace(LLAMA, model=model("nemotron-3-super-120b-a12b"), expert_tp=1, nodes_per_token=None)
+    once = dataclasses.replace(wanted, dispatches_once=True)
+    for ep, less in ((64, domains_met(num_experts=512, top_k=22, domains=8) / 22), (8, 1.0)):
+        split = dataclasses.replace(LEGAL, dp=64, tp=1, pp=1, cp=1, ep=ep)
+        plain, sent = (group_traffic(split, job=one, cluster=CLUSTER, num_layers=88).expert_s for one in (wanted, once))
+        assert sent / plain == pytest.approx(less)
+
+
+def test_a_layer_of_one_block_has_one_exchange_of_a_tensor_group():
+    """Eighty-eight layers of one block exchange as forty-four of two do."""
+    hybrid, dense = model("nemotron-3-super-120b-a12b"), model("llama-3-70b")
+    ((layer, _),) = dense.groups
+    one_block = dataclasses.replace(layer, mlp=None, num_norms=1)
+    other = dataclasses.replace(layer, attention=None, num_norms=1)
+    split = dataclasses.replace(dense, groups=((one_block, 80), (other, 80)))
+    layout = dataclasses.replace(LEGAL, tp=8, dp=1, pp=1, cp=1, ep=1)
+    sent = [
+        group_traffic(layout, job=dataclasses.replace(LLAMA, model=shape), cluster=CLUSTER, num_layers=count).tensor_s
+        for shape, count in ((dense, 80), (split, 160))
+    ]
+    assert sent[0] == pytest.approx(sent[1])
+    assert blocks_share(hybrid) == 0.5

@@ -85,7 +85,8 @@ def expected_step(
     Formula:  for each micro-batch: products at their real shapes (forward, and both gradients), attention by its
               kernel, scans of recurrent layers by theirs, everything else by its bytes at the rate of a recorded copy,
               head and loss on the last stage, gradients added up; exchanges of tensor groups as measured, those of
-              other groups by their bytes; + bubble, what sticks out of the data-parallel exchange, optimiser. Products
+              other groups by their bytes, of experts beside the passes of another micro-batch where the software does
+              that; + bubble, what sticks out of the data-parallel exchange, optimiser. Products
               under load take longer by what a recorded card lost in six seconds of them
     Assumes:  the slowest stage has the most layers, or is the last, with the head in 16 bits; experts get equal shares
               of the tokens, and theirs are one product with all their rows, whose weights are all read; while an
@@ -110,8 +111,9 @@ def expected_step(
     }.get(layout.recompute, 0.0)
     sent = group_traffic(layout, job=job, cluster=cluster, num_layers=layouts.stage_layers(layout, job=job))
     tensor_s = _tensor_s(layout, job, timed, software, otherwise=sent.tensor_s)
-    exposed_s = tensor_s + sent.context_s + sent.expert_s
     backward_s = stage.backward_s + again_s
+    expert_s, beside_s = _expert_s(sent.expert_s, m, stage.forward_s + backward_s, software)
+    exposed_s = tensor_s + sent.context_s + expert_s
     data_s, hidden_s = exchanged_s(layout, sent, micro_batches=m, forward_s=stage.forward_s, backward_s=backward_s)
     loss_s = stage.heads * sum(stage.head.vector_s)
     parts = {
@@ -125,11 +127,11 @@ def expected_step(
         "gradients added up": m * _added_up_bytes(layout, job, software) / copied_bytes_per_s(cluster),
         "tensor-parallel exchanges": m * tensor_s,
         "context-parallel exchanges": m * sent.context_s,
-        "expert exchanges": m * sent.expert_s,
+        "expert exchanges": m * expert_s,
         "hops between stages": m * uncovered_hops_s(layout, sent.hop_s),
         "pipeline bubble": _bubble_s(layout, m, stage, backward_s, exposed_s),
         "exchange of gradients and weights": data_s,
-        "fewer SMs beside it": hidden_s * _sms_of_exchange(part),
+        "fewer SMs beside it": (hidden_s + m * beside_s) * _sms_of_exchange(part),
         "optimiser": optimiser_s(layout, job, cluster) / copy_share(),
     }
     at_best = {
@@ -183,6 +185,12 @@ def _tensor_s(layout: Layout, job: Job, part: str, software: Software, *, otherw
         )
         seconds = layouts.stage_layers(layout, job=job) * blocks_share(job.model) * each
     return seconds / layout.tp if software.overlaps_tensor else seconds
+
+
+def _expert_s(sent_s: float, m: int, passes_s: float, software: Software) -> tuple[float, float]:
+    """Of a micro-batch's expert exchanges, seconds that are waited for, and those beside the passes of another."""
+    beside_s = min(sent_s, passes_s) * (m - 1) / m if software.overlaps_experts else 0.0
+    return sent_s - beside_s, beside_s
 
 
 def _bubble_s(layout: Layout, m: int, stage: _Stage, backward_s: float, exposed_s: float) -> float:

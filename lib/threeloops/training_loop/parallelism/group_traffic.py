@@ -9,7 +9,9 @@ Source: traffic (bytes); Narayanan et al., 2021, arXiv:2104.04473, section 3 (wh
 """
 
 from dataclasses import dataclass
+from math import comb
 
+from threeloops import checks
 from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, MoeMlp
 from threeloops.training_loop.memory.fit import held_buckets
 from threeloops.training_loop.memory.rank_states import expert_data_parallel, rank_buckets
@@ -45,10 +47,11 @@ def group_traffic(layout: Layout, *, job: Job, cluster: Cluster, num_layers: int
     Formula:  bytes of traffic.* over the rate of the group; tensor groups also alpha * (tp - 1) per half of each
               exchange
     Assumes:  full recompute repeats the forward exchanges; experts' tokens cross between domains while others move
-              inside, so that the slower of the two counts; tokens of
-              narrower experts travel at their width; with nodes_per_token, a token crosses once per domain and
-              is passed on inside; under an interleaved schedule ZeRO-2 adds up a chunk's gradients over the pp
-              micro-batches that pass it in a row; the tensor ranks of a stage split what they hand on
+              inside, so that the slower of the two counts; tokens of narrower experts travel at their width; with
+              nodes_per_token, a token crosses once per domain and is passed on inside, with dispatches_once, once to
+              each domain that holds one of its experts; under an interleaved schedule ZeRO-2 adds up a chunk's
+              gradients over the pp micro-batches that pass it in a row; the tensor ranks of a stage split what they
+              hand on
     Counted:  simulate.training_loop.traffic.zero_step
     """
     return GroupTraffic(
@@ -160,14 +163,33 @@ def _expert_s(layout: Layout, job: Job, cluster: Cluster, num_layers: int) -> fl
         )
         return one.total_bytes + (one.forward_bytes if layout.recompute == _FULL else 0)
 
+    copies: float = min(experts.top_k, job.nodes_per_token or experts.top_k)
+    if job.dispatches_once:
+        copies = min(copies, domains_met(num_experts=experts.num_experts, top_k=experts.top_k, domains=domains))
     # A token whose experts may sit in a few domains only crosses once for each of them; without such a limit, once
-    # for each expert.
-    crossing = sent(min(experts.top_k, job.nodes_per_token or experts.top_k), domains)
+    # for each expert, unless its dispatcher sends it to a domain once.
+    crossing = copies * sent(1, domains)
     within = sent(experts.top_k, inside)
     return (
         max(crossing / cluster.slow_bytes_per_s_one_way, within / cluster.fast_bytes_per_s_one_way)
         / cluster.link_efficiency
     )
+
+
+def domains_met(*, num_experts: int, top_k: int, domains: int) -> float:
+    """Different domains in which a token has experts, in the mean.
+
+    Formula:  domains * (1 - C(num_experts - num_experts / domains, top_k) / C(num_experts, top_k))
+    Assumes:  every choice of top_k experts is equally likely; domains hold equal numbers of them
+    Raises:   ValueError where domains do not divide the experts
+    Source:   by definition
+    Counted:  tests.training_loop.test_layouts.test_domains_of_a_token_are_counted_over_every_choice
+
+    >>> round(domains_met(num_experts=512, top_k=22, domains=8), 2)  # not 22 copies on the network, fewer than eight
+    7.6
+    """
+    checks.divides(part="domains", part_value=domains, whole="num_experts", whole_value=num_experts)
+    return domains * (1 - comb(num_experts - num_experts // domains, top_k) / comb(num_experts, top_k))
 
 
 def _hop_s(layout: Layout, job: Job, cluster: Cluster) -> float:

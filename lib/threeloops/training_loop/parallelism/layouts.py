@@ -116,6 +116,8 @@ class Job:
     expert_tp: int  # 1 keeps each expert whole
     dispatch_bytes: float  # per element of a token on its way to an expert: 2 in bf16, 1 in FP8; the way back takes 2
     nodes_per_token: int | None = None  # a router's limit on how many domains one token may be sent to
+    # a dispatcher that sends a token to each domain once (DeepEP, HybridEP), not once for each of its experts there
+    dispatches_once: bool = False
     vocab_multiple: int | None = None  # as in memory.setup.Training
     bytes_per_element: int = 2
 

@@ -88,7 +88,8 @@ def _step(key: str, row: Mapping[str, Any], source: str) -> PublishedStep:
         part=row["part"],
         format=row["format"],
         software=Software(
-            **{name: row[name] for name in ("attention", "loss", "gradient_bytes_moved", "overlaps_tensor")}
+            **{name: row[name] for name in ("attention", "loss", "gradient_bytes_moved", "overlaps_tensor")},
+            overlaps_experts=row.get("overlaps_experts", False),
         ),
         measured_s=row["step_s"] if "step_s" in row else tokens / row["tokens_per_gpu_s"],
         unseen=row.get("unseen", False),
@@ -117,6 +118,7 @@ def _job(row: Mapping[str, Any]) -> Job:
         tables_as_layers=row["publisher"] == "BigScience",
         expert_tp=1,
         dispatch_bytes=2,
+        dispatches_once=row.get("dispatches_once", False),
         vocab_multiple=128 if row["recipe"] == "megatron" else None,
     )
 

@@ -27,6 +27,8 @@ class Software:
     # is added up in fp32 (read 4, write 4, in place of 2), or cast to fp32 on its way to the other ranks
     gradient_bytes_moved: float
     overlaps_tensor: bool  # tensor-parallel exchanges run piece by piece beside the product that needs them
+    # expert exchanges of one micro-batch run beside the passes of another
+    overlaps_experts: bool = False
 
     def __post_init__(self) -> None:
         checks.one_of((*PARTS_OF, UNFUSED), attention=self.attention)
