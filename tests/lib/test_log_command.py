@@ -1,6 +1,7 @@
 """`threeloops log`: a page and its JSON of an engine's log, a scrape and a training log, and what is refused."""
 
 import gzip
+import html
 import io
 import json
 import re
@@ -132,6 +133,24 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, capsys) -> None:
         told = capsys.readouterr().err
         assert sentence in told
         assert told.count("\n") == 1
+
+
+def test_one_html_file_says_what_the_terminal_says(tmp_path, capsys) -> None:
+    train = written(tmp_path / "train.log", titan(STARVED))
+    for path, words in ((engine(tmp_path), ("--hardware", "h100-sxm")), (train, ())):
+        into = tmp_path / f"{path.stem}.html"
+        assert "a browser opens it" in said(capsys, path, *words, "--html", into)
+        page = into.read_text(encoding="utf-8")
+        plain = html.unescape(re.sub(r"<(?:/?code|style.*?</style)>", "", page, flags=re.DOTALL)).replace("\n", " ")
+        for row in said(capsys, path, *words).replace("`", "").splitlines():
+            for part in re.split(r"  +", row.strip()):
+                first = re.sub(r"^((?:First suspect|Second|Third): .*?)\. .*", r"\1", part)
+                assert first in plain, first
+    (path := tmp_path / "odd.log").write_text(engine(tmp_path).read_text().replace("meta-llama/", "<b>meta/"))
+    said(capsys, path, "--html", tmp_path / "odd.html")
+    assert "<b>" not in (tmp_path / "odd.html").read_text(encoding="utf-8")
+    assert main(["log", str(path), "--html", str(path)]) == 2
+    assert "is the file that is read" in capsys.readouterr().err
 
 
 def test_an_engine_that_only_began_says_what_it_stated(tmp_path, capsys) -> None:

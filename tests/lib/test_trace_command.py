@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from html.parser import HTMLParser
 
 import pytest
 from tests.inner_loop.kineto_form import Run
@@ -144,6 +145,64 @@ def test_a_file_that_was_cut_says_until_where_it_was_read(tmp_path, capsys) -> N
     run.write(path)
     path.write_bytes(path.read_bytes()[:-900])
     assert re.search(r"run\.json ends in the middle: it was read until its event 1\d\d;", said(capsys, str(path)))
+
+
+class Elements(HTMLParser):
+    """What a browser makes of a page: elements, their attributes, and the text outside of styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_one_html_file_says_what_the_terminal_says_and_runs_nothing(tmp_path, capsys) -> None:
+    hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;"
+    run = Run()
+    for step in range(1, 4):
+        run.launch(f"nvjet_gemm{hostile}", 500)
+        run.host(f"work{hostile}", 4000)
+        run.step(step)
+    path = str(run.write(tmp_path / "run.json.gz"))
+    into = tmp_path / "page.html"
+    assert "a browser opens it" in said(capsys, path, "--html", str(into))
+    page = into.read_text(encoding="utf-8")
+    seen = Elements(page)
+    assert {tag for tag, _ in seen.tags} <= {
+        *("html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "div", "i", "ul", "li", "section"),
+        *("dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "code", "footer"),
+    }
+    assert not any(name in ("src", "href", "onerror") for _, attributes in seen.tags for name in attributes)
+    assert any(f"nvjet_gemm{hostile}" in text for text in seen.texts)
+    words = " ".join(" ".join(seen.texts).replace("`", "").split())
+    for row in said(capsys, path).replace("`", "").splitlines():
+        head = re.match(r"(First suspect|Second|Third): [^.]*", row)
+        for part in [head[0]] if head else re.split(r"  +", row.strip()):
+            assert part in words
+    (bar,) = [attributes for tag, attributes in seen.tags if attributes.get("class") == "bar"]
+    shares = [float(share) for share in re.findall(r"([\d.]+) %", bar["aria-label"] or "")]
+    assert sum(shares) == pytest.approx(100, abs=0.5)
+    assert 'name="viewport"' in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_a_page_is_not_written_over_what_was_read(tmp_path, capsys) -> None:
+    path = with_products(tmp_path)
+    for words, sentence in (
+        ([path, "--html", path], "is the file that is read; give the page another name"),
+        ([path, "--html", "x.html", "--json"], "--html writes a page to read, and --json is for a script"),
+        ([path, "--html", str(tmp_path / "no" / "x.html")], "No such file or directory"),
+    ):
+        assert main(["trace", *words]) == 2
+        assert sentence in capsys.readouterr().err
+    assert "3 steps" in said(capsys, path)
 
 
 def test_a_drill_with_the_traces_own_numbers(tmp_path, capsys, monkeypatch) -> None:

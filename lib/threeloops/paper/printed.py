@@ -90,7 +90,9 @@ def _right(asked: Asked) -> str:
 def page(title: str, body: str, style: str) -> str:
     """A self-contained page."""
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n"
         f"<style>\n{style}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 

@@ -2,13 +2,14 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from threeloops.commands.log.named_in_log import model_of, part_of, stored_weights
-from threeloops.commands.log.suspect_rows import suspect_rows, suspects_told
+from threeloops.commands.log.suspect_rows import DRILL, NO_SUSPECT, suspects_told
 from threeloops.commands.trace import own_drill
-from threeloops.commands.working import aligned
+from threeloops.commands.trace.told_page import Table, as_rows, html_page, suspect_rows, told_suspects
 from threeloops.dtypes import SPELLINGS, dtype_named
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
@@ -42,6 +43,8 @@ SOURCES = (
     "vLLM, vllm/v1/metrics/loggers.py; SGLang, srt/managers/scheduler_metrics_mixin.py; llama.cpp, tools/server",
     "Kwon et al., 2023, arXiv:2309.06180 (blocks, preemption); Amdahl, 1967, doi:10.1145/1465482.1465560",
 )
+
+FOOTER = [*(f"  assumes: {sentence}" for sentence in ASSUMES), *(f"  source:  {source}" for source in SOURCES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,7 @@ def answer(log: EngineRecord, given: argparse.Namespace, *, name: str, cut: str)
     )  # fmt: skip
     if given.drill:
         own_drill.pose(told.suspects)
-    return _json(told) if given.json else _text(told)
+    return _json(told) if given.json else _html(told) if given.html else _text(told)
 
 
 def _alone(log: EngineRecord) -> int | None:
@@ -126,21 +129,31 @@ def _checked(log: EngineRecord, model: Model | None, cache: CacheFormat | None, 
     return cache_beside_formula(log, model, cache=cache, tp=tp)
 
 
+def _blocks(told: Answer) -> Sequence[str | Table]:
+    return [*_head(told), *_admission_rows(told), *_stage_rows(told.log), *_cache_rows(told), *_pace_rows(told)]
+
+
 def _text(told: Answer) -> str:
-    rows = [*_head(told), *_admission_rows(told), *_stage_rows(told.log), *_cache_rows(told), *_pace_rows(told)]
-    rows += suspect_rows(told.suspects)
-    rows += ["", *(f"  assumes: {sentence}" for sentence in ASSUMES), *(f"  source:  {source}" for source in SOURCES)]
-    return "\n".join(row.rstrip() for row in rows)
+    rows = as_rows(_blocks(told))
+    rows += suspect_rows(told_suspects(told.suspects, DRILL)) or ["", NO_SUSPECT]
+    return "\n".join(row.rstrip() for row in (*rows, "", *FOOTER))
 
 
-def _head(told: Answer) -> list[str]:
+def _html(told: Answer) -> str:
+    return html_page(
+        _blocks(told), title=f"What {told.name} says", suspects=told_suspects(told.suspects, DRILL), none=NO_SUSPECT,
+        footer=FOOTER,
+    )  # fmt: skip
+
+
+def _head(told: Answer) -> Sequence[str | Table]:
     log = told.log
     seconds = logged_s(log)
     what = counted(log.entries, "moment") + (f" in {fmt_seconds(seconds)}" if seconds else "") if log.entries else ""
     if not log.entries:
         what = "no periodic line" if not log.stages else f"{counted(int(log.requests or 0), 'request')} timed"
     kind = "a scrape of /metrics, " if log.scraped else ""
-    rows = [f"{told.name}: {log.engine}{' ' + log.version if log.version else ''}, {kind}{what}"]
+    rows: list[str | Table] = [f"{told.name}: {log.engine}{' ' + log.version if log.version else ''}, {kind}{what}"]
     rows += [f"  {told.cut}; what follows is of that part"] if told.cut else []
     rows.append("  " + _model_words(log.model, told.model))
     ranks = {rank for rank in log.columns["rank"] if rank == rank}
@@ -154,7 +167,7 @@ def _head(told: Answer) -> list[str]:
         "seats (max_num_seqs)": f"{log.seats:,}" if log.seats else "not stated",
         "tokens of a step": f"{log.step_tokens:,}" if log.step_tokens else "",
     }
-    rows += ["", *aligned([("stated or given", ""), *((key, value) for key, value in stated.items() if value)])]
+    rows += ["", Table([("stated or given", ""), *((key, value) for key, value in stated.items() if value)])]
     return rows
 
 
@@ -166,7 +179,7 @@ def _model_words(stated: str, model: Model | None) -> str:
     return "the log states no model: --model names it"
 
 
-def _admission_rows(told: Answer) -> list[str]:
+def _admission_rows(told: Answer) -> Sequence[str | Table]:
     if not told.limits:
         return []
     table = [("what limits the requests that run", "of the time", "running", "waiting")]
@@ -174,7 +187,8 @@ def _admission_rows(told: Answer) -> list[str]:
         (cause, fmt_percent(one.share), f"{one.running:,.1f}", f"{one.waiting:,.1f}" if cause in LIMITED else "")
         for cause, one in told.limits.items()
     ]
-    rows, log = ["", *aligned(table)], told.log
+    log = told.log
+    rows: list[str | Table] = ["", Table(table)]
     usage = [value for value in log.columns["kv_usage"] if value == value]
     if usage:
         rows.append(
@@ -191,21 +205,21 @@ def _per_request(log: EngineRecord) -> str:
     return f", {log.preempted / log.requests:.2f} for each request that ended" if log.preempted and log.requests else ""
 
 
-def _stage_rows(log: EngineRecord) -> list[str]:
+def _stage_rows(log: EngineRecord) -> Sequence[str | Table]:
     total = sum(log.stages.values())
     if not total:
         return []
     each = f"{fmt_seconds(total / log.requests)} each" if log.requests else ""
     table = [("requests' time", "share", each)]
     table += [(STAGES[stage], fmt_percent(seconds / total), "") for stage, seconds in log.stages.items()]
-    rows = ["", *aligned(table)]
+    rows: list[str | Table] = ["", Table(table)]
     for stage, kind, what in (("prompt", "prompt", "prompt tokens"), ("answer", "output", "tokens")):
         if log.tokens[kind] and log.stages.get(stage) and log.engine == "llama.cpp":
             rows.append(f"  {log.tokens[kind] / log.stages[stage]:,.1f} {what} a second of one request")
     return rows
 
 
-def _cache_rows(told: Answer) -> list[str]:
+def _cache_rows(told: Answer) -> Sequence[str | Table]:
     log, held = told.log, told.cache
     stated = []
     if log.weights_bytes:
@@ -234,7 +248,7 @@ def _gib(size: float | None) -> str:
     return fmt_bytes(size or 0.0, base=2)
 
 
-def _pace_rows(told: Answer) -> list[str]:
+def _pace_rows(told: Answer) -> Sequence[str | Table]:
     if not told.pace:
         return []
     one = told.pace

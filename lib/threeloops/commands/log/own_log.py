@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP
-from threeloops.commands.trace.own_trace import DRILL_HELP
+from threeloops.commands.trace.own_trace import DRILL_HELP, HTML_HELP
 from threeloops.commands.typed import context, whole
 from threeloops.units import MB, fmt_percent
 
@@ -37,6 +37,7 @@ def add_log(commands: Any) -> None:
     log.add_argument("--sequence", type=context, help="tokens of one sequence of the training run")
     log.add_argument("--batch", type=whole, help="sequences of one step of the training run, on all GPUs")
     log.add_argument("--max-num-seqs", type=whole, help="requests that an engine runs at once at most")
+    log.add_argument("--html", metavar="FILE", help=HTML_HELP)
     log.add_argument("--drill", action="store_true", help=DRILL_HELP)
     log.add_argument("--json", action="store_true", help="print base SI units for a script")
     log.set_defaults(run=run)
@@ -53,9 +54,9 @@ class _Reader(Protocol):
 
 def run(given: argparse.Namespace) -> None:
     """Read, and say."""
-    from threeloops.commands.trace import own_drill
+    from threeloops.commands.trace import own_drill, told_page
 
-    own_drill.refuse_for_scripts(drill=given.drill, json=given.json)
+    own_drill.refuse_for_scripts(drill=given.drill, json=given.json, html=given.html)
     reader, cut = _read(Path(given.path))
     name = Path(given.path).name
     if hasattr(reader.record, "software"):
@@ -66,7 +67,7 @@ def run(given: argparse.Namespace) -> None:
         from threeloops.commands.log import engine_page
 
         said = engine_page.answer(reader.record, given, name=name, cut=cut)
-    print(said)
+    print(told_page.written(said, given.html, read=given.path) if given.html else said)
 
 
 def _readers() -> list[_Reader]:

@@ -1,4 +1,4 @@
-"""Suspects of a log on a page and in JSON: share, limit, what to try, what to record, where it is taught, a drill."""
+"""Suspects of a log: the drill on each, and what a script reads of it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -42,24 +42,7 @@ DRILL = {
     RETRIES: "memory-largest-micro-batch",
     STEP: "measured-mfu-long-sequences",
 }
-ORDINALS = ("First suspect", "Second", "Third")
-
-
-def suspect_rows(suspects: Sequence[LogSuspect]) -> list[str]:
-    """The first three."""
-    from threeloops import contents
-    from threeloops.drills.engine.bank import DRILLS
-
-    rows: list[str] = []
-    for ordinal, one in zip(ORDINALS, suspects, strict=False):
-        drill = DRILLS[DRILL[one.illness]]
-        taught = contents.taught_here(drill.section, drill.loop)[0]
-        rows += ["", f"{ordinal}: {one.illness}. {one.because[0].upper()}{one.because[1:]}."]
-        rows += [f"  at most    {one.at_most:.2f} times as fast"] if one.at_most is not None else []
-        rows += [f"  try first  {one.first_try}"]
-        rows += [f"  record     {one.record_next}"] if one.record_next else []
-        rows += [f"  taught in  {taught}", f"  drill      threeloops drill {drill.key}"]
-    return rows or ["", "No suspect: the log shows nothing that takes a hundredth of the time."]
+NO_SUSPECT = "No suspect: the log shows nothing that takes a hundredth of the time."
 
 
 def suspects_told(suspects: Sequence[LogSuspect]) -> list[dict[str, Any]]:

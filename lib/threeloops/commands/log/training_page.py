@@ -5,13 +5,14 @@ import argparse
 import json
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from threeloops.commands.log.named_in_log import model_of, part_of
-from threeloops.commands.log.suspect_rows import suspect_rows, suspects_told
+from threeloops.commands.log.suspect_rows import DRILL, NO_SUSPECT, suspects_told
 from threeloops.commands.trace import own_drill
-from threeloops.commands.working import aligned
+from threeloops.commands.trace.told_page import Table, as_rows, html_page, suspect_rows, told_suspects
 from threeloops.dtypes import dtype_named
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
@@ -36,6 +37,8 @@ SOURCES = (
     "Chowdhery et al., 2022, arXiv:2204.02311 (MFU); Rajbhandari et al., 2019, arXiv:1910.02054 (states)",
     "Amdahl, 1967, doi:10.1145/1465482.1465560",
 )
+
+FOOTER = [*(f"  assumes: {sentence}" for sentence in ASSUMES), *(f"  source:  {source}" for source in SOURCES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +89,7 @@ def answer(log: StepRecord, given: argparse.Namespace, *, name: str, cut: str) -
     )  # fmt: skip
     if given.drill:
         own_drill.pose(told.suspects)
-    return _json(told) if given.json else _text(told)
+    return _json(told) if given.json else _html(told) if given.html else _text(told)
 
 
 def _tokens_per_s(log: StepRecord, account: StepAccount) -> float | None:
@@ -133,14 +136,24 @@ def _rates(log: StepRecord, model: Model | None, part: Part | None, tokens: floa
     return found
 
 
+def _blocks(told: Answer) -> Sequence[str | Table]:
+    return [*_head(told), *_time_rows(told), *_rate_rows(told), *_memory_rows(told), *_loss_rows(told)]
+
+
 def _text(told: Answer) -> str:
-    rows = [*_head(told), *_time_rows(told), *_rate_rows(told), *_memory_rows(told), *_loss_rows(told)]
-    rows += suspect_rows(told.suspects)
-    rows += ["", *(f"  assumes: {sentence}" for sentence in ASSUMES), *(f"  source:  {source}" for source in SOURCES)]
-    return "\n".join(row.rstrip() for row in rows)
+    rows = as_rows(_blocks(told))
+    rows += suspect_rows(told_suspects(told.suspects, DRILL)) or ["", NO_SUSPECT]
+    return "\n".join(row.rstrip() for row in (*rows, "", *FOOTER))
 
 
-def _head(told: Answer) -> list[str]:
+def _html(told: Answer) -> str:
+    return html_page(
+        _blocks(told), title=f"What {told.name} says", suspects=told_suspects(told.suspects, DRILL), none=NO_SUSPECT,
+        footer=FOOTER,
+    )  # fmt: skip
+
+
+def _head(told: Answer) -> Sequence[str | Table]:
     log, steps = told.log, told.log.known("step")
     what = f", steps {min(steps):,.0f} to {max(steps):,.0f}" if steps else ""
     entries = "1 entry" if log.entries == 1 else f"{log.entries:,} entries"
@@ -157,10 +170,10 @@ def _head(told: Answer) -> list[str]:
         "dtype": log.dtype,
     }
     known = [(key, value) for key, value in stated.items() if value]
-    return [*rows, "", *aligned([("stated or given", ""), *known])] if known else rows
+    return [*rows, "", Table([("stated or given", ""), *known])] if known else rows
 
 
-def _time_rows(told: Answer) -> list[str]:
+def _time_rows(told: Answer) -> Sequence[str | Table]:
     account, log = told.account, told.log
     table = [("time", "", "")]
     if account.typical_s and account.clock != "rates alone":
@@ -176,14 +189,14 @@ def _time_rows(told: Answer) -> list[str]:
         table.append(("the whole run", fmt_seconds(log.total_s), ""))
     if told.tokens_per_s:
         table.append(("tokens a second of one GPU", f"{told.tokens_per_s:,.0f}", ""))
-    return ["", *aligned(table)] if len(table) > 1 else []
+    return ["", Table(table)] if len(table) > 1 else []
 
 
 def _times(lost: LostTime) -> str:
     return f"{counted(lost.number, 'time')}{', ' + lost.beside if lost.beside else ''}" if lost.number else ""
 
 
-def _rate_rows(told: Answer) -> list[str]:
+def _rate_rows(told: Answer) -> Sequence[str | Table]:
     rows = []
     for rate in told.rates:
         share = "" if rate.mfu is None else f", MFU {fmt_percent(rate.mfu)}"
@@ -204,7 +217,7 @@ def _peak(rate: Rate) -> str:
     return f"{fmt_si(rate.peak_flops_per_s, 'FLOP/s')}, {rate.whose_peak}" if rate.peak_flops_per_s else rate.whose_peak
 
 
-def _memory_rows(told: Answer) -> list[str]:
+def _memory_rows(told: Answer) -> Sequence[str | Table]:
     log, held = told.log, told.log.known("memory_bytes")
     rows = []
     if held:
@@ -223,7 +236,7 @@ def _memory_rows(told: Answer) -> list[str]:
     return ["", *rows] if rows else []
 
 
-def _loss_rows(told: Answer) -> list[str]:
+def _loss_rows(told: Answer) -> Sequence[str | Table]:
     losses = [loss for loss in told.log.known("loss") if abs(loss) != float("inf")]
     if not losses:
         return []

@@ -24,8 +24,10 @@ class _Suspected(Protocol):
     def at_most(self) -> float | None: ...
 
 
-def refuse_for_scripts(*, drill: bool, json: bool) -> None:
-    """Raises ValueError where somebody is to be asked and nobody is there."""
+def refuse_for_scripts(*, drill: bool, json: bool, html: str | None = None) -> None:
+    """Raises ValueError where a question is to be asked and no reader is there, or two forms are asked for."""
+    if html and json:
+        raise ValueError("--html writes a page to read, and --json is for a script; leave one of them out")
     if drill and json:
         raise ValueError("--drill asks you a question, and --json is for a script; leave one of them out")
 

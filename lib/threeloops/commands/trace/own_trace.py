@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DRILL_HELP = "first ask you what a repair of the first suspect brings at most"
 ENDINGS = (".json", ".json.gz", ".sqlite")
+HTML_HELP = "write the page into one HTML file, for a browser, instead of printing it"
 BAR_FROM = 20 * MB  # of a file; smaller ones are read before anybody asks
 
 
@@ -35,6 +36,7 @@ def add_trace(commands: Any) -> None:
         "--rank", type=int, help="of a folder: the rank to take apart (default: the one that waits most)"
     )
     trace.add_argument("--json", action="store_true", help="print base SI units for a script")
+    trace.add_argument("--html", metavar="FILE", help=HTML_HELP)
     trace.add_argument("--drill", action="store_true", help=DRILL_HELP)
     trace.add_argument(
         "--simulated",
@@ -47,24 +49,22 @@ def add_trace(commands: Any) -> None:
 def run(given: argparse.Namespace) -> None:
     """Read, or write a simulated trace."""
     from threeloops.commands.named import part_named
-    from threeloops.commands.trace import own_drill, trace_page
+    from threeloops.commands.trace import own_drill, told_page, trace_page
     from threeloops.inner_loop.profiled.rank_account import held_together, rank_account
 
     if given.simulated:
         print(_simulated(given.simulated, Path(given.path)))
         return
-    own_drill.refuse_for_scripts(drill=given.drill, json=given.json)
+    own_drill.refuse_for_scripts(drill=given.drill, json=given.json, html=given.html)
     part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
     accounts = [rank_account(record, rank=rank, part=part) for rank, record in _records(Path(given.path))]
     waits, accounts = held_together(accounts)
     shown = _shown(accounts, waits, given.rank)
     if given.drill:
         own_drill.pose(shown.suspects)
-    print(
-        trace_page.as_json(accounts, waits, shown, part)
-        if given.json
-        else trace_page.as_text(accounts, waits, shown, part)
-    )
+    form = trace_page.as_json if given.json else trace_page.as_html if given.html else trace_page.as_text
+    said = form(accounts, waits, shown, part)
+    print(told_page.written(said, given.html, read=given.path) if given.html else said)
 
 
 def _records(path: Path) -> Iterator[tuple[int, "RankRecord"]]:

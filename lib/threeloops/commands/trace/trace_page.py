@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from threeloops.commands.working import aligned
+from threeloops.commands.trace.told_page import Table, as_rows, html_page, suspect_rows, told_suspects
 from threeloops.facts.hardware import Part
 from threeloops.facts.traced_steps import Traced
 from threeloops.inner_loop.profiled.rank_account import RankAccount
@@ -18,7 +18,6 @@ from threeloops.inner_loop.profiled.trace_suspects import (
     OPERATORS,
     STRAGGLER,
     VECTORS,
-    Suspect,
 )
 from threeloops.units import counted, fmt_percent, fmt_seconds
 
@@ -51,7 +50,7 @@ HOST = {
     COMPILATION: "compiled",
     "unexplained pauses": "did what was not recorded",
 }
-ORDINALS = ("First suspect", "Second", "Third")
+NO_SUSPECT = "No suspect: nothing takes a hundredth of the time but what computes."
 NAMED = 5  # kernels and products that are named
 WIDEST = 72  # characters of a kernel's name
 ASSUMES = (
@@ -65,21 +64,38 @@ SOURCES = (  # beside what the file is
 
 
 def as_text(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: RankAccount, part: Part | None) -> str:
-    """The page."""
-    rows = [*_head(shown), *aligned(_time_table(shown)), "", *_kernel_rows(shown)]
-    rows += _product_rows(shown, part)
-    rows += _rank_rows(accounts, waits)
-    for ordinal, one in zip(ORDINALS, shown.suspects, strict=False):
-        rows += ["", *_suspect_rows(ordinal, one)]
-    rows += [] if shown.suspects else ["", "No suspect: nothing takes a hundredth of the time but what computes."]
-    if waits and shown.rank != waits.slowest:
-        own = next(one for one in accounts if one.rank == waits.slowest)
-        first = next((one for one in own.suspects if one.illness != STRAGGLER), None)
-        rows += ["", f"Rank {waits.slowest} by itself: {first.illness}, {first.because}"] if first else []
-    rows += ["", *(f"  assumes: {sentence}" for sentence in ASSUMES)]
-    return "\n".join(
-        row.rstrip() for row in (*rows, *(f"  source:  {source}" for source in (shown.record.source, *SOURCES)))
-    )
+    """The page for a terminal."""
+    rows = as_rows([*_head(shown), Table(_time_table(shown)), "", *_kernel_blocks(shown)])
+    rows += as_rows([*_product_blocks(shown, part), *_rank_blocks(accounts, waits)])
+    rows += suspect_rows(told_suspects(shown.suspects, DRILL)) or ["", NO_SUSPECT]
+    rows += ["", said] if (said := _slowest_by_itself(accounts, waits, shown)) else []
+    return "\n".join(row.rstrip() for row in (*rows, "", *_footer(shown)))
+
+
+def as_html(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: RankAccount, part: Part | None) -> str:
+    """The same for a browser."""
+    blocks = [*_head(shown), Table(_time_table(shown)), *_kernel_blocks(shown), *_product_blocks(shown, part)]
+    blocks += [*_rank_blocks(accounts, waits), _slowest_by_itself(accounts, waits, shown)]
+    named = {"exposed communication": "exchanges, not hidden", "exposed copies": "copies, not hidden"}
+    nothing = {ill: f"nothing; the host {HOST[ill]}" for ill in shown.idle if ill in HOST}
+    shares = {"computes": shown.gauges.busy} | {(named | nothing)[ill]: share for ill, share in shown.idle.items()}
+    return html_page(
+        blocks, title=f"Where the time of {shown.record.name} went", suspects=told_suspects(shown.suspects, DRILL),
+        shares=shares, none=NO_SUSPECT, footer=_footer(shown),
+    )  # fmt: skip
+
+
+def _slowest_by_itself(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: RankAccount) -> str:
+    if not waits or shown.rank == waits.slowest:
+        return ""
+    own = next(one for one in accounts if one.rank == waits.slowest)
+    first = next((one for one in own.suspects if one.illness != STRAGGLER), None)
+    return f"Rank {waits.slowest} by itself: {first.illness}, {first.because}" if first else ""
+
+
+def _footer(shown: RankAccount) -> list[str]:
+    sources = (shown.record.source, *SOURCES)
+    return [*(f"  assumes: {sentence}" for sentence in ASSUMES), *(f"  source:  {source}" for source in sources)]
 
 
 def _head(shown: RankAccount) -> list[str]:
@@ -127,11 +143,11 @@ def _seen(illness: str, share: float) -> bool:
     return illness in HOST and share >= 0.001
 
 
-def _kernel_rows(shown: RankAccount) -> list[str]:
+def _kernel_blocks(shown: RankAccount) -> list[str | Table]:
     what = "kernels" if shown.device else "operators"
-    rows = [*_table(f"{what} by family", shown.by_family), ""]
-    rows += [*_table("exchanges, hidden or not", shown.by_exchange), ""] if shown.by_exchange else []
-    rows += [*_table(f"longest {what}", shown.by_name, most=NAMED), ""]
+    rows: list[str | Table] = [_table(f"{what} by family", shown.by_family), ""]
+    rows += [_table("exchanges, hidden or not", shown.by_exchange), ""] if shown.by_exchange else []
+    rows += [_table(f"longest {what}", shown.by_name, most=NAMED), ""]
     if shown.device:
         a_step = f", {shown.launches_per_step:,.0f} launches a step" if shown.launches_per_step else ""
         median = fmt_seconds(shown.median_kernel_s)
@@ -142,13 +158,13 @@ def _kernel_rows(shown: RankAccount) -> list[str]:
     return [*rows, f"  pauses: {', '.join(told) or 'none'}"]
 
 
-def _table(head: str, of: Mapping[str, Traced], *, most: int | None = None) -> list[str]:
+def _table(head: str, of: Mapping[str, Traced], *, most: int | None = None) -> Table:
     """The first of them, each with its share of all."""
     total = sum(one.seconds for one in of.values()) or 1.0
     rows = [(head, "number", "time", "of theirs")]
     for name, one in list(of.items())[:most]:
         rows.append((_short(name), f"{one.kernels:,}", fmt_seconds(one.seconds), fmt_percent(one.seconds / total)))
-    return aligned(rows)
+    return Table(rows)
 
 
 def _edge(below_s: float) -> str:
@@ -159,7 +175,7 @@ def _short(name: str) -> str:
     return name if len(name) <= WIDEST else name[: WIDEST - 1] + "…"
 
 
-def _product_rows(shown: RankAccount, part: Part | None) -> list[str]:
+def _product_blocks(shown: RankAccount, part: Part | None) -> list[str | Table]:
     if not shown.products:
         why = "operators of products carry no shapes" if not shown.record.with_shapes else "no product is linked to one"
         return ["", f"  no roof of products: {why} (record_shapes=True records them)"] if part else []
@@ -173,10 +189,10 @@ def _product_rows(shown: RankAccount, part: Part | None) -> list[str]:
          "" if one.expected_s is None else fmt_seconds(one.expected_s), fmt_percent(one.share))
         for one in shown.roofs[:NAMED]
     ]  # fmt: skip
-    return ["", *aligned(table)]
+    return ["", Table(table)]
 
 
-def _rank_rows(accounts: Sequence[RankAccount], waits: RankWaits | None) -> list[str]:
+def _rank_blocks(accounts: Sequence[RankAccount], waits: RankWaits | None) -> list[str | Table]:
     if len(accounts) < 2:
         return []
     table = [("rank", "computes", "exchanges, not hidden", "waits for another")]
@@ -185,7 +201,7 @@ def _rank_rows(accounts: Sequence[RankAccount], waits: RankWaits | None) -> list
         table.append(
             (str(one.rank), fmt_percent(one.gauges.busy), fmt_percent(one.gauges.exposed_communication), waited)
         )
-    rows = ["", *aligned(table)]
+    rows: list[str | Table] = ["", Table(table)]
     if not waits:
         return [*rows, "  no exchange was found on all of them, so that nobody's waiting is known"]
     since = f", in every step since step {waits.since}" if waits.since else ""
@@ -193,19 +209,6 @@ def _rank_rows(accounts: Sequence[RankAccount], waits: RankWaits | None) -> list
         f"  waited for: rank {waits.slowest}{since}; {waits.matched:,} exchanges found on all ranks of their group"
     )
     return rows
-
-
-def _suspect_rows(ordinal: str, one: Suspect) -> list[str]:
-    from threeloops import contents
-    from threeloops.drills.engine.bank import DRILLS
-
-    drill = DRILLS[DRILL[one.illness]]
-    taught = contents.taught_here(drill.section, drill.loop)[0]
-    rows = [f"{ordinal}: {one.illness}. {one.because[0].upper()}{one.because[1:]}."]
-    rows += [f"  at most    {one.at_most:.2f} times as fast"] if one.at_most is not None else []
-    rows += [f"  try first  {one.first_try}"]
-    rows += [f"  record     {one.record_next}"] if one.record_next else []
-    return [*rows, f"  taught in  {taught}", f"  drill      threeloops drill {drill.key}"]
 
 
 def as_json(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: RankAccount, part: Part | None) -> str:
