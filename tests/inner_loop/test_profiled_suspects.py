@@ -211,6 +211,34 @@ def test_what_the_pauses_and_the_file_say_stands_with_the_suspect(tmp_path) -> N
     assert "with_stack=True" in told["in_the_dark"].record_next
 
 
+def test_with_stacks_the_function_of_a_pause_is_named(tmp_path) -> None:
+    """What with_stack=True adds to a run in the dark: the line, in place of a pause that nothing explains."""
+    run, share = in_the_dark()[0], in_the_dark()[2]
+    dark = account(run, tmp_path)
+    whole = run.at - 1000.0
+    run._add("python_function", "train.py(3): <module>", 1000.0, whole)
+    for step in range(5):
+        run._add("python_function", "words.py(12): encode", 1000.0 + step * 4005 + 5, 3995.0)
+    named = account(run, tmp_path)
+    assert (dark.suspects[0].illness, named.suspects[0].illness) == ("unexplained pauses", "host at work")
+    assert named.suspects[0].share == pytest.approx(share, rel=0.02)
+    assert "longest in words.py(12): encode" in named.suspects[0].because
+    assert named.suspects[0].record_next == ""
+
+
+def test_what_small_operators_take_is_their_asking_and_what_large_ones_take_is_not() -> None:
+    def of(length: float) -> RankAccount:
+        bars = [("aten::add", place * (length + 1), length) for place in range(1000)]
+        events = [{"ph": "X", "cat": "cpu_op", "name": name, "ts": ts, "dur": dur} for name, ts, dur in bars]
+        return rank_account(recorded(events, name="t.json"), rank=0)
+
+    small, large = of(9.0), of(11.0)
+    assert (small.suspects[0].illness, large.suspects[0].illness) == ("small operators", "vector kernels")
+    assert small.suspects[0].share == pytest.approx(1.0, abs=0.001)  # 0.9 in them, 0.1 between
+    assert "1,000 operators of 9.00 µs each" in small.suspects[0].because
+    assert "vector kernels" not in [one.illness for one in small.suspects]
+
+
 def test_a_compilation_is_no_computing_where_operators_stand_for_kernels() -> None:
     bars = [("_compile.compile_inner (dynamo_timed)", 0, 700), ("aten::relu", 100, 50), ("aten::mm", 710, 290)]
     events = [{"ph": "X", "cat": "cpu_op", "name": name, "ts": ts, "dur": dur} for name, ts, dur in bars]

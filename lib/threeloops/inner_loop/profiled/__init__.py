@@ -3,6 +3,7 @@
 event_stream    a file's events, one at a time, whatever its size
 rank_record     one rank's events as columns
 nsys_report     the same record from a report of Nsight Systems, exported as SQLite, one for each process
+nested_spans    what a thread did by itself while one call ran within another
 rank_timeline   from a record to the rows that trace_gauges reads; kernels by family; products with their shapes
 rank_account    all that is said of one rank
 rank_waits      several ranks: who is waited for, and since when

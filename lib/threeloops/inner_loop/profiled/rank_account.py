@@ -90,7 +90,7 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
 def _light(record: RankRecord) -> RankRecord:
     """A record without what is large: many ranks are held together."""
     steps = record.steps or [("", *window(record))]
-    return replace(record, steps=steps, operators={}, calls={}, products={}, readings={})
+    return replace(record, steps=steps, operators={}, calls={}, python={}, products={}, readings={})
 
 
 def held_together(accounts: Sequence[RankAccount]) -> tuple[RankWaits | None, list[RankAccount]]:

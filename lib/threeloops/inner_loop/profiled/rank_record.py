@@ -24,6 +24,7 @@ from typing import Any
 from threeloops.inner_loop.profiled.event_stream import EventStream
 from threeloops.units import us
 
+PYTHON = "python_function"  # where with_stack=True recorded them
 # Categories of today, and of traces before torch 1.13.
 KERNEL, COPY, SET, CALL, OPERATOR, NOTE = (
     "kernel",
@@ -35,12 +36,13 @@ KERNEL, COPY, SET, CALL, OPERATOR, NOTE = (
 )
 SPELT = {
     **{name: name for name in (KERNEL, COPY, SET, CALL, OPERATOR, NOTE)},
+    PYTHON: PYTHON,
     **{"Kernel": KERNEL, "Memcpy": COPY, "Memset": SET, "Runtime": CALL, "Operator": OPERATOR, "cuda_driver": CALL},
     **{"hip_runtime": CALL, "xpu_runtime": CALL, "privateuse1_runtime": CALL},
 }
-# What says nothing that is not said elsewhere: arrows, Python's own functions, a note once more on the device.
+# What says nothing that is not said elsewhere: arrows, a note once more on the device.
 KNOWN = {
-    *("ac2g", "async_cpu_to_gpu", "async_gpu", "fwdbwd", "python_function", "gpu_user_annotation", "Trace", "overhead"),
+    *("ac2g", "async_cpu_to_gpu", "async_gpu", "fwdbwd", "gpu_user_annotation", "Trace", "overhead"),
     *("cuda_sync", "cpu_instant_event", "cuda_profiler_range"),
 }
 GRAPH = "CUDA graph "  # begins the name of a graph that was recorded as a whole
@@ -115,6 +117,7 @@ class RankRecord:
     names: list[str] = field(default_factory=list)
     devices: dict[str, DeviceRows] = field(default_factory=lambda: defaultdict(DeviceRows))
     operators: dict[str, Spans] = field(default_factory=lambda: defaultdict(Spans))  # by thread
+    python: dict[str, Spans] = field(default_factory=lambda: defaultdict(Spans))  # functions, by thread
     # calls of the driver that neither wait nor allocate, by thread; linked to what they launch by its correlation
     calls: dict[str, Spans] = field(default_factory=lambda: defaultdict(Spans))
     waits: Spans = field(default_factory=Spans)  # calls that return when the device is done
@@ -184,6 +187,8 @@ class RecordReader:
             if launching:
                 record.launching_threads.add(thread)
                 record.num_launches += 1
+        elif what == PYTHON:
+            record.python[_thread(event)].add(start, end, self._number(name))
         elif name.startswith(STEP):
             record.steps.append((name.removeprefix(STEP), start, end))
         elif name.startswith(LOADERS):

@@ -21,6 +21,7 @@ from statistics import median
 from typing import NamedTuple
 
 from threeloops.facts.traced_steps import REST, Traced, cause_of
+from threeloops.inner_loop.profiled.nested_spans import alone, pairs
 from threeloops.inner_loop.profiled.rank_record import GRAPH, DeviceRows, RankRecord, Spans
 from threeloops.inner_loop.trace import (
     BATCH_WAIT,
@@ -40,7 +41,7 @@ from threeloops.inner_loop.trace_gauges import complement, holds, overlap
 from threeloops.units import ms, us
 
 WHOLE_GRAPHS = "whole graphs"  # a family: CUDA graphs of which a report has no kernels
-LAUNCH, ALLOCATE, COMPILE = "launch", "allocate", "compile"
+LAUNCH, ALLOCATE, COMPILE, AT_WORK = "launch", "allocate", "compile", "Python at work"
 # Between two operators Python runs, and no profiler without stacks writes that down. What is shorter than this is
 # taken for it; what is longer stays unexplained.
 BRIDGED_S = 100 * us
@@ -125,11 +126,6 @@ def timeline(record: RankRecord) -> Trace:
 Rows = Iterator[tuple[tuple[str, str], Iterable[Span]]]
 
 
-def pairs(spans: Spans) -> Iterator[Span]:
-    """Start and end of each."""
-    return zip(spans.start, spans.end, strict=True)
-
-
 def _device_rows(record: RankRecord, rows: DeviceRows) -> Rows:
     yield (COMPUTE, "kernel"), merged(pairs(rows.kernels))
     yield (COMMUNICATION, "exchange"), merged(pairs(rows.exchanges))
@@ -142,6 +138,7 @@ def _device_rows(record: RankRecord, rows: DeviceRows) -> Rows:
     threads = record.launching_threads or record.operators.keys()
     of_threads = [pairs(spans) for thread, spans in record.operators.items() if thread in threads]
     of_threads += map(pairs, (*record.calls.values(), record.compilations))
+    of_threads += [pairs(spans) for thread, spans in record.python.items() if thread in threads]
     yield (HOST, LAUNCH), _bridged(merged(itertools.chain(*of_threads, allocating)))
 
 
@@ -158,6 +155,10 @@ def _operator_rows(record: RankRecord, whole: Span) -> Rows:
     yield (HOST, COMPILE), compiling
     pauses = complement(merged((*working, *exchanging, *other)), whole)
     yield (HOST, LAUNCH), (pause for pause in pauses if pause[1] - pause[0] <= BRIDGED_S)
+    python = merged(
+        pair for thread, spans in record.python.items() if thread in record.operators for pair in pairs(spans)
+    )
+    yield (HOST, AT_WORK), overlap([pause for pause in pauses if pause[1] - pause[0] > BRIDGED_S], python)
 
 
 def _own(record: RankRecord, spans: Spans) -> Iterator[Span]:
@@ -190,20 +191,6 @@ def kernels_by_name(record: RankRecord, within: Span) -> dict[str, Traced]:
             found[name][1] += seconds
     longest = sorted(found.items(), key=lambda item: -item[1][1])
     return {record.names[name]: Traced(int(number), seconds) for name, (number, seconds) in longest}
-
-
-def alone(spans: Spans) -> Iterator[tuple[float, int, float]]:
-    """(start, name, seconds without what was called inside) of one thread's operators."""
-    order = sorted(range(len(spans)), key=lambda place: (spans.start[place], -spans.end[place]))
-    left = [end - start for start, end in pairs(spans)]
-    open_: list[int] = []
-    for place in order:
-        while open_ and spans.end[open_[-1]] <= spans.start[place]:
-            open_.pop()
-        if open_:
-            left[open_[-1]] -= spans.end[place] - spans.start[place]
-        open_.append(place)
-    return ((spans.start[place], spans.name[place], max(0.0, left[place])) for place in order)
 
 
 def families(record: RankRecord, by_name: dict[str, Traced]) -> dict[str, Traced]:

@@ -7,8 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from threeloops.facts.traced_steps import Traced
+from threeloops.inner_loop.profiled.nested_spans import innermost
 from threeloops.inner_loop.profiled.rank_record import RankRecord
-from threeloops.inner_loop.profiled.rank_timeline import ALLOCATE, COMPILE, LAUNCH, WHOLE_GRAPHS, alone, device_of
+from threeloops.inner_loop.profiled.rank_timeline import (
+    ALLOCATE,
+    AT_WORK,
+    COMPILE,
+    LAUNCH,
+    SHORT_S,
+    WHOLE_GRAPHS,
+    device_of,
+    families,
+    kernels_by_name,
+    operator_family,
+    window,
+)
 from threeloops.inner_loop.profiled.rank_waits import RankWaits
 from threeloops.inner_loop.scaling import amdahl_limit, amdahl_speedup
 from threeloops.inner_loop.trace import COMPUTE, HOST, STEP, SYNC, Trace, covered, merged
@@ -72,14 +85,16 @@ def idle_shares(trace: Trace, read: Gauges, *, operators: bool) -> dict[str, flo
               belongs to launches where the host is at work, and else to nobody. Of what belongs to launches: what lies
               in a compilation is the compiler's; of the rest, what lies in calls for memory is the allocator's; what
               lies in a pause of at least 1 ms is the host's own work; what is left waits for kernels to be asked for
-              or, where operators stand for kernels, lies between two of them
+              or, where operators stand for kernels, lies between two of them. There a pause of more than 100 µs in
+              which a function of Python ran is the host's own work
     Source:   by definition
     Counted:  tests.inner_loop.test_profiled_suspects.looked_at
     """
     whole = trace.start_s, trace.end_s
     gaps = complement(covered(trace.of(COMPUTE)), whole)
     compiling, asking = (covered(trace.of(HOST, name=name)) for name in (COMPILE, ALLOCATE))
-    long = () if operators else tuple(gap for gap in gaps if gap[1] - gap[0] >= LONG_S)
+    long = tuple(gap for gap in gaps if gap[1] - gap[0] >= LONG_S)
+    long = covered(trace.of(HOST, name=AT_WORK)) if operators else long
     shares, blame = {BY_CAUSE[cause]: share for cause, share in read.causes.items()}, blamed(trace, gaps)
     beyond = overlap(overlap(blame["sync"], long), complement(covered(trace.of(HOST, name=SYNC)), whole))
     working = overlap(beyond, covered(trace.of(HOST, name=LAUNCH)))
@@ -99,18 +114,17 @@ def _largest_first(shares: Mapping[str, float]) -> dict[str, float]:
 
 
 def long_host_work(record: RankRecord, trace: Trace) -> tuple[str, float]:
-    """The operator or call that took longest, by itself, in pauses of at least 1 ms, and its seconds there."""
+    """What took longest, by itself, in pauses of at least 1 ms, operator, call or function, and its seconds there."""
     gaps = complement(covered(trace.of(COMPUTE)), (trace.start_s, trace.end_s))
     long = [gap for gap in gaps if gap[1] - gap[0] >= LONG_S]
     found: dict[int, float] = defaultdict(float)
-    threads = record.launching_threads or record.operators.keys()
-    for spans in [record.operators[thread] for thread in threads] + [record.calls[thread] for thread in threads]:
-        rows, place = alone(spans), 0
-        for start, name, seconds in rows:
+    for thread in record.launching_threads or record.operators.keys():
+        rows, place = (record.operators[thread], record.calls[thread], record.python[thread]), 0
+        for start, end, name in innermost(*rows):
             while place < len(long) and long[place][1] <= start:
                 place += 1
-            if place < len(long) and start + seconds > long[place][0]:
-                found[name] += min(start + seconds, long[place][1]) - max(start, long[place][0])
+            if place < len(long) and end > long[place][0]:
+                found[name] += min(end, long[place][1]) - max(start, long[place][0])
     name = max(found, key=found.__getitem__, default=-1)
     return (record.names[name], found[name]) if name >= 0 else ("", 0.0)
 
@@ -119,7 +133,7 @@ def suspects(
     record: RankRecord,
     trace: Trace,
     read: Gauges,
-    families: Mapping[str, Traced],
+    by_family: Mapping[str, Traced],
     *,
     reached: Mapping[str, tuple[float, float]] | None = None,
 ) -> tuple[Suspect, ...]:
@@ -129,8 +143,34 @@ def suspects(
               kernels; `reached` has a family's seconds and the least that its roof allows, where shapes and a device
               are known
     """
-    found = [*_whole(trace, read), *_pauses(record, trace, read), *_kernels(read, families, reached or {})]
-    return _in_order(found, read)
+    found = [*_whole(trace, read), *_pauses(record, trace, read)]
+    small = {} if device_of(record) else small_operators(record)
+    found = _with_small(found, read, by_family, small) if small else found
+    return _in_order([*found, *_kernels(read, by_family, reached or {}, small)], read)
+
+
+def small_operators(record: RankRecord) -> dict[str, Traced]:
+    """By family, operators of a CPU that are no products and take less than 10 µs by themselves, in the mean of their
+    name: what they take is mostly what asking for them takes, whatever they compute.
+    """
+    some = {name: one for name, one in kernels_by_name(record, window(record)).items()
+            if operator_family(name) not in MATRIX and one.seconds < SHORT_S * one.kernels}  # fmt: skip
+    return families(record, some)
+
+
+def _with_small(
+    found: list[Suspect], read: Gauges, by_family: Mapping[str, Traced], small: Mapping[str, Traced]
+) -> list[Suspect]:
+    """Small operators: what they take, and what lies between them."""
+    between = sum(one.share for one in found if one.illness == OPERATORS)
+    number, seconds = (sum(values) for values in zip(*small.values(), strict=True))
+    own = read.busy * seconds / (sum(one.seconds for one in by_family.values()) or 1.0)
+    because = (
+        f"{fmt_percent(own)} of the time in {counted(number, 'operator')} of {fmt_seconds(seconds / number)} each,"
+    )
+    because += f" {fmt_percent(between)} between two"
+    of = PAUSE if read.busy < BUSY else KERNELS
+    return [one for one in found if one.illness != OPERATORS] + [_suspect(OPERATORS, of, own + between, because)]
 
 
 def with_waits(found: tuple[Suspect, ...], read: Gauges, waits: RankWaits, rank: int) -> tuple[Suspect, ...]:
@@ -184,20 +224,27 @@ def _pauses(record: RankRecord, trace: Trace, read: Gauges) -> list[Suspect]:
             because += f"; longest in {name}, {fmt_seconds(seconds)}" if name else ""
         if illness == COMPILATION:
             because += f"; {counted(len(record.compilations), 'graph')} made"
-        undecided = UNDECIDED.get(illness, "")
+        undecided = "" if illness == HOST_WORK and record.python else UNDECIDED.get(illness, "")
         if illness == "starved loader" and no_workers:
             because, undecided = f"{because}; the loader has no workers", ""
         found.append(_suspect(illness, PAUSE, share, because, undecided))
     return found
 
 
-def _kernels(read: Gauges, families: Mapping[str, Traced], reached: Mapping[str, tuple[float, float]]) -> list[Suspect]:
-    """What the device computes: the products and their like, and everything else together."""
-    seconds = sum(one.seconds for one in families.values()) or 1.0
-    share_of = {name: read.busy * one.seconds / seconds for name, one in families.items()}
+def _kernels(
+    read: Gauges,
+    by_family: Mapping[str, Traced],
+    reached: Mapping[str, tuple[float, float]],
+    small: Mapping[str, Traced],
+) -> list[Suspect]:
+    """What the device computes: the products and their like, and everything else together, small operators apart."""
+    seconds = sum(one.seconds for one in by_family.values()) or 1.0
+    share_of = {name: read.busy * one.seconds / seconds for name, one in by_family.items()}
     found = []
     known = (*MATRIX, WHOLE_GRAPHS)
     rest = {name: share for name, share in share_of.items() if name not in known}
+    for name, one in small.items():
+        rest[name] = max(0.0, rest[name] - read.busy * one.seconds / seconds)
     if rest:
         largest = max(rest, key=rest.__getitem__)
         because = f"{fmt_percent(sum(rest.values()))} of the time; most in {largest} ({fmt_percent(rest[largest])})"

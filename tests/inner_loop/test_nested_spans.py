@@ -1,0 +1,42 @@
+"""What runs innermost on a thread, against looking at every moment."""
+
+import random
+
+import pytest
+
+from threeloops.inner_loop.profiled.nested_spans import alone, innermost
+from threeloops.inner_loop.profiled.rank_record import Spans
+
+
+def nested(rng: random.Random, start: int, end: int, depth: int = 0) -> list[tuple[int, int]]:
+    """Calls within calls, at whole moments."""
+    found, at = [], start
+    while at < end and depth < 4:
+        first = rng.randint(at, end)
+        last = rng.randint(first, end)
+        if last > first:
+            found += [(first, last), *nested(rng, first, last, depth + 1)]
+        at = max(last, at + 1)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_moment_belongs_to_the_call_that_began_last(seed) -> None:
+    calls = nested(random.Random(seed), 0, 60)
+    of_python, of_torch = Spans(), Spans()
+    for number, (start, end) in enumerate(calls):
+        (of_python if number % 2 else of_torch).add(float(start), float(end), number)
+    seen = {}
+    for start, end, name in innermost(of_python, of_torch):
+        for moment in range(int(start), int(end)):
+            assert moment not in seen
+            seen[moment] = name
+    for moment in range(60):
+        running = [number for number, (start, end) in enumerate(calls) if start <= moment < end]
+        assert (moment in seen) == bool(running)
+        if running:
+            assert calls[seen[moment]] == calls[max(running)]  # those within come later in the list
+    together = Spans()
+    for number, (start, end) in enumerate(calls):
+        together.add(float(start), float(end), number)
+    assert sum(seconds for _, _, seconds in alone(together)) == pytest.approx(len(seen))
