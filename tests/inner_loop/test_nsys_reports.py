@@ -98,6 +98,24 @@ def test_graphs_without_their_kernels_and_an_unknown_host_are_said(tmp_path) -> 
     assert record.hardware == ""
 
 
+def test_rows_whose_time_was_not_taken_are_left_out_and_said(tmp_path) -> None:
+    run = Run()
+    run.launch(VECTOR, 10)
+    path = export(tmp_path / "report.sqlite", [run])
+    with closing(sqlite3.connect(path)) as made:
+        on = (0, 0, 0, 1, 7, 3, 4000 << 24)
+        insert(made, "CUPTI_ACTIVITY_KIND_KERNEL", (*on, 1, 1))
+        made.commit()
+    (record,) = read_report(str(path))
+    assert len(record.devices["0"].kernels) == 1
+    assert "1 row of kernels and copies without a time left out" in record.remarks
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 0, end = 0")
+        made.commit()
+    with pytest.raises(ValueError, match="holds no kernel with a time"):
+        read_report(str(path))
+
+
 def test_kernels_of_older_versions_name_no_process(tmp_path) -> None:
     runs = [Run(), Run()]
     for run in runs:

@@ -38,7 +38,7 @@ from threeloops.inner_loop.profiled.rank_record import (
     RecordReader,
     rank_in,
 )
-from threeloops.units import ns, us
+from threeloops.units import counted, ns, us
 
 MAGIC = b"SQLite format 3\x00"
 OWN_FORMATS = (".nsys-rep", ".qdrep", ".qdstrm")  # which only Nsight Systems itself opens
@@ -139,7 +139,7 @@ class _Report:
         self._devices: dict[int, set[int]] = {}  # that a process computed on
         told_of = [self._columns[table] for table in (KERNELS, GRAPHS) if table in self._columns]
         self._one_process = not all("globalPid" in columns for columns in told_of)
-        self._read = 0
+        self._read = self._untimed = 0
 
     def records(self) -> list[RankRecord]:
         name, there = self._file.name, [table for table in TABLES if table in self._columns]
@@ -195,6 +195,9 @@ class _Report:
         }  # fmt: skip
 
     def _on_device(self, table: str, row: Mapping[str, Any]) -> None:
+        if row["end"] == 0:  # CUPTI writes 0 for a time that it could not take
+            self._untimed += 1
+            return
         device, correlation = row["deviceId"], row.get("correlationId", -1)
         process = 0 if self._one_process else row["globalPid"] >> PID_BITS
         self._devices.setdefault(process, set()).add(device)
@@ -237,7 +240,8 @@ class _Report:
     def _finished(self) -> list[RankRecord]:
         """The records of processes that computed."""
         if not self._devices:
-            raise ValueError(f"{self._file.name} holds no kernel: its tables of them are empty; {RECORDS}")
+            why = "holds no kernel with a time" if self._untimed else "holds no kernel: its tables of them are empty"
+            raise ValueError(f"{self._file.name} {why}; {RECORDS}")
         order = sorted(self._devices, key=lambda process: (min(self._devices[process]), process))
         hardware, found = self._hardware(), [self._readers[process].record for process in order]
         for place, (process, record) in enumerate(zip(order, found, strict=True)):
@@ -254,6 +258,8 @@ class _Report:
             said.append("no call of the driver was recorded, so that what the host did is not known")
         if any(name.startswith(GRAPH) for name in record.names):
             said.append("CUDA graphs were recorded as wholes: `nsys profile --cuda-graph-trace=node` records kernels")
+        if self._untimed:
+            said.append(f"{counted(self._untimed, 'row')} of kernels and copies without a time left out")
         if self._one_process and len({row[0] for row in self._processes()}) > 1:
             said.append("kernels do not name their process: all processes of the report are taken for one")
         return tuple(said)

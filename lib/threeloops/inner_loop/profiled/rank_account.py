@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from threeloops.facts.hardware import Part
 from threeloops.facts.traced_steps import Traced
+from threeloops.inner_loop.profiled.nested_spans import pairs
 from threeloops.inner_loop.profiled.rank_record import RankRecord
 from threeloops.inner_loop.profiled.rank_timeline import (
     Pauses,
@@ -22,6 +23,7 @@ from threeloops.inner_loop.profiled.roofed_products import RoofedProduct, TimedP
 from threeloops.inner_loop.profiled.trace_suspects import Suspect, idle_shares, suspects, with_waits
 from threeloops.inner_loop.trace import COMMUNICATION, COMPUTE, COPY, covered
 from threeloops.inner_loop.trace_gauges import Gauges, gauges, length
+from threeloops.units import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +52,11 @@ class RankAccount:
 def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> RankAccount:
     """Everything about one rank by itself; on `part`, where its products' roofs are asked for.
 
-    Raises:   ValueError for a record in which nothing computes
+    Raises:   ValueError for a record in which nothing computes, or nothing lasts
     """
-    device, trace = device_of(record), timeline(record)
+    device = device_of(record)
+    _refuse_untimed(record, device)
+    trace = timeline(record)
     if not trace.of(COMPUTE):
         raise ValueError(f"{record.name} holds nothing that computes between its first event and its last")
     read = gauges(trace)
@@ -85,6 +89,18 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
         roofs=tuple(roofs),
         suspects=suspects(record, trace, read, by_family, reached=reached),
     )
+
+
+def _refuse_untimed(record: RankRecord, device: str) -> None:
+    """Raises ValueError where kernels, or operators without them, all begin and end at the same moment."""
+    rows = [record.devices[device].kernels] if device else [*record.operators.values()]
+    number = sum(map(len, rows))
+    if number and not any(end > start for spans in rows for start, end in pairs(spans)):
+        what = counted(number, "kernel" if device else "operator")
+        raise ValueError(
+            f"{record.name} has {what}, and none of them lasts: each ends when it begins, so that no share of the time"
+            " can be said; record again, and export it without rounding its times"
+        )
 
 
 def _light(record: RankRecord) -> RankRecord:

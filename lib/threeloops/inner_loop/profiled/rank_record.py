@@ -171,6 +171,8 @@ class RecordReader:
         name, record = event["name"], self.record
         start = self._seconds(event["ts"])
         end = start + event.get("dur", 0) * us
+        if not end >= start:
+            raise TypeError(f"it lasts {event['dur']} µs")
         args = event.get("args") or {}
         if what in (KERNEL, COPY, SET):
             rows = record.devices[str(args.get("device", event.get("pid")))]

@@ -41,6 +41,7 @@ from threeloops.inner_loop.trace_gauges import complement, holds, overlap
 from threeloops.units import ms, us
 
 WHOLE_GRAPHS = "whole graphs"  # a family: CUDA graphs of which a report has no kernels
+RECORDED = "recorded"  # a row: all of a record in which no step is marked
 LAUNCH, ALLOCATE, COMPILE, AT_WORK = "launch", "allocate", "compile", "Python at work"
 # Between two operators Python runs, and no profiler without stacks writes that down. What is shorter than this is
 # taken for it; what is longer stays unexplained.
@@ -114,6 +115,8 @@ def timeline(record: RankRecord) -> Trace:
         Interval(row=row, name=name, start_s=start, end_s=end) for (row, name), spans in rows for start, end in spans
     ]
     intervals += [Interval(row=STEP, name=f"step {n}", start_s=start, end_s=end) for n, start, end in record.steps]
+    if not record.steps:  # what lasts no time, and is no interval, still says from when to when was recorded
+        intervals.append(Interval(row=RECORDED, name=record.name, start_s=whole[0], end_s=whole[1]))
     readings = [
         Reading(counter=counter, at_s=at, value=value)
         for counter, columns in record.readings.items()
