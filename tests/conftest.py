@@ -68,6 +68,7 @@ SECONDS = {
     "test_site_explorers.py": 20,
     "test_site_functions.py": 30,
     "test_site_memory.py": 20,
+    "test_serving_page.py": 25,
     "test_site_predictions.py": 15,
     "test_site_printed.py": 40,
 }

@@ -32,7 +32,7 @@ def test_every_part_every_set_and_every_sheet_has_a_page(pages: dict[str, Page])
     assert len(parts_shown) == len(places(ROOT))
     sets = {f"drills/{path.stem}.html" for path in ROOT.glob("drills/*/*.ipynb")}
     sheets = {f"sheets/{name}.html" for name in SHEETS}
-    named = "index terms errata teaching changelog accessibility practise search 404"
+    named = "index terms errata teaching changelog accessibility practise serve search 404"
     beside = {f"{name}.html" for name in named.split()}
     assert sets | sheets | beside <= set(pages)
 

@@ -20,7 +20,13 @@ RULES = {
 # `preload` fetches every style once more, for rules that are not among these.
 RUN = "rules => axe.run(document, {runOnly: rules, preload: false, resultTypes: ['violations']})"
 UNFOLD = "for (const one of document.querySelectorAll('details')) one.open = true"  # what is folded is not looked at
-ALWAYS = ("index.html", "practise.html", "memory.html", "offline.html")  # what is turned, answered and pressed
+ALWAYS = (
+    "index.html",
+    "practise.html",
+    "memory.html",
+    "offline.html",
+    "serve.html",
+)  # what is turned, answered and pressed
 WIDE, NARROW = 1280, 320  # pixels: the narrow one is the wide one at 400 %
 
 

@@ -8,7 +8,6 @@ Every figure is for one rank: with tp=1 that is the whole cache.
 122
 """
 
-from bisect import bisect_right
 from dataclasses import replace
 
 from threeloops import checks
@@ -105,7 +104,14 @@ def longest_context(
         )
 
     limit = model.max_context if allocator.longest is None else min(model.max_context, allocator.longest)
-    return bisect_right(range(1, limit + 1), free_bytes, key=batch_bytes)
+    fits, too_many = 0, limit + 1  # halved by hand: Python on a page has no range as long as _ENDLESS
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if batch_bytes(middle) <= free_bytes:
+            fits = middle
+        else:
+            too_many = middle
+    return fits
 
 
 def longest_by_memory(

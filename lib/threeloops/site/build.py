@@ -17,6 +17,7 @@ from threeloops.site.front.edition import Edition, edition
 from threeloops.site.lean import gathered
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
+from threeloops.site.serving import page as page_of_serving
 
 STATIC = Path(__file__).with_name("static")
 TEMPLATES = Path(__file__).with_name("templates")
@@ -32,6 +33,7 @@ SCRIPTS = (
     "functions",
     "explorers",
     "memory_page",
+    "serving_page",
     "offline",
     "places",
     "wide",
@@ -72,6 +74,7 @@ SETTINGS: dict[str, Any] = {
             "index",
             "practise",
             "code",
+            "serve",
             "memory",
             "offline",
             "terms",
@@ -148,6 +151,7 @@ def write_sources(root: Path, sources: Path, prints: Sequence[str]) -> None:
         "sheets/index": papers.sheets_index(),
         "practise": papers.practise(),
         "code": papers.code(),
+        "serve": page_of_serving.serving(),
         "memory": papers.memory(),
         "offline": papers.offline(),
         "terms": words.page(pages),

@@ -22,6 +22,7 @@ def contents(chapters: list[tuple[str, str]]) -> str:
         ("Drills", "drills/index"),
         ("Practise", "practise"),
         ("Code", "code"),
+        ("Size a service", "serve"),
         ("Memory", "memory"),
         ("Offline", "offline"),
         ("Sheets", "sheets/index"),

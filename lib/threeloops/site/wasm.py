@@ -20,6 +20,7 @@ from threeloops.site import exploring, npm
 LIBRARY = Path(__file__).resolve().parents[1]
 ENTRIES = (
     *(f"threeloops.site.{name}" for name in ("answering", "exploring", "functions", "remembering")),
+    "threeloops.commands.serve.on_page",
     *map(exploring.module_name, exploring.EXPLORERS),
     # found by their folders when they run, so that no import names them
     *(f"threeloops.drills.{family}{kind}" for family in bank.families() for kind in ("", ".functions")),

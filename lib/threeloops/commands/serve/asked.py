@@ -26,7 +26,7 @@ def asked_for(given: argparse.Namespace) -> Served:
     model = model_named(given.model, given.catalog)
     lengths, traced = _lengths(given, model)
     timed = {name: getattr(given, name) for name in ("ttft", "itl", "tpot")}
-    promised_s = {f"{name}_s": quantity(text, "s") for name, text in timed.items() if text is not None}
+    promised_s = {f"{name}_s": _quantity(name, text, "s") for name, text in timed.items() if text is not None}
     return Served(
         model=model,
         part=part_named("hardware", given.hardware, given.catalog),
@@ -43,8 +43,15 @@ def asked_for(given: argparse.Namespace) -> Served:
         traced=traced,
         promised=Promises(**promised_s),
         memory_utilisation=given.share,
-        other_bytes=quantity(given.other, "B"),
+        other_bytes=_quantity("other", given.other, "B"),
     )
+
+
+def _quantity(name: str, text: str, like: str) -> float:
+    try:
+        return quantity(text, like)
+    except ValueError as error:
+        raise ValueError(f"--{name} {text}: {error}") from error
 
 
 def _cache(typed: str, model: Model) -> str:

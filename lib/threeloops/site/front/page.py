@@ -121,6 +121,8 @@ def _ways() -> str:
         ' <a href="drills/index.html">drill sets</a> that it names. <a href="drills/first_steps.html">The set to begin'
         ' with</a> takes twelve minutes; <a href="practise.html">any drill</a> comes with fresh numbers, and <a'
         ' href="code.html">functions</a> are written and tried in the page.</p></section>'
+        '<section><h2>A service to size</h2><p><a href="serve.html">How many GPUs a load needs</a>, or what users see'
+        " of yours: any model of the catalogue, or your own config.json, with the working.</p></section>"
         '<section><h2>Teach</h2><p><a href="teaching.html">How to run a class with it</a>, and what a grade'
         " proves.</p></section></div>"
     )

@@ -26,7 +26,7 @@
   const later = () => { waiting ||= requestAnimationFrame(() => { waiting = 0; look(); }); };
   document.addEventListener('scroll', event => { if (known.has(event.target)) mark(event.target); }, {capture: true, passive: true});
   document.addEventListener('toggle', later, {capture: true});
-  for (const one of document.querySelectorAll('.explorer')) new MutationObserver(later).observe(one, {childList: true, subtree: true});
+  for (const one of document.querySelectorAll('.explorer, #serving-answer')) new MutationObserver(later).observe(one, {childList: true, subtree: true});
   look();
 
   const drawer = document.getElementById('pst-secondary-sidebar-modal');

@@ -105,13 +105,16 @@ async function begin() {
 
 let python = null;
 
-// A call is a function of answering, or of another module: "remembering.report".
+// A call is a function of answering, of another module of site ("remembering.report"), or of another room
+// ("commands.serve.on_page.answered").
 self.onmessage = async ({data: {id, call, words, tells}}) => {
   const tell = (sentence, seconds) => self.postMessage({id, doing: sentence, seconds});
   try {
     python ??= begin();
-    const [name, module = 'answering'] = call.split('.').reverse();
-    const library = (await python).pyimport(`threeloops.site.${module}`);
+    const path = call.split('.');
+    const name = path.pop();
+    const module = path.length > 1 ? path.join('.') : `site.${path[0] ?? 'answering'}`;
+    const library = (await python).pyimport(`threeloops.${module}`);
     self.postMessage({id, value: JSON.parse(library[name](...words, ...(tells ? [tell] : [])))});
   } catch (error) {
     // of a traceback, the sentence at its end
