@@ -108,6 +108,12 @@ QUESTIONS = [
     # Half of 8,192 tokens in 16 bits, once a layer; with everything on the host no state is left in the sum.
     (f"{FSDP2} --dp 2 --cp 2", "activations of the layers", 32 * 4096 * 4096 * 2),
     (f"{FSDP2} --dp 2 --cp 2 --offload weights", "host_bytes", 8_030_261_248 * 16 / 4),
+    # Without a head of 128,256 × 4,096, with one of 3 × 4,096, in fp32.
+    (
+        f"{LORA.replace('llama-2-7b', 'llama-3-8b')} --classes 3",
+        "weights",
+        4 * (8_030_261_248 - 128_256 * 4096 + 3 * 4096),
+    ),
     # QLoRA's 4.127 bits for 32 × (4 × 4,096² + 3 × 4,096 × 11,008) weights, 2 bytes for the other 262,410,240.
     (f"{LORA} --lora 16 --targets all --base nf4", "frozen weights", 6_476_005_376 * 4.126953125 / 8 + 524_820_480),
     # Rank 64 on queries and values of 32 layers: 32 × 2 × 64 × 8,192, as PEFT prints.
@@ -285,6 +291,12 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
             ),
             "--dtype int4",
         ),
+        (f"{LORA} --classes -1", "--classes -1 must be a whole number of at least 0"),
+        (
+            f"{LORA} --classes 2 --cross-entropy sliced",
+            "--cross-entropy 'sliced' has no logits of a vocabulary where --classes 2: leave it out",
+        ),
+        (f"{LORA} --lora 8 --targets all --base nf4 --classes 2", "not for --classes"),
         (f"{FSDP2} --cp 3", "2*cp=6 must divide --sequence 8192"),
         (f"{FSDP2.replace('sdpa', 'eager')} --cp 2", "--cp 2 needs an attention that keeps no scores"),
         (f"{FSDP2.replace('--zero 3', '--zero 1')}", "not at --zero 1; try --recipe 'autocast'"),

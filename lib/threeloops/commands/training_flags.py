@@ -34,6 +34,11 @@ def add_memory_flags(memory: argparse.ArgumentParser) -> None:
         choices=("nothing", "optimiser", "gradients", "weights"),
         help="what waits on the host: the optimiser's state, gradients too (ZeRO-Offload), weights too (ZeRO 3)",
     )
+    memory.add_argument(
+        "--classes",
+        type=whole,
+        help="fine-tune a classifier with so many classes in place of a language model's head; 0: embeddings, no head",
+    )
     memory.add_argument("--expert-tp", type=whole, help="tensor-parallel degree inside experts")
     memory.add_argument("--sp", action="store_true", help="sequence parallelism")
     memory.add_argument("--schedule", default="1f1b", help="gpipe, 1f1b (default), interleaved")

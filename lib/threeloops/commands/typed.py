@@ -30,7 +30,7 @@ ALIKE = """
     expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share
     tp pp dp ep cp chunks schedule kernels allocator format cache weights hardware link node network gpus reach price
     top authenticator ip port engine users ttft itl tpot lengths dcp acceptance simulated adapters adapter_rank
-    prefill_tp prefill_dp targets base lora dora offload recompute
+    prefill_tp prefill_dp targets base lora dora offload recompute classes cross_entropy
 """
 FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
 # Flags that some commands know under an older name, too: a refusal uses the name that was typed.

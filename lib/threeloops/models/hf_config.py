@@ -102,7 +102,7 @@ def _refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
         if not str(architecture).endswith(heads):
             raise ValueError(
                 f"architectures={architecture!r} has no language-model head; only ...ForCausalLM and ...LMHeadModel are"
-                " counted"
+                " counted (`threeloops memory --classes` fine-tunes the decoder below it: give the config.json of that)"
             )
 
 

@@ -51,6 +51,7 @@ def from_flags(given: argparse.Namespace, *, bytes_per_element: int) -> Working:
         stored = "--base, how frozen weights are stored: bf16 (LoRA) or nf4 (QLoRA)"
         raise ValueError(f"--lora needs {missing if not given.targets else stored}")
     split = [f"--{name}" for name in ("tp", "pp", "cp", "ep") if getattr(given, name) > 1] + ["--sp"] * given.sp
+    split += ["--classes"] * (given.classes is not None)
     split += ["--offload"] * (given.offload != "nothing")
     split += ["--vocab-multiple"] * bool(given.vocab_multiple)
     if split:

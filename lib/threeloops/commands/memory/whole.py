@@ -20,6 +20,8 @@ from threeloops.training_loop.memory.recipes import Recipe, recipe_named
 from threeloops.training_loop.memory.stage_states import stage_states
 from threeloops.units import fmt_bytes
 
+HEADS = ("none: the last token's output is an embedding", "one score", "{} classes")
+
 
 def working(training: Training, *, micro_batch: int, sequence: int, part: Part | None, share: float) -> Working:
     """The fullest stage of a training set-up, part by part; with an accelerator, the largest micro-batch and sequence
@@ -37,6 +39,7 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
                 f"dp {training.dp}, tp {training.tp}, pp {training.pp},"
                 f"{f' cp {training.cp},' if training.cp > 1 else ''} ep {training.ep}; ZeRO stage {training.zero_stage}"
             ),
+            **({} if training.classes is None else {"head": HEADS[min(training.classes, 2)].format(training.classes)}),
             **_on_the_host(host_bytes, training),
             "micro-batch": (
                 f"{micro_batch} × {sequence:,} tokens{_here(sequence, training)}, {training.schedule},"
@@ -200,6 +203,7 @@ def from_flags(given: argparse.Namespace) -> Working:
         cross_entropy=given.cross_entropy,
         cp=given.cp,
         offload=given.offload,
+        classes=given.classes,
     )
     part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
     return working(training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share)

@@ -59,7 +59,8 @@ def handed_out_bytes(training: Training, *, first: bool, last: bool) -> tuple[in
         return 0, 0
     both = narrow + recipe.others.gradient_bytes
     layer, table = max(_held(kind, training).total for kind in _kinds(training)), _held(_head(training), training).total
-    return ceil(layer * both + last * narrow * table), ceil(_tables(training, first, last) * table * both)
+    waits = narrow * table if last and training.classes is None else 0
+    return ceil(layer * both + waits), ceil(_tables(training, first, last) * table * both)
 
 
 def deepspeed_layer_bytes(*, largest_layer_parameters: float) -> float:
@@ -106,11 +107,11 @@ def layer_copies_bytes(training: Training) -> int:
 
 def head_copies_bytes(training: Training) -> int:
     """Autocast's copy of the output head, tied or not; looking tokens up makes none."""
-    return (
-        ceil(training.bytes_per_element * _held(_head(training), training).total)
-        if training.used_recipe.autocast
-        else 0
-    )
+    if not training.used_recipe.autocast:
+        return 0
+    if training.classes is not None:
+        return training.bytes_per_element * training.classes * training.model.hidden
+    return ceil(training.bytes_per_element * _held(_head(training), training).total)
 
 
 def _kinds(training: Training) -> list[ParameterBuckets]:
@@ -126,7 +127,9 @@ def _held(buckets: ParameterBuckets, training: Training) -> ParameterBuckets:
 
 
 def _tables(training: Training, first: bool, last: bool) -> int:
-    """Tables of the vocabulary's size that a stage has: look-up and head, or one for both."""
+    """Tables of the vocabulary's size that a stage has: look-up and head, or one for both; a task's head is none."""
+    if training.classes is not None:
+        return 1
     return 1 if first and last and training.model.tied_head else first + last
 
 

@@ -9,6 +9,7 @@ from threeloops.models.architecture import Layer
 from threeloops.training_loop.memory import activations
 from threeloops.training_loop.memory.activations import Activations
 from threeloops.training_loop.memory.setup import Training
+from threeloops.training_loop.memory.task_heads import task_head_activations
 
 
 def layer_activations(
@@ -58,6 +59,19 @@ def lookup_activations(training: Training, *, micro_batch: int, sequence: int) -
 
 def loss_activations(training: Training, *, micro_batch: int, sequence: int) -> Activations:
     """What final norm, head and loss keep of one micro-batch."""
+    if training.classes is not None:
+        return task_head_activations(
+            norm=training.model.groups[-1][0].norm,
+            classes=training.classes,
+            hidden=training.model.hidden,
+            sequence=sequence,
+            micro_batch=micro_batch,
+            bytes_per_element=training.bytes_per_element,
+            kernels=training.kernels,
+            tp=training.tp,
+            sequence_parallel=training.sequence_parallel,
+            autocast=training.used_recipe.autocast,
+        )
     return activations.head_activations(
         norm=training.model.groups[-1][0].norm,
         vocab=training.vocab,

@@ -29,6 +29,8 @@ AUTOCAST_COPIES = (
 )
 
 
+ON_THE_LAST_TOKEN = "the head runs over all tokens, and the last one's logits are picked, as in transformers"
+WITHOUT_A_HEAD = "the last token's output is the embedding; what a loss over pairs of them keeps is not counted"
 RING = (
     "context ranks share what ZeRO shards with the replicas; of the keys and values that pass by none is kept for the"
     " backward pass, and the pieces in use and on their way are not counted"
@@ -73,16 +75,31 @@ class Training:
     cross_entropy: str = "plain"
     cp: int = 1  # context-parallel ranks: each has its part of every sequence, and of what ZeRO shards
     offload: str = "nothing"  # see OFFLOADS
+    classes: int | None = None  # None: a language model; else see task_heads: a head for so many classes, 0: no head
 
     def __post_init__(self) -> None:
         check_vocab_split(vocab=self.vocab, tp=self.tp)
         checks.one_of(CROSS_ENTROPIES, cross_entropy=self.cross_entropy)
         checks.one_of(OFFLOADS, offload=self.offload)
         checks.count(cp=self.cp)
+        if self.classes is not None:
+            self._check_task()
         if self.cp > 1 and self.used_kernels.attention == "explicit":
             raise ValueError(
                 f"cp={self.cp} needs an attention that keeps no scores, which kernels={self.used_kernels.name!r} keep;"
                 " try kernels='sdpa' or 'fused'"
+            )
+
+    def _check_task(self) -> None:
+        checks.count(at_least=0, classes=self.classes)
+        for name in ("pp", "cp"):
+            if getattr(self, name) > 1:
+                raise ValueError(
+                    f"classes={self.classes} is counted for {name}=1, not for {name}={getattr(self, name)}"
+                )
+        if self.cross_entropy != "plain":
+            raise ValueError(
+                f"cross_entropy={self.cross_entropy!r} has no logits of a vocabulary where classes={self.classes}: leave it out"
             )
 
     def tokens_here(self, sequence: int) -> int:
@@ -118,6 +135,8 @@ class Training:
         """The sentences that hold for this set-up, for whoever prints its bytes."""
         mixed = (SPREAD_EVENLY,) if len(self.model.groups) > 1 and self.pp > 1 else ()
         loss = (f"the cross-entropy is {CROSS_ENTROPIES_IN_WORDS[self.cross_entropy]}",)
+        if self.classes is not None:
+            loss = (ON_THE_LAST_TOKEN if self.classes else WITHOUT_A_HEAD,)
         return (
             *mixed,
             *loss,

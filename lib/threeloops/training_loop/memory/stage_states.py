@@ -18,6 +18,7 @@ from threeloops.models.parameter_buckets import ParameterBuckets, buckets_sum, s
 from threeloops.training_loop.memory.rank_states import ModelStates, model_states
 from threeloops.training_loop.memory.recipes import Recipe
 from threeloops.training_loop.memory.setup import OFFLOADS, Training
+from threeloops.training_loop.memory.task_heads import task_head_buckets
 
 
 def left_on_gpu(states: ModelStates, *, offload: str) -> ModelStates:
@@ -78,6 +79,8 @@ def held_buckets(training: Training, *, stage: int) -> ParameterBuckets:
     """Parameters that the ranks of one stage hold between them, before tensor and expert parallelism cut them; under
     DualPipe those of two stages.
     """
+    if training.classes is not None:
+        return task_head_buckets(replace(training.model, vocab=training.vocab), classes=training.classes)
     return _held_buckets(
         training.model, training.vocab, stage, training.pp, training.schedule, training.tables_as_layers
     )
