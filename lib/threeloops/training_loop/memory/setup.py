@@ -99,7 +99,8 @@ class Training:
                 )
         if self.cross_entropy != "plain":
             raise ValueError(
-                f"cross_entropy={self.cross_entropy!r} has no logits of a vocabulary where classes={self.classes}: leave it out"
+                f"cross_entropy={self.cross_entropy!r} has no logits of a vocabulary where"
+                f" classes={self.classes}: leave it out"
             )
 
     def tokens_here(self, sequence: int) -> int:
