@@ -44,8 +44,8 @@ LIMITS = {
 REWRITES = {
     "HardSwish": "ReLU, or x * Clip(x + 3, 0, 6) / 6: Add, Clip, Mul",
     "Gelu": "ReLU, and train on",
-    "Erf": "ReLU in GELU's place, and train on",
-    "Exp": "Sigmoid, where it stands for one",
+    "Erf": "ReLU instead of GELU, and train on",
+    "Exp": "Sigmoid, where the exponential is part of one",
     "Sqrt": "Pow with 0.5",
     "GlobalAveragePool": "AveragePool of at most 8 x 8, or several",
     "MatMul": "Conv of 1 x 1, if the second operand is constant",
