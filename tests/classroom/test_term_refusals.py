@@ -244,7 +244,7 @@ def test_what_does_not_fit_is_listed_and_not_taken(term: Path, capsys: pytest.Ca
     assert run("collect", SET, plain.parent, "--on-time", "--term", term) == 0
     assert "1 hand-in new" in capsys.readouterr().out
     kept = (term / "received" / f"{SET}.csv").read_text()
-    assert kept.splitlines()[1:] == [f"grace,grace/{SET}.ipynb,,0,"]
+    assert kept.splitlines()[1:] == [f"grace,grace/{SET}.ipynb,,0,,"]
     (term / "received" / f"{SET}.csv").write_text(kept.replace(",0,", ",soon,"))
     assert "days_late 'soon' must be a whole number" in refused(capsys, "collect", SET, plain.parent, "--term", term)
     (term / "received" / f"{SET}.csv").write_text(kept)

@@ -51,11 +51,13 @@ def grade(
     server: str | None = None,
     others: Mapping[str, str] | None = None,
     functions: str = "all",
+    graded_as: Mapping[str, str] | None = None,
 ) -> int:
     """Grade what is at the path; 0 when everything there could be looked at. Of a class, what was graded before and
     has not changed is graded again only when that is asked for. Workers are a number of processes here, or the address
     of a scheduler of Dask's; the server is the URL of a gradebook on one. What came from whoever has no hand-in here,
     by id, stands in their note. Functions earn their points for `all` draws, or the `share` of them that is right.
+    Whoever has handed in with others is graded as the one that stands beside the id.
     """
     if importlib.util.find_spec("nbgrader") is None:
         raise ValueError("nbgrader is not installed here; `python3 book.py setup` installs it")
@@ -78,12 +80,15 @@ def grade(
     work = work or root / "build"
     course = Course(root=root, work=work, code=plain_id(code) or HOME_COURSE, server=server or "", judge=judge)
     handed = handed_in(path, course.sets(), listed(roster), drill_set=drill_set)
-    handed = replace(handed, submissions=[_with_others(one, others or {}) for one in handed.submissions])
+    known = [_with_others(one, others or {}, graded_as or {}) for one in handed.submissions]
+    handed = replace(handed, submissions=known)
     with work_folder.alone_in(course.work):
         return _grade_class(handed, course, trust_students=trust_students, again=again, workers=workers)
 
 
-def _with_others(one: Submission, others: Mapping[str, str]) -> Submission:
+def _with_others(one: Submission, others: Mapping[str, str], graded_as: Mapping[str, str]) -> Submission:
+    if one.student in graded_as:
+        return replace(one, read=None, with_others=graded_as[one.student])
     return replace(one, others=(others[one.student],)) if one.read is None and one.student in others else one
 
 

@@ -23,6 +23,7 @@ from threeloops.drills.engine.student_draws import plain_id
 # How learning platforms name uploads: Moodle's folders, Canvas's files. A name may hold anything, so the last number
 # that fits is the platform's.
 MOODLE = re.compile(r"^(?P<name>.+)_(?P<number>\d+)_assignsubmission_\w+$")
+MOODLE_NO_GROUP = re.compile(r"^(?P<name>.+)_assignsubmission_\w+$")  # of whoever is in none, where groups hand in
 CANVAS = re.compile(r"^(?P<name>.+?)_(?P<late>LATE_)?(?P<number>\d+)_\d+_.+$")
 MARK = 12  # characters of a hash: nobody makes a name that has another's
 APART = "~"  # between a name and what tells its bearers apart; no plain id holds one
@@ -50,6 +51,7 @@ class Submission:
     own: str = ""  # the platform's number of the person, or the folder's name to the letter
     label: str = ""  # what the file that counts is called there, or the first one where none does
     chosen: str = ""  # why this file counts, where another one was handed in, too
+    with_others: str = ""  # of a group: whose hand-in counts for this one, too
     others: tuple[str, ...] = ()  # a phrase for each file that is no hand-in of this set: its name and what it is
 
     @property
@@ -87,7 +89,10 @@ def person(label: str) -> Person:
     """
     top, _, rest = label.partition("/")
     match = MOODLE.match(top) or (None if rest else CANVAS.match(top))
-    return Person(match["name"], match["number"]) if match else Person(top.removesuffix(".ipynb"), top)
+    if match:
+        return Person(match["name"], match["number"])
+    of_no_group = MOODLE_NO_GROUP.match(top)
+    return Person(of_no_group["name"] if of_no_group else top.removesuffix(".ipynb"), top)
 
 
 def lone_notebook(path: Path, sets: Sequence[str]) -> tuple[str, Path] | None:

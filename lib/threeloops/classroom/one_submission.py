@@ -10,6 +10,7 @@ from threeloops.classroom.transplant import UnparsableError, parsed, told
 
 MOST_TRIES = 2
 NO_PAGE = "no feedback page"
+IN_A_GROUP = "in a group"  # status of whoever has handed in with others, whose line has the points
 NO_NOTEBOOK = "no notebook"  # status of whoever handed in something else
 
 
@@ -39,6 +40,9 @@ def one(course: Course, name: str, submission: Submission) -> Result:
 
 def _nothing(name: str, submission: Submission, notes: tuple[str, ...]) -> Result:
     """Nobody who handed in files is missing: they are named, for a person to look at."""
+    if submission.with_others:
+        notes = (*notes, f"has the points of {submission.with_others}")
+        return Result(student=submission.student, status=IN_A_GROUP, notes=notes)
     if submission.others:
         files = "; ".join(submission.others)
         notes = (*notes, f"files were handed in, no notebook of {name} among them: {files}")
@@ -71,6 +75,8 @@ def of_class(course: Course, name: str, submission: Submission, *, again: bool) 
 def settled(course: Course, name: str, submission: Submission, *, again: bool) -> tuple[Result | None, bytes]:
     """What a submission came to that need not be graded now, and its bytes; None for one that must be."""
     student = submission.student
+    if submission.with_others:
+        return _nothing(name, submission, ()), b""
     if submission.read is None:
         before = work_folder.earlier(course, name, student)
         return with_note(before, "nothing new was handed in") if before else one(course, name, submission), b""

@@ -11,6 +11,7 @@ from threeloops.commands.term.decisions import add_decisions
 from threeloops.commands.term.elsewhere import add_elsewhere
 from threeloops.commands.term.explanations import add_explanations
 from threeloops.commands.term.grading import add_grading
+from threeloops.commands.term.groups import add_groups
 from threeloops.commands.term.hub import add_init
 from threeloops.commands.term.items import add_items
 from threeloops.commands.term.requests import add_requests
@@ -54,6 +55,7 @@ def _around_a_set(verbs: Any) -> None:
     release = _set_verb(verbs, "release", _release, "what to hand to students, with the course code in it")
     release.add_argument("--due", required=True, metavar="DATE", help="2027-04-12 (its last minute) or …T18:00")
     release.add_argument("--title", help="what the platform calls the assignment, as its gradebook must be told")
+    add_groups(verbs)
     collect = _set_verb(verbs, "collect", _collect, "the platform's zip into one folder per student")
     collect.add_argument("path", metavar="ZIP|FOLDER")
     collect.add_argument("--worksheet", metavar="CSV", help="Moodle's grading worksheet: who it is, and when it came")

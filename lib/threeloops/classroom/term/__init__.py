@@ -7,6 +7,7 @@ languages      Moodle's headings and times in the languages that it writes them 
 people         a class list read, checked, and kept as the roster
 handing_out    a drill set with the course code in it, for students
 matching       whose hand-in this is
+groups         who hands a set in together, and whose notebook counts for all
 collecting     a platform's zip into one folder per student, and what is known of when each came
 decisions      what a teacher decides against or beside the grader: excused, other points, a comment
 explanations   written explanations beside their rubric, and the points that a teacher gives them

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from threeloops import contents, units
 from threeloops.classroom.course import write_whole
+from threeloops.classroom.one_submission import IN_A_GROUP
 from threeloops.classroom.term.settings import Term
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.function_bank import FUNCTIONS
@@ -86,7 +87,7 @@ def read(term: Term, name: str, *, root: Path) -> Page:
     lines = [_line(one, [row for row in answers if row["question"] == one], root) for one in order]
     return Page(
         name=name,
-        students=len({row["student"] for row in rows}),
+        students=len({row["student"] for row in rows if row["status"] != IN_A_GROUP}),
         graded=len({row["student"] for row in answers}),
         lines=tuple(sorted(lines, key=lambda line: -line.lost)),
     )

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import Submission, handed_in
-from threeloops.classroom.term import lists, matching, people
+from threeloops.classroom.term import groups, lists, matching, people
+from threeloops.classroom.term.groups import Shared
 from threeloops.classroom.term.matching import Directory
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import Term, days_late
 from threeloops.drills.engine.student_draws import plain_id
 
-COLUMNS = ("student", "handed_in_as", "came", "days_late", "not_taken")
+COLUMNS = ("student", "handed_in_as", "came", "days_late", "not_taken", "graded_as")
 LATE = "late"  # in days_late: by an unknown number of days
 
 
@@ -30,6 +31,7 @@ class Received:
     came: str  # a time with its offset, where one is known
     days_late: str  # a number, extra days taken off already, or `late`, or nothing where nobody knows
     not_taken: str = ""  # files that are no hand-in, and what they are, of whoever has none
+    graded_as: str = ""  # of a group: the member whose id stands in its notebook; empty for that one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,9 @@ def collect(
     if not any(one.label for one in handed.submissions):
         raise ValueError(f"{path} holds nothing that anybody has handed in, so no notebook of {name}")
     directory = Directory(roster, sheet)
+    teams, files, beside, names_nobody = groups.shared(term, name, files, directory, roster)
     fitting, left_out = _matched(files, directory)
+    left_out += beside
     left_out += [sentence.partition("; --set")[0] for sentence in handed.left_out]
     before = received(term, name)
     for one in handed.submissions:
@@ -109,6 +113,8 @@ def collect(
             if old and how == "same" and (not noted.days_late or noted.days_late == LATE)
             else noted
         )
+    for team in teams:
+        _put_of_group(term, name, team, directory, due, before, done, left_out, newer=newer, on_time=on_time)
     if before:
         term.collected(name).mkdir(parents=True, exist_ok=True)
     lists.write(
@@ -119,7 +125,7 @@ def collect(
     return Collection(
         **{how: tuple(students) for how, students in done.items()},
         left_out=tuple(left_out),
-        said=tuple(f"{whose.student}: {one.chosen}" for one, whose in fitting if one.chosen),
+        said=(*(f"{whose.student}: {one.chosen}" for one, whose in fitting if one.chosen), *names_nobody),
         undated=sum(not one.days_late and bool(one.handed_in_as) for one in before.values()),
         late=sum(one.days_late not in ("", "0") for one in before.values()),
     )
@@ -159,6 +165,53 @@ def _passed_over(one: Submission, directory: Directory, name: str, before: dict[
     return f"{whose.student} has no notebook of {name}: {files}"
 
 
+def _put_of_group(
+    term: Term,
+    name: str,
+    team: Shared,
+    directory: Directory,
+    due: dt.datetime,
+    before: dict[str, Received],
+    done: dict[str, list[str]],
+    left_out: list[str],
+    *,
+    newer: bool,
+    on_time: bool,
+) -> None:
+    """Write a group's hand-in where the one whose numbers are in it belongs, and a line for each member."""
+    ids = [plain_id(one.student) for one in team.members]
+    now = plain_id(team.graded_as.student)
+    path = term.collected(name) / now / f"{name}.ipynb"
+    others = [term.collected(name) / one / path.name for one in ids if one != now]
+    there = [one for one in (path, *others) if one.exists()]
+    other = [one for one in there if one.read_bytes() != (team.handed.content or b"")]
+    if other and not newer:
+        left_out.append(
+            f"{team.handed.label!r}: {team.group} has handed in another file before, which stays; --newer takes this"
+        )
+        return
+    for one in there:
+        if one in other or one != path:
+            lists.aside(one)
+    how = _put(path, team.handed, newer=newer)
+    done["replaced" if other else how].append(team.group)
+    for member, student in zip(team.members, ids, strict=True):
+        noted = _noted(team.handed, member, directory, due, on_time=on_time, row=directory.row_of(member))
+        old = before.get(student)
+        if old and how == "same" and noted.days_late in ("", LATE):
+            noted = replace(noted, days_late=old.days_late, came=old.came)
+        before[student] = replace(
+            noted,
+            handed_in_as=groups.label(team, member, directory, name),
+            graded_as="" if student == now else now,
+        )
+
+
+def graded_as(term: Term, name: str) -> dict[str, str]:
+    """Whose hand-in counts for whoever has handed in with others."""
+    return {one.student: one.graded_as for one in received(term, name).values() if one.graded_as}
+
+
 def not_taken(term: Term, name: str) -> dict[str, str]:
     """What came from whoever has no hand-in."""
     return {one.student: one.not_taken for one in received(term, name).values() if one.not_taken}
@@ -180,9 +233,17 @@ def _put(path: Path, one: Submission, *, newer: bool) -> str:
     return how
 
 
-def _noted(one: Submission, whose: Person, directory: Directory, due: dt.datetime, *, on_time: bool) -> Received:
+def _noted(
+    one: Submission,
+    whose: Person,
+    directory: Directory,
+    due: dt.datetime,
+    *,
+    on_time: bool,
+    row: matching.Row | None = None,
+) -> Received:
     """When a hand-in came, as far as anybody knows."""
-    row = directory.row(one)
+    row = row or directory.row(one)
     came = row.came if row else None
     if came:
         late = str(days_late(came, due, extra_days=whose.extra_days))

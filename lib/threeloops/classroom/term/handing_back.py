@@ -66,7 +66,10 @@ def pack(term: Term, name: str) -> Packed:
     collected = received(term, name)
     if not collected:
         raise ValueError(f"nothing of {name} was collected, so there is no page; `threeloops classroom collect` first")
-    pages = {one.student: term.graded / "feedback" / one.student / name / f"{name}.html" for one in collected.values()}
+    pages = {
+        one.student: term.graded / "feedback" / (one.graded_as or one.student) / name / f"{name}.html"
+        for one in collected.values()
+    }
     found = [one for one in collected.values() if pages[one.student].exists()]
     if not found:
         raise ValueError(f"there is no feedback page of {name} yet; `threeloops classroom grade {name}` writes them")
@@ -80,7 +83,7 @@ def pack(term: Term, name: str) -> Packed:
             for one in own:
                 archive.writestr(
                     zipfile.ZipInfo(member(one, name), STAMP),
-                    _page(pages[one.student], _said(term, name, one.student, comments, most)),
+                    _page(pages[one.student], _said(term, name, one, comments, most)),
                     compress_type=zipfile.ZIP_DEFLATED,
                 )
         zips[path] = len(own)
@@ -88,15 +91,20 @@ def pack(term: Term, name: str) -> Packed:
 
 
 def _said(
-    term: Term, name: str, student: str, comments: Mapping[str, Decision], most: Mapping[str, float]
+    term: Term, name: str, one: Received, comments: Mapping[str, Decision], most: Mapping[str, float]
 ) -> list[tuple[str, str]]:
-    """What the teacher has to say to one student, each with what it is."""
-    comment = comments.get(student)
-    asked = requests.of_student(term, name, student)
+    """What the teacher has to say to one student, each with what it is: what is said of a group's hand-in to each of
+    its members.
+    """
+    judged = one.graded_as or one.student
+    comment = comments.get(one.student)
+    asked = [
+        each for student in dict.fromkeys((judged, one.student)) for each in requests.of_student(term, name, student)
+    ]
     return [
         *([("comment", f"From your teacher: {comment.reason}")] if comment else []),
-        *(("explanation", sentence) for sentence in explanations.told(term, name, student)),
-        *(("request", requests.answered(one, most.get(one.question, sum(most.values())))) for one in asked),
+        *(("explanation", sentence) for sentence in explanations.told(term, name, judged)),
+        *(("request", requests.answered(each, most.get(each.question, sum(most.values())))) for each in asked),
     ]
 
 

@@ -11,7 +11,7 @@ from threeloops.classroom.one_submission import NO_NOTEBOOK
 from threeloops.classroom.questions import mark
 from threeloops.classroom.report import Result
 from threeloops.classroom.term import decisions, explanations, people
-from threeloops.classroom.term.collecting import LATE, received
+from threeloops.classroom.term.collecting import LATE, graded_as, received
 from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import LatePolicy, Term
@@ -79,26 +79,28 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
     came, maximum = received(term, name), _maximum(term, name, root=root)
     course, found, unknown = term.grading(root), {}, list[str]()
     decided = decisions.of(term, name, "points") | decisions.of(term, name, EXCUSED)
-    of_questions = decisions.of_questions(term, name)
+    of_questions, counts_as = decisions.of_questions(term, name), graded_as(term, name)
     explained = explanations.marked(term, name, root=root)
     for one in roster:
         student = plain_id(one.student)
-        now = work_folder.earlier(course, name, student) if student in answered else None
-        if student in answered and now is None:
+        judged = counts_as.get(student, student)
+        now = work_folder.earlier(course, name, judged) if judged in answered else None
+        if judged in answered and now is None:
             raise ValueError(
                 f"the gradebook has lost what {one.student} earned with {name}; `threeloops classroom grade {name}"
                 " --again` grades everybody anew"
             )
-        blank = None if status[student] == FAULT or not missing_zero else 0.0
-        single, own = of_questions.get(student, {}), explained.get(student)
+        blank = None if status.get(judged) == FAULT or not missing_zero else 0.0
+        single = of_questions.get(judged, {}) | of_questions.get(student, {})
+        own = explained.get(judged)
         raw = _with_single(now, single) if now or single else blank
         if raw is not None and own:
             raw += own.points
-        known = came[student].days_late if student in came and status[student] != MISSING else ""
+        known = came[student].days_late if student in came and status.get(judged) != MISSING else ""
         days = _days(one, known, term.late) if raw else 0
         unknown += [one.student] * (days is None and student not in decided)
         graded = Mark(
-            status=status[student],
+            status=status.get(judged, MISSING),
             raw=raw,
             maximum=maximum,
             days_late=known,

@@ -106,6 +106,16 @@ def _is_somebody_else(found: Person, one: Submission, row: Row | None) -> bool:
     return bool(other_number or other_address)
 
 
+def _may_be_called(name: str, folder: str) -> bool:
+    """May a folder of that name be of whoever the worksheet calls so? One word of it is enough.
+
+    >>> _may_be_called("Grace Hopper", "Grace_B Hopper"), _may_be_called("Grace Hopper", "Team A")
+    (True, False)
+    """
+    words = set(plain_id(name).split("-")) & set(plain_id(folder).split("-"))
+    return not name or bool(words) or squeezed(name) == squeezed(folder)
+
+
 class Directory:
     """The roster, asked for whoever handed something in."""
 
@@ -121,8 +131,26 @@ class Directory:
             self._by_spelling.setdefault(spelling, []).append(one)
 
     def row(self, one: Submission) -> Row | None:
-        """What the grading worksheet says of a hand-in."""
-        return self._sheet.get(one.own) if platform(one.label) == "moodle" else None
+        """What the grading worksheet says of a hand-in. A group's folder has the group's number, which may be that of
+        some participant, too: who is called otherwise is not meant.
+        """
+        row = self._sheet.get(one.own) if platform(one.label) == "moodle" else None
+        return row if row and _may_be_called(row.name, one.folder) else None
+
+    def row_of(self, one: Person) -> Row | None:
+        """What the grading worksheet says of a person."""
+        number = self.participant(one)
+        return self._sheet[number] if number else None
+
+    def participant(self, one: Person) -> str:
+        """A person's number in the grading worksheet; nothing where that does not say."""
+        fits = [
+            number
+            for number, row in self._sheet.items()
+            if (row.email.casefold() == one.email.casefold() if row.email and one.email else False)
+            or (not (row.email and one.email) and row.name and squeezed(row.name) in spellings(one))
+        ]
+        return fits[0] if len(fits) == 1 else ""
 
     def find(self, one: Submission) -> Person:
         """The student of a hand-in: by the platform's number where the roster or the worksheet knows it, otherwise by
@@ -146,7 +174,11 @@ class Directory:
             return next(iter(fits.values()))
         if fits:
             raise ValueError(f"{name!r} may be {' or '.join(sorted(fits))}")
-        raise ValueError(f"nobody on the roster is called {name!r}")
+        other = self._sheet.get(one.own) if platform(one.label) == "moodle" and not row else None
+        raise ValueError(
+            f"nobody on the roster is called {name!r}"
+            + (f" (participant {one.own} is {other.name!r}: is this a group's? `classroom groups`)" if other else "")
+        )
 
     def _by_repository(self, one: Submission) -> dict[str, Person]:
         """Whose repository on GitHub a folder is: it is called by the assignment and, at its end, by the student."""

@@ -57,4 +57,5 @@ def _grade(given: argparse.Namespace) -> int:
         server=term.gradebook,
         others=collecting.not_taken(term, given.set),
         functions=functions,
+        graded_as=collecting.graded_as(term, given.set),
     )
