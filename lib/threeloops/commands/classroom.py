@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from threeloops import checks
+from threeloops.commands.term.canvas import add_canvas
 from threeloops.commands.term.decisions import add_decisions
 from threeloops.commands.term.elsewhere import add_elsewhere
 from threeloops.commands.term.explanations import add_explanations
@@ -73,6 +74,7 @@ def _after_grading(verbs: Any) -> None:
     export.add_argument(
         "--missing", default="blank", metavar="HOW", help="whoever has nothing graded: blank or zero (default blank)"
     )
+    add_canvas(verbs)
     add_decisions(verbs)
     add_explanations(verbs)
     add_requests(verbs)

@@ -21,7 +21,7 @@ from threeloops.drills.engine.student_draws import plain_id
 
 FILE = "term.toml"
 POLICIES = ("none", "zero", "per-day")
-KEYS = ("course", "timezone", "gradebook", "late", "sets", "exams")
+KEYS = ("course", "timezone", "gradebook", "late", "sets", "exams", "canvas")
 HOW_LATE = ("policy", "off_per_day", "last_day")
 DAY = dt.timedelta(days=1)
 
@@ -92,6 +92,7 @@ class Term:
     late: LatePolicy
     sets: Mapping[str, Set] = field(default_factory=dict)
     exams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    canvas: Mapping[str, Any] = field(default_factory=dict)  # url and course
     gradebook: str | None = None  # URL of a database on a server; without it a file among what is graded
 
     @property
@@ -212,7 +213,7 @@ def read(folder: Path) -> Term:
         lost = next((key for key in ("course", "timezone", "late") if key not in written), None)
         if lost:
             raise ValueError(f"{lost!r} is missing")
-        checks.table(late=written["late"], sets=written.get("sets", {}), exams=written.get("exams", {}))
+        checks.table(**{key: written.get(key, {}) for key in ("late", "sets", "exams", "canvas")})
         checks.one_of(HOW_LATE, **{key: key for key in written["late"]})
         zone = _zone(written["timezone"])
         if not isinstance(written.get("gradebook", ""), str):
@@ -224,6 +225,7 @@ def read(folder: Path) -> Term:
             late=LatePolicy(**{"policy": "not said"} | written["late"]),
             sets={name: _set(name, given) for name, given in written.get("sets", {}).items()},
             exams=written.get("exams", {}),
+            canvas=written.get("canvas", {}),
             gradebook=written.get("gradebook"),
         )
     except ValueError as error:

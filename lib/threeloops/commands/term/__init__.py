@@ -1,5 +1,6 @@
 """What `threeloops classroom` does besides a set's way from release to marks.
 
+canvas        marks through Canvas's API
 decisions     what a teacher decides about one student's set
 elsewhere     grading where students hand in: Gradescope, repositories on GitHub
 explanations  points for what students wrote in words
