@@ -19,6 +19,7 @@ KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
 ns, us, ms = 1e-9, 1e-6, 1e-3
 MHz, GHz = 10**6, 10**9
 km, mile, foot = 10**3, 1609.344, 0.3048  # metres; the international mile and foot are exact by agreement (1959)
+mm, cm, inch = 1 / 10**3, 1 / 10**2, 0.0254  # metres; the inch by the same agreement
 minute, hour, day = 60, 3600, 86_400
 GFLOP, TFLOP, PFLOP = 10**9, 10**12, 10**15
 kWh = 3_600_000  # joules

@@ -63,3 +63,12 @@ def test_an_exam_is_never_written_over(term: Path, capsys: pytest.CaptureFixture
     assert "did you mean 'kv_cache'" in capsys.readouterr().err
     assert (term / "exams" / "midterm" / "key.html").read_bytes() == before
     assert list(settings.read(term).exams) == ["midterm"]
+
+
+def test_an_exam_may_be_edited_before_it_is_printed(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("exam", *WORDS, "--name", "word", "--format", "docx", "--space", "5 cm", "--term", term) == 0
+    assert {path.name for path in (term / "exams" / "word").iterdir()} == {"questions.docx", "key.docx", "seats.csv"}
+    capsys.readouterr()
+    assert run("exam", *WORDS, "--name", "text", "--format", "text", "--space", "5 cm", "--term", term) == 2
+    assert "the format text leaves no space" in capsys.readouterr().err
+    assert "text" not in settings.read(term).exams

@@ -89,7 +89,8 @@ def _after_grading(verbs: Any) -> None:
     exam.add_argument("--questions", type=whole, required=True, metavar="K", help="how many in each")
     exam.add_argument("--minutes", type=whole, required=True, metavar="M", help="before anybody's extra time")
     exam.add_argument("--kind", default="number", help="number, choice or diagnosis (default number)")
-    exam.add_argument("--format", default="html", help="html or text (default html)")
+    exam.add_argument("--format", default="html", help="html, docx, latex or text (default html)")
+    exam.add_argument("--space", metavar="LENGTH", help="to write in, below each question: 5 cm (html, docx, latex)")
     exam.add_argument("--seed", metavar="WORD", help="the same exam again; default a new one, which is kept")
 
 
@@ -256,7 +257,7 @@ def _exam(given: argparse.Namespace) -> None:
         seed=given.seed or exam.new_seed(),
         kind=given.kind,
     )
-    written = exam.write(term, given.name, quiz, minutes=given.minutes, form=given.format)
+    written = exam.write(term, given.name, quiz, minutes=given.minutes, form=given.format, space=given.space)
     print(
         f"{units.counted(quiz.questions, 'question')}, {units.counted(quiz.versions, 'version')}, in"
         f" {written[0].parent}: {', '.join(path.name for path in written)}. The seed is kept in the term's file."

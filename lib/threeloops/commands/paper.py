@@ -27,7 +27,8 @@ def add_paper(commands: Any) -> None:
     quiz.add_argument("--questions", type=whole, default=8, metavar="K", help="how many questions (default 8)")
     quiz.add_argument("--seed", metavar="WORD", help="the same quiz again; default a new one, which is printed")
     quiz.add_argument("--into", required=True, metavar="FOLDER")
-    quiz.add_argument("--format", default="text", help="text, html or qti (default text)")
+    quiz.add_argument("--format", default="text", help="text, html, docx, latex or qti (default text)")
+    quiz.add_argument("--space", metavar="LENGTH", help="to write in, below each question: 5 cm (html, docx, latex)")
     quiz.add_argument("--kind", default="number", help="number, choice or diagnosis (default number)")
     quiz.add_argument("--title", default="Three Loops quiz")
     quiz.set_defaults(run=_quiz)
@@ -57,7 +58,7 @@ def _quiz(given: argparse.Namespace) -> None:
         seed=given.seed or secrets.token_hex(4),
         kind=given.kind,
     )
-    written = delivery.deliver(quiz, given.format, Path(given.into))
+    written = delivery.deliver(quiz, given.format, Path(given.into), space=given.space)
     sets = units.counted(quiz.versions, "version")
     print(
         f"{units.counted(quiz.questions, 'question')}, {sets}, seed {quiz.seed} (keep it: it makes the same quiz and"

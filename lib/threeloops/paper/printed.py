@@ -1,5 +1,5 @@
 """A quiz on paper: question sheets without a trace of an answer, and one key for all of them. Plain text, or HTML to
-print.
+print; `word` and `latex` say the same in theirs.
 """
 
 import html
@@ -30,7 +30,8 @@ def identity(asked: Asked) -> str:
     return f"{asked.idea} · seed {asked.seed}"
 
 
-def _head(quiz: Quiz, version: Version) -> str:
+def head(quiz: Quiz, version: Version) -> str:
+    """What stands on top of a version."""
     return f"{quiz.title} · version {version.number} of {quiz.versions}"
 
 
@@ -40,7 +41,8 @@ def _minutes(version: Version) -> str:
     )
 
 
-def _how(quiz: Quiz, version: Version) -> str:
+def how(quiz: Quiz, version: Version) -> str:
+    """How many questions, how long, and how to answer."""
     asked = units.counted(len(version.questions), "question")
     return f"{asked}, {_minutes(version)} for somebody fluent. {HOW if quiz.kind == 'number' else HOW_LETTERS}"
 
@@ -50,7 +52,7 @@ def _how(quiz: Quiz, version: Version) -> str:
 
 def text_sheet(quiz: Quiz, version: Version) -> str:
     """One version to print from a terminal."""
-    rows = [_head(quiz, version), "Name: ________________________   Id: ____________", wrapped(_how(quiz, version))]
+    rows = [head(quiz, version), "Name: ________________________   Id: ____________", wrapped(how(quiz, version))]
     for place, asked in enumerate(version.questions, start=1):
         rows += [
             "",
@@ -72,14 +74,15 @@ def text_key(quiz: Quiz, versions: Sequence[Version]) -> str:
             rows += [
                 "",
                 f"{place}. {asked.question.title} [{identity(asked)}]",
-                f"Right: {_right(asked)}",
+                f"Right: {right(asked)}",
                 asked.question.working,
             ]
             rows += [wrapped(f"  would have written {wrong}: {story}") for wrong, story in quizzes.slips(asked)]
     return "\n".join(rows) + "\n"
 
 
-def _right(asked: Asked) -> str:
+def right(asked: Asked) -> str:
+    """The answer, and what else counts."""
     span = quizzes.accepted(asked)
     return quizzes.answer(asked) + (f"; {span}" if span else "")
 
@@ -97,16 +100,19 @@ def page(title: str, body: str, style: str) -> str:
     )
 
 
-def html_sheets(quiz: Quiz, versions: Sequence[Version]) -> str:
-    """All versions in one file, each beginning on a page of its own."""
-    return page(quiz.title, "\n".join(_html_sheet(quiz, version) for version in versions), STYLE)
+def html_sheets(quiz: Quiz, versions: Sequence[Version], *, space_m: float | None = None) -> str:
+    """All versions in one file, each beginning on a page of its own; below each question so many metres to write in,
+    or seven lines.
+    """
+    style = STYLE if space_m is None else STYLE.replace("height: 7em", f"height: {space_m / units.mm:g}mm")
+    return page(quiz.title, "\n".join(_html_sheet(quiz, version) for version in versions), style)
 
 
 def _html_sheet(quiz: Quiz, version: Version) -> str:
-    rows = [f'<section class="version" id="version-{version.number}">', f"<h1>{html.escape(_head(quiz, version))}</h1>"]
+    rows = [f'<section class="version" id="version-{version.number}">', f"<h1>{html.escape(head(quiz, version))}</h1>"]
     rows += [
         '<p class="who">Name: ______________________________ Id: ________________</p>',
-        f"<p>{html.escape(_how(quiz, version))}</p>",
+        f"<p>{html.escape(how(quiz, version))}</p>",
     ]
     for place, asked in enumerate(version.questions, start=1):
         rows += [
@@ -122,7 +128,7 @@ def html_key(quiz: Quiz, versions: Sequence[Version]) -> str:
     """The key to all versions, in a file of its own."""
     rows = [f"<p>{html.escape(KEY_NOTE)} Quiz seed: {html.escape(quiz.seed)}</p>"]
     for version in versions:
-        rows += [f'<section class="version"><h1>{html.escape(_head(quiz, version))} · KEY</h1>']
+        rows += [f'<section class="version"><h1>{html.escape(head(quiz, version))} · KEY</h1>']
         rows += [_html_key_entry(place, asked) for place, asked in enumerate(version.questions, start=1)]
         rows += ["</section>"]
     return page(f"{quiz.title} · KEY", "\n".join(rows), STYLE)
@@ -130,7 +136,7 @@ def html_key(quiz: Quiz, versions: Sequence[Version]) -> str:
 
 def _html_key_entry(place: int, asked: Asked) -> str:
     rows = [
-        f'<div class="question"><h2>{place}. {html.escape(asked.question.title)}: {html.escape(_right(asked))}</h2>',
+        f'<div class="question"><h2>{place}. {html.escape(asked.question.title)}: {html.escape(right(asked))}</h2>',
         f'<p class="working">{html.escape(asked.question.working)}</p>',
     ]
     wrong = [

@@ -16,7 +16,7 @@ from threeloops.paper import delivery
 from threeloops.paper.quiz import Quiz
 
 
-def write(term: Term, name: str, quiz: Quiz, *, minutes: int, form: str) -> list[Path]:
+def write(term: Term, name: str, quiz: Quiz, *, minutes: int, form: str, space: str | None = None) -> list[Path]:
     """Write the versions, the key and the list of seats into exams/NAME, and what made them into the term's file.
 
     Raises:   ValueError for a name that is there already
@@ -28,7 +28,7 @@ def write(term: Term, name: str, quiz: Quiz, *, minutes: int, form: str) -> list
         raise ValueError(f"the term has an exam {name} already; another needs another --name, so that no key is lost")
     roster = people.kept(term.roster)
     folder = term.folder / "exams" / name
-    written = delivery.deliver(quiz, form, folder)
+    written = delivery.deliver(quiz, form, folder, space=space)
     dealt = seeded("seats", quiz.seed).sample(range(len(roster)), len(roster))
     version = {student: turn % quiz.versions + 1 for turn, student in enumerate(dealt)}
     seats = lists.write(
