@@ -98,7 +98,7 @@ def open_school(school: School) -> Iterator[School]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         school.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield school
         server.shutdown()

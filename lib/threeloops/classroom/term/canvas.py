@@ -268,7 +268,8 @@ def _ended(canvas: Canvas, job: Mapping[str, Any]) -> str:
     ends = time.monotonic() + JOB_S
     while job.get("workflow_state") in ("queued", "running"):
         if time.monotonic() > ends:
-            return f"its job was still {job['workflow_state']} after {units.counted(round(JOB_S / units.minute), 'minute')}"
+            minutes = units.counted(round(JOB_S / units.minute), "minute")
+            return f"its job was still {job['workflow_state']} after {minutes}"
         wall_clock.pause(ASK_AGAIN_S)
         job = canvas.get(f"progress/{int(job['id'])}")
     if job.get("workflow_state") == "completed":
