@@ -1,6 +1,6 @@
 """Drills on how many GPUs a load takes, what a token costs on them, and what moves between them."""
 
-from threeloops.drills.capacity import bounds, configs, costs, experts, moves, paging
+from threeloops.drills.capacity import agent_calls, bounds, configs, costs, experts, moves, paging, routes, scaling
 from threeloops.drills.engine.drill import Drill
 
 DRILLS: tuple[Drill, ...] = (
@@ -10,4 +10,7 @@ DRILLS: tuple[Drill, ...] = (
     *paging.DRILLS,
     *configs.DRILLS,
     *experts.DRILLS,
+    *scaling.DRILLS,
+    *routes.DRILLS,
+    *agent_calls.DRILLS,
 )
