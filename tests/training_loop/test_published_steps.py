@@ -42,6 +42,9 @@ def test_every_row_is_a_layout_of_its_gpus_and_beats_no_peak() -> None:
         ("megatron-bridge-25-11-227", "half", 1622e12),
         ("megatron-bridge-26-08-001", "half", 1635e12),
         ("nemo-24-07-007", "full", 759e12),
+        # a hybrid, its scans among them
+        ("megatron-bridge-26-06-01-022", "full", 905e12),
+        ("megatron-bridge-26-06-01-023", "full", 776e12),
     ],
 )
 def test_what_a_page_prints_beside_tokens_is_what_they_come_to(key: str, causal: str, printed: float) -> None:
