@@ -75,6 +75,16 @@ class KernelTable:
     stretches: tuple[float | None, ...]  # of the cells, the last axis quickest; None where no row was
     kept_back: tuple[TimedRow, ...]  # a sample of those that are in no cell
 
+    @property
+    def calls(self) -> tuple[tuple[dict[str, int], float], ...]:
+        """The rows that were kept back, with their sizes by name.
+
+        >>> sizes, seconds = kernel_table("h100-sxm5", "product", "bf16").calls[0]
+        >>> [*sizes], seconds > 0
+        (['m', 'n', 'k'], True)
+        """
+        return tuple((dict(zip(SIZES[self.family], sizes, strict=True)), took_s) for sizes, took_s in self.kept_back)
+
     def stretch(self, **place: float) -> float:
         """Measured time over bound + shortest kernel at a place of the axes.
 
