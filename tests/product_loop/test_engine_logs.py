@@ -176,6 +176,48 @@ def test_preemptions_are_counted_as_each_engine_tells_them() -> None:
     assert scrape(scraped(crowded(), at=-1, names="vllm")).preempted == true
 
 
+def test_vllm_of_2026_tells_preemptions_and_who_is_deferred_in_its_line() -> None:
+    """Names as in vllm/v1/metrics/loggers.py: preemptions since the line before, deferred among those that wait."""
+    line = (
+        "(APIServer pid=7) INFO 03-17 15:38:{at} [loggers.py:259] Engine 000: Avg prompt throughput: 900.0 tokens/s,"
+        " Avg generation throughput: 80.5 tokens/s, Running: 9 reqs, Waiting: {waiting} reqs, {more}GPU KV cache usage:"
+        " 97.5%, Prefix cache hit rate: 12.5%, External prefix cache hit rate: 40.0%, MM cache hit rate: 90.0%"
+    )
+    lines = VllmLines()
+    assert lines.take(line.format(at=10, waiting=5, more=""))
+    assert lines.record.preempted is None  # none is told where there was none, and by older versions never
+    lines.take(line.format(at=20, waiting=12, more="Deferred: 4 reqs, Preemptions: 3, "))
+    lines.take(line.format(at=30, waiting=6, more="Preemptions: 2, "))
+    record = lines.record
+    assert (record.preempted, record.hit_rate) == (5, 0.125)
+    assert record.columns["waiting"].tolist() == [5, 8, 6]
+    assert record.columns["kv_usage"].tolist() == [0.975] * 3
+
+
+def test_the_fullest_of_sglangs_pools_is_what_limits() -> None:
+    """A model with windows or recurrent states has a pool for each; what lies on the host limits nobody's admission."""
+    head = "[2026-07-04 04:31:24 TP0] Decode batch, #running-req: 40, "
+    tail = "cuda graph: True, gen throughput (token/s): 900.1, #queue-req: 97"
+    pools = {
+        "#token: 20800, token usage: 0.29, ": 0.29,
+        "#full token: 166144, full token usage: 0.02, #swa token: 512, swa token usage: 0.96, accept len: 3.55, ": 0.96,
+        "#full token: 90, full token usage: 0.40, mamba num: 60, mamba usage: 0.98, ": 0.98,
+        "#gpu token: 9, gpu token usage: 0.31, #cpu token: 9, cpu token usage: 0.99, ": 0.31,
+    }
+    lines = SglangLines()
+    assert all(lines.take(head + pool + tail) for pool in pools)
+    assert lines.record.columns["kv_usage"].tolist() == list(pools.values())
+    assert lines.record.columns["running"].tolist() == [40] * 4
+
+
+def test_llama_cpp_of_today_writes_the_context_of_a_sequence_by_another_name() -> None:
+    for said in ("llama_context: n_ctx_per_seq = 8192", "0.08.462.474 I llama_context: n_ctx_seq     = 8192"):
+        lines = LlamaLines()
+        lines.take(said)
+        lines.take("llama_context: n_ctx_seq (8192) < n_ctx_train (262144) -- the full capacity is not used")
+        assert lines.record.max_model_len == 8192
+
+
 def test_the_pace_is_that_of_the_simulated_steps() -> None:
     """Six that decode take a step of the model's seconds each; prompts lie in between and make it longer."""
     log = read(VllmLines(), v1(seated(), seats=6, blocks=8000))

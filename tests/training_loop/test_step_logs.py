@@ -116,6 +116,20 @@ def test_a_step_takes_as_long_by_its_rate() -> None:
     assert step_account(read(TrainerLines(), trainer(STEADY))).typical_s == pytest.approx(2.02, rel=0.05)
 
 
+def test_a_step_that_every_rank_tells_is_one_entry() -> None:
+    """Ranks that all write, one a little before another, as they do where no rank is chosen."""
+    told = list(titan([0.5, 0.5, 2.0, 0.5, 0.5], start=False))
+    memory = [f"{61 + rank}.00GiB(8{rank}.00%)" for rank in range(3)]
+    of_ranks = [line.replace("61.20GiB(77.36%)", own) for line in told for own in memory]
+    of_ranks[2], of_ranks[3] = of_ranks[3], of_ranks[2]  # the last rank's line comes after another's next
+    alone, together = read(TitanLines(), told), read(TitanLines(), of_ranks)
+    assert together.columns["step"].tolist() == alone.columns["step"].tolist()
+    assert together.columns["memory_bytes"].tolist() == [63.0 * 2**30] * 5
+    assert together.columns["memory_share"].tolist() == [0.82] * 5
+    found, one = step_account(together), step_account(alone)
+    assert (found.stalls.number, found.stalls.share) == (1, one.stalls.share)
+
+
 def test_what_a_trainer_states_is_read() -> None:
     log = read(MegatronLines(), megatron(STEADY, flops=412.5))
     assert (log.num_gpus, log.sequence, log.global_batch, log.dtype) == (GPUS, SEQUENCE, BATCH, "bfloat16")

@@ -10,10 +10,11 @@ True
 >>> {name: column[0] for name, column in lines.record.columns.items() if name not in ("at_s", "rank")}
 {'running': 7.0, 'waiting': 2.0, 'kv_usage': 0.915, 'prompt_per_s': 474.7, 'output_per_s': 9.8}
 
-Source: vllm-project, vLLM, vllm/v1/metrics/loggers.py (LoggingStatLogger.log, of 0.7 to 0.11), vllm/engine/metrics.py
-        (V0), v1/core/kv_cache_utils.py, v1/worker/gpu_worker.py; sgl-project, SGLang,
-        python/sglang/srt/managers/scheduler_metrics_mixin.py and mem_cache/memory_pool.py (its GB are GiB); ggml-org,
-        llama.cpp, src/llama-kv-cache.cpp, src/llama-model.cpp and tools/server (print_timings)
+Source: vllm-project, vLLM, vllm/v1/metrics/loggers.py (LoggingStatLogger.log, of 0.7 to 0.11 and of 2026),
+        vllm/engine/metrics.py (V0), v1/core/kv_cache_utils.py, v1/worker/gpu_worker.py; sgl-project, SGLang,
+        python/sglang/srt/managers/scheduler_metrics_mixin.py (PoolStats in 2026) and mem_cache/memory_pool.py (its GB
+        are GiB); ggml-org, llama.cpp, src/llama-kv-cache.cpp, src/llama-model.cpp, src/llama-context.cpp and
+        tools/server (print_timings)
 """
 
 import re
@@ -26,8 +27,10 @@ from threeloops.units import GiB, MiB, ms
 # A line of llama.cpp's that states something has one of these.
 _LLAMA_WORDS = (
     *("n_slots", "layers to GPU", "general.name", "model size", "file type", "compute capability", "build:"),
-    *("n_ctx_per_seq", "n_ctx_slot", "cells", "KV self size", "kv_size"),
+    *("n_ctx_per_seq", "n_ctx_seq", "n_ctx_slot", "cells", "KV self size", "kv_size"),
 )
+# Pools of SGLang's on the device, of which the fullest limits: all layers' tokens, those of windows, recurrent states.
+_SGLANG_POOLS = re.compile(r"(?:(?<!cpu )token|mamba) usage: ([\d.]+)")
 _VLLM_BLOCK = 16  # tokens: its default on GPUs; a scrape of its /metrics states it
 
 
@@ -71,6 +74,9 @@ class VllmLines:
         running, waiting = (
             number_after(line, "Running"), number_after(line, "Waiting", "Pending")
         )  # fmt: skip
+        if preempted := number_after(line, "Preemptions"):  # since the line before; none are not told
+            self.record.preempted = (self.record.preempted or 0) + int(preempted)
+        deferred = number_after(line, "Deferred") or 0.0  # among those that wait, and not for seats or the cache
         swapped, usage = number_after(line, "Swapped"), number_after(line, "GPU KV cache usage")
         hits = re.search(r"(?<!External )Prefix cache hit rate: (?:GPU: )?([\d.]+)%", line)
         if hits:
@@ -80,7 +86,7 @@ class VllmLines:
         self.record.enter(
             at_s=stamped_s(line),
             running=running,
-            waiting=waiting + (swapped or 0.0) if waiting is not None else None,
+            waiting=max(0.0, waiting - deferred) + (swapped or 0.0) if waiting is not None else None,
             kv_usage=usage / 100 if usage is not None else None,
             prompt_per_s=number_after(line, "Avg prompt throughput"),
             output_per_s=number_after(line, "Avg generation throughput"),
@@ -172,7 +178,7 @@ class SglangLines:
             at_s=stamped_s(line),
             running=number_after(line, "#running-req"),
             waiting=number_after(line, "#queue-req"),
-            kv_usage=number_after(line, "token usage"),
+            kv_usage=max((float(share) for share in _SGLANG_POOLS.findall(line)), default=None),
             output_per_s=number_after(line, "gen throughput (token/s)"),
             rank=float(rank[1]) if rank else 0.0,
         )
@@ -218,7 +224,7 @@ class LlamaLines:
             record.hardware = found[1]
         elif found := re.search(r"\bbuild: (\d+ \(\w+\))", line):
             record.version = found[1]
-        elif found := re.search(r"\bn_ctx_per_seq\s*=\s*(\d+)|\bn_ctx_slot = (\d+)", line):
+        elif found := re.search(r"\bn_ctx_(?:per_)?seq\s*=\s*(\d+)|\bn_ctx_slot = (\d+)", line):
             record.max_model_len = int(found[1] or found[2])
         else:
             self._cache(line)

@@ -153,8 +153,12 @@ class TitanLines:
     def _step(self, line: str) -> None:
         memory = re.search(r"memory:\s*([\d.]+)GiB\(([\d.]+)%\)", line)
         mfu, flops = number_after(line, "mfu"), number_after(line, "tflops")
+        step = number_after(line, "step")
+        if step in self.record.columns["step"][-2:]:  # told by every rank, if none is chosen: one step is one entry
+            self._of_another_rank(step, memory)
+            return
         self.record.enter(
-            step=number_after(line, "step"),
+            step=step,
             tokens_per_s=number_after(line, "tps", "wps"),
             flops_per_s=flops * TFLOP if flops is not None else None,
             mfu=mfu / 100 if mfu is not None else None,
@@ -165,6 +169,12 @@ class TitanLines:
             beside=float(self._beside),
         )
         self._beside = 0
+
+    def _of_another_rank(self, step: float | None, memory: re.Match[str] | None) -> None:
+        if memory:
+            place = len(self.record.columns["step"]) - (1 if step == self.record.columns["step"][-1] else 2)
+            for name, told in (("memory_bytes", float(memory[1]) * GiB), ("memory_share", float(memory[2]) / 100)):
+                self.record.columns[name][place] = max(told, self.record.columns[name][place])
 
     def _mesh(self, line: str) -> None:
         degrees = {name: int(size) for name, size in re.findall(r"\b(pp|dp_replicate|dp_shard|cp|tp|ep)=(\d+)", line)}

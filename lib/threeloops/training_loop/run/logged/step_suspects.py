@@ -104,8 +104,10 @@ def _beside_the_step(account: StepAccount) -> list[LogSuspect]:
 
 
 def _because(illness: str, lost: LostTime) -> str:
-    what = "entries are longer than 1.5 typical ones" if illness == STALLS else "times something lay between two lines"
-    said = f"{lost.number:,} {what}; {fmt_percent(lost.share)} of the time, beyond the steps' own"
+    many = "1 entry is" if lost.number == 1 else f"{lost.number:,} entries are"
+    between = f"{counted(lost.number, 'time')} something lay between two lines"
+    what = f"{many} longer than 1.5 typical ones" if illness == STALLS else between
+    said = f"{what}; {fmt_percent(lost.share)} of the time, beyond the steps' own"
     said += f" ({fmt_seconds(lost.seconds)})" if illness == BETWEEN else ""
     said += f", most at step {lost.longest_at:,.0f}" if lost.longest_at == lost.longest_at else ""
     return said + (f"; before most of it stands {lost.beside}" if lost.beside else "")
