@@ -370,6 +370,22 @@ def test_adapters_take_memory_and_time_and_have_flags(capsys: pytest.CaptureFixt
         assert flags in spoken(f"{users} --adapters 8 --adapter-rank 12 --engine {engine}", capsys)
 
 
+def test_adapters_beside_experts_are_smaller_where_gpus_hold_different_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """gpt-oss-120b on four GPUs: of every expert's adapters one half is whole on each, or its experts are spread."""
+    asked = "serve --model gpt-oss-120b --weights mxfp4 --hardware h200 --gpus 4 --tp 4 --users 64 --prompt 4k"
+    asked += " --answer 500 --adapters 4 --adapter-rank 16"
+    cut, spread = (answer(asked + more, capsys) for more in ("", " --ep 4"))
+    assert cut["times_are"] == spread["times_are"] == "bounds"
+    assert spread["adapters_bytes"] < 0.5 * cut["adapters_bytes"]
+    plain = answer(asked.partition(" --adapters")[0], capsys)
+    line = cut["results"]["adapters_in_that_step_at_least"]["value"]
+    assert cut["bound_step_s"] == pytest.approx(plain["bound_step_s"] + line)
+    assert "Activated LoRA is the exception" in spoken(f"{asked} --hit 0.5", capsys)
+    assert "Activated LoRA is" not in spoken(asked, capsys)
+
+
 def test_the_example_of_the_help_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert "without drafts at least" in spoken(f"serve {EXAMPLES['serve']} --tp 4", capsys)
 
@@ -421,7 +437,11 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--users 5 --gpus 1 --adapters 0 --adapter-rank 8", "--adapters 0"),
         ("--users 5 --gpus 1 --adapters 5000 --adapter-rank 8", "weights, adapters, activations and buffers take"),
         ("--users 5 --gpus 1 --adapters 8 --adapter-rank 600", "vLLM reserves at most 512"),
-        ("--users 5 --gpus 8 --tp 8 --adapters 8 --adapter-rank 8 --model deepseek-v3", "leave --adapters out"),
+        ("--users 5 --gpus 8 --tp 8 --adapters 8 --adapter-rank 8 --model deepseek-v3.2", "leave --adapters out"),
+        (
+            "--users 5 --gpus 8 --dp 8 --adapters 8 --adapter-rank 8 --model deepseek-v3 --hardware h200",
+            "counted for one group; leave out --dp",
+        ),
         ("--users 5 --gpus 1 --draft-tokens 0 --acceptance 0.7 --draft-cost 0.05", "--draft-tokens 0"),
         ("--users 5 --gpus 1 --engine tgi", "--engine 'tgi' is not known"),
         ("--users 5 --gpus 1 --share 92", "must lie between 0 and 1"),

@@ -25,7 +25,8 @@ SOURCES = (
     "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310 (prompts in chunks)",
     "vLLM, docs/serving/context_parallel_deployment.md (copies of a cache)",
     "vLLM, engine/arg_utils.py, get_batch_defaults (tokens and requests of a step)",
-    "Hu et al., LoRA, 2021, arXiv:2106.09685; vLLM, config/lora.py (adapters, and ranks kept for them)",
+    "Hu et al., LoRA, 2021, arXiv:2106.09685; vLLM, config/lora.py (adapters, and ranks kept for them); PEFT, developer"
+    " guide “LoRA”, section “Activated LoRA (aLoRA)”",
 )
 
 

@@ -48,9 +48,14 @@ STAGED = (
 )
 ADAPTED = (
     "every request wants one adapter, each as often as any other, and all lie in memory: none is fetched; adapters"
-    " stand beside all matrices of attention and MLP; what an engine keeps for those of the tables (vLLM does for"
-    " Llama's classes) goes into --other; their expected time is that of two products with one adapter, and the reading"
-    " of the others"
+    " stand beside all matrices of attention, MLP and experts, and none beside a router; what an engine keeps for those"
+    " of the tables (vLLM does for Llama's classes) goes into --other; their expected time is that of two products with"
+    " one adapter, and the reading of the others, and beside experts or latents there is a bound alone"
+)
+ADAPTED_BEGINNINGS = (
+    "of a prefix cache a request finds what others with its adapter left: keys and values are that adapter's. Activated"
+    " LoRA is the exception: it adapts what follows its invocation alone, so that all before it is the base's, and one"
+    " cache serves the base and all such adapters (PEFT and llama.cpp have it)"
 )
 
 
@@ -82,6 +87,7 @@ def assumed(served: Served, fleet: Fleet) -> tuple[str, ...]:
     assumes += (TOKENS_SHARED,) if served.dcp > 1 else ()
     assumes += (STAGED,) if served.stages else ()
     assumes += (ADAPTED,) if served.adapters else ()
+    assumes += (ADAPTED_BEGINNINGS,) if served.adapters and served.lengths.kept else ()
     if fleet.copy.expected:
         return (*assumes, EXPECTED)
     return (*assumes, f"{BOUNDS}; nothing is expected because {fleet.copy.why_not}")

@@ -115,6 +115,7 @@ def copy_of(served: Served, tp: int) -> Copy:
         cache=served.cache,
         tp=tp,
         dp=served.dp,
+        ep=served.ep or 1,
         pp=served.pp,
         dcp=served.dcp,
         memory_utilisation=served.memory_utilisation,

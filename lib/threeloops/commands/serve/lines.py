@@ -88,11 +88,11 @@ def _adapter_lines(served: Served, layout: ServedLayout) -> list[Line]:
     lora = served.adapters
     if lora is None:
         return []
-    of_one = layout.layers_share * adapter_bytes(served.model, rank=lora.rank, tp=layout.tp)
+    of_one = layout.layers_share * adapter_bytes(served.model, rank=lora.rank, tp=layout.tp, ep=layout.ep)
     return [
         _bytes(
             "an adapter on each GPU",
-            "rank × (inputs + outputs) × 2 bytes of every matrix of a stage, one of both cut over the GPUs",
+            "rank × (inputs + outputs) × 2 bytes of all matrices and experts of a stage, one of both cut over the GPUs",
             f"{lora.rank} × {plain(of_one / lora.rank)}",
             of_one,
         ),
@@ -108,7 +108,8 @@ def _wanted_lines(served: Served, fleet: Fleet) -> list[Line]:
         return []
     tokens = inside * (served.drafts.checked if served.drafts else 1)
     distinct = lora.distinct(inside)
-    bound_s = bound_adapters_s(served.model, served.part, lora, tp=layout.tp, tokens=tokens, requests=inside)
+    load = {"tp": layout.tp, "ep": layout.ep, "tokens": tokens, "requests": inside}
+    bound_s = bound_adapters_s(served.model, served.part, lora, **load)
     return [
         Line(
             name=f"different adapters of {units.counted(inside, 'request')}",

@@ -63,7 +63,7 @@ def bound_prompt_s(layout: ServedLayout, lengths: RequestLengths) -> tuple[float
 
 
 def _adapters_s(layout: ServedLayout, tokens: int, requests: int) -> float:
-    given = {"tp": layout.tp, "tokens": tokens, "requests": requests}
+    given = {"tp": layout.tp, "ep": layout.ep, "tokens": tokens, "requests": requests}
     return bound_adapters_s(layout.model, layout.part, layout.adapters, **given) if layout.adapters else 0.0
 
 
