@@ -56,6 +56,12 @@ LINEAR = {
     "linear_value_head_dim": 7,
     "linear_conv_kernel_dim": 4,
 }
+SHARED_EXPERTS_OF_ONE = {
+    "num_experts": 7,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 26,
+    "num_shared_experts": 2,
+}
 NEMOTRON = {
     "hidden_size": 48,
     "vocab_size": 131,
@@ -255,6 +261,28 @@ SMALL = {
     },
     "dots1": DEEPSEEK_MOE | GQA | {"head_dim": 20, "sliding_window": 17, "max_window_layers": 3},
     "hunyuan_v1_moe": GQA | {"head_dim": 20, "num_experts": 7, "moe_topk": 2, "sep_token_id": 4, "eod_token_id": 3},
+    "stablelm": GQA,
+    "nemotron": GQA | {"hidden_act": "relu2", "head_dim": 20},
+    "helium": GQA | {"head_dim": 8},
+    "cwm": GQA | {"head_dim": 20, "sliding_window": 17},
+    "ministral": GQA
+    | {
+        "sliding_window": 17,
+        "head_dim": 20,
+        "layer_types": ["full_attention", "sliding_attention"] * 2 + ["full_attention"],
+    },
+    "gptj": {
+        "n_embd": 48,
+        "n_layer": 3,
+        "n_head": 6,
+        "n_positions": 96,
+        "vocab_size": 131,
+        "rotary_dim": 4,
+        "activation_function": "gelu_new",
+    },
+    "gpt_bigcode": {"n_embd": 48, "n_layer": 3, "n_head": 6, "n_positions": 96, "vocab_size": 131, "n_inner": 70},
+    "mpt": {"d_model": 48, "n_layers": 3, "n_heads": 6, "max_seq_len": 96, "vocab_size": 131},
+    "exaone_moe": GQA | SHARED_EXPERTS_OF_ONE | {"sliding_window": 17},
     "solar_open": {
         k: v for k, v in (DEEPSEEK_MOE | GQA).items() if k not in ("intermediate_size", "first_k_dense_replace")
     }

@@ -155,6 +155,16 @@ VARIANTS = [
     ("kimi_linear", {"linear_attn_config": {"head_dim": 7, "num_heads": 4}, "num_hidden_layers": 9}),
     ("deepseek_v4", {"compress_ratios": ..., "compress_rate_hca": ..., "compress_rate_csa": 2, "num_hash_layers": ...}),
     ("deepseek_v4", {"compress_ratios": [128, 4, 4, 0, 0, 0], "mlp_bias": True, "hc_mult": 2}),
+    ("stablelm", {"use_parallel_residual": True, "use_qkv_bias": True}),
+    ("nemotron", {"attention_bias": True, "mlp_bias": True, "head_dim": ...}),
+    ("helium", {"attention_bias": True, "mlp_bias": True}),
+    ("cwm", {"layer_types": ["full_attention"] * 5, "mlp_bias": True}),
+    ("ministral", {"layer_types": ..., "head_dim": 8}),
+    ("gptj", {"n_inner": 70}),
+    ("gpt_bigcode", {"multi_query": False, "n_inner": ...}),
+    ("mpt", {"tie_word_embeddings": False}),
+    ("exaone_moe", {"num_shared_experts": 0, "first_k_dense_replace": 3}),
+    ("exaone_moe", {"mlp_layer_types": ["sparse", "dense", "sparse", "sparse", "dense"], "sliding_window_pattern": 2}),
     ("minimax_m3_vl_text", {"moe_layer_freq": ..., "sparse_attention_config": ..., "num_local_experts": 9}),
     (
         "minimax_m3_vl_text",
@@ -319,6 +329,10 @@ def test_mistral_window():
         ("qwen2", {"use_sliding_window": False, "sliding_window": 17, "max_window_layers": 2}),
         ("qwen3", {"use_sliding_window": True, "sliding_window": 17, "max_window_layers": 0}),
         ("qwen3", {"use_sliding_window": True, "sliding_window": None, "max_window_layers": 0}),
+        ("cwm", {}),
+        ("ministral", {}),
+        ("ministral", {"layer_types": ...}),
+        ("exaone_moe", {"sliding_window_pattern": 3}),
     ],
 )
 def test_windows_are_where_transformers_puts_them(model_type, changes):
@@ -439,6 +453,15 @@ def test_files_and_folders(tmp_path):
 # Refusals
 
 REFUSALS = [
+    (
+        "mpt",
+        {"expansion_ratio": 3},
+        "expansion_ratio=3 is not understood; only 4 is (the transformers class builds MLPs",
+    ),
+    ("mpt", {"attn_config": {"alibi": False}}, "attn_config has alibi=False, which is not understood; only True is"),
+    ("mpt", {"attn_config": [1]}, "attn_config=[1] must be an object"),
+    ("stablelm", {"qk_layernorm": True}, "qk_layernorm=True is not understood; only False is"),
+    ("exaone_moe", {"mlp_layer_types": ["dense"]}, "mlp_layer_types lists 1 layers, but num_hidden_layers=5"),
     ("llama", {"hidden_size": None}, "hidden_size=None must be a whole number"),
     ("llama", {"hidden_size": "48"}, "hidden_size='48' must be a whole number"),
     ("llama", {"num_hidden_layers": 0}, "num_hidden_layers=0 must be a whole number of at least 1"),

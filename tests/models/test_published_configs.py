@@ -93,6 +93,8 @@ NOT_ASSUMED = {
     "falcon_h1": ENDLESS,
     "granitemoehybrid": ENDLESS,
     "lfm2_moe": {"layer_types": (["conv"] * 3 + ["full_attention"]) * 8},
+    "ministral": {"head_dim": 128},
+    "nemotron": {"num_key_value_heads": 48},
     "nemotron_h": ENDLESS,
     "phi3": {"pad_token_id": 0},
     "qwen3_omni_moe_text": {"head_dim": 128, "tie_word_embeddings": False},

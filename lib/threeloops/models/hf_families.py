@@ -15,6 +15,7 @@ from threeloops.models.hf_hybrid_families import HYBRID_FAMILIES
 from threeloops.models.hf_layers import configured_attention, gated_mlp, learned_position_model, rotary_model, windows
 from threeloops.models.readers.compressed_attention import COMPRESSED_FAMILIES
 from threeloops.models.readers.experts import FURTHER_EXPERTS
+from threeloops.models.readers.further_dense import FURTHER_DENSE
 from threeloops.models.readers.gemma import GEMMA_FAMILIES
 from threeloops.models.readers.hybrids import NEW_HYBRIDS
 
@@ -180,5 +181,6 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     **HYBRID_FAMILIES,
     **GEMMA_FAMILIES,
     **NEW_HYBRIDS,
+    **FURTHER_DENSE,
     **COMPRESSED_FAMILIES,
 }
