@@ -133,6 +133,39 @@ def test_points_for_an_explanation_count_and_go_back(
     assert decisions.of_explanations(settings.read(term), SET) == {}, "points that are taken out of the list are gone"
 
 
+def test_an_explanation_is_looked_at_again_like_a_question(
+    graded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    term = tmp_path / COURSE
+    shutil.copytree(graded, term)
+    rows_of = f"id;question;reason\nada01;{WRITTEN};point 3 is there\ngrace02;{WRITTEN};mine, too\n"
+    (tmp_path / "form.csv").write_text(rows_of, encoding="utf-8")
+    assert run("requests", SET, "--add", tmp_path / "form.csv", "--term", term) == 0
+    answer = ("--points", "3", "--reason", "It is.", "--term", term)
+    capsys.readouterr()
+    assert run("accept", SET, "ada01", *answer) == 2
+    assert "nothing says what an explanation of kv_cache is worth" in capsys.readouterr().err
+    assert run("explanations", SET, "--points", "3", "--term", term) == 0
+    path = term / "explanations" / f"{SET}.csv"
+    fill_in(path, ada01="2|Two of three.")
+    capsys.readouterr()
+    assert run("accept", SET, "ada01", "--points", "4", "--reason", "x", "--term", term) == 2
+    assert "points=4 of ada01 is more than an explanation is worth, 3" in capsys.readouterr().err
+    assert run("accept", SET, "grace02", *answer) == 2
+    assert "grace02 has written no doubling-gpus" in capsys.readouterr().err
+    assert run("accept", SET, "ada01", *answer) == 0
+    assert (rows(path)[0]["points"], rows(path)[0]["words"]) == ("3", "It is.")
+    assert run("export", "--format", "csv", "--term", term) == 0
+    assert rows(term / "exported" / f"{SET}.csv")[0][f"{SET} raw"] == f"{FULL + 3:g}"
+    assert run("return", SET, "--term", term) == 0
+    with zipfile.ZipFile(term / "returned" / f"{SET}-canvas.zip") as archive:
+        page = archive.read(f"lovelaceada_77_880_{SET}.html").decode()
+    assert "<strong>Your explanation (doubling-gpus):</strong> 3 of 3 points. It is." in page
+    assert "<strong>Your request about doubling-gpus:</strong> accepted, 3 of 3 points. It is." in page
+    assert run("accept", SET, "ada01", "--undo", "--term", term) == 0
+    assert rows(path)[0]["points"] == "3", "its points stand in the list"
+
+
 REFUSED = {
     "more than it is worth": ("3.5", "line 2: points=3.5 of ada01 is more than an explanation is worth, 3"),
     "no number": ("good", "line 2: points='good' must be a number of points"),

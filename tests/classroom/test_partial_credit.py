@@ -3,7 +3,9 @@ scores, the table and the page.
 """
 
 import csv
+import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from submissions import asked, filled, maximum, write
 
 from threeloops import cli
 from threeloops.classroom.course import Course
+from threeloops.classroom.elsewhere import alone, packing
 from threeloops.classroom.judging import Examiner, judged
 from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.term import settings
@@ -105,7 +108,7 @@ def test_nbgrader_keeps_the_share_and_the_page_shows_it(
 
 
 def test_a_term_keeps_what_was_chosen_for_a_set(
-    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / COURSE
     settings.new(folder, course=COURSE, zone="UTC", late=LatePolicy(policy="none"))
@@ -136,7 +139,15 @@ def test_a_term_keeps_what_was_chosen_for_a_set(
     assert settings.read(folder).sets[SET].functions == "share"
     assert cli.main(["classroom", "grade", SET, "--no-sandbox", "--functions", "all", "--term", str(folder)]) == 0
     assert points(folder / "graded" / f"grades-{SET}.csv")["ada01"][0] == "0"
+    assert cli.main(["classroom", "grade", SET, "--no-sandbox", "--functions", "share", "--term", str(folder)]) == 0
+    packed = folder / "elsewhere" / f"{SET}.zip"
+    assert cli.main(["classroom", "gradescope", SET, "--into", str(packed), "--term", str(folder)]) == 0
+    with zipfile.ZipFile(packed) as archive:
+        told = json.loads(archive.read(packing.SETTINGS))
+    monkeypatch.setattr(Course, "prepare", lambda *_: None)
+    judge = alone.Package(folder=tmp_path, work=tmp_path / "work", settings=told).course(show_working=True).judge
+    assert judge == {"functions": "share", "show_working": True}, "an autograder elsewhere goes by it, too"
     path = folder / settings.FILE
-    path.write_text(path.read_text().replace('functions = "all"', 'functions = "some"'))
+    path.write_text(path.read_text().replace('functions = "share"', 'functions = "some"'))
     assert cli.main(["classroom", "grade", SET, "--term", str(folder)]) == 2
     assert "functions='some'" in capsys.readouterr().err

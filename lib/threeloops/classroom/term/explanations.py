@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from threeloops import contents
 from threeloops.classroom.course import write_whole
 from threeloops.classroom.questions import mark as graded_mark
 from threeloops.classroom.questions import own_mark, source
@@ -86,8 +87,13 @@ def asked(name: str) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 def maximum(term: Term, name: str) -> float:
     """Points that the explanations of a set add to it."""
+    return sum(maxima(term, name).values())
+
+
+def maxima(term: Term, name: str) -> dict[str, float]:
+    """What each explanation of a set is worth; none where nothing was said."""
     worth = term.sets[name].explanation if name in term.sets else 0.0
-    return worth * len(asked(name)) if worth else 0.0
+    return dict.fromkeys(asked(name), worth) if worth else {}
 
 
 def written(term: Term, name: str, *, root: Path) -> Iterator[Explained]:
@@ -133,6 +139,32 @@ def told(term: Term, name: str, student: str) -> list[str]:
     ]
 
 
+def give(term: Term, name: str, student: str, called: str, *, points: str, words: str) -> None:
+    """Give points for one explanation, in place of what the list said; it is written anew.
+
+    Raises:   ValueError when the student wrote none, or for points that it cannot have
+    """
+    root = contents.book_root()
+    look(term, name, root=root)
+    own = [one for one in written(term, name, root=root) if (one.student, one.explanation) == (student, called)]
+    if not own:
+        raise ValueError(f"{student} has written no {called}, so there is nothing to give points for")
+    given = Decision(
+        set=name,
+        student=student,
+        what="explanation",
+        points=points,
+        reason=words,
+        question=called,
+        version=own[0].version,
+    )
+    _fits([given], term.handed_out(name).explanation)
+    others = [one for one in _given(term, name) if (one.student, one.question) != (student, called)]
+    decisions.keep_explanations(term, name, [*others, given])
+    (term.folder / "explanations" / f"{name}.csv").unlink()
+    look(term, name, root=root)
+
+
 def look(term: Term, name: str, *, root: Path, worth: float | None = None) -> Done:
     """Take the points out of the list, if it is there, and write it and the page anew.
 
@@ -151,7 +183,7 @@ def look(term: Term, name: str, *, root: Path, worth: float | None = None) -> Do
     _not_in_nbgrader(term, name, root)
     wrote = {(one.student, one.explanation): one for one in written(term, name, root=root)}
     path = term.folder / "explanations" / f"{name}.csv"
-    before = {key: one for own in decisions.of_explanations(term, name).values() for key, one in _by_key(own.values())}
+    before = {(one.student, one.question): one for one in _given(term, name)}
     now = _of_list(path, name, worth, before, wrote) if path.exists() else before
     _fits(now.values(), worth)
     if now != before:
@@ -169,8 +201,8 @@ def look(term: Term, name: str, *, root: Path, worth: float | None = None) -> Do
     )
 
 
-def _by_key(given: Iterable[Decision]) -> Iterator[tuple[tuple[str, str], Decision]]:
-    return (((one.student, one.question), one) for one in given)
+def _given(term: Term, name: str) -> list[Decision]:
+    return [one for own in decisions.of_explanations(term, name).values() for one in own.values()]
 
 
 def _not_in_nbgrader(term: Term, name: str, root: Path) -> None:

@@ -74,7 +74,8 @@ def pack(term: Term, name: str) -> Packed:
     if not found:
         raise ValueError(f"there is no feedback page of {name} yet; `threeloops classroom grade {name}` writes them")
     zips: dict[Path, int] = {}
-    comments, most = decisions.of(term, name, "comment"), decisions.maxima(name)
+    comments = decisions.of(term, name, "comment")
+    most = decisions.maxima(name) | explanations.maxima(term, name)
     for where in sorted({platform(one.handed_in_as) for one in found}):
         own = [one for one in found if platform(one.handed_in_as) == where]
         path = term.folder / "returned" / f"{name}-{where}.zip"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from threeloops import checks
 from threeloops.classroom.questions import question, source
-from threeloops.classroom.term import decisions, lists, people
+from threeloops.classroom.term import decisions, explanations, lists, people
 from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.settings import Term
 from threeloops.classroom.transplant import UnparsableError, parsed
@@ -138,7 +138,7 @@ def called(name: str) -> dict[str, str]:
         if asked := question(cell):
             found |= {plain_id(way): asked.grade_id for way in (heading, DRILLS[asked.drill].title, asked.name)}
             ids[plain_id(asked.grade_id)] = asked.grade_id
-    return found | ids
+    return {plain_id(one): one for one in explanations.asked(name)} | found | ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,10 +219,13 @@ def accept(term: Term, asked: Request, *, points: str, reason: str) -> Request:
 
     Raises:   ValueError for points that the question cannot have, or without a reason
     """
-    what = Decision(
-        set=asked.set, student=asked.student, what="points", points=points, reason=reason, question=asked.question
-    )
-    decisions.decide(term, what)
+    if asked.question in explanations.asked(asked.set):
+        explanations.give(term, asked.set, asked.student, asked.question, points=points, words=reason)
+    else:
+        what = Decision(
+            set=asked.set, student=asked.student, what="points", points=points, reason=reason, question=asked.question
+        )
+        decisions.decide(term, what)
     return _closed(term, asked, state="accepted", points=points, answer=reason)
 
 
@@ -247,7 +250,8 @@ def _closed(term: Term, asked: Request, **how: str) -> Request:
 
 
 def reopen(term: Term, name: str, student: str, question: str | None) -> Request:
-    """Take the last answer back; points that were given with it go, too.
+    """Take the last answer back; points that were given with it go, too, but for an explanation's, which stand in its
+    list.
 
     Raises:   ValueError when nothing of that student's was answered
     """
@@ -260,7 +264,7 @@ def reopen(term: Term, name: str, student: str, question: str | None) -> Request
     if not fits:
         raise ValueError(f"no request of {student} for {name} was answered, so there is nothing to take back")
     last = fits[-1]
-    if last.state == "accepted":
+    if last.state == "accepted" and last.question not in explanations.asked(name):
         with contextlib.suppress(ValueError):  # it may have been taken back already
             decisions.undo(term, name, student, "points", last.question)
     again = replace(last, state="open", points="", answer="")
