@@ -24,6 +24,7 @@ class School:
     about: dict[str, Any]
     deaf_to: set[str] = field(default_factory=set)  # users whose marks it drops
     fate: str = "completed"
+    nameless: bool = False  # its jobs have no number
     broken: dict[str, tuple[int, str]] = field(default_factory=dict)  # path -> status and where it points instead
     asked: list[tuple[str, str]] = field(default_factory=list)
     jobs: dict[int, int] = field(default_factory=dict)
@@ -45,7 +46,11 @@ class School:
     def job(self, number: int) -> dict[str, Any]:
         state = ("queued", "running", self.fate)[min(self.jobs[number], 2)]
         self.jobs[number] += 1
-        return {"id": number, "workflow_state": state, "message": "it is Saturday" if state == "failed" else None}
+        return {
+            "id": None if self.nameless else number,
+            "workflow_state": state,
+            "message": "it is Saturday" if state == "failed" else None,
+        }
 
 
 @contextmanager

@@ -124,7 +124,10 @@ def test_what_canvas_does_not_take_is_named(school: School, term: Path, capsys: 
     out = capsys.readouterr().out
     assert "Not taken: emmy: Canvas has 7, and 9 was sent\n" in out
     assert out.endswith("3 marks sent, and seen in Canvas.\n")
-    school.fate = "failed"
+    school.nameless = True
+    assert run(term, "--send") == 1
+    assert "emmy: Canvas has 7, and 9 was sent (its job has no number to ask after)" in capsys.readouterr().out
+    school.nameless, school.fate = False, "failed"
     assert run(term, "--send") == 1
     assert "emmy: Canvas has 7, and 9 was sent (its job failed it is Saturday)" in capsys.readouterr().out
 

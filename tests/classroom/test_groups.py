@@ -127,7 +127,7 @@ def test_a_groups_hand_in_counts_for_all_on_moodle(
     ], "nobody has the group's marks by its number"
     assert run("accept", SET, "1003", "--points", "1", "--reason", "x", "--term", term) == 2, "nothing was asked"
     points = ("--question", "a-batch", "--points", "1", "--reason", "right after all", "--term", term)
-    assert run("override", SET, "1003", *points) == 0
+    assert run("override", SET, "1002", *points) == 0
     assert run("excuse", SET, "1003", "--reason", "ill", "--term", term) == 0
     assert run("export", "--format", "csv", "--term", term) == 0
     found = {row["student"]: row for row in rows(term / "exported" / f"{SET}.csv")}

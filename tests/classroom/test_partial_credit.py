@@ -6,7 +6,10 @@ import csv
 import json
 import shutil
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from submissions import asked, filled, maximum, write
@@ -14,7 +17,9 @@ from submissions import asked, filled, maximum, write
 from threeloops import cli
 from threeloops.classroom.course import Course
 from threeloops.classroom.elsewhere import alone, packing
+from threeloops.classroom.intake import Submission
 from threeloops.classroom.judging import Examiner, judged
+from threeloops.classroom.machines import remote_grading
 from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.term import settings
 from threeloops.classroom.term.settings import LatePolicy
@@ -151,3 +156,46 @@ def test_a_term_keeps_what_was_chosen_for_a_set(
     path.write_text(path.read_text().replace('functions = "share"', 'functions = "some"'))
     assert cli.main(["classroom", "grade", SET, "--term", str(folder)]) == 2
     assert "functions='some'" in capsys.readouterr().err
+
+
+def test_other_machines_give_the_same_share(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scheduler's worker in this process: what it is told of the course is all that it knows."""
+
+    class Here:
+        def __init__(self, address: str) -> None:
+            self.address = address
+
+        def __enter__(self) -> "Here":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def asked(self, _: object) -> dict[str, object]:
+            return {}
+
+        def each(self, ahead: list[Submission], graded: Any, words: Any) -> Iterator[tuple[Submission, Any]]:
+            for one in ahead:
+                yield one, graded(*words(one))
+
+    worker = SimpleNamespace(address="tcp://here:1", local_directory=str(tmp_path / "worker"))
+    monkeypatch.setattr("distributed.get_worker", lambda: worker)
+    monkeypatch.setattr(remote_grading, "Cluster", Here)
+    monkeypatch.setattr(remote_grading, "fitness", lambda *_: {})
+    monkeypatch.setattr(remote_grading, "unfit", lambda *_: "")
+    monkeypatch.setattr(remote_grading, "_take_place", lambda: None)
+    work = tmp_path / "work"
+    shutil.copytree(prepared, work)
+    write(
+        filled(SET, student="ada01", course=COURSE, wrong={"paged": WAYS["wrong in two"][0]}),
+        tmp_path / "in",
+        "ada01",
+        SET,
+    )
+    words = ["grade", str(tmp_path / "in"), "--course", COURSE, "--into", str(work), "--workers", "tcp://here:1"]
+    (tmp_path / "list.csv").write_text("id\nada01\n", encoding="utf-8")
+    words += ["--set", SET, "--roster", str(tmp_path / "list.csv"), "--functions", "share"]
+    assert cli.main(words) == 0, capsys.readouterr()
+    assert points(work / f"grades-{SET}.csv")["ada01"][0] == f"{0.6 * WORTH:g}"

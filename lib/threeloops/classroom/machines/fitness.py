@@ -26,6 +26,7 @@ class Order:
     key: bytes
     same: tuple[tuple[str, str], ...]  # what must be the same there as here
     trusting: bool  # grade without a sandbox where there is none
+    functions: str = "all"  # what earns a function its points
 
 
 class UnfitError(ValueError):

@@ -54,7 +54,14 @@ def each(
     if not ahead:
         return
     same = tuple(identity(name).items())
-    order = Order(name=name, code=course.code, key=grading_key(course.work), same=same, trusting=trusting)
+    order = Order(
+        name=name,
+        code=course.code,
+        key=grading_key(course.work),
+        same=same,
+        trusting=trusting,
+        functions=str(course.judge.get("functions", "all")),
+    )
     sent: dict[str, bytes] = {}  # the mark is of what was sent, whatever lies there by then
 
     def words(submission: Submission) -> tuple[Any, ...]:
@@ -146,7 +153,8 @@ def _course(order: Order, place: str) -> Course:
     work = Path(place) / f"three-loops-{hashlib.sha256(repr(order).encode()).hexdigest()[:12]}"
     work.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(work / "grading.key", order.key.hex() + "\n")
-    course = Course(root=contents.book_root(), work=work, code=order.code)
+    judge: dict[str, Any] = {"functions": order.functions} if order.functions != "all" else {}
+    course = Course(root=contents.book_root(), work=work, code=order.code, judge=judge)
     course.prepare(order.name)
     course.make_ready()
     gc.freeze()  # as in workers.py: what is loaded stays

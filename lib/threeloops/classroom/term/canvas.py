@@ -271,7 +271,10 @@ def _ended(canvas: Canvas, job: Mapping[str, Any]) -> str:
             minutes = units.counted(round(JOB_S / units.minute), "minute")
             return f"its job was still {job['workflow_state']} after {minutes}"
         wall_clock.pause(ASK_AGAIN_S)
-        job = canvas.get(f"progress/{int(job['id'])}")
+        number = str(job.get("id"))
+        if not number.isdecimal():
+            return "its job has no number to ask after"
+        job = canvas.get(f"progress/{number}")
     if job.get("workflow_state") == "completed":
         return ""
     return " ".join(f"its job {job.get('workflow_state', 'has no state')} {job.get('message') or ''}".split())

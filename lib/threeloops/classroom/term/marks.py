@@ -79,7 +79,10 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
     came, maximum = received(term, name), _maximum(term, name, root=root)
     course, found, unknown = term.grading(root), {}, list[str]()
     decided = decisions.of(term, name, "points") | decisions.of(term, name, EXCUSED)
-    of_questions, counts_as = decisions.of_questions(term, name), graded_as(term, name)
+    counts_as = graded_as(term, name)
+    of_questions: dict[str, dict[str, Decision]] = {}  # of a group, whichever member it was decided for
+    for student, single in decisions.of_questions(term, name).items():
+        of_questions.setdefault(counts_as.get(student, student), {}).update(single)
     explained = explanations.marked(term, name, root=root)
     for one in roster:
         student = plain_id(one.student)
@@ -91,8 +94,7 @@ def _of_set(term: Term, name: str, roster: Sequence[Person], *, root: Path, miss
                 " --again` grades everybody anew"
             )
         blank = None if status.get(judged) == FAULT or not missing_zero else 0.0
-        single = of_questions.get(judged, {}) | of_questions.get(student, {})
-        own = explained.get(judged)
+        single, own = of_questions.get(judged, {}), explained.get(judged)
         raw = _with_single(now, single) if now or single else blank
         if raw is not None and own:
             raw += own.points
