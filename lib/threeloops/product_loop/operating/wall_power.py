@@ -21,7 +21,7 @@ def answer_energy_j(
               training (LLaMA, 2023)
     Counted:  drills.capacity.agent_calls.ENERGY
     """
-    checks.count(num_num_gpus=num_gpus)
+    checks.count(num_gpus=num_gpus)
     checks.positive(gpu_w=gpu_w, tokens=tokens, tokens_per_s=tokens_per_s)
     checks.non_negative(host_share=host_share)
     if not facility_overhead >= 1:
