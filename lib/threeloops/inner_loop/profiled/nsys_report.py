@@ -136,6 +136,7 @@ class _Report:
         }
         self._readers: dict[int, RecordReader] = {}
         self._names: dict[int, str] = {}
+        self._calls: dict[int, str] = {}  # of the driver, without their version
         self._devices: dict[int, set[int]] = {}  # that a process computed on
         told_of = [self._columns[table] for table in (KERNELS, GRAPHS) if table in self._columns]
         self._one_process = not all("globalPid" in columns for columns in told_of)
@@ -217,7 +218,9 @@ class _Report:
 
     def _call(self, _: str, row: Mapping[str, Any]) -> None:
         process, thread = self._owner(row)
-        name = VERSION.sub("", self._names[row["nameId"]])
+        name = self._calls.get(row["nameId"])
+        if name is None:
+            name = self._calls[row["nameId"]] = VERSION.sub("", self._names[row["nameId"]])
         self._reader(process).take(self._event(CALL, name, row, thread, correlation=row.get("correlationId", -1)))
 
     def _owner(self, row: Mapping[str, Any]) -> tuple[int, int]:

@@ -13,6 +13,7 @@ Source: PyTorch, torch.profiler, and Kineto, libkineto/src/output_json.cpp (cate
         microseconds whatever displayTimeUnit says); torch/utils/data/dataloader.py (the name of a loader's wait)
 """
 
+import functools
 import math
 import re
 from array import array
@@ -24,19 +25,11 @@ from typing import Any
 from threeloops.inner_loop.profiled.event_stream import EventStream
 from threeloops.units import us
 
-PYTHON = "python_function"  # where with_stack=True recorded them
-# Categories of today, and of traces before torch 1.13.
-KERNEL, COPY, SET, CALL, OPERATOR, NOTE = (
-    "kernel",
-    "gpu_memcpy",
-    "gpu_memset",
-    "cuda_runtime",
-    "cpu_op",
-    "user_annotation",
-)
+# Categories of today, and of traces before torch 1.13; Python's functions where with_stack=True recorded them.
+KERNEL, COPY, SET, PYTHON = "kernel", "gpu_memcpy", "gpu_memset", "python_function"
+CALL, OPERATOR, NOTE = "cuda_runtime", "cpu_op", "user_annotation"
 SPELT = {
-    **{name: name for name in (KERNEL, COPY, SET, CALL, OPERATOR, NOTE)},
-    PYTHON: PYTHON,
+    **{name: name for name in (KERNEL, COPY, SET, CALL, OPERATOR, NOTE, PYTHON)},
     **{"Kernel": KERNEL, "Memcpy": COPY, "Memset": SET, "Runtime": CALL, "Operator": OPERATOR, "cuda_driver": CALL},
     **{"hip_runtime": CALL, "xpu_runtime": CALL, "privateuse1_runtime": CALL},
 }
@@ -176,14 +169,14 @@ class RecordReader:
         args = event.get("args") or {}
         if what in (KERNEL, COPY, SET):
             rows = record.devices[str(args.get("device", event.get("pid")))]
-            exchanging = what == KERNEL and EXCHANGE.search(name)
+            exchanging = what == KERNEL and _exchanges(name)
             on_bus = what == COPY and not ON_DEVICE.search(name)
             spans = rows.exchanges if exchanging else rows.copies if on_bus else rows.kernels
             spans.add(start, end, self._number(name), self._group(args) if exchanging else _link(args))
             record.linked_by_call += args.get("correlation", -1) == _link(args)
         elif what == CALL:
-            blocking, allocating = BLOCKING.search(name), ALLOCATING.search(name)
-            thread, launching = _thread(event), LAUNCHING.search(name)
+            blocking, allocating, launching = _does(name)
+            thread = _thread(event)
             spans = record.waits if blocking else record.allocations if allocating else record.calls[thread]
             spans.add(start, end, self._number(name), args.get("correlation", -1) if launching else -1)
             if launching:
@@ -225,6 +218,17 @@ class RecordReader:
                 seconds, values = self.record.readings[counter]
                 seconds.append(at)
                 values.append(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _exchanges(kernel: str) -> bool:
+    return bool(EXCHANGE.search(kernel))
+
+
+@functools.lru_cache(maxsize=4096)
+def _does(call: str) -> tuple[bool, bool, bool]:
+    """Whether a call of the driver waits, allocates, launches."""
+    return bool(BLOCKING.search(call)), bool(ALLOCATING.search(call)), bool(LAUNCHING.search(call))
 
 
 def _link(args: Mapping[str, Any]) -> int:
