@@ -76,8 +76,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
             f"even with hardly any load {late.upper()} is {units.fmt_seconds(largest.late_s)} at its 99th percentile,"
             f" and {units.fmt_seconds(promise_s)} are promised; shorter prompts, --hit or a longer promise would do"
         )
-    copies = math.ceil(requests_per_s / largest.requests_per_s)
-    seen = _seen(served, copy, limits, requests_per_s / copies)
+    copies, seen = _fewest(served, copy, limits, largest, requests_per_s)
     most = most_requests(copy.bound, lengths, seats=copy.seats, promised=promised)
     # prompts may ride along with the reading of weights, and the other way round
     dp, answers_s = copy.layout.lanes, lengths.answer * copy.bound.step_s(most) / most
@@ -91,6 +90,20 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
         at_least=at_least,
         tokens_per_s=copies * seen.tokens_per_s,
     )
+
+
+def _fewest(
+    served: Served, copy: Copy, limits: EngineLimits, largest: LargestRate, requests_per_s: float
+) -> tuple[int, ReplicaRun]:
+    """Copies, and what their users see: a percentile goes up and down a little with the rate, and the promises are kept
+    at the rate that is left to each.
+    """
+    copies = math.ceil(requests_per_s / largest.requests_per_s)
+    while True:
+        seen = _seen(served, copy, limits, requests_per_s / copies)
+        if all(seen.late_s(name) <= seconds for name, seconds in served.promised_s.items()):
+            return copies, seen
+        copies += 1
 
 
 def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: float) -> Fleet:
