@@ -40,6 +40,9 @@ KINDS = {
 AMERICAN = ("utiliz", "optimiz", "quantiz", "normaliz", "parallelize")
 
 
+MEMORY = {"usable_bytes": {"training_loop"}, "free_bytes": {"product_loop"}}
+
+
 def sources() -> Iterator[tuple[str, ast.Module]]:
     for room in ROOMS:
         for path in sorted((LIB / room).rglob("*.py")):
@@ -82,6 +85,14 @@ def test_an_argument_is_the_same_kind_of_thing_everywhere(name: str) -> None:
     kinds = {(path, function, kind) for path, function, argument, kind in FOUND if argument == name}
     assert kinds, f"nothing is called {name} any more: take it out of the table"
     assert not {row for row in kinds if row[2].removesuffix(" | None") not in KINDS[name]}
+
+
+def test_what_a_program_may_have_and_what_is_left_for_caches_are_two_names() -> None:
+    """usable_bytes: of a device, all that a program may have, which training plans with. free_bytes: what weights and
+    an engine's own needs leave of it for caches.
+    """
+    rooms = {name: {path.partition("/")[0] for path, _, argument, _ in FOUND if argument == name} for name in MEMORY}
+    assert rooms == MEMORY
 
 
 def test_no_two_public_things_share_a_name() -> None:
