@@ -297,6 +297,7 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
             "--cross-entropy 'sliced' has no logits of a vocabulary where --classes 2: leave it out",
         ),
         (f"{LORA} --lora 8 --targets all --base nf4 --classes 2", "not for --classes"),
+        (f"{FSDP2.replace('llama-3-8b', 'mixtral-8x7b')} --tp 2", "--expert-tp must say how tensor ranks hold experts"),
         (f"{FSDP2} --cp 3", "2*cp=6 must divide --sequence 8192"),
         (f"{FSDP2.replace('sdpa', 'eager')} --cp 2", "--cp 2 needs an attention that keeps no scores"),
         (f"{FSDP2.replace('--zero 3', '--zero 1')}", "not at --zero 1; try --recipe 'autocast'"),
@@ -535,3 +536,24 @@ def test_the_doctor_says_what_the_book_does_without() -> None:
 
 def test_quantities_on_the_command_line_are_read_as_drills_read_them() -> None:
     assert parse("14GB", like="B").value == 14e9
+
+
+PAST_ITS_TABLE = (
+    "kv --model gpt2 --tokens 2k --cache bf16",
+    "fit --model gpt2 --weights bf16 --hardware h100-sxm --tokens 2k",
+    "roofline --model gpt2 --hardware h100-sxm --dtype bf16 --phase decode --batch 1 --tokens 2k",
+    LORA.replace("llama-2-7b", "gpt2").replace("512", "2048"),
+    LORA.replace("llama-2-7b", "gpt2").replace("512", "2048") + " --lora 8 --targets attention --base bf16",
+)
+
+
+@pytest.mark.parametrize("command", PAST_ITS_TABLE)
+def test_more_tokens_than_a_model_has_positions_are_said(command, capsys):
+    said = str(answers(command, capsys)["conclusion"])
+    assert said.endswith(" gpt2 was made for 1,024 tokens at most: its table of positions ends there.")
+
+
+def test_with_one_tensor_rank_experts_are_whole(capsys):
+    """Mixtral 8x7B has 46,702,792,704 parameters."""
+    command = LORA.replace("llama-2-7b", "mixtral-8x7b")
+    assert answers(command, capsys)["weights"] == 4 * 46_702_792_704

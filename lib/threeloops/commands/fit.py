@@ -17,7 +17,7 @@ from threeloops.commands.budget import (
 from threeloops.commands.cache_lines import CACHE_HELP, cache_assumed, cache_lines, cache_words, stored
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
 from threeloops.commands.typed import context, whole
-from threeloops.commands.working import Line, Working, plain
+from threeloops.commands.working import Line, Working, plain, said_of_positions
 from threeloops.models.architecture import LatentAttention, Model
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import kv_cache, kv_capacity
@@ -70,8 +70,7 @@ def working(
         verdict = f"{asked} does not fit on {cards}: {units.fmt_bytes(-left, base=2)} missing{each}. " + _instead(
             model, users=users, longest=longest, room=room - users * request, tp=tp
         )
-    if tokens > model.max_context:
-        verdict += f" {model.name} was made for {model.max_context:,} tokens at most."
+    verdict += said_of_positions(model, tokens)
     return Working(
         title=f"Does {model.name} fit on {cards}?",
         inputs={

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from threeloops import checks, units
 from threeloops.commands.budget import ROOM_HINT, Budget, capacity_words, size_line, weight_lines
 from threeloops.commands.cache_lines import alike, cache_assumed, cache_lines, cache_words, describe, stored
-from threeloops.commands.working import Line, Working, plain
+from threeloops.commands.working import Line, Working, plain, said_of_positions
 from threeloops.models.architecture import Attention, Model
 from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.product_loop import kv_cache, kv_capacity
@@ -78,8 +78,7 @@ def working(
             model, beside, tokens=tokens, cache=cache, tp=tp, allocator=allocator or InformationMinimum()
         )
         lines += fit_lines
-    if tokens > model.max_context:
-        conclusion += f" {model.name} was made for {model.max_context:,} tokens at most."
+    conclusion += said_of_positions(model, tokens)
     return Working(
         title=f"KV cache of {model.name}",
         inputs={

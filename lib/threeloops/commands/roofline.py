@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from threeloops import dtypes
-from threeloops.commands.working import Line, Working, plain
+from threeloops.commands.working import Line, Working, plain, said_of_positions
 from threeloops.facts.hardware import Part
 from threeloops.models import transformer
 from threeloops.models.architecture import Attention, LatentAttention, Model, MoeMlp
@@ -202,7 +202,8 @@ def model_working(
             f"Bound by {whole.bound}: at least {fmt_seconds(whole.lower_bound_s)}, at most"
             f" {fmt_seconds(whole.upper_bound_s)} per pass."
         )
-        + _does_not_fit(model, step, part),
+        + _does_not_fit(model, step, part)
+        + said_of_positions(model, step.sequence),
         assumes=(*ASSUMES, *_conventions(model, step, dtype, machine, stored, cache)),
         sources=SOURCES,
         data={"bound": whole.bound, "at_most_s": whole.upper_bound_s, "kernels": [row.data for row in rows]},

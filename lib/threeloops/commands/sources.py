@@ -60,9 +60,12 @@ def keys(*, overlay: str | Path | None) -> str:
 def types() -> str:
     """The model types of a config.json that are read, by name, in columns; a part is not named beside its whole."""
     names = sorted(name for name in READ if name.removesuffix("_text").removesuffix("_thinker") not in {*READ} - {name})
-    width, columns = max(map(len, names)) + 2, 4
-    rows = -(-len(names) // columns)
-    return "\n".join("".join(f"{name:<{width}}" for name in names[row::rows]).rstrip() for row in range(rows))
+    rows = -(-len(names) // 5)
+    widths = [max(map(len, names[top : top + rows])) + 2 for top in range(0, len(names), rows)]
+    return "\n".join(
+        "".join(f"{name:<{width}}" for name, width in zip(names[row::rows], widths, strict=False)).rstrip()
+        for row in range(rows)
+    )
 
 
 def _source(fact: Fact) -> str:

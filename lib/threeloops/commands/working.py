@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from threeloops import checks, units
+from threeloops.models.architecture import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,3 +115,16 @@ def share_of_memory(share: float) -> float:
 def _base(line: Line) -> str:
     value = plain(line.value) if float(line.value).is_integer() else f"{line.value:,.6g}"
     return f"{value} {line.unit}".strip()
+
+
+def said_of_positions(model: Model, tokens: int) -> str:
+    """A sentence where a sequence is longer than the model was made for; empty where it is not.
+
+    >>> from threeloops.models.catalogue import model
+    >>> said_of_positions(model("gpt2"), 2048)
+    ' gpt2 was made for 1,024 tokens at most: its table of positions ends there.'
+    """
+    if tokens <= model.max_context:
+        return ""
+    ends = ": its table of positions ends there" if model.learned_positions else ""
+    return f" {model.name} was made for {model.max_context:,} tokens at most{ends}."

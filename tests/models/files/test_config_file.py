@@ -35,6 +35,7 @@ INSTEAD: dict[str, tuple[bytes, str]] = {
     "comma": (b'{"a": [1, 2,],}', "it has a comma before a closing bracket: take them out"),
     "comments": (b'// mine\n{"a": "//b" /* c */}', "it has comments, which JSON does not have: take them out"),
     "deep": (b'{"a": ' + b"[" * 100_000, "is not JSON"),
+    "twice": (b'{"hidden_size": 64, "hidden_size": 32}', "says 'hidden_size' twice, as 64 and as 32: take one of them"),
 }
 
 
@@ -47,6 +48,18 @@ def test_what_is_none_is_named(name: str, tmp_path: Path, capsys: pytest.Capture
     said = capsys.readouterr()
     assert told in said.err
     assert (said.err.count("\n"), said.out) == (1, "")
+
+
+def test_a_gguf_file_that_does_not_begin_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"GG")
+    assert main(["kv", "--model", str(file), "--tokens", "1k", "--cache", "bf16"]) == 2
+    assert "does not begin as a GGUF file does: download it again" in capsys.readouterr().err
+
+
+def test_a_field_that_says_the_same_twice_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(LLAMA[:-1] + f', "hidden_size": {small("llama")["hidden_size"]}}}')
+    assert from_hf_config(tmp_path) == from_hf_config(small("llama"), name=tmp_path.name)
 
 
 BESIDE = {
@@ -83,4 +96,5 @@ def test_the_types_that_are_read_are_listed_on_a_screen(capsys: pytest.CaptureFi
     assert main(["sources", "--types"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
     assert {"llama", "qwen3_moe", "kimi_k25"} <= set(" ".join(lines).split())

@@ -5,7 +5,7 @@ import argparse
 from threeloops import checks
 from threeloops.commands.memory.verdict import MOMENTS, said_of_fit
 from threeloops.commands.named import model_named, part_named
-from threeloops.commands.working import Line, Working, plain, share_of_memory
+from threeloops.commands.working import Line, Working, plain, said_of_positions, share_of_memory
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
 from threeloops.models.parameter_buckets import stage_buckets
@@ -121,7 +121,8 @@ def working(training: AdapterTraining, *, micro_batch: int, sequence: int, part:
             ),
         },
         lines=tuple(_lines(training, memory)),
-        conclusion=_conclusion(training, memory, micro_batch=micro_batch, sequence=sequence, part=part, share=share),
+        conclusion=_conclusion(training, memory, micro_batch=micro_batch, sequence=sequence, part=part, share=share)
+        + said_of_positions(training.model, sequence),
         table=(("one layer keeps", "bytes"), *((name, fmt_bytes(size, base=2)) for name, size in memory.saved_rows)),
         assumes=training.assumes,
         sources=(

@@ -6,8 +6,9 @@ from threeloops import dtypes
 from threeloops.commands.memory import adapted
 from threeloops.commands.memory.verdict import MOMENTS, said_of_fit
 from threeloops.commands.named import model_named, part_named
-from threeloops.commands.working import Line, Working, plain, share_of_memory
+from threeloops.commands.working import Line, Working, plain, said_of_positions, share_of_memory
 from threeloops.facts.hardware import Part
+from threeloops.models.architecture import Model, MoeMlp
 from threeloops.models.parameter_buckets import layers_on_stage
 from threeloops.training_loop.memory.fit import (
     RankMemory,
@@ -51,7 +52,8 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
             ),
         },
         lines=tuple(_lines(training, memory, recipe)),
-        conclusion=_conclusion(training, memory, micro_batch=micro_batch, sequence=sequence, part=part, share=share),
+        conclusion=_conclusion(training, memory, micro_batch=micro_batch, sequence=sequence, part=part, share=share)
+        + said_of_positions(training.model, sequence),
         table=(
             (("one layer keeps", "bytes"), *((name, fmt_bytes(size, base=2)) for name, size in memory.saved_rows))
             if memory.saved_rows
@@ -181,15 +183,16 @@ def from_flags(given: argparse.Namespace) -> Working:
             "a pipeline needs --micro-batches, how many run per step: they decide how many wait on the first stage, for"
             " example --micro-batches 16"
         )
+    model = model_named(given.model, given.catalog)
     training = Training(
-        model=model_named(given.model, given.catalog),
+        model=model,
         recipe=given.recipe,
         zero_stage=given.zero,
         dp=given.dp,
         tp=given.tp,
         pp=given.pp,
         ep=given.ep,
-        expert_tp=given.expert_tp,
+        expert_tp=_expert_tp(given, model),
         sequence_parallel=given.sp,
         schedule=given.schedule,
         micro_batches=given.micro_batches or 1,
@@ -207,3 +210,16 @@ def from_flags(given: argparse.Namespace) -> Working:
     )
     part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
     return working(training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share)
+
+
+def _expert_tp(given: argparse.Namespace, model: Model) -> int | None:
+    """Tensor ranks of an expert; where there is one tensor rank there is nothing to choose."""
+    if given.expert_tp is None and any(isinstance(layer.mlp, MoeMlp) for layer, _ in model.groups):
+        if given.tp > 1:
+            raise ValueError(
+                f"--expert-tp must say how tensor ranks hold experts: 1 keeps each expert whole, {given.tp} splits it"
+                " as the dense matrices are split"
+            )
+        return 1
+    expert_tp: int | None = given.expert_tp
+    return expert_tp

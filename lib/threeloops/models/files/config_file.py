@@ -80,13 +80,31 @@ def read_config(path: Path) -> tuple[Mapping[str, Any], str]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{str(file)!r} is not text, in UTF-8 or UTF-16; give a config.json") from error
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_once)
+    except _TwiceError as error:
+        raise ValueError(f"{str(file)!r} {error}") from error
     except (ValueError, RecursionError) as error:
         hint = _would_do(text)
+        if file.suffix.lower() == ".gguf":
+            raise ValueError(f"{str(file)!r} does not begin as a GGUF file does: download it again") from error
         raise ValueError(f"{str(file)!r} is not JSON: {str(error) or 'it is nested too deeply'}{hint}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{str(file)!r} holds no object with fields but {str(content)[:40]!r}; give a config.json")
     return content, path.name if path.is_dir() else path.stem
+
+
+class _TwiceError(Exception):
+    """A field with two values."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a field may stand there twice only if it says the same."""
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content and content[name] != value:
+            raise _TwiceError(f"says {name!r} twice, as {content[name]!r} and as {value!r}: take one of them out")
+        content[name] = value
+    return content
 
 
 def unicode_text(raw: bytes) -> str:
