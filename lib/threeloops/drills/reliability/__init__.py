@@ -1,7 +1,7 @@
 """Drills on runs that fail: how often, what each stop costs, and how often to save."""
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.reliability import failures, losses, ranks, recoveries, saves
+from threeloops.drills.reliability import failures, hangs, losses, ranks, recoveries, saves
 
 DRILLS: tuple[Drill, ...] = (
     *failures.DRILLS,
@@ -9,4 +9,5 @@ DRILLS: tuple[Drill, ...] = (
     *losses.DRILLS,
     *recoveries.DRILLS,
     *ranks.DRILLS,
+    *hangs.DRILLS,
 )
