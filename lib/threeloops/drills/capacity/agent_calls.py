@@ -181,7 +181,7 @@ def _energy(p: Draw, *, gpus: int, host: float, pue: float) -> float:
 def _derive_energy(p: Draw) -> Derivation:
     return Derivation(
         value=million * _energy(p, gpus=p.gpus, host=p.host_percent / 100.0, pue=p.pue) / kWh,
-        formula="GPUs × W × (1 + rest of the server) × PUE × tokens / (tokens/s) × 1,000,000 / 3.6e6 J per kWh",
+        formula="GPUs × W × (1 + rest of the server) × PUE × tokens / (tokens/s) × 1,000,000 / 3,600,000 J",
         substitution=(
             f"{p.gpus} × {p.gpu_w} × (1 + {p.host_percent} / 100) × {p.pue} × {p.tokens} / {p.rate} × 1000000 / 3600000"
         ),
