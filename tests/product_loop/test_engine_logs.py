@@ -195,7 +195,7 @@ def test_vllm_of_2026_tells_preemptions_and_who_is_deferred_in_its_line() -> Non
 
 
 def test_the_fullest_of_sglangs_pools_is_what_limits() -> None:
-    """A model with windows or recurrent states has a pool for each; what lies on the host limits nobody's admission."""
+    """A model with windows or recurrent states has a pool for each; what lies on the host does not limit admission."""
     head = "[2026-07-04 04:31:24 TP0] Decode batch, #running-req: 40, "
     tail = "cuda graph: True, gen throughput (token/s): 900.1, #queue-req: 97"
     pools = {

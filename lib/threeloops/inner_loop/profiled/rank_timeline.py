@@ -207,7 +207,7 @@ def families(record: RankRecord, by_name: dict[str, Traced]) -> dict[str, Traced
 
 
 def kernel_family(name: str) -> str:
-    """What a kernel is for; of a graph that was recorded as a whole nobody knows it.
+    """What a kernel is for; of a graph that was recorded as a whole it is not known.
 
     >>> kernel_family("CUDA graph 12"), kernel_family("nvjet_tst_128x256")
     ('whole graphs', 'products')
