@@ -18,7 +18,9 @@ _BEFORE = re.compile(
     r"^\s*(?:[~≈≃≅=]|(?:about|around|approximately|approx|roughly|circa|ca|some|nearly|an?|the|it is|is)\b\.?)\s*",
     re.IGNORECASE,
 )
-_BEHIND = re.compile(r"[\s,;!.]+$")
+_BEHIND = re.compile(
+    r"(?:[\s,;!.]+|(?<=[\s\d(])\(?(?:or so|in total|total|altogether|all in all|each|rounded)\)?)+$", re.IGNORECASE
+)
 _GROUPED = re.compile(r"^([+-]?\d{1,3}(?:[ _'’\u00a0\u2009\u202f]\d{3})+)(?![\d.,]*\d)")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _POWER = re.compile(r"(?<=\d)([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
@@ -33,6 +35,7 @@ _CLOCK = {"d": units.day, "h": units.hour, "m": units.minute, "s": 1.0, "ms": un
 _FLOPS = re.compile(
     r"^([kKMGTPE]|kilo|mega|giga|tera|peta|exa)?\s?(?:flops?|F|ops)(?:\s?(?:/|per )\s?s(?:ec(?:ond)?)?)?$", re.I
 )
+_COUNTED = {"thousand": "k", "million": "M", "billion": "G", "trillion": "T"}
 _PREFIX = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "exa": "E"}
 _BYTES = re.compile(r"^([kmgtp])(i?)b(?=$|/|ytes?\b| per\b)", re.IGNORECASE)
 _LINE_RATE = re.compile(r"^([kKmMgGtT])bps$")
@@ -42,6 +45,11 @@ _TOKEN_RATE = re.compile(
 _TIMES = re.compile(
     r"^([\d.,]+)\s?(?:x|×|times|-?\s?fold)\b\s*(?:as )?(?:\s*(?:faster|quicker|fast|speed-?\s?up))?$", re.IGNORECASE
 )
+_ONE_IN = re.compile(r"^(\d+) (?:in|out of) (\d+)$")
+_CENTS = re.compile(r"^([\d.]+)\s*(?:ct|cts|c|¢)$")
+_SPLIT_PREFIX = re.compile(r"^(milli|micro|nano|kilo|mega|giga|tera)[ -](?=seconds?\b|bytes?\b)", re.IGNORECASE)
+_INTENSITY = re.compile(r"^([kMGT]?)\s?(?:flops?|ops)\s?(?:/|per )\s?(?:b|bytes?)$", re.IGNORECASE)
+_SCALED_FLOPS = re.compile(r"^(thousand|million|billion|trillion)\s+(?=flops?\b)", re.IGNORECASE)
 _FACTOR = re.compile(r"^(?:factor(?:\s+of)?\s+|[x×]\s?)(?=[\d.])", re.IGNORECASE)
 _PERCENT = re.compile(r"(?<=\d)\s?(?:per\s?cent|pct\.?|percent)(?![a-z])", re.IGNORECASE)
 
@@ -54,7 +62,7 @@ def longhand(written: str, *, like: str) -> str:
     if like == "s":
         text = _added(text)
     if like == "dollar" or "$" in text:
-        text = _dollars(text)
+        text = _CENTS.sub(r"\1 cents", _dollars(text))
     if like == "":
         text = _share_or_factor(text)
     number = re.match(r"^[+-]?[\d.,]+(?:e[+-]?\d{1,3})?(?=\D|$)", text, re.IGNORECASE)
@@ -93,7 +101,7 @@ def _dollars(text: str) -> str:
 
 
 def _share_or_factor(text: str) -> str:
-    text = _PERCENT.sub(" %", text)
+    text = _ONE_IN.sub(r"\1/\2", _PERCENT.sub(" %", text))
     text = re.sub(r"%\s+of\s+[A-Za-z' -]+$", "%", text)
     text = re.sub(r"%\s+(?:faster|more|higher|larger|bigger|longer)$", "%", text)
     text = _FACTOR.sub("", text) + (" times" if _FACTOR.match(text) else "")
@@ -103,6 +111,9 @@ def _share_or_factor(text: str) -> str:
 
 def _unit(unit: str, like: str) -> str:
     """A unit as the units know it."""
+    unit = _SPLIT_PREFIX.sub(lambda found: found[1].lower(), unit)
+    if like == "FLOP/B" and (found := _INTENSITY.match(unit)):
+        return f"{found[1]}FLOP/B"
     if like in ("FLOP", "FLOP/s"):
         return _flops(unit, like)
     if like == "B/s" and (found := _LINE_RATE.match(unit)):
@@ -114,6 +125,7 @@ def _unit(unit: str, like: str) -> str:
 
 def _flops(unit: str, like: str) -> str:
     """Arithmetic or a rate of it, as the question asks, where the letters leave that open ("TFLOPS", "TF")."""
+    unit = _SCALED_FLOPS.sub(lambda found: _COUNTED[found[1].lower()], unit)
     found = _FLOPS.match(unit)
     rate = "/" in unit or " per " in unit
     amount = unit.upper().endswith("OP")  # "TFLOP" is an amount
