@@ -13,7 +13,7 @@ from threeloops.units import KiB, ns
 GEMM = Taught("inner", "GEMM and tensor cores")
 MODEL = Taught("inner", "The programming model")
 
-SOURCE_STAGES = "by definition, NVIDIA, CUDA C++ Programming Guide, 2025 (asynchronous copies in stages)"
+SOURCE_STAGES = "by definition, 2026: a tile waits for its copy, a copy for its stage"
 SOURCE_SPECIALISED = (
     "NVIDIA, CUTLASS, sm90_gemm_tma_warpspecialized_cooperative.hpp, 2024, and Tilus, Script.setmaxnreg, 2026"
 )

@@ -10,7 +10,7 @@ MODEL = Taught("inner", "The programming model")
 FUSION = Taught("inner", "Fusion and FlashAttention")
 
 SOURCE_SHUFFLE = "Apache TVM, tirx.backend.cuda.op.warp_reduce, documentation, 2026 (log2(width) shuffles)"
-SOURCE_COUNT = "by definition, NVIDIA, CUDA C++ Programming Guide, 2025 (barriers and atomic functions)"
+SOURCE_COUNT = "by definition, 2026: every step and every atomic counted"
 SOURCE_SOFTMAX = (
     "Milakov, Gimelshein, Online normalizer calculation for softmax, 2018, arXiv:1805.02867, sections 2 and 3"
 )
