@@ -243,6 +243,15 @@ def test_replicas_send_what_ranks_that_train_send(zero_stage: int) -> None:
     assert found.gradients_s + found.weights_s == pytest.approx(4 * whole / CLUSTER.fast_bytes_per_s_one_way)
 
 
+def test_mixed_precision_of_fsdp2_gathers_16_bits_and_adds_up_32() -> None:
+    """One micro-batch over four ranks: weights twice in 16 bits, gradients once in 32, three quarters of each sent."""
+    layout = changed(dp=4, tp=1, pp=1, zero_stage=3, recompute="none")
+    job = dataclasses.replace(LLAMA, recipe="fsdp2-mixed", sequence_parallel=False, global_batch=4)
+    found = group_traffic(layout, job=job, cluster=CLUSTER, num_layers=80)
+    sent = 3 / 4 * model_parameters(job.model).total / CLUSTER.fast_bytes_per_s_one_way
+    assert (found.weights_s, found.gradients_s) == pytest.approx((2 * 2 * sent, 4 * sent))
+
+
 @pytest.mark.parametrize(("experts", "top_k", "domains"), [(8, 3, 4), (9, 2, 3), (12, 4, 2), (6, 6, 3), (10, 1, 5)])
 def test_domains_of_a_token_are_counted_over_every_choice(experts, top_k, domains):
     each = experts // domains

@@ -51,7 +51,7 @@ def group_traffic(layout: Layout, *, job: Job, cluster: Cluster, num_layers: int
               nodes_per_token, a token crosses once per domain and is passed on inside, with dispatches_once, once to
               each domain that holds one of its experts; under an interleaved schedule ZeRO-2 adds up a chunk's
               gradients over the pp micro-batches that pass it in a row; the tensor ranks of a stage split what they
-              hand on
+              hand on; weights travel as they are stored, under FSDP2's mixed precision as they are gathered
     Counted:  simulate.training_loop.traffic.zero_step
     """
     return GroupTraffic(
@@ -227,12 +227,13 @@ def _exchange_s(
     if size == 1:
         return 0.0, 0.0
     recipe: Recipe = layouts.training(layout, job=job, zero_stage=0).used_recipe
+    gathered = recipe.gathered_weight_bytes
     sent = data_parallel_traffic(
         zero_stage=layout.zero_stage,
         num_parameters=num_parameters,
         dp=size,
         bytes_per_gradient=recipe.others.gradient_bytes,
-        bytes_per_parameter=recipe.others.weight_bytes,
+        bytes_per_parameter=recipe.others.weight_bytes if gathered is None else gathered,
         micro_batches=_rounds(layout, job),
     )
     rate = group_bytes_per_s(cluster, size=size, stride=stride)
