@@ -12,6 +12,7 @@ from threeloops.models.architecture import Attention, DenseMlp, Layer, Model, Mo
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_layers import (
     configured_attention,
+    exaone_windows,
     falcon_sizes,
     gated_mlp,
     plain_mlp,
@@ -45,13 +46,7 @@ def _glm4v(fields: Fields, name: str) -> Model:
 
 def _exaone4(fields: Fields, name: str) -> Model:
     """EXAONE 4: norms behind the sub-blocks, of queries and keys too; three layers with a window, then one without."""
-    window, pattern = fields.count_or_none("sliding_window"), fields.get("sliding_window_pattern")
-    if isinstance(pattern, str):  # as LLLG, a letter a layer, G for a full one
-        kinds = [letter == "L" for letter in pattern] or [False]
-    else:
-        kinds = [True] * ((pattern or 1) - 1) + [False]
-    every = windows(fields, window=window, slides=lambda layer: window is not None and kinds[layer % len(kinds)])
-    attentions = [configured_attention(fields, window=one, qk_norm=True) for one in every]
+    attentions = [configured_attention(fields, window=one, qk_norm=True) for one in exaone_windows(fields)]
     return rotary_model(fields, name, attentions, [gated_mlp(fields)])
 
 

@@ -168,6 +168,18 @@ def windows(fields: Fields, *, window: int | None, slides: Callable[[int], bool]
     return [window if layer_type == "sliding_attention" else None for layer_type in types]
 
 
+def exaone_windows(fields: Fields) -> list[int | None]:
+    """EXAONE 4's and K-EXAONE's windows: as listed, else by sliding_window_pattern, 4 or LLLG for one full layer of
+    four.
+    """
+    window, pattern = fields.count_or_none("sliding_window"), fields.get("sliding_window_pattern")
+    if isinstance(pattern, str):  # a letter a layer, G for a full one
+        kinds = [letter == "L" for letter in pattern] or [False]
+    else:
+        kinds = [True] * ((pattern or 1) - 1) + [False]
+    return windows(fields, window=window, slides=lambda layer: window is not None and kinds[layer % len(kinds)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FalconSizes:
     """What a Falcon config says of every layer."""

@@ -94,3 +94,17 @@ def test_exaone_writes_its_windows_as_a_word():
         layer.attention.window for layer in from_hf_config(small("exaone4", sliding_window_pattern="LLLG")).layers()
     ]
     assert sorted(windows, key=str) == [17, 17, 17, 17, None]
+
+
+def test_k_exaone_writes_its_windows_as_a_word_and_its_experts_twice():
+    """K-EXAONE 236B lists its layers with experts under a name that the class of transformers does not read."""
+    own = {"sliding_window_pattern": "LLLG", "is_moe_layer": [False] + [True] * 4, "first_last_k_dense_replace": 1}
+    read, plain = (from_hf_config(small("exaone_moe", **changes)) for changes in (own, {}))
+    assert read.groups == plain.groups
+    assert [layer.attention.window for layer in read.layers()].count(None) == 1
+    for changes, told in (
+        ({"is_moe_layer": [True] * 5}, "is_moe_layer=.* contradicts mlp_layer_types or first_k_dense_replace"),
+        ({"first_last_k_dense_replace": 2}, "first_last_k_dense_replace=2 contradicts .*; by them it is 1"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            from_hf_config(small("exaone_moe", **changes))

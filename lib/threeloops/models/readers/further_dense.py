@@ -12,6 +12,7 @@ from threeloops.models.architecture import Attention, DenseMlp, Layer, Model, Mo
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_layers import (
     configured_attention,
+    exaone_windows,
     gated_mlp,
     num_layers,
     plain_mlp,
@@ -141,8 +142,7 @@ def _mpt(fields: Fields, name: str) -> Model:
 
 def _exaone_moe(fields: Fields, name: str) -> Model:
     """K-EXAONE: EXAONE 4's attention, experts in all but the first layers."""
-    window, pattern = fields.count_or_none("sliding_window"), fields.count("sliding_window_pattern")
-    every = windows(fields, window=window, slides=lambda layer: (layer + 1) % pattern != 0)
+    every = exaone_windows(fields)
     depth, first = num_layers(fields), fields.count("first_k_dense_replace", at_least=0)
     kinds = fields.list_or_none("mlp_layer_types")
     if kinds is None:
@@ -151,6 +151,7 @@ def _exaone_moe(fields: Fields, name: str) -> Model:
         raise ValueError(f"mlp_layer_types lists {len(kinds)} layers, but num_hidden_layers={depth}")
     for kind in kinds:
         checks.one_of(("dense", "sparse"), mlp_layer_types=kind)
+    _refuse_other_experts(fields, kinds)
     dense, expert = gated_mlp(fields), gated_mlp(fields, intermediate="moe_intermediate_size")
     sparse = MoeMlp(
         num_experts=fields.count_either("num_experts", "num_local_experts"),
@@ -161,6 +162,19 @@ def _exaone_moe(fields: Fields, name: str) -> Model:
     )
     attentions = [configured_attention(fields, window=one, qk_norm=True) for one in every]
     return rotary_model(fields, name, attentions, [sparse if kind == "sparse" else dense for kind in kinds])
+
+
+def _refuse_other_experts(fields: Fields, kinds: list[str]) -> None:
+    """LG's own file says once more which layers have experts, in fields that the transformers class does not read."""
+    fields.seen |= {"is_moe_layer", "first_last_k_dense_replace"}
+    sparse = [kind == "sparse" for kind in kinds]
+    said = {"is_moe_layer": sparse, "first_last_k_dense_replace": [*sparse, True].index(True)}
+    for field, expected in said.items():
+        if fields.config.get(field, expected) != expected:
+            raise ValueError(
+                f"{field}={fields.config[field]!r} contradicts mlp_layer_types or first_k_dense_replace, which the"
+                f" transformers class reads; by them it is {expected!r}"
+            )
 
 
 FURTHER_DENSE: dict[str, Callable[[Fields, str], Model]] = {
