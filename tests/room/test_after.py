@@ -41,6 +41,8 @@ def history(tmp_path: Path) -> History:
         ("c, a @0.65", "c, a", 65.0),
         ("43 $ @100", "43 $", 100.0),
         ("43 @0", "43", 0.0),
+        ("43 @0.5 %", "43", 0.5),
+        ("43 @1 %", "43", 1.0),
         ("5 @ 2 GHz", "5 @ 2 GHz", None),
         ("27.6 kB", "27.6 kB", None),
         ("@80", "@80", None),  # no answer at all: the judge says so

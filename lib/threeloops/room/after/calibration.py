@@ -12,6 +12,7 @@ EDGES = (0, 50, 70, 85, 95, 101)  # percent: where the rows of the table begin
 FEWEST = 5  # answers with a confidence before a topic is judged
 CHANCE = 0.05  # a topic is named where somebody who is as sure as they are right would do so badly in fewer than these
 MOST_SURE = 99.0  # what 100 % is taken for: else one wrong answer in a hundred would be impossible
+TOLERANCE = 1e-9  # three thirds are one answer
 WIDTH = 20  # characters of the curve
 
 
@@ -108,11 +109,13 @@ def so_few(stated: Sequence[float], right: float) -> float:
 
     >>> so_few([0.9, 0.9], 1)
     0.19
+    >>> so_few([0.9, 0.9], 0.7 + 0.2 + 0.1)  # a float just below 1
+    0.19
     """
     numbers = [1.0]  # probability of 0, 1, 2, ... right ones
     for sure in stated:
         numbers = [miss * (1 - sure) + hit * sure for miss, hit in zip([*numbers, 0.0], [0.0, *numbers], strict=True)]
-    return round(sum(numbers[: int(right) + 1]), 12)
+    return round(sum(numbers[: int(right + TOLERANCE) + 1]), 12)
 
 
 def _sure(attempt: Attempt) -> float:

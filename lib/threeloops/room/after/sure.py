@@ -8,8 +8,8 @@
 
 import re
 
-BEHIND = re.compile(r"\s*@\s*(-?\d+(?:[.,]\d+)?)\s*(?:%|percent|per cent|pct)?\s*$", re.IGNORECASE)
-ALONE = re.compile(r"@?\s*(-?\d+(?:[.,]\d+)?)\s*(?:%|percent|per cent|pct)?\s*$", re.IGNORECASE)
+BEHIND = re.compile(r"\s*@\s*(-?\d+(?:[.,]\d+)?)\s*(%|percent|per cent|pct)?\s*$", re.IGNORECASE)
+ALONE = re.compile(r"@?\s*(-?\d+(?:[.,]\d+)?)\s*(%|percent|per cent|pct)?\s*$", re.IGNORECASE)
 ASKED = "How sure are you that this is right, from 0 to 100? (Enter alone: not said)"
 SURE = 80.0  # percent from which a wrong answer was a confident one
 
@@ -20,14 +20,14 @@ def stated(written: str) -> tuple[str, float | None]:
     Raises: ValueError for a confidence that is no percentage
     """
     found = BEHIND.search(written)
-    return (written[: found.start()], _percent(found[1])) if found and found.start() else (written, None)
+    return (written[: found.start()], _percent(found[1], found[2])) if found and found.start() else (written, None)
 
 
 def read(line: str) -> float | None:
     """A confidence on a line of its own, in percent; None for an empty line.
 
-    >>> read("80"), read("0.8"), read("80 %"), read("")
-    (80.0, 80.0, 80.0, None)
+    >>> read("80"), read("0.8"), read("0.8 %"), read("")
+    (80.0, 80.0, 0.8, None)
 
     Raises: ValueError for anything else
     """
@@ -36,13 +36,15 @@ def read(line: str) -> float | None:
     found = ALONE.match(line.strip())
     if found is None:
         raise ValueError(f"{line.strip()!r} is no confidence; write a number from 0 to 100, like 80, or nothing")
-    return _percent(found[1])
+    return _percent(found[1], found[2])
 
 
-def _percent(figure: str) -> float:
+def _percent(figure: str, unit: str | None) -> float:
+    """0.8 is how a probability is written; 0.8 % is none, and 1 alone may be either."""
     value = float(figure.replace(",", "."))
-    share = 0 < value < 1  # 0.8 is how a probability is written
-    percent = 100 * value if share else value
+    if value == 1 and not unit:
+        raise ValueError(f"a confidence of {figure} may be certain or one per cent; write 100, or 1 %")
+    percent = 100 * value if 0 < value < 1 and not unit else value
     if not 0 <= percent <= 100:
         raise ValueError(f"a confidence of {figure} is not one; write a number from 0 to 100, like @80")
     return round(percent, 4)
