@@ -180,6 +180,9 @@ def test_what_cannot_be_is_refused():
         rank_memory(setup(SMALL, cp=4), stage=0, micro_batch=1, sequence=60)
     with pytest.raises(ValueError, match="cp=2 needs an attention that keeps no scores, which kernels='eager' keep"):
         setup(SMALL, cp=2, kernels="eager")
+    for key in ("nemotron-h-56b", "qwen3-next-80b-a3b"):
+        with pytest.raises(ValueError, match="cp=2: how the ranks of a context group pass on a recurrent state is not"):
+            setup(model(key), cp=2)
     with pytest.raises(ValueError, match="offload='weights' needs ZeRO stage 3, .* not zero_stage=2; try offload='gr"):
         rank_memory(setup(SMALL, recipe="fp32", zero_stage=2, offload="weights"), stage=0, micro_batch=1, sequence=64)
     with pytest.raises(ValueError, match="'fsdp2-mixed' holds at ZeRO stage 3, not at zero_stage=1; try recipe='auto"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threeloops import checks
 from threeloops.models.architecture import Model
 from threeloops.models.parameter_buckets import check_vocab_split, padded_vocab
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.training_loop.memory.activation_kernels import KERNELS, Kernels
 from threeloops.training_loop.memory.activations import CROSS_ENTROPIES
 from threeloops.training_loop.memory.recipes import Recipe, recipe_named
@@ -84,6 +85,10 @@ class Training:
         checks.count(cp=self.cp)
         if self.classes is not None:
             self._check_task()
+        if self.cp > 1 and any(isinstance(layer.attention, DeltaState | StateSpace) for layer, _ in self.model.groups):
+            raise ValueError(
+                f"cp={self.cp}: how the ranks of a context group pass on a recurrent state is not counted; try cp=1"
+            )
         if self.cp > 1 and self.used_kernels.attention == "explicit":
             raise ValueError(
                 f"cp={self.cp} needs an attention that keeps no scores, which kernels={self.used_kernels.name!r} keep;"
