@@ -121,6 +121,22 @@ def test_a_scan_is_counted_by_hand() -> None:
     assert step.carried == ("scans at the share of their roof that b200-hgx reached",)
 
 
+def test_bytes_of_gates_and_convolutions_are_counted_by_hand() -> None:
+    """A layer moves, in tokens × 2 bytes: a norm of its input (2, 3 back) and a sum (3, 3); Mamba 2's convolution reads
+    and writes its channels (2, 3), a norm over all heads and a gate before it (2, 3; 3, 5).
+    """
+    inner, channels = 4096, 4096 + 2 * 8 * 128
+    sizes = {"num_heads": 64, "head_dim": 64, "state_dim": 128, "groups": 8, "chunk": 128}
+    state = StateSpace(**sizes, conv_entries=4, conv_bias=True, bias=False)
+    model = gpt(num_layers=1, hidden=1024, heads=16, vocab=50304)
+    ((layer, _),) = model.groups
+    alone = replace(layer, attention=state, mlp=None, num_norms=1)
+    step = expected(ONE, job(replace(model, groups=((alone, 1),))))
+    moved = 8192 * 2 * (1024 * (2 + 3 + 3 + 3) + channels * (2 + 3) + inner * (2 + 3 + 3 + 5))
+    rate = hardware.part(PART)["memory_bytes_per_s"] * copy_share()
+    assert step.parts["vector work"] == pytest.approx(moved / rate, rel=0.01)
+
+
 def test_our_own_recorded_step_takes_longer_and_a_compiled_one_less_so() -> None:
     """Nothing here was fitted to it: what an eager program adds (casts, launches, norms in fp32) is in no part."""
     name = "bf16-layers24-hidden1024-heads16-vocabulary50304-tokens1024-batch8"

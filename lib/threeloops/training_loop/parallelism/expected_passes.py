@@ -22,9 +22,16 @@ from threeloops.training_loop.parallelism.product_rates import Product
 from threeloops.training_loop.parallelism.rank_layers import FOLLOW_TP, rank_ops, rank_state
 from threeloops.training_loop.parallelism.software import LOSS_BYTES, UNFUSED, Software
 
-# Bytes of a backward pass over those of the forward pass, where they are not equal: a norm reads its input and a
-# gradient and writes one (3 for 2); a gate reads three and writes two (5 for 3); an activation reads two, writes one.
-BACKWARD_BYTES = {"norm": 3 / 2, "gated": 5 / 3, "activation": 3 / 2}
+# Bytes of a backward pass over those of the forward pass, where they are not equal: a norm or a convolution reads its
+# input and a gradient and writes one (3 for 2); a gate reads three and writes two (5 for 3), also one behind attention
+# or a recurrent state; an activation reads two, writes one.
+BACKWARD_BYTES = {
+    "norm": 3 / 2,
+    "convolution": 3 / 2,
+    "gated": 5 / 3,
+    "output_gate": 5 / 3,
+    "activation": 3 / 2,
+}
 AGAIN = 5 / 4  # a fused backward pass multiplies queries and keys once more, beside its four products
 # A scan keeps what it read and nothing of a chunk: backward it makes half of its products once more (scores and states
 # of Mamba 2, what the delta rule writes and its states), beside the two for each.
