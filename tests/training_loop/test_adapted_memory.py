@@ -380,6 +380,7 @@ def test_layers_that_differ_are_counted_apart():
         ({"base": "int3"}, "base='int3' is not known"),
         ({"base": "fp32"}, "must be as wide as activations"),
         ({"recipe": "megatron-muon"}, "treats hidden matrices and the rest differently"),
+        ({"recipe": "fsdp2-mixed"}, "casts a unit before it gathers it, which is not counted for adapters"),
         ({"targets": ("gates",)}, "matrix='gates' is not known"),
         ({"rank": 0}, "rank=0"),
         ({"zero_stage": 3}, "gathered_layers must be stated"),
