@@ -31,7 +31,7 @@ def run(*words: object) -> int:
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         return list(csv.DictReader(file))
 
 
@@ -125,6 +125,10 @@ def test_points_for_an_explanation_count_and_go_back(
             "Another text than the one that has points: ada01; take away the question mark" in capsys.readouterr().out
         )
         assert (rows(path)[0]["points"], rows(path)[0]["text"]) == ("2.5?", "Another one.")
+    fill_in(path, ada01="2.5?|Point 3 is there now.")
+    assert run("explanations", SET, "--term", term) == 2, "what was typed beside a question mark is not lost"
+    assert "line 2: ada01 has other points or words; take the question mark away" in capsys.readouterr().err
+    assert rows(path)[0]["words"] == "Point 3 is there now."
     fill_in(path, ada01="2.5|Point 3 is missing.")
     assert run("explanations", SET, "--term", term) == 0
     assert "Another text" not in capsys.readouterr().out
@@ -205,6 +209,35 @@ def test_points_that_are_kept_fit_what_an_explanation_is_worth(
     (term / "explanations" / f"{SET}.csv").write_text("student,explanation,points,words,version\nzoe,x,1,,\n")
     assert run("explanations", SET, "--term", term) == 2
     assert "line 2: 'zoe' has written no 'x'" in capsys.readouterr().err
+
+
+def test_texts_that_a_spreadsheet_or_a_file_cannot_hold(
+    graded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    term = tmp_path / COURSE
+    shutil.copytree(graded, term)
+    long = "x" * 50_000 + "end"
+    files = {
+        f"lovelaceada_77_990_{SET}.ipynb": notebook("ada01", "Half a sign: \ud800"),
+        f"hoppergrace_78_991_{SET}.ipynb": notebook("grace02", long),
+    }
+    again = canvas_zip(tmp_path / "again.zip", files)
+    assert run("collect", SET, again, "--newer", "--term", term) == 0
+    assert run("grade", SET, "--no-sandbox", "--term", term) == 0
+    assert run("explanations", SET, "--points", "3", "--term", term) == 0
+    path = term / "explanations" / f"{SET}.csv"
+    ada, grace = rows(path)
+    assert ada["text"].startswith("Half a sign: ")
+    assert len(grace["text"]) < 32_767, "a cell of Excel's"
+    assert long in path.with_suffix(".html").read_text(), "the page has it whole"
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf"), "or a spreadsheet takes accents for other letters"
+    fill_in(path, ada01="1|Schön.", grace02="2")
+    for _ in range(2):
+        assert run("explanations", SET, "--term", term) == 0
+    assert "2 with points" in capsys.readouterr().out
+    given = decisions.of_explanations(settings.read(term), SET)
+    assert {who: one[WRITTEN].reason for who, one in given.items()} == {"ada01": "Schön.", "grace02": ""}
+    assert all(one["version"].startswith("v") for one in rows(path)), "no text looks like the number 12345e6789"
 
 
 def test_what_nbgrader_marks_is_left_to_it(graded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,13 +20,15 @@ from threeloops.classroom.course import write_whole
 from threeloops.classroom.questions import mark as graded_mark
 from threeloops.classroom.questions import own_mark, source
 from threeloops.classroom.term import decisions, lists
+from threeloops.classroom.term.collecting import graded_as
 from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.settings import Term
 from threeloops.paper.printed import page
 
 COLUMNS = ("student", "explanation", "points", "words", "version", "text")
 OTHER_TEXT = "?"  # behind points that are for another text than the one beside them
-VERSION = 10  # characters of a hash: of one student's texts no two have the same
+VERSION = 10  # characters of a hash: of one student's texts no two have the same; a letter before them keeps 12345e6789
+LONGEST_SHOWN = 30_000  # characters of a text in the list: a spreadsheet breaks a cell of more; the page has it whole
 STYLE = """
 body { font: 11pt/1.45 system-ui, sans-serif; max-width: 46em; margin: 0 auto; padding: 1.5em; color: #111; background: #fff }
 h1 { font-size: 17pt } h2 { font-size: 13pt; margin-top: 2em } h3 { font-size: 11pt; margin: 1.4em 0 .2em }
@@ -45,7 +47,7 @@ class Explained:
     @property
     def version(self) -> str:
         """What tells this text from the same student's others."""
-        return hashlib.sha256(self.text.encode(errors="replace")).hexdigest()[:VERSION]
+        return f"v{hashlib.sha256(self.text.encode()).hexdigest()[:VERSION]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,7 @@ def written(term: Term, name: str, *, root: Path) -> Iterator[Explained]:
 
 def _text(cell: Mapping[str, object]) -> str:
     """As it was written: in a judged notebook, prose is kept so that nothing of it acts on a page."""
-    return html.unescape(source(cell)).strip()
+    return html.unescape(source(cell)).strip().encode(errors="replace").decode()
 
 
 def marked(term: Term, name: str, *, root: Path) -> dict[str, Marked]:
@@ -140,11 +142,11 @@ def told(term: Term, name: str, student: str) -> list[str]:
 
 
 def give(term: Term, name: str, student: str, called: str, *, points: str, words: str) -> None:
-    """Give points for one explanation, in place of what the list said; it is written anew.
+    """Give points for one explanation, of a group's notebook to whichever member asked; the list is written anew.
 
     Raises:   ValueError when the student wrote none, or for points that it cannot have
     """
-    root = contents.book_root()
+    root, student = contents.book_root(), graded_as(term, name).get(student, student)
     look(term, name, root=root)
     own = [one for one in written(term, name, root=root) if (one.student, one.explanation) == (student, called)]
     if not own:
@@ -221,19 +223,20 @@ def _of_list(
     before: Mapping[tuple[str, str], Decision],
     wrote: Mapping[tuple[str, str], Explained],
 ) -> dict[tuple[str, str], Decision]:
-    """What the list says: points for whoever has some there, none for whoever has none, and what is not in it as it
-    was.
-    """
-    headings, numbered = lists.rows(path)
+    """What the list says: points for whoever has some there, none for whoever has none; the rest is as it was."""
+    (headings, numbered), found = lists.rows(path), dict(before)
     lost = next((one for one in COLUMNS[:5] if one not in map(lists.heading, headings)), None)
     if lost:
         raise ValueError(f"{path} has no column {lost!r}; it has {', '.join(headings)}")
-    found = dict(before)
     for line, row in numbered:
         key = (row["student"], row["explanation"])
         if key not in wrote and key not in before:
             raise ValueError(f"{path}, line {line}: {row['student']!r} has written no {row['explanation']!r}")
         if row["points"].endswith(OTHER_TEXT) and key in before:
+            if (row["points"].rstrip(OTHER_TEXT), row["words"]) != (before[key].points, before[key].reason):
+                raise ValueError(
+                    f"{path}, line {line}: {key[0]} has other points or words; take the question mark away"
+                )
             continue
         if not row["points"]:
             if row["words"]:
@@ -274,8 +277,8 @@ def _write(path: Path, wrote: Mapping[tuple[str, str], Explained], now: Mapping[
         given = now.get(key)
         points, words = (given.points, given.reason) if given else ("", "")
         points += OTHER_TEXT * bool(given and given.version != one.version)
-        rows.append([*key, points, words, one.version, one.text])
-    lists.write(path, COLUMNS, rows)
+        rows.append([*key, points, words, one.version, one.text[:LONGEST_SHOWN]])
+    lists.write(path, COLUMNS, rows, marked=True)
 
 
 def _page(
@@ -293,8 +296,5 @@ def _page(
         for one in sorted(own, key=lambda one: one.version):  # in no order of names
             given = now.get((one.student, called))
             points = f"{decisions.points(given):g} points" if given else "no points yet"
-            rows += [
-                f"<h3>{html.escape(one.student)}: {points}</h3>",
-                f'<p class="text">{html.escape(one.text)}</p>',
-            ]
+            rows += [f"<h3>{html.escape(one.student)}: {points}</h3>", f'<p class="text">{html.escape(one.text)}</p>']
     return page(f"{name}: explanations", "\n".join(rows), STYLE)

@@ -127,8 +127,11 @@ def write(
     lines: Iterable[Mapping[str, object] | Sequence[object]],
     *,
     exact: bool = False,
+    marked: bool = False,
 ) -> Path:
-    """Write a CSV file, whole or not at all; `exact` for a program that wants its own cells back as they came."""
+    """Write a CSV file, whole or not at all; `exact` for a program that wants its own cells back as they came, `marked`
+    as UTF-8 for a spreadsheet in which words are typed, which takes accents for other letters without it.
+    """
     file = io.StringIO(newline="")
     written = csv.writer(file)
     written.writerow(headings)
@@ -136,7 +139,7 @@ def write(
         cells = [line.get(name, "") for name in headings] if isinstance(line, Mapping) else line
         written.writerow(cells if exact else [safe(cell) for cell in cells])
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, file.getvalue())
+    write_whole(path, "\ufeff" * marked + file.getvalue())
     return path
 
 
