@@ -183,6 +183,31 @@ def test_copies_and_other_notebooks_of_a_group(term: Path, tmp_path: Path, capsy
     assert collecting.graded_as(settings.read(term), SET) == {}
 
 
+def test_who_joins_late_and_who_leaves(term: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worksheet = ("--worksheet", tmp_path / "worksheet.csv")
+    zipped = moodle_zip(tmp_path / "in.zip", {("Team A", TEAM_NUMBER): notebook("1003")}, SET)
+
+    def whose(members: str) -> dict[str, str]:
+        rows_of = "".join(f"Team A;{one}\n" for one in members.split())
+        (tmp_path / "groups.csv").write_text(f"group;student\n{rows_of}", encoding="utf-8")
+        assert run("groups", SET, tmp_path / "groups.csv", "--term", term) == 0
+        assert run("collect", SET, zipped, *worksheet, "--on-time", "--term", term) == 0
+        return {one.student: one.graded_as for one in collecting.received(settings.read(term), SET).values()}
+
+    assert whose("1002 1003") == {"1002": "1003", "1003": ""}
+    assert whose("1002 1003 1004") == {"1002": "1003", "1003": "", "1004": "1003"}
+    capsys.readouterr()
+    assert whose("1003 1004") == {"1003": "", "1004": "1003"}, "no marks of a group that one has left"
+    assert "1002 had the hand-in of 1003, is no longer in that group, and has no other" in capsys.readouterr().out
+    assert run("grade", SET, "--no-sandbox", "--term", term) == 0
+    assert run("export", "--format", "csv", "--term", term) == 0
+    found = {row["student"]: row[f"{SET} raw"] for row in rows(term / "exported" / f"{SET}.csv")}
+    assert found == {"1001": "", "1002": "", "1003": f"{FULL:g}", "1004": f"{FULL:g}"}
+    assert run("groups", SET, "--none", "--term", term) == 0
+    assert run("collect", SET, zipped, *worksheet, "--term", term) == 0
+    assert collecting.graded_as(settings.read(term), SET) == {}
+
+
 def test_canvas_names_the_file_of_one_member(tmp_path: Path, prepared: Path) -> None:
     folder = tmp_path / COURSE
     (tmp_path / "class.csv").write_text(
@@ -211,6 +236,9 @@ def test_canvas_names_the_file_of_one_member(tmp_path: Path, prepared: Path) -> 
 REFUSED = {
     "Team A;1009": "line 2: nobody on the roster has the id '1009'",
     ";1002": "line 2: 1002 has no group; leave out who hands in alone",
+    "Team A;1002\nteam-a;1003": "'team-a' and 'Team A' are one name to a platform",
+    "1004;1002\n1004;1003": "a folder called '1004' may be that group's, or the one of 1004, who is not in it",
+    "Alan Turing;1002": "called 'Alan Turing' may be that group's, or the one of 1004",
     "Team A;1002\nTeam B;1002": "line 3: 1002 is in 'Team A' already, and nobody is in two groups",
 }
 

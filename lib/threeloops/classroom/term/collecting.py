@@ -115,6 +115,7 @@ def collect(
         )
     for team in teams:
         _put_of_group(term, name, team, directory, due, before, done, left_out, newer=newer, on_time=on_time)
+    left_out += _out_of_groups(term, name, before)
     if before:
         term.collected(name).mkdir(parents=True, exist_ok=True)
     lists.write(
@@ -205,6 +206,16 @@ def _put_of_group(
             handed_in_as=groups.label(team, member, directory, name),
             graded_as="" if student == now else now,
         )
+
+
+def _out_of_groups(term: Term, name: str, before: dict[str, Received]) -> list[str]:
+    """Take back the lines of those who have left the group whose notebook counted for them; a sentence each."""
+    of, said = groups.kept(term, name), []
+    for student, one in list(before.items()):
+        if one.graded_as and (student not in of or of[student] != of.get(one.graded_as)):
+            del before[student]
+            said.append(f"{student} had the hand-in of {one.graded_as}, is no longer in that group, and has no other")
+    return said
 
 
 def graded_as(term: Term, name: str) -> dict[str, str]:

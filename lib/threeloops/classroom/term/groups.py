@@ -10,13 +10,13 @@ representative ("Canvas LMS source, lib/content_zipper.rb",
 https://github.com/instructure/canvas-lms/blob/master/lib/content_zipper.rb).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from threeloops.classroom.intake import Submission
 from threeloops.classroom.term import decisions, lists, people
-from threeloops.classroom.term.matching import Directory, platform, squeezed
+from threeloops.classroom.term.matching import Directory, platform, spellings, squeezed
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.term.settings import Term
 from threeloops.classroom.transplant import UnparsableError, parsed, says, worked_in
@@ -61,7 +61,7 @@ def keep(term: Term, name: str, listed: Path | None) -> dict[str, list[str]]:
     """Keep who is in which group, of a list or of the roster's sections; the members of each group.
 
     Raises:   ValueError when the set was not released, nobody is in a group, or the list names somebody who is not on
-              the roster, or in two groups
+              the roster, or in two groups, or a group's name could be another's, or a student's who is not in it
     """
     term.handed_out(name)
     roster = people.kept(term.roster)
@@ -71,11 +71,31 @@ def keep(term: Term, name: str, listed: Path | None) -> dict[str, list[str]]:
             "the roster has no sections, so it names no groups; give a list with the columns group and student, or make"
             " the roster from a list with a column group"
         )
+    _told_apart(found, roster)
     lists.write(_path(term, name), COLUMNS, [(group, student) for student, group in sorted(found.items())])
     groups: dict[str, list[str]] = {}
     for student, group in sorted(found.items()):
         groups.setdefault(group, []).append(student)
     return groups
+
+
+def _told_apart(found: Mapping[str, str], roster: Sequence[Person]) -> None:
+    """Refuse names by which a hand-in's folder could be two groups', or one student's who is in another or in none."""
+    called: dict[str, str] = {}
+    for group in found.values():
+        other = called.setdefault(squeezed(group), group)
+        if other != group:
+            raise ValueError(
+                f"{group!r} and {other!r} are one name to a platform; write one of them for all its members, or give"
+                " two groups two names"
+            )
+    for one in roster:
+        for spelling in spellings(one) & called.keys():
+            if found.get(plain_id(one.student)) != called[spelling]:
+                raise ValueError(
+                    f"a folder called {called[spelling]!r} may be that group's, or the one of {one.student}, who is not"
+                    f" in it; give the group another name, like 'Group {called[spelling]}'"
+                )
 
 
 def _listed(path: Path, roster: Sequence[Person]) -> dict[str, str]:
