@@ -44,9 +44,25 @@ def test_so_many_stages_let_the_blocks_in_and_one_more_does_not(part: str) -> No
             assert admitted[0] >= blocks > admitted[1]
 
 
-def test_the_registers_of_a_published_kernel() -> None:
-    """CUTLASS's warp-specialised kernels on Hopper: 40 for the warps that copy, 232 for two groups that multiply."""
-    assert register_shares.consumer_registers(registers=65536, producers=1, consumers=2, producer_registers=40) == 232
+@pytest.mark.parametrize(("kept", "had"), [(40, 232), (24, 240)])
+def test_the_registers_of_a_published_kernel(kept: int, had: int) -> None:
+    """CUTLASS's warp-specialised kernels on Hopper: one group that copies, and two that multiply."""
+    assert register_shares.consumer_registers(registers=65536, producers=1, consumers=2, producer_registers=kept) == had
+
+
+def test_groups_take_no_more_than_their_block_was_launched_with() -> None:
+    """Registers that no thread could be launched with are in no pool: asking for them would wait for ever."""
+    for producers in (1, 2):
+        for consumers in (1, 2, 3, 4):
+            launched = next(each for each in range(512, 0, -8) if each * 128 * (producers + consumers) <= 65536)
+            for kept in range(24, launched + 1, 8):
+                each = register_shares.consumer_registers(
+                    registers=65536, producers=producers, consumers=consumers, producer_registers=kept
+                )
+                taken = producers * kept + consumers * each
+                pool = (producers + consumers) * launched
+                assert taken <= pool
+                assert each == 256 or taken + 8 * consumers > pool
 
 
 def test_one_stage_hides_nothing_and_enough_stages_hide_all_but_the_first() -> None:
@@ -68,6 +84,10 @@ def test_one_stage_hides_nothing_and_enough_stages_hide_all_but_the_first() -> N
             lambda: register_shares.consumer_registers(
                 registers=65536, producers=4, consumers=1, producer_registers=128
             ),
+            "give them fewer",
+        ),
+        (
+            lambda: register_shares.consumer_registers(registers=1000, producers=1, consumers=1, producer_registers=8),
             "give them fewer",
         ),
         (

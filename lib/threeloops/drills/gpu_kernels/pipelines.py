@@ -15,7 +15,8 @@ MODEL = Taught("inner", "The programming model")
 
 SOURCE_STAGES = "by definition, 2026: a tile waits for its copy, a copy for its stage"
 SOURCE_SPECIALISED = (
-    "NVIDIA, CUTLASS, sm90_gemm_tma_warpspecialized_cooperative.hpp, 2024, and Tilus, Script.setmaxnreg, 2026"
+    "NVIDIA, PTX ISA 9.0, setmaxnreg, 2025; Tilus, Script.setmaxnreg, 2026; CUTLASS,"
+    " gemm/kernel/sm90_gemm_tma_warpspecialized_cooperative.hpp, 2025"
 )
 SOURCE_OCCUPANCY = "NVIDIA, CUDA C++ Best Practices Guide 12.9, 2025, 11.1.1 (occupancy and register allocation)"
 SOURCE_SHARED = "NVIDIA, Hopper Tuning Guide, 2025, 1.4.1.1 (shared memory of an SM, 1 kB of it for each block)"
@@ -191,25 +192,42 @@ def _consumers(p: Draw) -> int:
     )
 
 
+def _launched(p: Draw) -> int:
+    return int(65536 // (128 * (p.producers + p.consumers)) // 8 * 8)
+
+
 def _derive_consumers(p: Draw) -> Derivation:
+    groups = f"({p.producers} + {p.consumers})"
     return Derivation(
         value=float(_consumers(p) * p.consumers * 128 * 4),
-        formula="consumers × 128 threads × 4 bytes × ((65,536 / 128 − producers × kept) / consumers, in whole eights)",
+        formula=(
+            "consumers × 128 threads × 4 bytes × ((groups × launched − producers × kept) / consumers, in whole eights),"
+            " launched = 65,536 / (128 × groups), in whole eights"
+        ),
         substitution=(
-            f"{p.consumers} × 128 × 4 × min(256, floor((65536 / 128 − {p.producers} × {p.kept}) / {p.consumers} / 8) ×"
-            " 8)"
+            f"{p.consumers} × 128 × 4 × min(256, floor(({groups} × floor(65536 / 128 / {groups} / 8) × 8 −"
+            f" {p.producers} × {p.kept}) / {p.consumers} / 8) × 8)"
         ),
         source=SOURCE_SPECIALISED,
     )
 
 
 def _count_consumers(p: Draw) -> float:
-    """Eight registers more for every consumer, while the SM has them."""
-    free, each = 65536 - p.producers * 128 * p.kept, 0
-    while free >= p.consumers * 128 * 8 and each < 256:
-        free -= p.consumers * 128 * 8
-        each += 8
-    return float(each * 4 * p.consumers * 128)
+    """Eight at a time: to every thread at the launch, back from those that copy, then to those that multiply."""
+    groups = [0] * (p.producers + p.consumers)
+    unused = 65536
+    while unused >= 128 * 8 * len(groups):
+        groups = [held + 8 for held in groups]
+        unused -= 128 * 8 * len(groups)
+    pool = 0
+    for copying in range(p.producers):
+        while groups[copying] > p.kept:
+            groups[copying] -= 8
+            pool += 128 * 8
+    while pool >= p.consumers * 128 * 8 and groups[-1] < 256:
+        pool -= p.consumers * 128 * 8
+        groups[p.producers :] = [held + 8 for held in groups[p.producers :]]
+    return float(sum(groups[p.producers :]) * 128 * 4)
 
 
 def _groups(number: int, what: tuple[str, str]) -> str:
@@ -226,20 +244,21 @@ CONSUMERS = Drill(
     fewest=16,  # whole steps of eight registers, of one register file
     draw=_draw_consumers,
     small=_draw_consumers,
-    wanted=lambda p: 65536 // 128 // (p.producers + p.consumers) > p.kept,
+    wanted=lambda p: _launched(p) > p.kept,
     prompt=lambda p: (
         f"An SM with 65,536 registers of 4 bytes runs one block: {_groups(p.producers, ('copies', 'copy'))} and"
-        f" {_groups(p.consumers, ('multiplies', 'multiply'))}, 128 threads each. Threads that copy keep {p.kept}"
-        " registers and give the rest away. Registers per thread come in multiples of 8, at most 256. How many bytes"
-        " of registers can the threads that multiply have together?"
+        f" {_groups(p.consumers, ('multiplies', 'multiply'))}, 128 threads each. Registers per thread come in multiples"
+        " of 8, at most 256. The block is launched with as many as fit, the same number for every thread. Then threads"
+        f" that copy keep {p.kept} and give the rest into the block's pool, and those that multiply take from it, all"
+        " the same number. How many bytes of registers can the threads that multiply have together?"
     ),
     derive=_derive_consumers,
     count=_count_consumers,
     slips=(
         Slip(
             key="evenly",
-            wrong=lambda p: 65536 // 128 // (p.producers + p.consumers) // 8 * 8 * p.consumers * 128 * 4.0,
-            story="You divided the registers evenly, as a kernel starts. Threads that copy need few of them.",
+            wrong=lambda p: _launched(p) * p.consumers * 128 * 4.0,
+            story="That is what they are launched with. Threads that copy need fewer, and give the rest away.",
         ),
         Slip(
             key="everything",
@@ -248,7 +267,7 @@ CONSUMERS = Drill(
         ),
         Slip(
             key="what-was-given",
-            wrong=lambda p: p.producers * 128 * (65536 // 128 // (p.producers + p.consumers) // 8 * 8 - p.kept) * 4.0,
+            wrong=lambda p: p.producers * 128 * (_launched(p) - p.kept) * 4.0,
             story="That is what copying warps give away. Those that multiply had registers before.",
         ),
         Slip(

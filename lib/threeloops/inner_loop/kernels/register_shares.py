@@ -16,23 +16,33 @@ STEP, MOST = 8, 256  # registers per thread come in multiples of 8, up to 256
 def consumer_registers(*, registers: int, producers: int, consumers: int, producer_registers: int) -> int:
     """Registers per thread that warp groups which multiply can have, when those that copy keep few.
 
-    Formula:  min(256, (registers / 128 - producers * producer_registers) / consumers, rounded down to a multiple of 8)
+    Formula:  min(256, (groups * launched - producers * producer_registers) / consumers, rounded down to a multiple
+              of 8), with launched = registers / (128 * groups), rounded down to a multiple of 8
     Units:    registers of 32 bits: of the whole SM, and per thread; producers and consumers are warp groups of 128
-              threads
-    Assumes:  one block on the SM
-    Raises:   ValueError where nothing is left
-    Source:   NVIDIA, Tilus, Script.setmaxnreg, documentation, 2026 (a multiple of 8 from 24 to 256, for whole warp
-              groups); NVIDIA, CUTLASS, sm90_gemm_tma_warpspecialized_cooperative.hpp, 2024 (40 and 232)
+              threads, groups are both together
+    Assumes:  one block on the SM; it was launched with as many registers as fit, as many for each thread: only those
+              are in the pool from which its warp groups take, so what rounding left over stays unused
+    Raises:   ValueError where producers keep more than they were launched with, or nothing is left
+    Source:   NVIDIA, PTX ISA 9.0, setmaxnreg, 2025 (a pool of registers for each block); NVIDIA, Tilus,
+              Script.setmaxnreg, documentation, 2026 (a multiple of 8 from 24 to 256, for whole warp groups); NVIDIA,
+              CUTLASS, include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_cooperative.hpp, 2025 (40 and 232, or
+              24 and 240)
     Counted:  drills.gpu_kernels.pipelines.CONSUMERS
+
+    >>> consumer_registers(registers=65536, producers=1, consumers=2, producer_registers=24)
+    240
     """
     checks.count(registers=registers, producers=producers, consumers=consumers, producer_registers=producer_registers)
-    left = registers // WARP_GROUP - producers * producer_registers
-    found = min(MOST, left // consumers // STEP * STEP)
-    if found <= 0:
+    groups = producers + consumers
+    launched = registers // (WARP_GROUP * groups) // STEP * STEP
+    if producer_registers > launched:
         raise ValueError(
-            f"producers={producers} with producer_registers={producer_registers} leave no registers for"
-            f" consumers={consumers}; give them fewer"
+            f"producer_registers={producer_registers} are more than the {launched} with which each thread of"
+            f" producers={producers} and consumers={consumers} starts; give them fewer"
         )
+    found = min(MOST, (groups * launched - producers * producer_registers) // consumers // STEP * STEP)
+    if found <= 0:
+        raise ValueError(f"registers={registers} leave nothing for consumers={consumers}; an SM has 65,536")
     return found
 
 
