@@ -38,6 +38,9 @@ HOLDS = {  # numbers and functions, where a set is of another kind than the rest
     STARTER: (5, 0),  # for whoever is new: nothing to write
     "coding": (4, 5),  # four things to write: each asked as a number first, one of them two functions
 }
+OF_SEVERAL = {  # a set without a family of its own -> whose ideas it asks
+    "co_running": {"deadlines", "driving_silicon", "joint_models", "latency_budget"},
+}
 
 
 def slips(name: str, grade_id: str) -> list[str]:
@@ -145,7 +148,7 @@ def test_what_a_set_holds(name: str) -> None:
     assert kinds.count("function") == functions
     assert len({one.drill for one in asked(name).values()}) == len(kinds), "one drill, asked twice"
     if name != STARTER:
-        assert {DRILLS[one.drill].family for one in asked(name).values()} == {name}
+        assert {DRILLS[one.drill].family for one in asked(name).values()} == OF_SEVERAL.get(name, {name})
     if name not in WITHOUT_A_MODEL | {STARTER}:
         assert [cell["id"] for cell in solution(name)["cells"] if "real-config" in cell["id"]], (
             "no question on a real model's config"
@@ -167,3 +170,12 @@ def test_four_questions_of_the_first_set_come_back_in_larger_ones() -> None:
     (told,) = [source(cell) for cell in released(STARTER)["cells"] if cell["id"] == "your-grade"]
     assert "first four questions come back in larger sets" in told
     assert f"book.py grade my/drills/{STARTER}`" in told
+
+
+def test_two_numbers_of_the_set_on_one_chip_stand_in_the_set_on_deadlines() -> None:
+    """As TEACHING.md says; all its other questions no set has asked."""
+    mine = {one.drill for one in asked("co_running").values()}
+    others = {one.drill for name in SETS if name != "co_running" for one in asked(name).values()}
+    assert mine & others == {"deadlines-non-preemptive", "deadlines-blocking"}
+    assert mine & others < {one.drill for one in asked("deadlines").values()}
+    assert "So do two of the seven numbers of `co_running`" in (ROOT / "TEACHING.md").read_text(encoding="utf-8")

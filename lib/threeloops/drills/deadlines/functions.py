@@ -1,4 +1,6 @@
-"""What the set on deadlines asks to be written as a function, each with a limit case."""
+"""What the set on deadlines asks to be written as a function, each with a limit case, and one for the set on networks
+that share a chip.
+"""
 
 import random
 
@@ -31,5 +33,11 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         takes=("one_in", "confidence"),
         limit=with_numbers("deadlines-frames", one_in=2, confidence=0.5),
         limit_case="the slower half, as likely as not",
+    ),
+    FunctionDrill(
+        drill=DRILLS["deadlines-launch-wait"],
+        takes=("kernel_us", "busy"),
+        limit=with_numbers("deadlines-launch-wait", busy=1.0),
+        limit_case="a GPU that is never idle",
     ),
 )

@@ -1,4 +1,6 @@
-"""What the set on chips for cars asks to be written as a function, each with a limit case."""
+"""What the sets on chips for cars and on networks that share one ask to be written as a function, each with a limit
+case.
+"""
 
 import random
 
@@ -31,5 +33,17 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         takes=("gpu_ms", "gpu_mb", "dla_ms", "dla_mb", "bandwidth"),
         limit=_memory_idle,
         limit_case="two engines that hardly touch the memory",
+    ),
+    FunctionDrill(
+        drill=DRILLS["soc-side-by-side"],
+        takes=("camera_gops", "camera_mb", "words_gops", "words_mb", "peak", "bandwidth"),
+        limit=with_numbers("soc-side-by-side", camera_mb=1, words_mb=1),
+        limit_case="two networks that hardly touch the memory",
+    ),
+    FunctionDrill(
+        drill=DRILLS["soc-own-sms"],
+        takes=("gops", "megabytes", "peak", "bandwidth", "sms"),
+        limit=with_numbers("soc-own-sms", megabytes=1),
+        limit_case="a network that waits for arithmetic, and needs all SMs",
     ),
 )
