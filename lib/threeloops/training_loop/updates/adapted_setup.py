@@ -68,8 +68,8 @@ class AdapterTraining:
             )
         if self.used_recipe.gathered_weight_bytes is not None:
             raise ValueError(
-                f"recipe={self.used_recipe.name!r} casts a unit before it gathers it, which is not counted for adapters;"
-                " take autocast, pure-bf16, megatron or autocast-adam-8bit"
+                f"recipe={self.used_recipe.name!r} casts a unit before it gathers it, which is not counted for"
+                " adapters; take autocast, pure-bf16, megatron or autocast-adam-8bit"
             )
         if self.zero_stage == 3 and self.gathered_layers is None:
             raise ValueError("gathered_layers must be stated at zero_stage=3: 1 whole layer at a time, or 2")
