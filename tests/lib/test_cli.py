@@ -485,6 +485,24 @@ def narrow_bytes() -> float:
     return (6_979_321_856 * 4.15625 + 1_050_939_392 * 16) / 8_030_261_248 / 8
 
 
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ("--cp 2", "arXiv:2407.21783"),
+        ("--offload gradients", "arXiv:2101.06840"),
+        ("--offload weights", "arXiv:2104.07857"),
+        ("--classes 0", "GenericForSequenceClassification"),
+    ],
+)
+def test_what_memory_counts_by_a_flag_has_its_source(
+    flags: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(FSDP2.split()) == 0
+    assert named not in capsys.readouterr().out
+    assert main([*FSDP2.split(), *flags.split()]) == 0
+    assert any("source:" in line and named in line for line in capsys.readouterr().out.splitlines())
+
+
 def test_a_terminal_without_our_signs_gets_plain_ones() -> None:
     command = [
         sys.executable,

@@ -21,6 +21,14 @@ from threeloops.training_loop.memory.recipes import Recipe, recipe_named
 from threeloops.training_loop.memory.stage_states import stage_states
 from threeloops.units import fmt_bytes
 
+CONTEXT = "Llama team, 2024, arXiv:2407.21783, section 3.3.2 (pieces of a sequence on context ranks)"
+ZERO_OFFLOAD = "Ren et al., 2021, arXiv:2101.06840, section 4 (what waits on the host)"
+HOST = {
+    "optimiser": ZERO_OFFLOAD,
+    "gradients": ZERO_OFFLOAD,
+    "weights": "Rajbhandari et al., 2021, arXiv:2104.07857, section 5 (weights on the host, too)",
+}
+TASKS = "Hugging Face transformers 5.23.0, modeling_layers.py, GenericForSequenceClassification (a head for classes)"
 HEADS = ("none: the last token's output is an embedding", "one score", "{} classes")
 
 
@@ -64,6 +72,9 @@ def working(training: Training, *, micro_batch: int, sequence: int, part: Part |
             recipe.source,
             "Rajbhandari et al., 2019, arXiv:1910.02054 (ZeRO)",
             "Korthikanti et al., 2022, arXiv:2205.05198 (activations)",
+            *((CONTEXT,) if training.cp > 1 else ()),
+            *((HOST[training.offload],) if training.offload != "nothing" else ()),
+            *((TASKS,) if training.classes is not None else ()),
         ),
         data={"stage": memory.stage, "host_bytes": host_bytes},
     )
