@@ -3,6 +3,7 @@ changed, and a word on whatever is not sent or not taken.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,15 @@ def test_a_group_that_canvas_marks_together_is_said(
     school.about |= {"group_category_id": 3, "grade_group_students_individually": False}
     assert run(term, *where(school)) == 0
     assert "Canvas gives the members of a group one mark here" in capsys.readouterr().out
+
+
+def test_marks_that_wait_for_a_person_are_said(
+    school: School, term: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [replace(one, marks={SET: replace(one.marks[SET], waiting=1)}) for one in LINES[:2]]
+    monkeypatch.setattr("threeloops.classroom.term.marks.marks", lambda *_, **__: lines)
+    assert run(term, *where(school)) == 0
+    assert "2 answers still without points from a person: these marks are without them, too" in capsys.readouterr().out
 
 
 REFUSED: dict[str, tuple[dict[str, object], dict[str, tuple[int, str]], str]] = {

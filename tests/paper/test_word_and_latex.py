@@ -54,6 +54,18 @@ def test_a_package_has_the_parts_that_it_names() -> None:
     assert document == word.sheets(QUIZ, versions(QUIZ), space_m=0.05), "the same quiz makes the same file"
 
 
+def test_a_question_keeps_to_one_page_in_word() -> None:
+    with zipfile.ZipFile(io.BytesIO(word.sheets(QUIZ, versions(QUIZ), space_m=0.05))) as archive:
+        body = ElementTree.fromstring(archive.read("word/document.xml"))
+    made = [one.find(f"{W}pPr") for one in body.iter(f"{W}p")]
+    held = {"".join(one.tag.removeprefix(W) + " " for one in style or ()) for style in made}
+    assert held == {"pStyle ", "pStyle pageBreakBefore ", "pStyle keepNext keepLines "}, "in the order of the schema"
+    asked = sum(len(one.questions) for one in versions(QUIZ))
+    assert sum(style is not None and style.find(f"{W}keepLines") is not None for style in made) == 2 * asked, (
+        "the text to its box, the box to its identity"
+    )
+
+
 def test_a_document_says_what_the_printed_sheet_says() -> None:
     made = versions(QUIZ)
     found = [text for _, text in paragraphs(word.sheets(QUIZ, made, space_m=0.05))]

@@ -217,7 +217,9 @@ def _export(given: argparse.Namespace) -> None:
         print(sentence)
     waiting = sum(mark.waiting for one in lines for mark in one.marks.values())
     if waiting:
-        print(f"{waiting} answers are graded by hand or wait for it; `nbgrader formgrader` shows them.")
+        print(
+            f"{waiting} answers are graded by hand or wait for it; `threeloops classroom explanations SET` or `nbgrader formgrader` shows them."
+        )
 
 
 def _class(given: argparse.Namespace) -> None:

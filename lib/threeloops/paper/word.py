@@ -60,25 +60,27 @@ def _runs(text: str) -> str:
 
 
 def paragraph(text: str, style: str = "Normal", *, keep: bool = False, new_page: bool = False) -> str:
-    """One paragraph; `keep` holds it to the next one, `new_page` begins a page with it.
+    """One paragraph; `keep` holds its lines together and to the next one, `new_page` begins a page with it.
 
     >>> paragraph("a < b\\nc", "Heading2").count("<w:br/>")
     1
     """
-    how_it_stands = "<w:keepNext/>" * keep + "<w:pageBreakBefore/>" * new_page
+    how_it_stands = "<w:keepNext/><w:keepLines/>" * keep + "<w:pageBreakBefore/>" * new_page
     return f'<w:p><w:pPr><w:pStyle w:val="{style}"/>{how_it_stands}</w:pPr>{_runs(text)}</w:p>'
 
 
-def table(rows: Sequence[Sequence[str]], widths: Sequence[int], *, height_m: float | None = None) -> str:
+def table(
+    rows: Sequence[Sequence[str]], widths: Sequence[int], *, height_m: float | None = None, keep: bool = False
+) -> str:
     """A table with a line below each row; a row is at least so high, grows with what is written in it, and is not
-    torn apart.
+    torn apart, with `keep` not from what follows either.
     """
     height = f'<w:trHeight w:val="{round(height_m * TWIPS_PER_M)}" w:hRule="atLeast"/>' if height_m else ""
     grid = "".join(f'<w:gridCol w:w="{width}"/>' for width in widths)
     body = ""
     for row in rows:
         cells = "".join(
-            f'<w:tc><w:tcPr><w:tcW w:w="{width}" w:type="dxa"/>{BELOW}</w:tcPr>{paragraph(cell)}</w:tc>'
+            f'<w:tc><w:tcPr><w:tcW w:w="{width}" w:type="dxa"/>{BELOW}</w:tcPr>{paragraph(cell, keep=keep)}</w:tc>'
             for cell, width in zip(row, widths, strict=True)
         )
         body += f"<w:tr><w:trPr><w:cantSplit/>{height}</w:trPr>{cells}</w:tr>"
@@ -128,7 +130,7 @@ def sheets(quiz: Quiz, versions: Sequence[Version], *, space_m: float) -> bytes:
             blocks += [
                 paragraph(f"{place}. {asked.question.title}", "Heading2"),
                 paragraph(asked.question.text, keep=True),
-                table([["Answer:"]], [TEXT_WIDTH], height_m=space_m),
+                table([["Answer:"]], [TEXT_WIDTH], height_m=space_m, keep=True),
                 paragraph(identity(asked), "Identity"),
             ]
     return document(blocks)

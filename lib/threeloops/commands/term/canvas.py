@@ -39,6 +39,12 @@ def _canvas(given: argparse.Namespace) -> int:
         print(f"{one.student}: {one.before} → {one.after}")
     for sentence in found.not_sent:
         print(f"Not sent: {sentence}")
+    waiting = sum(line.marks[given.set].waiting for line in lines)
+    if waiting:
+        print(
+            f"{units.counted(waiting, 'answer')} still without points from a person: these marks are without them, too,"
+            " and will be other ones."
+        )
     if found.together:
         print("Canvas gives the members of a group one mark here: the last that is sent counts for all of them.")
     if not given.send or not found.changes:
