@@ -47,6 +47,7 @@ LISTS = {
     "id,name\n": "lists nobody",
     "id,name\nada,Ada\nADA.,Ada\n": "two people have the id 'ada'",
     "id,name\nada,Ada\n,Grace\n": "not everybody has an entry in id",
+    "id,canvas id\nada,77\ngrace,77\n": "two people have the Canvas ID '77'",
     "id,id\nada,x\n": "two columns called 'id'",
     "id,extra_days\nada,two\n": "line 2: extra_days 'two' must be a whole number of days",
     "id,name\n1.23457E+11,Ada\n1002,Grace\n": "line 2: '1.23457E+11' in column 'id' was rounded by a spreadsheet",

@@ -218,7 +218,8 @@ def _export(given: argparse.Namespace) -> None:
     waiting = sum(mark.waiting for one in lines for mark in one.marks.values())
     if waiting:
         print(
-            f"{waiting} answers are graded by hand or wait for it; `threeloops classroom explanations SET` or `nbgrader formgrader` shows them."
+            f"{waiting} answers are graded by hand or wait for it; `threeloops classroom explanations SET` or `nbgrader"
+            " formgrader` shows them."
         )
 
 

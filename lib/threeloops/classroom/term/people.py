@@ -91,6 +91,12 @@ def class_list(path: Path, *, id_column: str | None = None) -> ClassList:
             f"{path}: two people have the id {same[0]!r} in column {column!r}; case and punctuation do not tell ids"
             " apart, so choose another column with --id"
         )
+    same = [number for number, times in Counter(one.canvas_id for one in people if one.canvas_id).items() if times > 1]
+    if same:
+        raise ValueError(
+            f"{path}: two people have the Canvas ID {same[0]!r}, so one would get the other's mark; take the list from"
+            " Canvas again"
+        )
     return ClassList(people=tuple(people), kind=kind, id_column=headings[names.index(column)])
 
 
