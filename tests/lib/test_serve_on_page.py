@@ -6,6 +6,7 @@ import json
 import pytest
 
 from threeloops.cli import main
+from threeloops.commands.serve.asked import COUNTS
 from threeloops.commands.serve.on_page import answered, in_page_words
 from threeloops.commands.serve.options import add_serve_flags
 from threeloops.models import catalogue
@@ -116,3 +117,21 @@ def test_what_is_wrong_is_told_by_the_names_of_the_fields(wrong: str) -> None:
     assert any(f"“{label}”" in refused for label in LABELS.values()) or wrong == "too large"
     assert "--" not in refused
     assert "\n" not in refused
+
+
+def test_what_counts_is_at_least_one_and_a_refusal_names_its_field() -> None:
+    for flag in COUNTS:
+        name = f"--{flag.replace('_', '-')}"
+        for number in ("0", "-1"):
+            refused = told(USERS | {name: number})["refused"]
+            assert refused == f"“{LABELS[name]}” {number} must be a whole number of at least 1"
+    for flag, number in (("--share", "0"), ("--share", "-1"), ("--share", "1e9"), ("--price", "0"), ("--price", "nan")):
+        refused = told(USERS | {flag: number})["refused"]
+        assert refused.startswith(f"“{LABELS[flag]}” ")
+        assert "must lie" in refused or "must be" in refused
+
+
+def test_a_file_that_lies_beside_a_config_is_named_as_it_was_given() -> None:
+    asked = {flag: value for flag, value in USERS.items() if flag != "--model"}
+    refused = told(asked, "tokenizer.json", json.dumps({"added_tokens": [], "model": {}}))["refused"]
+    assert refused == "'tokenizer.json' is a tokenizer (tokenizer.json): give the config.json beside it"

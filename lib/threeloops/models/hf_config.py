@@ -38,6 +38,8 @@ def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None =
     ValueError: config: n_head=5 must divide n_embd=48; try n_head in {1, 2, 3, 4, 6, 8, 12, 16, 24, 48}
     """
     content, place = (config, "config") if isinstance(config, Mapping) else read_config(Path(config))
+    if "model_type" not in content and (instead := what_lies_beside(content)):
+        raise ValueError(f"{place if isinstance(config, Mapping) else repr(str(config))} {instead}")
     try:
         model = _model(content, name=name or _own_name(content) or place)
         _refuse_other_tensors(content, model)
@@ -61,7 +63,7 @@ def _own_name(content: Mapping[str, Any]) -> str | None:
 
 def _model(config: Mapping[str, Any], *, name: str) -> Model:
     if "model_type" not in config:
-        raise ValueError(what_lies_beside(config) or f"'model_type' is missing, which every config.json has; {_LISTED}")
+        raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
     model_type = config["model_type"]
     if isinstance(model_type, str) and model_type in NOT_READ:
         raise ValueError(f"model_type={model_type!r} is not read: {NOT_READ[model_type]}")

@@ -1,8 +1,9 @@
 """Asked: from flags to what is to be served."""
 
 import argparse
+import math
 
-from threeloops import checks, spelling
+from threeloops import spelling
 from threeloops.commands.budget import weights_format
 from threeloops.commands.named import model_named, part_named, rate_named
 from threeloops.commands.serve.copies import Served
@@ -17,12 +18,19 @@ from threeloops.product_loop.sizing.engine_limits import Promises
 from threeloops.product_loop.sizing.request_lengths import RequestLengths, of_requests
 from threeloops.product_loop.sizing.staged_times import Stages
 
+# Flags that count something, so that what is below one means nothing; an answer has a sentence of its own.
+COUNTS = (
+    *("prompt", "users", "gpus", "tp", "pp", "dp", "dcp", "ep", "prefill_tp", "prefill_dp", "draft_tokens"),
+    *("adapters", "adapter_rank"),
+)
+
 
 def asked_for(given: argparse.Namespace) -> Served:
     """What is to be served, where, and what is promised.
 
     Raises:   ValueError in one sentence for what does not fit together
     """
+    _refuse_below_one(given)
     model = model_named(given.model, given.catalog)
     lengths, traced = _lengths(given, model)
     timed = {name: getattr(given, name) for name in ("ttft", "itl", "tpot")}
@@ -45,6 +53,17 @@ def asked_for(given: argparse.Namespace) -> Served:
         memory_utilisation=given.share,
         other_bytes=_quantity("other", given.other, "B"),
     )
+
+
+def _refuse_below_one(given: argparse.Namespace) -> None:
+    for name in COUNTS:
+        number = getattr(given, name)
+        if number is not None and number < 1:
+            raise ValueError(f"--{name.replace('_', '-')} {number} must be a whole number of at least 1")
+    if not 0 < given.share <= 1:
+        raise ValueError(f"--share {given.share:g} must lie between 0 and 1, and not be 0: a share of the memory")
+    if given.price is not None and not 0 < given.price < math.inf:
+        raise ValueError(f"--price {given.price:g} must be greater than 0, and finite: dollars for an hour of one GPU")
 
 
 def _quantity(name: str, text: str, like: str) -> float:
@@ -84,7 +103,6 @@ def _lengths(given: argparse.Namespace, model: Model) -> tuple[RequestLengths, s
         return of_requests(fitting, hit=given.hit), key
     if given.prompt is None or given.answer is None:
         raise ValueError(f"say how long requests are: {either}")
-    checks.count(prompt=given.prompt)
     if given.answer < 2:
         raise ValueError(f"--answer {given.answer}: give at least 2 tokens; a single one has no gap to the next")
     kept = min(round(given.hit * given.prompt), given.prompt - 1)
