@@ -26,7 +26,13 @@
       say(`${file.name} has ${Math.ceil(file.size / 1e6)} MB; give the config.json of the model, which is some kilobytes.`, true);
       return;
     }
-    const bytes = new Uint8Array(await file.arrayBuffer());
+    let bytes;
+    try {
+      bytes = new Uint8Array(await file.arrayBuffer());
+    } catch { // a folder's files are not handed over with it
+      say(`${file.name} cannot be read as a file; if it is a folder, give the config.json in it.`, true);
+      return;
+    }
     own = {name: file.name, config: Array.from(bytes, byte => String.fromCharCode(byte)).join('')};
     models.querySelector(`[value=${OWN}]`)?.remove();
     models.prepend(made('option', {value: OWN, textContent: `${file.name}, your own`}));
