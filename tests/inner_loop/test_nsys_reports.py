@@ -141,6 +141,7 @@ def small(path, *statements: str):
 STRINGS = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL)"
 KERNELS = "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, demangledName INT)"
 
+TWO_DEVICES = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 3), (1, 2, 'a', 3)"
 NO_END = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, NULL, 0, 3)"
 
 
@@ -159,6 +160,11 @@ NO_END = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, NULL, 0, 3)"
             [STRINGS, KERNELS, "INSERT INTO StringIds VALUES (3, 'a')", NO_END],
             "is none that Nsight Systems writes",
         ),
+        (
+            [STRINGS, KERNELS, "INSERT INTO StringIds VALUES (3, 'a')", TWO_DEVICES],
+            "row 2 of CUPTI_ACTIVITY_KIND_KERNEL is none that Nsight Systems writes (TypeError(\"its device is 'a'\"))",
+        ),
+        (["CREATE TABLE StringIds (number INT)", KERNELS], "table StringIds has no column id, value"),
     ],
 )
 def test_what_is_no_report_is_refused_in_a_sentence(tmp_path, statements, says) -> None:
@@ -167,6 +173,12 @@ def test_what_is_no_report_is_refused_in_a_sentence(tmp_path, statements, says) 
         read_report(str(path))
     assert says in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_table_of_any_name_beside_them_is_passed_over(tmp_path) -> None:
+    named = [STRINGS, KERNELS, "INSERT INTO StringIds VALUES (3, 'gemm')", 'CREATE TABLE "by ""day""" (a INT)']
+    path = small(tmp_path / "other.sqlite", *named, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 3)")
+    assert [record.names for record in read_report(str(path))] == [["gemm"]]
 
 
 def test_a_report_that_was_cut_or_damaged_is_refused(tmp_path) -> None:

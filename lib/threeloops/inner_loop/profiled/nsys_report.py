@@ -131,7 +131,7 @@ class _Report:
     def __init__(self, database: sqlite3.Connection, file: Path, told: Callable[[int], object] | None) -> None:
         self._database, self._file, self._told = database, file, told
         self._columns = {
-            name: {row[1] for row in database.execute(f'PRAGMA table_info("{name}")')}
+            name: {row[1] for row in database.execute("SELECT * FROM pragma_table_info(?)", (name,))}
             for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
         self._readers: dict[int, RecordReader] = {}
@@ -146,6 +146,8 @@ class _Report:
         name, there = self._file.name, [table for table in TABLES if table in self._columns]
         if "StringIds" not in self._columns:
             raise ValueError(f"{name} is a file of SQLite, but none of Nsight Systems: it has no StringIds; {RECORDS}")
+        if missing := sorted({"id", "value"} - self._columns["StringIds"]):
+            raise ValueError(f"{name}: table StringIds has no column {', '.join(missing)}; {RECORDS}")
         if not {KERNELS, GRAPHS} & set(there):
             raise ValueError(f"{name} holds no kernel: it has no table {KERNELS}; {RECORDS}")
         for table in there:
@@ -200,6 +202,8 @@ class _Report:
             self._untimed += 1
             return
         device, correlation = row["deviceId"], row.get("correlationId", -1)
+        if not isinstance(device, int):
+            raise TypeError(f"its device is {device!r}")
         process = 0 if self._one_process else row["globalPid"] >> PID_BITS
         self._devices.setdefault(process, set()).add(device)
         args = {"device": device, "correlation": correlation, "External id": correlation}
