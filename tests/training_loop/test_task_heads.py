@@ -82,6 +82,36 @@ def test_activations_are_what_autograd_keeps(recompute, classes):
     assert forward.head_bytes == head.total_bytes
 
 
+@pytest.mark.parametrize("autocast", [False, True])
+def test_log_probabilities_are_as_wide_as_autograd_keeps_them(autocast):
+    kept: set[tuple[tuple[int, ...], int]] = set()
+
+    def keep(tensor):
+        kept.add((tuple(tensor.shape), tensor.element_size()))
+        return tensor
+
+    wide = torch.float32 if autocast else torch.bfloat16
+    states, score = torch.randn(3, 14, 96, dtype=wide), torch.nn.Linear(96, 5, dtype=wide)
+    with (
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+        torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast),
+    ):
+        torch.nn.functional.cross_entropy(score(states)[:, -1], torch.zeros(3, dtype=torch.int64))
+    head = task_head_activations(
+        norm="rmsnorm",
+        classes=5,
+        hidden=96,
+        sequence=14,
+        micro_batch=3,
+        bytes_per_element=2,
+        kernels="sdpa",
+        autocast=autocast,
+    )
+    (one,) = (item for item in head.items if item.name == "log-probabilities")
+    assert (one.shape, one.bytes_per_element) in kept
+    assert one.bytes_per_element == (4 if autocast else 2)
+
+
 def test_states_and_gathered_tables_have_one_table():
     whole = rank_memory(setup(classes=5), stage=0, micro_batch=1, sequence=8)
     assert whole.states.weights_bytes == 4 * classifier("llama", 5)

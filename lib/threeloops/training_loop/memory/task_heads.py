@@ -15,7 +15,7 @@ from dataclasses import replace
 from threeloops import checks
 from threeloops.models.architecture import Model
 from threeloops.models.parameter_buckets import ParameterBuckets, buckets_sum, stage_buckets
-from threeloops.training_loop.memory.activation_kernels import INDEX_BYTES, Kernels, SavedTensor
+from threeloops.training_loop.memory.activation_kernels import FP32_BYTES, INDEX_BYTES, Kernels, SavedTensor
 from threeloops.training_loop.memory.activations import LOG_PROBABILITIES, Activations, head_activations
 
 
@@ -78,7 +78,8 @@ def task_head_activations(
     places = SavedTensor(
         name="places of the last tokens", part="head", shape=(2, micro_batch), bytes_per_element=INDEX_BYTES
     )
+    logits_bytes = FP32_BYTES if autocast else bytes_per_element  # autocast widens them for cross-entropy
     narrow = [
-        replace(item, bytes_per_element=bytes_per_element) if item.name == LOG_PROBABILITIES else item for item in items
+        replace(item, bytes_per_element=logits_bytes) if item.name == LOG_PROBABILITIES else item for item in items
     ]
     return replace(whole, items=(*narrow, *((places,) if classes else ())))
