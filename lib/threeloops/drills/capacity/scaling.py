@@ -237,7 +237,7 @@ CANARY = Drill(
         Slip(
             key="first-expected",
             wrong=lambda p: thousand / p.per_thousand / (p.rate * p.percent / 100.0),
-            story="You waited for one broken request on average. That often none has come by then.",
+            story="You waited for one broken request on average. In a third of all cases none has come by then.",
         ),
         Slip(
             key="all-requests",
