@@ -170,6 +170,27 @@ def test_an_explanation_is_looked_at_again_like_a_question(
     assert rows(path)[0]["points"] == "3", "its points stand in the list"
 
 
+def test_a_member_who_asks_gets_the_points_of_the_groups_notebook(graded: Path, tmp_path: Path) -> None:
+    term = tmp_path / COURSE
+    shutil.copytree(graded, term)
+    path = term / "received" / f"{SET}.csv"
+    found = rows(path)
+    for row in found:
+        row["graded_as"] = "ada01" if row["student"] == "grace02" else ""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        written = csv.DictWriter(file, list(found[0]))
+        written.writeheader()
+        written.writerows(found)
+    (tmp_path / "form.csv").write_text(f"id;question;reason\ngrace02;{WRITTEN};point 3 is there\n", encoding="utf-8")
+    assert run("requests", SET, "--add", tmp_path / "form.csv", "--term", term) == 0
+    assert run("explanations", SET, "--points", "3", "--term", term) == 0
+    assert run("accept", SET, "grace02", "--points", "3", "--reason", "It is.", "--term", term) == 0
+    assert [(row["student"], row["points"]) for row in rows(term / "explanations" / f"{SET}.csv")] == [("ada01", "3")]
+    assert run("export", "--format", "csv", "--term", term) == 0
+    marks = {row["student"]: row[f"{SET} raw"] for row in rows(term / "exported" / f"{SET}.csv")}
+    assert marks["ada01"] == marks["grace02"] == f"{FULL + 3:g}"
+
+
 REFUSED = {
     "more than it is worth": ("3.5", "line 2: points=3.5 of ada01 is more than an explanation is worth, 3"),
     "no number": ("good", "line 2: points='good' must be a number of points"),
