@@ -194,6 +194,22 @@ def test_vllm_of_2026_tells_preemptions_and_who_is_deferred_in_its_line() -> Non
     assert record.columns["kv_usage"].tolist() == [0.975] * 3
 
 
+def test_requests_that_are_all_deferred_are_no_want_of_demand() -> None:
+    line = "Avg generation throughput: 80.5 tokens/s, Running: 9 reqs, Waiting: {}GPU KV cache usage: 30.0%"
+    lines = VllmLines()
+    for waiting in ("4 reqs, Deferred: 4 reqs, ", "8 reqs, Deferred: 8 reqs, ", "0 reqs, ", "0 reqs, "):
+        lines.take(f"INFO 03-17 15:38:10 [loggers.py:259] Engine 000: {line.format(waiting)}")
+    limits = admission(lines.record)
+    assert {cause: (one.share, one.waiting, one.factor) for cause, one in limits.items()} == {
+        "all that wait are deferred": (0.5, 6.0, None), "all that came were admitted": (0.5, 0.0, None)
+    }  # fmt: skip
+    told = {one.illness: (one.share, one.because) for one in engine_suspects(lines.record, limits, None)}
+    share, because = told["held back with room"]
+    assert share == 0.5
+    assert because.startswith("50.0 % of the time 6.0 are deferred beside 9.0 that run")
+    assert told["no demand"][0] == 0.5
+
+
 def test_the_fullest_of_sglangs_pools_is_what_limits() -> None:
     """A model with windows or recurrent states has a pool for each; what lies on the host does not limit admission."""
     head = "[2026-07-04 04:31:24 TP0] Decode batch, #running-req: 40, "

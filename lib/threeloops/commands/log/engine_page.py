@@ -15,6 +15,7 @@ from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
 from threeloops.product_loop.kv_quantisation import CacheFormat, cache_format
 from threeloops.product_loop.logged.engine_account import (
+    DEFERRED,
     LIMITED,
     Admission,
     CacheCheck,
@@ -184,7 +185,12 @@ def _admission_rows(told: Answer) -> Sequence[str | Table]:
         return []
     table = [("what limits the requests that run", "of the time", "running", "waiting")]
     table += [
-        (cause, fmt_percent(one.share), f"{one.running:,.1f}", f"{one.waiting:,.1f}" if cause in LIMITED else "")
+        (
+            cause,
+            fmt_percent(one.share),
+            f"{one.running:,.1f}",
+            f"{one.waiting:,.1f}" if cause in (*LIMITED, DEFERRED) else "",
+        )
         for cause, one in told.limits.items()
     ]
     log = told.log

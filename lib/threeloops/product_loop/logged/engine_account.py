@@ -28,6 +28,7 @@ FULL = 0.9  # of the cache in use, while somebody waits: it holds nobody else
 SILENT = 3  # times the usual distance of two moments: in between the engine wrote nothing
 SEATS, CACHE, OTHER = "every seat is taken", "the cache is full", "there is room, and still some wait"
 ADMITTED, IDLE = "all that came were admitted", "nothing was asked"
+DEFERRED = "all that wait are deferred"  # for what is no seat and no room in the cache
 LIMITED = (SEATS, CACHE, OTHER)
 
 
@@ -46,7 +47,7 @@ def admission(log: EngineRecord) -> dict[str, Admission]:
 
     Formula:  a moment counts for the time since the one before of the same engine. Somebody waits and all seats are
               taken: the seats; else, somebody waits and at least 0.9 of the cache is in use: the cache; somebody waits
-              otherwise: the log does not say. factor: (running + waiting) / running in the mean, and for seats no more
+              otherwise: the log does not say. Only deferred requests wait: they count by themselves. factor: (running + waiting) / running in the mean, and for seats no more
               than the cache has room for, 1 / its use
     Units:    shares of the logged time, 0 to 1
     Assumes:  a moment's figures hold since the one before; a pause of more than three usual distances is silence and
@@ -59,6 +60,8 @@ def admission(log: EngineRecord) -> dict[str, Admission]:
     for place, weight in enumerate(weights):
         running, waiting, usage = (log.columns[name][place] for name in ("running", "waiting", "kv_usage"))
         cause = _cause(running, waiting, usage, log.seats)
+        if cause in (ADMITTED, IDLE) and log.columns["deferred"][place] > 0:  # False where it is not stated
+            cause, waiting = DEFERRED, log.columns["deferred"][place]
         if cause:
             seconds[cause] += weight
             rows[cause].append((weight, running, waiting, usage))

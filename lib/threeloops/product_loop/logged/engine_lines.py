@@ -8,7 +8,7 @@
 ... )
 True
 >>> {name: column[0] for name, column in lines.record.columns.items() if name not in ("at_s", "rank")}
-{'running': 7.0, 'waiting': 2.0, 'kv_usage': 0.915, 'prompt_per_s': 474.7, 'output_per_s': 9.8}
+{'running': 7.0, 'waiting': 2.0, 'deferred': 0.0, 'kv_usage': 0.915, 'prompt_per_s': 474.7, 'output_per_s': 9.8}
 
 Source: vllm-project, vLLM, vllm/v1/metrics/loggers.py (LoggingStatLogger.log, of 0.7 to 0.11 and of 2026),
         vllm/engine/metrics.py (V0), v1/core/kv_cache_utils.py, v1/worker/gpu_worker.py; sgl-project, SGLang,
@@ -87,6 +87,7 @@ class VllmLines:
             at_s=stamped_s(line),
             running=running,
             waiting=max(0.0, waiting - deferred) + (swapped or 0.0) if waiting is not None else None,
+            deferred=deferred,
             kv_usage=usage / 100 if usage is not None else None,
             prompt_per_s=number_after(line, "Avg prompt throughput"),
             output_per_s=number_after(line, "Avg generation throughput"),

@@ -11,9 +11,9 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 
-# of a moment: when it was written; requests that run and that wait; share of the cache in use; prompt and output tokens
-# a second; which of several engines or ranks wrote it
-COLUMNS = ("at_s", "running", "waiting", "kv_usage", "prompt_per_s", "output_per_s", "rank")
+# of a moment: when it was written; requests that run, that wait, and that wait deferred; share of the cache in use;
+# prompt and output tokens a second; which of several engines or ranks wrote it
+COLUMNS = ("at_s", "running", "waiting", "deferred", "kv_usage", "prompt_per_s", "output_per_s", "rank")
 STAGES = ("waits", "prompt", "answer")  # of a request's time
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from threeloops.inner_loop.scaling import amdahl_limit, amdahl_speedup
-from threeloops.product_loop.logged.engine_account import ADMITTED, CACHE, IDLE, OTHER, SEATS, Admission, Pace
+from threeloops.product_loop.logged.engine_account import ADMITTED, CACHE, DEFERRED, IDLE, OTHER, SEATS, Admission, Pace
 from threeloops.product_loop.logged.engine_record import EngineRecord
 from threeloops.training_loop.run.logged.log_suspect import LogSuspect, worst_first
 from threeloops.units import counted, fmt_percent, fmt_seconds
@@ -20,6 +20,7 @@ TRY = {
     ANSWERS: "fewer bytes a step: narrower weights and cache, more GPUs (TP), drafts; less on the host between steps",
     OFFLOADED: "more layers on the GPU (-ngl), in a narrower format or with a shorter context if they do not fit",
 }
+TRY_DEFERRED = "what they wait for: a place among adapters (--max-loras), or a cache that another engine sends"
 CAUSE_NEXT = "periodic lines or scrapes while it happens: running, waiting, use of the cache"
 
 
@@ -137,6 +138,16 @@ def _of_admission(log: EngineRecord, limits: dict[str, Admission]) -> list[LogSu
                     record_next=undecided,
                 )
             )  # fmt: skip
+    if DEFERRED in limits:
+        one = limits[DEFERRED]
+        because = f"{fmt_percent(one.share)} of the time {one.waiting:,.1f} are deferred beside {one.running:,.1f} that"
+        because += " run: they wait, and neither for a seat nor for the cache"
+        found.append(
+            LogSuspect(
+                illness=HELD_BACK, share=one.share, because=because, at_most=None, first_try=TRY_DEFERRED,
+                record_next="the adapters that requests name, and what the other engine's log says meanwhile",
+            )
+        )  # fmt: skip
     free = sum(limits[cause].share for cause in (ADMITTED, IDLE) if cause in limits)
     if free:
         because = f"{fmt_percent(free)} of the time nobody waits: all that came were admitted"
