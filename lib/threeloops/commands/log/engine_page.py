@@ -15,8 +15,7 @@ from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
 from threeloops.product_loop.kv_quantisation import CacheFormat, cache_format
 from threeloops.product_loop.logged.engine_account import (
-    DEFERRED,
-    LIMITED,
+    SOME_WAIT,
     Admission,
     CacheCheck,
     Pace,
@@ -189,7 +188,7 @@ def _admission_rows(told: Answer) -> Sequence[str | Table]:
             cause,
             fmt_percent(one.share),
             f"{one.running:,.1f}",
-            f"{one.waiting:,.1f}" if cause in (*LIMITED, DEFERRED) else "",
+            f"{one.waiting:,.1f}" if cause in SOME_WAIT else "",
         )
         for cause, one in told.limits.items()
     ]

@@ -30,6 +30,7 @@ SEATS, CACHE, OTHER = "every seat is taken", "the cache is full", "there is room
 ADMITTED, IDLE = "all that came were admitted", "nothing was asked"
 DEFERRED = "all that wait are deferred"  # for what is no seat and no room in the cache
 LIMITED = (SEATS, CACHE, OTHER)
+SOME_WAIT = (*LIMITED, DEFERRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,8 @@ def admission(log: EngineRecord) -> dict[str, Admission]:
 
     Formula:  a moment counts for the time since the one before of the same engine. Somebody waits and all seats are
               taken: the seats; else, somebody waits and at least 0.9 of the cache is in use: the cache; somebody waits
-              otherwise: the log does not say. Only deferred requests wait: they count by themselves. factor: (running + waiting) / running in the mean, and for seats no more
-              than the cache has room for, 1 / its use
+              otherwise: the log does not say. Where all that wait are deferred, that counts by itself. factor: (running
+              + waiting) / running in the mean, and for seats no more than the cache has room for, 1 / its use
     Units:    shares of the logged time, 0 to 1
     Assumes:  a moment's figures hold since the one before; a pause of more than three usual distances is silence and
               counts as one of them; moments without stamps are equally long
