@@ -13,9 +13,9 @@ SOURCE_ALIKE = "by definition, 2026: after the first other token an answer is an
 
 
 def _draw_alike(rng: random.Random) -> Draw:
-    return drawn(
-        runs=rng.randrange(200, 2000, 50), one_in=rng.randrange(300, 3000, 10), tokens=rng.randrange(150, 2500, 10)
-    )
+    one_in = rng.randrange(300, 3000, 10)
+    tokens = one_in * rng.randrange(31, 85) // 1000 * 10
+    return drawn(runs=rng.randrange(200, 2000, 50), one_in=one_in, tokens=tokens)
 
 
 def _derive_alike(p: Draw) -> Derivation:

@@ -10,8 +10,12 @@ from threeloops.units import thousand
 
 TAUGHT = Taught("product", "Capacity and cost")
 
-SOURCE_ROUTES = "Anyscale, Ray Serve LLM, prefix-aware routing, documentation, 2026; the average by definition"
-SOURCE_POOLS = "DeepSeek-AI, open-infra-index, day 6, 2025 (two pools of nodes); the smaller pool decides"
+SOURCE_ROUTES = (
+    "by definition, 2026; why prefixes decide: Ray Serve LLM, PrefixCacheAffinityRouter, documentation, 2026"
+)
+SOURCE_POOLS = (
+    "by definition, 2026: the smaller pool decides; two pools as in DeepSeek-AI, open-infra-index, day 6, 2025"
+)
 
 # --- a conversation that is routed at random -----------------------------------------------------
 
@@ -57,10 +61,10 @@ RANDOM = Drill(
     draw=_draw_random,
     small=_small_random,
     prompt=lambda p: (
-        f"{p.copies} copies of a model keep everything that they have read. A load balancer sends each turn of a"
-        f" conversation to one of them at random, with the whole conversation as its prompt. {p.turns} turns of"
-        f" {p.turn_tokens} tokens each (question and answer) lie behind; now another turn comes. How many of those"
-        " earlier tokens must the copy that is chosen read again, on average?"
+        f"{p.copies} copies of a model keep everything that they have read and written. A load balancer sends each"
+        " turn of a conversation to one of them at random, with the whole conversation as its prompt."
+        f" {p.turns} turns of {p.turn_tokens} tokens each (question and answer) lie behind; now another turn comes."
+        " How many of those earlier tokens must the copy that is chosen read again, on average?"
     ),
     derive=_derive_random,
     count=_count_random,

@@ -17,10 +17,10 @@ SOURCE_CHANCE = "by definition, 2026: the probability that none of n requests fa
 
 def _draw_cold(rng: random.Random) -> Draw:
     return drawn(
-        weights_gb=rng.choice((61, 71, 141, 235, 405, 671)),
-        gbit_per_s=rng.choice((50, 100, 200, 400)),
-        starting=rng.randrange(3, 12),
-        other_s=rng.randrange(37, 240),
+        weights_gb=rng.choice((141, 235, 405, 671, 810)),
+        gbit_per_s=rng.choice((40, 50, 80, 100)),
+        starting=rng.choice((3, 4, 5, 13, 14, 15, 17, 18)),
+        other_s=rng.randrange(37, 140),
     )
 
 
@@ -98,10 +98,10 @@ COLD = Drill(
 
 def _draw_order(rng: random.Random) -> Draw:
     return drawn(
-        copies=rng.randrange(4, 23),
-        each_per_s=rng.randrange(31, 99) / 10,
-        growth_per_minute=rng.randrange(21, 99) / 10,
-        cold_s=rng.randrange(95, 420, 5),
+        copies=rng.randrange(4, 11),
+        each_per_s=rng.randrange(31, 69) / 10,
+        growth_per_minute=rng.randrange(31, 69) / 10,
+        cold_s=rng.randrange(155, 300, 5),
     )
 
 
@@ -147,8 +147,8 @@ ORDER = Drill(
     prompt=lambda p: (
         f"{p.copies} copies of a model serve {p.each_per_s} requests/s each before their promises break. Every morning"
         f" the load grows by {p.growth_per_minute} requests/s per minute. A copy that is ordered answers after"
-        f" {p.cold_s} s. At which share of the copies' load must the autoscaler order, so that none is overloaded until"
-        " the next copy answers?"
+        f" {p.cold_s} s. At which load, as a share of what these copies can serve, must the autoscaler order, so"
+        " that none is overloaded until the next copy answers?"
     ),
     derive=_derive_order,
     count=_count_order,
@@ -323,7 +323,7 @@ HURT = Drill(
     count=_count_hurt,
     slips=(
         Slip(
-            key="everybody",
+            key="all-requests",
             wrong=lambda p: _hurt(p, share=0),
             story="You gave the new version every request. A canary gets a share.",
         ),

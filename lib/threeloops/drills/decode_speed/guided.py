@@ -8,7 +8,9 @@ from threeloops.units import ms, us
 
 TAUGHT = Taught("product", "Engines and compilers")
 
-SOURCE_MASK = "dottxt, outlines-core 0.2.14, kernels/torch.py, 2025 (rows of (vocabulary + 31) // 32 words)"
+SOURCE_MASK = (
+    "dottxt, outlines-core, python/outlines_core/kernels/torch.py, 2025 ((vocabulary + 31) // 32 words of int32)"
+)
 SOURCE_STEP = "by definition, 2026: the later of two that run side by side"
 
 # --- masks ---------------------------------------------------------------------------------------
@@ -94,10 +96,10 @@ MASKS = Drill(
 
 def _draw_step(rng: random.Random) -> Draw:
     return drawn(
-        gpu_ms=rng.randrange(70, 260) / 10,
-        mask_us=rng.randrange(110, 900, 10),
-        sequences=rng.randrange(40, 300),
-        workers=rng.choice((2, 4, 6, 8)),
+        gpu_ms=rng.randrange(70, 130) / 10,
+        mask_us=rng.randrange(380, 900, 10),
+        sequences=rng.randrange(180, 400),
+        workers=rng.choice((2, 3, 4, 6)),
         sample_us=rng.randrange(200, 900, 10),
     )
 

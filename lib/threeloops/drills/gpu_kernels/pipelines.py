@@ -19,7 +19,7 @@ SOURCE_SPECIALISED = (
     " gemm/kernel/sm90_gemm_tma_warpspecialized_cooperative.hpp, 2025"
 )
 SOURCE_OCCUPANCY = "NVIDIA, CUDA C++ Best Practices Guide 12.9, 2025, 11.1.1 (occupancy and register allocation)"
-SOURCE_SHARED = "NVIDIA, Hopper Tuning Guide, 2025, 1.4.1.1 (shared memory of an SM, 1 kB of it for each block)"
+SOURCE_SHARED = "NVIDIA, Ampere and Hopper Tuning Guides, 2025 (occupancy; unified shared memory: 1 KB for each block)"
 
 # --- stages that hide a copy ---------------------------------------------------------------------
 

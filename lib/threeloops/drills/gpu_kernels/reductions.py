@@ -9,7 +9,7 @@ from threeloops.units import TB, million, ns, thousand
 MODEL = Taught("inner", "The programming model")
 FUSION = Taught("inner", "Fusion and FlashAttention")
 
-SOURCE_SHUFFLE = "Apache TVM, tirx.backend.cuda.op.warp_reduce, documentation, 2026 (log2(width) shuffles)"
+SOURCE_SHUFFLE = "Apache TVM, tirx.backend.cuda.op.warp_reduce and cta_reduce, documentation, 2026"
 SOURCE_COUNT = "by definition, 2026: every step and every atomic counted"
 SOURCE_SOFTMAX = (
     "Milakov, Gimelshein, Online normalizer calculation for softmax, 2018, arXiv:1805.02867, sections 2 and 3"
@@ -246,8 +246,8 @@ HISTOGRAM = Drill(
     prompt=lambda p: (
         f"A histogram of {p.millions} million numbers has {p.bins} bins. The first kernel adds each number to its bin"
         f" in global memory with an atomic. The second gives every block {p.per_block:,} numbers, counts them in bins"
-        " in shared memory, and then adds each bin of the block to global memory with one atomic. How many times"
-        " fewer atomics reach global memory?"
+        " in shared memory, and then adds each bin of the block to global memory with one atomic. By what"
+        " factor do fewer atomics reach global memory?"
     ),
     derive=_derive_histogram,
     count=_count_histogram,
@@ -264,7 +264,7 @@ HISTOGRAM = Drill(
         ),
         Slip(
             key="shared-atomics-too",
-            wrong=lambda p: 1 + p.bins / p.per_block,
+            wrong=lambda p: 1 / (1 + p.bins / p.per_block),
             story="You counted the atomics in shared memory, too. They do not reach global memory.",
         ),
         Slip(
@@ -327,9 +327,9 @@ SOFTMAX = Drill(
     small=_small_softmax,
     prompt=lambda p: (
         f"A kernel takes the softmax of {p.rows} rows of {p.columns:,} numbers of {p.bytes_per_element} bytes and"
-        " writes it in the same format. Rows are too long to stay on the chip. It finds a row's maximum and its sum"
-        f" in one pass, with the online softmax, and makes the quotients in another. Memory gives {p.tb_per_s} TB/s."
-        " How long does it take at least?"
+        " writes it in the same format. Nothing of a row stays on the chip between two passes. It finds a row's"
+        " maximum and its sum in one pass, with the online softmax, and makes the quotients in another. Memory gives"
+        f" {p.tb_per_s} TB/s. How long does it take at least?"
     ),
     derive=_derive_softmax,
     count=_count_softmax,

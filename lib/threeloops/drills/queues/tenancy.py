@@ -197,7 +197,7 @@ def _derive_fair(p: Draw) -> Derivation:
 
 
 def _count_fair(p: Draw) -> float:
-    """A hundredth of what is left to each that still wants some, over and over."""
+    """A quarter of an equal share of what is left to each that still wants some, over and over."""
     demands, left = _demands(p), float(p.capacity)
     given = [0.0] * len(demands)
     for _ in range(4000):
@@ -215,7 +215,7 @@ def _count_fair(p: Draw) -> float:
 FAIR = Drill(
     key="tenant-fair-share",
     taught=TAUGHT,
-    title="Whoever asks for little gets it",
+    title="What modest tenants leave",
     unit="token/s",
     target_s=100,
     draw=_draw_fair,
@@ -225,9 +225,9 @@ FAIR = Drill(
         and p.middle < (p.capacity - 2 * p.small) / (p.many + 1)
     ),
     prompt=lambda p: (
-        f"A pool makes {p.capacity:,} tokens/s and is shared by max-min fairness: nobody gets more than asked for, and"
-        f" what is left over is divided evenly. Two tenants ask for {p.small:,} tokens/s each, one for {p.middle:,},"
-        f" and {p.many} for {p.large:,} each. What does one of those {p.many} get?"
+        f"A pool makes {p.capacity:,} tokens/s and is shared by max-min fairness: no tenant gets more than it asks"
+        f" for, and what is left over is divided evenly. Two tenants ask for {p.small:,} tokens/s each, one for"
+        f" {p.middle:,}, and {p.many} for {p.large:,} each. What does one of those {p.many} get?"
     ),
     derive=_derive_fair,
     count=_count_fair,
@@ -240,7 +240,7 @@ FAIR = Drill(
         Slip(
             key="by-demand",
             wrong=lambda p: p.capacity * p.large / sum(_demands(p)),
-            story="You shared in proportion to what was asked for. Who asks for more would get more.",
+            story="You shared in proportion to what was asked for. A tenant that asks for more would get more.",
         ),
         Slip(
             key="as-asked",
@@ -304,7 +304,7 @@ RETRIES = Drill(
         Slip(
             key="all-retries",
             wrong=lambda p: float(p.rate * (p.retries + 1)),
-            story="You let every request use all of its retries. Most succeed before, or fail at the last.",
+            story="You let every request use all of its retries. Those that succeed before do not try again.",
         ),
         Slip(
             key="one-retry",

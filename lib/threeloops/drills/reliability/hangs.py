@@ -56,7 +56,7 @@ def _count_hang(p: Draw) -> float:
 HANG = Drill(
     key="hang-which-node",
     taught=TAUGHT,
-    title="Everybody waits for somebody",
+    title="One rank that all others wait for",
     unit="",
     whole="exact",
     target_s=75,
@@ -100,15 +100,30 @@ HANG = Drill(
 # --- the same batch on fewer ranks ---------------------------------------------------------------
 
 
+# Ranks, how many of them are lost, and micro-batches of each before: rounding up shows in the time of a step.
+WHOLE_ROUNDS_LOST = (
+    (24, 6, 2),
+    (32, 8, 2),
+    (48, 12, 2),
+    (48, 15, 3),
+    (64, 15, 2),
+    (64, 16, 2),
+    (64, 20, 3),
+    (96, 23, 2),
+    (96, 24, 2),
+    (96, 30, 3),
+)
+
+
 def _draw_accumulated(rng: random.Random) -> Draw:
-    before = rng.choice((32, 48, 64, 96))
+    before, lost, rounds = rng.choice(WHOLE_ROUNDS_LOST)
     return drawn(
         before=before,
-        lost=rng.choice((6, 10, 12, 14, 20)),
+        lost=lost,
         micro=rng.choice((1, 2, 4)),
-        rounds=rng.randrange(2, 7),
-        pass_ms=rng.randrange(210, 990),
-        other_ms=rng.randrange(310, 2900, 10),
+        rounds=rounds,
+        pass_ms=rng.randrange(410, 990),
+        other_ms=rng.randrange(1200, 2900, 10),
     )
 
 
@@ -224,7 +239,7 @@ RESHARDED = Drill(
         f"A state of {p.state_gb} GB is sharded over {p.before} ranks, in equal consecutive shards in the order of"
         f" ranks. The last {p.before - p.after} rank{'s' * (p.before - p.after > 1)} drop out, after everything has"
         f" been saved in the hosts' memory, and the state is cut anew into {p.after} shards for ranks 0 to"
-        f" {p.after - 1}. How many bytes does a rank need that another rank had? (All ranks together.)"
+        f" {p.after - 1}. How many bytes, over all ranks together, must move to a rank that did not have them?"
     ),
     derive=_derive_resharded,
     count=_count_resharded,
@@ -257,10 +272,10 @@ RESHARDED = Drill(
 
 def _draw_elastic(rng: random.Random) -> Draw:
     return drawn(
-        nodes=rng.choice((12, 16, 24, 32, 48)),
-        lost=rng.choice((1, 2, 3, 4)),
-        spare_min=rng.randrange(45, 400, 5),
-        restart_min=rng.randrange(6, 28),
+        nodes=rng.choice((12, 16, 20, 24)),
+        lost=rng.choice((2, 3, 4, 5)),
+        spare_min=rng.randrange(65, 300, 5),
+        restart_min=rng.randrange(9, 28),
     )
 
 
@@ -325,7 +340,7 @@ ELASTIC = Drill(
         Slip(
             key="two-restarts",
             wrong=lambda p: (p.spare_min - 2 * p.restart_min) * minute * (p.nodes - p.lost) / p.nodes,
-            story="You charged both restarts. Who waits restarts once, too.",
+            story="You charged both restarts. The run that waits restarts once, too.",
         ),
         Slip(
             key="what-is-missing",
@@ -339,7 +354,9 @@ ELASTIC = Drill(
 
 
 def _draw_corrupted(rng: random.Random) -> Draw:
-    return drawn(gpus=rng.choice((2048, 4096, 6144, 8192, 12288, 24576)), days=rng.randrange(9, 120))
+    gpus = rng.choice((2048, 4096, 6144, 8192, 12288, 24576))
+    one_in_days = 16384 * 54 / 6 / gpus
+    return drawn(gpus=gpus, days=rng.randrange(int(0.25 * one_in_days) + 1, int(2.9 * one_in_days)))
 
 
 def _chance(p: Draw) -> float:
@@ -370,7 +387,7 @@ def _count_corrupted(p: Draw) -> float:
 CORRUPTED = Drill(
     key="corruption-chance",
     taught=TAUGHT,
-    title="Wrong, and nobody notices",
+    title="Wrong, and without a word",
     unit="",
     target_s=100,
     draw=_draw_corrupted,

@@ -18,7 +18,8 @@ def shuffle_instructions(*, blocks: int, threads_per_block: int) -> int:
     Units:    instructions, counted once per warp
     Assumes:  whole warps; each step adds the number of a lane at half the distance of the step before
     Raises:   ValueError for threads_per_block that is no multiple of 32, or above 1,024
-    Source:   Apache TVM, tirx.backend.cuda.op.warp_reduce, documentation, 2026 (log2(width) steps of a shuffle)
+    Source:   Apache TVM, tirx.backend.cuda.op.warp_reduce and cta_reduce, documentation, 2026 (log2(width) steps of a
+              shuffle in each warp, then one warp for the block)
     Counted:  drills.gpu_kernels.reductions.SHUFFLES
 
     >>> shuffle_instructions(blocks=10, threads_per_block=32)

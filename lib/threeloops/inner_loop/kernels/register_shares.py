@@ -53,7 +53,7 @@ def registers_for_blocks(sm: Multiprocessor, *, blocks: int, threads_per_block: 
               what a thread may have
     Assumes:  warps spread evenly over the partitions; shared memory does not bind
     Raises:   ValueError where the warps or blocks of the SM do not suffice
-    Source:   NVIDIA, CUDA C++ Best Practices Guide 12.9, section 11.1 (registers are allocated to whole warps)
+    Source:   NVIDIA, CUDA C++ Best Practices Guide 12.9, section 11.1.1 (256 registers for a warp at a time)
     Counted:  simulate.inner_loop.block_scheduler.resident_blocks
 
     >>> from threeloops.facts import compute_capability, hardware
@@ -78,7 +78,8 @@ def stages_for_blocks(sm: Multiprocessor, *, blocks: int, stage_bytes: int) -> i
     Formula:  floor((shared bytes of the SM / blocks - reserved bytes of a block) / bytes of a stage)
     Assumes:  registers and warps do not bind; the L1 gives way as far as it can
     Raises:   ValueError where not one stage fits
-    Source:   NVIDIA, Hopper Tuning Guide, section 1.4.1.1 (shared memory of an SM, and 1 kB for each block)
+    Source:   NVIDIA, Ampere and Hopper Tuning Guides, 2025, sections on occupancy (shared memory of an SM) and on
+              unified shared memory (1 KB of it for each block)
     Counted:  simulate.inner_loop.block_scheduler.resident_blocks
 
     >>> from threeloops.facts import compute_capability, hardware

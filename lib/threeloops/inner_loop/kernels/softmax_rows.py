@@ -15,7 +15,8 @@ def softmax_bytes(*, rows: int, columns: int, bytes_per_element: float, kind: st
 
     Formula:  rows * columns * bytes_per_element * (reads + 1)
     Units:    bytes; kind is one of READS
-    Assumes:  rows too long for a cache, so that each pass fetches them again; the result is written once, in the
+    Assumes:  nothing of a row stays on the chip between passes, so that each fetches it
+              again; the result is written once, in the
               format of the input
     Source:   Milakov, Gimelshein, Online normalizer calculation for softmax, 2018, arXiv:1805.02867, sections 2 and 3
               (4 accesses of an element in the safe softmax, 3 in the online one)

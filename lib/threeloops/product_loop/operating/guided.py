@@ -15,8 +15,8 @@ def mask_bytes(*, vocabulary: int, sequences: int) -> int:
     """Bytes of the masks of one step: a bit for each token, in words of 32 bits.
 
     Formula:  sequences * ceil(vocabulary / 32) * 4
-    Source:   dottxt, outlines-core 0.2.14, kernels/torch.py, 2025 (rows of (vocabulary + 31) // 32 words); vLLM 0.12,
-              structured_outputs.py, 2025 (32 tokens in a word)
+    Source:   dottxt, outlines-core, python/outlines_core/kernels/torch.py, 2025 (a row of (vocabulary + 31) // 32
+              words of int32); vLLM, vllm/v1/worker/gpu/structured_outputs.py, 2026 (as many, copied to the GPU)
     Counted:  drills.decode_speed.guided.MASKS
     """
     checks.count(vocabulary=vocabulary, sequences=sequences)

@@ -11,10 +11,10 @@ def random_cached_turns(*, turns: int, copies: int) -> float:
     """Earlier turns of a conversation that a copy chosen at random has in its cache, on average.
 
     Formula:  turns - (1 - q) * (1 - (1 - q)^turns) / q, with q = 1 / copies
-    Assumes:  every turn goes to a copy chosen at random; what a copy has read stays there; a turn's prompt is the whole
-              conversation, so the last visit counts
-    Source:   Anyscale, Ray Serve LLM, prefix-aware routing, documentation, 2026 (why requests should go where their
-              prefix is); the average by definition
+    Assumes:  every turn goes to a copy chosen at random; what a copy has read and written stays
+              there; a turn's prompt is the whole conversation, so the last visit counts
+    Source:   by definition; Ray Serve LLM, PrefixCacheAffinityRouter, documentation, 2026 (why requests should go where
+              their prefix is)
     Counted:  drills.capacity.routes.RANDOM
     """
     checks.count(turns=turns, copies=copies)

@@ -14,7 +14,7 @@ def corruption_chance(*, num_gpus: int, run_s: float, events: int, events_gpu_s:
 
     Formula:  1 - exp(-events / events_gpu_s * num_gpus * run_s)
     Units:    events_gpu_s: GPUs times seconds of the run that had so many events
-    Assumes:  events come independently, at the same rate on every GPU; those nobody noticed are not counted
+    Assumes:  events come independently, at the same rate on every GPU; those that went unnoticed are not counted
     Source:   Llama Team, The Llama 3 Herd of Models, 2024, arXiv:2407.21783, table 5 (6 of 419 unexpected
               interruptions in 54 days on 16,384 GPUs); the probability by definition of a Poisson process
     Counted:  drills.reliability.hangs.CORRUPTED
