@@ -24,6 +24,7 @@ def test_a_report_says_what_the_profiler_of_torch_says_of_the_same_run(truth, tm
     found = rank_account(record, rank=0)
     other = rank_account(read_record(str(run.write(tmp_path / "run.json"))), rank=0)
     assert found.suspects[0].illness == illness
+    assert not any(one.record_next.startswith(("with_stack", "their roof: --hardware")) for one in found.suspects)
     assert found.suspects[0].share == pytest.approx(other.suspects[0].share, abs=0.002)
     assert found.gauges.busy == pytest.approx(other.gauges.busy, abs=1e-6)
     assert found.gauges.causes == pytest.approx(other.gauges.causes, abs=0.002)

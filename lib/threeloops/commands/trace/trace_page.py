@@ -178,7 +178,8 @@ def _short(name: str) -> str:
 def _product_blocks(shown: RankAccount, part: Part | None) -> list[str | Table]:
     if not shown.products:
         why = "operators of products carry no shapes" if not shown.record.with_shapes else "no product is linked to one"
-        return ["", f"  no roof of products: {why} (record_shapes=True records them)"] if part else []
+        how = "record_shapes=True records them" if shown.record.source == TORCH else "torch's profiler records them"
+        return ["", f"  no roof of products: {why} ({how})"] if part else []
     if not part:
         return ["", f"  {counted(len(shown.products), 'product')} with shapes: --hardware puts their roof beside them"]
     if not shown.roofs:

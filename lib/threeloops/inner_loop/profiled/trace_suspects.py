@@ -4,11 +4,11 @@ have to be recorded where the record does not decide.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from threeloops.facts.traced_steps import Traced
 from threeloops.inner_loop.profiled.nested_spans import innermost
-from threeloops.inner_loop.profiled.rank_record import RankRecord
+from threeloops.inner_loop.profiled.rank_record import TORCH, RankRecord
 from threeloops.inner_loop.profiled.rank_timeline import (
     ALLOCATE,
     AT_WORK,
@@ -56,6 +56,13 @@ UNDECIDED = {
 RECORD_FOR_ROOF = {
     "products": "their roof: --hardware, and shapes (record_shapes=True)",
     WHOLE_GRAPHS: "what runs in them: `nsys profile --cuda-graph-trace=node`",
+}
+
+# The same where another profiler than torch's recorded, to whom such options say nothing.
+BESIDE_TORCH = {
+    UNDECIDED["unexplained pauses"]: "py-spy, or torch's profiler with with_stack=True: nothing recorded ran in these pauses",
+    UNDECIDED[HOST_WORK]: "py-spy, or torch's profiler with with_stack=True, names the line",
+    RECORD_FOR_ROOF["products"]: "their shapes, which this file cannot hold: torch's profiler with record_shapes=True",
 }
 
 WHOLE, PAUSE, KERNELS = "the whole job", "a pause", "kernels"
@@ -146,7 +153,10 @@ def suspects(
     found = [*_whole(trace, read), *_pauses(record, trace, read)]
     small = {} if device_of(record) else small_operators(record)
     found = _with_small(found, read, by_family, small) if small else found
-    return _in_order([*found, *_kernels(read, by_family, reached or {}, small)], read)
+    found += _kernels(read, by_family, reached or {}, small)
+    if record.source != TORCH:
+        found = [replace(one, record_next=BESIDE_TORCH.get(one.record_next, one.record_next)) for one in found]
+    return _in_order(found, read)
 
 
 def small_operators(record: RankRecord) -> dict[str, Traced]:
