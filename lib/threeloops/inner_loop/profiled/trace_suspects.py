@@ -60,9 +60,9 @@ RECORD_FOR_ROOF = {
 
 # The same where another profiler than torch's recorded, to whom such options say nothing.
 BESIDE_TORCH = {
-    UNDECIDED["unexplained pauses"]: "py-spy, or torch's profiler with with_stack=True: nothing recorded ran in these pauses",
+    UNDECIDED["unexplained pauses"]: "py-spy, or torch's profiler with with_stack=True: nothing recorded ran then",
     UNDECIDED[HOST_WORK]: "py-spy, or torch's profiler with with_stack=True, names the line",
-    RECORD_FOR_ROOF["products"]: "their shapes, which this file cannot hold: torch's profiler with record_shapes=True",
+    RECORD_FOR_ROOF["products"]: "their shapes, not in such a file: torch's profiler with record_shapes=True",
 }
 
 WHOLE, PAUSE, KERNELS = "the whole job", "a pause", "kernels"
