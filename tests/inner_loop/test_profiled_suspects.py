@@ -9,7 +9,7 @@ from threeloops.facts import hardware
 from threeloops.inner_loop.profiled.rank_account import RankAccount, rank_account
 from threeloops.inner_loop.profiled.rank_record import read_record, recorded
 from threeloops.inner_loop.profiled.rank_timeline import timeline
-from threeloops.inner_loop.profiled.trace_suspects import ALLOCATOR, HOST_WORK, idle_shares
+from threeloops.inner_loop.profiled.trace_suspects import ALLOCATOR, DRIVER_CALLS, HOST_WORK, idle_shares
 from threeloops.inner_loop.profiled.written_trace import write_trace
 from threeloops.inner_loop.trace import COMPUTE, HOST, Interval, Trace
 from threeloops.inner_loop.trace_gauges import gauges
@@ -109,6 +109,16 @@ def at_work() -> tuple[Run, str, float]:
     return run, "host at work", 3000 / 4005
 
 
+def starting() -> tuple[Run, str, float]:
+    """Asking for a kernel takes 6 ms, as the first of a kind does: the host works on nothing of its own."""
+    run = Run()
+    for step in STEPS:
+        run.launch(GEMM, 1000)
+        run.launch(VECTOR, 1000, ask=6000)
+        run.step(step)
+    return run, "long driver calls", 4005 / 6005
+
+
 def at_work_after_a_read() -> tuple[Run, str, float]:
     """The pause begins in a read, but it is not the read that makes it long."""
     run = Run()
@@ -181,6 +191,7 @@ TRUTHS = (
     allocating,
     allocating_without_sync,
     at_work,
+    starting,
     at_work_after_a_read,
     in_the_dark,
     compiling,
@@ -205,7 +216,9 @@ def test_the_first_suspect_is_what_was_put_there(truth, tmp_path) -> None:
 
 
 def test_what_the_pauses_and_the_file_say_stands_with_the_suspect(tmp_path) -> None:
-    told = {truth.__name__: account(truth()[0], tmp_path).suspects[0] for truth in (starved, at_work, in_the_dark)}
+    known = starved, at_work, in_the_dark, starting
+    told = {truth.__name__: account(truth()[0], tmp_path).suspects[0] for truth in known}
+    assert "longest in cudaLaunchKernel" in told["starting"].because
     assert "the loader has no workers" in told["starved"].because
     assert "longest in tokenizer::encode" in told["at_work"].because
     assert "with_stack=True" in told["in_the_dark"].record_next
@@ -311,13 +324,15 @@ def test_a_product_of_floats_has_a_roof_where_its_kernel_says_in_which_format(tm
 TICK_S = 1.1e-4  # ten of them are a long pause, and nine are none
 
 
-def looked_at(trace: Trace, ticks: int) -> tuple[float, float]:
-    """Shares of a trace's time in the allocator's calls, and in long pauses: by looking at every tick."""
+def looked_at(trace: Trace, ticks: int) -> tuple[float, float, float]:
+    """Shares of a trace's time in the allocator's calls, and of long pauses in the driver's and out of them: by looking
+    at every tick.
+    """
 
     def running(at: float, row: str, name: str) -> bool:
         return any(one.start_s <= at < one.end_s for one in trace.of(row, name=name))
 
-    asking = working = 0
+    asking = calling = working = 0
     pause = [not running((tick + 0.5) * TICK_S, COMPUTE, "kernel") for tick in range(ticks)]
     for tick in range(ticks):
         at = (tick + 0.5) * TICK_S
@@ -326,8 +341,10 @@ def looked_at(trace: Trace, ticks: int) -> tuple[float, float]:
         first = max((n + 1 for n in range(tick) if not pause[n]), default=0)
         last = min((n for n in range(tick, ticks) if not pause[n]), default=ticks)
         asking += running(at, HOST, "allocate")
-        working += not running(at, HOST, "allocate") and last - first >= 10
-    return asking / ticks, working / ticks
+        long = not running(at, HOST, "allocate") and last - first >= 10
+        calling += long and running(at, HOST, "long call")
+        working += long and not running(at, HOST, "long call")
+    return asking / ticks, calling / ticks, working / ticks
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -342,9 +359,11 @@ def test_the_host_taken_apart_agrees_with_looking_at_every_tick(seed) -> None:
         start, length = rng.randrange(ticks), rng.randrange(4, 20)
         bars.append(bar(HOST, "launch", start, length))
         bars.append(bar(HOST, "allocate", start, rng.randrange(1, length)))
+        bars.append(bar(HOST, "long call", start + rng.randrange(length), 1))
     trace = Trace(intervals=(*bars, bar("step", "step 1", 0, ticks)))
     found = idle_shares(trace, gauges(trace), operators=False)
-    assert (found[ALLOCATOR], found[HOST_WORK]) == pytest.approx(looked_at(trace, ticks), abs=1e-9)
+    shares = found[ALLOCATOR], found[DRIVER_CALLS], found[HOST_WORK]
+    assert shares == pytest.approx(looked_at(trace, ticks), abs=1e-9)
     assert sum(found.values()) == pytest.approx(gauges(trace).idle)
 
 

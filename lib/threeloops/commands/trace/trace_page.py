@@ -14,6 +14,7 @@ from threeloops.inner_loop.profiled.trace_suspects import (
     ALLOCATOR,
     BELOW_ROOF,
     COMPILATION,
+    DRIVER_CALLS,
     HOST_WORK,
     OPERATORS,
     STRAGGLER,
@@ -33,6 +34,7 @@ DRILL = {
     "memory leak": "overheads-reserved-memory",
     ALLOCATOR: "overheads-reserved-memory",
     HOST_WORK: "amdahl-pace-setter",
+    DRIVER_CALLS: "profiling-idle-share",
     STRAGGLER: "failure-slowest-rank",
     VECTORS: "attention-fused-chain",
     BELOW_ROOF: "roofline-measured-ceiling",
@@ -46,6 +48,7 @@ HOST = {
     "launch-bound": "asked for kernels, one after the other",
     ALLOCATOR: "asked the driver for memory",
     HOST_WORK: "worked for a millisecond and longer, asking for nothing",
+    DRIVER_CALLS: "was in single calls of the driver of 1 ms and more",
     OPERATORS: "was between two operators",
     COMPILATION: "compiled",
     "unexplained pauses": "did what was not recorded",
@@ -204,7 +207,8 @@ def _rank_blocks(accounts: Sequence[RankAccount], waits: RankWaits | None) -> li
         )
     rows: list[str | Table] = ["", Table(table)]
     if not waits:
-        return [*rows, "  no exchange was found on all of them, so that nobody's waiting is known"]
+        missing = "no exchange in which each waits for all (a send and a broadcast are none) was found on two of them"
+        return [*rows, f"  {missing}, so that it is not known who waited"]
     since = f", in every step since step {waits.since}" if waits.since else ""
     rows.append(
         f"  waited for: rank {waits.slowest}{since}; {waits.matched:,} exchanges found on all ranks of their group"

@@ -43,6 +43,8 @@ from threeloops.units import ms, us
 WHOLE_GRAPHS = "whole graphs"  # a family: CUDA graphs of which a report has no kernels
 RECORDED = "recorded"  # a row: all of a record in which no step is marked
 LAUNCH, ALLOCATE, COMPILE, AT_WORK = "launch", "allocate", "compile", "Python at work"
+LONG_CALL = "long call"  # of the driver, that neither waits for the device nor asks for memory
+LONG_S = 1 * ms  # what lasts so long is no matter of asking for kernels one by one
 # Between two operators Python runs, and no profiler without stacks writes that down. What is shorter than this is
 # taken for it; what is longer stays unexplained.
 BRIDGED_S = 100 * us
@@ -138,11 +140,17 @@ def _device_rows(record: RankRecord, rows: DeviceRows) -> Rows:
     yield (HOST, COMPILE), merged(pairs(record.compilations))
     allocating = merged(pairs(record.allocations))
     yield (HOST, ALLOCATE), allocating
+    yield (HOST, LONG_CALL), merged(pair for spans in record.calls.values() for pair in long_ones(spans))
     threads = record.launching_threads or record.operators.keys()
     of_threads = [pairs(spans) for thread, spans in record.operators.items() if thread in threads]
     of_threads += map(pairs, (*record.calls.values(), record.compilations))
     of_threads += [pairs(spans) for thread, spans in record.python.items() if thread in threads]
     yield (HOST, LAUNCH), _bridged(merged(itertools.chain(*of_threads, allocating)))
+
+
+def long_ones(spans: Spans) -> Iterator[Span]:
+    """Those of at least 1 ms."""
+    return ((start, end) for start, end in pairs(spans) if end - start >= LONG_S)
 
 
 def _operator_rows(record: RankRecord, whole: Span) -> Rows:

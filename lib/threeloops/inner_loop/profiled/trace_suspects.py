@@ -2,18 +2,21 @@
 have to be recorded where the record does not decide.
 """
 
+import bisect
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from threeloops.facts.traced_steps import Traced
-from threeloops.inner_loop.profiled.nested_spans import innermost
-from threeloops.inner_loop.profiled.rank_record import TORCH, RankRecord
+from threeloops.inner_loop.profiled.nested_spans import innermost, pairs
+from threeloops.inner_loop.profiled.rank_record import TORCH, RankRecord, Spans
 from threeloops.inner_loop.profiled.rank_timeline import (
     ALLOCATE,
     AT_WORK,
     COMPILE,
     LAUNCH,
+    LONG_CALL,
+    LONG_S,
     SHORT_S,
     WHOLE_GRAPHS,
     device_of,
@@ -27,17 +30,18 @@ from threeloops.inner_loop.scaling import amdahl_limit, amdahl_speedup
 from threeloops.inner_loop.trace import COMPUTE, HOST, STEP, SYNC, Trace, covered, merged
 from threeloops.inner_loop.trace_diagnosis import BUSY, BY_CAUSE, FIRST_TRY, findings
 from threeloops.inner_loop.trace_gauges import Gauges, blamed, complement, length, overlap
-from threeloops.units import counted, fmt_percent, fmt_seconds, ms
+from threeloops.units import counted, fmt_percent, fmt_seconds
 
-LONG_S = 1 * ms  # a pause in which the host asks for nothing for so long is no matter of asking for kernels
 WORTH_SAYING = 0.01  # of the time
 ONE_PROCESS = "_SingleProcessDataLoaderIter"  # what torch calls a loader with num_workers=0
 FEWEST_STEPS = 3  # that a leak has to be seen in
 MATRIX = ("products", "convolutions", "experts", "attention")  # families that may use tensor cores; all others move
 HOST_WORK, ALLOCATOR, STRAGGLER, VECTORS = "host at work", "allocator calls", "straggling rank", "vector kernels"
-BELOW_ROOF, OPERATORS, COMPILATION = "below the roof", "small operators", "compilation"
+BELOW_ROOF, OPERATORS = "below the roof", "small operators"
+COMPILATION, DRIVER_CALLS = "compilation", "long driver calls"
 TRY = FIRST_TRY | {
     HOST_WORK: "move that work off the thread that launches: a loader's worker, another process, or the device",
+    DRIVER_CALLS: "if in first steps only, leave them out: calls start the device, load kernels; else what holds them",
     ALLOCATOR: "let the caching allocator keep its memory: no empty_cache, shapes that come again, expandable segments",
     STRAGGLER: "look at that rank alone: its data, its clocks, its neighbours; another rank waits in every exchange",
     VECTORS: "fewer bytes and fewer passes: fused kernels (torch.compile), narrower formats, a fused optimiser",
@@ -48,6 +52,7 @@ TRY = FIRST_TRY | {
 UNDECIDED = {
     "unexplained pauses": "with_stack=True, or py-spy beside it: nothing that was recorded ran in these pauses",
     HOST_WORK: "with_stack=True names the line",
+    DRIVER_CALLS: "steps after a warm-up, to see whether they come again; a trace of the operating system's calls",
     "exposed communication": "the other ranks' traces, in one folder: alone, a rank cannot tell waiting from sending",
     VECTORS: "`ncu` on the longest of them: a trace has no bytes, so that their roof is not known",
     "starved loader": "the workers are other processes, which this file does not show: time the dataset alone",
@@ -90,8 +95,9 @@ def idle_shares(trace: Trace, read: Gauges, *, operators: bool) -> dict[str, flo
 
     Formula:  what of a pause of at least 1 ms comes after the read that it began in has returned is not the read's, but
               belongs to launches where the host is at work, and else to nobody. Of what belongs to launches: what lies
-              in a compilation is the compiler's; of the rest, what lies in calls for memory is the allocator's; what
-              lies in a pause of at least 1 ms is the host's own work; what is left waits for kernels to be asked for
+              in a compilation is the compiler's; of the rest, what lies in calls for memory is the allocator's; of what
+              lies in a pause of at least 1 ms, other calls of the driver of at least 1 ms are the driver's, and the
+              rest is the host's own work; what is left waits for kernels to be asked for
               or, where operators stand for kernels, lies between two of them. There a pause of more than 100 µs in
               which a function of Python ran is the host's own work
     Source:   by definition
@@ -108,7 +114,11 @@ def idle_shares(trace: Trace, read: Gauges, *, operators: bool) -> dict[str, flo
     shares["hidden syncs"] -= length(beyond) / read.span_s
     shares["unexplained pauses"] += (length(beyond) - length(working)) / read.span_s
     left = merged((*blame["launches"], *working))
-    for illness, spans in ((COMPILATION, compiling), (ALLOCATOR, asking), (HOST_WORK, long)):
+    calling = overlap(covered(trace.of(HOST, name=LONG_CALL)), long)
+    for illness, spans in (
+        *((COMPILATION, compiling), (ALLOCATOR, asking)),
+        *((DRIVER_CALLS, calling), (HOST_WORK, long)),
+    ):
         shares[illness] = length(overlap(left, spans)) / read.span_s
         left = overlap(left, complement(spans, whole))
     del shares["launch-bound"]
@@ -121,17 +131,42 @@ def _largest_first(shares: Mapping[str, float]) -> dict[str, float]:
 
 
 def long_host_work(record: RankRecord, trace: Trace) -> tuple[str, float]:
-    """What took longest, by itself, in pauses of at least 1 ms, operator, call or function, and its seconds there."""
+    """What took longest, by itself, in pauses of at least 1 ms: operator, short call, function; its seconds there."""
+    called = {name for spans in record.calls.values() for name in spans.name}
+    threads = record.launching_threads or record.operators.keys()
+    return _longest_in_pauses(
+        record,
+        trace,
+        (
+            (start, end, name)
+            for thread in threads
+            for start, end, name in innermost(record.operators[thread], record.calls[thread], record.python[thread])
+            if name not in called or end - start < LONG_S
+        ),
+    )
+
+
+def long_driver_call(record: RankRecord, trace: Trace) -> tuple[str, float]:
+    """Of the driver's calls of at least 1 ms, by name: what took longest in pauses of at least 1 ms."""
+    return _longest_in_pauses(record, trace, (one for spans in record.calls.values() for one in _long_named(spans)))
+
+
+def _long_named(spans: Spans) -> Iterator[tuple[float, float, int]]:
+    return (
+        (start, end, name) for (start, end), name in zip(pairs(spans), spans.name, strict=True) if end - start >= LONG_S
+    )
+
+
+def _longest_in_pauses(
+    record: RankRecord, trace: Trace, spans: Iterable[tuple[float, float, int]]
+) -> tuple[str, float]:
     gaps = complement(covered(trace.of(COMPUTE)), (trace.start_s, trace.end_s))
     long = [gap for gap in gaps if gap[1] - gap[0] >= LONG_S]
     found: dict[int, float] = defaultdict(float)
-    for thread in record.launching_threads or record.operators.keys():
-        rows, place = (record.operators[thread], record.calls[thread], record.python[thread]), 0
-        for start, end, name in innermost(*rows):
-            while place < len(long) and long[place][1] <= start:
-                place += 1
-            if place < len(long) and end > long[place][0]:
-                found[name] += min(end, long[place][1]) - max(start, long[place][0])
+    for start, end, name in spans:
+        place = bisect.bisect_right(long, start, key=lambda gap: gap[1])
+        if place < len(long) and end > long[place][0]:
+            found[name] += min(end, long[place][1]) - max(start, long[place][0])
     name = max(found, key=found.__getitem__, default=-1)
     return (record.names[name], found[name]) if name >= 0 else ("", 0.0)
 
@@ -229,8 +264,8 @@ def _pauses(record: RankRecord, trace: Trace, read: Gauges) -> list[Suspect]:
     no_workers = any(ONE_PROCESS in name for name in record.names)
     for illness, share in idle_shares(trace, read, operators=not device_of(record)).items():
         because = f"{fmt_percent(share)} of the time, of {fmt_percent(read.idle)} in which nothing is computed"
-        if illness == HOST_WORK and share >= WORTH_SAYING:
-            name, seconds = long_host_work(record, trace)
+        if illness in (HOST_WORK, DRIVER_CALLS) and share >= WORTH_SAYING:
+            name, seconds = (long_host_work if illness == HOST_WORK else long_driver_call)(record, trace)
             because += f"; longest in {name}, {fmt_seconds(seconds)}" if name else ""
         if illness == COMPILATION:
             because += f"; {counted(len(record.compilations), 'graph')} made"
