@@ -55,6 +55,7 @@ def test_compiling_leaves_the_products_and_halves_what_lies_between_them():
         ("void multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata>", "optimiser"),
         ("triton_per_fused__to_copy_native_layer_norm_backward_view_4", "norms"),
         ("void at::native::GeluCUDAKernelImpl", "other vector work"),
+        ("fc-dtype_Float", "products"),
         # FBGEMM's, whose name alone is no product: forms of pytorch/FBGEMM, fbgemm_gpu/codegen and fbgemm_gpu/src
         ("void split_embedding_backward_rowwise_kernel<float>(fbgemm_gpu::FixedDivisor)", "embeddings"),
         ("void fbgemm_gpu::permute_2D_data_kernel<false, int>(int, int const*)", "other vector work"),

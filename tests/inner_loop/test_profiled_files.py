@@ -138,5 +138,28 @@ def test_categories_and_calls_of_other_times_and_makers() -> None:
 
 
 def test_events_that_nobody_knows_are_counted() -> None:
-    events = [{"ph": "X", "cat": cat, "name": "a", "ts": 1, "dur": 5} for cat in ("cpu_op", "ac2g", "mtia_ccp_events")]
-    assert recorded(events, name="t.json").unread == {"mtia_ccp_events": 1}
+    events = [{"ph": "X", "cat": cat, "name": "a", "ts": 1, "dur": 5} for cat in ("cpu_op", "ac2g", "hpu_op")]
+    assert recorded(events, name="t.json").unread == {"hpu_op": 1}
+
+
+def test_mtia_s_one_category_is_kernels_copies_and_waits() -> None:
+    """The form of facebookresearch/HolisticTraceAnalysis at f4d0062c, tests/data/mtia_trace_single_rank."""
+    bars = [
+        ("mtia_runtime", "runFunction - job_prep_and_submit_for_execution", 0, 10),
+        ("mtia_ccp_events", "fc-dtype_Float", 10, 40),
+        ("mtia_ccp_events", "dma_request", 50, 5),
+        ("mtia_ccp_events", "event_wait", 0, 100),
+        ("mtia_ccp_events", "event_record", 99, 1),
+        ("mtia_runtime", "synchronizeStream", 10, 50),
+    ]
+    record = recorded(
+        (
+            {"ph": "X", "cat": cat, "name": name, "pid": 9, "tid": 4, "ts": ts, "dur": dur}
+            for cat, name, ts, dur in bars
+        ),
+        name="run.json",
+    )
+    rows = record.devices["9"]
+    assert (len(rows.kernels), len(rows.copies), len(record.waits), record.num_launches) == (1, 1, 1, 1)
+    assert rows.kernels.seconds == pytest.approx(40e-6)
+    assert not record.unread

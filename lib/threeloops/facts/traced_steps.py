@@ -31,7 +31,10 @@ CAUSES = {
         "conv_depthwise",
     ),
     "experts": ("fused_moe", "moe_align", "GroupProblemShape", "grouped_gemm"),
-    "products": ("nvjet", "gemm", "Cijk_", "gemv", "cutlass", "splitKreduce", "marlin", "Marlin"),
+    "products": (
+        *("nvjet", "gemm", "Cijk_", "gemv", "cutlass", "splitKreduce", "marlin", "Marlin"),
+        *("fc-dtype", "batch_matmul-"),  # of Meta's MTIA
+    ),
     "loss": ("SoftMax", "softmax", "nll_loss"),
     "norms": ("layer_norm", "LayerNorm", "GammaBeta", "rms_norm", "RMSNorm", "batch_norm", "::bn_", "GroupNorm"),
     "embeddings": ("embedding", "Embedding", "indexSelect"),

@@ -31,12 +31,14 @@ CALL, OPERATOR, NOTE = "cuda_runtime", "cpu_op", "user_annotation"
 SPELT = {
     **{name: name for name in (KERNEL, COPY, SET, CALL, OPERATOR, NOTE, PYTHON)},
     **{"Kernel": KERNEL, "Memcpy": COPY, "Memset": SET, "Runtime": CALL, "Operator": OPERATOR, "cuda_driver": CALL},
-    **{"hip_runtime": CALL, "xpu_runtime": CALL, "privateuse1_runtime": CALL},
+    **{"hip_runtime": CALL, "xpu_runtime": CALL, "privateuse1_runtime": CALL, "mtia_runtime": CALL},
 }
+# Meta's MTIA has one category for all that its device does: what is neither a copy nor waits is a kernel.
+MTIA, OF_MTIA = "mtia_ccp_events", {"dma_request": COPY, "event_wait": "", "event_record": ""}
 # What says nothing that is not said elsewhere: arrows, a note once more on the device.
 KNOWN = {
     *("ac2g", "async_cpu_to_gpu", "async_gpu", "fwdbwd", "gpu_user_annotation", "Trace", "overhead"),
-    *("cuda_sync", "cpu_instant_event", "cuda_profiler_range"),
+    *("cuda_sync", "cpu_instant_event", "cuda_profiler_range", MTIA),
 }
 GRAPH = "CUDA graph "  # begins the name of a graph that was recorded as a whole
 TORCH = "torch.profiler's Chrome trace (Kineto, libkineto/src/output_json.cpp)"
@@ -46,9 +48,9 @@ EXCHANGE = re.compile(
 )
 HOST_EXCHANGE = re.compile(r"(gloo|mpi|ucc):")  # a backend that needs no GPU
 COMPILING = re.compile(r"compile_inner.*\(dynamo_timed\)$")  # torch.compile, once for every graph that it makes
-BLOCKING = re.compile(r"Synchronize$|^(cuda|hip)Memcpy$|^hipMemcpyWithStream$|^cuMemcpy(HtoD|DtoH)$")
+BLOCKING = re.compile(r"Synchronize$|^synchronize|^(cuda|hip)Memcpy$|^hipMemcpyWithStream$|^cuMemcpy(HtoD|DtoH)$")
 ALLOCATING = re.compile(r"Malloc|Free|HostAlloc|HostRegister|^cuMem(Create|Map|Unmap|Release|SetAccess|AddressReserve)")
-LAUNCHING = re.compile(r"Launch")
+LAUNCHING = re.compile(r"Launch|^runFunction")
 ON_DEVICE = re.compile(r"DtoD|Device -> Device")
 # The operators that are one product, and which of their inputs are its matrices.
 PRODUCTS = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1, "aten::baddbmm": 1, "aten::_scaled_mm": 0}
@@ -140,7 +142,7 @@ class RecordReader:
         kind = event.get("ph")
         if kind == "X":
             category = event.get("cat", "")
-            what = SPELT.get(category)
+            what = OF_MTIA.get(event.get("name", ""), KERNEL) if category == MTIA else SPELT.get(category)
             if what:
                 self._span(what, event)
             elif category not in KNOWN:
@@ -274,10 +276,7 @@ def recorded(events: Iterable[Mapping[str, Any]], *, name: str, head: Mapping[st
             raise ValueError(f"{name}: event {number:,} is none that torch's profiler writes ({error!r})") from error
     record, head = reader.record, head or {}
     if not (record.devices or record.operators or record.calls):
-        raise ValueError(
-            f"{name} holds no kernel, operator or call of a driver in the categories of torch's profiler; give what"
-            " export_chrome_trace wrote"
-        )
+        raise ValueError(f"{name} holds no kernel, operator or call of a driver; export_chrome_trace writes them")
     info = head.get("distributedInfo")
     said = info.get("rank") if isinstance(info, dict) else None
     record.rank = said if isinstance(said, int) else rank_in(name)
