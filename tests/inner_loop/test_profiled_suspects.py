@@ -224,6 +224,18 @@ def test_what_the_pauses_and_the_file_say_stands_with_the_suspect(tmp_path) -> N
     assert "with_stack=True" in told["in_the_dark"].record_next
 
 
+def test_launches_without_their_kernels_are_no_computing_on_a_cpu(tmp_path) -> None:
+    """As CUPTI's counters leave a file: facebookresearch/HolisticTraceAnalysis at f4d0062c, tests/data/cupti_profiler,
+    has 77 calls of cudaLaunchKernel, a range of the counters for each, and no kernel.
+    """
+    run = at_work()[0]
+    run.events = [event | ({"cat": "cuda_profiler_range"} if event["cat"] == "kernel" else {}) for event in run.events]
+    with pytest.raises(ValueError, match=r"launches 5 kernels and holds none"):
+        account(run, tmp_path)
+    run.events = [event for event in run.events if event["cat"] != "cuda_runtime"]
+    assert not account(run, tmp_path).device  # nothing was asked of a device: the operators are the CPU's
+
+
 def test_with_stacks_the_function_of_a_pause_is_named(tmp_path) -> None:
     """What with_stack=True adds to a run in the dark: the line, in place of a pause that nothing explains."""
     run, share = in_the_dark()[0], in_the_dark()[2]

@@ -52,13 +52,16 @@ class RankAccount:
 def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> RankAccount:
     """Everything about one rank by itself; on `part`, where its products' roofs are asked for.
 
-    Raises:   ValueError for a record in which nothing computes, or nothing lasts
+    Raises:   ValueError for a record in which nothing computes, or nothing lasts, or of whose kernels only the asking
+              was recorded
     """
     device = device_of(record)
+    _refuse_unseen(record)
     _refuse_untimed(record, device)
     trace = timeline(record)
     if not trace.of(COMPUTE):
-        raise ValueError(f"{record.name} holds nothing that computes between its first event and its last")
+        where = "in its steps" if record.steps else "between its first event and its last"
+        raise ValueError(f"{record.name} holds nothing that computes {where}")
     read = gauges(trace)
     by_name = kernels_by_name(record, window(record))
     by_family = families(record, by_name)
@@ -89,6 +92,18 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
         roofs=tuple(roofs),
         suspects=suspects(record, trace, read, by_family, reached=reached),
     )
+
+
+def _refuse_unseen(record: RankRecord) -> None:
+    """Raises ValueError where a device was asked for kernels and nothing that it did was recorded: there an operator's
+    time is asking and waiting, and no computing.
+    """
+    if record.num_launches and not record.devices:
+        raise ValueError(
+            f"{record.name} launches {counted(record.num_launches, 'kernel')} and holds none, so that nothing can be"
+            " said of the device, nor that its operators compute; ProfilerActivity.CUDA records kernels, without"
+            " CUPTI's counters (experimental_config) beside it, and where the driver lets users trace"
+        )
 
 
 def _refuse_untimed(record: RankRecord, device: str) -> None:
