@@ -14,6 +14,24 @@ import math
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 
+_LONGEST = 60  # characters of a value inside a sentence
+
+
+def shortened(value: object) -> str:
+    """A value as a sentence shows it: what is longer than a line holds is cut, and a list's length said.
+
+    >>> shortened("fp8"), shortened([32] * 62)
+    ("'fp8'", '[32, 32, 32, 32, 32, 32, 32, 32, 32, … (62 in all)]')
+    """
+    text = repr(value)
+    if len(text) <= _LONGEST:
+        return text
+    if isinstance(value, list | tuple):
+        first = repr(value[:1])[1:].rstrip("],)")
+        held = text[1 : _LONGEST - 20].rpartition(", ")[0] or first[: _LONGEST - 20]
+        return f"[{held}, … ({len(value)} in all)]"
+    return f"{text[: _LONGEST - 1]}…"
+
 
 def number(**values: object) -> None:
     """Refuse what is not a finite real number (True and "3" included)."""
@@ -21,7 +39,7 @@ def number(**values: object) -> None:
         if type(value) is int:  # the common case: abstract classes such as Real are slow to ask
             continue
         if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
-            raise ValueError(f"{name}={value!r} must be a number")
+            raise ValueError(f"{name}={shortened(value)} must be a number")
         if not math.isfinite(value):
             raise ValueError(f"{name}={value!r} must be finite")
 
@@ -63,14 +81,14 @@ def count(*, at_least: int = 1, **values: object) -> None:
         if type(value) is int and value >= at_least:
             continue
         if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
-            raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}")
+            raise ValueError(f"{name}={shortened(value)} must be a whole number of at least {at_least}")
 
 
 def table(**values: object) -> None:
     """Refuse what is not a table of names and values (a TOML table, a JSON object)."""
     for name, value in values.items():
         if not isinstance(value, Mapping):
-            raise ValueError(f"{name}={value!r} must be a table of names and values")
+            raise ValueError(f"{name}={shortened(value)} must be a table of names and values")
 
 
 _MOST_TO_FACTOR = 1_000_000_000  # beyond it, finding all divisors takes longer than anybody waits for a sentence

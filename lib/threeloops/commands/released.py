@@ -99,7 +99,8 @@ def read_as(command: str, given: argparse.Namespace, model: Model) -> str:
             f" of {model.name}"
         )
     if release.ending:
-        said.append(_about_weights(command, given, release))
+        what = f"{release.ending} is how its weights are stored"
+        said.append(_about_weights(command, given, what, release.stored))
     return "; ".join(said)
 
 
@@ -110,6 +111,11 @@ def with_model_said(command: str, working: Working, given: argparse.Namespace, m
         working = replace(
             working, inputs={"model": said, **working.inputs}, data=working.data | {"model_read_as": said}
         )
+    if is_path(given.model) and model.stored.words:
+        what = f"its config says that its weights are stored as {model.stored.words}"
+        stored = _about_weights(command, given, what, model.stored.counted_as)
+        working = replace(working, inputs={"weights stored": stored, **working.inputs})
+        working = replace(working, data=working.data | {"weights_stored": stored})
     if model.not_counted:
         named = f"not counted of {model.name}: {', '.join(model.not_counted)}"
         working = replace(working, assumes=(*working.assumes, named))
@@ -119,20 +125,20 @@ def with_model_said(command: str, working: Working, given: argparse.Namespace, m
     return working
 
 
-def _about_weights(command: str, given: argparse.Namespace, release: Release) -> str:
-    """Which flag an ending stands for, and whether it was given."""
-    flag, what = _STORED_BY.get(command), f"{release.ending} is how its weights are stored"
+def _about_weights(command: str, given: argparse.Namespace, what: str, stored: str) -> str:
+    """Which flag counts weights as they are stored, and whether it was given; `what` says how they are."""
+    flag = _STORED_BY.get(command)
     if flag is None:
         return f"{what} to be served, which this does not count"
     chosen = getattr(given, flag) or ""
-    if not release.stored:
+    if not stored:
         return f"{what}, in a format that is not counted here" + (f": --{flag} {chosen} is" if chosen else "")
-    if chosen and _same_format(chosen, release.stored):
+    if chosen and _same_format(chosen, stored):
         return f"{what}, as --{flag} {chosen} says"
     if chosen:
         return f"{what}, but --{flag} {chosen} is what is counted"
     beside = " beside --hardware" if command == "kv" else ""
-    return f"{what}: --{flag} {release.stored}{beside} counts them"
+    return f"{what}: --{flag} {stored}{beside} counts them"
 
 
 def _same_format(one: str, other: str) -> bool:

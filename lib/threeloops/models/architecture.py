@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from threeloops import checks
+from threeloops.models.files.quantised import SaidStored
 from threeloops.models.layers.beside import Beside
 from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.models.layers.indexers import BlockIndexer, Indexer
@@ -263,6 +264,7 @@ class Model:
     beside: Beside | None = None  # further tables and projections outside the layers
     not_counted: tuple[str, ...] = field(default=(), compare=False)  # what its checkpoint holds besides, in words
     assumed: tuple[str, ...] = field(default=(), compare=False)  # sizes that its config leaves to its class
+    stored: SaidStored = field(default=SaidStored(), compare=False)  # how its config says that its weights are kept
 
     def __post_init__(self) -> None:
         checks.count(hidden=self.hidden, vocab=self.vocab, max_context=self.max_context)

@@ -16,6 +16,7 @@ from typing import Any
 from threeloops.models.architecture import Model
 from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.files.gguf_header import ELEMENTS
+from threeloops.models.files.quantised import said_stored
 from threeloops.models.hf_encoders import ENCODERS, encoder_sentence
 from threeloops.models.hf_families import FAMILIES
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, Fields
@@ -43,7 +44,7 @@ def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None =
     try:
         model = _model(content, name=name or _own_name(content) or place)
         _refuse_other_tensors(content, model)
-        return replace(model, not_counted=beside_the_decoder(content))
+        return replace(model, not_counted=beside_the_decoder(content), stored=said_stored(content))
     except ValueError as error:
         raise ValueError(f"{name or place}: {error}") from error
 

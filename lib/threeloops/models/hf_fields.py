@@ -157,7 +157,7 @@ class Fields:
         """The field as a list, or None where it says null."""
         value = self.get(name)
         if value is not None and not isinstance(value, list | tuple):
-            raise ValueError(f"{name}={value!r} must be a list")
+            raise ValueError(f"{name}={checks.shortened(value)} must be a list")
         return None if value is None else list(value)
 
     def layers_or_none(self, name: str) -> list[int] | None:
@@ -173,14 +173,15 @@ class Fields:
         if value is None:  # null says nothing
             value = self.defaults.get(name)
         if not isinstance(value, bool):
-            raise ValueError(f"{name}={value!r} must be true or false")
+            raise ValueError(f"{name}={checks.shortened(value)} must be true or false")
         return value
 
     def must_equal(self, name: str, expected: object, why: str) -> None:
         """Accept a field that may be left out only with this value."""
         self.seen.add(name)
         if self.config.get(name) is not None and self.config[name] != expected:
-            raise ValueError(f"{name}={self.config[name]!r} is not understood; only {expected!r} is ({why})")
+            came = checks.shortened(self.config[name])
+            raise ValueError(f"{name}={came} is not understood; only {checks.shortened(expected)} is ({why})")
 
     def refuse_unread(self) -> None:
         """Refuse the first field that was neither read nor is known to change no count."""

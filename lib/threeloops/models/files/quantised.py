@@ -1,0 +1,100 @@
+"""What a config.json says about how its checkpoint's weights are stored.
+
+>>> said_stored({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}})
+SaidStored(words='awq, 4 bits', counted_as='awq')
+>>> said_stored({"quantization_config": "fp8"})
+Traceback (most recent call last):
+    ...
+ValueError: quantization_config='fp8' must be an object, like {"quant_method": "fp8"}, or be left out
+
+Source: utils/quantization_config.py of Hugging Face transformers 5.23.0, https://github.com/huggingface/transformers
+        (quant_method; bits; load_in_4bit, which bitsandbytes wrote without it); compressed-tensors,
+        https://github.com/vllm-project/compressed-tensors (format); NVIDIA TensorRT Model Optimizer,
+        https://github.com/NVIDIA/TensorRT-Model-Optimizer (quant_algo)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from threeloops import checks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidStored:
+    """How a checkpoint's weights are stored, in its config's words."""
+
+    words: str = ""  # empty where nothing is said
+    counted_as: str = ""  # the format that is counted here; empty where none is
+
+
+# What a config says, whatever else it says -> the format that is counted here.
+_COUNTED = {
+    "fp8": "fp8",
+    "fbgemm_fp8": "fp8",
+    "mxfp4": "mxfp4",
+    "mxfp8": "mxfp8",
+    "nvfp4": "nvfp4",
+    "float-quantized": "fp8",
+    "nvfp4-pack-quantized": "nvfp4",
+    "mxfp4-pack-quantized": "mxfp4",
+    "int-quantized": "int8",
+}
+_IN_FOUR_BITS = ("awq", "gptq")  # counted with a scale for every 128 weights
+_GROUP = 128
+_BITSANDBYTES = {"load_in_8bit": "int8", "load_in_4bit": ""}
+_PARTS = ("text_config", "thinker_config")
+_NAME = 40  # letters of a name at most
+
+
+def said_stored(config: Mapping[str, Any]) -> SaidStored:
+    """How the weights are stored, by a config or its text's own part; nothing where neither says.
+
+    Raises: ValueError for what no program writes there: another thing than an object, a method that is no name, a
+            width that is no whole number
+    """
+    for name in ("quantization_config", "compression_config", "quantization"):
+        if config.get(name) is not None:
+            return _read(name, config[name])
+    for part in _PARTS:
+        inner = config.get(part)
+        if isinstance(inner, Mapping) and (said := said_stored(inner)).words:
+            return said
+    return SaidStored()
+
+
+def _read(field: str, said: object) -> SaidStored:
+    if not isinstance(said, Mapping):
+        example = said if _printable(said) else "fp8"
+        raise ValueError(
+            f'{field}={checks.shortened(said)} must be an object, like {{"quant_method": "{example}"}}, or be left out'
+        )
+    loaded = [name for name in _BITSANDBYTES if said.get(name) is True]
+    method = said.get("quant_method")
+    if method is None:
+        method = "bitsandbytes" if loaded else ""
+    elif not _printable(method):
+        raise ValueError(
+            f'{field} has quant_method={checks.shortened(method)}, which must be one method\'s name, like "fp8" or'
+            ' "awq"; or take the field out'
+        )
+    bits = said.get("bits")
+    if bits is not None:
+        checks.positive(**{f"{field}.bits": bits})
+    detail = next((said[name] for name in ("quant_algo", "format") if _printable(said.get(name))), "")
+    if loaded:
+        return SaidStored(words=f"{method}, {loaded[0]}", counted_as=_BITSANDBYTES[loaded[0]])
+    width = f"{bits} bits" if bits else ""
+    words = ", ".join(filter(None, (method, detail, width))) or "a format of its own"
+    return SaidStored(words=words, counted_as=_counted(method, detail, said))
+
+
+def _counted(method: str, detail: str, said: Mapping[str, Any]) -> str:
+    if method in _IN_FOUR_BITS:
+        grouped = said.get("group_size", _GROUP) == _GROUP
+        return method if said.get("bits", 4) == 4 and grouped else ""
+    return _COUNTED.get(detail.lower() or method.lower(), "")
+
+
+def _printable(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= _NAME and name.isprintable()
