@@ -70,6 +70,12 @@ BESIDE = {
     "which file holds which weight": {"metadata": {"total_size": 1}, "weight_map": {}},
     "is the params.json of": {"dim": 4096, "n_layers": 32, "n_heads": 32},
     "tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer", "model_max_length": 10},
+    "(1_Pooling/config.json): give the config.json beside it": {
+        "word_embedding_dimension": 768,
+        "pooling_mode_mean_tokens": True,
+    },
+    "(config_sentence_transformers.json)": {"__version__": {"torch": "2.6.0"}, "similarity_fn_name": "cosine"},
+    "(sentence_bert_config.json)": {"max_seq_length": 512, "do_lower_case": False},
     "preprocessor_config.json": {"image_processor_type": "SiglipImageProcessor"},
     "'model_type' is missing, which every config.json has": {"hidden_size": 4096},
 }
