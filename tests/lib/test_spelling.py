@@ -53,6 +53,8 @@ MODELS = {
     "mistral-small-3-24b": ["mistralai/Mistral-Small-24B-Instruct-2501", "Mistral Small 3", "mistral small 24b"],
     "palm-540b": ["PaLM 540B"],
     "kimi-k2": ["moonshotai/Kimi-K2-Instruct", "kimi k2"],
+    "deepseek-v3.1": ["deepseek-v3.1", "deepseek-ai/DeepSeek-V3.1-Base", "DeepSeek V3.1"],
+    "glm-4.6": ["glm-4.6", "zai-org/GLM-4.6", "glm4.6"],
 }
 
 # Names that leave out what others of their family differ in, and what the answer must name.
@@ -62,7 +64,7 @@ FAMILIES = {
     "qwen3-coder": ["qwen3-coder-480b-a35b", "qwen3-coder-30b-a3b"],
     "qwen2.5": ["qwen2.5-7b", "qwen2.5-14b", "qwen2.5-32b", "qwen2.5-72b"],
     "phi": ["phi-3-mini", "phi-4"],
-    "glm": ["glm-4.5", "glm-4.5-air"],
+    "glm": ["glm-4.5", "glm-4.6", "glm-4.5-air"],
     "palm": ["palm-540b"],
     "mistral": ["mistral-7b"],
     "phi-3": ["phi-3-mini"],

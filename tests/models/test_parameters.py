@@ -76,7 +76,9 @@ def test_items_equal_the_real_model(key):
 ROUTING_BIASES = {
     "deepseek-v3": 58 * 256,
     "deepseek-r1": 58 * 256,
+    "deepseek-v3.1": 58 * 256,
     "deepseek-v3.2": 58 * 256,
+    "glm-4.6": 89 * 160,
     "glm-4.5": 89 * 160,
     "glm-4.5-air": 45 * 128,
     "kimi-k2": 60 * 384,
