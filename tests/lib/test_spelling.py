@@ -54,6 +54,8 @@ MODELS = {
     "palm-540b": ["PaLM 540B"],
     "kimi-k2": ["moonshotai/Kimi-K2-Instruct", "kimi k2"],
     "deepseek-v3.1": ["deepseek-v3.1", "deepseek-ai/DeepSeek-V3.1-Base", "DeepSeek V3.1"],
+    "mistral-7b-v0.3": ["mistral-7b-v0.3", "mistralai/Mistral-7B-Instruct-v0.3", "Mistral 7B v0.3"],
+    "mistral-small-3.2-24b": ["Mistral-Small-3.2-24B", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"],
     "glm-4.6": ["glm-4.6", "zai-org/GLM-4.6", "glm4.6"],
 }
 
@@ -66,7 +68,7 @@ FAMILIES = {
     "phi": ["phi-3-mini", "phi-4"],
     "glm": ["glm-4.5", "glm-4.6", "glm-4.5-air"],
     "palm": ["palm-540b"],
-    "mistral": ["mistral-7b"],
+    "mistral": ["mistral-7b", "mistral-7b-v0.3"],
     "phi-3": ["phi-3-mini"],
     "Phi3": ["phi-3-mini"],
     "kimi": ["kimi-k2"],
