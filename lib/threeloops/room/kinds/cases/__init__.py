@@ -1,4 +1,4 @@
-"""Eleven open cases: a sentence from the interviewer, what to ask, estimates, a design, a choice, follow-ups."""
+"""Twelve open cases: a sentence from the interviewer, what to ask, estimates, a design, a choice, follow-ups."""
 
 from threeloops.room.kinds.cases.benchmark import BENCHMARK
 from threeloops.room.kinds.cases.case import idea
@@ -8,11 +8,12 @@ from threeloops.room.kinds.cases.fine_tuning import TUNING
 from threeloops.room.kinds.cases.fleet import FLEET
 from threeloops.room.kinds.cases.one_gpu import BUSY, SMALL
 from threeloops.room.kinds.cases.serving import SEVENTY
+from threeloops.room.kinds.cases.sharing import THREE
 from threeloops.room.kinds.cases.training import LARGE
 from threeloops.room.kinds.cases.tuesday import TUESDAY
 
 CASES = {
     case.key: case
-    for case in (SEVENTY, LARGE, TUESDAY, STACK_CASE, FLEET, TUNING, BUSY, SMALL, CODER, RECORDER, BENCHMARK)
+    for case in (SEVENTY, LARGE, TUESDAY, STACK_CASE, FLEET, TUNING, BUSY, SMALL, CODER, RECORDER, BENCHMARK, THREE)
 }
 IDEAS = tuple(map(idea, CASES.values()))
