@@ -9,7 +9,7 @@ from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
-from threeloops.units import GB, TFLOP, fmt_percent
+from threeloops.units import GB, MB, TFLOP, fmt_percent
 
 ORIN = "jetson-agx-orin-64gb"
 
@@ -27,7 +27,7 @@ def _draw_three(rng: random.Random) -> Draw:
         billions=billions,
         drafted=drafted,
         words_gops=round(2 * billions * drafted),
-        words_mb=round(1000 * billions),
+        words_mb=round(billions * GB / MB),
         kernel_us=rng.randrange(420, 1900, 20),
         busy=rng.choice((0.55, 0.65, 0.75, 0.85)),
         rate=rng.choice((20, 30)),
@@ -70,7 +70,7 @@ THREE = Case(
         ),
         (
             "how long the longest kernel of each is, and how much of the GPU it fills",
-            lambda p: f"the language model's: {p.kernel_us} µs, all SMs, {100 * p.busy:g} % of the time",
+            lambda p: f"the language model's: {p.kernel_us} µs, all SMs, {fmt_percent(p.busy)} of the time",
         ),
         (
             "what each computes and moves: which resource they fight over",
