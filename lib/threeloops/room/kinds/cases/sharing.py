@@ -9,7 +9,7 @@ from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
-from threeloops.units import GB, MB, TFLOP, fmt_percent
+from threeloops.units import GB, MB, TFLOP, billion, fmt_percent
 
 ORIN = "jetson-agx-orin-64gb"
 
@@ -27,7 +27,7 @@ def _draw_three(rng: random.Random) -> Draw:
         billions=billions,
         drafted=drafted,
         words_gops=round(2 * billions * drafted),
-        words_mb=round(billions * GB / MB),
+        words_mb=round(billions * billion / MB),  # in 8 bits, a byte a weight
         kernel_us=rng.randrange(420, 1900, 20),
         busy=rng.choice((0.55, 0.65, 0.75, 0.85)),
         rate=rng.choice((20, 30)),
