@@ -5,6 +5,7 @@ rank_record     one rank's events as columns
 nsys_report     the same record from a report of Nsight Systems, exported as SQLite, one for each process
 nested_spans    what a thread did by itself while one call ran within another
 rank_timeline   from a record to the rows that trace_gauges reads; kernels by family; products with their shapes
+long_pauses     what the host did while a device had nothing to do for a millisecond and more
 rank_account    all that is said of one rank
 rank_waits      several ranks: who is waited for, and since when
 trace_suspects  the first thing to look at, the second, the third, and what a repair could bring
