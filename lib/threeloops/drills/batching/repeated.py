@@ -14,7 +14,7 @@ SOURCE_ALIKE = "by definition, 2026: after the first other token an answer is an
 
 def _draw_alike(rng: random.Random) -> Draw:
     one_in = rng.randrange(300, 3000, 10)
-    tokens = one_in * rng.randrange(31, 85) // 1000 * 10
+    tokens = one_in // 10 * rng.randrange(31, 85) // 100 * 10
     return drawn(runs=rng.randrange(200, 2000, 50), one_in=one_in, tokens=tokens)
 
 

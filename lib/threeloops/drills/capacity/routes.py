@@ -174,11 +174,11 @@ QUEUE = Drill(
 
 def _draw_pools(rng: random.Random) -> Draw:
     return drawn(
-        readers=rng.randrange(3, 15),
-        writers=rng.randrange(4, 25),
-        read_rate=rng.randrange(21, 80) * thousand,
-        write_rate=rng.randrange(31, 140) * 100.0,
-        prompt=rng.randrange(900, 6000, 50),
+        readers=rng.randrange(5, 15),
+        writers=rng.randrange(4, 15),
+        read_rate=rng.randrange(31, 80) * thousand,
+        write_rate=rng.randrange(31, 90) * 100.0,
+        prompt=rng.randrange(900, 2600, 50),
         answer=rng.randrange(250, 900, 10),
         longer=rng.choice((1.5, 2, 2.5, 3)),
     )

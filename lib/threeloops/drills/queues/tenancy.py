@@ -101,10 +101,10 @@ BUCKET = Drill(
 def _draw_wait(rng: random.Random) -> Draw:
     return drawn(
         per_minute=rng.randrange(30, 300, 10) * thousand,
-        left_percent=rng.randrange(4, 35),
-        depth=rng.randrange(40, 130, 5) * thousand,
-        prompt=rng.randrange(21, 90) * thousand,
-        answer=rng.randrange(11, 80) * 100,
+        left_percent=rng.randrange(4, 25),
+        depth=rng.randrange(80, 130, 5) * thousand,
+        prompt=rng.randrange(31, 72) * thousand,
+        answer=rng.randrange(21, 80) * 100,
     )
 
 
@@ -259,7 +259,7 @@ FAIR = Drill(
 
 
 def _draw_retries(rng: random.Random) -> Draw:
-    return drawn(rate=rng.randrange(120, 990, 10), percent=rng.randrange(25, 90), retries=rng.randrange(2, 6))
+    return drawn(rate=rng.randrange(120, 990, 10), percent=rng.randrange(48, 90), retries=rng.randrange(2, 5))
 
 
 def _small_retries(rng: random.Random) -> Draw:
