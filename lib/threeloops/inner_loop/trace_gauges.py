@@ -158,7 +158,7 @@ def blamed(trace: Trace, gaps: Sequence[Span]) -> dict[str, tuple[Span, ...]]:
     left, found, whole = tuple(gaps), {}, (trace.start_s, trace.end_s)
     for cause, spans in takers.items():
         found[cause] = overlap(left, spans)
-        left = overlap(left, complement(spans, whole))
+        left = overlap(left, complement(spans, whole)) if spans else left
     return found | {"other": left}
 
 

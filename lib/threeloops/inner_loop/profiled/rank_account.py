@@ -63,6 +63,7 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
         where = "in its steps" if record.steps else "between its first event and its last"
         raise ValueError(f"{record.name} holds nothing that computes {where}")
     read = gauges(trace)
+    idle = idle_shares(trace, read, operators=not device)
     by_name = kernels_by_name(record, window(record))
     by_family = families(record, by_name)
     products = timed_products(record)
@@ -78,7 +79,7 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
         rank=rank,
         device=device,
         gauges=read,
-        idle=idle_shares(trace, read, operators=not device),
+        idle=idle,
         exchanges=length(covered(trace.of(COMMUNICATION))) / read.span_s,
         copies=length(covered(trace.of(COPY))) / read.span_s,
         by_name=by_name,
@@ -90,7 +91,7 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
         pauses=pauses_by_length(trace),
         products=tuple(products),
         roofs=tuple(roofs),
-        suspects=suspects(record, trace, read, by_family, reached=reached),
+        suspects=suspects(record, trace, read, by_family, idle=idle, reached=reached),
     )
 
 

@@ -118,7 +118,7 @@ def idle_shares(trace: Trace, read: Gauges, *, operators: bool) -> dict[str, flo
         *((DRIVER_CALLS, calling), (HOST_WORK, long)),
     ):
         shares[illness] = length(overlap(left, spans)) / read.span_s
-        left = overlap(left, complement(spans, whole))
+        left = overlap(left, complement(spans, whole)) if spans else left
     del shares["launch-bound"]
     shares[OPERATORS if operators else "launch-bound"] = length(left) / read.span_s
     return _largest_first(shares)
@@ -134,15 +134,16 @@ def suspects(
     read: Gauges,
     by_family: Mapping[str, Traced],
     *,
+    idle: Mapping[str, float],
     reached: Mapping[str, tuple[float, float]] | None = None,
 ) -> tuple[Suspect, ...]:
     """Suspects, the one to look at first in front.
 
     Assumes:  a device that computes less than 0.8 of the time is looked at for its pauses first, any other for its
-              kernels; `reached` has a family's seconds and the least that its roof allows, where shapes and a device
-              are known
+              kernels; `idle` is of idle_shares; `reached` has a family's seconds and the least that its roof allows,
+              where shapes and a device are known
     """
-    found = [*_whole(trace, read), *_pauses(record, trace, read)]
+    found = [*_whole(trace, read), *_pauses(record, trace, read, idle)]
     small = {} if device_of(record) else small_operators(record)
     found = _with_small(found, read, by_family, small) if small else found
     found += _kernels(read, by_family, reached or {}, small)
@@ -216,10 +217,10 @@ def _whole(trace: Trace, read: Gauges) -> list[Suspect]:
     return found
 
 
-def _pauses(record: RankRecord, trace: Trace, read: Gauges) -> list[Suspect]:
+def _pauses(record: RankRecord, trace: Trace, read: Gauges, idle: Mapping[str, float]) -> list[Suspect]:
     found = []
     no_workers = any(ONE_PROCESS in name for name in record.names)
-    for illness, share in idle_shares(trace, read, operators=not device_of(record)).items():
+    for illness, share in idle.items():
         because = f"{fmt_percent(share)} of the time, of {fmt_percent(read.idle)} in which nothing is computed"
         if illness in (HOST_WORK, DRIVER_CALLS) and share >= WORTH_SAYING:
             name, seconds = (long_host_work if illness == HOST_WORK else long_driver_call)(record, trace)
