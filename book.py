@@ -16,7 +16,7 @@
     python3 book.py setup           only install; --hub: with what a class's hub needs (TEACHING.md)
     python3 book.py test            install and run the tests: twelve minutes on two cores; other words go to pytest
     python3 book.py test --fast     at every save: what the change since the last commit touches
-    python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; two minutes
+    python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; two and a half minutes
     python3 book.py test --thorough all that takes turns, and all seeds of every drill; an hour
 
 Options: --no-browser (print the address, open nothing), --no-torch (leave out the one large package), --teach (show
