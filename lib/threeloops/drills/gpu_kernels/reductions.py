@@ -195,7 +195,7 @@ TREE = Drill(
 
 def _draw_histogram(rng: random.Random) -> Draw:
     return drawn(
-        millions=rng.randrange(23, 199),
+        millions=rng.randrange(210, 399),  # above all answers
         per_block=rng.choice((4096, 6144, 8192, 12288)),
         bins=rng.choice((64, 128, 256)),
     )
