@@ -1,5 +1,5 @@
 """A server of the pages that fails as networks and hosts do: a file is missing, damaged, cut off in the middle with or
-without its length, or stops coming.
+without its length, stops coming, or comes when all others are there.
 """
 
 import functools
@@ -9,6 +9,8 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from threeloops.site import serve
+
+LATE_S = 6  # longer than all other files take
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -47,6 +49,9 @@ class _Files(serve.Files):
             super().do_GET()
         elif kind == "missing":
             self.send_error(404)
+        elif kind == "late":
+            self.server.over.wait(LATE_S)
+            super().do_GET()
         else:
             self._fail(kind, path.read_bytes(), self.wfile)
 

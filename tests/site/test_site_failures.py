@@ -108,6 +108,16 @@ def test_each_file_of_python_fails_in_each_way_and_comes_when_it_is_asked_for_ag
     assert not again.count()
 
 
+def test_the_limit_of_pythons_start_holds_where_what_lists_its_files_comes_last(opened: Any, server: Server) -> None:
+    opened.goto(SET)
+    card = opened.locator(f".drill[data-drill={KEY}]")
+    server.faults = {PYTHON[0]: "late"}
+    opened.evaluate(f"Object.assign(threeloops.LIMITS, {{stall_ms: {PATIENCE_MS}, start_ms: 1}})")
+    card.get_by_role("textbox").fill(answers(KEY, SEED)[0])
+    card.get_by_role("button", name="Check").click()
+    said(card, "Python did not start within")
+
+
 def test_what_draws_comes_when_it_is_asked_for_again(opened: Any, server: Server) -> None:
     server.faults = {"panel.js": "cut"}
     opened.goto("index.html")

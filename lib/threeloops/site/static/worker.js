@@ -88,6 +88,7 @@ async function begin() {
   }
   const {bytes, lock} = await about;
   all = bytes;
+  self.postMessage({bytes: came, of: all}); // where all the others were here before it, nothing more would tell
   await Promise.all(Object.values(coming)); // a start that misses a file would never end
   const {loadPyodide} = await module(await coming['pyodide.mjs']);
   const program = await (await unpacked('pyodide.asm.mjs', 'text/javascript')).blob();
