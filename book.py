@@ -362,7 +362,7 @@ def main(words):
         return 0
     if verb == "test":
         return test(python, words[1:])
-    command = [str(python), "-m", "threeloops.cli", *(words if verb != "open" else ["open", *words])]
+    command = [str(python), "-m", "threeloops", *(words if verb != "open" else ["open", *words])]
     if os.name == "nt":
         return hand_over(*command) if verb == "open" else run(*command, cwd=None)
     sys.stdout.flush()

@@ -265,7 +265,3 @@ def main(words: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -75,7 +75,7 @@ def plan(size: Size) -> list[Ask]:
 class Terminal:
     """`threeloops drill`, or `book.py drill`, on two pipes."""
 
-    def __init__(self, *words: str, of: Sequence[str] = ("-m", "threeloops.cli")) -> None:
+    def __init__(self, *words: str, of: Sequence[str] = ("-m", "threeloops")) -> None:
         command = [sys.executable, *of, "drill", *words]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"PYTHONIOENCODING": "utf-8"}
@@ -163,7 +163,7 @@ def page_of_progress(folder: Path, size: Size) -> None:
         f"progress over {size.attempts:,} attempts: the page",
         [timed(lambda: interview.progress(folder / "progress.sqlite3").html) for _ in range(size.pages)],
     )
-    command = [sys.executable, "-m", "threeloops.cli", "progress", "--history", str(folder / "progress.sqlite3")]
+    command = [sys.executable, "-m", "threeloops", "progress", "--history", str(folder / "progress.sqlite3")]
     told(
         f"progress over {size.attempts:,} attempts: the command",
         [timed(lambda: subprocess.run(command, capture_output=True, check=True)) for _ in range(min(size.pages, 5))],

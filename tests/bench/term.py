@@ -56,7 +56,7 @@ def walk(folder: Path, number: int) -> dict[str, float]:
     took = {}
     for name, words in commands.items():
         began = time.perf_counter()
-        command = [sys.executable, "-m", "threeloops.cli", "classroom", name, *words]
+        command = [sys.executable, "-m", "threeloops", "classroom", name, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         took[name] = time.perf_counter() - began
         assert done.returncode == 0, f"{name}: {done.stderr}"

@@ -35,7 +35,7 @@ PASSWORD = "correct horse"
 PATIENCE_MS = 120_000
 FIRST = "one-token"  # the question that Bob answers, in the browser
 DISABLED = ("Formgrader", "Create Assignment")
-COMMAND = (sys.executable, "-m", "threeloops.cli", "classroom")
+COMMAND = (sys.executable, "-m", "threeloops", "classroom")
 
 
 @dataclass

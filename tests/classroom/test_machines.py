@@ -39,7 +39,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
 
 def began(folder: Path, address: str, *words: str) -> "subprocess.Popen[str]":  # noqa: F811
     """The command as one types it, running."""
-    command = [sys.executable, "-m", "threeloops.cli", "grade", folder / "class", "--into", folder / "work"]
+    command = [sys.executable, "-m", "threeloops", "grade", folder / "class", "--into", folder / "work"]
     return subprocess.Popen(
         [*map(str, command), "--workers", address, *words],
         stdout=subprocess.DEVNULL,

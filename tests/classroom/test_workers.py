@@ -139,7 +139,7 @@ def test_a_class_loses_no_one_when_a_worker_is_killed(folder: Path, monkeypatch:
 def test_a_run_killed_with_two_workers_goes_on_where_it_stopped(folder: Path) -> None:  # noqa: F811
     """kill -9 of the one who hands out: the workers go with it, the folder is free, the next run does the rest."""
     deserved = class_of(6, folder)
-    words = [sys.executable, "-m", "threeloops.cli", "grade", folder / "class", "--into", folder / "work"]
+    words = [sys.executable, "-m", "threeloops", "grade", folder / "class", "--into", folder / "work"]
     first = subprocess.Popen([*map(str, words), "--workers", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     so_far = folder / "work" / f"so-far-{SET}.csv"
     assert comes_to_be(lambda: so_far.exists() and "s" in so_far.read_text().partition("\n")[2], 120)

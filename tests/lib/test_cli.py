@@ -346,7 +346,7 @@ def test_a_misspelt_command_line_too(command: str, capsys: pytest.CaptureFixture
 
 def test_no_mistake_ends_in_a_traceback() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "threeloops.cli", "kv", "--model", "nope", "--tokens", "1", "--dtype", "bf16"],
+        [sys.executable, "-m", "threeloops", "kv", "--model", "nope", "--tokens", "1", "--dtype", "bf16"],
         capture_output=True,
         text=True,
     )
@@ -507,7 +507,7 @@ def test_a_terminal_without_our_signs_gets_plain_ones() -> None:
     command = [
         sys.executable,
         "-m",
-        "threeloops.cli",
+        "threeloops",
         "kv",
         "--model",
         "llama-3-8b",
@@ -521,7 +521,7 @@ def test_a_terminal_without_our_signs_gets_plain_ones() -> None:
 
 
 def test_a_full_disk_and_a_closed_pipe_end_quietly() -> None:
-    command = [sys.executable, "-m", "threeloops.cli", "sources"]
+    command = [sys.executable, "-m", "threeloops", "sources"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout.readline()
         run.stdout.close()

@@ -223,7 +223,7 @@ def test_no_sheet_holds_an_answer_a_slip_or_a_derivation(
 
 def test_the_drill_command_asks_the_printed_question_again(sheets: list[list[Read]]) -> None:
     for read in sheets[4]:
-        command = [sys.executable, "-m", "threeloops.cli", "drill", read.idea, "--seed", read.seed, "--history", "none"]
+        command = [sys.executable, "-m", "threeloops", "drill", read.idea, "--seed", read.seed, "--history", "none"]
         asked = subprocess.run(
             command,
             input="quit\n",

@@ -139,7 +139,7 @@ def test_the_light_door_takes_neither_torch_nor_jupyterlab(book: ModuleType) -> 
 def test_a_teachers_verbs_reach_the_command(book: ModuleType) -> None:
     book.main(["classroom", "syllabus", "--weeks", "4", "--no-torch"])
     assert any("[book]" in line for line in installs(book)), "nbgrader comes with the book"
-    assert book.ran[-1].endswith("-m threeloops.cli classroom syllabus --weeks 4")
+    assert book.ran[-1].endswith("-m threeloops classroom syllabus --weeks 4")
 
 
 def test_the_pages_need_what_builds_them_and_no_torch(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_the_pages_need_what_builds_them_and_no_torch(book: ModuleType, monkeypa
     book.main(["site", "--serve"])
     assert any("[book,site]" in line for line in installs(book))
     assert not [line for line in book.ran if "torch" in line]
-    assert book.ran[-1].endswith("threeloops.cli site --serve")
+    assert book.ran[-1].endswith("threeloops site --serve")
 
 
 def test_a_hub_is_installed_when_it_is_asked_for(book: ModuleType) -> None:

@@ -29,7 +29,7 @@ FLOORS = (
     ("simulate", "measure"),
     ("figures", "widgets", "drills"),
     ("contents", "quick_start", "room", "sheets", "paper", "classroom", "site"),
-    ("desk", "doctor", "stand_in", "commands", "cli"),
+    ("desk", "doctor", "stand_in", "commands", "cli", "__main__"),
 )
 ROOMS = tuple(room for floor in FLOORS for room in floor)
 IN_ORDER = FLOORS[2] + FLOORS[3]  # floors on which the order of the rooms is held, too

@@ -49,7 +49,7 @@ def run(
     command: list[str], lines: tuple[str, ...], code: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """The command with these lines on its standard input, which then ends."""
-    program = ["-c", code, *command] if code else ["-m", "threeloops.cli", *command]
+    program = ["-c", code, *command] if code else ["-m", "threeloops", *command]
     return subprocess.run(
         [sys.executable, *program],
         input="".join(f"{line}\n" for line in lines),
@@ -313,7 +313,7 @@ def test_the_clock_leaves_the_typed_line_alone_and_the_line_can_be_edited(tmp_pa
 @pytest.mark.parametrize("columns", [80, 132])
 def test_lines_are_as_wide_as_the_window_and_lists_hang(columns: int) -> None:
     pexpect = pytest.importorskip("pexpect")
-    words = ["-m", "threeloops.cli", "drill", "scenario-slow-loader", "--seed", SEED, "--history", "none"]
+    words = ["-m", "threeloops", "drill", "scenario-slow-loader", "--seed", SEED, "--history", "none"]
     sitting = pexpect.spawn(sys.executable, words, encoding="utf-8", timeout=60, dimensions=(50, columns))
     sitting.expect("Answer with four letters")
     lines = sitting.before.splitlines()
