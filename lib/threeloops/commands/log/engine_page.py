@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.commands.log.named_in_log import model_of, part_of, stored_weights
-from threeloops.commands.log.suspect_rows import DRILL, NO_SUSPECT, suspects_told
+from threeloops.commands.log.suspect_rows import log_as_html, log_as_text, suspects_told
 from threeloops.commands.trace import own_drill
-from threeloops.commands.trace.told_page import Table, as_rows, html_page, suspect_rows, told_suspects
+from threeloops.commands.trace.told_page import Table
 from threeloops.dtypes import SPELLINGS, dtype_named
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
@@ -86,7 +86,11 @@ def answer(log: EngineRecord, given: argparse.Namespace, *, name: str, cut: str)
     )  # fmt: skip
     if given.drill:
         own_drill.pose(told.suspects)
-    return _json(told) if given.json else _html(told) if given.html else _text(told)
+    if given.json:
+        return _json(told)
+    if given.html:
+        return log_as_html(_blocks(told), told.suspects, FOOTER, name=name)
+    return log_as_text(_blocks(told), told.suspects, FOOTER)
 
 
 def _alone(log: EngineRecord) -> int | None:
@@ -131,19 +135,6 @@ def _checked(log: EngineRecord, model: Model | None, cache: CacheFormat | None, 
 
 def _blocks(told: Answer) -> Sequence[str | Table]:
     return [*_head(told), *_admission_rows(told), *_stage_rows(told.log), *_cache_rows(told), *_pace_rows(told)]
-
-
-def _text(told: Answer) -> str:
-    rows = as_rows(_blocks(told))
-    rows += suspect_rows(told_suspects(told.suspects, DRILL)) or ["", NO_SUSPECT]
-    return "\n".join(row.rstrip() for row in (*rows, "", *FOOTER))
-
-
-def _html(told: Answer) -> str:
-    return html_page(
-        _blocks(told), title=f"What {told.name} says", suspects=told_suspects(told.suspects, DRILL), none=NO_SUSPECT,
-        footer=FOOTER,
-    )  # fmt: skip
 
 
 def _head(told: Answer) -> Sequence[str | Table]:

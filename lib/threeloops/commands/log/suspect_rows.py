@@ -1,8 +1,9 @@
-"""Suspects of a log: the drill on each, and what a script reads of it."""
+"""Suspects of a log: the drill on each, the page that ends with them, and what a script reads of them."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from threeloops.commands.trace.told_page import Table, as_rows, html_page, suspect_rows, told_suspects
 from threeloops.product_loop.logged.engine_suspects import (
     ANSWERS,
     CACHE_FULL,
@@ -43,6 +44,21 @@ DRILL = {
     STEP: "measured-mfu-long-sequences",
 }
 NO_SUSPECT = "No suspect: the log shows nothing that takes a hundredth of the time."
+
+
+def log_as_text(blocks: Sequence[str | Table], suspects: Sequence[LogSuspect], footer: Sequence[str]) -> str:
+    """The page for a terminal."""
+    rows = as_rows(blocks)
+    rows += suspect_rows(told_suspects(suspects, DRILL)) or ["", NO_SUSPECT]
+    return "\n".join(row.rstrip() for row in (*rows, "", *footer))
+
+
+def log_as_html(
+    blocks: Sequence[str | Table], suspects: Sequence[LogSuspect], footer: Sequence[str], *, name: str
+) -> str:
+    """The same for a browser; `name` is the log's."""
+    told = told_suspects(suspects, DRILL)
+    return html_page(blocks, title=f"What {name} says", suspects=told, none=NO_SUSPECT, footer=footer)
 
 
 def suspects_told(suspects: Sequence[LogSuspect]) -> list[dict[str, Any]]:

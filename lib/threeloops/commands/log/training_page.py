@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.commands.log.named_in_log import model_of, part_of
-from threeloops.commands.log.suspect_rows import DRILL, NO_SUSPECT, suspects_told
+from threeloops.commands.log.suspect_rows import log_as_html, log_as_text, suspects_told
 from threeloops.commands.trace import own_drill
-from threeloops.commands.trace.told_page import Table, as_rows, html_page, suspect_rows, told_suspects
+from threeloops.commands.trace.told_page import Table
 from threeloops.dtypes import dtype_named
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
@@ -89,7 +89,11 @@ def answer(log: StepRecord, given: argparse.Namespace, *, name: str, cut: str) -
     )  # fmt: skip
     if given.drill:
         own_drill.pose(told.suspects)
-    return _json(told) if given.json else _html(told) if given.html else _text(told)
+    if given.json:
+        return _json(told)
+    if given.html:
+        return log_as_html(_blocks(told), told.suspects, FOOTER, name=name)
+    return log_as_text(_blocks(told), told.suspects, FOOTER)
 
 
 def _tokens_per_s(log: StepRecord, account: StepAccount) -> float | None:
@@ -138,19 +142,6 @@ def _rates(log: StepRecord, model: Model | None, part: Part | None, tokens: floa
 
 def _blocks(told: Answer) -> Sequence[str | Table]:
     return [*_head(told), *_time_rows(told), *_rate_rows(told), *_memory_rows(told), *_loss_rows(told)]
-
-
-def _text(told: Answer) -> str:
-    rows = as_rows(_blocks(told))
-    rows += suspect_rows(told_suspects(told.suspects, DRILL)) or ["", NO_SUSPECT]
-    return "\n".join(row.rstrip() for row in (*rows, "", *FOOTER))
-
-
-def _html(told: Answer) -> str:
-    return html_page(
-        _blocks(told), title=f"What {told.name} says", suspects=told_suspects(told.suspects, DRILL), none=NO_SUSPECT,
-        footer=FOOTER,
-    )  # fmt: skip
 
 
 def _head(told: Answer) -> Sequence[str | Table]:

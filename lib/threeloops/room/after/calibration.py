@@ -10,7 +10,7 @@ from threeloops.room.attempts import ANSWERED, Attempt
 
 EDGES = (0, 50, 70, 85, 95, 101)  # percent: where the rows of the table begin
 FEWEST = 5  # answers with a confidence before a topic is judged
-CHANCE = 0.05  # a topic is named where somebody who is as sure as they are right would do so badly in fewer than these
+CHANCE = 0.05  # a topic is named where a reader as often right as sure would do so badly in fewer than these
 MOST_SURE = 99.0  # what 100 % is taken for: else one wrong answer in a hundred would be impossible
 TOLERANCE = 1e-9  # three thirds are one answer
 WIDTH = 20  # characters of the curve
