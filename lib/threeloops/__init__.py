@@ -21,6 +21,7 @@ figures, widgets        see: pictures, still and live
 
 drills          ask: a draw p, a prompt, an answer, slips with a story each; one folder a family, drills/engine for all
 room            rehearse: the interview room, in a terminal and in a notebook; its own kinds of question in room/kinds
+site            the book as pages that need no server
 sheets, paper   print: what to know by heart; quizzes with a key
 classroom       grade: many, safely
 commands, cli   the `threeloops` command: calculations with their working shown

@@ -4,6 +4,7 @@ corridor.
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,34 @@ def test_no_circle() -> None:
 def test_no_room_is_a_lobby(folder: Path) -> None:
     files = [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
     assert len(files) <= MOST_FILES, f"{len(files)} modules: a newcomer no longer finds the door"
+
+
+# A package of more is not read through: its first page says what is where.
+UNSAID_MODULES = 10
+
+
+def unsaid(folder: Path) -> set[str]:
+    """Modules that the docstring of a large package does not name; an explorer's view is named with it."""
+    held = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    held -= {"__init__"}
+    words = set(re.findall(r"\w+", ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""))
+    return (
+        {name for name in held if not {name, name.removesuffix("_view")} & words}
+        if len(held) > UNSAID_MODULES
+        else set()
+    )
+
+
+def test_a_large_package_says_what_is_where(tmp_path: Path) -> None:
+    packages = [path.parent for path in LIB.rglob("__init__.py")]
+    assert not {folder.relative_to(LIB).as_posix(): names for folder in packages if (names := unsaid(folder))}
+    for number in range(UNSAID_MODULES):
+        (tmp_path / f"part{number}.py").touch()
+    (tmp_path / "__init__.py").write_text('"""Parts: part1, part1_view."""')
+    assert not unsaid(tmp_path)
+    (tmp_path / "part1_view.py").touch()
+    assert "part2" in unsaid(tmp_path)
+    assert "part1_view" not in unsaid(tmp_path)
 
 
 def test_formula_modules_load_only_the_standard_library() -> None:

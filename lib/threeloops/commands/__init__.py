@@ -6,14 +6,17 @@ memory          what training holds, of whole models and of adapters: a folder
 serve           GPUs for a load and its promises: a folder
 measured        what others' kernels, steps and servers took: a folder
 cluster         the job and the machines that plan and step are asked about
-named           models and parts by the name after a flag
-flags, training_flags   the flags of these, and from flags to a calculation
+named, released models and parts by the name after a flag; what the ending of a release's name says
+flags, training_flags   the flags of these, and from flags to a calculation (typed: what people type, as a number)
 trace           the trace of your own run, read, and the page about it: a folder
 log             the log of your own engine or training run, likewise: a folder
 sources         the audit list of the catalogue
+expected        the expected time of a step, for plan and step
+budget, cache_lines     for kv and fit: what of a card may be filled; a cache's working, layer by layer
 record          measure this machine, and hold the predictions against it
 room            the interview room: drill, progress, history
 paper           sheets and quizzes
+grade           one's own notebook, or a class's hand-ins
 term            of classroom: a teacher's decisions, a hub
 drills          for authors: every idea, and one of them tried
 """

@@ -7,5 +7,6 @@ narrow      a drawing's form for a phone
 labels      names of points, placed so that none overlap
 boxes       plans of things that are built of parts
 curves      one quantity against another (drawn_curve: after the reader has drawn it)
+overlap_rows    who is busy with what, one row a resource
 foundations, inner_loop, training_loop, product_loop, driving      one module for every kind of figure
 """

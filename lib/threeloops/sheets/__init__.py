@@ -8,5 +8,6 @@ interview       the interview sheet: techniques, thirteen numbers, priorities, s
                 reading: its tables; figures, figures_serving, figures_reading: every figure in them)
 coding          four things to write by hand, how long they take and what they are marked by
 references      every source of the book, made from what the library cites and from the catalogue (papers: what for)
+terms           one thing, many names
 sheet           all of them by name
 """

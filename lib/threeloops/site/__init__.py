@@ -3,12 +3,15 @@
 npm             scripts from outside, fetched once at set-up and known by their hashes
 parts, links    a chapter cut into pages; where its links lead
 cells, cards    what a cell becomes; a question as a card
+behind          what stands behind a prediction
 chapters, drill_sets, words, papers     the pages: parts, drill sets, terms, everything else but the first
 mathematics     formulas, set while the pages are built
 predictions     a number that is asked for before it is shown
 explorers       a picture that moves, as it is read without a script
 answering, exploring, remembering, wasm      what runs in the reader's browser: questions put, judged and
                 remembered, pictures moved by the book's own Python
+functions       functions that are written on a page, and tried there
+serving         the page that sizes a service
 printing, pictures              the chapters as PDFs; pictures packed
 offline         the book kept in a browser, an edition at a time
 front           the first page, and what the head of each page tells search engines and whoever passes it on

@@ -13,4 +13,5 @@ advice         what binds and what would help
 tables         a row for each layout
 engine_flags   the line that starts an engine so
 answer         from what is asked to the calculation
+on_page        the same, asked by a form on the book's pages
 """

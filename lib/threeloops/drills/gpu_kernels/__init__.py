@@ -1,4 +1,13 @@
-"""Drills on a GPU and its kernels: anatomy, latency, requests, launches, matrix products."""
+"""Drills on a GPU and its kernels: anatomy, latency, requests, launches, matrix products.
+
+anatomy         peaks from parts, memories near and far
+launches, times, latency        a grid; its time; waiting in company
+requests, work  what warps ask of memory; traffic and branches inside a kernel
+halos           tiles that overlap
+gemm_shapes, gemm_reuse, gemm_loads     matrix products
+reductions, pipelines           kernels as they are written
+functions       what the set asks to be written
+"""
 
 from threeloops.drills.engine.drill import Drill
 from threeloops.drills.gpu_kernels import (

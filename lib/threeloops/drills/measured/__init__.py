@@ -1,4 +1,12 @@
-"""Drills on what others measured: single calls, exchanges, training steps, served points."""
+"""Drills on what others measured: single calls, exchanges, training steps, served points.
+
+rows            the rows that are asked about, read when a question is drawn; counted: what counts are made of
+calls           products, short_kernels, attention, layers, comparisons, errors
+sent            exchanges, links, shards
+steps           steps, executed, layouts
+servers         served, servers, users, loads, caches
+functions       what the set asks to be written
+"""
 
 from threeloops.drills.engine.drill import Drill
 from threeloops.drills.measured import (

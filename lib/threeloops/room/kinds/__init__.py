@@ -8,6 +8,7 @@ chains      follow-ups on one thing, with a decision at the end
 table       several figures about one thing, cell by cell (tables)
 cases       open cases: what to ask, estimates, a design to say and mark, a choice, follow-ups
 traces      a timeline with an illness: which loop, which cause, which fix
-scenarios   a symptom: which loop, cause, first look, fix (scenario_table)
+scenarios   a symptom: which loop, cause, first look, fix (scenario_table; scenario_near: what it could be taken for)
+code        a small function to write, finish or mend, under the clock
 flash       numbers to have by heart, from the catalogue and the formulas (flash_numbers)
 """

@@ -1,4 +1,11 @@
-"""Twelve open cases: a sentence from the interviewer, what to ask, estimates, a design, a choice, follow-ups."""
+"""Twelve open cases: a sentence from the interviewer, what to ask, estimates, a design, a choice, follow-ups.
+
+case            what an open case is
+one_gpu         one GPU
+training, fine_tuning, tuesday          training, and a job that became slow
+serving, fleet, completions, benchmark  servers
+driving, sharing                        cars
+"""
 
 from threeloops.room.kinds.cases.benchmark import BENCHMARK
 from threeloops.room.kinds.cases.case import idea

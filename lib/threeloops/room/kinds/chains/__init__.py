@@ -1,4 +1,12 @@
-"""The chains of the mock interview: five or more on each loop."""
+"""The chains of the mock interview: five or more on each loop.
+
+chain, change   what a chain is; the decision at its end
+kernels, time   one GPU; an all-reduce and a product
+memory, cluster training and caches; many GPUs
+serving, load, decoding, measured       servers
+driving, on_board                       cars
+gains           what a change gains
+"""
 
 from threeloops.room.kinds.chains.cluster import EXPERTS, FAILING, PIPELINE
 from threeloops.room.kinds.chains.decoding import DRAFT, NARROW
