@@ -216,3 +216,34 @@ def test_no_module_is_longer_than_one_sitting() -> None:
 
 def test_no_module_is_called_by_a_name_that_says_nothing() -> None:
     assert not [path for path in LIB.rglob("*.py") if path.name in FORBIDDEN_NAMES]
+
+
+# Follow one number: what HOUSE.md tells whoever has an evening to read.
+MOST_TO_READ = 1200
+STATION = re.compile(r"^\| \d+ \| \[.+?\]\((.+?)\) \| (.+?) \|", re.MULTILINE)
+
+
+def lines_to_read(station: str, names: str) -> int:
+    """Lines of a file, or of what is named in it."""
+    source = (LIB.parents[1] / station).read_text(encoding="utf-8")
+    if names == "all":
+        return source.count("\n")
+    lengths = {}
+    for node in ast.parse(source).body:
+        first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            lengths[node.name] = (node.end_lineno or first) - first + 1
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            lengths[node.targets[0].id] = (node.end_lineno or first) - first + 1
+    return sum(lengths[name] for name in re.findall(r"`(\w+)`", names))
+
+
+def test_one_number_can_be_followed_in_an_evening() -> None:
+    root = LIB.parents[1]
+    stations = STATION.findall((root / "HOUSE.md").read_text(encoding="utf-8"))
+    assert len(stations) == 10
+    assert 800 < sum(lines_to_read(*station) for station in stations) < MOST_TO_READ
+    with pytest.raises(KeyError, match="no_such_formula"):
+        lines_to_read(stations[2][0], "`no_such_formula`")
+    for page in ("README.md", "CONTRIBUTING.md"):
+        assert "](HOUSE.md#follow-one-number)" in (root / page).read_text(encoding="utf-8")
