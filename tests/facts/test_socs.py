@@ -36,6 +36,17 @@ def test_orins_power_modes_add_up_to_nvidias_totals(mode: str, printed: float) -
     assert total(pieces) == pytest.approx(printed, rel=0.006)
 
 
+def test_the_super_mode_adds_up_to_what_jetpack_says_and_only_its_gpu_is_faster() -> None:
+    small = SOCS["jetson-agx-orin-32gb"]
+    pieces = {mode: datasheet_tops.taken_apart(small, dtype="int8", power_mode=mode) for mode in ("maxn", "maxn_super")}
+    assert total(pieces["maxn_super"]) == pytest.approx(241e12, rel=0.002)
+    dense = {mode: {one.engine: one.dense_ops_per_s for one in each} for mode, each in pieces.items()}
+    assert dense["maxn_super"]["gpu"] == pytest.approx(
+        dense["maxn"]["gpu"] * 1.3e9 / small["boost_clock_hz"], rel=0.005
+    )
+    assert dense["maxn_super"]["dla"] == dense["maxn"]["dla"]
+
+
 @every("key", [key for key, part in SOCS.items() if "capped_memory_bytes_per_s" in part.facts])
 def test_a_capped_memory_is_as_much_slower_as_its_clock(key: str) -> None:
     part = SOCS[key]
@@ -66,6 +77,8 @@ def test_less_power_never_gives_more(key: str) -> None:
         # Every module lists INT8 in all its modes; of Xavier only the ordinary units' rate is known.
         dtype = "fp32" if key.startswith("jetson-agx-xavier") else "int8"
         peaks = {mode: rate.peaks[dtype].value for mode, rate in modes.items()}
+        if "maxn_super" in peaks:
+            assert peaks.pop("maxn_super") >= peaks["maxn"]
         if (key, engine) == ("jetson-agx-orin-32gb", "dla"):  # at 30W NVIDIA clocks the DLAs higher than at 40W
             assert peaks.pop("30w") > peaks["40w"]
         assert list(peaks.values()) == sorted(peaks.values(), reverse=True)
