@@ -16,10 +16,11 @@ import gc
 import importlib
 import os
 import random
+import re
 import signal
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,17 @@ from tests import touched
 from tests.conftest import SECONDS
 from tests.mutation.mutants import Mutant, mutants
 
+from threeloops.drills.engine.bank import DRILLS
+
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "lib/threeloops"
 EQUAL = Path(__file__).parent / "equal.tsv"
-LIMIT_S = 60  # a mutant that never ends is found out as well
+LIMIT_S = 60  # of the processor: a mutant that never ends is found out as well
+FORMULAS = tuple(
+    f"lib/threeloops/{room}/" for room in ("foundations", "inner_loop", "training_loop", "product_loop", "driving")
+)
+DRILLED = "tests/drills/test_every_drill.py::test_the_independent_count_agrees"
+FAMILIES = {drill.family for drill in DRILLS.values()}
 
 
 def equal() -> set[tuple[str, tuple[str, str]]]:
@@ -59,21 +67,42 @@ def modules(name: str) -> list[str]:
 
 
 def tests_of(module: str) -> list[str]:
-    """The module itself, for its examples, the quick tests that import it, and those of its room that import what
-    does.
+    """What may see a change of the module, the nearest first: its own examples, the quick tests that import it, those
+    that its docstrings name, those that import what imports it, and the counts of the drills that ask for it.
     """
-    file, room = f"lib/threeloops/{module.replace('.', '/')}.py", f"tests/{module.split('.')[0]}/"
-    imports = touched.imports()
-    users = {user for user, imported in imports.items() if file in imported}
-    near = {
+    file, imports = f"lib/threeloops/{module.replace('.', '/')}.py", _imports()
+    users = _users({file}, imports)
+    near = [test for test in imports if _quick(test) and file in imports[test]]
+    named = [
         test
-        for test, imported in imports.items()
-        if test.rpartition("/")[2].startswith("test_")
-        and not test.startswith(("tests/chapters/", "tests/site/"))
-        and test.rpartition("/")[2] not in SECONDS
-        and (file in imported or (test.startswith(room) and imported & users))
-    }
-    return [file, *sorted(near)]
+        for words in re.findall(r"(?:Counted|Measured): +(.+)", (ROOT / file).read_text(encoding="utf-8"))
+        for test in (f"{name.rpartition('.')[0].replace('.', '/')}.py" for name in words.split(", "))
+        if test in imports and _quick(test)
+    ]
+    formulas = {user for user in users if user.startswith(FORMULAS)}
+    if not near:
+        formulas |= _users(formulas, imports)
+    beyond = [test for test in imports if _quick(test) and imports[test] & formulas]
+    families = sorted({user.split("/")[3] for user in users if user.startswith("lib/threeloops/drills/")} & FAMILIES)
+    asked = [f"{DRILLED}[{family}]" for family in families]
+    return [*dict.fromkeys([file, *sorted(near), *sorted(named), *sorted(beyond), *asked])]
+
+
+_imports = functools.cache(touched.imports)  # of a thousand and more files: once for a room
+
+
+def _users(files: set[str], imports: Mapping[str, set[str]]) -> set[str]:
+    return {user for user, imported in imports.items() if imported & files and user.startswith("lib/")}
+
+
+def _quick(file: str) -> bool:
+    name = file.rpartition("/")[2]
+    return (
+        file.startswith("tests/")
+        and name.startswith("test_")
+        and not file.startswith(("tests/chapters/", "tests/site/", "tests/policy/"))
+        and name not in SECONDS
+    )
 
 
 class Hunt:
@@ -82,9 +111,14 @@ class Hunt:
     def __init__(self, module: str, tried: list[Mutant]) -> None:
         self.module, self.tried, self.outlived = module, tried, list[Mutant]()
         self.green = False
+        self.cached: list[functools._lru_cache_wrapper[object]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        # A fork copies what it touches. So what is cached is looked up once, and no fork walks through all objects.
         gc.unfreeze()
+        self.cached = [each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper)]
+        gc.freeze()
+        gc.disable()
         self.green = self._fork(session, None)
         if self.green:
             self.outlived = [mutant for mutant in self.tried if self._fork(session, mutant)]
@@ -94,12 +128,12 @@ class Hunt:
         """Are all tests green in a process with this mutant?"""
         child = os.fork()
         if not child:
-            signal.alarm(LIMIT_S)
+            signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             try:
                 if mutant is not None:
-                    put(self.module, mutant)
+                    put(self.module, mutant, self.cached)
                 os._exit(0 if all(_green(item) for item in session.items) else 1)
             finally:
                 os._exit(1)
@@ -110,7 +144,7 @@ def _green(item: pytest.Item) -> bool:
     return not any(report.failed for report in runtestprotocol(item, nextitem=None, log=False))
 
 
-def put(module: str, mutant: Mutant) -> None:
+def put(module: str, mutant: Mutant, cached: Iterable["functools._lru_cache_wrapper[object]"]) -> None:
     """Give the function its changed code, wherever it has been imported to, and forget what was cached."""
     changed = compile(mutant.tree, f"<{module}, changed>", "exec")
     code = {each.co_qualname: each for each in _codes(changed)}[mutant.function]
@@ -119,9 +153,8 @@ def put(module: str, mutant: Mutant) -> None:
     for each in classes:
         holder = vars(holder)[each]
     _plain(vars(holder)[name]).__code__ = code
-    for cached in gc.get_objects():
-        if isinstance(cached, functools._lru_cache_wrapper):
-            cached.cache_clear()
+    for each in cached:
+        each.cache_clear()
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

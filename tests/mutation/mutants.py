@@ -5,9 +5,9 @@ refusal is left alone: docstrings, annotations, f-strings and everything behind 
 """
 
 import ast
-import copy
+import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], str]] = {
     ast.Add: (ast.Sub, "+ to -"),
@@ -32,13 +32,26 @@ Change = tuple[str, ast.AST]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: the function that holds it, the source line, what changes, and the module's tree with it."""
+    """One change: the function that holds it, the source line, what changes, and where."""
 
     function: str  # as Python qualifies it: `Cache.bytes`
     line: int
     change: str
     becomes: str  # the line as it would stand
-    tree: ast.Module
+    source: str = field(repr=False)
+    place: tuple[int, int]  # which expression of the function, and which of its changes
+
+    @property
+    def tree(self) -> ast.Module:
+        """The module with the change; made when asked for, as a copy for each of a hundred takes seconds."""
+        tree = ast.parse(self.source)
+        function = next(each for name, each in _functions(tree, "") if name == self.function)
+        number, which = self.place
+        node, changes = next(itertools.islice(_places(function), number, None))
+        replacement = changes[which][1]
+        assert isinstance(replacement, ast.expr)
+        _put(function, node, replacement)
+        return tree
 
     @property
     def key(self) -> tuple[str, str]:
@@ -61,11 +74,8 @@ def mutants(source: str) -> list[Mutant]:
     for name, function in _functions(tree, ""):
         for number, (node, changes) in enumerate(_places(function)):
             for which, (said, other) in enumerate(changes):
-                fresh = copy.deepcopy(tree)
-                twin = next(each for own, each in _functions(fresh, "") if own == name)
-                place, replacement = _nth(twin, number, which)
-                _put(twin, place, replacement)
-                found.append(Mutant(name, node.lineno, said, _changed(lines[node.lineno - 1], node, other), fresh))
+                becomes = _changed(lines[node.lineno - 1], node, other)
+                found.append(Mutant(name, node.lineno, said, becomes, source, (number, which)))
     return found
 
 
@@ -133,15 +143,6 @@ def _changes(node: ast.expr) -> list[Change]:
 
 def _called(call: ast.Call, function: ast.expr) -> ast.Call:
     return ast.Call(function, call.args, call.keywords)
-
-
-def _nth(function: ast.FunctionDef, number: int, which: int) -> tuple[ast.expr, ast.expr]:
-    for place, (node, changes) in enumerate(_places(function)):
-        if place == number:
-            replacement = changes[which][1]
-            assert isinstance(replacement, ast.expr)
-            return node, replacement
-    raise AssertionError("a copy has as many places as the original")
 
 
 def _put(function: ast.FunctionDef, place: ast.expr, replacement: ast.expr) -> None:
