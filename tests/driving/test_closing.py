@@ -39,6 +39,11 @@ def test_times_to_collision_are_the_printed_ones_within_their_rounding() -> None
         assert needed == pytest.approx(printed, abs=0.0051), kmh
 
 
+def test_brakes_that_must_bite_at_once_leave_nothing_and_are_not_refused() -> None:
+    """From 12 m/s at 6 m/s2 a car stops in 12 m, which it would have driven in one second."""
+    assert closing.before_braking_s(time_to_collision_s=1, closing_m_per_s=12, deceleration_m_per_s2=6) == 0
+
+
 @given(speed=speeds, gap=st.floats(0, 300), reaction=reactions, braking=brakes)
 def test_a_car_reaches_the_obstacle_as_fast_as_predicted(
     speed: float, gap: float, reaction: float, braking: float

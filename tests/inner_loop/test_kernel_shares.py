@@ -15,7 +15,7 @@ PARTS = ("a100-sxm4-80gb", "h100-sxm5", "rtx-4090", "b200-hgx")
 def test_so_many_registers_let_the_blocks_in_and_a_unit_more_does_not(part: str) -> None:
     sm = compute_capability.multiprocessor(hardware.part(part))
     for threads in range(64, 513, 32):
-        for blocks in range(1, 9):
+        for blocks in (*range(1, 9), sm.max_blocks):
             if blocks * threads > sm.max_warps * 32:
                 continue
             most = register_shares.registers_for_blocks(sm, blocks=blocks, threads_per_block=threads)
@@ -63,6 +63,12 @@ def test_groups_take_no_more_than_their_block_was_launched_with() -> None:
                 pool = (producers + consumers) * launched
                 assert taken <= pool
                 assert each == 256 or taken + 8 * consumers > pool
+
+
+def test_the_largest_block_and_the_smallest_tree() -> None:
+    """32 warps add up in five steps each, and one warp their 32 sums in five more; two numbers are one sum."""
+    assert reductions.shuffle_instructions(blocks=1, threads_per_block=1024) == 33 * 5
+    assert reductions.tree_busy_share(numbers=2) == 1
 
 
 def test_one_stage_hides_nothing_and_enough_stages_hide_all_but_the_first() -> None:

@@ -22,7 +22,7 @@ def consumer_registers(*, registers: int, producers: int, consumers: int, produc
               threads, groups are both together
     Assumes:  one block on the SM; it was launched with as many registers as fit, as many for each thread: only those
               are in the pool from which its warp groups take, so what rounding left over stays unused
-    Raises:   ValueError where producers keep more than they were launched with, or nothing is left
+    Raises:   ValueError where producers keep more than they were launched with
     Source:   NVIDIA, PTX ISA 9.0, setmaxnreg, 2025 (a pool of registers for each block); NVIDIA, Tilus,
               Script.setmaxnreg, documentation, 2026 (a multiple of 8 from 24 to 256, for whole warp groups); NVIDIA,
               CUTLASS, include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_cooperative.hpp, 2025 (40 and 232, or
@@ -40,10 +40,7 @@ def consumer_registers(*, registers: int, producers: int, consumers: int, produc
             f"producer_registers={producer_registers} are more than the {launched} with which each thread of"
             f" producers={producers} and consumers={consumers} starts; give them fewer"
         )
-    found = min(MOST, (groups * launched - producers * producer_registers) // consumers // STEP * STEP)
-    if found <= 0:
-        raise ValueError(f"registers={registers} leave nothing for consumers={consumers}; an SM has 65,536")
-    return found
+    return min(MOST, (groups * launched - producers * producer_registers) // consumers // STEP * STEP)
 
 
 def registers_for_blocks(sm: Multiprocessor, *, blocks: int, threads_per_block: int) -> int:
