@@ -1,0 +1,54 @@
+"""What README and CHANGELOG count is counted again here; a count that nothing counts is soon one off."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from threeloops.drills.coding.tasks import TASKS
+from threeloops.drills.engine.bank import DRILLS, FAMILIES
+from threeloops.facts.recorded import shipped
+from threeloops.facts.served_points import served_points
+from threeloops.models.catalogue import model_keys
+from threeloops.room.ideas import IDEAS
+from threeloops.room.kinds.cases import CASES
+from threeloops.room.kinds.chains import CHAINS
+from threeloops.training_loop.parallelism.published_steps import not_judged_because, published_steps
+
+ROOT = Path(__file__).parents[2]
+README, CHANGELOG = ("README.md", "CHANGELOG.md")
+
+
+def kinds() -> set[str]:
+    """Kinds of question, of which a chain's and a case's parts are one each."""
+    return {kind.partition(":")[0] for idea in IDEAS.values() for kind in idea.ask}
+
+
+def recorded_on(part: str) -> set[str]:
+    return {name for one in shipped() if one.stamp.part == part for name in one.measured}
+
+
+# (page, its words, what they count)
+TOLD = (
+    (CHANGELOG, r"([\d,]+) language models, from", len(model_keys())),
+    (CHANGELOG, r"- ([\d,]+) drills in", len(DRILLS)),
+    (CHANGELOG, r"drills in ([\d,]+) families", len(FAMILIES)),
+    (CHANGELOG, r"\(`book.py drill measured`\): ([\d,]+) ideas", len(FAMILIES["measured"])),
+    (CHANGELOG, r"([\d,]+) ideas in \d+ kinds of question", len(IDEAS)),
+    (CHANGELOG, r"ideas in ([\d,]+) kinds of question", len(kinds())),
+    (CHANGELOG, r"- ([\d,]+) open cases", len(CASES)),
+    (CHANGELOG, r"([\d,]+) chains of follow-ups", len(CHAINS)),
+    (CHANGELOG, r"gives ([\d,]+) small functions to write", len(TASKS)),
+    (CHANGELOG, r"are recorded, ([\d,]+) cases each", len(recorded_on("h100-sxm5"))),
+    (CHANGELOG, r"against ([\d,]+) published steps", sum(not not_judged_because(row) for row in published_steps())),
+    (README, r"its ([\d,]+) cases on each come with the book", len(recorded_on("h200-sxm"))),
+    (README, r"the same for ([\d,]+) training steps", sum(not not_judged_because(row) for row in published_steps())),
+    (README, r"the same for ([\d,]+) servers under load", len(served_points())),
+    (README, r"On ([\d,]+) served points", len(served_points())),
+)
+
+
+@pytest.mark.parametrize(("page", "words", "counted"), TOLD, ids=[f"{page} {words}" for page, words, _ in TOLD])
+def test_what_a_page_counts_is_so_many(page: str, words: str, counted: int) -> None:
+    (told,) = re.findall(words, " ".join((ROOT / page).read_text(encoding="utf-8").split()))
+    assert told == f"{counted:,}"
