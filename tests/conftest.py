@@ -27,6 +27,7 @@ gc.disable()
 SECONDS = {
     "test_grading_hostile.py": 60,
     "test_wheel.py": 6,
+    "test_used.py": 6,
     "test_gradebook.py": 25,
     "test_machines.py": 70,
     "test_workers.py": 20,
