@@ -35,8 +35,8 @@ def history(tmp_path: Path) -> History:
     return History(tmp_path / "history.sqlite3")
 
 
-def test_there_are_twelve_and_every_loop_has_two() -> None:
-    assert len(CASES) == 12
+def test_there_are_thirteen_and_every_loop_has_two() -> None:
+    assert len(CASES) == 13
     assert min(Counter(case.loop for case in CASES.values()).values()) >= 2
     assert {case.loop for case in CASES.values()} == set(ideas.LOOPS)
 

@@ -1,7 +1,7 @@
-"""Drills on what the sensors send: bytes, lanes, cables, the memory bus, moments, points and cubes."""
+"""Drills on what the sensors send: bytes, lanes, cables, the memory bus, moments, points, cubes and messages."""
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.sensor_bandwidth import cameras, carrying, lidar, moments, radar, rare, storing
+from threeloops.drills.sensor_bandwidth import cameras, carrying, lidar, messages, moments, radar, rare, storing
 
 DRILLS: tuple[Drill, ...] = (
     *cameras.DRILLS,
@@ -11,4 +11,5 @@ DRILLS: tuple[Drill, ...] = (
     *moments.DRILLS,
     *lidar.DRILLS,
     *radar.DRILLS,
+    *messages.DRILLS,
 )
