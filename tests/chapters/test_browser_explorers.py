@@ -2,6 +2,7 @@
 dark, in a narrow window and at twice the size, with the sliders at both ends.
 """
 
+import io
 import itertools
 import json
 import re
@@ -10,13 +11,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import PATIENCE_MS, Door, Sight
 from tests.chapters.explorers import CELL, SAYS, explorers, wait
-from tests.chapters.keys import within
+from tests.chapters.keys import run, within
 from tests.widgets.test_explorers import MODULES
 
+FIGURE = "from threeloops.widgets.inner_loop.roofline import explorer\n\nexplorer().view.figure"
 LIGHT, DARK = "JupyterLab Light", "JupyterLab Dark"
 # What stands where it should not: sentences, none of them where all is well.
 FAULTS = """
@@ -310,7 +313,14 @@ def test_everything_can_be_read_in_the_dark(
     page: Any, themed: Callable[[str], None], look: Callable[[Door], Sight], folder: Door
 ) -> None:
     themed(DARK)
-    dark = explorers(look, folder, "inner_loop.roofline", "system_map", "product_loop.batching")
+    dark = explorers(look, folder, "inner_loop.roofline", "system_map", "product_loop.batching", then=[FIGURE])
     dark.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
     dark.locator(".tl-chart svg").nth(1).wait_for()
     assert faults(dark) == []
+    cell = dark.locator(CELL).last
+    run(dark, cell)
+    figure = cell.locator(".vega-embed svg")
+    figure.wait_for()
+    seen = Image.open(io.BytesIO(figure.screenshot())).convert("L")
+    assert seen.getpixel((2, 2)) < 60, "the paper of a figure is the page's own"
+    assert max(seen.getextrema()) > 180, "its words are light"
