@@ -5,7 +5,7 @@ import random
 import pytest
 
 from threeloops.inner_loop.profiled.nested_spans import alone, innermost
-from threeloops.inner_loop.profiled.rank_record import Spans
+from threeloops.inner_loop.profiled.span_columns import Spans
 
 
 def nested(rng: random.Random, start: int, end: int, depth: int = 0) -> list[tuple[int, int]]:

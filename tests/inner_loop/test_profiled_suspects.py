@@ -8,11 +8,11 @@ from tests.inner_loop.kineto_form import Run
 from threeloops.facts import hardware
 from threeloops.inner_loop.profiled.rank_account import RankAccount, rank_account
 from threeloops.inner_loop.profiled.rank_record import read_record, recorded
-from threeloops.inner_loop.profiled.rank_timeline import timeline
-from threeloops.inner_loop.profiled.trace_suspects import ALLOCATOR, DRIVER_CALLS, HOST_WORK, idle_shares
+from threeloops.inner_loop.profiled.rank_timeline import moments_in, window
+from threeloops.inner_loop.profiled.trace_suspects import ALLOCATOR, DRIVER_CALLS, HOST_WORK, idle_seconds
 from threeloops.inner_loop.profiled.written_trace import write_trace
 from threeloops.inner_loop.trace import COMPUTE, HOST, Interval, Trace
-from threeloops.inner_loop.trace_gauges import gauges
+from threeloops.inner_loop.trace_gauges import blamed, gauges, length, moments
 from threeloops.operations.expected_times import expected_product
 from threeloops.simulate.inner_loop import ill_jobs
 
@@ -373,10 +373,11 @@ def test_the_host_taken_apart_agrees_with_looking_at_every_tick(seed) -> None:
         bars.append(bar(HOST, "allocate", start, rng.randrange(1, length)))
         bars.append(bar(HOST, "long call", start + rng.randrange(length), 1))
     trace = Trace(intervals=(*bars, bar("step", "step 1", 0, ticks)))
-    found = idle_shares(trace, gauges(trace), operators=False)
-    shares = found[ALLOCATOR], found[DRIVER_CALLS], found[HOST_WORK]
+    when = moments(trace)
+    found = idle_seconds(when, blamed(when), operators=False)
+    shares = [found[illness] / (ticks * TICK_S) for illness in (ALLOCATOR, DRIVER_CALLS, HOST_WORK)]
     assert shares == pytest.approx(looked_at(trace, ticks), abs=1e-9)
-    assert sum(found.values()) == pytest.approx(gauges(trace).idle)
+    assert sum(found.values()) / (ticks * TICK_S) == pytest.approx(gauges(trace).idle)
 
 
 def test_python_between_operators_is_asking_and_what_is_longer_is_not(tmp_path) -> None:
@@ -387,7 +388,6 @@ def test_python_between_operators_is_asking_and_what_is_longer_is_not(tmp_path) 
             run.at += 60  # Python, which nobody records
         run.step(step)
     assert account(run, tmp_path).suspects[0].illness == "launch-bound"
-    trace = timeline(read_record(str(tmp_path / "run.json.gz")))
-    assert sum(one.length_s for one in trace.of(HOST, name="launch")) == pytest.approx(
-        trace.end_s - trace.start_s, rel=0.01
-    )
+    record = read_record(str(tmp_path / "run.json.gz"))
+    start_s, end_s = window(record)
+    assert length(moments_in(record, (start_s, end_s)).on_host("launch")) == pytest.approx(end_s - start_s, rel=0.01)

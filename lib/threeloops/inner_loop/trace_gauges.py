@@ -11,7 +11,7 @@ waiting for when it does not?
 
 import bisect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from threeloops.inner_loop.trace import (
@@ -29,8 +29,10 @@ from threeloops.inner_loop.trace import (
     Span,
     Trace,
     covered,
+    merged,
 )
 
+Columns = tuple[Sequence[float], Sequence[float]]  # when a counter was read, and what it said
 CAUSES = ("communication", "copies", "loader", "sync", "launches", "other")
 
 
@@ -86,24 +88,76 @@ def gauges(trace: Trace) -> Gauges:
     kernels = trace.of(COMPUTE)
     if not kernels:
         raise ValueError(f"the trace has no interval in its row {COMPUTE!r}; gauges need at least one kernel")
-    span = trace.end_s - trace.start_s
-    busy = covered(kernels)
-    gaps = complement(busy, (trace.start_s, trace.end_s))
-    seconds = {cause: length(spans) for cause, spans in blamed(trace, gaps).items()}
-    return Gauges(
-        span_s=span,
-        busy=length(busy) / span,
-        exposed_communication=seconds["communication"] / span,
-        exposed_copies=seconds["copies"] / span,
-        loader_wait=seconds["loader"] / span,
-        after_sync=seconds["sync"] / span,
-        launches=seconds["launches"] / span,
-        unexplained=seconds["other"] / span,
+    when = moments(trace)
+    readings = {counter: _columns(trace, counter) for counter in (TENSOR_CORES, MEMORY_BUS, ALLOCATED)}
+    return gauged(
+        {cause: length(spans) for cause, spans in blamed(when).items()},
+        computes_s=length(when.compute),
+        span_s=trace.end_s - trace.start_s,
         num_syncs=len(trace.of(HOST, name=SYNC)),
         median_kernel_s=sorted(kernel.length_s for kernel in kernels)[len(kernels) // 2],
-        tensor_cores=_mean(trace, TENSOR_CORES),
-        memory_bus=_mean(trace, MEMORY_BUS),
-        growth_bytes_per_step=_growth(trace),
+        steps=[(step.start_s, step.end_s) for step in trace.of(STEP)],
+        readings=readings,
+    )
+
+
+def gauged(
+    idle_s: Mapping[str, float],
+    *,
+    computes_s: float,
+    span_s: float,
+    num_syncs: int,
+    median_kernel_s: float,
+    steps: Sequence[Span],
+    readings: Mapping[str, Columns],
+) -> Gauges:
+    """The same from seconds: idle ones by cause, and those that compute; `readings` are of counters, by their time."""
+    share = {cause: idle_s[cause] / span_s for cause in CAUSES}
+    return Gauges(
+        span_s=span_s,
+        busy=computes_s / span_s,
+        exposed_communication=share["communication"],
+        exposed_copies=share["copies"],
+        loader_wait=share["loader"],
+        after_sync=share["sync"],
+        launches=share["launches"],
+        unexplained=share["other"],
+        num_syncs=num_syncs,
+        median_kernel_s=median_kernel_s,
+        tensor_cores=_mean(readings.get(TENSOR_CORES)),
+        memory_bus=_mean(readings.get(MEMORY_BUS)),
+        growth_bytes_per_step=_growth(steps, readings.get(ALLOCATED)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """When what ran, as separate spans in order."""
+
+    whole: Span
+    compute: tuple[Span, ...]
+    communication: tuple[Span, ...]
+    copies: tuple[Span, ...]
+    host: Mapping[str, tuple[Span, ...]]  # by name
+
+    @property
+    def gaps(self) -> tuple[Span, ...]:
+        """When nothing is computed."""
+        return complement(self.compute, self.whole)
+
+    def on_host(self, name: str) -> tuple[Span, ...]:
+        return self.host.get(name, ())
+
+
+def moments(trace: Trace) -> Moments:
+    """A trace's rows, what runs at the same time in one of them taken together."""
+    host = trace.of(HOST)
+    return Moments(
+        whole=(trace.start_s, trace.end_s),
+        compute=covered(trace.of(COMPUTE)),
+        communication=covered(trace.of(COMMUNICATION)),
+        copies=covered(trace.of(COPY)),
+        host={name: covered(one for one in host if one.name == name) for name in {one.name for one in host}},
     )
 
 
@@ -144,21 +198,21 @@ def overlap(one: Sequence[Span], other: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def blamed(trace: Trace, gaps: Sequence[Span]) -> dict[str, tuple[Span, ...]]:
+def blamed(when: Moments) -> dict[str, tuple[Span, ...]]:
     """Pauses by their cause: each cause takes what the ones before it have left."""
-    host = trace.of(HOST)
-    waits = {name: covered(interval for interval in host if interval.name == name) for name in (BATCH_WAIT, SYNC)}
+    gaps = when.gaps
+    at_work = [spans for name, spans in when.host.items() if name not in (BATCH_WAIT, SYNC, QUEUE_FULL)]
     takers = {
-        "communication": covered(trace.of(COMMUNICATION)),
-        "copies": covered(trace.of(COPY)),
-        "loader": waits[BATCH_WAIT],
-        "sync": tuple(gap for gap in gaps if holds(waits[SYNC], gap[0])),
-        "launches": covered(interval for interval in host if interval.name not in (BATCH_WAIT, SYNC, QUEUE_FULL)),
+        "communication": when.communication,
+        "copies": when.copies,
+        "loader": when.on_host(BATCH_WAIT),
+        "sync": tuple(gap for gap in gaps if holds(when.on_host(SYNC), gap[0])),
+        "launches": at_work[0] if len(at_work) == 1 else merged(itertools.chain(*at_work)),
     }
-    left, found, whole = tuple(gaps), {}, (trace.start_s, trace.end_s)
+    left, found = gaps, {}
     for cause, spans in takers.items():
         found[cause] = overlap(left, spans)
-        left = overlap(left, complement(spans, whole)) if spans else left
+        left = overlap(left, complement(spans, when.whole)) if spans else left
     return found | {"other": left}
 
 
@@ -168,17 +222,20 @@ def holds(spans: Sequence[Span], moment: float) -> bool:
     return place >= 0 and spans[place][0] <= moment <= spans[place][1]
 
 
-def _mean(trace: Trace, counter: str) -> float | None:
+def _columns(trace: Trace, counter: str) -> Columns:
+    """Moments and values of a counter's readings."""
+    readings = trace.read(counter)
+    return [reading.at_s for reading in readings], [reading.value for reading in readings]
+
+
+def _mean(columns: Columns | None) -> float | None:
     """Mean of a counter's readings."""
-    values = [reading.value for reading in trace.read(counter)]
-    return sum(values) / len(values) if values else None
+    return sum(columns[1]) / len(columns[1]) if columns and columns[1] else None
 
 
-def _growth(trace: Trace) -> float | None:
+def _growth(steps: Sequence[Span], columns: Columns | None) -> float | None:
     """Bytes by which the lowest allocation of a step lies above that of the step before, on average."""
-    steps, readings = trace.of(STEP), trace.read(ALLOCATED)
-    moments = [reading.at_s for reading in readings]
-    within = [slice(*(bisect.bisect_left(moments, edge) for edge in (step.start_s, step.end_s))) for step in steps]
-    lows = [min((reading.value for reading in readings[part]), default=None) for part in within]
-    known = [low for low in lows if low is not None]
+    at, values = columns or ((), ())
+    within = [slice(*(bisect.bisect_left(at, edge) for edge in step)) for step in steps]
+    known = [min(values[part]) for part in within if part.start < part.stop]
     return (known[-1] - known[0]) / (len(known) - 1) if len(known) > 1 else None

@@ -1,10 +1,14 @@
 """A trace that a profiler wrote, on whatever machine: read, taken apart, suspected.
 
 event_stream    a file's events, one at a time, whatever its size
+span_columns    what began and ended when, as columns
 rank_record     one rank's events as columns
+nsys_tables     tables of Nsight Systems, and what is read of them
 nsys_report     the same record from a report of Nsight Systems, exported as SQLite, one for each process
 nested_spans    what a thread did by itself while one call ran within another
-rank_timeline   from a record to the rows that trace_gauges reads; kernels by family; products with their shapes
+rank_parts      a record as stretches of time, one after the other, so that a large one needs little memory
+rank_timeline   from a part of a record to the rows that trace_gauges reads; kernels by family
+taken_apart     the parts added: seconds that compute, and the others by what took them
 long_pauses     what the host did while a device had nothing to do for a millisecond and more
 rank_account    all that is said of one rank
 rank_waits      several ranks: who is waited for, and since when

@@ -10,13 +10,7 @@
 import itertools
 from collections.abc import Iterator
 
-from threeloops.inner_loop.profiled.rank_record import Spans
-from threeloops.inner_loop.trace import Span
-
-
-def pairs(spans: Spans) -> Iterator[Span]:
-    """Start and end of each."""
-    return zip(spans.start, spans.end, strict=True)
+from threeloops.inner_loop.profiled.span_columns import Spans, pairs
 
 
 def alone(spans: Spans) -> Iterator[tuple[float, int, float]]:

@@ -17,66 +17,38 @@ Source: NVIDIA, Nsight Systems, SQLite Export Schema Reference (tables are made 
         nanoseconds; process in a globalTid's bits from the 24th on, thread below), and CUPTI, CUpti_ActivityMemcpyKind
 """
 
+import itertools
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from threeloops.inner_loop.profiled.rank_record import (
-    CALL,
-    COPY,
-    GRAPH,
-    KERNEL,
-    LOADERS,
-    NOTE,
-    OPERATOR,
-    SET,
-    STEP,
-    RankRecord,
-    RecordReader,
-    rank_in,
+from threeloops.inner_loop.profiled.nsys_tables import (
+    CALLS,
+    CATEGORIES,
+    COPY_KINDS,
+    GRAPHS,
+    KERNELS,
+    RANGES,
+    SETS,
+    TABLES,
+    stands_for,
 )
+from threeloops.inner_loop.profiled.rank_record import GRAPH, LAUNCHING, RankRecord, RecordReader, rank_in
+from threeloops.inner_loop.profiled.span_columns import Spans
 from threeloops.units import counted, ns, us
 
 MAGIC = b"SQLite format 3\x00"
 OWN_FORMATS = (".nsys-rep", ".qdrep", ".qdstrm")  # which only Nsight Systems itself opens
 NSIGHT = "NVIDIA, Nsight Systems, SQLite Export Schema Reference (StringIds, CUPTI_ACTIVITY_KIND_*, NVTX_EVENTS)"
 RECORDS = "`nsys profile --trace=cuda,nvtx` and `nsys export --type sqlite` make one that is"
-KERNELS, GRAPHS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-COPIES, SETS = "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"
-CALLS, RANGES = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
-COPY_KINDS = {1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH",
-              10: "PtoP"}  # fmt: skip
+NO_COLUMN, NO_LINK = "NULL", -1
 VERSION = re.compile(r"(_pt[sd][zs])?_v\d+(_pt[sd][zs])?$")  # of a call: cudaLaunchKernel_v7000
 PID_BITS = 24
 PAGE_SIZE, NUM_PAGES = slice(16, 18), slice(28, 32)  # of a file of SQLite, in its first 100 bytes
-# Ranges of NVTX that are steps, waits for data, and operators as torch's emit_nvtx writes them; others say where in the
-# program something was, and not what the host did.
-STEPS = re.compile(r"(?:profiler|train(?:ing)?)?[ _]?(?:step|iter(?:ation)?)[ _#:=]*(\d*)$", re.I)
-LOADING = re.compile(r"enumerate\(Data|data.?load|load.?(batch|data)|(next|get|fetch).?(batch|data)", re.I)
-OPERATORS = re.compile(r"(\w+::\w+|autograd::engine.*?|Optimizer\..*?)(?:, (?:seq|op_id|sizes) = .*)?$")
-
-
-class _Table(NamedTuple):
-    """What is read of a table: columns that it must have, and those that older versions lack."""
-
-    needed: tuple[str, ...]
-    others: tuple[str, ...] = ()
-
-
-LINKS = ("streamId", "correlationId", "globalPid")
-TABLES = {
-    KERNELS: _Table(("start", "end", "deviceId"), (*LINKS, "demangledName", "shortName")),
-    GRAPHS: _Table(("start", "end", "deviceId"), (*LINKS, "graphId")),
-    COPIES: _Table(("start", "end", "deviceId", "copyKind"), LINKS),
-    SETS: _Table(("start", "end", "deviceId"), LINKS),
-    CALLS: _Table(("start", "end", "nameId"), ("globalTid", "correlationId")),
-    RANGES: _Table(("start", "end"), ("text", "textId", "globalTid")),
-}  # fmt: skip
-CATEGORIES = {KERNELS: KERNEL, GRAPHS: KERNEL, COPIES: COPY, SETS: SET}
-Event = dict[str, Any]
 
 
 def is_report(path: Path) -> bool:
@@ -125,6 +97,22 @@ def _refuse_cut(file: Path) -> None:
         )
 
 
+# Columns' append, the name and the link that are appended, and when a record begins
+Append = Callable[[Any], None]
+Adder = tuple[Append, Append, Append, Append, int, int, int]
+
+
+def _append(add: Adder, start: int, end: int) -> None:
+    """One row."""
+    starts, ends, names, links, name, link, origin = add
+    if not end >= start:
+        raise TypeError(f"it lasts {end - start} ns")
+    starts((start - origin) * ns)
+    ends((end - origin) * ns)
+    names(name)
+    links(link)
+
+
 class _Report:
     """One open database."""
 
@@ -135,12 +123,13 @@ class _Report:
             for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
         self._readers: dict[int, RecordReader] = {}
+        self._origins: dict[int, int] = {}  # process -> its first row's start
         self._names: dict[int, str] = {}
-        self._calls: dict[int, str] = {}  # of the driver, without their version
         self._devices: dict[int, set[int]] = {}  # that a process computed on
         told_of = [self._columns[table] for table in (KERNELS, GRAPHS) if table in self._columns]
         self._one_process = not all("globalPid" in columns for columns in told_of)
         self._read = self._untimed = 0
+        self._count = itertools.count()  # of the rows of a table
 
     def records(self) -> list[RankRecord]:
         name, there = self._file.name, [table for table in TABLES if table in self._columns]
@@ -157,13 +146,13 @@ class _Report:
         self._names = dict(self._database.execute("SELECT id, value FROM StringIds"))
         rows = {table: self._rows_in(table) for table in there} if self._told else dict.fromkeys(there, 0)
         for table in there:
-            take = self._range if table == RANGES else self._call if table == CALLS else self._on_device
-            for number, row in enumerate(self._rows(table), start=1):
-                try:
-                    take(table, row)
-                except (KeyError, TypeError, AttributeError) as error:
-                    said = f"{name}: row {number:,} of {table} is none that Nsight Systems writes ({error!r})"
-                    raise ValueError(said) from error
+            take = self._ranges if table == RANGES else self._driver_calls if table == CALLS else self._on_device
+            self._count = itertools.count()
+            try:
+                take(table)
+            except (KeyError, TypeError, AttributeError) as error:
+                said = f"{name}: row {next(self._count):,} of {table} is none that Nsight Systems writes ({error!r})"
+                raise ValueError(said) from error
             self._tell(rows, table)
         return self._finished()
 
@@ -177,72 +166,87 @@ class _Report:
         if self._told:
             self._told(round(self._file.stat().st_size * self._read / max(1, sum(rows.values()))))
 
-    def _rows(self, table: str) -> Iterator[Mapping[str, Any]]:
-        columns = [one for one in (*TABLES[table].needed, *TABLES[table].others) if one in self._columns[table]]
+    def _rows(self, table: str) -> Iterator[tuple[Any, ...]]:
+        """What TABLES says, None where a table lacks a column."""
+        there, read = self._columns[table], TABLES[table]
+        columns = [f'"{column}"' for column in read.needed]
+        columns += [next((f'"{one}"' for one in some if one in there), NO_COLUMN) for some in read.others]
         where = ' WHERE "end" > start' if table == RANGES else ""  # a mark has no end, or one before its start
-        listed = ", ".join(f'"{column}"' for column in columns)
-        for row in self._database.execute(f"SELECT {listed} FROM {table}{where}"):
-            yield dict(zip(columns, row, strict=True))
+        return self._database.execute(f"SELECT {', '.join(columns)} FROM {table}{where}")
 
     def _reader(self, process: int) -> RecordReader:
         reader = self._readers.get(process)
         if reader is None:
-            reader = self._readers[process] = RecordReader(RankRecord(name=self._file.name, source=NSIGHT))
+            record = RankRecord(name=self._file.name, source=NSIGHT)
+            reader = self._readers[process] = RecordReader(record, origin_us=0.0)
         return reader
 
-    def _event(self, category: str, name: str, row: Mapping[str, Any], thread: int, **args: Any) -> Event:
-        start = row["start"]
-        return {
-            "ph": "X", "cat": category, "name": name, "ts": start * (ns / us), "dur": (row["end"] - start) * (ns / us),
-            "tid": thread, "args": args,
-        }  # fmt: skip
+    def _on_device(self, table: str) -> None:
+        adders: dict[tuple[Any, ...], Adder] = {}  # millions of rows have a few hundred of these
+        for _, (start, end, *key) in zip(self._count, self._rows(table), strict=False):
+            if end == 0:  # CUPTI writes 0 for a time that it could not take
+                self._untimed += 1
+                continue
+            add = adders.get(own := tuple(key))
+            if add is None:
+                add = adders[own] = self._place(table, start, *key)
+            _append(add, start, end)
 
-    def _on_device(self, table: str, row: Mapping[str, Any]) -> None:
-        if row["end"] == 0:  # CUPTI writes 0 for a time that it could not take
-            self._untimed += 1
-            return
-        device, correlation = row["deviceId"], row.get("correlationId", -1)
+    def _place(self, table: str, start: int, device: object, what: Any, process_id: Any, stream: object) -> "Adder":
+        """Where kernels and copies of one name belong, from the first of them."""
         if not isinstance(device, int):
             raise TypeError(f"its device is {device!r}")
-        process = 0 if self._one_process else row["globalPid"] >> PID_BITS
+        process = 0 if self._one_process else process_id >> PID_BITS
+        reader = self._reader(process)
         self._devices.setdefault(process, set()).add(device)
-        args = {"device": device, "correlation": correlation, "External id": correlation}
-        args["Process Group Name"] = f"stream {row.get('streamId')}"  # no group is told, and each has its stream
-        name, stream = self._named(table, row), row.get("streamId", 0)
-        event = self._event(CATEGORIES[table], name, row, stream, **args)
-        self._reader(process).take(event)
+        name = self._named(table, what)
+        rows = reader.record.devices[str(device)]
+        spans = rows.of(CATEGORIES[table], name)
+        # no group of an exchange is told, and each has its stream
+        link = reader.number(f"stream {stream}") if spans is rows.exchanges else NO_LINK
+        return self._adder(process, spans, reader.number(name), link, start)
 
-    def _named(self, table: str, row: Mapping[str, Any]) -> str:
+    def _adder(self, process: int, spans: Spans, name: int, link: int, start: int) -> "Adder":
+        origin = self._origins.setdefault(process, start)
+        return spans.start.append, spans.end.append, spans.name.append, spans.link.append, name, link, origin
+
+    def _named(self, table: str, what: Any) -> str:
         if table == KERNELS:
-            number = row.get("demangledName", row.get("shortName"))
-            return self._names[number]
+            return self._names[what]
         if table == GRAPHS:
-            return f"{GRAPH}{row.get('graphId', '')}"
-        return "Memset" if table == SETS else f"Memcpy {COPY_KINDS.get(row['copyKind'], row['copyKind'])}"
+            return f"{GRAPH}{'' if what is None else what}"
+        return "Memset" if table == SETS else f"Memcpy {COPY_KINDS.get(what, what)}"
 
-    def _call(self, _: str, row: Mapping[str, Any]) -> None:
-        process, thread = self._owner(row)
-        name = self._calls.get(row["nameId"])
-        if name is None:
-            name = self._calls[row["nameId"]] = VERSION.sub("", self._names[row["nameId"]])
-        self._reader(process).take(self._event(CALL, name, row, thread, correlation=row.get("correlationId", -1)))
+    def _driver_calls(self, table: str) -> None:
+        adders: dict[tuple[Any, Any], Adder] = {}
+        for _, (start, end, name_id, thread_id) in zip(self._count, self._rows(table), strict=False):
+            add = adders.get((name_id, thread_id))
+            if add is None:
+                process, thread = self._owner(thread_id)
+                name, reader = VERSION.sub("", self._names[name_id]), self._reader(process)
+                spans, _ = reader.record.of_call(name, str(thread))
+                add = adders[name_id, thread_id] = self._adder(process, spans, reader.number(name), NO_LINK, start)
+            _append(add, start, end)
+        for reader in self._readers.values():
+            record = reader.record
+            number_of = sum((Counter(spans.name) for spans in record.calls.values()), Counter[int]())
+            record.num_launches = sum(n for name, n in number_of.items() if LAUNCHING.search(record.names[name]))
 
-    def _owner(self, row: Mapping[str, Any]) -> tuple[int, int]:
+    def _owner(self, thread_id: int | None) -> tuple[int, int]:
         """Process and thread; where kernels do not name their process, all is of one."""
-        number = row.get("globalTid") or 0
+        number = thread_id or 0
         return (0, number) if self._one_process else (number >> PID_BITS, number & (1 << PID_BITS) - 1)
 
-    def _range(self, _: str, row: Mapping[str, Any]) -> None:
-        name = row.get("text") or self._names.get(row.get("textId") or -1, "")
-        process, thread = self._owner(row)
-        reader = self._reader(process)
-        if step := STEPS.match(name):
-            number = step[1] or str(len(reader.record.steps) + 1)
-            reader.take(self._event(NOTE, STEP + number, row, thread))
-        elif LOADING.search(name):
-            reader.take(self._event(NOTE, name if name.startswith(LOADERS) else LOADERS[0] + name, row, thread))
-        elif operator := OPERATORS.match(name):
-            reader.take(self._event(OPERATOR, operator[1], row, thread))
+    def _ranges(self, table: str) -> None:
+        for _, (start, end, text, text_id, thread_id) in zip(self._count, self._rows(table), strict=False):
+            name = text or self._names.get(text_id or -1, "")
+            process, thread = self._owner(thread_id)
+            reader = self._reader(process)
+            found = stands_for(name, steps=len(reader.record.steps))
+            if found:
+                at = start - self._origins.setdefault(process, start)
+                lasts = {"ts": at * (ns / us), "dur": (end - start) * (ns / us)}
+                reader.take({"ph": "X", "cat": found[0], "name": found[1], "tid": thread, **lasts})
 
     def _finished(self) -> list[RankRecord]:
         """The records of processes that computed."""

@@ -5,24 +5,22 @@ from dataclasses import dataclass, replace
 
 from threeloops.facts.hardware import Part
 from threeloops.facts.traced_steps import Traced
-from threeloops.inner_loop.profiled.nested_spans import pairs
+from threeloops.inner_loop.profiled.rank_parts import AT_ONCE
 from threeloops.inner_loop.profiled.rank_record import RankRecord
 from threeloops.inner_loop.profiled.rank_timeline import (
-    Pauses,
     device_of,
     exchanges_by_kind,
     families,
     kernel_lengths,
     kernels_by_name,
-    pauses_by_length,
-    timeline,
     window,
 )
 from threeloops.inner_loop.profiled.rank_waits import RankWaits, rank_waits
 from threeloops.inner_loop.profiled.roofed_products import RoofedProduct, TimedProduct, roofed, timed_products
-from threeloops.inner_loop.profiled.trace_suspects import Suspect, idle_shares, suspects, with_waits
-from threeloops.inner_loop.trace import COMMUNICATION, COMPUTE, COPY, covered
-from threeloops.inner_loop.trace_gauges import Gauges, gauges, length
+from threeloops.inner_loop.profiled.span_columns import pairs
+from threeloops.inner_loop.profiled.taken_apart import Pauses, record_gauges, record_time
+from threeloops.inner_loop.profiled.trace_suspects import Suspect, suspects, with_waits
+from threeloops.inner_loop.trace_gauges import Gauges
 from threeloops.units import counted
 
 
@@ -49,8 +47,9 @@ class RankAccount:
     suspects: tuple[Suspect, ...]
 
 
-def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> RankAccount:
-    """Everything about one rank by itself; on `part`, where its products' roofs are asked for.
+def rank_account(record: RankRecord, *, rank: int, part: Part | None = None, at_once: int = AT_ONCE) -> RankAccount:
+    """Everything about one rank by itself; on `part`, where its products' roofs are asked for; about `at_once` spans
+    are taken apart at a time.
 
     Raises:   ValueError for a record in which nothing computes, or nothing lasts, or of whose kernels only the asking
               was recorded
@@ -58,13 +57,15 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
     device = device_of(record)
     _refuse_unseen(record)
     _refuse_untimed(record, device)
-    trace = timeline(record)
-    if not trace.of(COMPUTE):
+    whole = window(record)
+    time = record_time(record, whole, at_once=at_once)
+    if not time.computes_s:
         where = "in its steps" if record.steps else "between its first event and its last"
         raise ValueError(f"{record.name} holds nothing that computes {where}")
-    read = gauges(trace)
-    idle = idle_shares(trace, read, operators=not device)
-    by_name = kernels_by_name(record, window(record))
+    median_s, short = kernel_lengths(record) if device else (0.0, 0.0)
+    read = record_gauges(record, whole, time, median_kernel_s=median_s)
+    idle = {illness: seconds / read.span_s for illness, seconds in time.idle_s.items()}
+    by_name = kernels_by_name(record, whole)
     by_family = families(record, by_name)
     products = timed_products(record)
     roofs = [one for one in (roofed(timed, part) for timed in products) if one] if part else []
@@ -73,25 +74,24 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None) -> 
         known_s, bound_s = sum(one.timed.seconds for one in roofs), sum(one.bound_s for one in roofs)
         other_s = max(0.0, by_family["products"].seconds - known_s) if "products" in by_family else 0.0
         reached["products"] = known_s + other_s, min(known_s, bound_s) + other_s
-    median_s, short = kernel_lengths(record) if device else (0.0, 0.0)
     return RankAccount(
         record=_light(record),
         rank=rank,
         device=device,
         gauges=read,
         idle=idle,
-        exchanges=length(covered(trace.of(COMMUNICATION))) / read.span_s,
-        copies=length(covered(trace.of(COPY))) / read.span_s,
+        exchanges=time.exchanges_s / read.span_s,
+        copies=time.copies_s / read.span_s,
         by_name=by_name,
         by_family=by_family,
-        by_exchange=exchanges_by_kind(record, window(record)),
+        by_exchange=exchanges_by_kind(record, whole),
         median_kernel_s=median_s,
         short_kernels=short,
         launches_per_step=record.num_launches / len(record.steps) if record.steps else None,
-        pauses=pauses_by_length(trace),
+        pauses=time.pauses,
         products=tuple(products),
         roofs=tuple(roofs),
-        suspects=suspects(record, trace, read, by_family, idle=idle, reached=reached),
+        suspects=suspects(record, read, by_family, idle=idle, long=time.long_pauses, reached=reached),
     )
 
 

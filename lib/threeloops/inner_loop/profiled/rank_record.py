@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from threeloops.inner_loop.profiled.event_stream import EventStream
+from threeloops.inner_loop.profiled.span_columns import Spans
 from threeloops.units import us
 
 # Categories of today, and of traces before torch 1.13; Python's functions where with_stack=True recorded them.
@@ -56,29 +57,6 @@ ON_DEVICE = re.compile(r"DtoD|Device -> Device")
 PRODUCTS = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1, "aten::baddbmm": 1, "aten::_scaled_mm": 0}
 
 
-class Spans:
-    """Columns: when, until when, an index into the names, and a number that links to something."""
-
-    __slots__ = ("end", "link", "name", "start")
-
-    def __init__(self) -> None:
-        self.start, self.end, self.name, self.link = array("d"), array("d"), array("L"), array("q")
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def add(self, start_s: float, end_s: float, name: int, link: int = -1) -> None:
-        self.start.append(start_s)
-        self.end.append(end_s)
-        self.name.append(name)
-        self.link.append(link)
-
-    @property
-    def seconds(self) -> float:
-        """All lengths together, overlapping or not."""
-        return math.fsum(self.end) - math.fsum(self.start)
-
-
 @dataclass(slots=True)
 class DeviceRows:
     """One device of a rank."""
@@ -86,6 +64,12 @@ class DeviceRows:
     kernels: Spans = field(default_factory=Spans)  # with copies within the device, and memory that is set
     exchanges: Spans = field(default_factory=Spans)
     copies: Spans = field(default_factory=Spans)  # to the device or from it
+
+    def of(self, what: str, name: str) -> Spans:
+        """Where a kernel, a copy or memory that is set belongs."""
+        if what == KERNEL and _exchanges(name):
+            return self.exchanges
+        return self.copies if what == COPY and not ON_DEVICE.search(name) else self.kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +115,19 @@ class RankRecord:
         default_factory=lambda: defaultdict(lambda: (array("d"), array("d")))
     )  # of counters: seconds, values
 
+    def of_call(self, name: str, thread: str) -> tuple[Spans, bool]:
+        """Where a call of the driver belongs, and whether it launches; if so its thread is one that launches."""
+        blocking, allocating, launching = _does(name)
+        if launching:
+            self.launching_threads.add(thread)
+        return (self.waits if blocking else self.allocations if allocating else self.calls[thread]), launching
+
 
 class RecordReader:
     """From events to a record, one event after the other."""
 
-    def __init__(self, record: RankRecord) -> None:
-        self.record, self._numbers, self._origin_us = record, dict[str, int](), math.nan
+    def __init__(self, record: RankRecord, *, origin_us: float = math.nan) -> None:
+        self.record, self._numbers, self._origin_us = record, dict[str, int](), origin_us
 
     def take(self, event: Mapping[str, Any]) -> None:
         kind = event.get("ph")
@@ -155,7 +146,8 @@ class RecordReader:
             self._origin_us = stamp_us
         return (stamp_us - self._origin_us) * us
 
-    def _number(self, name: str) -> int:
+    def number(self, name: str) -> int:
+        """A name's place among the names."""
         number = self._numbers.get(name)
         if number is None:
             number = self._numbers[name] = len(self.record.names)
@@ -171,31 +163,25 @@ class RecordReader:
         args = event.get("args") or {}
         if what in (KERNEL, COPY, SET):
             rows = record.devices[str(args.get("device", event.get("pid")))]
-            exchanging = what == KERNEL and _exchanges(name)
-            on_bus = what == COPY and not ON_DEVICE.search(name)
-            spans = rows.exchanges if exchanging else rows.copies if on_bus else rows.kernels
-            spans.add(start, end, self._number(name), self._group(args) if exchanging else _link(args))
+            spans = rows.of(what, name)
+            spans.add(start, end, self.number(name), self._group(args) if spans is rows.exchanges else _link(args))
             record.linked_by_call += args.get("correlation", -1) == _link(args)
         elif what == CALL:
-            blocking, allocating, launching = _does(name)
-            thread = _thread(event)
-            spans = record.waits if blocking else record.allocations if allocating else record.calls[thread]
-            spans.add(start, end, self._number(name), args.get("correlation", -1) if launching else -1)
-            if launching:
-                record.launching_threads.add(thread)
-                record.num_launches += 1
+            spans, launching = record.of_call(name, _thread(event))
+            spans.add(start, end, self.number(name), args.get("correlation", -1) if launching else -1)
+            record.num_launches += launching
         elif what == PYTHON:
-            record.python[_thread(event)].add(start, end, self._number(name))
+            record.python[_thread(event)].add(start, end, self.number(name))
         elif name.startswith(STEP):
             record.steps.append((name.removeprefix(STEP), start, end))
         elif name.startswith(LOADERS):
-            record.loader.add(start, end, self._number(name))
+            record.loader.add(start, end, self.number(name))
         elif COMPILING.search(name):
-            record.compilations.add(start, end, self._number(name))
+            record.compilations.add(start, end, self.number(name))
         elif HOST_EXCHANGE.match(name):
-            record.host_exchanges.add(start, end, self._number(name))
+            record.host_exchanges.add(start, end, self.number(name))
         elif what == OPERATOR:
-            record.operators[_thread(event)].add(start, end, self._number(name), _link(args))
+            record.operators[_thread(event)].add(start, end, self.number(name), _link(args))
             if "Input Dims" in args:
                 record.with_shapes = True
                 if name in PRODUCTS and (product := _product(name, args)):
@@ -204,7 +190,7 @@ class RecordReader:
     def _group(self, args: Mapping[str, Any]) -> int:
         """Who takes part in an exchange, as an index into the names; -1 where the file does not say it."""
         said = [str(args[key]) for key in ("Process Group Name", "Process Group Ranks") if key in args]
-        return self._number(" ".join(said)) if said else -1
+        return self.number(" ".join(said)) if said else -1
 
     def _reading(self, name: str, event: Mapping[str, Any]) -> None:
         """Memory of a device as the allocator tells it, or any counter."""

@@ -2,46 +2,32 @@
 by family.
 
 >>> from threeloops.inner_loop.profiled.rank_record import recorded
->>> from threeloops.inner_loop.trace_gauges import gauges
+>>> from threeloops.inner_loop.trace_gauges import blamed, length
 >>> bars = [
 ...     ("kernel", "gemm", 0, 60),
 ...     ("kernel", "ncclDevKernel_AllReduce", 50, 30),
 ...     ("gpu_memcpy", "Memcpy HtoD", 90, 10),
 ... ]
 >>> events = [{"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur} for cat, name, ts, dur in bars]
->>> read = gauges(timeline(recorded(events, name="t.json")))
->>> [round(share, 6) for share in (read.busy, read.exposed_communication, read.exposed_copies, read.unexplained)]
-[0.6, 0.2, 0.1, 0.1]
+>>> when = moments_in(record := recorded(events, name="t.json"), window(record))
+>>> round(length(when.compute) * 1e6), {cause: round(length(spans) * 1e6) for cause, spans in blamed(when).items()}
+(60, {'communication': 20, 'copies': 10, 'loader': 0, 'sync': 0, 'launches': 0, 'other': 10})
 """
 
+import bisect
 import itertools
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from statistics import median
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from threeloops.facts.traced_steps import REST, Traced, cause_of
-from threeloops.inner_loop.profiled.nested_spans import alone, pairs
-from threeloops.inner_loop.profiled.rank_record import GRAPH, DeviceRows, RankRecord, Spans
-from threeloops.inner_loop.trace import (
-    BATCH_WAIT,
-    COMMUNICATION,
-    COMPUTE,
-    COPY,
-    HOST,
-    STEP,
-    SYNC,
-    Interval,
-    Reading,
-    Span,
-    Trace,
-    merged,
-)
-from threeloops.inner_loop.trace_gauges import complement, holds, overlap
-from threeloops.units import ms, us
+from threeloops.inner_loop.profiled.nested_spans import alone
+from threeloops.inner_loop.profiled.rank_record import GRAPH, DeviceRows, RankRecord
+from threeloops.inner_loop.profiled.span_columns import Spans, pairs
+from threeloops.inner_loop.trace import BATCH_WAIT, SYNC, Span, merged
+from threeloops.inner_loop.trace_gauges import Moments, complement, holds, overlap
+from threeloops.units import ms, ns, us
 
 WHOLE_GRAPHS = "whole graphs"  # a family: CUDA graphs of which a report has no kernels
-RECORDED = "recorded"  # a row: all of a record in which no step is marked
 LAUNCH, ALLOCATE, COMPILE, AT_WORK = "launch", "allocate", "compile", "Python at work"
 LONG_CALL = "long call"  # of the driver, that neither waits for the device nor asks for memory
 LONG_S = 1 * ms  # what lasts so long is no matter of asking for kernels one by one
@@ -65,14 +51,6 @@ OPERATORS = {
     "embeddings": ("embedding", "index_select"),
     "casts and copies": ("copy", "aten::to", "contiguous", "aten::cat", "aten::stack", "clone"),
 }
-
-
-class Pauses(NamedTuple):
-    """Moments in which a device does nothing at all, of one order of length."""
-
-    below_s: float
-    number: int
-    seconds: float
 
 
 def device_of(record: RankRecord) -> str:
@@ -104,72 +82,66 @@ def window(record: RankRecord) -> Span:
     return min(min(spans.start) for spans in every), max(max(spans.end) for spans in every)
 
 
-def timeline(record: RankRecord) -> Trace:
-    """The rows of inner_loop.trace: what runs at the same time in a row is one interval there.
+def moments_in(record: RankRecord, part: Span) -> Moments:
+    """What ran when, in a part of a record: its rows as inner_loop.trace_gauges reads them.
 
     Of a device: kernels, copies over the bus, exchanges, and what the threads that launch were doing. Without a device,
     operators stand for kernels, and a pause of up to 100 µs between them for the asking.
     """
-    whole = window(record)
     device = device_of(record)
-    rows = _device_rows(record, record.devices[device]) if device else _operator_rows(record, whole)
-    intervals = [
-        Interval(row=row, name=name, start_s=start, end_s=end) for (row, name), spans in rows for start, end in spans
-    ]
-    intervals += [Interval(row=STEP, name=f"step {n}", start_s=start, end_s=end) for n, start, end in record.steps]
-    if not record.steps:  # what lasts no time, and is no interval, still says from when to when was recorded
-        intervals.append(Interval(row=RECORDED, name=record.name, start_s=whole[0], end_s=whole[1]))
-    readings = [
-        Reading(counter=counter, at_s=at, value=value)
-        for counter, columns in record.readings.items()
-        for at, value in zip(*columns, strict=True)
-        if value >= 0
-    ]
-    return Trace(intervals=tuple(intervals), readings=tuple(readings)).between(*whole)
+    return _of_device(record, record.devices[device], part) if device else _of_operators(record, part)
 
 
-Rows = Iterator[tuple[tuple[str, str], Iterable[Span]]]
+def _within(part: Span, spans: Iterable[Span]) -> tuple[Span, ...]:
+    """What of separate spans lies in a part."""
+    low, high = part
+    return tuple(
+        (start if start > low else low, end if end < high else high)
+        for start, end in spans if end > low and start < high
+    )  # fmt: skip
 
 
-def _device_rows(record: RankRecord, rows: DeviceRows) -> Rows:
-    yield (COMPUTE, "kernel"), merged(pairs(rows.kernels))
-    yield (COMMUNICATION, "exchange"), merged(pairs(rows.exchanges))
-    yield (COPY, "copy"), merged(pairs(rows.copies))
-    yield (HOST, BATCH_WAIT), merged(pairs(record.loader))
-    yield (HOST, SYNC), pairs(record.waits)
-    yield (HOST, COMPILE), merged(pairs(record.compilations))
-    allocating = merged(pairs(record.allocations))
-    yield (HOST, ALLOCATE), allocating
-    yield (HOST, LONG_CALL), merged(pair for spans in record.calls.values() for pair in long_ones(spans))
+def _of_device(record: RankRecord, rows: DeviceRows, part: Span) -> Moments:
     threads = record.launching_threads or record.operators.keys()
     of_threads = [pairs(spans) for thread, spans in record.operators.items() if thread in threads]
-    of_threads += map(pairs, (*record.calls.values(), record.compilations))
+    of_threads += map(pairs, (*record.calls.values(), record.compilations, record.allocations))
     of_threads += [pairs(spans) for thread, spans in record.python.items() if thread in threads]
-    yield (HOST, LAUNCH), _bridged(merged(itertools.chain(*of_threads, allocating)))
+    long_calls = (pair for spans in record.calls.values() for pair in pairs(spans) if pair[1] - pair[0] >= LONG_S)
+    host = {
+        BATCH_WAIT: pairs(record.loader),
+        SYNC: pairs(record.waits),
+        COMPILE: pairs(record.compilations),
+        ALLOCATE: pairs(record.allocations),
+        LONG_CALL: long_calls,
+        LAUNCH: _bridged(merged(itertools.chain(*of_threads))),
+    }
+    return Moments(
+        whole=part,
+        compute=_within(part, merged(pairs(rows.kernels))),
+        communication=_within(part, merged(pairs(rows.exchanges))),
+        copies=_within(part, merged(pairs(rows.copies))),
+        host={name: _within(part, spans if name == LAUNCH else merged(spans)) for name, spans in host.items()},
+    )
 
 
-def long_ones(spans: Spans) -> Iterator[Span]:
-    """Those of at least 1 ms."""
-    return ((start, end) for start, end in pairs(spans) if end - start >= LONG_S)
-
-
-def _operator_rows(record: RankRecord, whole: Span) -> Rows:
+def _of_operators(record: RankRecord, part: Span) -> Moments:
     loading, exchanging, compiling = (
-        merged(pairs(spans)) for spans in (record.loader, record.host_exchanges, record.compilations)
+        _within(part, merged(pairs(spans))) for spans in (record.loader, record.host_exchanges, record.compilations)
     )
     other = merged((*loading, *compiling))
-    own = (pair for spans in record.operators.values() for pair in _own(record, spans))
-    working = overlap(merged(own), complement(other, whole)) if other else merged(own)
-    yield (COMPUTE, "operator"), working
-    yield (COMMUNICATION, "exchange"), exchanging
-    yield (HOST, BATCH_WAIT), loading
-    yield (HOST, COMPILE), compiling
-    pauses = complement(merged((*working, *exchanging, *other)), whole)
-    yield (HOST, LAUNCH), (pause for pause in pauses if pause[1] - pause[0] <= BRIDGED_S)
+    own = _within(part, merged(pair for spans in record.operators.values() for pair in _own(record, spans)))
+    working = overlap(own, complement(other, part)) if other else own
+    pauses = complement(merged((*working, *exchanging, *other)), part)
     python = merged(
         pair for thread, spans in record.python.items() if thread in record.operators for pair in pairs(spans)
     )
-    yield (HOST, AT_WORK), overlap([pause for pause in pauses if pause[1] - pause[0] > BRIDGED_S], python)
+    host = {
+        BATCH_WAIT: loading,
+        COMPILE: compiling,
+        LAUNCH: tuple(pause for pause in pauses if pause[1] - pause[0] <= BRIDGED_S),
+        AT_WORK: overlap([pause for pause in pauses if pause[1] - pause[0] > BRIDGED_S], python),
+    }
+    return Moments(whole=part, compute=working, communication=exchanging, copies=(), host=host)
 
 
 def _own(record: RankRecord, spans: Spans) -> Iterator[Span]:
@@ -248,20 +220,23 @@ def exchange_kind(name: str) -> str:
     return next((kind for word, kind in EXCHANGES.items() if word in plain), "other exchanges")
 
 
-def pauses_by_length(trace: Trace) -> tuple[Pauses, ...]:
-    """Pauses in which nothing runs, nothing is copied and nothing exchanged, by powers of ten."""
-    working = merged((one.start_s, one.end_s) for one in trace.of(COMPUTE, COPY, COMMUNICATION))
-    lengths = [end - start for start, end in complement(working, (trace.start_s, trace.end_s))]
-    edges = (0.0, 10 * us, 100 * us, 1 * ms, float("inf"))
-    return tuple(
-        Pauses(high, len(some), sum(some))
-        for low, high in itertools.pairwise(edges)
-        for some in ([length for length in lengths if low <= length < high],)
-    )
+def pauses_in(when: Moments) -> Iterator[float]:
+    """Lengths of the pauses in which nothing runs, nothing is copied and nothing exchanged."""
+    working = merged((*when.compute, *when.copies, *when.communication))
+    return (end - start for start, end in complement(working, when.whole))
 
 
 def kernel_lengths(record: RankRecord) -> tuple[float, float]:
-    """Median seconds of a device's kernels, and the share of them that are shorter than 10 µs."""
+    """Median seconds of a device's kernels, to a nanosecond, and the share of them that are shorter than 10 µs."""
     kernels = record.devices[device_of(record)].kernels
-    lengths = [end - start for start, end in pairs(kernels)]
-    return median(lengths), sum(length < SHORT_S for length in lengths) / len(lengths)
+    number_of = Counter(round((end - start) / ns) for start, end in pairs(kernels))
+    short = sum(number for length, number in number_of.items() if length * ns < SHORT_S)
+    return _median(number_of) * ns, short / len(kernels)
+
+
+def _median(number_of: Mapping[int, int]) -> float:
+    """Of values that come so many times each."""
+    values = sorted(number_of)
+    ends = list(itertools.accumulate(number_of[value] for value in values))
+    low, high = (values[bisect.bisect_right(ends, place)] for place in ((ends[-1] - 1) // 2, ends[-1] // 2))
+    return (low + high) / 2

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from threeloops import dtypes
 from threeloops.facts.hardware import Part
 from threeloops.facts.traced_steps import cause_of
-from threeloops.inner_loop.profiled.rank_record import AskedProduct, RankRecord, Spans
+from threeloops.inner_loop.profiled.rank_record import AskedProduct, RankRecord
 from threeloops.inner_loop.profiled.rank_timeline import device_of
+from threeloops.inner_loop.profiled.span_columns import Spans
 from threeloops.operations import matrix_kernels, roofline
 from threeloops.operations.expected_times import expected_product
 

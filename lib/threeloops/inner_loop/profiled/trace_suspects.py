@@ -2,7 +2,7 @@
 have to be recorded where the record does not decide.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from threeloops.facts.traced_steps import Traced
@@ -25,9 +25,9 @@ from threeloops.inner_loop.profiled.rank_timeline import (
 )
 from threeloops.inner_loop.profiled.rank_waits import RankWaits
 from threeloops.inner_loop.scaling import amdahl_limit, amdahl_speedup
-from threeloops.inner_loop.trace import COMPUTE, HOST, STEP, SYNC, Trace, covered, merged
+from threeloops.inner_loop.trace import SYNC, Span, merged
 from threeloops.inner_loop.trace_diagnosis import BUSY, BY_CAUSE, FIRST_TRY, findings
-from threeloops.inner_loop.trace_gauges import Gauges, blamed, complement, length, overlap
+from threeloops.inner_loop.trace_gauges import Gauges, Moments, complement, length, overlap
 from threeloops.units import counted, fmt_percent, fmt_seconds
 
 WORTH_SAYING = 0.01  # of the time
@@ -88,8 +88,8 @@ class Suspect:
         return TRY[self.illness]
 
 
-def idle_shares(trace: Trace, read: Gauges, *, operators: bool) -> dict[str, float]:
-    """Idle time by illness, as shares of the time: the gauges' causes, what the host does taken apart once more.
+def idle_seconds(when: Moments, blame: Mapping[str, tuple[Span, ...]], *, operators: bool) -> dict[str, float]:
+    """Idle time by illness: the gauges' causes (`blame`), what the host does taken apart once more.
 
     Formula:  what of a pause of at least 1 ms comes after the read that it began in has returned is not the read's, but
               belongs to launches where the host is at work, and else to nobody. Of what belongs to launches: what lies
@@ -101,49 +101,43 @@ def idle_shares(trace: Trace, read: Gauges, *, operators: bool) -> dict[str, flo
     Source:   by definition
     Counted:  tests.inner_loop.test_profiled_suspects.looked_at
     """
-    whole = trace.start_s, trace.end_s
-    gaps = complement(covered(trace.of(COMPUTE)), whole)
-    compiling, asking = (covered(trace.of(HOST, name=name)) for name in (COMPILE, ALLOCATE))
-    long = tuple(gap for gap in gaps if gap[1] - gap[0] >= LONG_S)
-    long = covered(trace.of(HOST, name=AT_WORK)) if operators else long
-    shares, blame = {BY_CAUSE[cause]: share for cause, share in read.causes.items()}, blamed(trace, gaps)
-    beyond = overlap(overlap(blame["sync"], long), complement(covered(trace.of(HOST, name=SYNC)), whole))
-    working = overlap(beyond, covered(trace.of(HOST, name=LAUNCH)))
-    shares["hidden syncs"] -= length(beyond) / read.span_s
-    shares["unexplained pauses"] += (length(beyond) - length(working)) / read.span_s
+    long = tuple(gap for gap in when.gaps if gap[1] - gap[0] >= LONG_S)
+    long = when.on_host(AT_WORK) if operators else long
+    seconds = {BY_CAUSE[cause]: length(spans) for cause, spans in blame.items()}
+    beyond = overlap(overlap(blame["sync"], long), complement(when.on_host(SYNC), when.whole))
+    working = overlap(beyond, when.on_host(LAUNCH))
+    seconds["hidden syncs"] -= length(beyond)
+    seconds["unexplained pauses"] += length(beyond) - length(working)
     left = merged((*blame["launches"], *working))
-    calling = overlap(covered(trace.of(HOST, name=LONG_CALL)), long)
+    calling = overlap(when.on_host(LONG_CALL), long)
     for illness, spans in (
-        *((COMPILATION, compiling), (ALLOCATOR, asking)),
+        *((COMPILATION, when.on_host(COMPILE)), (ALLOCATOR, when.on_host(ALLOCATE))),
         *((DRIVER_CALLS, calling), (HOST_WORK, long)),
     ):
-        shares[illness] = length(overlap(left, spans)) / read.span_s
-        left = overlap(left, complement(spans, whole)) if spans else left
-    del shares["launch-bound"]
-    shares[OPERATORS if operators else "launch-bound"] = length(left) / read.span_s
-    return _largest_first(shares)
-
-
-def _largest_first(shares: Mapping[str, float]) -> dict[str, float]:
-    return dict(sorted(shares.items(), key=lambda item: -item[1]))
+        seconds[illness] = length(overlap(left, spans))
+        left = overlap(left, complement(spans, when.whole)) if spans else left
+    del seconds["launch-bound"]
+    seconds[OPERATORS if operators else "launch-bound"] = length(left)
+    return seconds
 
 
 def suspects(
     record: RankRecord,
-    trace: Trace,
     read: Gauges,
     by_family: Mapping[str, Traced],
     *,
     idle: Mapping[str, float],
+    long: Sequence[Span] = (),
     reached: Mapping[str, tuple[float, float]] | None = None,
 ) -> tuple[Suspect, ...]:
     """Suspects, the one to look at first in front.
 
     Assumes:  a device that computes less than 0.8 of the time is looked at for its pauses first, any other for its
-              kernels; `idle` is of idle_shares; `reached` has a family's seconds and the least that its roof allows,
-              where shapes and a device are known
+              kernels; `idle` has the shares of idle_seconds, the largest first; in the pauses `long` nothing is
+              computed for at least 1 ms; `reached` has a family's seconds and the least that its roof allows, where
+              shapes and a device are known
     """
-    found = [*_whole(trace, read), *_pauses(record, trace, read, idle)]
+    found = [*_whole(record, read), *_pauses(record, read, idle, long)]
     small = {} if device_of(record) else small_operators(record)
     found = _with_small(found, read, by_family, small) if small else found
     found += _kernels(read, by_family, reached or {}, small)
@@ -206,24 +200,24 @@ def _suspect(illness: str, of: str, share: float, because: str, undecided: str =
     return Suspect(illness=illness, of=of, share=share, because=because, at_most=at_most, record_next=undecided)
 
 
-def _whole(trace: Trace, read: Gauges) -> list[Suspect]:
+def _whole(record: RankRecord, read: Gauges) -> list[Suspect]:
     """What the book's own rule finds beside pauses."""
     found = []
     for one in findings(read):
-        if one.illness == "memory leak" and len(trace.of(STEP)) >= FEWEST_STEPS:
+        if one.illness == "memory leak" and len(record.steps) >= FEWEST_STEPS:
             found.append(_suspect(one.illness, WHOLE, 0.0, one.because))
         elif one.illness == "memory-bound":
             found.append(_suspect(one.illness, WHOLE, read.busy, one.because))
     return found
 
 
-def _pauses(record: RankRecord, trace: Trace, read: Gauges, idle: Mapping[str, float]) -> list[Suspect]:
+def _pauses(record: RankRecord, read: Gauges, idle: Mapping[str, float], long: Sequence[Span]) -> list[Suspect]:
     found = []
     no_workers = any(ONE_PROCESS in name for name in record.names)
     for illness, share in idle.items():
         because = f"{fmt_percent(share)} of the time, of {fmt_percent(read.idle)} in which nothing is computed"
         if illness in (HOST_WORK, DRIVER_CALLS) and share >= WORTH_SAYING:
-            name, seconds = (long_host_work if illness == HOST_WORK else long_driver_call)(record, trace)
+            name, seconds = (long_host_work if illness == HOST_WORK else long_driver_call)(record, long)
             because += f"; longest in {name}, {fmt_seconds(seconds)}" if name else ""
         if illness == COMPILATION:
             because += f"; {counted(len(record.compilations), 'graph')} made"
