@@ -330,6 +330,54 @@ def test_a_product_of_floats_has_a_roof_where_its_kernel_says_in_which_format(tm
     assert all(one.share < 1 for one in found.roofs)
 
 
+@pytest.mark.parametrize("name", ["my_kernel(float*)", "void ns::stage_one<4>(Params)", "kernel_0d1d2d", "fusion_12"])
+def test_of_a_kernel_whose_name_tells_nothing_nothing_is_asserted(name, tmp_path) -> None:
+    run = Run()
+    for step in STEPS:
+        for _ in range(20):
+            run.launch(name, 90)
+            run.launch(VECTOR, 10)
+        run.wait()
+        run.step(step)
+    found = account(run, tmp_path)
+    assert list(found.by_family) == ["not told by their names", "other vector work"]
+    first, second = found.suspects[:2]
+    assert (first.illness, second.illness) == ("kernels of unknown kind", "vector kernels")
+    assert first.share == pytest.approx(9 * second.share)
+    assert first.share + second.share == pytest.approx(found.gauges.busy)
+
+
+@pytest.mark.parametrize(
+    ("call", "hardware", "tool"),
+    [
+        ("hipLaunchKernel", "AMD Instinct MI300X", "`rocprof-compute profile`"),
+        ("hipExtModuleLaunchKernel", "", "`rocprof-compute profile`"),
+        ("cudaLaunchKernel", "NVIDIA H100 80GB HBM3", "`ncu`"),
+        ("cuLaunchKernelEx", "", "`ncu`"),
+        ("urEnqueueKernelLaunch", "Intel(R) Data Center GPU Max 1550", "the device maker's profiler of single kernels"),
+    ],
+)
+def test_counters_are_read_by_the_maker_s_own_tool(call, hardware, tool) -> None:
+    events = [{"ph": "X", "cat": "cuda_runtime", "name": call, "pid": 1, "tid": 1, "ts": 1, "dur": 2}]
+    names = "void at::native::vectorized_elementwise_kernel", "one", "fmha_fwd"
+    events += [
+        {"ph": "X", "cat": "kernel", "name": name, "ts": 3 + 40 * place, "dur": 40, "args": {"device": 0}}
+        for place, name in enumerate(names)
+    ]
+    head = {"deviceProperties": [{"name": hardware}]}
+    found = rank_account(recorded(events, name="t.json", head=head), rank=0)
+    assert [one.record_next.startswith(tool) for one in found.suspects if one.of == "kernels"] == [True] * 3
+    assert sum("ncu" in one.record_next for one in found.suspects) == (3 if tool == "`ncu`" else 0)
+
+
+def test_of_operators_no_profiler_of_a_device_is_named(tmp_path) -> None:
+    events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 400}
+              for name, at in (("aten::relu", 0), ("mine::step", 400))]  # fmt: skip
+    found = rank_account(recorded(events, name="t.json"), rank=0)
+    assert {one.illness for one in found.suspects} == {"vector kernels", "kernels of unknown kind"}
+    assert not any("ncu" in one.record_next for one in found.suspects)
+
+
 # --- idle time against looking at every tick ---
 
 

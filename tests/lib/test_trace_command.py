@@ -197,12 +197,26 @@ def test_a_page_is_not_written_over_what_was_read(tmp_path, capsys) -> None:
     path = with_products(tmp_path)
     for words, sentence in (
         ([path, "--html", path], "is the file that is read; give the page another name"),
+        ([path, "--html", ""], "--html '' names no file; give the page a name, like page.html"),
         ([path, "--html", "x.html", "--json"], "--html writes a page to read, and --json is for a script"),
         ([path, "--html", str(tmp_path / "no" / "x.html")], "No such file or directory"),
     ):
         assert main(["trace", *words]) == 2
         assert sentence in capsys.readouterr().err
     assert "3 steps" in said(capsys, path)
+
+
+def test_a_window_that_holds_next_to_nothing_sets_no_limit(tmp_path, capsys, monkeypatch) -> None:
+    run = Run()
+    run.launch("nvjet_tst_128x256", 10)
+    run.at += 200_000
+    run.launch("nvjet_tst_128x256", 10)
+    path = str(run.write(tmp_path / "run.json"))
+    page = said(capsys, path)
+    assert "at most    no useful limit (over 100 times): the window holds little else" in page
+    assert not re.search(r"\d{3} times as fast", page)
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    assert "No drill: no suspect of this file has a limit that could be predicted." in said(capsys, path, "--drill")
 
 
 def test_a_drill_with_the_traces_own_numbers(tmp_path, capsys, monkeypatch) -> None:

@@ -25,7 +25,11 @@ class _Suspected(Protocol):
 
 
 def refuse_for_scripts(*, drill: bool, json: bool, html: str | None = None) -> None:
-    """Raises ValueError where a question is to be asked and no reader is there, or two forms are asked for."""
+    """Raises ValueError where a question is to be asked and no reader is there, two forms are asked for, or a page
+    has no name.
+    """
+    if html is not None and not html.strip():
+        raise ValueError(f"--html {html!r} names no file; give the page a name, like page.html")
     if html and json:
         raise ValueError("--html writes a page to read, and --json is for a script; leave one of them out")
     if drill and json:
@@ -34,9 +38,10 @@ def refuse_for_scripts(*, drill: bool, json: bool, html: str | None = None) -> N
 
 def pose(suspects: Sequence[_Suspected], *, ask: Callable[[str], str] = input) -> None:
     """Ask for the limit of the first suspect that has one, and hold the answer against it."""
+    from threeloops.commands.trace.told_page import TELLING
     from threeloops.drills.engine.prediction import SKIP, verdict
 
-    one = next((suspect for suspect in suspects if suspect.at_most is not None), None)
+    one = next((suspect for suspect in suspects if suspect.at_most and suspect.at_most <= TELLING), None)
     if one is None:
         print("No drill: no suspect of this file has a limit that could be predicted.\n")
         return

@@ -42,6 +42,7 @@ td:first-child { overflow-wrap: anywhere; min-width: 9rem } td:not(:first-child)
 @media (max-width: 34rem) { .suspect dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .4rem } th, td { padding-right: .7rem } }
 """.strip()  # noqa: E501
 COLOURS = 7
+TELLING = 100  # times as fast: a limit above this says only that there was next to nothing else
 DEEP = ' class="deep"'
 
 
@@ -81,13 +82,19 @@ def told_suspects(suspects: Sequence[_Suspected], drill_of: Mapping[str, str]) -
     for ordinal, one in zip(ORDINALS, suspects, strict=False):
         drill = DRILLS[drill_of[one.illness]]
         taught = contents.taught_here(drill.section, drill.loop)[0]
-        lines = [("at most", f"{one.at_most:.2f} times as fast")] if one.at_most is not None else []
+        lines = [("at most", _limit(one.at_most))] if one.at_most is not None else []
         lines += [("try first", one.first_try)]
         lines += [("record", one.record_next)] if one.record_next else []
         lines += [("taught in", taught), ("drill", f"threeloops drill {drill.key}")]
         because = f"{one.because[0].upper()}{one.because[1:]}."
         found.append(ToldSuspect(f"{ordinal}: {one.illness}", because, tuple(lines)))
     return found
+
+
+def _limit(at_most: float) -> str:
+    if at_most <= TELLING:
+        return f"{at_most:.2f} times as fast"
+    return f"no useful limit (over {TELLING} times): the window holds little else; record steps in which work is done"
 
 
 def as_rows(blocks: Sequence[str | Table]) -> list[str]:

@@ -18,6 +18,7 @@ from threeloops.inner_loop.profiled.trace_suspects import (
     HOST_WORK,
     OPERATORS,
     STRAGGLER,
+    UNTOLD,
     VECTORS,
 )
 from threeloops.units import counted, fmt_percent, fmt_seconds
@@ -37,6 +38,7 @@ DRILL = {
     DRIVER_CALLS: "profiling-idle-share",
     STRAGGLER: "failure-slowest-rank",
     VECTORS: "attention-fused-chain",
+    UNTOLD: "roofline-ridge-point",
     BELOW_ROOF: "roofline-measured-ceiling",
     OPERATORS: "overheads-graph-replay",
     COMPILATION: "overheads-padded-shapes",

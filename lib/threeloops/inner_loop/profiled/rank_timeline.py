@@ -16,6 +16,7 @@ by family.
 
 import bisect
 import itertools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -28,6 +29,16 @@ from threeloops.inner_loop.trace_gauges import Moments, complement, holds, overl
 from threeloops.units import ms, ns, us
 
 WHOLE_GRAPHS = "whole graphs"  # a family: CUDA graphs of which a report has no kernels
+UNNAMED = "not told by their names"  # a family: what may be anything, a product or a pass over memory
+# What says of a kernel that it passes over memory: whose it is, or a word of its name; of an operator, its library.
+PASSES = re.compile(
+    r"at::native|triton_(poi|red|per|for)_|elementwise|vectorized|unrolled|fbgemm|loop_|"
+    r"(?<![a-z])(re?duce|reduction|scan|sort|gather|scatter|index|fill|where|topk|dropout|rotary|rope|silu|gelu|relu|act|"
+    r"quant|dequant|sampl\w*|argmax|argmin|cumsum|arange|rand\w*|transpose|permute|pool\w*|upsample\w*|cat|concat|add|mul|"
+    r"sub|div|clamp|mean|sum|mask|cast|convert|pad|nonzero|unique|sigmoid|tanh|exp|sqrt|compare|memcpy|memset)(?![a-z])",
+    re.I,
+)
+LIBRARIES = re.compile(r"aten::|prims::|torchvision::|torchaudio::|quantized::|.*_fused_")
 LAUNCH, ALLOCATE, COMPILE, AT_WORK = "launch", "allocate", "compile", "Python at work"
 LONG_CALL = "long call"  # of the driver, that neither waits for the device nor asks for memory
 LONG_S = 1 * ms  # what lasts so long is no matter of asking for kernels one by one
@@ -62,10 +73,11 @@ def device_of(record: RankRecord) -> str:
 def operator_family(name: str) -> str:
     """What an operator of a CPU is for.
 
-    >>> operator_family("aten::addmm"), operator_family("aten::relu")
-    ('products', 'other vector work')
+    >>> operator_family("aten::addmm"), operator_family("aten::relu"), operator_family("mine::step")
+    ('products', 'other vector work', 'not told by their names')
     """
-    return next((family for family, words in OPERATORS.items() if any(word in name for word in words)), REST)
+    rest = REST if LIBRARIES.match(name) else UNNAMED
+    return next((family for family, words in OPERATORS.items() if any(word in name for word in words)), rest)
 
 
 def window(record: RankRecord) -> Span:
@@ -187,12 +199,17 @@ def families(record: RankRecord, by_name: dict[str, Traced]) -> dict[str, Traced
 
 
 def kernel_family(name: str) -> str:
-    """What a kernel is for; of a graph that was recorded as a whole it is not known.
+    """What a kernel is for, as far as its name tells; of a graph that was recorded as a whole nothing does.
 
     >>> kernel_family("CUDA graph 12"), kernel_family("nvjet_tst_128x256")
     ('whole graphs', 'products')
+    >>> kernel_family("triton_poi_fused_gelu_2"), kernel_family("kernel_3(float*)")
+    ('other vector work', 'not told by their names')
     """
-    return WHOLE_GRAPHS if name.startswith(GRAPH) else cause_of(name)
+    if name.startswith(GRAPH):
+        return WHOLE_GRAPHS
+    cause = cause_of(name)
+    return UNNAMED if cause == REST and not PASSES.search(name) else cause
 
 
 def exchanges_by_kind(record: RankRecord, within: Span) -> dict[str, Traced]:

@@ -2,6 +2,7 @@
 have to be recorded where the record does not decide.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from threeloops.inner_loop.profiled.rank_timeline import (
     LONG_CALL,
     LONG_S,
     SHORT_S,
+    UNNAMED,
     WHOLE_GRAPHS,
     device_of,
     families,
@@ -36,7 +38,7 @@ FEWEST_STEPS = 3  # that a leak has to be seen in
 MATRIX = ("products", "convolutions", "experts", "attention")  # families that may use tensor cores; all others move
 HOST_WORK, ALLOCATOR, STRAGGLER, VECTORS = "host at work", "allocator calls", "straggling rank", "vector kernels"
 BELOW_ROOF, OPERATORS = "below the roof", "small operators"
-COMPILATION, DRIVER_CALLS = "compilation", "long driver calls"
+COMPILATION, DRIVER_CALLS, UNTOLD = "compilation", "long driver calls", "kernels of unknown kind"
 TRY = FIRST_TRY | {
     HOST_WORK: "move that work off the thread that launches: a loader's worker, another process, or the device",
     DRIVER_CALLS: "if in first steps only, leave them out: calls start the device, load kernels; else what holds them",
@@ -44,6 +46,7 @@ TRY = FIRST_TRY | {
     STRAGGLER: "look at that rank alone: its data, its clocks, its neighbours; another rank waits in every exchange",
     VECTORS: "fewer bytes and fewer passes: fused kernels (torch.compile), narrower formats, a fused optimiser",
     BELOW_ROOF: "sizes that fill whole tiles, a narrower format, larger batches",
+    UNTOLD: "find out what the longest of them computes: by its source, or by its counters",
     COMPILATION: "shapes that come again: padded, or marked as dynamic; TORCH_LOGS=recompiles says why one is made",
     OPERATORS: "fewer and larger operators: batched calls, torch.compile",
 }
@@ -52,7 +55,6 @@ UNDECIDED = {
     HOST_WORK: "with_stack=True names the line",
     DRIVER_CALLS: "steps after a warm-up, to see whether they come again; a trace of the operating system's calls",
     "exposed communication": "the other ranks' traces, in one folder: alone, a rank cannot tell waiting from sending",
-    VECTORS: "`ncu` on the longest of them: a trace has no bytes, so that their roof is not known",
     "starved loader": "the workers are other processes, which this file does not show: time the dataset alone",
 }
 # What would say how far a family is from its roof.
@@ -60,6 +62,12 @@ RECORD_FOR_ROOF = {
     "products": "their roof: --hardware, and shapes (record_shapes=True)",
     WHOLE_GRAPHS: "what runs in them: `nsys profile --cuda-graph-trace=node`",
 }
+# Who reads a kernel's counters, by what a record of that maker holds: calls of its driver, kernels of its library.
+COUNTERS = (
+    (re.compile(r"hip[A-Z]|Cijk_|.*(AMD|Instinct|Radeon)"), "`rocprof-compute profile`"),
+    (re.compile(r"cuda[A-Z]|cu[A-Z]\w+$|sm\d\d_|nvjet|.*NVIDIA"), "`ncu`"),
+)
+ANY_COUNTERS, OF_PROCESSOR = "the device maker's profiler of single kernels", "`perf stat`, or a profiler of its maker,"
 
 # The same where another profiler than torch's recorded, to whom such options say nothing.
 BESIDE_TORCH = {
@@ -140,10 +148,24 @@ def suspects(
     found = [*_whole(record, read), *_pauses(record, read, idle, long)]
     small = {} if device_of(record) else small_operators(record)
     found = _with_small(found, read, by_family, small) if small else found
-    found += _kernels(read, by_family, reached or {}, small)
+    found += _kernels(read, by_family, reached or {}, small, counters=counters_of(record))
     if record.source != TORCH:
         found = [replace(one, record_next=BESIDE_TORCH.get(one.record_next, one.record_next)) for one in found]
     return _in_order(found, read)
+
+
+def counters_of(record: RankRecord) -> str:
+    """What reads the counters of a record's kernels; of operators, those of its processor.
+
+    >>> record = RankRecord(name="t.json", names=["hipLaunchKernel", "kernel"])
+    >>> record.devices["0"].kernels.add(0.0, 1.0, 1)
+    >>> counters_of(record)
+    '`rocprof-compute profile`'
+    """
+    if not device_of(record):
+        return OF_PROCESSOR
+    names = (record.hardware, *record.names)
+    return next((tool for sign, tool in COUNTERS if any(map(sign.match, names))), ANY_COUNTERS)
 
 
 def small_operators(record: RankRecord) -> dict[str, Traced]:
@@ -233,8 +255,12 @@ def _kernels(
     by_family: Mapping[str, Traced],
     reached: Mapping[str, tuple[float, float]],
     small: Mapping[str, Traced],
+    *,
+    counters: str,
 ) -> list[Suspect]:
-    """What the device computes: the products and their like, and everything else together, small operators apart."""
+    """What the device computes: the products and their like, what its name does not tell, and everything else together,
+    small operators apart.
+    """
     seconds = sum(one.seconds for one in by_family.values()) or 1.0
     share_of = {name: read.busy * one.seconds / seconds for name, one in by_family.items()}
     found = []
@@ -242,10 +268,16 @@ def _kernels(
     rest = {name: share for name, share in share_of.items() if name not in known}
     for name, one in small.items():
         rest[name] = max(0.0, rest[name] - read.busy * one.seconds / seconds)
+    untold = rest.pop(UNNAMED, 0.0)
+    if untold:
+        because = f"{fmt_percent(untold)} of the time; their names tell neither a product nor a pass over memory"
+        undecided = f"{counters} on the longest of them: it counts FLOPs and bytes"
+        found.append(_suspect(UNTOLD, KERNELS, untold, because, undecided))
     if rest:
         largest = max(rest, key=rest.__getitem__)
         because = f"{fmt_percent(sum(rest.values()))} of the time; most in {largest} ({fmt_percent(rest[largest])})"
-        found.append(_suspect(VECTORS, KERNELS, sum(rest.values()), because, UNDECIDED[VECTORS]))
+        undecided = f"{counters} on the longest of them: a trace has no bytes, so that their roof is not known"
+        found.append(_suspect(VECTORS, KERNELS, sum(rest.values()), because, undecided))
     for name in (one for one in known if share_of.get(one)):
         share = share_of[name]
         because = f"{name}: {fmt_percent(share)} of the time"
@@ -255,7 +287,7 @@ def _kernels(
             faster = amdahl_speedup(accelerated_share=share, factor=known_s / bound_s)
             found.append(Suspect(illness=BELOW_ROOF, of=KERNELS, share=share, because=because, at_most=faster))
         else:
-            undecided = RECORD_FOR_ROOF.get(name, "`ncu` on them")
+            undecided = RECORD_FOR_ROOF.get(name, f"{counters} on them")
             because += "; how far from their roof the file does not say"
             found.append(_suspect(BELOW_ROOF, KERNELS, share, because, undecided))
     return found
