@@ -165,6 +165,35 @@ STEP = {
     "share_expert_dim": 30,
     "tie_word_embeddings": False,
 }
+BAMBA = {"mamba_n_heads": 8, "mamba_d_state": 11, "mamba_n_groups": 2, "attn_layer_indices": [1, 4]}
+ZAMBA = {
+    "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid", "hybrid"],
+    "mamba_d_state": 11,
+    "mamba_ngroups": 2,
+    "n_mamba_heads": 8,
+    "num_mem_blocks": 2,
+    "adapter_rank": 5,
+}
+LAGUNA = {
+    "head_dim": 20,
+    "num_attention_heads_per_layer": [6, 9, 9, 6, 9],
+    "layer_types": ["full_attention", "sliding_attention"] * 2 + ["full_attention"],
+    "sliding_window": 17,
+    "num_experts": 7,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 26,
+    "shared_expert_intermediate_size": 30,
+}
+MIMO = {
+    "head_dim": 20,
+    "v_head_dim": 12,
+    "sliding_window": 17,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 1,
+    "n_routed_experts": 7,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 26,
+}
 SMALL = {
     "gpt2": {"n_embd": 48, "n_layer": 5, "n_head": 6, "n_positions": 96, "vocab_size": 131},
     "opt": (
@@ -288,6 +317,43 @@ SMALL = {
     }
     | {"head_dim": 20},
     "step3p5": GQA | STEP,
+    "dbrx": {
+        "d_model": 48,
+        "n_layers": 5,
+        "n_heads": 6,
+        "max_seq_len": 96,
+        "vocab_size": 131,
+        "attn_config": {"kv_n_heads": 3, "clip_qkv": 8, "rope_theta": 500000},
+        "ffn_config": {"ffn_hidden_size": 26, "moe_num_experts": 7, "moe_top_k": 2},
+    },
+    "phi4_multimodal": GQA | {"pad_token_id": 0},
+    "bamba": GQA | BAMBA,
+    "mamba2": {
+        "hidden_size": 48,
+        "state_size": 11,
+        "num_hidden_layers": 5,
+        "vocab_size": 131,
+        "num_heads": 8,
+        "head_dim": 12,
+        "n_groups": 2,
+        "conv_kernel": 3,
+    },
+    "mamba": {"hidden_size": 48, "state_size": 11, "num_hidden_layers": 5, "vocab_size": 131, "conv_kernel": 3},
+    "falcon_mamba": {"hidden_size": 48, "state_size": 11, "num_hidden_layers": 5, "vocab_size": 131, "expand": 3},
+    "recurrent_gemma": {
+        "hidden_size": 48,
+        "intermediate_size": 70,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 3,
+        "vocab_size": 131,
+        "lru_width": 60,
+        "attention_window_size": 17,
+        "conv1d_width": 3,
+    },
+    "zamba2": ROTARY | ZAMBA,
+    "laguna": GQA | LAGUNA,
+    "mimo_v2_flash": GQA | MIMO,
 }
 
 
@@ -323,7 +389,8 @@ def real(config: dict):
     built = AutoConfig.for_model(model_type, **config)
     if type(built) in AutoModelForCausalLM._model_mapping:
         with torch.device("meta"):
-            return built, sum(p.numel() for p in AutoModelForCausalLM.from_config(built).parameters())
+            parts = AutoModelForCausalLM.from_config(built).named_parameters()
+        return built, sum(p.numel() for name, p in parts if TOWERS_OF_PHI not in name)
     if model_type == "mistral4":  # a language model of its own, for which no other name is registered
         with torch.device("meta"):
             return built, sum(p.numel() for p in Mistral4ForCausalLM(built).parameters())
@@ -338,6 +405,7 @@ def real(config: dict):
     return built, sum(p.numel() for name, p in parts if not any(tower in name for tower in TOWERS))
 
 
+TOWERS_OF_PHI = "embed_tokens_extend"  # beside its table of words, inside the language model
 TOWERS = ("visual", "audio_tower", "vision_model", "multi_modal_projector")
 # The config that a text's class stands in, where its name does not say so.
 BUILT_IN = {

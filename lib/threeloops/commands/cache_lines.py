@@ -66,9 +66,14 @@ def _mixer_line(attention: Mixer, num_layers: int, *, tokens: int, cache: CacheF
             if attention.owns_cache
             else 0
         )
+        widths = [attention.head_dim]
         formula, numbers = "head dim × bytes", f"{attention.head_dim} × {cache.bytes_per_element:g}"
+        if attention.value_head_dim not in (None, attention.head_dim):
+            widths, twice = [attention.head_dim, attention.value_head_dim], ""
+            formula = "(key dim + value dim) × bytes"
+            numbers = f"({' + '.join(map(str, widths))}) × {cache.bytes_per_element:g}"
         if cache.quantisation.scale_bytes:
-            beside = cache.quantisation.vector_scale_bytes(attention.head_dim)
+            beside = sum(map(cache.quantisation.vector_scale_bytes, widths))
             formula, numbers = f"({formula} + scales)", f"({numbers} + {beside:g})"
         formula, numbers = f"KV heads × {formula}", f"{heads} × {numbers}"
         if attention.blocks:
@@ -165,6 +170,7 @@ def describe(mixer: Mixer, count: int, tp: int) -> str:
     index = f" and an index key of {mixer.blocks.head_dim}" if mixer.blocks else ""
     if not mixer.owns_cache:
         return f"{count} that read another layer's cache{window}"
-    heads = f"{count} with {mixer.num_kv_heads} KV heads of {mixer.head_dim}{index}{window}"
+    values = f" and {mixer.value_head_dim}" if mixer.value_head_dim not in (None, mixer.head_dim) else ""
+    heads = f"{count} with {mixer.num_kv_heads} KV heads of {mixer.head_dim}{values}{index}{window}"
     copies = tp // mixer.num_kv_heads
     return heads + (f", each on {copies} ranks" if copies > 1 else "")

@@ -16,12 +16,25 @@ from threeloops import checks
 from threeloops.models.files.quantised import SaidStored
 from threeloops.models.layers.beside import Beside
 from threeloops.models.layers.compressed import CompressedAttention
+from threeloops.models.layers.feed_forward import DenseMlp, MoeMlp
 from threeloops.models.layers.indexers import BlockIndexer, Indexer
-from threeloops.models.layers.states import KimiDelta, SelectiveScan, ShortConvolution
+from threeloops.models.layers.states import GatedRecurrence, KimiDelta, SelectiveScan, ShortConvolution
 from threeloops.models.recurrent_layers import DeltaState, StateSpace
 
+__all__ = [
+    "NORM_WIDTHS",
+    "Attention",
+    "DenseMlp",
+    "LatentAttention",
+    "Layer",
+    "Mixer",
+    "Model",
+    "MoeMlp",
+    "Recurrent",
+]
+
 # What stands in for attention and keeps a state that does not grow.
-Recurrent = DeltaState | StateSpace | SelectiveScan | KimiDelta | ShortConvolution
+Recurrent = DeltaState | StateSpace | SelectiveScan | KimiDelta | ShortConvolution | GatedRecurrence
 
 _COUNTED_OF_HYBRIDS = (
     "training, caches and FLOPs are counted for it (`threeloops plan`, `threeloops memory`, `threeloops kv`,"
@@ -43,6 +56,7 @@ class Attention:
     num_heads: int  # query heads
     num_kv_heads: int  # equal to num_heads: MHA; 1: MQA; between: GQA
     head_dim: int  # stated, never inferred from hidden / heads: several models override it
+    value_head_dim: int | None = None  # None: values are as wide as keys
     window: int | None = None  # sliding window in tokens, the query's own included; None reads the whole context
     owns_cache: bool = True  # False: reads the keys and values that an earlier layer cached
     qkv_bias: bool = False
@@ -53,9 +67,12 @@ class Attention:
     gated: bool = False  # queries are projected twice: the second copy is a gate on what attention read
     keys_are_values: bool = False  # one projection makes both; normed apart, both are cached
     blocks: BlockIndexer | None = None  # None: every token is read
+    shared_weights: bool = False  # its projections are other layers', too, and counted outside all of them
 
     def __post_init__(self) -> None:
         checks.count(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads, head_dim=self.head_dim)
+        if self.value_head_dim is not None:
+            checks.count(value_head_dim=self.value_head_dim)
         checks.divides(part="num_kv_heads", part_value=self.num_kv_heads, whole="num_heads", whole_value=self.num_heads)
         if self.window is not None:
             checks.count(window=self.window)
@@ -71,21 +88,44 @@ class Attention:
         return self.num_heads * self.head_dim
 
     @property
+    def output_dim(self) -> int:
+        """Width of what all heads read, side by side."""
+        return self.num_heads * (self.value_head_dim or self.head_dim)
+
+    @property
     def kv_dim(self) -> int:
-        """Width of all key heads (or all value heads) side by side."""
+        """Width of all key heads side by side; of all value heads, too, where they are as wide."""
         return self.num_kv_heads * self.head_dim
+
+    @property
+    def kept_dim(self) -> int:
+        """Numbers that are cached of one token: all key heads and all value heads."""
+        return self.num_kv_heads * (self.head_dim + (self.value_head_dim or self.head_dim))
 
     @property
     def projected_kv_dim(self) -> int:
         """Columns of the projections that make keys and values; a layer that reads another's cache has none."""
         if not self.owns_cache:
             return 0
-        return self.kv_dim if self.keys_are_values else 2 * self.kv_dim
+        return self.kv_dim if self.keys_are_values else self.kept_dim
 
     @property
     def parameters_per_hidden(self) -> int:
         """Columns (or rows) of width `hidden` in Q, K, V and the output projection together."""
-        return (3 if self.gated else 2) * self.query_dim + self.projected_kv_dim
+        if self.shared_weights:
+            return 0
+        return (2 if self.gated else 1) * self.query_dim + self.output_dim + self.projected_kv_dim
+
+    @property
+    def unusual(self) -> str:
+        """What keeps it out of counts that know of nothing but heads of one width; empty if nothing."""
+        if self.blocks is not None:
+            return "attention to chosen blocks"
+        if self.keys_are_values:
+            return "keys that are values"
+        if self.shared_weights:
+            return "a block of attention that other layers share"
+        return "values of another width than its keys" if self.value_head_dim not in (None, self.head_dim) else ""
 
     @property
     def qk_norm_width(self) -> int:
@@ -113,6 +153,7 @@ class LatentAttention:
     value_head_dim: int
     bias: bool = False  # on the two compressing projections and the output, not on the expanding ones
     indexer: Indexer | None = None  # None: every token is read
+    gated: bool = False  # a projection as wide as all value heads weighs what attention read
 
     def __post_init__(self) -> None:
         checks.count(
@@ -124,6 +165,11 @@ class LatentAttention:
         )
         if self.q_rank is not None:
             checks.count(q_rank=self.q_rank)
+
+    @property
+    def unusual(self) -> str:
+        """What keeps it out of counts that know of nothing but latents; empty if nothing."""
+        return "a gate on its latent attention" if self.gated else ""
 
     def refuse_indexer(self) -> None:
         """For counts of attention to every token.
@@ -141,50 +187,6 @@ class LatentAttention:
     def head_dim(self) -> int:
         """Width of one query or key head when attention runs uncompressed."""
         return self.nope_head_dim + self.rope_head_dim
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DenseMlp:
-    """A feed-forward block: two matrices, or three when gated (SwiGLU, GeGLU)."""
-
-    intermediate: int
-    gated: bool
-    # "gelu", "gelu_new" (its tanh form, written in plain operations), "silu", "relu", "relu2" (relu squared): as the
-    # config names it, simplified
-    activation: str
-    bias: bool = False
-
-    def __post_init__(self) -> None:
-        checks.count(intermediate=self.intermediate)
-
-    @property
-    def num_matrices(self) -> int:
-        return 3 if self.gated else 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoeMlp:
-    """A mixture of experts: a router, `num_experts` feed-forward blocks of which `top_k` run per token, and shared
-    ones that always run.
-    """
-
-    num_experts: int
-    top_k: int
-    expert: DenseMlp
-    shared: DenseMlp | None = None  # all shared experts side by side, as one block
-    router_bias: bool = False
-    # a load-balancing bias per expert that is not trained by gradient: stored as a buffer, not a parameter
-    correction_bias: bool = False
-    shared_gate: bool = False  # a learned scalar gate on the shared block
-    # routed experts work on a projection of the token this wide, and their sum is projected back; None: on the token
-    latent: int | None = None
-
-    def __post_init__(self) -> None:
-        checks.count(num_experts=self.num_experts, top_k=self.top_k)
-        if self.top_k > self.num_experts:
-            raise ValueError(f"top_k={self.top_k} must not exceed num_experts={self.num_experts}")
-        if self.latent is not None:
-            checks.count(latent=self.latent)
 
 
 Mixer = Attention | LatentAttention | CompressedAttention | Recurrent  # what mixes the tokens in a layer
@@ -212,18 +214,11 @@ class Layer:
     @property
     def unusual(self) -> str:
         """What the layer has beside attention, a state in its place, and an MLP; empty if nothing."""
-        attention = self.attention
-        found = {
-            "a state side by side with its attention": self.state is not None,
-            f"{self.beside.name} beside attention and MLP" if self.beside else "": self.beside is not None,
-            "attention to compressed tokens": isinstance(attention, CompressedAttention),
-            "a scan of Mamba 1": isinstance(attention, SelectiveScan),
-            "Kimi delta attention": isinstance(attention, KimiDelta),
-            "a short convolution alone": isinstance(attention, ShortConvolution),
-            "attention to chosen blocks": isinstance(attention, Attention) and attention.blocks is not None,
-            "keys that are values": isinstance(attention, Attention) and attention.keys_are_values,
-        }
-        return next((what for what, has in found.items() if has), "")
+        if self.state is not None:
+            return "a state side by side with its attention"
+        if self.beside is not None:
+            return f"{self.beside.name} beside attention and MLP"
+        return self.attention.unusual if self.attention else ""
 
     def refuse_unusual(self) -> None:
         """For counts that know of nothing unusual."""

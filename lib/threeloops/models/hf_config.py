@@ -16,12 +16,14 @@ from typing import Any
 from threeloops.models.architecture import Model
 from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.files.gguf_header import ELEMENTS
+from threeloops.models.files.left_out import beside_the_decoder
 from threeloops.models.files.quantised import said_stored
 from threeloops.models.hf_encoders import ENCODERS, encoder_sentence
 from threeloops.models.hf_families import FAMILIES
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, Fields
 from threeloops.models.hf_not_read import NOT_READ
 from threeloops.models.parameters import model_parameters
+from threeloops.models.readers.own_code import OWN_CODE
 
 
 def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None = None) -> Model:
@@ -79,7 +81,7 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
         return _model(_text_part(config, model_type), name=name)
     model_type = SAME_CLASS.get(model_type, model_type)
     fields = Fields(config, model_type)
-    model = FAMILIES[model_type](fields, name)
+    model = (FAMILIES | OWN_CODE)[model_type](fields, name)
     fields.refuse_unread()
     return replace(model, assumed=tuple(f"{name}={value}" for name, value in fields.assumed.items()))
 
@@ -119,6 +121,7 @@ WRAPPERS = {
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "kimi_k25": "kimi_k2",
+    "kimi_k3": "kimi_linear",
     "qwen2_vl": "qwen2_vl_text",
     "qwen2_5_vl": "qwen2_5_vl_text",
     "llava": "llama",
@@ -148,10 +151,11 @@ WRAPPERS = {
 # Configs around a wrapper's: the part that reads and writes text, beside one that speaks.
 OMNI = {"qwen2_5_omni": "qwen2_5_omni_thinker", "qwen3_omni_moe": "qwen3_omni_moe_thinker"}
 # Published before their language model had a part of its own: its fields stand beside the tower's.
-_FLAT = ("qwen2_vl", "qwen2_5_vl")
+_FLAT = ("qwen2_vl", "qwen2_5_vl", "step3p7")
 # A name of its own for layers of another family.
 SAME_CLASS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4", "exaone4_5_text": "exaone4"}
-READ = (*FAMILIES, *SAME_CLASS, *WRAPPERS, *OMNI)
+SAME_CLASS |= {"minimax_m3": "minimax_m3_vl_text", "phi4mm": "phi4_multimodal"}
+READ = (*FAMILIES, *OWN_CODE, *SAME_CLASS, *WRAPPERS, *OMNI)
 
 # Fields about the towers beside the language model, and about where their tokens stand.
 _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
@@ -162,7 +166,7 @@ _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
     "spatial_merge_size", "vision_feature_layer", "language_model_only", "vision_token_id", "image_seq_length",
     "vision_feature_select_strategy", "image_grid_pinpoints", "use_image_newline_parameter", "vision_aspect_ratio",
     "downsample_ratio", "downsample_factor", "adapter_layer_norm_eps", "alignment_intermediate_size", "scale_factor",
-    "projection_dim", "num_image_tokens",
+    "projection_dim", "num_image_tokens", "image_placeholder",
 }  # fmt: skip
 
 
@@ -274,26 +278,3 @@ def _text_part(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     if part["model_type"] in WRAPPERS:
         raise ValueError(f"text_config has model_type={part['model_type']!r}; a language model has to stand there")
     return part
-
-
-# What a checkpoint may hold beside its decoder: field of its config.json -> what that is.
-_TOWERS = {"vision_config": "its vision tower", "audio_config": "its audio tower"}
-_GUESSING = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers")
-
-
-def beside_the_decoder(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the file names that no count here includes: towers for images and sound, layers that guess further tokens.
-
-    >>> beside_the_decoder({"model_type": "deepseek_v3", "num_nextn_predict_layers": 1})
-    ('1 layer for multi-token prediction',)
-    >>> beside_the_decoder({"vision_config": {}, "text_config": {"num_mtp_modules": 3}})
-    ('its vision tower', '3 layers for multi-token prediction')
-    """
-    if isinstance(config.get("thinker_config"), Mapping):
-        speaks = ("what speaks (talker and waveform)",) if config.get("talker_config") is not None else ()
-        return (*beside_the_decoder(config["thinker_config"]), *speaks)
-    text = config.get("text_config")
-    fields = {**config, **text} if isinstance(text, Mapping) else config
-    numbers = [fields[name] for name in _GUESSING if type(fields.get(name)) is int and fields[name] > 0]
-    guessing = [f"{number} layer{'s' * (number > 1)} for multi-token prediction" for number in numbers[:1]]
-    return (*(words for name, words in _TOWERS.items() if config.get(name) is not None), *guessing)

@@ -18,6 +18,8 @@ from threeloops.models.readers.experts import FURTHER_EXPERTS
 from threeloops.models.readers.further_dense import FURTHER_DENSE
 from threeloops.models.readers.gemma import GEMMA_FAMILIES
 from threeloops.models.readers.hybrids import NEW_HYBRIDS
+from threeloops.models.readers.scans import SCANS
+from threeloops.models.readers.uneven import UNEVEN
 
 
 def _gpt2(fields: Fields, name: str) -> Model:
@@ -183,4 +185,6 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     **NEW_HYBRIDS,
     **FURTHER_DENSE,
     **COMPRESSED_FAMILIES,
+    **SCANS,
+    **UNEVEN,
 }

@@ -154,6 +154,8 @@ def attention_parameters(attention: Mixer | None, *, hidden: int) -> int:
         return _latent_parameters(attention, hidden=hidden)
     if not isinstance(attention, Attention):
         return 0 if attention is None else attention.parameters(hidden=hidden)
+    if attention.shared_weights:
+        return 0
     matrices = hidden * attention.parameters_per_hidden
     biases = attention.qkv_bias * ((1 + attention.gated) * attention.query_dim + attention.projected_kv_dim)
     biases += attention.output_bias * hidden
@@ -168,7 +170,7 @@ def _latent_parameters(attention: LatentAttention, *, hidden: int) -> int:
     query = hidden * q_rank + q_rank * query_dim if q_rank else hidden * query_dim
     compressed = attention.kv_rank + attention.rope_head_dim
     expand = attention.kv_rank * attention.num_heads * (attention.nope_head_dim + attention.value_head_dim)
-    output = attention.num_heads * attention.value_head_dim * hidden
+    output = (1 + attention.gated) * attention.num_heads * attention.value_head_dim * hidden
     biases = attention.bias * (q_rank + compressed + hidden)
     return query + hidden * compressed + expand + output + biases + _indexer_parameters(attention, hidden=hidden)
 

@@ -10,6 +10,7 @@ chunk through the matrix. One token alone updates the matrix and reads it.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from threeloops import checks
 from threeloops.operations import scan_kernels
@@ -29,6 +30,7 @@ class DeltaState:
     value_head_dim: int
     conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
     chunk: int = scan_kernels.DELTA_CHUNK
+    unusual: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         checks.count(
@@ -151,6 +153,7 @@ class StateSpace:
     bias: bool  # on both projections
     chunk: int  # tokens that the scan takes at once
     gated_norm: bool = True
+    unusual: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         checks.count(

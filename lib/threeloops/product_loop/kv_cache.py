@@ -85,10 +85,10 @@ def layer_bytes_per_token(
 ) -> float:
     """Bytes that one rank caches for one token in one layer.
 
-    Formula:  kv_bytes_per_token of one layer with the KV heads of this rank, + 2 * KV heads * scales; latent: (kv_rank
+    Formula:  KV heads of this rank * (head_dim + value_head_dim) * bytes_per_element + their scales; latent: (kv_rank
               + rope_head_dim) * bytes_per_element + scales, and the same for an indexer's key; compressed: one vector,
               and its share of an entry
-    Assumes:  keys and values of equal width; every rank holds the whole latent vector, which has no heads to split; a
+    Assumes:  every rank holds the whole latent vector, which has no heads to split; a
               layer that reads another's cache adds 0, and so does one that keeps a state in place of a cache
     Source:   as kv_bytes_per_token; DeepSeek-AI, 2024, arXiv:2405.04434, section 2.1 (latent)
     Counted:  drills.kv_cache.sharing.LATENT
@@ -114,12 +114,11 @@ def layer_bytes_per_token(
     if not isinstance(attention, Attention) or not attention.owns_cache:
         return 0
     heads = kv_heads_per_rank(num_heads=attention.num_heads, num_kv_heads=attention.num_kv_heads, tp=tp)
-    plain = kv_bytes_per_token(
-        num_layers=1, num_kv_heads=heads, head_dim=attention.head_dim, bytes_per_element=bytes_per_element
-    )
+    widths = (attention.head_dim, attention.value_head_dim or attention.head_dim)
+    plain = heads * sum(widths) * bytes_per_element
     index = attention.blocks.head_dim if attention.blocks else 0
     beside = quantisation.index_bytes(index, bytes_per_element=bytes_per_element) if index else 0
-    return plain + 2 * heads * quantisation.vector_scale_bytes(attention.head_dim) + beside
+    return plain + heads * sum(quantisation.vector_scale_bytes(width) for width in widths) + beside
 
 
 def _model_bytes(

@@ -6,6 +6,7 @@
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from threeloops import checks
 from threeloops.models.layers.indexers import Indexer
@@ -28,6 +29,7 @@ class CompressedAttention:
     output_rank: int  # width that each group's output is compressed to
     ratio: int | None = None  # tokens that become one entry; None: the window is all
     indexer: Indexer | None = None  # chooses entries; with it they overlap: each is made of twice `ratio` tokens
+    unusual: ClassVar[str] = "attention to compressed tokens"
 
     def __post_init__(self) -> None:
         checks.count(num_heads=self.num_heads, head_dim=self.head_dim, q_rank=self.q_rank, window=self.window)

@@ -1,4 +1,4 @@
-"""States of further recurrent layers: Mamba 1, Kimi delta attention, and short convolutions alone.
+"""States of further recurrent layers: Mamba 1, Kimi delta attention, short convolutions alone, Griffin's recurrence.
 
 Each has what parameters and caches ask of a recurrent layer: its matrices, the inputs that its convolution keeps, and
 the weights around them.
@@ -8,6 +8,7 @@ the weights around them.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from threeloops import checks
 
@@ -27,6 +28,7 @@ class SelectiveScan:
     conv_bias: bool
     bias: bool  # on the projections in and out
     normed: bool  # a norm each on steps, and on what writes into and reads out of the state
+    unusual: ClassVar[str] = "a scan of Mamba 1"
 
     def __post_init__(self) -> None:
         sizes = (self.inner, self.state_dim, self.step_rank, self.conv_entries)
@@ -82,6 +84,8 @@ class KimiDelta:
     num_heads: int
     head_dim: int  # of queries, keys and values
     conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
+    full_rank_gate: bool = False  # the output's gate is one matrix, as in Kimi K3
+    unusual: ClassVar[str] = "Kimi delta attention"
 
     def __post_init__(self) -> None:
         checks.count(num_heads=self.num_heads, head_dim=self.head_dim, conv_entries=self.conv_entries)
@@ -115,13 +119,14 @@ class KimiDelta:
         """Projections, convolution, both gates, the strength of writing and the decay, without the norm.
 
         Formula:  4 * hidden * inner + 2 * (hidden + inner) * head_dim + hidden * num_heads + conv_elements + inner +
-                  num_heads
+                  num_heads; with a gate of full rank one of the two (hidden + inner) * head_dim is hidden * inner
 
         >>> KimiDelta(num_heads=32, head_dim=128, conv_entries=4).parameters(hidden=2304)
         39514144
         """
         checks.count(hidden=hidden)
-        gates = 2 * (hidden + self.inner) * self.head_dim + hidden * self.num_heads
+        low_rank = (hidden + self.inner) * self.head_dim
+        gates = low_rank + (hidden * self.inner if self.full_rank_gate else low_rank) + hidden * self.num_heads
         return 4 * hidden * self.inner + gates + self.conv_elements + self.inner + self.num_heads
 
 
@@ -135,6 +140,7 @@ class ShortConvolution:
     channels: int
     conv_entries: int  # tokens of convolution input that are kept: the kernel's width in transformers
     bias: bool  # on both projections and on the convolution
+    unusual: ClassVar[str] = "a short convolution alone"
 
     def __post_init__(self) -> None:
         checks.count(channels=self.channels, conv_entries=self.conv_entries)
@@ -169,3 +175,56 @@ class ShortConvolution:
         """
         checks.count(hidden=hidden)
         return 4 * hidden * self.channels + self.conv_elements + self.bias * (4 * self.channels + hidden)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedRecurrence:
+    """One layer of Griffin's linear recurrence: one number per channel, gated by blocks of channels, behind a short
+    convolution; a second branch weighs what comes out.
+
+    Source: De et al., Griffin, 2024, arXiv:2402.19427, section 2.4; transformers 5.23,
+            models/recurrent_gemma/modeling_recurrent_gemma.py, RecurrentGemmaRecurrentBlock
+    """
+
+    channels: int
+    heads: int  # blocks of channels, each with gates of its own
+    conv_entries: int  # tokens of convolution input that are kept: one less than the kernel's width
+    unusual: ClassVar[str] = "a gated linear recurrence"
+
+    def __post_init__(self) -> None:
+        checks.count(channels=self.channels, heads=self.heads, conv_entries=self.conv_entries)
+        checks.divides(part="heads", part_value=self.heads, whole="channels", whole_value=self.channels)
+
+    @property
+    def state_heads(self) -> int:
+        """Blocks of channels."""
+        return self.heads
+
+    @property
+    def state_elements(self) -> int:
+        """One number per channel."""
+        return self.channels
+
+    @property
+    def conv_elements(self) -> int:
+        """Numbers that the convolution keeps."""
+        return self.channels * self.conv_entries
+
+    @property
+    def norm_width(self) -> int:
+        """None: nothing is normed on the way out."""
+        return 0
+
+    def parameters(self, *, hidden: int) -> int:
+        """Both branches and the way out, the convolution, two gates of every block, the decay, all with biases.
+
+        Formula:  3 * hidden * channels + channels * (conv_entries + 1) + 2 * channels^2 / heads + biases (2 + 1 + 2 of
+                  channels, one of hidden) + channels (decay)
+
+        >>> GatedRecurrence(channels=2560, heads=10, conv_entries=3).parameters(hidden=2560)
+        20999680
+        """
+        checks.count(hidden=hidden)
+        gates = 2 * self.channels**2 // self.heads
+        own = self.channels * (self.conv_entries + 1) + 6 * self.channels
+        return 3 * hidden * self.channels + gates + own + hidden

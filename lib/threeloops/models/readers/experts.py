@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from threeloops import checks
-from threeloops.models.architecture import Attention, Layer, Model, MoeMlp
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model, MoeMlp
 from threeloops.models.hf_expert_families import dense_then_experts
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_layers import (
@@ -113,7 +113,7 @@ _STEP_SAYS = {
     "norm_expert_weight", "use_moe_router_bias", "att_impl_type", "partial_rotary_factors", "yarn_only_types",
     "max_seq_len", "mtp_layer_types", "mtp_mlp_layer_types", "per_layer_config", "use_head_wise_attn_gate", "gating",
     "layer_types", "mlp_layer_types", "moe_layers_enum", "attention_other_setting", "num_sliding_attention_heads",
-    "use_bidirectional_attention", "share_expert_dims",
+    "use_bidirectional_attention", "share_expert_dims", "first_k_dense_replace", "use_moe",
 }  # fmt: skip
 
 
@@ -138,8 +138,9 @@ def _step3p5(fields: Fields, name: str) -> Model:
         gated_mlp(fields, intermediate="moe_intermediate_size"),
         gated_mlp(fields, bias=fields.flag("mlp_bias")),
     )
+    fields.must_equal("n_shared_experts", 1, "the transformers class has one")
     sparse = MoeMlp(
-        num_experts=fields.count("n_routed_experts"),
+        num_experts=fields.count_either("n_routed_experts", "num_experts"),
         top_k=fields.count("num_experts_per_tok"),
         expert=expert,
         shared=gated_mlp(fields, intermediate="share_expert_dim", bias=fields.flag("mlp_bias")),
@@ -173,7 +174,9 @@ def _sliding_heads(fields: Fields, heads: int, full: Attention) -> int:
     for name, own in (("num_attention_groups", full.num_kv_heads), ("head_dim", full.head_dim)):
         if other.get(name, own) != own:
             raise ValueError(f"attention_other_setting: {name}={other[name]!r} must be {own}, as in the other layers")
-    stated = fields.config.get("num_sliding_attention_heads") or other.get("num_attention_heads") or heads
+    stated = fields.config.get("num_sliding_attention_heads") or other.get("num_attention_heads")
+    if stated is None:
+        stated = fields.assumed["num_sliding_attention_heads"] = heads
     checks.count(num_sliding_attention_heads=stated)
     return int(stated)
 
@@ -202,8 +205,10 @@ def _step_sparse(fields: Fields) -> list[bool]:
         for kind in kinds:
             checks.one_of(("dense", "sparse"), mlp_layer_types=kind)
         return [kind == "sparse" for kind in kinds[:depth]]
+    first = fields.config.get("first_k_dense_replace", 3)
+    checks.count(at_least=0, first_k_dense_replace=first)
     if listed is None:
-        return [layer >= 3 for layer in range(depth)]
+        return [layer >= first for layer in range(depth)]
     words = listed.split(",") if isinstance(listed, str) else list(listed)
     if not all(str(word).strip().isdecimal() for word in words):
         raise ValueError(f"moe_layers_enum={listed!r} must list layers by their numbers, like '3,4,5'")
@@ -216,10 +221,50 @@ def _guessing(fields: Fields) -> int:
     return int(number)
 
 
+def _dbrx(fields: Fields, name: str) -> Model:
+    """DBRX: LayerNorm without biases, the sizes of attention and of experts in parts of their own."""
+    fields.seen |= {"emb_pdrop", "num_key_value_heads"}
+    parts = {}
+    for part in ("attn_config", "ffn_config"):
+        own = fields.get(part) or {}
+        checks.table(**{part: own})
+        parts[part] = own
+    attends, feeds = parts["attn_config"], parts["ffn_config"]
+    act = (feeds.get("ffn_act_fn") or {}).get("name", "silu")
+    # as the classes of the two parts have them, where a file leaves one out
+    sizes = {"kv_n_heads": attends.get("kv_n_heads", 1)} | {
+        field: feeds.get(field, assumed)
+        for field, assumed in (("ffn_hidden_size", 3584), ("moe_num_experts", 4), ("moe_top_k", 1))
+    }
+    checks.count(**sizes)
+    checks.one_of(("silu", "gelu"), ffn_act_fn=act)
+    hidden, heads = fields.count("d_model"), fields.count("n_heads")
+    checks.divides(part="n_heads", part_value=heads, whole="d_model", whole_value=hidden)
+    layer = Layer(
+        attention=Attention(num_heads=heads, num_kv_heads=sizes["kv_n_heads"], head_dim=hidden // heads),
+        mlp=MoeMlp(
+            num_experts=sizes["moe_num_experts"],
+            top_k=sizes["moe_top_k"],
+            expert=DenseMlp(intermediate=sizes["ffn_hidden_size"], gated=True, activation=act),
+        ),
+        norm="layernorm-no-bias",
+        num_norms=2,
+    )
+    return Model(
+        name=name,
+        hidden=hidden,
+        vocab=fields.count("vocab_size"),
+        groups=((layer, fields.count("n_layers")),),
+        tied_head=fields.flag("tie_word_embeddings"),
+        max_context=fields.count("max_seq_len"),
+    )
+
+
 FURTHER_EXPERTS: dict[str, Callable[[Fields, str], Model]] = {
     "ernie4_5_moe": _ernie4_5_moe,
     "dots1": _dots1,
     "hunyuan_v1_moe": _hunyuan_moe,
     "solar_open": _solar_open,
     "step3p5": _step3p5,
+    "dbrx": _dbrx,
 }

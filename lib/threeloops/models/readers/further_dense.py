@@ -1,7 +1,7 @@
 """Further families of attention and one feed-forward block: older ones whose files are still met, and newer ones.
 
 Source: modeling_*.py and configuration_*.py of Hugging Face transformers 5.23.0 (stablelm, nemotron, helium, cwm,
-        ministral, gptj, gpt_bigcode, mpt, exaone_moe), https://github.com/huggingface/transformers
+        ministral, gptj, gpt_bigcode, mpt, exaone_moe, phi4_multimodal), https://github.com/huggingface/transformers
 """
 
 from collections.abc import Callable, Mapping
@@ -164,6 +164,21 @@ def _exaone_moe(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, attentions, [sparse if kind == "sparse" else dense for kind in kinds])
 
 
+# What Phi-4-multimodal's own files say of their towers, adapters and attention, beside the text's sizes.
+_PHI4_SAYS = {
+    "vision_config", "audio_config", "embd_layer", "img_processor", "audio_processor", "speech_lora", "vision_lora",
+    "full_attn_mod", "interpolate_factor", "image_token_id", "audio_token_id",
+}  # fmt: skip
+
+
+def _phi4_multimodal(fields: Fields, name: str) -> Model:
+    """Phi-4-multimodal: Phi-4-mini's text beside two towers, with which no adapter is counted."""
+    fields.seen |= _PHI4_SAYS
+    fields.must_equal("lm_head_bias", False, "the transformers class has none")
+    attention = configured_attention(fields, window=fields.count_or_none("sliding_window"))
+    return rotary_model(fields, name, [attention], [gated_mlp(fields)])
+
+
 def _refuse_other_experts(fields: Fields, kinds: list[str]) -> None:
     """LG's own file says once more which layers have experts, in fields that the transformers class does not read."""
     fields.seen |= {"is_moe_layer", "first_last_k_dense_replace"}
@@ -187,4 +202,5 @@ FURTHER_DENSE: dict[str, Callable[[Fields, str], Model]] = {
     "gpt_bigcode": _gpt_bigcode,
     "mpt": _mpt,
     "exaone_moe": _exaone_moe,
+    "phi4_multimodal": _phi4_multimodal,
 }

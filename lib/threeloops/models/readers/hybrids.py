@@ -1,7 +1,8 @@
-"""Hybrids of attention with states of further kinds: Falcon-H1, Jamba, LFM2, Kimi Linear.
+"""Hybrids of attention with states of further kinds: Falcon-H1, Jamba, LFM2, Kimi Linear and Kimi K3.
 
 Source: modeling_*.py and configuration_*.py of Hugging Face transformers 5.23.0 (falcon_h1, jamba, lfm2, lfm2_moe,
-        kimi_linear), https://github.com/huggingface/transformers
+        kimi_linear), https://github.com/huggingface/transformers; what Kimi K3 has besides: its own
+        modeling_kimi_linear.py, https://huggingface.co/moonshotai/Kimi-K3, as vLLM has it
 """
 
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from threeloops.models.hf_layers import (
     rotary_model,
     side_by_side,
 )
+from threeloops.models.layers.beside import Beside
 from threeloops.models.layers.states import KimiDelta, SelectiveScan, ShortConvolution
 from threeloops.models.recurrent_layers import StateSpace
 
@@ -163,15 +165,17 @@ def _lfm2_moe(fields: Fields, name: str) -> Model:
 # How Kimi Linear's experts are chosen and its positions are not rotated: no count depends on it.
 _KIMI_SAYS = {
     "mla_use_nope", "moe_router_activation_func", "use_grouped_topk", "moe_renormalize", "num_expert_group", "head_dim",
-    "model_max_length", "linear_attn_config", "first_k_dense_replace",
+    "model_max_length", "linear_attn_config", "first_k_dense_replace", "activation_situ_beta",
+    "activation_situ_linear_beta", "routed_expert_hidden_size",
 }  # fmt: skip
+_K3_STATE = {"gate_lower_bound", "use_full_rank_gate"}
 
 
 def _kimi_linear(fields: Fields, name: str) -> Model:
     """Kimi Linear: Kimi delta attention in three layers of four, latent attention in the fourth."""
     fields.seen |= _KIMI_SAYS
-    for other in ("routed_expert_hidden_size", "attn_res_block_size", "mla_use_output_gate", "latent_moe_use_norm"):
-        fields.must_equal(other, None, "Kimi K3 has it, and the transformers class has not")
+    if fields.config.get("hidden_act") == "situ":  # Kimi K3's gated activation, of as many matrices
+        fields.config = {**fields.config, "hidden_act": "silu"}
     fields.must_equal("moe_layer_freq", 1, "the transformers class has experts in every layer behind the first ones")
     linear = fields.config.get("linear_attn_config") or {}
     if not isinstance(linear, Mapping):
@@ -191,22 +195,51 @@ def _kimi_linear(fields: Fields, name: str) -> Model:
             else "linear_attention"
         ),
     )
-    latent = latent_attention(fields)
+    latent = replace(latent_attention(fields), gated=_k3_flag(fields, "mla_use_output_gate"))
     longest = fields.config.get("model_max_length")  # the name that its files use
     if longest is not None:
         fields.config = {**fields.config, "max_position_embeddings": longest}
     mixers = [latent if kind == "full_attention" else state for kind in kinds]
-    return rotary_model(fields, name, mixers, _kimi_mlps(fields))
+    return _with_residuals(fields, rotary_model(fields, name, mixers, _kimi_mlps(fields)))
+
+
+def _k3_flag(fields: Fields, name: str) -> bool:
+    """A field that Kimi K3 has and Kimi Linear has not."""
+    return fields.config.get(name) is not None and fields.flag(name)
+
+
+def _with_residuals(fields: Fields, model: Model) -> Model:
+    """Kimi K3's attention over what earlier blocks of layers left, a norm and a row in front of each sub-block and
+    behind the last; and the norm of what its narrower experts give back.
+    """
+    normed, latent = _k3_flag(fields, "latent_moe_use_norm"), fields.config.get("routed_expert_hidden_size")
+    if fields.config.get("attn_res_block_size") is None:
+        if normed and latent:
+            raise ValueError("latent_moe_use_norm=True is not understood without attn_res_block_size, as in Kimi K3")
+        return model
+    fields.count("attn_res_block_size")
+    row = model.hidden
+
+    def beside(layer: Layer) -> Beside:
+        own = latent if normed and latent and isinstance(layer.mlp, MoeMlp) else 0
+        return Beside(name="attention over earlier residuals", matrices=2 * row, others=2 * row + own)
+
+    return replace(
+        model,
+        groups=tuple((replace(layer, beside=beside(layer)), count) for layer, count in model.groups),
+        beside=Beside(name="the last attention over residuals", matrices=row, others=row),
+    )
 
 
 def _kimi_state(fields: Fields, linear: Mapping[str, Any]) -> KimiDelta:
-    known = {"head_dim", "num_heads", "short_conv_kernel_size", "full_attn_layers", "kda_layers"}
+    known = {"head_dim", "num_heads", "short_conv_kernel_size", "full_attn_layers", "kda_layers", *_K3_STATE}
     if unknown := sorted(linear.keys() - known):
         raise ValueError(f"linear_attn_config has {unknown[0]!r}, which the transformers class does not know")
     return KimiDelta(
         head_dim=linear.get("head_dim", fields.count("linear_head_dim")),
         num_heads=linear.get("num_heads", fields.count("linear_num_heads")),
         conv_entries=linear.get("short_conv_kernel_size", fields.count("linear_conv_kernel_dim")),
+        full_rank_gate=linear.get("use_full_rank_gate") is True,
     )
 
 
@@ -227,6 +260,7 @@ def _kimi_mlps(fields: Fields) -> list[DenseMlp | MoeMlp]:
         expert=expert,
         shared=side_by_side(expert, fields.count_either("num_shared_experts", "n_shared_experts")),
         correction_bias=True,
+        latent=fields.count("routed_expert_hidden_size") if fields.config.get("routed_expert_hidden_size") else None,
     )
     return [sparse if kind == "sparse" else dense for kind in kinds]
 

@@ -39,8 +39,8 @@ def readable_elements(attention: Attention | LatentAttention, *, tokens: int, tp
             elements += attention.rope_head_dim
         elif attention.owns_cache:
             for _ in heads_read(attention, tp=tp, rank=rank):
-                for _ in ("key", "value"):
-                    elements += attention.head_dim
+                elements += attention.head_dim
+                elements += attention.value_head_dim or attention.head_dim
     return elements
 
 
