@@ -1,6 +1,7 @@
 """`threeloops plan` and `threeloops step`: each against the other, against arithmetic by hand, and asked wrongly."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,45 @@ def test_step_takes_apart_what_plan_promises(capsys: pytest.CaptureFixture[str])
         assert one["memory_bytes"] == layout["memory_bytes"]
         assert one["fits"]
         assert sum(one["parts_s"].values()) == pytest.approx(layout["step_s"])
+
+
+def test_what_is_given_is_kept_and_the_rest_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever gives a degree gets the fastest of the layouts that have it, in the order in which all of them stand."""
+    every = answer(f"{PLAN} --top 500", capsys)["layouts"]
+    for name, flag, one in (("tp", "tp", 2), ("pp", "pp", 4), ("cp", "cp", 1), ("dp", "dp", 8)):
+        found = answer(f"{PLAN} --top 500 --{flag} {one}", capsys)["layouts"]
+        assert found == [layout for layout in every if layout[name] == one]
+        assert found
+    both = answer(f"{PLAN} --top 500 --tp 2 --pp 4 --zero 1 --recompute none --micro-batch 2", capsys)
+    (layout,) = both["layouts"]
+    one = answer(f"step {MACHINES} --tp 2 --pp 4 --dp 2 --zero 1 --recompute none --micro-batch 2", capsys)
+    assert [layout[name] for name in ("dp", "zero_stage", "recompute", "micro_batch")] == [2, 1, "none", 2]
+    assert layout["step_s"] <= one["results"]["step"]["value"]  # which interleaves no chunks
+    said = spoken(f"{PLAN} --tp 2 --recompute none", capsys)
+    assert "--tp 2 --recompute none" in said
+    assert "recompute full" not in said
+    assert not re.search(r"^ +dp\d+: ", said, re.MULTILINE)  # no other degree is asked about
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("--tp 3", "no split of 16 GPUs has --tp 3: dp * tp * cp * pp are all of them"),
+        ("--tp 8 --pp 4", "no split of 16 GPUs has --tp 8 --pp 4"),
+        ("--ep 2", "no split of 16 GPUs has --ep 2"),
+        ("--recipe deepspeed --zero 3", "zero=3"),
+    ],
+)
+def test_what_cannot_be_kept_is_said(more: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*PLAN.split(), *more.split()]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_where_nothing_given_fits_what_was_given_misses(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = "plan --model llama3-70b --hardware h100-sxm --gpus 8 --sequence 8k --batch 64"
+    said = spoken(f"{plan} --tp 8", capsys)
+    assert "tp8: does not fit by" in said
+    assert "dp8: " not in said
 
 
 def test_layouts_come_fastest_first_and_all_fit(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,11 +1,12 @@
 """`threeloops plan`: the best layouts of a model on a cluster, what they cost, and why the others lost."""
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from threeloops import checks, units
 from threeloops.commands.cluster import RULES, SOURCES, Asked, asked, throughput_lines
 from threeloops.commands.expected import EXPECTS, carried_over, expected_of
+from threeloops.commands.training_flags import DEGREES
 from threeloops.commands.working import Line, Working, plain
 from threeloops.training_loop.memory.recipes import recipe_named
 from threeloops.training_loop.parallelism import planner
@@ -16,6 +17,7 @@ from threeloops.training_loop.parallelism.planner import Choices, Planned, Searc
 
 FEWEST_TOKENS = 4096  # of a sequence, on each rank of a context-parallel group
 NOT_SAID = "-"
+_SPLITS = "dp * tp * cp * pp are all of them, and ep divides the experts of a model that has any"
 ASSUMES = (
     "a plan promises more than a run reaches: every kernel at the best rate of its shape, equal experts, nobody late,"
     " nothing fails; differences between layouts are worth more than their level",
@@ -32,8 +34,11 @@ def from_flags(given: argparse.Namespace) -> Working:
     checks.count(top=given.top)
     wanted = asked(given, num_gpus=given.gpus)
     refuse_unplanned(wanted.job.model)
-    choices = choices_for(sequence=wanted.job.sequence, recipe=given.recipe)
+    choices, said = _narrowed(choices_for(sequence=wanted.job.sequence, recipe=given.recipe), given)
+    wanted = replace(wanted, inputs=wanted.inputs | said)
     found = planner.search(job=wanted.job, cluster=wanted.cluster, rules=RULES, choices=choices)
+    if not found.considered:
+        raise ValueError(f"no split of {units.counted(given.gpus, 'GPU')} has {said['given']}: {_SPLITS}")
     return _best(wanted, found, choices, given.top) if found.fitting else _nothing(wanted, found, choices)
 
 
@@ -53,6 +58,21 @@ def choices_for(*, sequence: int, recipe: str) -> Choices:
         schedules=(("1f1b", 1), ("interleaved", 2), ("interleaved", 4)),
         context=tuple(context),
     )
+
+
+def _narrowed(choices: Choices, given: argparse.Namespace) -> tuple[Choices, dict[str, str]]:
+    """The choices that what was given leaves, and what was given in words."""
+    degrees = {name: getattr(given, name) for name in DEGREES if getattr(given, name) is not None}
+    said = {f"--{name}": degree for name, degree in degrees.items()}
+    if given.zero is not None:
+        checks.one_of(choices.zero_stages, zero=given.zero)
+    for flag, name in (("micro_batch", "micro_batches"), ("zero", "zero_stages"), ("recompute", "recomputes")):
+        if (one := getattr(given, flag)) is not None:
+            choices = replace(choices, **{name: (one,)})
+            said[f"--{flag.replace('_', '-')}"] = one
+    context = (degrees["cp"],) if "cp" in degrees else choices.context
+    words = {"given": " ".join(f"{flag} {one}" for flag, one in said.items())} if said else {}
+    return replace(choices, context=context, given=degrees), words
 
 
 def _best(wanted: Asked, found: Search, choices: Choices, top: int) -> Working:

@@ -72,6 +72,11 @@ def add_plan_flags(plan: argparse.ArgumentParser) -> None:
     _cluster_flags(plan)
     plan.add_argument("--gpus", type=whole, required=True, help="how many")
     plan.add_argument("--top", type=whole, default=5, help="how many layouts to show (default 5)")
+    for degree, what in DEGREES.items():
+        plan.add_argument(f"--{degree}", type=whole, help=f"degree of parallelism: {what} (default: all are tried)")
+    plan.add_argument("--micro-batch", type=whole, help="sequences (default: 1, 2, 4 and 8 are tried)")
+    plan.add_argument("--zero", type=int, choices=(0, 1, 2, 3), help="ZeRO stage (default: all of the recipe)")
+    plan.add_argument("--recompute", choices=("none", "selective", "full"), help="default: all are tried")
 
 
 def add_step_flags(step: argparse.ArgumentParser) -> None:

@@ -69,9 +69,14 @@ def _splits(layout: Layout, asked: _Asked) -> dict[str, dict[str, int]]:
     for degrees in every:
         each = degrees["tp"] * degrees["cp"] * degrees["pp"]
         legal_size = degrees["cp"] == 1 or degrees["cp"] in asked.choices.context
-        if degrees != own and legal_size and asked.cluster.num_gpus % each == 0:
+        if degrees != own and legal_size and asked.cluster.num_gpus % each == 0 and _allowed(degrees, asked):
             named[_layout(degrees, asked).split] = degrees
     return named
+
+
+def _allowed(degrees: dict[str, int], asked: _Asked) -> bool:
+    each = degrees["tp"] * degrees["cp"] * degrees["pp"]
+    return asked.choices.allows(dp=asked.cluster.num_gpus // each, **degrees)
 
 
 def _layout(degrees: dict[str, int], asked: _Asked) -> Layout:
@@ -98,7 +103,7 @@ def misses(*, job: Job, cluster: Cluster, rules: Rules, choices: Choices) -> dic
         {"pp": cluster.num_gpus},
         {"tp": inside, "pp": cluster.num_gpus // inside},
     ]
-    every = [dict.fromkeys(_SPLIT, 1) | degrees for degrees in plain]
+    every = [split for degrees in plain if _allowed(split := dict.fromkeys(_SPLIT, 1) | degrees, asked)]
     return {_layout(degrees, asked).split: _leanest(degrees, asked) for degrees in every}
 
 

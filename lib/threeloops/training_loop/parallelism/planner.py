@@ -5,7 +5,7 @@ Source: Narayanan et al., 2021, arXiv:2104.04473, section 3 (the search that thi
         layout_step and memory.fit count
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import add
@@ -33,6 +33,11 @@ class Choices:
     recomputes: tuple[str, ...]
     schedules: tuple[tuple[str, int], ...]  # with chunks: ("1f1b", 1), ("interleaved", 2)
     context: tuple[int, ...]  # degrees of context parallelism
+    given: Mapping[str, int] = field(default_factory=dict)  # degrees that are not searched: {"tp": 8}
+
+    def allows(self, **degrees: int) -> bool:
+        """Whether degrees are those that were given, where any was."""
+        return all(self.given.get(name, degree) == degree for name, degree in degrees.items())
 
     @property
     def per_split(self) -> int:
@@ -190,10 +195,12 @@ def _legal_shapes(found: _Found) -> Iterator[Layout]:
     """
     choices, gpus = found.choices, found.cluster.num_gpus
     experts = _divisors(found.job.experts.num_experts) if found.job.experts else [1]
+    experts = [ep for ep in experts if choices.allows(ep=ep)]
     pairs = len(choices.zero_stages) * len(choices.recomputes)
     each = len(experts) * choices.per_split
     for tp in _divisors(gpus):
-        splits = [(cp, pp) for cp in choices.context if gpus // tp % cp == 0 for pp in _divisors(gpus // tp // cp)]
+        pieces = [(cp, pp) for cp in choices.context if gpus // tp % cp == 0 for pp in _divisors(gpus // tp // cp)]
+        splits = [(cp, pp) for cp, pp in pieces if choices.allows(tp=tp, cp=cp, pp=pp, dp=gpus // (tp * cp * pp))]
         open_layout = _blank(choices, tp=tp)
         if not splits or not found.passes(layout_rules.tensor_refusal, open_layout, len(splits) * each):
             continue
