@@ -73,7 +73,7 @@ def test_what_is_given_is_kept_and_the_rest_is_found(capsys: pytest.CaptureFixtu
         ("--tp 3", "no split of 16 GPUs has --tp 3: dp * tp * cp * pp are all of them"),
         ("--tp 8 --pp 4", "no split of 16 GPUs has --tp 8 --pp 4"),
         ("--ep 2", "no split of 16 GPUs has --ep 2"),
-        ("--recipe deepspeed --zero 3", "zero=3"),
+        ("--recipe deepspeed --zero 3", "--zero 3 is no stage of --recipe deepspeed, which has 0, 1, 2"),
     ],
 )
 def test_what_cannot_be_kept_is_said(more: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -153,8 +153,8 @@ def put(module: str, mutant: Mutant, cached: Iterable["functools._lru_cache_wrap
     for each in classes:
         holder = vars(holder)[each]
     _plain(vars(holder)[name]).__code__ = code
-    for each in cached:
-        each.cache_clear()
+    for wrapper in cached:
+        wrapper.cache_clear()
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -64,12 +64,18 @@ def _narrowed(choices: Choices, given: argparse.Namespace) -> tuple[Choices, dic
     """The choices that what was given leaves, and what was given in words."""
     degrees = {name: getattr(given, name) for name in DEGREES if getattr(given, name) is not None}
     said = {f"--{name}": degree for name, degree in degrees.items()}
+    for flag in ("micro_batch", "zero", "recompute"):
+        if getattr(given, flag) is not None:
+            said[f"--{flag.replace('_', '-')}"] = getattr(given, flag)
+    if given.zero is not None and given.zero not in choices.zero_stages:
+        stages = ", ".join(map(str, choices.zero_stages))
+        raise ValueError(f"--zero {given.zero} is no stage of --recipe {given.recipe}, which has {stages}")
     if given.zero is not None:
-        checks.one_of(choices.zero_stages, zero=given.zero)
-    for flag, name in (("micro_batch", "micro_batches"), ("zero", "zero_stages"), ("recompute", "recomputes")):
-        if (one := getattr(given, flag)) is not None:
-            choices = replace(choices, **{name: (one,)})
-            said[f"--{flag.replace('_', '-')}"] = one
+        choices = replace(choices, zero_stages=(given.zero,))
+    if given.micro_batch is not None:
+        choices = replace(choices, micro_batches=(given.micro_batch,))
+    if given.recompute is not None:
+        choices = replace(choices, recomputes=(given.recompute,))
     context = (degrees["cp"],) if "cp" in degrees else choices.context
     words = {"given": " ".join(f"{flag} {one}" for flag, one in said.items())} if said else {}
     return replace(choices, context=context, given=degrees), words
