@@ -1,10 +1,11 @@
-"""What README and CHANGELOG count is counted again here; a count that nothing counts is soon one off."""
+"""What README, CHANGELOG and TEACHING count is counted again here; a count that nothing counts is soon one off."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from threeloops.classroom.sandbox import PROCESSES, ROOM_BYTES, Limits
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.facts.recorded import shipped
@@ -14,9 +15,11 @@ from threeloops.room.ideas import IDEAS
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.chains import CHAINS
 from threeloops.training_loop.parallelism.published_steps import not_judged_because, published_steps
+from threeloops.units import MB, GiB
 
 ROOT = Path(__file__).parents[2]
-README, CHANGELOG = ("README.md", "CHANGELOG.md")
+LIMITS = Limits()
+README, CHANGELOG, TEACHING = ("README.md", "CHANGELOG.md", "TEACHING.md")
 
 
 def kinds() -> set[str]:
@@ -45,6 +48,16 @@ TOLD = (
     (README, r"the same for ([\d,]+) training steps", sum(not not_judged_because(row) for row in published_steps())),
     (README, r"the same for ([\d,]+) servers under load", len(served_points())),
     (README, r"On ([\d,]+) served points", len(served_points())),
+    (TEACHING, r"([\d,]+) s a cell", round(LIMITS.cell_s)),
+    (TEACHING, r"([\d,]+) s for each call of a function", round(LIMITS.call_s)),
+    (TEACHING, r"([\d,]+) s a notebook", round(LIMITS.total_s)),
+    (TEACHING, r"([\d,]+) GiB of address space", LIMITS.memory_bytes // GiB),
+    (TEACHING, r"([\d,]+) GiB for all together", LIMITS.total_memory_bytes // GiB),
+    (TEACHING, r"([\d,]+) processes, \d+ open files", PROCESSES),
+    (TEACHING, r"([\d,]+) open files", LIMITS.files),
+    (TEACHING, r"files of ([\d,]+) MB", LIMITS.file_bytes // MB),
+    (TEACHING, r"([\d,]+) characters printed in a cell", LIMITS.printed),
+    (TEACHING, r"([\d,]+) MB each, which are emptied", ROOM_BYTES // MB),
 )
 
 
