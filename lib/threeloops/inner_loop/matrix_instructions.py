@@ -37,7 +37,7 @@ class MatrixInstruction:
 
     @property
     def flops(self) -> int:
-        """2 per multiply-add."""
+        """FLOPs of one instruction: 2 for each multiply-add."""
         return 2 * self.multiply_adds
 
     def count(self, *, m: int, n: int, k: int) -> int:

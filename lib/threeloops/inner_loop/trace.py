@@ -44,7 +44,7 @@ class Interval:
         return self.end_s - self.start_s
 
     def cut(self, start_s: float, end_s: float) -> "Interval":
-        """What of it lies in a window."""
+        """The part of the interval that lies in a window."""
         return replace(self, start_s=max(self.start_s, start_s), end_s=min(self.end_s, end_s))
 
 

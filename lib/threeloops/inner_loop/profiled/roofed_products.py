@@ -36,7 +36,7 @@ class TimedProduct(NamedTuple):
 
 
 class RoofedProduct(NamedTuple):
-    """The same beside its roof."""
+    """All calls of one product beside its roof."""
 
     timed: TimedProduct
     bound_s: float  # of all calls

@@ -223,7 +223,7 @@ def _serve(line: Connection, rank: int, ranks: int, folder: str) -> NoReturn:
 
 
 def _done(order: _Order, rank: int, ranks: int) -> tuple[Any, ...]:
-    """Meet, work, part."""
+    """What a rank does for an order: it joins the group, works, and leaves it."""
     folder = Path(order.folder)
     try:
         if sys.platform != "win32":

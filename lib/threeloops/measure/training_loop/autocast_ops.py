@@ -43,7 +43,7 @@ class Operation:
 
     name: str
     read: str  # dtypes of the floating-point tensors that went in, without repetition
-    wrote: str  # and of those that came out
+    wrote: str  # dtypes of those that came out, likewise
 
 
 class _Listener(TorchDispatchMode):

@@ -162,7 +162,7 @@ class Delays:
 
 
 def delays(run: Run, *, pass_s: float) -> Delays:
-    """Take a measured run apart into what the schedule did not know of.
+    """The delays of a measured run that the schedule does not model: between passes, and within them.
 
     Units:    pass_s as it was given to `measured`
     """

@@ -20,7 +20,7 @@ STEPS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The model."""
+    """How large the model is."""
 
     hidden: int
     num_layers: int

@@ -118,7 +118,7 @@ def bound_adapters_s(
 def expected_adapters_s(
     model: Model, part: Part, adapters: ServedAdapters, *, tp: int, tokens: int, requests: int
 ) -> float:
-    """The same by measured kernels.
+    """Seconds that the adapters of a step are expected to add, by measured kernels.
 
     Formula:  sum over products of two measured ones, tokens x inputs x rank of all its matrices and tokens x rank x
               outputs, + all but one of the different adapters' bytes at a copy's rate

@@ -118,7 +118,7 @@ class ServedLayout:
 
     @property
     def gpus(self) -> int:
-        """Of the copy."""
+        """GPUs of one copy of the model."""
         return self.stage_gpus * self.pp
 
     @property
@@ -159,7 +159,7 @@ class ServedLayout:
 
     @property
     def free_bytes(self) -> float:
-        """Of one GPU, for caches.
+        """Bytes of one GPU that are left for caches.
 
         Formula:  kv_budget.budget_bytes
         Raises:   ValueError where the weights leave nothing, with the share that would do

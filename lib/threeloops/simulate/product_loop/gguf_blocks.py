@@ -103,7 +103,7 @@ def _two_level(name: str) -> tuple[Places, list[list[int]]]:
 
 
 def _scales(start: int, numbers: int) -> Places:
-    """Half a byte each."""
+    """Places of scales that take half a byte each."""
     return {f"scale {j}": _bits(start + j // 2, 4 * (j % 2), 4) for j in range(numbers)}
 
 

@@ -27,10 +27,10 @@ class NoLimit:
     """A server whose memory never runs out."""
 
     def refuse(self, moments: Moments) -> None:
-        """Nothing is too long."""
+        """Refuse a request that is too long; here none is."""
 
     def admit(self, sequence: Sequence, *, at: int) -> bool:
-        """Everybody fits."""
+        """Whether a sequence gets its blocks; here each does."""
         return True
 
     def read(self, sequence: Sequence) -> None:
@@ -46,18 +46,18 @@ class NoLimit:
         """A sequence decodes no more."""
 
     def crowded(self, at: int) -> bool:
-        """Never."""
+        """Whether blocks run short; here they never do."""
         return False
 
     def steps(self, at: int, most: int) -> int:
-        """All of them."""
+        """How many of the next steps have blocks; here all."""
         return most
 
     def decoded(self, at: int, steps: int) -> None:
         """Everybody who decodes has so many tokens more."""
 
     def swap_s(self, context: int) -> float:
-        """Nothing is swapped."""
+        """Seconds to swap a context out and in; here nothing is swapped."""
         return 0.0
 
     swaps = False

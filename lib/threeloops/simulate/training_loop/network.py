@@ -76,12 +76,12 @@ class Run:
 
     @property
     def total_bytes(self) -> int:
-        """Over all links."""
+        """Bytes that all links have carried."""
         return sum(message.num_bytes for message in self.messages)
 
     @property
     def sent_bytes(self) -> tuple[int, ...]:
-        """Per rank."""
+        """Bytes that each rank has sent."""
         sent: Counter[int] = Counter()
         for message in self.messages:
             sent[message.source] += message.num_bytes

@@ -132,7 +132,7 @@ def _kv_heads(tp: int, num_kv_heads: int) -> None:
 
 
 def pipeline_refusal(layout: Layout, job: Job, cluster: Cluster, rules: Rules) -> None:
-    """Layers by stages and chunks."""
+    """Whether the layers can be dealt out over stages and chunks."""
     pieces, dealt = layout.pp * layout.chunks, job.dealt
     what = "num_layers+2" if job.tables_as_layers else "num_layers"
     if pieces > dealt or layout.pp > job.model.num_layers:

@@ -93,7 +93,7 @@ class Stacked:
 
     @property
     def pace(self) -> str:
-        """Who sets it."""
+        """What sets the time of a step."""
         return "loader" if self.step.loader_s > self.step.busy_s else "device"
 
     @property
