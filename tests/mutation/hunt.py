@@ -71,18 +71,19 @@ def tests_of(module: str) -> list[str]:
     that its docstrings name, those that import what imports it, and the counts of the drills that ask for it.
     """
     file, imports = f"lib/threeloops/{module.replace('.', '/')}.py", _imports()
-    users = _users({file}, imports)
-    near = [test for test in imports if _quick(test) and file in imports[test]]
+    users, room = _users({file}, imports), f"tests/{module.partition('.')[0]}/"
+    quick = [test for test in imports if _quick(test)]
+    near = [test for test in quick if file in imports[test]]
     named = [
         test
         for words in re.findall(r"(?:Counted|Measured): +(.+)", (ROOT / file).read_text(encoding="utf-8"))
         for test in (f"{name.rpartition('.')[0].replace('.', '/')}.py" for name in words.split(", "))
-        if test in imports and _quick(test)
+        if test in quick
     ]
     formulas = {user for user in users if user.startswith(FORMULAS)}
     if not near:
         formulas |= _users(formulas, imports)
-    beyond = [test for test in imports if _quick(test) and imports[test] & formulas]
+    beyond = [test for test in quick if imports[test] & (formulas | users if test.startswith(room) else formulas)]
     families = sorted({user.split("/")[3] for user in users if user.startswith("lib/threeloops/drills/")} & FAMILIES)
     asked = [f"{DRILLED}[{family}]" for family in families]
     return [*dict.fromkeys([file, *sorted(near), *sorted(named), *sorted(beyond), *asked])]
@@ -92,7 +93,7 @@ _imports = functools.cache(touched.imports)  # of a thousand and more files: onc
 
 
 def _users(files: set[str], imports: Mapping[str, set[str]]) -> set[str]:
-    return {user for user, imported in imports.items() if imported & files and user.startswith("lib/")}
+    return {user for user, imported in imports.items() if imported & files}
 
 
 def _quick(file: str) -> bool:

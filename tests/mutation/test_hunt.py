@@ -32,6 +32,13 @@ def test_no_mutant_of_this_commits_module_outlives_its_tests() -> None:
     assert f"mutants of {module} tried, 0 outlived" in said
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("module", MODULES)
+def test_no_mutant_of_any_module_outlives_its_tests(module: str) -> None:
+    assert "tried, 0 outlived" in found(module)
+
+
 def test_what_is_said_to_change_nothing_is_there_and_outlives_its_tests() -> None:
     rows = hunt.equal()
     for module in {module for module, _ in rows}:
