@@ -3,6 +3,7 @@ call.
 """
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,12 @@ def test_arguments_have_the_settled_names() -> None:
         f"{path}: {function}({name}) should be {SETTLED[name]}" for path, function, name, _ in FOUND if name in SETTLED
     ]
     assert not wrong
+
+
+def test_contributing_lists_what_is_settled() -> None:
+    listed = (LIB.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Names\n")[2]
+    words = set(re.findall(r"`(\w+)`", listed.partition("\n## ")[0]))
+    assert {*SETTLED, *SETTLED.values(), *MEMORY} <= words
 
 
 @pytest.mark.parametrize("name", KINDS)
