@@ -8,7 +8,11 @@ It comes out at 1.34 TFLOP/s.
 You said 300 GFLOP/s; it comes out at 1.34 TFLOP/s, 4.5 times that.
 >>> compare("skip", 1.34e12, "FLOP/s")
 Skipped: it comes out at 1.34 TFLOP/s.
+>>> compare("19.5 TFLOP/s", 1.34e12, "FLOP/s", {19.5e12: "you took the peak"})
+You said 19.5 TFLOP/s; it comes out at 1.34 TFLOP/s, 0.069 times that. It looks as if you took the peak.
 """
+
+from collections.abc import Mapping
 
 from threeloops.drills.engine.answers import UnreadableError, parse
 from threeloops.units import fmt
@@ -17,24 +21,34 @@ from threeloops.units import fmt
 NOT_YET = "No prediction yet: write yours down, then read the line below.\n\n"
 SKIP = "skip"  # what a card writes for whoever would rather not guess
 WELL = "Well predicted."
+LIKE = 0.05  # a number so near to a usual mistake's is taken for it
 
 
-def compare(prediction: object, value: float, unit: str) -> None:
-    """Print the value beside what was predicted; an unfilled or unreadable prediction is met kindly and stops
-    nothing.
+def compare(prediction: object, value: float, unit: str, usual: Mapping[float, str] | None = None) -> None:
+    """Print the value beside what was predicted, and with which mistake that agrees; an unfilled or unreadable
+    prediction is met kindly and stops nothing. A page that nobody runs says what the usual mistakes come to.
+
+    Units:    usual: what a usual mistake comes out at -> what somebody who makes it did, "you took the peak"
     """
-    print(verdict(prediction, value, unit))
+    print(verdict(prediction, value, unit, usual))
 
 
-def verdict(prediction: object, value: float, unit: str) -> str:
+def verdict(prediction: object, value: float, unit: str, usual: Mapping[float, str] | None = None) -> str:
     """What `compare` prints.
 
     >>> verdict("1 TFLOP/s", 1.34e12, "FLOP/s")
     'You said 1 TFLOP/s; it comes out at 1.34 TFLOP/s, 1.3 times that.'
+    >>> print(verdict(..., 1.34e12, "FLOP/s", {19.5e12: "you took the peak"}))
+    No prediction yet: write yours down, then read the line below.
+    <BLANKLINE>
+    It comes out at 1.34 TFLOP/s.
+    If you said 19.5 TFLOP/s, you took the peak.
     """
+    usual = usual or {}
     outcome = f"it comes out at {fmt(value, unit)}"
     if prediction is ... or prediction is None:
-        return f"{NOT_YET}I{outcome[1:]}."
+        boxes = "".join(f"\nIf you said {fmt(wrong, unit)}, {mistake}." for wrong, mistake in usual.items())
+        return f"{NOT_YET}I{outcome[1:]}.{boxes}"
     if isinstance(prediction, str) and prediction.strip().lower() == SKIP:
         return f"Skipped: {outcome}."
     try:
@@ -48,4 +62,6 @@ def verdict(prediction: object, value: float, unit: str) -> str:
         return f"You said {prediction}; {outcome}."
     if 0.8 <= value / said <= 1.25:
         return f"You said {prediction}; {outcome}. {WELL}"
-    return f"You said {prediction}; {outcome}, {value / said:.2g} times that."
+    near = [mistake for wrong, mistake in usual.items() if abs(said / wrong - 1) <= LIKE]
+    looks = f" It looks as if {near[0]}." if near else ""
+    return f"You said {prediction}; {outcome}, {value / said:.2g} times that.{looks}"

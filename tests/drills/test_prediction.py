@@ -1,0 +1,56 @@
+"""A prediction's verdict, and the mistakes that a page names beside it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from threeloops.drills.engine import answers, prediction
+
+CHAPTERS = sorted(Path(__file__).parents[2].glob("chapters/*.ipynb"))
+BOX = re.compile(r"^If you said ([^,\n]*(?:,\d{3})*[^,\n]*), (.*)\.$", re.MULTILINE)
+USUAL = {16e9: "you counted weights", 32e9: "you forgot the optimiser"}
+
+
+@pytest.mark.parametrize(("said", "named"), [("16 GB", "weights"), ("31 GB", "optimiser"), ("60 GB", "")])
+def test_a_number_near_a_usual_mistake_is_told_which(said: str, named: str) -> None:
+    told = prediction.verdict(said, 150e9, "B", USUAL)
+    assert ("It looks as if you" in told) == bool(named)
+    assert named in told
+
+
+def test_a_good_prediction_names_no_mistake_and_a_page_names_all() -> None:
+    assert prediction.verdict("140 GB", 150e9, "B", USUAL).endswith(prediction.WELL)
+    assert "looks" not in prediction.verdict("skip", 150e9, "B", USUAL)
+    shown = prediction.verdict(..., 150e9, "B", USUAL)
+    assert [mistake for _, mistake in BOX.findall(shown)] == list(USUAL.values())
+
+
+def outputs(path: Path) -> list[str]:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return ["".join(one.get("text", "")) for cell in cells for one in cell.get("outputs", []) if "text" in one]
+
+
+def number(told: str) -> float:
+    unit = re.sub(r"^[\d.,]+\s*|\s*\(.*", "", told)
+    figure = float(re.match(r"[\d.,]+", told)[0].replace(",", ""))
+    return answers.parse(told.partition(" (")[0], like=_base(unit)).value if unit else figure
+
+
+def _base(unit: str) -> str:
+    found = [
+        base for base in ("FLOP/B", "FLOP/s", "token/s", "token", "B", "s") if re.fullmatch(rf".{{0,1}}{base}s?", unit)
+    ]
+    return found[0]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_what_a_page_calls_a_mistake_is_not_the_answer(path: Path) -> None:
+    """Nor so near that it would count as a good prediction of it."""
+    for text in outputs(path):
+        boxes = BOX.findall(text)
+        if boxes:
+            came = number(re.search(r"It comes out at (.*)\.$", text, re.MULTILINE)[1])
+            for said, mistake in boxes:
+                assert abs(number(said) - came) > prediction.LIKE * max(came, number(said)), mistake
