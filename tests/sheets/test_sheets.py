@@ -21,6 +21,7 @@ from threeloops.drills.engine.drill import seeded
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import judge_function
 from threeloops.sheets import (
+    cluster,
     coding,
     figures,
     formulas,
@@ -247,6 +248,44 @@ def test_no_figure_is_typed_into_the_interview_sheet() -> None:
             assert not typed_figures(cell), cell
 
 
+# A layer of Llama 3 70B: queries and output, keys and values, three matrices of the MLP, two norms.
+BLOCK_70B = 2 * 8192**2 + 2 * 8192 * 1024 + 3 * 8192 * 28672 + 2 * 8192
+EXPECTED_OF_A_CLUSTER = {
+    "inside": 989.4e12 / 450e9 * 7 / 8,
+    "few_nodes": 2,
+    "few": 989.4e12 / 450e9 * 7 / 8,  # NVLink's; the cards would ask for 989.4e12 / 50e9 / 8 / 2
+    "many": 989.4e12 / 50e9 / 8,
+    "experts": 256,
+    "top_k": 8,
+    "mixture": 989.4e12 / 50e9 / 8 * 32,
+    "few_tokens": 512,
+    "split": (3 * BLOCK_70B / (8 * 512 * 8192)) ** 0.5,
+    "stages": 8,
+    "micro_batches": 32,
+    "pipeline": 989.4e12 / 50e9 / 8 * 32 / 39,
+    "ranks": 64,
+    "width_inside": 2 / 3 * 63 / 64 * 989.4e12 / 450e9,
+    "width_between": 2 / 3 * 63 / 64 * 989.4e12 / 50e9,
+    "tensor_inside": 18,  # 3 * 855.65e6 / (4 * 8192 * 2) * 450e9 / 989.4e12 = 17.8, and one
+    "tensor_between": 2,
+    "filling": 19,  # 295.3 rows * 256 / (512 * 8) = 18.5
+}
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED_OF_A_CLUSTER))
+def test_a_figure_of_a_cluster_is_what_arithmetic_says(name: str) -> None:
+    printed = cluster.values()[name]
+    assert float(printed.split()[0].replace(",", "")) == pytest.approx(EXPECTED_OF_A_CLUSTER[name], rel=0.006)
+
+
+def test_a_clusters_figures_are_all_used_and_none_is_typed() -> None:
+    assert set(cluster.values()) == set(EXPECTED_OF_A_CLUSTER)
+    words = " ".join(cell for row in cluster.ROWS for cell in row)
+    assert set(re.findall(r"\{(\w+)\}", words)) == set(cluster.values())
+    for what, _, _, *told in cluster.ROWS:
+        assert not typed_figures(" ".join((what, *told)).replace("16 bits", "").replace("FP8", "")), what
+
+
 def test_a_typed_figure_would_be_found() -> None:
     assert typed_figures("50 launches are {launching_s}, 0.5 ms")
     assert not typed_figures("H100, BF16: {peak}")
@@ -299,8 +338,8 @@ def test_every_technique_says_what_it_does_and_when_it_pays() -> None:
 def test_the_printed_sheet_holds_every_table_of_the_chapter() -> None:
     printed = [table.title for page in interview.pages() for table in page.tables]
     told = (
-        techniques.table(), techniques.more(), interview.memorised(), orders.training_first(), orders.serving_first(),
-        interview.debugging(), reading.shelf(), reading.pages_of_others(), reading.pointers(),
+        techniques.table(), techniques.more(), interview.memorised(), cluster.table(), orders.training_first(),
+        orders.serving_first(), interview.debugging(), reading.shelf(), reading.pages_of_others(), reading.pointers(),
     )  # fmt: skip
     assert printed == [table.title for table in told]
 

@@ -1,12 +1,12 @@
-"""The interview sheet: how to use it, thirteen techniques, thirteen numbers, what to try first, eight systems that are
-ill, what to read.
+"""The interview sheet: how to use it, thirteen techniques, thirteen numbers, closed forms for a cluster, what to try
+first, eight systems that are ill, what to read.
 
 Words stand here and figures in `figures`: a name in braces is computed when the sheet is made, and a test refuses a
 figure that is typed. The techniques stand in `techniques`, what to try first in `orders`, the reading in `reading`.
 """
 
 from threeloops.room.kinds.scenario_table import SCENARIOS
-from threeloops.sheets import figures, orders, reading, techniques
+from threeloops.sheets import cluster, figures, orders, reading, techniques
 from threeloops.sheets.layout import Page, Table
 
 HOW = """Print it. Cover the right half of a table, say what stands there with the reason, uncover, and tick what you said without stopping.
@@ -107,7 +107,9 @@ def debugging() -> Table:
 
 
 def pages() -> tuple[Page, ...]:
-    """Six sides of paper: techniques, on two; numbers; what to try first; what is ill; what to read."""
+    """Seven sides of paper: techniques, on two; numbers; a cluster's closed forms; what to try first; what is ill; what
+    to read.
+    """
     sources = (*REPORTED, techniques.worked_out_by())
     return (
         Page(
@@ -125,6 +127,12 @@ def pages() -> tuple[Page, ...]:
             title="Interview sheet: numbers",
             intro="Thirteen numbers to say without thinking.",
             tables=(memorised(),),
+        ),
+        Page(
+            title="Interview sheet: a cluster",
+            intro="Eight limits for a whiteboard: computing on one side, bytes on the other. See what cancels.",
+            tables=(cluster.table(),),
+            sources=(cluster.SOURCE,),
         ),
         Page(
             title="Interview sheet: what to try first",

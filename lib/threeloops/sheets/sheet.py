@@ -13,7 +13,7 @@ SHEETS = {
     "training": "numbers and formulas of the training loop",
     "product": "numbers and formulas of the product loop",
     "driving": "numbers and formulas of driving",
-    "interview": "techniques, thirteen numbers, priorities, symptoms, reading",
+    "interview": "techniques, thirteen numbers, a cluster's closed forms, priorities, symptoms, reading",
     "coding": "four things to write by hand, against the clock; --answers shows how they are marked",
     "terms": "one thing, many names: ours, the papers' and the tools'",
     "references": "every source of the book, made from what its library cites",

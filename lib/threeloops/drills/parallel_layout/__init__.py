@@ -5,6 +5,7 @@ out.
 from threeloops.drills.engine.drill import Drill
 from threeloops.drills.parallel_layout import (
     choices,
+    cluster_limits,
     context_rings,
     expert_loads,
     groups,
@@ -19,4 +20,5 @@ DRILLS: tuple[Drill, ...] = (
     *tensor_shares.DRILLS,
     *expert_loads.DRILLS,
     *context_rings.DRILLS,
+    *cluster_limits.DRILLS,
 )
