@@ -61,6 +61,19 @@ def test_a_rung_knows_whether_it_has_reached_its_ridge():
     assert sorted(labels) == sorted(rung.words for rung in RUNGS)
 
 
+def test_the_rate_of_a_kernel_is_drawn_below_its_intensities():
+    figure = tile_ladder.tile_ladder(RUNGS, **SAID, timed={"naive": 5.62e12, "tile": 9.27e12})
+    assert figure.alt.endswith("Timed: naive at 5.62 TFLOP/s, tile at 9.27 TFLOP/s.")
+    assert [row["text"] for row in figure.body["vconcat"][-1]["data"]["values"]] == ["5.62", "9.27"]
+    labels = re.findall(r'aria-label="(\w+ [\d.]+ TFLOP/s)"', still.svg(figure.spec))
+    assert labels == ["naive 5.62 TFLOP/s", "tile 9.27 TFLOP/s"]
+
+
+def test_a_kernels_second_line_is_said_after_its_name():
+    rung = tile_ladder.Rung(kernel="tile\n8 B, 2 FLOP", level="L2", intensity=4.0, ridge=2.0)
+    assert tile_ladder.tile_ladder([rung], **SAID).alt == "L2: tile, 8 B, 2 FLOP 4 of 2, reaches it."
+
+
 def test_a_number_stands_on_the_side_of_its_point_that_has_no_stroke():
     for panel in tile_ladder.tile_ladder(RUNGS, **SAID).body["vconcat"]:
         sides = {
@@ -116,6 +129,7 @@ def test_figures_are_plain_data_and_small():
     figures = (
         quantised_share.quantised_share({"one": saw, "other": saw}, counted=saw[:3], **SAID),
         tile_ladder.tile_ladder(RUNGS, **SAID),
+        tile_ladder.tile_ladder(RUNGS, **SAID, timed={"naive": 5.62e12}),
         tile_hierarchy.tile_hierarchy(CUTS, **SAID),
         fragment_map.fragment_map({name: holders(name) for name in "abc"}, marked=5, **SAID),
     )
