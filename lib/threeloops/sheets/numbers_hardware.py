@@ -34,7 +34,7 @@ ACCELERATOR_FACTS = (
 )
 LATENCIES = ("l1_latency_cycles", "l2_latency_cycles", "memory_latency_cycles", "boost_clock_hz")
 RING_RANKS = 8
-NOTHING = "–"  # not in the catalogue: nobody printed it
+NOTHING = "–"  # not in the catalogue: no source prints it
 
 
 def sources(keys: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def accelerators() -> Table:
         title="Accelerators",
         head=head,
         rows=tuple(rows),
-        note="Capacity as the driver reports it where somebody has looked, else by the datasheet.",
+        note="Capacity as a driver's log reports it where one was read, else by the datasheet.",
     )
 
 

@@ -47,7 +47,7 @@ TRAINING_FIRST = (
         "{launching} in gaps: {launching_at_most}",
         (
             "fusion: fewer kernels; graphs: a step's launches in one call; fused optimiser: one kernel for many"
-            " parameters in place of some for each"
+            " parameters instead of some for each"
         ),
     ),
     (

@@ -58,7 +58,7 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:1706.02677": "scaling efficiency: measured rate over n times that of one",
     },
     "2.2": {
-        "arXiv:2401.04088": "Mixtral's shape: eight experts in place of one MLP",
+        "arXiv:2401.04088": "Mixtral's shape: eight experts instead of one MLP",
         "arXiv:2201.05596": "experts and the rest have data-parallel groups of different sizes",
         "arXiv:2205.05198": "activations of a layer, 34 bytes a value; what recomputing saves and costs",
         "arXiv:1604.06174": "recomputation: keep the inputs of segments, run the rest again",
@@ -102,9 +102,9 @@ TAKEN: dict[str, dict[str, str]] = {
     "2.11": {
         "arXiv:2412.19437": "DeepSeek-V3's FP8 recipe, GPU hours and price",
         "arXiv:1711.05101": "AdamW, and the bytes that its update moves",
-        "arXiv:1804.04235": "Adafactor: a row and a column in place of a matrix of second moments",
+        "arXiv:1804.04235": "Adafactor: a row and a column instead of a matrix of second moments",
         "arXiv:2110.02861": "Adam's moments in 8 bits, in blocks",
-        "arXiv:2502.16982": "Muon: one moment in place of two",
+        "arXiv:2502.16982": "Muon: one moment instead of two",
         "arXiv:2102.02888": "gradients in one bit after a warm-up",
         "arXiv:2106.09685": "LoRA: what is trained, and what memory that saves",
         "arXiv:2402.09353": "DoRA: a magnitude beside each adapter, and what its norm costs",
@@ -127,7 +127,7 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:1810.04805": "BERT's shape, read from its config.json: an encoder caches nothing",
         "arXiv:2010.11929": "the same for ViT",
         "arXiv:2211.05100": "BLOOM's config.json: positions as a bias, and the length it was trained on",
-        "arXiv:2405.21060": "a state of fixed size in place of a cache",
+        "arXiv:2405.21060": "a state of fixed size instead of a cache",
         "arXiv:2406.06484": "what such a state costs to compute, chunk by chunk",
         "arXiv:2412.06464": "a model whose layers mix states and attention",
         "arXiv:2312.00752": "how large such a state is in layers of the first kind",
@@ -189,7 +189,7 @@ TAKEN: dict[str, dict[str, str]] = {
     "4.6": {"arXiv:1512.03385": "ResNet's layers, to count a backbone's FLOP and bytes"},
     "4.7": {
         "arXiv:2304.14365": "boxes of space around the car: how many",
-        "arXiv:2302.07817": "three planes in place of all boxes",
+        "arXiv:2302.07817": "three planes instead of all boxes",
     },
     "4.8": {"doi:10.1515/9781400881970-018": "a saving divided fairly among repairs"},
     "4.R": {

@@ -29,7 +29,7 @@ class Stated:
 
     @property
     def by_definition(self) -> bool:
-        """Whether nobody has to be believed for it."""
+        """Whether it needs no source to be believed."""
         return self.source.startswith("by definition")
 
 
