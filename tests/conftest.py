@@ -77,6 +77,9 @@ SECONDS = {
     "test_pages.py": 45,
     "test_site_browser.py": 15,
     "test_site_axe.py": 30,
+    "test_cells.py": 15,
+    "test_running.py": 12,
+    "test_finding.py": 8,
     "test_first_page.py": 45,  # these need the pages, which are built once
     "test_heads.py": 45,
     "test_weight.py": 45,

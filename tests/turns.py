@@ -17,6 +17,9 @@ WHOLE = {
     "test_wheel.py": 1,  # six seconds, half of them to build the wheel
     "test_site_functions.py": 1,
     "test_site_printed.py": 1,
+    "test_cells.py": 2,
+    "test_running.py": 2,
+    "test_finding.py": 4,
     "test_terminal.py": 1,
     "test_grading_hostile.py": 2,
     "test_site_axe.py": 3,

@@ -21,11 +21,6 @@ def test_a_part_is_read_and_the_next_one_is_one_click_away(visit: Callable[..., 
     page.wait_for_url("**/3_the_gpu.html")
 
 
-def test_search_finds_a_term_where_it_is_taught(visit: Callable[..., Visit]) -> None:
-    page = visit("search.html?q=ridge+point").page
-    page.locator("ul.search li a[href*='2_roofline']").first.wait_for()
-
-
 def test_dark_is_chosen_and_kept(visit: Callable[..., Visit]) -> None:
     page = visit(PART).page
     theme = "document.documentElement.dataset.theme"

@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*MystReferenceResolver.app"),  # Sphinx to MyST: nothing of ours
 ]
 PYTHON = ("about.json", "pyodide.mjs", "pyodide.asm.mjs.gz", "pyodide.asm.wasm.gz", "standard.zip", "book.zip")
+MORE = "more.zip"  # what no answer needs
 SAYS = {
     "missing": "{name} is missing from the folder of pages.",
     "damaged": "{name} came damaged.",
@@ -106,6 +107,15 @@ def test_each_file_of_python_fails_in_each_way_and_comes_when_it_is_asked_for_ag
     again.click()
     said(card, "Right.")
     assert not again.count()
+    the_rest_of_the_book_comes_when_it_is_asked_for_again(opened, server)
+
+
+def the_rest_of_the_book_comes_when_it_is_asked_for_again(opened: Any, server: Server) -> None:
+    server.faults = {MORE: "missing"}
+    asked = "threeloops.call('exploring.begun', 'system_map').then(() => 'here', error => error.message)"
+    assert opened.evaluate(asked) == f"{MORE} is missing from the folder of pages."
+    server.faults = {}
+    assert opened.evaluate(asked) == "here"
 
 
 def test_the_limit_of_pythons_start_holds_where_what_lists_its_files_comes_last(opened: Any, server: Server) -> None:

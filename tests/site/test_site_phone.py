@@ -34,6 +34,7 @@ WRONG = """() => {
     if (letter < 10) found.push(`${letter.toFixed(1)} pixels: ${texts.currentNode.data.trim().slice(0, 80)}`);
   }
   for (const one of document.querySelectorAll('.image-reference img')) {
+    if (!shown(one)) continue;
     const letter = 13 * one.getBoundingClientRect().width / parseFloat(one.style.getPropertyValue('--wide'));
     if (!(letter >= 10)) found.push(`${letter.toFixed(1)} pixels: ${one.alt.slice(0, 80)}`);
   }

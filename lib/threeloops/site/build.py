@@ -12,11 +12,13 @@ from threeloops import widgets
 from threeloops.figures import still
 from threeloops.sheets.sheet import SHEETS
 from threeloops.site import chapters, drill_sets, mathematics, npm, offline, papers, pictures, printing, wasm, words
+from threeloops.site.finding import index
 from threeloops.site.front import heads, page
 from threeloops.site.front.edition import Edition, edition
 from threeloops.site.lean import gathered
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
+from threeloops.site.running import needs
 from threeloops.site.serving import page as page_of_serving
 
 STATIC = Path(__file__).with_name("static")
@@ -24,6 +26,8 @@ TEMPLATES = Path(__file__).with_name("templates")
 TITLE = "Three Loops"
 MARK = "_static/loops.svg"  # what only a build of these pages holds
 PICTURE = "chapters/pictures/roofline.png"  # of a link that is passed on
+# What Sphinx writes for its own search, of which no page asks.
+OF_ANOTHER_SEARCH = ("searchindex.js", "_static/searchtools.js", "_static/language_data.js")
 SCRIPTS = (
     "memory",
     "python",
@@ -32,11 +36,13 @@ SCRIPTS = (
     "cards",
     "functions",
     "explorers",
+    "running",
     "memory_page",
     "serving_page",
     "offline",
     "places",
     "wide",
+    "search",
 )  # in this order
 # What draws an explorer in JupyterLab draws it on a page.
 PANEL = [Path(widgets.__file__).with_name(name) for name in ("panel.js", "panel.css")]
@@ -88,6 +94,7 @@ SETTINGS: dict[str, Any] = {
     "html_theme_options": {
         "logo": {"text": TITLE},
         "header_links_before_dropdown": 5,
+        "search_bar_text": "Search the book",
         "navbar_persistent": ["search-button"],
         "navbar_end": ["theme-switcher"],
         "secondary_sidebar_items": ["page-toc"],
@@ -123,10 +130,11 @@ def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
             shutil.copy(path, work / "static")
         shutil.copy(root / PICTURE, work / "static" / heads.CARD.name)
         _write(still.library(), work / "static" / "vega.js")
+        _write(index.index(parts(root), beside(root)), work / "static" / index.FILE)
         _run_sphinx(work, edition(root))
         pictures.pack(work / "made")
         gathered.gather(work / "made")
-        wasm.bundle(work / "made" / "_static" / "python", work)
+        wasm.bundle(work / "made" / "_static" / "python", work, imported=needs.modules(parts(root)))
         for chapter in prints:
             printing.write(chapter, parts(root), work / "made", printing.browser())
         offline.write(work / "made", TITLE)
@@ -187,5 +195,16 @@ def _run_sphinx(work: Path, told: Edition) -> None:
         raise SiteError(f"the pages could not be built: {error}") from error
     if app.statuscode:
         raise SiteError("the pages could not be built; the lines above say where")
-    for left in (work / "made" / ".buildinfo", *work.glob("made/**/*.map")):  # maps of the theme's sources: 2 MB
+    made = work / "made"
+    maps = made.glob("**/*.map")  # of the theme's sources: 2 MB
+    for left in (made / ".buildinfo", *maps, *(made / name for name in OF_ANOTHER_SEARCH)):
         left.unlink(missing_ok=True)
+
+
+def beside(root: Path) -> dict[str, str]:
+    """The pages beside the parts that a search may lead to, with their names."""
+    return {
+        **{f"drills/{path.stem}": f"Drills: {drill_sets.title(path)}" for path in drill_sets.paths(root)},
+        **{f"sheets/{name}": f"Sheet: {told.partition(';')[0]}" for name, told in SHEETS.items()},
+        **papers.BESIDE,
+    }

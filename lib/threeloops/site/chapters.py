@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from threeloops.contents import CHAPTERS
@@ -10,6 +10,8 @@ from threeloops.site import behind, cards, cells, predictions, printing
 from threeloops.site.links import Places, page_label
 from threeloops.site.parts import Cell, Part, text
 from threeloops.site.predictions import Question
+from threeloops.site.running import marks, needs
+from threeloops.site.running.needs import Needs
 
 NOTEBOOK = {
     "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}, "language_info": {"name": "python"}},
@@ -31,11 +33,14 @@ def page(part: Part, pages: list[Part], known: Places, prints: Sequence[str]) ->
     """The cells of one page; of an opening, with the way to the chapter's PDF where it is printed."""
     asked = predictions.questions(part.cells)
     waiting = behind.waiting(part.cells)
+    needed = needs.needs(part.cells)
     runs = itertools.groupby(enumerate(part.cells), key=lambda numbered: waiting.get(numbered[0], ()))
     made = [
         one
         for names, run in runs
-        for one in _folded([shown for place, cell in run for shown in _shown(place, cell, part, known, asked)], names)
+        for one in _folded(
+            [shown for place, cell in run for shown in _shown(place, cell, part, known, asked, needed)], names
+        )
     ]
     heading = re.sub(r"^# .*$", f"# {part.name}", made[0]["source"], count=1, flags=re.MULTILINE)
     made[0] = cells.prose(f"({page_label(part.page)})=\n{heading}")
@@ -46,7 +51,9 @@ def page(part: Part, pages: list[Part], known: Places, prints: Sequence[str]) ->
     return [made[0], cells.prose(OPENS.format(word=part.word)), *made[1:]]
 
 
-def _shown(place: int, cell: Cell, part: Part, known: Places, asked: list[Question]) -> list[Cell]:
+def _shown(
+    place: int, cell: Cell, part: Part, known: Places, asked: list[Question], needed: Mapping[int, Needs]
+) -> list[Cell]:
     """What stands on the page for a cell; where it asks for a number, cards."""
     asks = [
         cells.html(predictions.card(question, number))
@@ -55,8 +62,15 @@ def _shown(place: int, cell: Cell, part: Part, known: Places, asked: list[Questi
     ]
     if asks:
         beside = predictions.without(text(cell))
-        return [*([{**cell, "source": beside, "metadata": {}}] if beside else []), *asks]
-    return cells.shown(cell, part, known, cards.quick_check)
+        shown = [*([{**cell, "source": beside, "metadata": {}}] if beside else []), *asks]
+    else:
+        shown = cells.shown(cell, part, known, cards.quick_check)
+    if place in needed:
+        is_code = not asks and any(one["cell_type"] == "code" for one in shown)
+        mark = marks.mark(place, cell, needed[place], word=part.word, hidden=not is_code)
+        at = next((number for number, one in enumerate(shown) if one["cell_type"] == "code"), -1) + 1
+        shown.insert(at, cells.html(mark)) if mark else None
+    return shown
 
 
 def _folded(shown: list[Cell], names: Sequence[str]) -> list[Cell]:

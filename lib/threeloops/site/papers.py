@@ -15,24 +15,30 @@ OFFLINE = STATEMENT.with_name("offline.md")
 # Papers of the repository that are pages, too: name on the page -> file.
 PAPERS = {"errata": "ERRATA.md", "teaching": "TEACHING.md", "changelog": "CHANGELOG.md"}
 
+# The pages beside the chapters, in their order: page -> title.
+BESIDE = {
+    "drills/index": "Drills",
+    "practise": "Practise",
+    "code": "Code",
+    "serve": "Size a service",
+    "memory": "Memory",
+    "offline": "Offline",
+    "sheets/index": "Sheets",
+    "terms": "Terms",
+    "teaching": "Teaching",
+    "errata": "Errata",
+    "changelog": "Changes",
+    "accessibility": "Accessibility",
+}
+
 
 def contents(chapters: list[tuple[str, str]]) -> str:
     """Every page of the book in order, for the navigation of the first page. Chapters come as (title, page)."""
-    beside = [
-        ("Drills", "drills/index"),
-        ("Practise", "practise"),
-        ("Code", "code"),
-        ("Size a service", "serve"),
-        ("Memory", "memory"),
-        ("Offline", "offline"),
-        ("Sheets", "sheets/index"),
-        ("Terms", "terms"),
-        ("Teaching", "teaching"),
-        ("Errata", "errata"),
-        ("Changes", "changelog"),
-        ("Accessibility", "accessibility"),
-    ]
-    return _toctree(chapters, depth=2, hidden=True) + "\n" + _toctree(beside, depth=1, hidden=True)
+    return (
+        _toctree(chapters, depth=2, hidden=True)
+        + "\n"
+        + _toctree([(title, name) for name, title in BESIDE.items()], depth=1, hidden=True)
+    )
 
 
 def practise() -> str:

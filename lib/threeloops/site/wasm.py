@@ -12,6 +12,7 @@ import json
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from threeloops.drills.engine import bank
@@ -19,11 +20,15 @@ from threeloops.site import exploring, npm
 
 LIBRARY = Path(__file__).resolve().parents[1]
 ENTRIES = (
-    *(f"threeloops.site.{name}" for name in ("answering", "exploring", "functions", "remembering")),
-    "threeloops.commands.serve.on_page",
-    *map(exploring.module_name, exploring.EXPLORERS),
+    *(f"threeloops.site.{name}" for name in ("answering", "functions", "remembering")),
     # found by their folders when they run, so that no import names them
     *(f"threeloops.drills.{family}{kind}" for family in bank.families() for kind in ("", ".functions")),
+)
+# What no answer needs: explorers, a service that is sized, the code of the chapters.
+MORE = (
+    *(f"threeloops.site.{name}" for name in ("exploring", "running.kernel")),
+    "threeloops.commands.serve.on_page",
+    *map(exploring.module_name, exploring.EXPLORERS),
 )
 # What reads units and what spreads repeats, with what they need themselves.
 FROM_ELSEWHERE = ("fsrs", "flexcache", "flexparser", "pint", "platformdirs", "typing_extensions")
@@ -51,7 +56,7 @@ def needed(*entries: str) -> set[str]:
     waiting = [*entries]
     while waiting:
         name = waiting.pop()
-        path = _path(name)
+        path = path_of(name)
         if name in found or path is None:
             continue
         found.add(name)
@@ -59,7 +64,7 @@ def needed(*entries: str) -> set[str]:
     return found
 
 
-def _path(name: str) -> Path | None:
+def path_of(name: str) -> Path | None:
     """The file of a module of the book."""
     if name.partition(".")[0] != "threeloops":
         return None
@@ -77,11 +82,13 @@ def _imported(path: Path) -> list[str]:
     return names
 
 
-def bundle(into: Path, work: Path) -> None:
-    """Write everything that runs Python in a page: the interpreter, its standard library, the book's."""
+def bundle(into: Path, work: Path, *, imported: Iterable[str] = ()) -> None:
+    """Write everything that runs Python in a page: the interpreter, its standard library, the book's. `imported` are
+    the modules that the code of the chapters may import.
+    """
     pyodide = npm.kept("pyodide")
     code = work / "code"
-    _gather(code / "book", code / "standard", pyodide)
+    _gather(code, pyodide, imported)
     done = subprocess.run(
         [*npm.node(), str(Path(__file__).with_name("compile.mjs")), str(pyodide), str(code)],
         capture_output=True,
@@ -90,7 +97,8 @@ def bundle(into: Path, work: Path) -> None:
     if done.returncode:
         raise CompileError(f"the library could not be compiled for the pages: {(done.stderr or done.stdout)[-500:]}")
     into.mkdir(parents=True)
-    _pack(code / "book", into / "book.zip")
+    for name in ("book", "more"):
+        _pack(code / name, into / f"{name}.zip")
     _pack(code / "standard", into / "standard.zip")
     shutil.copy(pyodide / "pyodide.mjs", into)
     # packed here and unpacked by the page: not every host packs what it sends
@@ -99,24 +107,25 @@ def bundle(into: Path, work: Path) -> None:
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
     contents = {path.name: path.read_bytes() for path in sorted(into.iterdir())}
     files = {name: {"bytes": len(held), "sha256": hashlib.sha256(held).hexdigest()} for name, held in contents.items()}
-    bytes_in_all = sum(len(held) for held in contents.values())
+    bytes_in_all = sum(len(held) for name, held in contents.items() if name != "more.zip")
     told = {"lock": {"info": lock["info"], "packages": {}}, "bytes": bytes_in_all, "files": files}
     (into / "about.json").write_text(json.dumps(told), encoding="utf-8")
 
 
-def _gather(book: Path, standard: Path, pyodide: Path) -> None:
+def _gather(code: Path, pyodide: Path, imported: Iterable[str]) -> None:
     """Lay out what is to be compiled."""
-    for name in sorted(needed(*ENTRIES)):
-        path = _path(name)
-        assert path is not None
-        copy = book / path.relative_to(LIBRARY.parent)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, copy)
+    book, more, standard = code / "book", code / "more", code / "standard"
+    first = needed(*ENTRIES)
+    for folder, names in ((book, first), (more, needed(*MORE, *imported) - first)):
+        for name in sorted(names):
+            path = path_of(name)
+            assert path is not None
+            _copy(path, folder)
     for path in LIBRARY.rglob("*"):
-        if path.suffix in DATA and (book / path.parent.relative_to(LIBRARY.parent).parent).is_dir():
-            copy = book / path.relative_to(LIBRARY.parent)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copy)
+        if path.suffix in DATA:
+            rooms = [folder for folder in (book, more) if _copied(path.parents[1], folder).is_dir()]
+            for folder in rooms[:1]:
+                _copy(path, folder)
     for name in FROM_ELSEWHERE:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
@@ -130,6 +139,15 @@ def _gather(book: Path, standard: Path, pyodide: Path) -> None:
             shutil.copy(source, book)
     with zipfile.ZipFile(pyodide / "python_stdlib.zip") as archive:
         archive.extractall(standard, [name for name in archive.namelist() if name.split("/")[0] not in LEFT_OUT])
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    return folder / path.relative_to(LIBRARY.parent)
+
+
+def _copy(path: Path, folder: Path) -> None:
+    _copied(path, folder).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, _copied(path, folder))
 
 
 def _pack(folder: Path, archive: Path) -> None:

@@ -47,7 +47,7 @@ def test_all_pages_load_one_style_and_one_script(pages: dict[str, Page], folder:
         beside = [load.partition("?")[0] for load in page.loads if load.partition("?")[0].endswith((".css", ".js"))]
         ours = [load for load in beside if load.endswith((gathered.STYLE, gathered.SCRIPT))]
         assert len(ours) == 2, name
-        assert beside == ours or name == "search.html"
+        assert beside == ours, name
         for told in page.pictures:
             assert told.get("loading") == "lazy", (name, told)
             assert int(told["width"]) * int(told["height"]) > 0, (name, told)

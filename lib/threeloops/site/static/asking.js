@@ -123,5 +123,16 @@
   }
   Question.asked = 0;
 
-  Object.assign(window.threeloops, {AS_WRITTEN: 'home', Asking, Question}); // the seed of what stands on the pages
+  // In a field for code a new line begins below the one before, and deeper after a colon. Tab stays what it is on every
+  // page. Whether it was such a key.
+  function indented(event) {
+    if (event.key !== 'Enter' || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return false;
+    const {selectionStart: start, selectionEnd: end, value} = event.target;
+    const line = value.slice(value.lastIndexOf('\n', start - 1) + 1, start);
+    event.preventDefault();
+    event.target.setRangeText(`\n${line.match(/^ */)[0]}${line.trimEnd().endsWith(':') ? '    ' : ''}`, start, end, 'end');
+    return true;
+  }
+
+  Object.assign(window.threeloops, {AS_WRITTEN: 'home', Asking, Question, indented}); // the seed of what stands on the pages
 })();

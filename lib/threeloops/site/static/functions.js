@@ -1,7 +1,7 @@
 // A function on a page becomes one that can be written and tried; what is written stays here until it is deleted.
 (() => {
   'use strict';
-  const {AS_WRITTEN, Question, yours, made, left, leave} = window.threeloops;
+  const {AS_WRITTEN, Question, yours, indented, made, left, leave} = window.threeloops;
   const SHOWN = [6, 30]; // lines, at least and at most
   const KEPT_MS = 500; // after the last key
   const COUNTS = new Set(['right', 'slip', 'limit', 'off']); // what came through, and can be told right from wrong
@@ -18,7 +18,7 @@
       const more = this.isTask ? [this.hintButton, this.workingButton, afresh] : [afresh];
       stub.replaceWith(this.form('Your function', 'Try it', ...more), this.said, this.working);
       this.answer.addEventListener('input', () => this.changed());
-      this.answer.addEventListener('keydown', event => this.indent(event));
+      this.answer.addEventListener('keydown', event => { if (indented(event)) this.changed(); });
       this.put(this.stub);
       this.begin();
       left(this.place).then(kept => this.again(kept), () => {}); // where nothing can be kept, nothing was
@@ -59,16 +59,6 @@
       this.begin();
       this.keep();
       this.answer.focus();
-    }
-
-    // A new line begins below the one before, and deeper after a colon. Tab stays what it is on every page.
-    indent(event) {
-      if (event.key !== 'Enter' || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
-      const {selectionStart: start, selectionEnd: end, value} = this.answer;
-      const line = value.slice(value.lastIndexOf('\n', start - 1) + 1, start);
-      event.preventDefault();
-      this.answer.setRangeText(`\n${line.match(/^ */)[0]}${line.trimEnd().endsWith(':') ? '    ' : ''}`, start, end, 'end');
-      this.changed();
     }
 
     hinted(number) {

@@ -2,7 +2,7 @@
 // once one is chosen.
 (() => {
   'use strict';
-  const WIDE = 'article pre, .formula, .pst-scrollable-table-container, .image-reference, .tl-chart, .tl-table';
+  const WIDE = 'article pre, .formula, .pst-scrollable-table-container, .image-reference, .tl-chart, .tl-table, .run-figure';
   const known = new Set();
   const SLACK = 2; // pixels that nobody misses
 
@@ -26,7 +26,7 @@
   const later = () => { waiting ||= requestAnimationFrame(() => { waiting = 0; look(); }); };
   document.addEventListener('scroll', event => { if (known.has(event.target)) mark(event.target); }, {capture: true, passive: true});
   document.addEventListener('toggle', later, {capture: true});
-  for (const one of document.querySelectorAll('.explorer, #serving-answer')) new MutationObserver(later).observe(one, {childList: true, subtree: true});
+  for (const one of document.querySelectorAll('.explorer, .run, #serving-answer')) new MutationObserver(later).observe(one, {childList: true, subtree: true});
   look();
 
   const drawer = document.getElementById('pst-secondary-sidebar-modal');

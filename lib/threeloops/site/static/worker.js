@@ -4,6 +4,9 @@
 // {id, error} for a call, with {again} where another try may help; {id, over} when Python itself has come to an end.
 
 const FOLDER = new URL('python/', self.location.href);
+const MORE = 'more.zip'; // the rest of the book: what no answer needs
+const LIMIT_MS = 120_000; // for it to come
+const ANSWERS = new Set(['site.answering', 'site.functions', 'site.remembering']);
 const OTHER_EDITION = 409; // what offline.js answers for a file that is not of its edition
 const ownFetch = self.fetch.bind(self);
 let came = 0;
@@ -41,12 +44,12 @@ async function isRight(blob, {bytes, sha256}) {
   return [...hash].map(byte => byte.toString(16).padStart(2, '0')).join('') === sha256;
 }
 
-async function file(name) {
-  const first = await fetched(name);
+async function file(name, options = {}) {
+  const first = await fetched(name, options);
   const expected = (await about).files[name];
   if (await isRight(first, expected)) return first;
   came -= first.size;
-  const second = await fetched(name, {cache: 'reload'}); // not what a cache on the way still has of an older edition
+  const second = await fetched(name, {...options, cache: 'reload'}); // not what a cache on the way still has of an older edition
   if (await isRight(second, expected)) return second;
   throw new Lost(`${name} came damaged.`);
 }
@@ -105,6 +108,14 @@ async function begin() {
 }
 
 let python = null;
+let whole = null;
+
+async function rest() {
+  const archive = await (await file(MORE, {signal: AbortSignal.timeout(LIMIT_MS)})).arrayBuffer();
+  const interpreter = await python;
+  interpreter.unpackArchive(archive, 'zip', {extractDir: '/book'});
+  interpreter.runPython('import importlib; importlib.invalidate_caches()');
+}
 
 // A call is a function of answering, of another module of site ("remembering.report"), or of another room
 // ("commands.serve.on_page.answered").
@@ -115,6 +126,10 @@ self.onmessage = async ({data: {id, call, words, tells}}) => {
     const path = call.split('.');
     const name = path.pop();
     const module = path.length > 1 ? path.join('.') : `site.${path[0] ?? 'answering'}`;
+    if (!ANSWERS.has(module)) {
+      whole ??= rest();
+      await whole;
+    }
     const library = (await python).pyimport(`threeloops.${module}`);
     self.postMessage({id, value: JSON.parse(library[name](...words, ...(tells ? [tell] : [])))});
   } catch (error) {
