@@ -76,6 +76,9 @@ def test_what_is_no_trace_is_refused_in_a_sentence(data, says) -> None:
 def test_a_trace_without_anything_of_torch_is_refused() -> None:
     with pytest.raises(ValueError, match="holds no kernel, operator or call of a driver"):
         recorded([{"ph": "X", "cat": "v8", "name": "draw", "ts": 1, "dur": 2}], name="chrome.json")
+    step = {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#6", "ts": 1, "dur": 2}
+    with pytest.raises(ValueError, match="only marks of steps: a schedule without repeat=1 begins again"):
+        recorded([step], name="t.json")
     with pytest.raises(ValueError, match="event 1 is none that torch's profiler writes"):
         recorded([{"ph": "X", "cat": "kernel", "name": "gemm", "dur": 2}], name="t.json")
 

@@ -206,6 +206,16 @@ def test_a_page_is_not_written_over_what_was_read(tmp_path, capsys) -> None:
     assert "3 steps" in said(capsys, path)
 
 
+def test_what_rounding_leaves_is_neither_hidden_nor_a_pause(tmp_path, capsys) -> None:
+    path = str(tmp_path / "job.json.gz")
+    said(capsys, path, "--simulated", "hidden syncs")
+    page = said(capsys, path)
+    assert "  0 % hidden" in page
+    assert not re.search(
+        r"0\.0000|less than 10\.", page
+    )  # no kernel of this job ends where the next one does not begin
+
+
 def test_a_window_that_holds_next_to_nothing_sets_no_limit(tmp_path, capsys, monkeypatch) -> None:
     run = Run()
     run.launch("nvjet_tst_128x256", 10)

@@ -152,6 +152,20 @@ def test_shares_of_admission_are_what_the_simulator_did() -> None:
     assert admission(log)[SEATS].running == 6
 
 
+def test_the_cache_is_full_for_one_more_like_those_that_run() -> None:
+    """As intel/llm-scaler's issue 391 shows it: one request holds three quarters of the cache, and no second one fits."""
+    for running, use, full in ((1, 76.7, True), (1, 40.0, False), (4, 81.0, True), (4, 79.0, False), (0, 60.0, False)):
+        lines = VllmLines()
+        for second in (32, 42):
+            assert lines.take(
+                f"(APIServer pid=1) INFO 04-28 22:54:{second} [loggers.py:257] Engine 000: Avg prompt throughput: 0.0"
+                f" tokens/s, Avg generation throughput: 5.4 tokens/s, Running: {running} reqs, Waiting: 14 reqs, GPU KV"
+                f" cache usage: {use}%, Prefix cache hit rate: 92.0%"
+            )
+        (cause,) = admission(lines.record)
+        assert (cause == CACHE) == full
+
+
 def test_a_repaired_server_gains_no_more_than_was_said() -> None:
     """Ten times the seats, or of the blocks: the same requests are done sooner, and not by more than the limit."""
     for log, before, after in (

@@ -36,7 +36,8 @@ STAGES = {
     "answer": "from the first token to the last",
 }
 ASSUMES = (
-    "a periodic line holds since the one before; the cache is full where somebody waits and 0.9 of it are in use",
+    "a periodic line holds since the one before; the cache is full where a request waits and 0.9 of it are in use, or"
+    " one more like those that run would not fit",
     "tokens a second grow with the requests that run, at best as much as they do",
 )
 SOURCES = (

@@ -55,8 +55,11 @@ HOST = {
     COMPILATION: "compiled",
     "unexplained pauses": "did what was not recorded",
 }
+# The same where operators stand for kernels.
+HOST_OF_OPERATORS = HOST | {HOST_WORK: "ran Python for more than 100 µs between two operators"}
 NO_SUSPECT = "No suspect: nothing takes a hundredth of the time but what computes."
 NAMED = 5  # kernels and products that are named
+ROUNDED = 6  # digits of a share that is a difference
 WIDEST = 72  # characters of a kernel's name
 ASSUMES = (
     "a moment with several causes counts for the first of: exchange, copy, loader, sync, launch",
@@ -82,7 +85,7 @@ def as_html(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: Ran
     blocks = [*_head(shown), Table(_time_table(shown)), *_kernel_blocks(shown), *_product_blocks(shown, part)]
     blocks += [*_rank_blocks(accounts, waits), _slowest_by_itself(accounts, waits, shown)]
     named = {"exposed communication": "exchanges, not hidden", "exposed copies": "copies, not hidden"}
-    nothing = {ill: f"nothing; the host {HOST[ill]}" for ill in shown.idle if ill in HOST}
+    nothing = {ill: f"nothing; the host {_meanwhile(shown)[ill]}" for ill in shown.idle if ill in HOST}
     shares = {"computes": shown.gauges.busy} | {(named | nothing)[ill]: share for ill, share in shown.idle.items()}
     return html_page(
         blocks, title=f"Where the time of {shown.record.name} went", suspects=told_suspects(shown.suspects, DRILL),
@@ -134,14 +137,24 @@ def _time_table(shown: RankAccount) -> list[tuple[str, str, str]]:
     rest = read.idle - read.exposed_communication - read.exposed_copies
     rows = [("of the time", "", ""), ("computes", fmt_percent(read.busy), "")]
     if shown.exchanges:
-        hidden = max(0.0, 1 - read.exposed_communication / shown.exchanges)
-        rows.append(("exchanges, not hidden", fmt_percent(read.exposed_communication), f"{fmt_percent(hidden)} hidden"))
+        hidden = _hidden(read.exposed_communication, shown.exchanges)
+        rows.append(("exchanges, not hidden", fmt_percent(read.exposed_communication), hidden))
     if shown.copies:
-        hidden = max(0.0, 1 - read.exposed_copies / shown.copies)
-        rows.append(("copies, not hidden", fmt_percent(read.exposed_copies), f"{fmt_percent(hidden)} hidden"))
+        rows.append(
+            ("copies, not hidden", fmt_percent(read.exposed_copies), _hidden(read.exposed_copies, shown.copies))
+        )
     rows.append(("does nothing; the host meanwhile" if shown.device else "does nothing", fmt_percent(rest), ""))
-    rows += [(f"  {HOST[ill]}", fmt_percent(share), "") for ill, share in shown.idle.items() if _seen(ill, share)]
+    did = _meanwhile(shown)
+    rows += [(f"  {did[ill]}", fmt_percent(share), "") for ill, share in shown.idle.items() if _seen(ill, share)]
     return rows
+
+
+def _hidden(exposed: float, of: float) -> str:
+    return f"{fmt_percent(max(0.0, round(1 - exposed / of, ROUNDED)))} hidden"
+
+
+def _meanwhile(shown: RankAccount) -> Mapping[str, str]:
+    return HOST if shown.device else HOST_OF_OPERATORS
 
 
 def _seen(illness: str, share: float) -> bool:

@@ -262,7 +262,12 @@ def recorded(events: Iterable[Mapping[str, Any]], *, name: str, head: Mapping[st
             raise ValueError(f"{name}: event {number:,} is none that torch's profiler writes ({error!r})") from error
     record, head = reader.record, head or {}
     if not (record.devices or record.operators or record.calls):
-        raise ValueError(f"{name} holds no kernel, operator or call of a driver; export_chrome_trace writes them")
+        what = f"{name} holds no kernel, operator or call of a driver"
+        if record.steps:
+            what += (
+                ", only marks of steps: a schedule without repeat=1 begins again, and what it writes last may be that"
+            )
+        raise ValueError(f"{what}; export_chrome_trace writes them")
     info = head.get("distributedInfo")
     said = info.get("rank") if isinstance(info, dict) else None
     record.rank = said if isinstance(said, int) else rank_in(name)

@@ -238,9 +238,11 @@ def exchange_kind(name: str) -> str:
 
 
 def pauses_in(when: Moments) -> Iterator[float]:
-    """Lengths of the pauses in which nothing runs, nothing is copied and nothing exchanged."""
+    """Lengths of the pauses in which nothing runs, nothing is copied and nothing exchanged; what is shorter than half a
+    nanosecond, as finely as files say it, is rounding.
+    """
     working = merged((*when.compute, *when.copies, *when.communication))
-    return (end - start for start, end in complement(working, when.whole))
+    return (end - start for start, end in complement(working, when.whole) if end - start > ns / 2)
 
 
 def kernel_lengths(record: RankRecord) -> tuple[float, float]:

@@ -46,10 +46,11 @@ class Admission:
 def admission(log: EngineRecord) -> dict[str, Admission]:
     """What limited the requests that ran, by moments, largest share first.
 
-    Formula:  a moment counts for the time since the one before of the same engine. Somebody waits and all seats are
-              taken: the seats; else, somebody waits and at least 0.9 of the cache is in use: the cache; somebody waits
-              otherwise: the log does not say. Where all that wait are deferred, that counts by itself. factor: (running
-              + waiting) / running in the mean, and for seats no more than the cache has room for, 1 / its use
+    Formula:  a moment counts for the time since the one before of the same engine. A request waits and all seats are
+              taken: the seats; else, one waits and at least 0.9 of the cache is in use, or one more like those that run
+              would not fit (use × (running + 1) / running > 1): the cache; one waits otherwise: the log does not say.
+              Where all that wait are deferred, that counts by itself. factor: (running + waiting) / running in the
+              mean, and for seats no more than the cache has room for, 1 / its use
     Units:    shares of the logged time, 0 to 1
     Assumes:  a moment's figures hold since the one before; a pause of more than three usual distances is silence and
               counts as one of them; moments without stamps are equally long
@@ -87,7 +88,8 @@ def _cause(running: float, waiting: float, usage: float, seats: int | None) -> s
         return ADMITTED if running else IDLE
     if seats and running >= seats:
         return SEATS
-    return CACHE if usage >= FULL else OTHER  # False for an unknown use
+    no_room = usage >= FULL or (running > 0 and usage * (running + 1) / running > 1)  # False for an unknown use
+    return CACHE if no_room else OTHER
 
 
 def _mean(rows: list[tuple[float, float, float, float]], column: int) -> float:
