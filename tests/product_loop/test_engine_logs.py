@@ -153,7 +153,7 @@ def test_shares_of_admission_are_what_the_simulator_did() -> None:
 
 
 def test_the_cache_is_full_for_one_more_like_those_that_run() -> None:
-    """As intel/llm-scaler's issue 391 shows it: one request holds three quarters of the cache, and no second one fits."""
+    """Figures of intel/llm-scaler's issue 391: one request holds three quarters of the cache; no second one fits."""
     for running, use, full in ((1, 76.7, True), (1, 40.0, False), (4, 81.0, True), (4, 79.0, False), (0, 60.0, False)):
         lines = VllmLines()
         for second in (32, 42):
