@@ -112,6 +112,21 @@ def test_the_page_about_a_training_run(tmp_path, capsys) -> None:
     assert "record     --model, --hardware and --dtype" in bare
 
 
+def test_two_counts_of_a_step_that_lie_apart_are_said_to(tmp_path, capsys) -> None:
+    """Figures of Megatron-LM's issue 756 (Mixtral 8x7B on 16 H100), read with twice the sequence that fits them."""
+    lines = [
+        f" [2024-04-06 02:55:{5 * step + 35}] iteration {step:8}/     100 | consumed samples: {128 * step:12} |"
+        " elapsed time per iteration (ms): 5410.6 | throughput per GPU (TFLOP/s/GPU): 241.4 | learning rate:"
+        " 6.000000E-07 | global batch size:   128 | lm loss: 2.003316E+00 | loss scale: 1.0 | grad norm: 6.603 |"
+        " number of skipped iterations:   0 | number of nan iterations:   0 |"
+        for step in range(2, 5)
+    ]
+    path = written(tmp_path / "train.log", lines)
+    given = ("--model", "mixtral-8x7b", "--gpus", "16", "--dtype", "bf16", "--hardware", "h100-sxm")
+    assert "the two counts of FLOPs are 2.1 times apart" in said(capsys, path, *given, "--sequence", "4096")
+    assert "the two counts" not in said(capsys, path, *given, "--sequence", "2048")
+
+
 def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, capsys) -> None:
     (tmp_path / "empty.log").write_bytes(b"")
     (tmp_path / "blank.log").write_bytes(b"\n\n  \n")

@@ -27,6 +27,7 @@ from threeloops.units import counted, fmt_bytes, fmt_percent, fmt_seconds, fmt_s
 
 CAUSAL = "full"  # attention's whole square, as PaLM and torchtitan charge it
 SAME = 0.01  # of two peaks: as good as one
+COUNTS_APART = 1.4  # of one step's FLOPs: more than recomputing all of it adds, a third
 STATES_BYTES = 16  # of a parameter with Adam in mixed precision, before anything is shared: what `memory` counts
 ASSUMES = (
     "the first entry is the start, and no typical step; a long step takes more than 1.5 typical ones",
@@ -197,6 +198,12 @@ def _rate_rows(told: Answer) -> Sequence[str | Table]:
             rows.append(
                 "    more than the peak: the model, GPUs, sequence or dtype of this line are not those of the log"
             )
+    counts = {rate.flops_per_s for rate in told.rates}
+    if len(counts) > 1 and max(counts) > COUNTS_APART * min(counts):
+        rows.append(
+            f"  the two counts of FLOPs are {max(counts) / min(counts):.1f} times apart: --model, --sequence or --gpus"
+            f" are not the log's, or {told.log.software} counts otherwise"
+        )
     peaks = {rate.peak_flops_per_s for rate in told.rates if rate.peak_flops_per_s}
     if len(peaks) > 1 and not math.isclose(max(peaks), min(peaks), rel_tol=SAME):
         rows.append(f"  the log's peak is not our catalogue's: its MFU is of {fmt_si(min(peaks), 'FLOP/s')} or"

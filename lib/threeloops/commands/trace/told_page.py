@@ -39,7 +39,7 @@ dt { color: var(--soft) } dd { margin: 0; min-width: 0 }
 th, td { text-align: left; vertical-align: top; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid var(--line) }
 td:not(:first-child), th:not(:first-child) { font-variant-numeric: tabular-nums } th { font-weight: 600 }
 td:first-child { overflow-wrap: anywhere; min-width: 9rem } td:not(:first-child):not(:last-child) { white-space: nowrap }
-@media (max-width: 34rem) { .suspect dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .4rem } th, td { padding-right: .7rem } }
+@media (max-width: 34rem) { td:first-child { min-width: 6rem } td:last-child { white-space: nowrap } .suspect dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .4rem } th, td { padding-right: .7rem } }
 """.strip()  # noqa: E501
 COLOURS = 7
 TELLING = 100  # times as fast: a limit above this says only that there was next to nothing else
