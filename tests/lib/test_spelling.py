@@ -57,6 +57,9 @@ MODELS = {
     "mistral-7b-v0.3": ["mistral-7b-v0.3", "mistralai/Mistral-7B-Instruct-v0.3", "Mistral 7B v0.3"],
     "mistral-small-3.2-24b": ["Mistral-Small-3.2-24B", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"],
     "glm-4.6": ["glm-4.6", "zai-org/GLM-4.6", "glm4.6"],
+    "glm-4.7": ["zai-org/GLM-4.7", "GLM 4.7"],
+    "deepseek-v4-flash": ["deepseek-ai/DeepSeek-V4-Flash", "deepseek v4 flash"],
+    "deepseek-v4-pro": ["deepseek-ai/DeepSeek-V4-Pro", "DeepSeek V4 Pro"],
 }
 
 # Names that leave out what others of their family differ in, and what the answer must name.
@@ -66,7 +69,8 @@ FAMILIES = {
     "qwen3-coder": ["qwen3-coder-480b-a35b", "qwen3-coder-30b-a3b"],
     "qwen2.5": ["qwen2.5-7b", "qwen2.5-14b", "qwen2.5-32b", "qwen2.5-72b"],
     "phi": ["phi-3-mini", "phi-4"],
-    "glm": ["glm-4.5", "glm-4.6", "glm-4.5-air"],
+    "deepseek-v4": ["deepseek-v4-flash", "deepseek-v4-pro"],
+    "glm": ["glm-4.5", "glm-4.6", "glm-4.7", "glm-4.5-air"],
     "palm": ["palm-540b"],
     "mistral": ["mistral-7b", "mistral-7b-v0.3"],
     "phi-3": ["phi-3-mini"],

@@ -59,14 +59,20 @@ NEMOTRON_MIXERS = r"mixer\.([qkvo]_proj|in_proj|out_proj|conv1d|dt_bias|A_log|D$
 NEMOTRON_MLPS = r"mixer\.(experts|gate|shared_experts|up_proj|down_proj)"
 
 
+def items(counts) -> int:
+    """Everything but what stands beside attention, MLPs and tables."""
+    return counts.embedding + counts.positions + counts.head + counts.attention + counts.mlp + counts.norms
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_items_equal_the_real_model(key):
     counts = model_parameters(catalogue.model(key))
-    norm = r"norm|\.ln_|layer_norm|layernorm"
+    norm = r"norm|\.ln_|layer_norm|layernorm|_hc\."
     assert counts.embedding == measured(key, r"wte|embed_tokens|word_embeddings(?!_layernorm)|model\.embeddings")
     assert counts.positions == measured(key, r"wpe|embed_positions")
     assert counts.head == measured(key, r"lm_head")
-    assert counts.norms == measured(key, norm)
+    assert counts.norms == measured(key, norm.removesuffix(r"|_hc\."))
+    assert counts.total - items(counts) == measured(key, r"_hc\.|hc_head")  # what mixes DeepSeek-V4's streams
     assert counts.attention == measured(key, rf"^(?!.*({norm})).*(attn|attention|{NEMOTRON_MIXERS})")
     assert counts.mlp == measured(key, rf"mlp|fc1|fc2|feed_forward|{NEMOTRON_MLPS}")
     assert counts.routed_experts == measured(key, r"\.experts\.")
@@ -79,6 +85,9 @@ ROUTING_BIASES = {
     "deepseek-v3.1": 58 * 256,
     "deepseek-v3.2": 58 * 256,
     "glm-4.6": 89 * 160,
+    "glm-4.7": 89 * 160,
+    "deepseek-v4-flash": 40 * 256,  # the first three layers choose by a table
+    "deepseek-v4-pro": 58 * 384,
     "glm-4.5": 89 * 160,
     "glm-4.5-air": 45 * 128,
     "kimi-k2": 60 * 384,
@@ -93,7 +102,9 @@ def test_buffers_are_not_parameters(key):
     # Everything else that transformers keeps as a buffer (rotary tables, Gemma's embedding scale) is computed, not
     # stored in the checkpoint.
     stored = set(built(key).state_dict()) - {name for name, _ in built(key).named_parameters(remove_duplicate=False)}
-    sizes = [buffer.numel() for name, buffer in built(key).named_buffers() if name in stored]
+    # DeepSeek-V4's tables from words to experts are whole numbers, 2.4 million of them, and no weights.
+    kept = {name for name in stored if not name.endswith("tid2eid")}
+    sizes = [buffer.numel() for name, buffer in built(key).named_buffers() if name in kept]
     counts = model_parameters(catalogue.model(key))
     assert counts.buffers == sum(sizes)
     assert counts.buffers == ROUTING_BIASES.get(key, 0)
@@ -152,9 +163,9 @@ def test_deepseek_v3_layers():
 def test_identities(key):
     model = catalogue.model(key)
     counts = model_parameters(model)
-    assert (
-        counts.total == counts.embedding + counts.positions + counts.head + counts.attention + counts.mlp + counts.norms
-    )
+    beside = counts.outside + sum(layer.beside * number for layer, number in counts.layers)
+    assert counts.total == items(counts) + beside
+    assert bool(beside) == key.startswith("deepseek-v4")
     assert counts.total - counts.active == counts.non_embedding - counts.active_non_embedding
     assert counts.active_with_head == counts.active - counts.positions - (0 if model.tied_head else counts.embedding)
     assert (counts.active == counts.total) == (key not in MOE_KEYS)

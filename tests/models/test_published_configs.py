@@ -52,6 +52,7 @@ CATALOGUED = {
     "meta-llama-3.1-70b": "llama-3.1-70b",
     "deepseek-r1": "deepseek-r1",
     "deepseek-v3.2": "deepseek-v3.2",
+    "deepseek-v4-flash": "deepseek-v4-flash",
     "qwen2.5-32b": "qwen2.5-32b",
 }
 
