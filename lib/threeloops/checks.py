@@ -94,20 +94,29 @@ def table(**values: object) -> None:
 _MOST_TO_FACTOR = 1_000_000_000  # beyond it, finding all divisors takes longer than anybody waits for a sentence
 
 
-def divides(*, part: str, part_value: int, whole: str, whole_value: int) -> None:
-    """Refuse a split that leaves a remainder, and say which splits would work.
+def divides(*, part: str, part_value: int, whole: str, whole_value: int, times: int = 1) -> None:
+    """Refuse a split that leaves a remainder, and say which splits would work; `times` is how many pieces each part
+    gets.
 
     >>> divides(part="tp", part_value=6, whole="num_kv_heads", whole_value=8)
     Traceback (most recent call last):
         ...
     ValueError: tp=6 must divide num_kv_heads=8; try tp in {1, 2, 4, 8}
+    >>> divides(part="cp", part_value=3, whole="sequence", whole_value=8, times=2)
+    Traceback (most recent call last):
+        ...
+    ValueError: 2*cp=6 must divide sequence=8; try cp in {1, 2, 4}
     """
-    if whole_value % part_value:
-        said = f"{part}={part_value} must divide {whole}={whole_value}"
+    if whole_value % (times * part_value):
+        written = part if times == 1 else f"{times}*{part}"
+        said = f"{written}={times * part_value} must divide {whole}={whole_value}"
+        pieces, left_over = divmod(whole_value, times)
+        if left_over:
+            raise ValueError(f"{said}; no {part} does before {whole} is a multiple of {times}")
         if whole_value > _MOST_TO_FACTOR:
             raise ValueError(said)
-        small = [n for n in range(1, math.isqrt(whole_value) + 1) if whole_value % n == 0]
-        fits = ", ".join(map(str, sorted({*small, *(whole_value // n for n in small)})))
+        small = [n for n in range(1, math.isqrt(pieces) + 1) if pieces % n == 0]
+        fits = ", ".join(map(str, sorted({*small, *(pieces // n for n in small)})))
         raise ValueError(f"{said}; try {part} in {{{fits}}}")
 
 

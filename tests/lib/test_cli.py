@@ -298,7 +298,7 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
         ),
         (f"{LORA} --lora 8 --targets all --base nf4 --classes 2", "not for --classes"),
         (f"{FSDP2.replace('llama-3-8b', 'mixtral-8x7b')} --tp 2", "--expert-tp must say how tensor ranks hold experts"),
-        (f"{FSDP2} --cp 3", "2*cp=6 must divide --sequence 8192"),
+        (f"{FSDP2} --cp 3", "2*cp=6 must divide --sequence 8192; try cp in {1, 2, 4,"),
         (f"{FSDP2.replace('sdpa', 'eager')} --cp 2", "--cp 2 needs an attention that keeps no scores"),
         (f"{FSDP2.replace('--zero 3', '--zero 1')}", "not at --zero 1; try --recipe 'autocast'"),
         (f"{LORA} --offload weights", "--offload 'weights' needs ZeRO stage 3"),

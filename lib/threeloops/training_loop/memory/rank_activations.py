@@ -3,7 +3,7 @@
 They are those of `activations`, asked with everything that the set-up has decided. fit says what a rank holds in all.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from threeloops.models.architecture import Layer
 from threeloops.training_loop.memory import activations
@@ -59,22 +59,13 @@ def lookup_activations(training: Training, *, micro_batch: int, sequence: int) -
 
 def loss_activations(training: Training, *, micro_batch: int, sequence: int) -> Activations:
     """What final norm, head and loss keep of one micro-batch."""
-    if training.classes is not None:
-        return task_head_activations(
-            norm=training.model.groups[-1][0].norm,
-            classes=training.classes,
-            hidden=training.model.hidden,
-            sequence=sequence,
-            micro_batch=micro_batch,
-            bytes_per_element=training.bytes_per_element,
-            kernels=training.kernels,
-            tp=training.tp,
-            sequence_parallel=training.sequence_parallel,
-            autocast=training.used_recipe.autocast,
-        )
-    return activations.head_activations(
+    behind = (
+        partial(activations.head_activations, vocab=training.vocab, cross_entropy=training.cross_entropy)
+        if training.classes is None
+        else partial(task_head_activations, classes=training.classes)
+    )
+    return behind(
         norm=training.model.groups[-1][0].norm,
-        vocab=training.vocab,
         hidden=training.model.hidden,
         sequence=sequence,
         micro_batch=micro_batch,
@@ -83,5 +74,4 @@ def loss_activations(training: Training, *, micro_batch: int, sequence: int) -> 
         tp=training.tp,
         sequence_parallel=training.sequence_parallel,
         autocast=training.used_recipe.autocast,
-        cross_entropy=training.cross_entropy,
     )

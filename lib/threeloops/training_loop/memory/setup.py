@@ -117,7 +117,7 @@ class Training:
         Counted:  simulate.training_loop.context_ring.pieces
         """
         if self.cp > 1:
-            checks.divides(part="2*cp", part_value=2 * self.cp, whole="sequence", whole_value=sequence)
+            checks.divides(part="cp", part_value=self.cp, whole="sequence", whole_value=sequence, times=2)
         return sequence // self.cp
 
     @property

@@ -141,7 +141,7 @@ def causal_pairs(*, sequence: int, cp: int, rank: int, zigzag: bool) -> int:
     if rank >= cp:
         raise ValueError(f"rank={rank} must be less than cp={cp}; ranks count from 0")
     runs = 2 * cp if zigzag else cp
-    checks.divides(part="2*cp" if zigzag else "cp", part_value=runs, whole="sequence", whole_value=sequence)
+    checks.divides(part="cp", part_value=cp, whole="sequence", whole_value=sequence, times=2 if zigzag else 1)
     length = sequence // runs
     starts = (rank * length, (runs - 1 - rank) * length) if zigzag else (rank * length,)
     return sum(((start + length) * (start + length + 1) - start * (start + 1)) // 2 for start in starts)

@@ -154,7 +154,7 @@ def context_refusal(layout: Layout, job: Job, cluster: Cluster, rules: Rules) ->
             raise ValueError(
                 f"cp={layout.cp}: how the ranks of a context group pass on a recurrent state is not counted; try cp=1"
             )
-        checks.divides(part="2*cp", part_value=2 * layout.cp, whole="sequence", whole_value=job.sequence)
+        checks.divides(part="cp", part_value=layout.cp, whole="sequence", whole_value=job.sequence, times=2)
     if job.sequence_parallel:
         checks.divides(part="tp", part_value=layout.tp, whole="sequence/cp", whole_value=job.sequence // layout.cp)
 
