@@ -1,14 +1,16 @@
 """`threeloops fit`: the sums by hand, the way out of a card that is too small, and what is refused."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from threeloops.cli import main
-from threeloops.models.catalogue import model
+from threeloops.models.catalogue import model, model_entry
 from threeloops.models.parameters import model_parameters
-from threeloops.product_loop.sizing.stored_weights import FORMATS, weights_bytes_in, weights_in
+from threeloops.product_loop.sizing.stored_weights import FORMATS, GROUPED, weights_bytes_in, weights_in
 
 ASKED = "fit --model llama-3-8b --weights q4_k_m --hardware rtx-4090 --tokens 32k"
 
@@ -135,3 +137,33 @@ def test_a_wrong_word_gets_one_sentence(change: str, told: str, capsys: pytest.C
     assert told in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
+
+
+@pytest.mark.parametrize("form", ["awq", "gptq", *GROUPED])
+def test_groups_weigh_what_their_packed_tensors_do(form: str) -> None:
+    """One projection as AutoGPTQ and AutoAWQ pack it: eight weights and eight zeros to a 32-bit word, a 16-bit scale
+    for each group; not the order of channels that GPTQ keeps besides.
+    """
+    rows, columns, group = 4096, 14336, int(form.partition("-g")[2] or 128)
+    packed = {
+        "qweight": np.empty((rows // 8, columns), np.int32),
+        "qzeros": np.empty((rows // group, columns // 8), np.int32),
+        "scales": np.empty((rows // group, columns), np.float16),
+    }
+    _, bits = weights_in(model("llama-3-8b"), form)[form]
+    assert rows * columns * bits / 8 == sum(tensor.nbytes for tensor in packed.values())
+
+
+def test_a_file_that_says_its_group_is_told_the_flag_that_counts_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = dict(model_entry("llama-3-8b").config) | {
+        "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": True}
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
+    asked = f"fit --model {tmp_path}/config.json --hardware rtx-4090 --tokens 8k --weights"
+    assert "but --weights gptq is what is counted" in spoken(f"{asked} gptq", capsys)
+    assert "as --weights gptq-g32 says" in spoken(f"{asked} gptq-g32", capsys)
+    assert "as --weights GPTQ-g32 says" in spoken(f"{asked} GPTQ-g32", capsys)
+    sizes = [answer(f"{asked} {form}", capsys)["weights_bytes"] for form in ("gptq", "gptq-g32")]
+    assert sizes[1] - sizes[0] == pytest.approx(6_979_321_856 * (20 / 32 - 20 / 128) / 8)

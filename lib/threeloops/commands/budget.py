@@ -10,7 +10,9 @@ from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
 from threeloops.product_loop.sizing.stored_weights import FORMATS, WIDER, weights_in
 
-WEIGHTS_HELP = "how the weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, q4_k_m, q8_0, …"
+WEIGHTS_HELP = (
+    "how the weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, gptq-g32 (groups of 32), q4_k_m, q8_0, …"
+)
 
 # What an engine keeps besides, under the flag that says how much.
 _BESIDES = {

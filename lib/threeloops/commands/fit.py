@@ -25,7 +25,7 @@ from threeloops.product_loop.gguf_recipes import FILE_TYPES, NEVER_WITHOUT_IMPOR
 from threeloops.product_loop.kv_quantisation import CacheFormat, cache_format
 from threeloops.product_loop.sizing.bound_steps import bound_step_s
 from threeloops.product_loop.sizing.served_layout import ServedLayout
-from threeloops.product_loop.sizing.stored_weights import FORMATS, WHOLE, weights_bytes_in
+from threeloops.product_loop.sizing.stored_weights import FORMATS, GROUPED, WHOLE, weights_bytes_in
 
 
 def working(
@@ -136,7 +136,7 @@ def _instead(model: Model, *, users: int, longest: int | None, room: float, tp: 
     if longest:
         possible.append(f"{longest:,} tokens for each user would fit")
     sizes = {}
-    for name in FORMATS:
+    for name in (one for one in FORMATS if one not in GROUPED):
         try:
             sizes[name] = weights_bytes_in(model, name) / tp
         except ValueError:  # a GGUF file of latent attention

@@ -20,7 +20,10 @@ SAID: list[tuple[dict[str, Any], SaidStored]] = [
     ),
     ({"quant_method": "awq", "bits": 4, "group_size": 128}, SaidStored(words="awq, 4 bits", counted_as="awq")),
     ({"quant_method": "gptq", "bits": 8, "group_size": 128}, SaidStored(words="gptq, 8 bits")),
-    ({"quant_method": "gptq", "bits": 4, "group_size": 32}, SaidStored(words="gptq, 4 bits")),
+    ({"quant_method": "gptq", "bits": 4, "group_size": 32}, SaidStored(words="gptq, 4 bits", counted_as="gptq-g32")),
+    ({"quant_method": "awq", "bits": 4, "group_size": 64}, SaidStored(words="awq, 4 bits", counted_as="awq-g64")),
+    ({"quant_method": "awq", "bits": 4, "group_size": 256}, SaidStored(words="awq, 4 bits")),
+    ({"quant_method": "gptq", "bits": 4, "group_size": -1}, SaidStored(words="gptq, 4 bits")),
     ({"quant_method": "mxfp4"}, SaidStored(words="mxfp4", counted_as="mxfp4")),
     (
         {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"},

@@ -40,8 +40,8 @@ _COUNTED = {
     "mxfp4-pack-quantized": "mxfp4",
     "int-quantized": "int8",
 }
-_IN_FOUR_BITS = ("awq", "gptq")  # counted with a scale for every 128 weights
-_GROUP = 128
+# Counted with a scale and a zero for every group of these sizes; the first is the usual one, which a name leaves out.
+_IN_FOUR_BITS = {"awq": (128, 32, 64), "gptq": (128, 16, 32, 64, 256, 512, 1024)}
 _BITSANDBYTES = {"load_in_8bit": "int8", "load_in_4bit": ""}
 _PARTS = ("text_config", "thinker_config")
 _NAME = 40  # letters of a name at most
@@ -91,8 +91,11 @@ def _read(field: str, said: object) -> SaidStored:
 
 def _counted(method: str, detail: str, said: Mapping[str, Any]) -> str:
     if method in _IN_FOUR_BITS:
-        grouped = said.get("group_size", _GROUP) == _GROUP
-        return method if said.get("bits", 4) == 4 and grouped else ""
+        usual, *others = _IN_FOUR_BITS[method]
+        group = said.get("group_size", usual)
+        if said.get("bits", 4) != 4 or group not in (usual, *others):
+            return ""
+        return method if group == usual else f"{method}-g{group:g}"
     return _COUNTED.get(detail.lower() or method.lower(), "")
 
 

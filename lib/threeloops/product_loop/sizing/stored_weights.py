@@ -6,6 +6,7 @@ Source: llama.cpp, src/llama-quant.cpp (what a GGUF file keeps in which blocks);
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from threeloops import checks, dtypes, units
 from threeloops.models.architecture import Model, MoeMlp
@@ -19,7 +20,13 @@ WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
 LAYERS_ONLY = ("fp8", "int8", "mxfp8", "mxfp6", "mxfp4", "nvfp4")  # tables, norms and routers stay in 16 bits
 EXPERTS_ONLY = ("mxfp4",)  # of a model that has them: attention stays in 16 bits, too, as gpt-oss is published
 GROUPS = Groups(element_bits=4, group=128, scale_bits=16, zero_bits=4)  # what AWQ and GPTQ checkpoints use
-FORMATS = (*WHOLE, *LAYERS_ONLY, "awq", "gptq", *(name.lower() for name in FILE_TYPES))
+# The same with groups of other sizes: zeros are stored where the grid is symmetric, too.
+GROUPED = {
+    f"{method}-g{size}": replace(GROUPS, group=size)
+    for method, sizes in (("awq", (32, 64)), ("gptq", (16, 32, 64, 256, 512, 1024)))
+    for size in sizes
+}
+FORMATS = (*WHOLE, *LAYERS_ONLY, "awq", "gptq", *GROUPED, *(name.lower() for name in FILE_TYPES))
 WIDE = "tables, norms, routers"
 BESIDE_EXPERTS = "all but the experts' matrices"
 WIDER = (WIDE, BESIDE_EXPERTS)  # no names of formats
@@ -33,6 +40,8 @@ def weights_in(model: Model, wanted: str) -> Weights:
     >>> from threeloops.models.catalogue import model
     >>> weights_in(model("llama-3-8b"), "nvfp4")
     {'nvfp4': (6979321856, 4.5), 'tables, norms, routers': (1050939392, 16.0)}
+    >>> weights_in(model("llama-3-8b"), "gptq-g32")["gptq-g32"]
+    (6979321856, 4.625)
     """
     checks.one_of(FORMATS, format=wanted)
     parameters = model_parameters(model)
@@ -45,7 +54,7 @@ def weights_in(model: Model, wanted: str) -> Weights:
     narrow, wide = parameters.attention + parameters.mlp - routers, WIDE
     if wanted in EXPERTS_ONLY and parameters.routed_experts:
         narrow, wide = _expert_matrices(model), BESIDE_EXPERTS
-    bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else GROUPS.bits_per_weight
+    bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else GROUPED.get(wanted, GROUPS).bits_per_weight
     return {wanted: (narrow, bits), wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
 
 
