@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from threeloops.models.parameter_buckets import ParameterBuckets
+from threeloops.simulate.inner_loop import packed_blocks
 from threeloops.simulate.training_loop.sharding import Grid, Parameter, stored_bytes
 from threeloops.training_loop.memory.gathered_parameters import deepspeed_layer_bytes
 from threeloops.training_loop.memory.rank_states import (
@@ -311,6 +312,16 @@ def test_results_echo_their_conventions():
         5,
         6,
     )
+
+
+def test_copies_in_nvfp4_are_as_large_as_what_is_written_bit_by_bit():
+    rows, columns = 32, 48
+    weights = [(-1) ** k * (1 + k % 7) / 8 for k in range(rows * columns)]
+    turned = [weights[row * columns + column] for column in range(columns) for row in range(rows)]
+    written = sum(len(packed_blocks.packed_in_two_levels(one, block=16)) / 8 - 4 for one in (weights, turned))
+    narrow, wide = (RECIPES[f"{name}-transformer-engine"].hidden_matrices for name in ("nvfp4", "fp8"))
+    assert narrow.weight_bytes * rows * columns == 2 * rows * columns + written  # without the tensor's fp32 scale
+    assert wide.total_bytes - narrow.total_bytes == 2 - 2 * 4.5 / 8
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)

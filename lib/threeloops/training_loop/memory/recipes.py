@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from threeloops import checks
+from threeloops.inner_loop.block_formats import NVFP4
+from threeloops.units import BITS_PER_BYTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,8 @@ def _uniform(
 
 # One byte per value and one fp32 scale per block of 256 values, twice.
 _TWO_BLOCKWISE_8BIT_MOMENTS = 2 * (1 + 4 / 256)
+
+_TWO_NVFP4_COPIES = 2 * NVFP4.bits_per_element / BITS_PER_BYTE  # plain and transposed
 
 _MIXED_FP32_GRADIENTS = StateBytes(weight_bytes=2, gradient_bytes=4, master_bytes=4, moment_bytes=8)
 _FP32 = StateBytes(weight_bytes=4, gradient_bytes=4, moment_bytes=8)
@@ -238,6 +242,21 @@ _ALL = (
             " micro-batches"
         ),
         source="Transformer Engine documentation, fp8_model_init and Linear.forward (is_first_microbatch)",
+    ),
+    Recipe(
+        name="nvfp4-transformer-engine",
+        hidden_matrices=StateBytes(
+            weight_bytes=2 + _TWO_NVFP4_COPIES, gradient_bytes=4, master_bytes=4, moment_bytes=8
+        ),
+        others=_MIXED_FP32_GRADIENTS,
+        assumes=(
+            "as fp8-transformer-engine, with the two copies in NVFP4: blocks of 16 in each direction, an 8-bit scale"
+            " for each (those of weights repeat over 16 rows), layers that stay wide left out"
+        ),
+        source=(
+            "Transformer Engine documentation, NVFP4, Handling transposes, read in November 2026; NVIDIA, 2025,"
+            " arXiv:2509.25149"
+        ),
     ),
     Recipe(
         name="fp8-deepseek-v3",
