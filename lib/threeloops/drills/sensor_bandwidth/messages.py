@@ -119,7 +119,7 @@ def _waited(p: Draw, *, periods: float) -> float:
 
 
 def _age(p: Draw) -> float:
-    return p.arrives_ms * ms + messages.age_from_full_queue_s(depth=p.depth, period_s=1 / p.rate)
+    return float(p.arrives_ms * ms + messages.age_from_full_queue_s(depth=p.depth, period_s=1 / p.rate))
 
 
 def _count_age(p: Draw) -> float:

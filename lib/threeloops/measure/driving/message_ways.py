@@ -83,7 +83,7 @@ def _send(way: str, here: socket.socket, picture: Bytes, slot: Bytes) -> float:
         here.sendall(struct.pack("Q", len(packed)))
         here.sendall(packed)
     elif way == "bytes":
-        here.sendall(memoryview(picture))
+        here.sendall(picture.data)
     else:
         if way == "shared memory":
             slot[:] = picture

@@ -36,7 +36,8 @@ def ages(*, depth: int, period: int, busy: int, takes: int) -> list[Fraction]:
     """
     checks.count(depth=depth, period=period, busy=busy, takes=takes)
     held: deque[int] = deque(maxlen=depth)
-    sent, now, seen = 0, 0, []
+    seen: list[Fraction] = []
+    sent = now = 0
     while len(seen) < takes:
         while sent <= now:
             held.append(sent)
