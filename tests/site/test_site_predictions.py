@@ -1,6 +1,7 @@
 """Numbers that the parts ask for before they show them: a card for each, and what gives them away folded until then."""
 
 import json
+import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.seeds import SHARES, mode, todays
 from tests.site.conftest import ROOT, Page, Visit, until
 from threeloops.drills.engine import answers, prediction
 from threeloops.site import answering, behind, parts, predictions
@@ -245,3 +247,72 @@ def the_result_waits_for_the_prediction(page: Any) -> None:
             said = f"Skipped: it comes out at {told['outcome']}."
         card.get_by_text(said, exact=True).wait_for()
         assert result.get_attribute("open") is not None
+
+
+# --- judged without Python, where that is enough ---
+
+UNITS = {
+    "s": ("ns", "µs", "us", "ms", "s", "min", "h", "days", "sec", "S"),
+    "B": ("B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "G", "gb", "bytes"),
+    "token": ("", "token", "tokens", "k", "Tokens"),
+    "": ("", "%", "x", "times", "GPUs"),
+    "dollar": ("dollars", "$", "", "cents"),
+}
+SPELLINGS, FEW = 100_000, 1_000  # of all runs that are thorough, and of one that is not
+JUDGED = "calls => calls.map(call => threeloops.compared(...call))"
+
+
+def spellings(questions: list[Question], draw: random.Random, count: int) -> Iterator[tuple[Question, str]]:
+    """What people write, near the outcome and far from it: plainly, with signs, commas, words and blunders."""
+    for _ in range(count):
+        one = draw.choice(questions)
+        units_ = UNITS.get(one.unit, (one.unit, f"k{one.unit}", f"G{one.unit}", f"T{one.unit}", one.unit.lower()))
+        unit = draw.choice(units_)
+        near = draw.choice([0.5, 0.79, 0.8, 1, 1.02, 1.25, 1.26, 2, 10, 1e3, 10 ** draw.uniform(-6, 6)])
+        try:
+            scale = answers.parse(f"1 {unit}", like=one.unit).value
+        except answers.UnreadableError:
+            scale = 1.0
+        figure = abs(answering.outcome_value(one.outcome, one.unit)) / near / scale
+        number = draw.choice(
+            [
+                f"{figure:.3g}",
+                f"{figure:g}",
+                f"{figure:,.1f}",
+                f"{figure:.0f}",
+                repr(figure),
+                f"~{figure:.2g}",
+                "-3",
+                "0",
+            ]
+        )
+        yield one, draw.choice(["{} {}", "{}{}", "{}  {}", "{} {}"]).format(number, unit).strip()
+
+
+def test_a_plain_prediction_is_judged_at_once_and_as_python_judges_it(
+    visit: Callable[..., Visit], asked: dict[str, list[Question]]
+) -> None:
+    questions = [one for found in asked.values() for one in found]
+    seeds = todays([f"spelt {number}" for number in range(SHARES)])
+    count = SPELLINGS // SHARES if mode() == "thorough" else FEW
+    tried = [(one, written) for seed in seeds for one, written in spellings(questions, random.Random(seed), count)]
+    seen = visit("404.html")
+    calls = [[written, one.outcome, answering.outcome_value(one.outcome, one.unit), one.unit] for one, written in tried]
+    there = seen.page.evaluate(JUDGED, calls)
+    here = [json.loads(answering.compared(written, one.outcome, one.unit)) for one, written in tried]
+    differ = [(call, one, other) for call, one, other in zip(calls, there, here, strict=True) if one and one != other]
+    assert not differ, differ[:5]
+    assert sum(one is not None for one in there) > len(there) / 2
+    assert not [address for address in seen.asked if "python/" in address]
+
+
+def test_the_first_verdict_comes_before_python(visit: Callable[..., Visit], asked: dict[str, list[Question]]) -> None:
+    seen = visit("1_inner_loop/2_roofline.html")
+    question = asked["1_inner_loop/2_roofline"][0]
+    card = seen.page.locator(f".drill[data-result={question.result}]")
+    card.get_by_role("textbox").fill("100 TFLOP/s")
+    assert not [address for address in seen.asked if "python/" in address], "a touch alone fetches nothing"
+    seen.page.route("**/python/*", lambda route: None)  # Python never comes
+    card.get_by_role("button", name="Predict").click()
+    verdict = json.loads(answering.compared("100 TFLOP/s", question.outcome, question.unit))["message"]
+    card.locator(".drill-said", has_text=verdict).wait_for()

@@ -33,6 +33,7 @@ SCRIPTS = (
     "python",
     "asking",
     "standing",
+    "judging",
     "cards",
     "functions",
     "explorers",

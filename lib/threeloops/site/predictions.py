@@ -68,7 +68,10 @@ def _outcome(cell: Cell) -> str:
 def card(question: Question, number: int) -> str:
     """The card of a question, as HTML; a script (static/cards.js) lets it be answered."""
     hint = f": {question.hint}" if question.hint else ""
-    told = {"outcome": question.outcome, "unit": question.unit, "result": question.result}
+    from threeloops.site import answering  # all drills, which the desk does not need to find its questions
+
+    value = answering.outcome_value(question.outcome, question.unit)
+    told = {"outcome": question.outcome, "value": repr(value), "unit": question.unit, "result": question.result}
     data = "".join(f' data-{name}="{html.escape(value)}"' for name, value in told.items())
     return (
         f'<section class="drill"{data} aria-label="Prediction {number}"><p class="drill-title">Predict</p>'

@@ -1,7 +1,7 @@
 // A question on a page becomes one that can be answered.
 (() => {
   'use strict';
-  const {AS_WRITTEN, Asking, Question, call, made, left, leave, standing} = window.threeloops;
+  const {AS_WRITTEN, Asking, Question, call, compared, made, left, leave, standing} = window.threeloops;
 
   // --- a number before the result ------------------------------------------------------------------
 
@@ -17,6 +17,11 @@
       left(this.place).then(kept => this.again(kept), () => {}); // where nothing can be kept, nothing was
     }
 
+    // A prediction seldom needs Python. It comes behind the reader's back once one has been made: a question follows.
+    ready() {
+      return null;
+    }
+
     // What was predicted on an earlier visit, as long as the question is the same.
     again(kept) {
       if (kept?.outcome !== this.section.dataset.outcome || this.answer.value) return;
@@ -27,11 +32,14 @@
     async check() {
       const written = this.answer.value.trim();
       if (!written) return this.say('Write a number here, or skip.', 'drill-wrong');
-      const {outcome, unit} = this.section.dataset;
-      const verdict = await this.doing(() => call('compared', written, outcome, unit));
+      const {outcome, value, unit} = this.section.dataset;
+      const verdict = compared(written, outcome, Number(value), unit) ?? await this.doing(() => call('compared', written, outcome, unit));
       if (!verdict) return;
       if (verdict.status === 'unreadable') this.say(verdict.message, 'drill-wrong');
-      else await this.settle(written, verdict.message, verdict.status === 'right' ? 'drill-right' : '');
+      else {
+        await this.settle(written, verdict.message, verdict.status === 'right' ? 'drill-right' : '');
+        if (!navigator.connection?.saveData) call('ready').catch(() => {});
+      }
     }
 
     async settle(written, message, kind = '') {

@@ -1,0 +1,59 @@
+// A number that is predicted, judged at once where its spelling is plain; for every other Python is asked. What is said is
+// what Python says, to the letter (answering.compared), and a test holds the two together.
+(() => {
+  'use strict';
+  const PLAIN = /^~?([+-]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,2})?)\s*([A-Za-zµ%/]*)$/;
+  const DOUBTFUL = /^[+-]?[1-9]\d{0,2},\d{3}$/; // thousands, or a decimal comma
+  const PREFIXES = {'': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15};
+  const BINARY = {Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40};
+  const WELL = [0.8, 1.25]; // the outcome by what was said
+  const EDGE = 1e-9; // so near to where the words change that only Python knows
+
+  const named = (unit, prefixes = PREFIXES) => Object.fromEntries(Object.entries(prefixes).map(([prefix, factor]) => [prefix + unit, factor]));
+  const BYTES = {...named('B'), ...named('B', BINARY)};
+  // What a question asks in -> the units in which it may be said, and what one of them is.
+  const UNITS = {
+    s: {ns: 1e-9, µs: 1e-6, us: 1e-6, ms: 1e-3, s: 1, seconds: 1, min: 60, minutes: 60, h: 3600, hours: 3600, day: 86400, days: 86400},
+    B: {...BYTES, bytes: 1},
+    'B/s': Object.fromEntries(Object.entries(BYTES).map(([unit, factor]) => [`${unit}/s`, factor])),
+    FLOP: named('FLOP'),
+    'FLOP/s': named('FLOP/s'),
+    'FLOP/B': named('FLOP/B', {'': 1}),
+    token: {'': 1, token: 1, tokens: 1},
+    'token/s': {'token/s': 1, 'tokens/s': 1},
+    W: {W: 1, kW: 1e3},
+    m: {m: 1},
+    '': {'': 1, '%': 0.01, x: 1, times: 1},
+  };
+
+  // Two digits, as Python writes them.
+  function rounded(value) {
+    const [digits, power] = value.toExponential(1).split('e');
+    if (power >= -4 && power < 2) return String(Number(value.toPrecision(2)));
+    return `${Number(digits)}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
+  }
+
+  // Whether a share is so near to the middle between two roundings that the last bit decides.
+  function between(value) {
+    const [digits] = value.toExponential(12).split('e');
+    return Math.abs(digits * 10 - Math.floor(digits * 10) - 0.5) < 1e-6;
+  }
+
+  // What is said of a prediction; null where Python has to be asked.
+  function compared(written, outcome, value, unit) {
+    const match = PLAIN.exec(written);
+    const factor = match && Object.hasOwn(UNITS, unit) && Object.hasOwn(UNITS[unit], match[2]) ? UNITS[unit][match[2]] : null;
+    if (factor === null) return null;
+    const said = Number(match[1].replaceAll(',', '')) * factor;
+    if (DOUBTFUL.test(match[1]) && !(said > 0 && Math.abs(Math.log(said / 1e3 / value)) > Math.abs(Math.log(said / value)) + EDGE)) return null;
+    if (!Number.isFinite(said) || Math.abs(said) > 1e200) return null;
+    const told = `You said ${written}; it comes out at ${outcome}`;
+    if (said <= 0) return {status: 'other', message: `${told}.`};
+    const times = value / said;
+    if (!Number.isFinite(times) || WELL.some(edge => Math.abs(times / edge - 1) < EDGE)) return null;
+    if (times >= WELL[0] && times <= WELL[1]) return {status: 'right', message: `${told}. Well predicted.`};
+    return between(times) ? null : {status: 'other', message: `${told}, ${rounded(times)} times that.`};
+  }
+
+  Object.assign(window.threeloops, {compared});
+})();
