@@ -1,6 +1,7 @@
 """What a teacher can get wrong in a term: each ends in one sentence that says what came and what would work."""
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from submissions import canvas_zip, released
 
 from threeloops import cli
 from threeloops.classroom.grade import listed
-from threeloops.classroom.term import settings
+from threeloops.classroom.term import people, settings
 from threeloops.classroom.term.collecting import received
 
 PLAIN = "id,name,email,extra_days,extra_time\nada,Ada Lovelace,ada@x,,\ngrace,Grace Hopper,grace@x,2,1.25\n"
@@ -325,3 +326,30 @@ def test_a_request_that_nobody_can_answer(term: Path, capsys: pytest.CaptureFixt
     capsys.readouterr()
     (term / "requests.csv").write_text((term / "requests.csv").read_text().replace("declined", "perhaps"))
     assert "line 2: state='perhaps'" in refused(capsys, "requests", SET, *words)
+
+
+@pytest.mark.parametrize(
+    ("written", "ids"),
+    [
+        ('sep=;\r\nid;name\r\n="0123";"Lovelace, Ada"\r\n"=""0456""";Bob\r\n', ["0123", "0456"]),
+        ("sep=,\nid,name\n07,Ada\n", ["07"]),
+        ('id\tname\n="08"\tAda\n', ["08"]),
+    ],
+)
+def test_what_a_spreadsheet_writes_around_an_id_is_no_part_of_it(tmp_path: Path, written: str, ids: list[str]) -> None:
+    (tmp_path / "class.csv").write_bytes(written.encode())
+    assert [one.student for one in people.class_list(tmp_path / "class.csv").people] == ids
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("id;name\n=A2;Ada\n", "'=A2' in column 'id' was left by a spreadsheet as a formula"),
+        ('id,name\n="0,5",Ada\n', "line 2 has 3 cells under 2 headings"),
+        ("sep=;\n", "is empty; expected a row of headings"),
+    ],
+)
+def test_a_formula_and_a_comma_too_many_are_told(tmp_path: Path, written: str, told: str) -> None:
+    (tmp_path / "class.csv").write_text(written)
+    with pytest.raises(ValueError, match=re.escape(told)):
+        people.class_list(tmp_path / "class.csv")

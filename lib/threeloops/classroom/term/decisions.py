@@ -63,11 +63,11 @@ def kept(term: Term) -> list[Decision]:
 
 def _points(written: str) -> float:
     """
-    >>> _points("9.5")
-    9.5
+    >>> _points("9.5"), _points("9,5")
+    (9.5, 9.5)
     """
     try:
-        value = float(written)
+        value = float(written.replace(",", "."))
     except ValueError:
         raise ValueError(f"points={written!r} must be a number of points, like 9.5") from None
     checks.non_negative(points=value)

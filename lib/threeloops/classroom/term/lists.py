@@ -11,6 +11,8 @@ from threeloops.classroom.course import write_whole
 
 MOST_BYTES = 20_000_000
 DELIMITERS = ",;\t"
+SAID = re.compile(r"sep=([,;\t])", re.IGNORECASE)
+TEXT_ALONE = re.compile(r'="([^"]*)"')
 # What a spreadsheet would calculate when it opens a file: a student may be called that.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -45,9 +47,11 @@ def text(path: Path) -> str:
 
 
 def delimiter(path: Path) -> str:
-    """What stands between its cells: of the three the one that its first line has most of."""
+    """What stands between its cells: what its first line says to a spreadsheet (sep=;), or of the three the one that
+    its first line has most of.
+    """
     first = next(line for line in text(path).splitlines() if line.strip())
-    return max(DELIMITERS, key=first.count)
+    return said[1] if (said := SAID.fullmatch(first.strip(" \r\n"))) else max(DELIMITERS, key=first.count)
 
 
 def rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
@@ -61,7 +65,11 @@ def rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
         numbered = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise ValueError(f"{path} is no CSV file: {error}") from None
-    headings = [cell.strip() for cell in numbered[0][1]]
+    if SAID.fullmatch(delimiter(path).join(numbered[0][1])):
+        numbered = numbered[1:]
+    if not numbered:
+        raise ValueError(f"{path} is empty; expected a row of headings and a row for each student")
+    headings = [_meant(cell.strip()) for cell in numbered[0][1]]
     names = [heading(cell) for cell in headings]
     _as_wide(path, headings, numbered[1:])
     twice = next((name for name in names if name and names.count(name) > 1), None)
@@ -97,6 +105,8 @@ def spoiled(cell: str) -> str:
         return "rounded by a spreadsheet"
     if re.fullmatch(r"\d{3,}[.,]0+", cell):
         return "turned into a fraction by a program"
+    if cell.startswith("="):
+        return "left by a spreadsheet as a formula"
     if re.fullmatch(r"#+|#(?:N/A|NAME\?|VALUE!|REF!|NUM!|NV|WERT!)", cell, re.IGNORECASE):
         return "replaced by a spreadsheet's error"
     return ""
@@ -113,11 +123,14 @@ def safe(cell: object) -> str:
 
 
 def _meant(cell: str) -> str:
-    """A cell that `safe` has written, as it was.
+    """A cell that `safe` has written, as it was; and the text in a formula that is nothing but text, as programs write
+    an id so that a spreadsheet leaves its zeros.
 
-    >>> _meant("'=1+1"), _meant("'tis")
-    ('=1+1', "'tis")
+    >>> _meant("'=1+1"), _meant("'tis"), _meant('="0123"')
+    ('=1+1', "'tis", '0123')
     """
+    if text_alone := TEXT_ALONE.fullmatch(cell):
+        return text_alone[1]
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
 
 

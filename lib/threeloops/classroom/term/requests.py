@@ -285,5 +285,5 @@ def answered(one: Request, most: float) -> str:
     """
     if one.state == "open":
         return f"Your request about {one.of_what}: received, not yet answered."
-    given = f", {float(one.points):g} of {most:g} points" if one.state == "accepted" else ""
+    given = f", {float(one.points.replace(',', '.')):g} of {most:g} points" if one.state == "accepted" else ""
     return f"Your request about {one.of_what}: {one.state}{given}. {one.answer}"
