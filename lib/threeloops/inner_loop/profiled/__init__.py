@@ -15,4 +15,9 @@ rank_waits      several ranks: who is waited for, and since when
 trace_suspects  the first thing to look at, the second, the third, and what a repair could bring
 roofed_products products of a record beside their bound and their expected time
 written_trace   a trace of this book as a file in the same form
+
+Other parsers were looked at, and none is used. Meta's Holistic Trace Analysis 0.5.0 (hta/common/trace_parser.py) takes
+the whole file into memory with json.loads, then into a data frame, and refuses a file that was cut; it comes with a
+hundred packages. Perfetto 0.59.1 downloads its trace processor, a binary of 16 MB, when first used, and knows neither
+ranks nor suspects. Reading here needs the standard library alone, and memory for columns.
 """
