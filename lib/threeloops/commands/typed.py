@@ -57,13 +57,18 @@ def workers(text: str) -> int | str:
 
 
 def context(text: str) -> int:
-    """Tokens as people write a context: 8192, 8,192 or 32k, which is 32 × 1,024.
+    """Tokens as people write a context: 8192, 8,192, 32k or 32Ki, which are 32 × 1,024, or 1M.
 
-    >>> context("32k"), context("8,192")
-    (32768, 8192)
+    >>> context("32k"), context("8Ki"), context("1M"), context("8,192")
+    (32768, 8192, 1048576, 8192)
     """
-    thousands = re.fullmatch(r"(\d+)[kK]", text)
-    return int(thousands[1]) * KiB if thousands else whole(text)
+    written = re.fullmatch(r"(\d+) ?([kKmM])i?", text)
+    if written:
+        return int(written[1]) * {"k": KiB, "m": KiB**2}[written[2].lower()]
+    try:
+        return whole(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of tokens, like 8192, 8,192 or 8k") from None
 
 
 def amount(text: str) -> float:

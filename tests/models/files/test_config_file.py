@@ -104,3 +104,13 @@ def test_the_types_that_are_read_are_listed_on_a_screen(capsys: pytest.CaptureFi
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 100
     assert {"llama", "qwen3_moe", "kimi_k25"} <= set(" ".join(lines).split())
+
+
+def test_an_answer_and_a_tower_of_brackets_are_named(tmp_path):
+    answer, tower = tmp_path / "answer.json", tmp_path / "tower.json"
+    answer.write_text('{"error": "Invalid credentials"}')
+    tower.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="holds a host's answer, 'Invalid credentials', and not the file"):
+        from_hf_config(answer)
+    with pytest.raises(ValueError, match="is not JSON: it is nested too deeply$"):
+        from_hf_config(tower)

@@ -88,6 +88,7 @@ def test_a_block_may_lack_a_part_or_have_one_matrix_there():
         (changed(1, "attention", n_heads_in_group=7), "n_heads_in_group=7 must divide num_attention_heads=64"),
         (changed(6, "ffn", replace_with_linear=True), "has no part but single matrices"),
         (changed(2, "ffn", ffn_mult="wide"), "ffn_mult"),
+        ({"block_configs": [{"attention": None}], "num_hidden_layers": 1}, "attention=None must be a table"),
     ],
 )
 def test_what_a_block_cannot_be_is_refused(config, told):
@@ -159,6 +160,15 @@ def test_a_flat_copy_of_step_is_read_as_its_text():
     dropped = ("num_experts", "n_shared_experts", "first_k_dense_replace", "architectures", "num_nextn_predict_layers")
     text = {field: value for field, value in FLAT_STEP.items() if field not in dropped} | renamed
     assert model_parameters(model).total == real(text)[1]
+
+
+def test_a_flat_copy_of_minimax_m3_says_two_sizes_twice():
+    plain = small("minimax_m3_vl_text") | {"model_type": "minimax_m3"}
+    again = {"moe_intermediate_size": plain["intermediate_size"], "first_k_dense_replace": 1}
+    assert from_hf_config(plain | again).groups == from_hf_config(plain).groups
+    for field in again:
+        with pytest.raises(ValueError, match=f"{field}=9 is not understood"):
+            from_hf_config(plain | again | {field: 9})
 
 
 def test_minimax_m3_and_phi_4_by_their_other_names():

@@ -87,10 +87,10 @@ def read_config(path: Path) -> tuple[Mapping[str, Any], str]:
     except _TwiceError as error:
         raise ValueError(f"{str(file)!r} {error}") from error
     except (ValueError, RecursionError) as error:
-        hint = _would_do(text)
+        hint = "" if isinstance(error, RecursionError) else _would_do(text)
         if file.suffix.lower() == ".gguf":
             raise ValueError(f"{str(file)!r} does not begin as a GGUF file does: download it again") from error
-        raise ValueError(f"{str(file)!r} is not JSON: {str(error) or 'it is nested too deeply'}{hint}") from error
+        raise ValueError(f"{str(file)!r} is not JSON: {_in_words(error)}{hint}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{str(file)!r} holds no object with fields but {str(content)[:40]!r}; give a config.json")
     return content, path.name if path.is_dir() else path.stem
@@ -121,6 +121,10 @@ def unicode_text(raw: bytes) -> str:
     if raw[:1] == b"{" and raw[1:2] == b"\0":
         return raw.decode("utf-16-le")
     return raw.decode("utf-8")
+
+
+def _in_words(error: ValueError | RecursionError) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def said_instead(raw: bytes) -> str:
@@ -154,6 +158,8 @@ def what_lies_beside(content: Mapping[str, Any]) -> str:
         base = content.get("base_model_name_or_path")
         of = f" of {base!r}: give that model, or its config.json" if base else ": give the config.json of its base"
         return f"is the config of an adapter ({content['peft_type']}){of}"
+    if isinstance(content.get("error"), str):
+        return f"holds a host's answer, {content['error'][:60]!r}, and not the file: check its address and your login"
     for fields, what in _BESIDE.items():
         if all(name in content for name in fields):
             return f"{what}: give the config.json beside it"

@@ -210,6 +210,9 @@ def _m3_mlps(fields: Fields) -> list[DenseMlp | MoeMlp]:
         correction_bias=True,
     )
     dense = gated_mlp(fields, intermediate="dense_intermediate_size")
+    # copies without a part for the text say these two once more
+    fields.must_equal("moe_intermediate_size", experts.expert.intermediate, "it is intermediate_size")
+    fields.must_equal("first_k_dense_replace", [*routed, True].index(True), "the layers with experts say it")
     return [experts if one else dense for one in routed]
 
 

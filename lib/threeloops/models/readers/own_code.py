@@ -37,9 +37,9 @@ def _decilm(fields: Fields, name: str) -> Model:
     if blocks is None or len(blocks) != depth:
         listed = 0 if blocks is None else len(blocks)
         raise ValueError(f"block_configs lists {listed} layers, but num_hidden_layers={depth}")
+    fields.config = {"intermediate_size": None, "num_key_value_heads": None, **fields.config}
     full = configured_attention(fields, window=None, qkv_bias=fields.flag("attention_bias"))
     full = replace(full, num_kv_heads=full.num_heads, output_bias=full.qkv_bias)
-    fields.config = {"intermediate_size": None, **fields.config}
     stated = fields.config["intermediate_size"] or _MULTIPLE  # replaced in every layer
     fields.config = {**fields.config, "intermediate_size": stated}
     mlp, hidden = gated_mlp(fields), fields.count("hidden_size")
