@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from threeloops.driving import datasheet_tops
+from threeloops.facts import hardware
 from threeloops.simulate.inner_loop import two_of_four
 
 
@@ -21,6 +22,12 @@ def test_what_is_left_of_an_orins_total_is_what_its_tensor_cores_do() -> None:
     done = sum(2 * 512 * cycles for _core in range(64))
     dense = datasheet_tops.dense_engine_ops_per_s(total_ops_per_s=275e12, others_ops_per_s=105e12)
     assert dense == pytest.approx(done, rel=0.005)
+
+
+def test_a_comparisons_line_has_memory_and_power_as_they_are_printed() -> None:
+    """NVIDIA's data sheet of the module: 204.8 GB/s, and up to 60 W."""
+    orin = datasheet_tops.dense_in_words(hardware.part("jetson-agx-orin-64gb"))
+    assert orin.endswith("; 204.8 GB/s; 60 W")
 
 
 def test_engines_that_have_all_of_the_total_are_refused() -> None:

@@ -38,7 +38,7 @@ def oldest_after_late_frame_s(*, policy: str, period_s: float, usual_s: float, l
               skip      max(period + late, ceil(late / period) * period + usual): what arrives meanwhile is dropped
               abort     2 * period + usual: given up when the next frame comes
               degrade   2 * period: a cheap result of this frame stands in time, whatever happens
-              and never less than period + usual, which it is in quiet times
+              none of them less than period + usual, which it is in quiet times
     Assumes:  usual_s <= period_s < late_s; age counts from the frame's capture; the next frames take the usual time.
               With "queue" nothing is dropped; it holds for the first frames after the late one
     Source:   Kaul, Yates and Gruteser, Real-time status: how often should one update?, INFOCOM, 2012 (age)
@@ -51,10 +51,9 @@ def oldest_after_late_frame_s(*, policy: str, period_s: float, usual_s: float, l
     checks.positive(period_s=period_s, usual_s=usual_s, late_s=late_s)
     if not usual_s <= period_s < late_s:
         raise ValueError(f"usual_s={usual_s} <= period_s={period_s} < late_s={late_s} does not hold")
-    quiet = period_s + usual_s
     return {
         "queue": max(period_s + late_s, late_s + usual_s),
         "skip": max(period_s + late_s, math.ceil(late_s / period_s) * period_s + usual_s),
         "abort": 2 * period_s + usual_s,
-        "degrade": max(2 * period_s, quiet),
+        "degrade": 2 * period_s,
     }[policy]
