@@ -83,6 +83,7 @@ SECONDS = {
     "test_first_page.py": 45,  # these need the pages, which are built once
     "test_heads.py": 45,
     "test_weight.py": 45,
+    "test_book_as_epub.py": 45,
     "test_site_cards.py": 20,
     "test_site_failures.py": 15,
     "test_site_offline.py": 15,

@@ -11,6 +11,7 @@ from pypdf import PdfReader
 
 from tests.site.conftest import ROOT, Page
 from threeloops.site import parts, printing
+from threeloops.site.front.edition import edition
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -54,6 +55,7 @@ def test_a_chapter_is_printed_with_every_part(folder: Path, printed: list[str], 
         assert not [title for title in lost if "katex" not in title]
         assert_read_aloud(pdf, chapter)
         links_arrive(pdf)
+        opens_with_title_and_contents(pdf)
 
 
 def assert_read_aloud(pdf: PdfReader, chapter: str) -> None:
@@ -82,6 +84,21 @@ def assert_read_aloud(pdf: PdfReader, chapter: str) -> None:
     assert not unnamed
 
 
+def opens_with_title_and_contents(pdf: PdfReader) -> None:
+    """A title page with the edition; contents whose numbers are those of the pages on which the parts begin."""
+    told = edition(ROOT)
+    assert f"Version {told.version} of {told.date}" in pdf.pages[0].extract_text()
+    listed = [item for item in pdf.outline if not isinstance(item, list)]
+    begins = {item["/Title"]: pdf.get_destination_page_number(item) + 1 for item in listed}
+    first = begins[listed[0]["/Title"]]
+    assert first > 2
+    lines = "\n".join(page.extract_text() for page in pdf.pages[1 : first - 1])
+    assert "Contents" in lines
+    numbers = Counter(re.findall(r"^\d+$", lines, re.MULTILINE))
+    assert not {title: page for title, page in begins.items() if str(page) not in numbers}
+    assert numbers.total() > len(listed)
+
+
 def links_arrive(pdf: PdfReader) -> None:
     """Inside the document, or to somebody else; never into a folder of whoever printed it."""
     notes = [note.get_object() for page in pdf.pages for note in page.get("/Annots", [])]
@@ -97,7 +114,8 @@ def test_nothing_is_wider_than_the_paper(folder: Path, printed: list[str], chrom
     page.emulate_media(media="print")
     for chapter in printed:
         source = folder / f"on-screen-{chapter}.html"
-        source.write_text(printing.document([part.page for part in of(chapter)], folder), encoding="utf-8")
+        told = printing.document([part.page for part in of(chapter)], folder, edition(ROOT))
+        source.write_text(told, encoding="utf-8")
         page.goto(source.as_uri())
         source.unlink()
         assert page.evaluate("document.querySelectorAll('details, script').length") == 0
@@ -108,7 +126,7 @@ def test_nothing_is_wider_than_the_paper(folder: Path, printed: list[str], chrom
 
 def test_an_answer_that_was_folded_stands_at_the_end_of_its_part(folder: Path) -> None:
     name = "1_inner_loop/1_three_loops"
-    told = printing.document([name], folder)
+    told = printing.document([name], folder, edition(ROOT))
     question, _, answers = told.partition(">Answers</h2>")
     assert 'href="#1_inner_loop_1_three_loops--answer-1"' in question
     assert 'id="1_inner_loop_1_three_loops--answer-1"' in answers

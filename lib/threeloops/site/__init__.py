@@ -15,6 +15,7 @@ serving         the page that sizes a service
 running         code of the chapters that is run in the page, and what it needs
 finding         what a reader looks for, found as it is typed
 printing, pictures              the chapters as PDFs; pictures packed
+epub        the whole book as one EPUB
 offline         the book kept in a browser, an edition at a time
 front           the first page, and what the head of each page tells search engines and whoever passes it on
 lean            one style sheet and one script for all pages, of what they use

@@ -12,6 +12,7 @@ from threeloops import widgets
 from threeloops.figures import still
 from threeloops.sheets.sheet import SHEETS
 from threeloops.site import chapters, drill_sets, mathematics, npm, offline, papers, pictures, printing, wasm, words
+from threeloops.site.epub import volume
 from threeloops.site.finding import index
 from threeloops.site.front import heads, page
 from threeloops.site.front.edition import Edition, edition
@@ -131,13 +132,15 @@ def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
             shutil.copy(path, work / "static")
         shutil.copy(root / PICTURE, work / "static" / heads.CARD.name)
         _write(still.library(), work / "static" / "vega.js")
-        _write(index.index(parts(root), beside(root)), work / "static" / index.FILE)
-        _run_sphinx(work, edition(root))
+        told, pages = edition(root), parts(root)
+        _write(index.index(pages, beside(root)), work / "static" / index.FILE)
+        _run_sphinx(work, told)
+        volume.write(pages, work / "made", told)
         pictures.pack(work / "made")
         gathered.gather(work / "made")
-        wasm.bundle(work / "made" / "_static" / "python", work, imported=needs.modules(parts(root)))
+        wasm.bundle(work / "made" / "_static" / "python", work, imported=needs.modules(pages))
         for chapter in prints:
-            printing.write(chapter, parts(root), work / "made", printing.browser())
+            printing.write(chapter, pages, work / "made", printing.browser(), told)
         offline.write(work / "made", TITLE)
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(work / "made", into)

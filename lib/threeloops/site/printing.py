@@ -17,6 +17,8 @@ from typing import Any
 import pikepdf
 from bs4 import BeautifulSoup
 
+from threeloops.site.front import printed as front
+from threeloops.site.front.edition import Edition
 from threeloops.site.parts import Part, slug
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -67,14 +69,14 @@ def file(chapter: str) -> str:
     return f"{chapter}/{chapter}.pdf"
 
 
-def write(chapter: str, pages: Sequence[Part], folder: Path, program: str) -> Path:
-    """Print a chapter whose pages lie in a folder, into that folder.
+def write(chapter: str, pages: Sequence[Part], folder: Path, program: str, told: Edition) -> Path:
+    """Print a chapter whose pages lie in a folder, into that folder: a title page, contents, its parts.
 
     Raises:   PrintError, where the browser fails
     """
     printed = [part for part in pages if posixpath.dirname(part.page) == chapter]
     source, pdf = folder / f"print-{chapter}.html", folder / file(chapter)
-    text = document([part.page for part in printed], folder)
+    text = document([part.page for part in printed], folder, told)
     source.write_text(text, encoding="utf-8")
     try:
         with tempfile.TemporaryDirectory() as profile:
@@ -101,8 +103,8 @@ def _print(program: str, source: Path, printed: Path, profile: str) -> None:
 
 
 def _finish(pdf: Path, titles: Sequence[str]) -> None:
-    """Write the list beside the pages as the headings are written (a browser runs the lines of one together), and pack
-    the tags, which are two thirds of the file otherwise.
+    """Write the list beside the pages as the headings are written (a browser runs the lines of one together), number
+    the contents, and pack the tags, which are two thirds of the file otherwise.
     """
     with pikepdf.open(pdf, allow_overwriting_input=True) as made:
         with made.open_outline() as outline:
@@ -111,6 +113,8 @@ def _finish(pdf: Path, titles: Sequence[str]) -> None:
                 raise PrintError(f"{pdf.name} lists {len(entries)} headings, and its pages have {len(titles)}")
             for entry, title in zip(entries, titles, strict=True):
                 entry.title = title
+        begins = entries[0].destination[0].objgen  # type: ignore[index]
+        front.number(made, next(place for place, page in enumerate(made.pages) if page.obj.objgen == begins))
         made.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
@@ -130,17 +134,16 @@ def headings(text: str) -> list[str]:
     return [" ".join(one.get_text().split()) for one in found]
 
 
-def document(names: Sequence[str], folder: Path) -> str:
+def document(names: Sequence[str], folder: Path, told: Edition) -> str:
     """Pages as one document that lies in their folder."""
     linked = "".join(f'<link rel="stylesheet" href="_static/{style}">' for style in STYLES)
     articles = [_article(name, names, folder) for name in names]
     title = articles[0].find("h1")
-    note = BeautifulSoup(f'<p class="print-note">{NOTE}</p>', "html.parser")
-    title.insert_after(note)
+    opening = front.title_page(told, title.get_text(), NOTE) + front.contents(articles)
     return (
         f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
         f"<title>{title.get_text()} · Three Loops</title>{linked}</head>"
-        f"<body>{''.join(map(str, articles))}</body></html>"
+        f"<body>{opening}{''.join(map(str, articles))}</body></html>"
     )
 
 
@@ -176,7 +179,7 @@ def _gather(article: Any, page: Any) -> None:
     folded = [details for details in article.select("details") if not details.find_parent("details")]
     if not folded:
         return
-    heading = page.new_tag("h2")
+    heading = page.new_tag("h2", id="answers")
     heading.string = "Answers"
     article.append(heading)
     for number, details in enumerate(folded, 1):

@@ -23,6 +23,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
         ".js": "text/javascript",
         ".mjs": "text/javascript",
         ".wasm": "application/wasm",
+        ".epub": "application/epub+zip",
     }
 
     def send_head(self) -> io.BytesIO | BinaryIO | None:

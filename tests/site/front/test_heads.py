@@ -1,13 +1,15 @@
 """The heads of the pages: each says what it is about; addresses only where one is set."""
 
+import contextlib
 import html
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from tests.site.conftest import ROOT, Page
-from threeloops.site import parts
+from threeloops.site import build, parts
 from threeloops.site.front import heads
 from threeloops.site.front.edition import read
 
@@ -63,3 +65,15 @@ def test_a_citation_that_cannot_be_read_is_refused() -> None:
         read(CITED.replace("version", "edition"))
     with pytest.raises(ValueError, match=r"has url: example\.org; expected an address"):
         read(CITED + "url: example.org\n")
+
+
+def test_with_an_address_every_page_and_a_sitemap_name_it(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "static").mkdir()
+    (tmp_path / "pages" / "index.md").write_text("# A book\n\nIt says what it is about in a line.\n")
+    with contextlib.suppress(build.SiteError):  # a second Sphinx in one process warns of what the first one has made
+        build._run_sphinx(tmp_path, read(CITED + "url: https://example.org/book\n"))
+    made = (tmp_path / "made" / "index.html").read_text()
+    assert '<link rel="canonical" href="https://example.org/book/index.html"' in made
+    assert '<meta property="og:image" content="https://example.org/book/_static/card.png" />' in made
+    assert "<loc>https://example.org/book/index.html</loc>" in (tmp_path / "made" / "sitemap.xml").read_text()

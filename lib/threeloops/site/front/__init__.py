@@ -2,5 +2,6 @@
 
 edition     version, date, licence, address and source repository, as CITATION.cff says them
 page        the first page
+printed     the first pages of a chapter on paper
 heads       description, picture and address in the head of every page; sitemap; the page for what is not there
 """

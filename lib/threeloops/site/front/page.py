@@ -12,6 +12,7 @@ from threeloops import units
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.site import explorers
 from threeloops.site.chapters import chapter_title
+from threeloops.site.epub import volume
 from threeloops.site.front.edition import Edition
 from threeloops.site.parts import Part
 
@@ -80,6 +81,9 @@ def first_page(pages: Sequence[Part], edition: Edition, *, prints: Sequence[str]
         '<div class="front-chapters">' + "".join(_chapter(one, pages, prints) for one in openings) + "</div>",
         _ways(),
         f"<p>{HOW}</p>",
+        f'<p>To take along: <a href="{volume.FILE}">the whole book as an EPUB</a>'
+        f"{', and each chapter as a PDF above' if prints else ''}; or"
+        ' <a href="offline.html">these pages, kept in your browser</a>.</p>',
         _imprint(edition),
     ]
     raw = "\n\n".join(f"```{{raw}} html\n{one}\n```" for one in made)
