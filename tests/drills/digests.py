@@ -18,9 +18,11 @@ from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.drills.engine.drill import Draw, Drill, seeded
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import Asked, Mistake
+from threeloops.drills.engine.kernel_task import KernelTask
 
 COMMITTED = Path(__file__).with_name("digests.json")
 FIRST, ALL, SMALL = 10, 1000, 50  # draws: those a test compares, those of the script, those that are counted
+SLOW = ("code-bpe", "code-thread-safe-batcher", "code-vliw-schedule", "code-grammar-mask")  # tasks
 LONG = 12  # hexadecimal digits
 
 
@@ -53,6 +55,30 @@ def of_asked(asked: Asked, seeds: range) -> Iterator[object]:
             yield [[slip.key, said(_wrong(slip, p)), slip.story] for slip in asked.slips]
 
 
+def few(seeds: range) -> range:
+    """Of many draws a twentieth."""
+    return seeds[: max(FIRST, len(seeds) // 20)]
+
+
+def of_slow(asked: Asked, seeds: range) -> Iterator[object]:
+    """The same for a task whose draws are sought long, or whose answer is long to run."""
+    return of_asked(asked, few(seeds))
+
+
+def of_kernel(asked: Asked, seeds: range) -> Iterator[object]:
+    """The same for a kernel, whose answers are counted and not run, and whose mistakes are read."""
+    assert isinstance(asked, KernelTask)
+    seeds = few(seeds)
+    yield [asked.solution, [[change.key, asked.changed(change), change.story] for change in asked.changes]]
+    for seed in seeds:
+        for p in asked.draws("test", str(seed)):
+            yield [{name: said(value) for name, value in asked.arguments(p).items()}, said(asked.count(p))]
+
+
+def of_task(one: Asked) -> Callable[[Any, range], Iterable[object]]:
+    return of_kernel if isinstance(one, KernelTask) else of_slow if one.key in SLOW else of_asked
+
+
 def _wrong(slip: Mistake, p: Draw) -> object:
     try:
         return slip.wrong(p)
@@ -66,7 +92,7 @@ def hashed() -> dict[str, tuple[Callable[[Any, range], Iterable[object]], Drill 
         {f"drill {key}": (of_drill, one) for key, one in DRILLS.items()}
         | {f"small {key}": (of_small, one) for key, one in DRILLS.items()}
         | {f"function {key}": (of_asked, one) for key, one in FUNCTIONS.items()}
-        | {f"task {key}": (of_asked, one) for key, one in TASKS.items()}
+        | {f"task {key}": (of_task(one), one) for key, one in TASKS.items()}
     )
 
 

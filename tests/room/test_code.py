@@ -1,5 +1,6 @@
 """Code under the clock: judged in the sandbox that grades, written in the reader's file, remembered as answers are."""
 
+import json
 import os
 import re
 import sys
@@ -14,13 +15,13 @@ from threeloops.classroom.kernel import Kernel
 from threeloops.classroom.sandbox import Limits
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.code_task import CodeTask
-from threeloops.drills.engine.functions import judge_function
 from threeloops.room import code_file, terminal
 from threeloops.room.history import NOWHERE, History
 from threeloops.room.ideas import pose
 from threeloops.room.kinds import code
 from threeloops.room.notebook.interview import Room
 from threeloops.room.plan import Wish
+from threeloops.site import functions
 
 RING = TASKS["code-ring-step"]
 HEAD = RING.head
@@ -52,10 +53,9 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_right_and_what_is_wrong_come_through_the_sandbox_as_they_are(kernel: Kernel, task: CodeTask) -> None:
     draws = task.draws("through the wall")
     for source, slips in ((task.solution, ()), *((task.changed(one), (one.key,)) for one in task.changes[:2])):
-        assert not kernel.run(source)["failed"]
-        returned = calling.collected(kernel, task.name, task, draws)
-        assert returned is not None
-        verdict = judge_function(task, draws, returned)
+        returned = calling.tried_by(kernel, source, task.name, task, draws)
+        assert not isinstance(returned, str), returned
+        verdict = task.verdict(draws, returned)
         assert (verdict.right, verdict.slips) == (not slips, slips)
 
 
@@ -249,3 +249,51 @@ def test_the_notebook_shows_a_field_for_the_file_and_keeps_what_is_written_in_it
 def test_who_wants_nothing_kept_gets_a_folder_that_goes_with_the_process() -> None:
     path = code_file.placed(pose(RING.key, "code", "a"), History(NOWHERE)).path
     assert "three-loops-code-" in path.parent.name
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+SUM = TASKS["code-gpu-block-sum"]
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("    while True:\n        yield t.load(x, 0)\n", "took longer than 0.5 s"),
+        ("    while True:\n        pass\n    yield\n", "took longer than 0.5 s"),
+        ("    import os\n    os._exit(0)\n    yield\n", "ended the process"),
+        ("    yield t.load(x, n)\n", "what the machine refuses: index "),
+        ("    t.store(sums, 0, 1)\n    yield t.load(x, 0)\n", "not yielded"),
+        ("    return 1\n", "yields nothing"),
+        ("    if t.thread == 0:\n        yield t.barrier()\n", "wait at a barrier"),
+        ("    yield t.store(sums, t.block, 'many')\n", "raised TypeError"),
+        ("    yield t.store(sums, t.block, 10**400)\n", "raised OverflowError"),
+        ("    import sys\n    sys.modules.clear()\n    yield t.load(x, 0)\n    y = 1 // 0\n", "On one draw"),
+        ("    raise NotImplementedError\n", "returns nothing yet"),
+    ],
+)
+def test_kernels_that_do_not_come_through_are_one_sentence(body: str, told: str) -> None:
+    verdict = code.judged(SUM, "a", SUM.head + body)
+    assert (verdict.status, told in verdict.message.split("\n")[0]) == ("unreadable", True), verdict.message
+
+
+def test_where_the_library_has_no_source_a_kernel_finds_the_machine_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the pages, whose Python has the library compiled."""
+
+    def no_source(_: object) -> str:
+        raise OSError("could not get source code")
+
+    monkeypatch.setattr("threeloops.drills.engine.kernel_task.inspect.getsource", no_source)
+    assert SUM.given == ""
+    told = functions.tried(SUM.key, SUM.name, "a", SUM.changed(SUM.changes[0]), lambda sentence, seconds: None)
+    assert json.loads(told)["slips"] == ["race"]
+
+
+def test_a_kernel_that_moves_too_much_is_told_what_was_counted() -> None:
+    assert code.judged(SUM, "a", SUM.solution).right
+    changed = next(one for one in SUM.changes if one.key == "atomics")
+    verdict = code.judged(SUM, "a", SUM.changed(changed))
+    assert (verdict.status, verdict.slips) == ("slip", ("atomics",))
+    assert "atomic requests to global memory; at most 0." in verdict.message
+    assert "expected:" not in verdict.message, "what it gives is right"

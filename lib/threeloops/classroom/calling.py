@@ -69,11 +69,15 @@ def tried(source: str, name: str, asked: Asked, draws: Sequence[Draw]) -> list[R
 
 def tried_by(kernel: Caller, source: str, name: str, asked: Asked, draws: Sequence[Draw]) -> list[Returned] | str:
     """The same, by whatever runs it."""
+    if asked.given:
+        kernel.run(asked.given)
     ran = kernel.run(source)
     if ran.get("timed_out"):
         return f"Your file did not come to its end in {kernel.limits.cell_s:g} s, before any function was called."
     if ran.get("failed"):
         return f"Your file cannot be run: {_last(ran)}."
+    if asked.trial:
+        kernel.run(asked.trial)  # of a function that is missing nothing comes
     returned = collected(kernel, name, asked, draws)
     return f"There is no function called {name} in your file." if returned is None else returned
 

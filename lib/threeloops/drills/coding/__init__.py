@@ -5,7 +5,8 @@ stacks          a stack of blocks that forgets and computes again: what it keeps
 buckets         an all-reduce in one piece and in buckets
 steps           what a decode step reads, and how long that takes
 functions       the five functions that the set asks for
-tasks           small tasks in code, asked in the interview room: kernel_tasks, training_tasks, serving_tasks
+tasks           small tasks in code, asked in the interview room: kernel_tasks, training_tasks, serving_tasks,
+                scratch_tasks; kernels for a small GPU: gpu_tasks, gpu_matrix_tasks; a schedule: bundle_tasks
 """
 
 from threeloops.drills.coding import bill, buckets, stacks, steps

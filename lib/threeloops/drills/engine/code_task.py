@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.drills.engine.drill import Draw, seeded
-from threeloops.drills.engine.functions import Asked, Value
+from threeloops.drills.engine.functions import Asked, Returned, Value, judge_function
+from threeloops.drills.engine.judge import Verdict
 
 RUN_IT = 'if __name__ == "__main__":\n    import doctest\n\n    print(doctest.testmod())\n'
 
@@ -71,6 +72,14 @@ class CodeTask(Asked):
     def target(self, p: Draw) -> Value:
         return self._returns(self.solution, p)
 
+    def results(self, returned: Sequence[Returned]) -> list[Returned]:
+        """What is held against the target, of what came back."""
+        return list(returned)
+
+    def verdict(self, draws: Sequence[Draw], returned: Sequence[Returned]) -> Verdict:
+        """Right, or which mistake."""
+        return judge_function(self, draws, returned)
+
     @property
     def solution(self) -> str:
         return self.head + self.body
@@ -95,8 +104,12 @@ class CodeTask(Asked):
         """The learner's file. Its first line says of which question it is."""
         return f"# {self.task}, question {seed}\n{self.shown(seed)}{self.gap}\n\n{RUN_IT}"
 
+    def ran(self, source: str, p: Draw) -> Returned:
+        """What the book's own source gives, as it would come back from the sandbox."""
+        return Returned(value=plain(defined(source, self.name)(**self.arguments(p))))
+
     def _returns(self, source: str, p: Draw) -> Value:
-        return plain(defined(source, self.name)(**self.arguments(p)))
+        return self.ran(source, p).value
 
 
 @functools.cache

@@ -60,6 +60,16 @@ class Asked:
         """How exact a returned number has to be: what is counted to the last one, even where there are thousands."""
         return Exactness(tolerance=TOLERANCE)
 
+    @property
+    def given(self) -> str:
+        """Source that is run before the learner's file: what that may import."""
+        return ""
+
+    @property
+    def trial(self) -> str:
+        """Source that is run after it: where what is called is not the function itself."""
+        return ""
+
     def ordinary(self, rng: random.Random) -> Draw:
         """A draw that is no limit case."""
         raise NotImplementedError

@@ -21,7 +21,6 @@ from threeloops.drills.engine.functions import (
     TIME_LIMIT_S,
     Asked,
     Returned,
-    judge_function,
     missed_draws,
 )
 from threeloops.drills.engine.judge import Verdict
@@ -86,13 +85,14 @@ def judged(task: CodeTask, seed: str, written: str, tried: Tried | None = None) 
     returned = (tried or calling.tried)(written, task.name, task, draws)
     if isinstance(returned, str):
         return Verdict(status="unreadable", message=returned)
-    verdict = judge_function(task, draws, returned)
+    verdict = task.verdict(draws, returned)
     if verdict.right:
         return verdict
     if verdict.status == "unanswered":
         return Verdict(status="unreadable", message=verdict.message)
     status = "unreadable" if verdict.status == "failed" else verdict.status
-    return Verdict(status=status, message=f"{verdict.message}\n{failing(task, draws, returned)}", slips=verdict.slips)
+    shown = failing(task, draws, task.results(returned))
+    return Verdict(status=status, message=f"{verdict.message}\n{shown}".rstrip(), slips=verdict.slips)
 
 
 def hidden(asked: Asked, seed: str, written: str) -> list[Draw]:
@@ -126,8 +126,12 @@ def not_python(written: str, name: str) -> str:
 
 
 def failing(task: CodeTask, draws: Sequence[Draw], returned: Sequence[Returned]) -> str:
-    """The first call that went wrong: its arguments, what came back, what was expected."""
-    place = missed_draws(task, draws, returned)[0]
+    """The first call that went wrong: its arguments, what came back, what was expected; empty where what came back is
+    right and the way to it is not.
+    """
+    if not (missed := missed_draws(task, draws, returned)):
+        return ""
+    place = missed[0]
     one, p = returned[place], draws[place]
     called = ", ".join(f"{name}={_shown(value)}" for name, value in task.arguments(p).items())
     came = [] if one.problem or one.unwritten else [f"  gave:     {_shown(one.value)}"]
