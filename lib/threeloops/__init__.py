@@ -24,7 +24,7 @@ room            rehearse: the interview room, in a terminal and in a notebook; i
 site            the book as pages that need no server
 sheets, paper   print: what to know by heart; quizzes with a key
 classroom       grade: many, safely
-commands, cli   the `threeloops` command: calculations with their working shown
+commands, cli   the `threeloops` command: calculations with their working shown (__main__: as `python -m threeloops`)
 contents        the table of contents, read from the chapters
 desk            the reader's notebooks, one a part, and the JupyterLab that opens them; its extension is in lab
 doctor, stand_in        this machine, recorded outputs

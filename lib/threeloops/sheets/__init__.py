@@ -6,6 +6,7 @@ numbers         the page of numbers of each loop (numbers_hardware: its parts)
 formulas        the page of formulas of each loop
 interview       the interview sheet: techniques, thirteen numbers, priorities, symptoms, reading (techniques, orders,
                 reading: its tables; figures, figures_serving, figures_reading: every figure in them)
+cluster         eight limits of a cluster in closed form
 coding          four things to write by hand, how long they take and what they are marked by
 references      every source of the book, made from what the library cites and from the catalogue (papers: what for)
 terms           one thing, many names

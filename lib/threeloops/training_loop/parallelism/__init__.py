@@ -5,6 +5,7 @@ one kind        pipelines, tensor_parallel, context_parallel, expert_load, parti
 seconds         step_time, layout_step (term by term), group_traffic, product_rates
 by measured     software, expected_passes, expected_step, recorded_step
 kernels
+limits          cluster_limits: closed forms
 the search      planner, alternatives, layout_reasons (in words)
 what others ran published_layouts, published_steps
 """
