@@ -63,7 +63,7 @@ def main() -> None:
     """Say what differs, and write if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
-    new = made()
+    new = json.loads(text(made()))
     old = json.loads(TABLE.read_text("utf-8")) if TABLE.exists() else {"defaults": {}}
     for model_type, row in new["defaults"].items():
         if row != old["defaults"].get(model_type):

@@ -635,6 +635,7 @@ BOOKKEEPING = [
     {"compression_config": {"format": "pack-quantized"}},
     {"rope_scaling": None, "nobody_knows_this": None, "attention_bias": None},
     {"hidden_size": 48.0, "num_hidden_layers": 5.0},
+    {"use_grouped_mm": True, "seq_length": 64},
 ]
 
 
