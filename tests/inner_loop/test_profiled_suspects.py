@@ -326,7 +326,7 @@ def test_a_product_of_floats_has_a_roof_where_its_kernel_says_in_which_format(tm
     roofs = {one.timed.format: one for one in found.roofs}
     assert set(roofs) == {"bf16", "fp32", "tf32"}
     assert roofs["fp32"].bound_s > roofs["tf32"].bound_s
-    assert roofs["bf16"].expected_s is None  # seven small products: nobody timed those
+    assert roofs["bf16"].expected_s is None  # seven small products: those are not timed
     assert all(one.share < 1 for one in found.roofs)
 
 

@@ -62,7 +62,7 @@ def test_the_wire_carries_what_the_formula_says():
     due = {  # forward, forward and backward
         "joint": (layer.forward_bytes, layer.total_bytes),
         "apart": (layer.forward_bytes, layer.forward_bytes + 4 * 2 * half),
-        # gloo's reduce-scatter is an all-reduce: 3 halves in place of 2
+        # gloo's reduce-scatter is an all-reduce: 3 halves instead of 2
         "sequence": (1.5 * layer.forward_bytes, 1.5 * layer.total_bytes),
     }
     for name, passes in due.items():

@@ -1,5 +1,5 @@
-"""The warm process in the sandbox: it has loaded what a notebook needs, runs nobody's code, and forks a child for each
-submission.
+"""The warm process in the sandbox: it has loaded what a notebook needs, runs no code of students, and forks a child for
+each submission.
 
 The child has everything of its own that a student could leave something in: processes, network, messages, host's name,
 /proc, /tmp and /dev/shm, keyring, session. It ends with all that it has started when its first process does; the grader
@@ -57,7 +57,7 @@ def mount(source: str, place: str, kind: str, flags: int, options: str = "") -> 
 
 
 def warm_shell() -> Any:
-    """A shell that nobody has used, in a process that has seen each kind of cell."""
+    """A shell that no notebook has used, in a process that has seen each kind of cell."""
     used = student_side.start_shell()
     for source in WARM_UP:
         student_side.run(used, source, 60.0, 1000)

@@ -130,8 +130,8 @@ def _of_a_student(entry: Path) -> bool:
 
 
 def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = (), *, drill_set: str | None = None) -> HandedIn:
-    """What a class's folder or zip holds of one set, with whoever on the class list handed in nothing. Which set:
-    the one asked for, otherwise the one that most have handed in.
+    """What a class's folder or zip holds of one set, with the students of the class list who handed in nothing. Which
+    set: the one asked for, otherwise the one that most have handed in.
 
     Raises:   ValueError when there is nothing to grade, or as much of one set as of another
     """
@@ -159,7 +159,7 @@ def handed_in(path: Path, sets: Sequence[str], roster: Sequence[str] = (), *, dr
 
 
 def of_one(folder: Path, student: str, sets: Sequence[str], name: str) -> Submission:
-    """What one student has handed in of a set, where a folder holds that student's files alone and somebody else has
+    """What one student has handed in of a set, where a folder holds that student's files alone and another program has
     said whose it is.
     """
     files = [one for one in uploads.of_person(folder, []) if not one.label.endswith("/")]
@@ -180,7 +180,7 @@ def _usual(holders: dict[str, int], path: Path, sets: Sequence[str]) -> str:
 
 
 def _by_person(path: Path, left_out: list[str], *, one_student: bool) -> dict[Person, list[Upload]]:
-    """Everybody's files, in the order of their names."""
+    """All students' files, in the order of their names."""
     if one_student:
         files = [path] if path.is_file() else sorted(path.glob("*.ipynb"))
         found: Iterator[Upload] = map(_of_file, files)

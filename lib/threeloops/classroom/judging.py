@@ -176,7 +176,7 @@ def number_verdict(key: str, value: dict[str, Any], *, course: str, student: str
 
 
 def _function_verdict(kernel: Kernel, asked: Question, examiner: Examiner, notebook: Notebook) -> Verdict:
-    """Call the student's function on draws that nobody else knows, and that change when the submission does."""
+    """Call the student's function on draws that no student knows, and that change when the submission does."""
     drill = FUNCTIONS[asked.drill]
     submitted = hashlib.sha256(
         "\x1f".join(source(cell) for cell in notebook["cells"]).encode(errors="replace")

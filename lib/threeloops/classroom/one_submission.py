@@ -39,7 +39,7 @@ def one(course: Course, name: str, submission: Submission) -> Result:
 
 
 def _nothing(name: str, submission: Submission, notes: tuple[str, ...]) -> Result:
-    """Nobody who handed in files is missing: they are named, for a person to look at."""
+    """No student who handed in files is missing: they are named, for a person to look at."""
     if submission.with_others:
         notes = (*notes, f"has the points of {submission.with_others}")
         return Result(student=submission.student, status=IN_A_GROUP, notes=notes)

@@ -209,7 +209,7 @@ def _elsewhere(
 
 
 def _put_together(holder: _Written, written: Sequence[_Written]) -> None:
-    """A cell with those behind it that are no Python without it: somebody has split it."""
+    """A cell with those behind it that are no Python without it: the student has split it."""
     here = next(n for n, one in enumerate(written) if one is holder)
     for one in written[here + 1 :]:
         whole = f"{holder.text}\n{one.text}"

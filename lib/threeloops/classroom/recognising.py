@@ -3,7 +3,7 @@
 What tells a set is its questions: the grade ids in the cells' metadata and the drills that its cells ask. Where a tool
 has dropped the metadata and somebody the asking cells, the names of its answers tell it. A file's own name counts only
 where nothing in it says anything, as in a notebook that was cut off on its way. The bytes are searched and never
-parsed: this is done to every file of everybody.
+parsed: this is done to every file of every student.
 """
 
 import functools
@@ -26,7 +26,7 @@ LEAST = 2  # grade ids and drills, or names, of one set
 GRADE_ID = re.compile(rb'"grade_id"\s{0,9}:\s{0,9}"([\w-]{1,80})"')
 DRILL = re.compile(rb"""sheet\.(?:ask|check|check_function)\(\s{0,9}\\?["']([\w-]{1,80})""")
 NAME = re.compile(rb'(?:"|\\n)(?:def )?([A-Za-z_]\w{0,60})[ ]{0,3}(?:=[^=.]|\()')
-# By what a file's name ends in: what it is, for whoever has to ask for another.
+# By what a file's name ends in: what it is, for the teacher who has to ask for another.
 KINDS = {
     "a web page": (".html", ".htm", ".mhtml", ".xhtml"),
     "a PDF": (".pdf",),
@@ -132,7 +132,7 @@ def set_of(path: str, content: bytes, sets: Collection[str]) -> str | None:
 
 
 def is_of_another_kind(path: str) -> bool:
-    """Does its name say that this is no notebook, so that nobody needs to read it?"""
+    """Does its name say that this is no notebook, so that it need not be read?"""
     return PurePosixPath(path).suffix.casefold() in ENDINGS
 
 

@@ -108,7 +108,7 @@ def table(results: Sequence[Result], *, written_maximum: float) -> str:
 
 
 def lines(one: Result) -> str:
-    """One line per question, for whoever wants to know what went wrong."""
+    """One line per question, for a teacher who wants to know what went wrong."""
     width = max(len(answer.grade_id) for answer in one.answers)
     return "\n".join(
         f"  {answer.grade_id.ljust(width)}  {answer.points:g} / {answer.maximum:g}  {answer.message}"

@@ -2,7 +2,7 @@
 makes a notebook large; its sources are small.
 
 The file is gone through in pieces and never parsed, because an output may be larger than the memory that one hand-in
-may take. Whatever is no JSON comes out as it went in, to be refused by whoever parses it.
+may take. Whatever is no JSON comes out as it went in, to be refused where it is parsed.
 
 >>> whole = b'{"cells": [{"source": "x = 1", "outputs": [{"text": "[[[[ ]"}], "metadata": {}}]}'
 >>> b"".join(without_outputs([whole]))

@@ -3,7 +3,7 @@
 A submission is a file that anybody may have written with any tool. Only the sources of its answer cells, and of code
 cells that the student added, are taken; everything else, every test, point and mark, comes from the release. Deleted,
 edited, doubled or relabelled cells then cannot matter. Where an editor has dropped what tells an answer cell, or
-somebody has split, merged, moved or retyped it, `placing` finds the answer by its name and its place, and says so.
+the student has split, merged, moved or retyped it, `placing` finds the answer by its name and its place, and says so.
 """
 
 import copy
@@ -133,7 +133,7 @@ def _is_prose(released: dict[str, Any]) -> bool:
 
 
 def worked_in(release: Notebook, submission: Notebook) -> int:
-    """How many answers somebody has written, the explanation among them."""
+    """How many answers a student has written, the explanation among them."""
     before = {cell["id"]: source(cell).strip() for cell in release["cells"] if is_answer(cell) and not _says_who(cell)}
     after = {cell["id"]: source(cell).strip() for cell in transplanted(release, submission)["cells"]}
     return sum(after[key] not in ("", text) for key, text in before.items())

@@ -1,4 +1,4 @@
-"""The files of a class as they lie in a folder, in a platform's zip, or in a zip that somebody handed in. Nothing is
+"""The files of a class as they lie in a folder, in a platform's zip, or in a zip that a student handed in. Nothing is
 unpacked and no link is followed: each file is opened when it is read, and up to a limit.
 """
 
@@ -19,7 +19,7 @@ from threeloops.classroom.transplant import LARGEST_FILE_BYTES
 
 MOST_FILES = 10_000
 START_BYTES = 4_096
-MOST_WITHIN = 2_000  # files of a zip that somebody handed in
+MOST_WITHIN = 2_000  # files of a zip that a student handed in
 # As platforms pack. What is packed otherwise is unpacked without a limit: a few kilobytes fill the memory.
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What systems, nbgrader and this grader put beside a hand-in.
@@ -76,7 +76,7 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def is_nobodys(path: str) -> bool:
-    """Does a system or a program put such a file there, whatever somebody hands in?
+    """Does a system or a program put such a file there, whatever a student hands in?
 
     >>> is_nobodys("__MACOSX/ada/._kv_cache.ipynb"), is_nobodys("ada/kv_cache.ipynb")
     (True, False)
@@ -181,7 +181,7 @@ def _open_member(opened: Opener, number: int) -> Iterator[IO[bytes]]:
 
 
 def within(upload: Upload) -> list[Upload]:
-    """The files of a zip that somebody handed in, each under that zip's label; one file that says why where it cannot
+    """The files of a zip that a student handed in, each under that zip's label; one file that says why where it cannot
     be looked into.
     """
     packed = upload.read_packed()

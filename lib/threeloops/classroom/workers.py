@@ -1,4 +1,4 @@
-"""Several submissions graded at once, one process each: a slow one holds up nobody, and a process that is ended takes
+"""Several submissions graded at once, one process each: a slow one holds up no other, and a process that is ended takes
 one submission with it, which another grades again.
 """
 
@@ -78,7 +78,7 @@ class Crew(Generic[Job, Done]):
 
         Raises:   what a job raises
         """
-        if self._number == 1:  # nobody to wait for: no other process is needed
+        if self._number == 1:  # none to wait for: no other process is needed
             yield from ((job, self._do(job)) for job in jobs)
             return
         self._ready()
@@ -107,7 +107,7 @@ class Crew(Generic[Job, Done]):
                 yield jobs[number], done
 
     def _hand_out(self, waiting: "collections.deque[int]", jobs: Sequence[Job]) -> None:
-        """A job for everybody who has none; newcomers as long as there are jobs for them."""
+        """A job for every worker that has none; newcomers as long as there are jobs for them."""
         idle = [worker for worker in self._workers if worker.job is None]
         while waiting and (idle or len(self._workers) < self._number):
             worker = idle.pop() if idle else self._start()

@@ -30,13 +30,13 @@ BESIDE = {
 def expected_of(wanted: Asked, layout: Layout) -> ExpectedStep | str:
     """The expected step of a legal layout; where there is none, why not.
 
-    Raises:   ValueError for an attention kernel that was asked for and that nobody measured on the part
+    Raises:   ValueError for an attention kernel that was asked for and is not timed on the part
     """
     part = wanted.part.key
     try:
         software = usual_software(CARRIED.get(part, part))
     except ValueError:
-        return f"no expected time: nobody timed the kernels of {wanted.part.name} for the catalogue"
+        return f"no expected time: the kernels of {wanted.part.name} are not timed for the catalogue"
     if wanted.attention:
         software = replace(software, attention=wanted.attention)
     try:

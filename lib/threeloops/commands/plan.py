@@ -19,7 +19,7 @@ FEWEST_TOKENS = 4096  # of a sequence, on each rank of a context-parallel group
 NOT_SAID = "-"
 _SPLITS = "dp * tp * cp * pp are all of them, and ep divides the experts of a model that has any"
 ASSUMES = (
-    "a plan promises more than a run reaches: every kernel at the best rate of its shape, equal experts, nobody late,"
+    "a plan promises more than a run reaches: every kernel at the best rate of its shape, equal experts, no rank late,"
     " nothing fails; differences between layouts are worth more than their level",
     "tensor groups stay inside a node; stages may be uneven; a rank of a context group keeps"
     f" {FEWEST_TOKENS:,} tokens or more",

@@ -1,6 +1,6 @@
 """Latent module: the work of one GPU's share of a latent-attention block, from the layer's input to its output.
 
-The widths are those of DeepSeek-V3, which Kimi K2 has too, with half as many heads: nobody timed others.
+The widths are those of DeepSeek-V3, which Kimi K2 has too, with half as many heads: no others are timed.
 
 Source: DeepSeek-AI, DeepSeek-V3, 2024, arXiv:2412.19437, section 4.2 (widths); DeepSeek-V2, 2024, arXiv:2405.04434,
         appendix C (what is absorbed)

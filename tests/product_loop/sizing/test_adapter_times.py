@@ -120,7 +120,7 @@ def test_adapters_of_experts_take_time_by_those_that_tokens_chose() -> None:
     spread = ServedAdapters(number=1, rank=16)
     whole, cut = (bound_adapters_s(qwen, H100, spread, tp=4, ep=ep, tokens=4096, requests=1) for ep in (4, 1))
     assert whole < cut, "where all GPUs have all experts, each takes every token down to the rank"
-    with pytest.raises(ValueError, match="adapters beside experts have kernels of their own, which nobody timed"):
+    with pytest.raises(ValueError, match="adapters beside experts have kernels of their own, which are not timed"):
         expected_adapters_s(qwen, H100, spread, tp=4, tokens=1, requests=1)
 
 

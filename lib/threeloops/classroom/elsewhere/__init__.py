@@ -1,5 +1,5 @@
-"""Grading on somebody else's machine, one hand-in at a time, with the judge of `threeloops grade`. Read the modules in
-this order.
+"""Grading on another machine than the teacher's, one hand-in at a time, with the judge of `threeloops grade`. Read the
+modules in this order.
 
 packing        what of the book is needed there: no solution, no other student's work
 alone          one hand-in graded with no class around it

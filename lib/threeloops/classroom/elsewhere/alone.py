@@ -72,7 +72,7 @@ def handed_in(package: Package, folder: Path, student: str) -> intake.Submission
 
 
 def of(one: intake.Submission, student: str) -> intake.Submission:
-    """The same, of whoever it has turned out to be of."""
+    """The same, of the student whose it has turned out to be."""
     return replace(one, student=plain_id(student))
 
 
@@ -87,7 +87,7 @@ def graded(package: Package, one: intake.Submission, course: Course) -> Result:
 
 
 def why_not(result: Result) -> str:
-    """Why a hand-in has no verdicts, in one sentence for whoever handed it in."""
+    """Why a hand-in has no verdicts, in one sentence for the student who handed it in."""
     if result.status == "not graded":
         return f"Not graded: {FAULT}."
     return f"Not graded: {'; '.join(result.notes).rstrip('.')}."

@@ -20,7 +20,7 @@ PROGRAMS = ("setup.sh", "run_autograder")
 
 def pack(term: Term, name: str, into: Path, *, root: Path, without_sandbox: bool = False) -> Path:
     """Write the zip of a set that was released. It holds the grading key and the class list: it is for the upload and
-    for nobody's eyes.
+    for no eyes.
 
     Raises:   ValueError when the set was not released, or there is no roster
     """

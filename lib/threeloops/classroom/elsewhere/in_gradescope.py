@@ -66,9 +66,9 @@ def users(base: Path) -> list[dict[str, Any]]:
 
 
 def asked(base: Path, package: Package) -> tuple[Submission, dict[str, Any]]:
-    """What lies in the folder `submission`, under the id of whoever handed it in, and how its code is kept apart.
+    """What lies in the folder `submission`, under the id of its student, and how its code is kept apart.
 
-    Raises:   ValueError, in one sentence for whoever handed it in, when it cannot be graded
+    Raises:   ValueError, in one sentence for the student who handed it in, when it cannot be graded
     """
     people = [Person(**given) for given in package.settings["people"]]
     handed = alone.handed_in(package, base / "submission", "submission")

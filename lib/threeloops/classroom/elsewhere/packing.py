@@ -1,7 +1,7 @@
 """What of the book is needed where one hand-in is graded: the judge, the formulas that it judges by, one drill set.
 
 A set's source is packed without its solutions: between the marks of each stands nothing, so the release that is made
-from it is the same to the last byte, and whoever opens the package finds no answer. Of the chapters only the prose is
+from it is the same to the last byte, and who opens the package finds no answer. Of the chapters only the prose is
 packed, from which a verdict says where the book teaches what went wrong.
 """
 
@@ -83,5 +83,5 @@ def write(path: Path, files: Mapping[str, bytes], *, programs: tuple[str, ...] =
 
 
 def settings(**values: object) -> bytes:
-    """What the package says of the course, for whoever runs it."""
+    """What the package says of the course, for the grader that runs it."""
     return _as_json(values)

@@ -1,4 +1,4 @@
-"""Whose hand-in it is: the roster's student for somebody whom a platform names by e-mail address, number and name."""
+"""Whose hand-in it is: the roster's student for a person whom a platform names by e-mail address, number and name."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ FIELDS = ("student", "name", "email", "id_number", "sis_user_id", "sis_login_id"
 
 
 def packed(people: Iterable[Person]) -> list[dict[str, str]]:
-    """What of the roster is needed to know somebody again."""
+    """What of the roster is needed to know a student again."""
     return [{field: getattr(one, field) for field in FIELDS} for one in people]
 
 
@@ -19,7 +19,7 @@ def find(user: Mapping[str, object], people: Sequence[Person]) -> str:
     address the roster does not hold, by what stands before the @ where that is an id or a login, and last by name; the
     first of these that fits exactly one. A name is what a user says, so it tells nobody whose address is known.
 
-    Raises:   ValueError, in one sentence, when nobody fits
+    Raises:   ValueError, in one sentence, when no student fits
 
     >>> people = [Person(student="ada01", name="Ada Lovelace", email="ada@x.edu"), Person(student="s2", name="Grace H")]
     >>> find({"email": "ADA@x.edu"}, people), find({"email": "g@x", "name": "H, Grace"}, people)
@@ -50,7 +50,7 @@ def _known(one: Person, *fields: str) -> set[str]:
 def of_group(users: Sequence[Mapping[str, object]], people: Sequence[Person], says: str) -> str:
     """Whose numbers a hand-in is judged by: its one user's, or of a group the one whose id the notebook says.
 
-    Raises:   ValueError, in one sentence, when nobody is named, or the notebook says none of a group's ids
+    Raises:   ValueError, in one sentence, when no student is named, or the notebook says none of a group's ids
     """
     if not users:
         raise ValueError("the platform does not say who handed this in; tell your teacher")

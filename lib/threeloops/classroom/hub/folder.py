@@ -154,7 +154,7 @@ def _exchange(exchange: Path, hub: Hub, owner: "pwd.struct_passwd") -> None:
 
 
 def _course(course: Path, hub: Hub, owner: "pwd.struct_passwd") -> None:
-    """The teacher's own folder: sources with solutions, what was collected, gradebook, key. Nobody else looks in."""
+    """The teacher's own folder: sources with solutions, what was collected, gradebook, key. No other user looks in."""
     _folder(course, 0o700)
     for source in sorted(Path(hub.book).glob("solutions/*/*.ipynb")):
         if source.stem == source.parent.name:

@@ -38,7 +38,7 @@ class Cluster:
     """A scheduler and whichever workers it has at the time. Use it as a context manager: leaving it takes back what
     is on its way.
 
-    Raises:   ValueError in one sentence when Dask is not installed, nobody listens there or no worker comes
+    Raises:   ValueError in one sentence when Dask is not installed, nothing listens there or no worker comes
     """
 
     def __init__(self, address: str) -> None:

@@ -58,7 +58,7 @@ def wall_s(way: Way, *, submissions: int, cores: int) -> float:
     Formula:  start + max(b w + r e, w + n e), with n submissions on c cores, b = ceil(n / c) of them one after the
               other on a core, r = n - (b - 1) c in the last round, w a submission's seconds and e those of entering it
     Assumes:  every core is the job's own and as fast as the one measured, every submission takes the same, the network
-              takes nothing; nobody is slow or ended
+              takes nothing; no hand-in is slow or ended
     Raises:   ValueError unless both counts are whole and at least 1
     Source:   two stages in a row, of which the second takes one at a time; counted one by one in
               tests/classroom/test_cost.py
@@ -109,7 +109,7 @@ def page(record: Measured) -> str:
     there, day = record.there, f"{record.date:%d %B %Y}".lstrip("0")
     where = f"{record.machine}; {record.submissions} hand-ins of `{record.drill_set}`, students' code included"
     said = (
-        "What a class costs when every core is free and nobody's code hangs (one that does takes a core for up to"
+        "What a class costs when every core is free and no student's code hangs (one that does takes a core for up to"
         f" {Limits().total_s:g} s), by the processor seconds of {day} ({where}):"
     )
     most = (

@@ -42,7 +42,7 @@ def each(
 ) -> Iterator[tuple[Submission, Result | None]]:
     """Every submission with its result, as they come: first those that need no grading.
 
-    Raises:   ValueError when a worker is unfit, or nobody is there to grade
+    Raises:   ValueError when a worker is unfit, or no worker is there to grade
     """
     ahead = []
     for submission in submissions:

@@ -1,5 +1,5 @@
 """What a class gets wrong: question by question, which mistake how often, and which part of the book to teach again.
-It names nobody.
+It names no student.
 """
 
 import csv
@@ -139,7 +139,7 @@ def _head(of: Page) -> str:
 
 
 def _well(of: Page) -> str:
-    """The questions at which nobody lost a point."""
+    """The questions at which no student lost a point."""
     right = [line.title for line in of.lines if not line.lost]
     return f"Right by everybody: {'; '.join(right)}." if right else ""
 

@@ -219,12 +219,12 @@ def _out_of_groups(term: Term, name: str, before: dict[str, Received]) -> list[s
 
 
 def graded_as(term: Term, name: str) -> dict[str, str]:
-    """Whose hand-in counts for whoever has handed in with others."""
+    """Whose hand-in counts for a student who has handed in with others."""
     return {one.student: one.graded_as for one in received(term, name).values() if one.graded_as}
 
 
 def not_taken(term: Term, name: str) -> dict[str, str]:
-    """What came from whoever has no hand-in."""
+    """What came from students who have no hand-in."""
     return {one.student: one.not_taken for one in received(term, name).values() if one.not_taken}
 
 

@@ -55,5 +55,5 @@ def write(term: Term, name: str, quiz: Quiz, *, minutes: int, form: str, space: 
 
 
 def new_seed() -> str:
-    """A seed that nobody guesses: whoever has it and this book has the key."""
+    """A seed that cannot be guessed: with it and this book a reader has the key."""
     return secrets.token_hex(8)

@@ -114,7 +114,7 @@ def _text(cell: Mapping[str, object]) -> str:
 
 
 def marked(term: Term, name: str, *, root: Path) -> dict[str, Marked]:
-    """Everybody's points for explanations; nobody's where the set gives none."""
+    """Each student's points for explanations; none where the set gives none."""
     worth = term.sets[name].explanation if name in term.sets else 0.0
     if not worth:
         return {}

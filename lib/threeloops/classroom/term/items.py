@@ -97,7 +97,7 @@ def fisher_interval(r: float, people: int) -> tuple[float, float] | None:
 def read(path: Path, group: str, drills: dict[str, str]) -> list[Answers]:
     """A grader's CSV, or any list with student, question, points and maximum, and if there are some, version and slips.
     Which drill a question is goes into `drills`; what has the name of another one's question gets a name of its own.
-    Whoever has an answer that waits for a person is left out.
+    A student with an answer that waits for a person is left out.
 
     Raises:   ValueError, in one sentence, for another file
     """

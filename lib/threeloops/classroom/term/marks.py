@@ -1,4 +1,4 @@
-"""Points before and after the late policy, for everybody on the roster."""
+"""Points before and after the late policy, for every student on the roster."""
 
 import csv
 import json
@@ -53,7 +53,7 @@ class Line:
 
 
 def marks(term: Term, names: Sequence[str], *, root: Path, missing_zero: bool = False) -> list[Line]:
-    """Everybody's marks. Whoever has nothing that was graded has none, or 0 where that is asked for.
+    """All students' marks. A student with nothing graded has none, or 0 where that is asked for.
 
     Raises:   ValueError when a set is not graded, when somebody who is on the roster now was not there when it was, or
               when the late policy needs to know what nobody has said

@@ -91,7 +91,7 @@ def report(term: Term, name: str, *, root: Path) -> Report:
 
 
 def _numbered(term: Term, students: Iterable[str]) -> dict[str, int]:
-    """A number for everybody, in an order that nobody reads names from, the same each time."""
+    """A number for each student, in an order that tells no names, the same each time."""
     order = sorted(students, key=lambda student: hashlib.sha256(f"{term.course}\x1f{student}".encode()).digest())
     return {student: number for number, student in enumerate(order, start=1)}
 
@@ -111,7 +111,7 @@ def _code(path: Path, release: Notebook) -> list[str]:
 
 
 def _forms(one: Question, written: Mapping[str, Sequence[str]], stub: str) -> dict[str, str]:
-    """Everybody's normal form of one function; whoever wrote none is not there."""
+    """Each student's normal form of one function; who wrote none is not there."""
     untouched, found = normal_form(stub, one.name), {}
     for student, cells in written.items():
         own = [form for cell in cells if (form := normal_form(cell, one.name))]
@@ -176,7 +176,7 @@ def alike(forms: Forms, books: Mapping[str, str]) -> tuple[tuple[tuple[str, ...]
 
 
 def _joined(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
-    """Pairs that have somebody in common, as one group.
+    """Pairs that have a student in common, as one group.
 
     >>> _joined([("a", "b"), ("c", "d"), ("b", "e")])
     [('c', 'd'), ('a', 'b', 'e')]

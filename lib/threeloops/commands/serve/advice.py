@@ -29,7 +29,7 @@ def reasons(served: Served, fleet: Fleet) -> list[tuple[str, str]]:
             (
                 "chunks",
                 f"ITL leaves {chunk:,} tokens of prompts in a step{each}, so that a prompt of {served.lengths.new:,}"
-                f" takes {steps} steps; --tpot in place of --itl promises the mean gap, and lets prompts be read at"
+                f" takes {steps} steps; --tpot instead of --itl promises the mean gap, and lets prompts be read at"
                 " once.",
             )
         )
@@ -87,10 +87,10 @@ def _copies_said(served: Served, copy: Copy) -> list[tuple[str, str]]:
     inside = max(1, min(copy.seats, here, there))
     steps = (bound_step_s(one, requests=inside, context=served.lengths.mean_context) for one in (other, layout))
     least, now = map(units.fmt_seconds, steps)
-    seats = f"{there:,} requests fit in place of {here:,}"
+    seats = f"{there:,} requests fit instead of {here:,}"
     flag = f"with --dcp {copies}" if layout.dcp == 1 else "without --dcp"
     said = f"{layout.tp} GPUs would keep {copies} copies of a cache; {flag} {seats}, and a step of {inside:,} takes at"
-    return [("copies of a cache", f"{said} least {least} in place of {now}.")]
+    return [("copies of a cache", f"{said} least {least} instead of {now}.")]
 
 
 def _own_requests(served: Served, layout: ServedLayout) -> dict[str, tuple[Served, int]]:
@@ -98,7 +98,7 @@ def _own_requests(served: Served, layout: ServedLayout) -> dict[str, tuple[Serve
     if not layout.has_experts or layout.gpus == 1 or layout.pp > 1:
         return {}
     if layout.dp > 1:
-        return {f"one group (--tp {layout.gpus} in place of --dp)": (replace(served, dp=1, ep=None), layout.gpus)}
+        return {f"one group (--tp {layout.gpus} instead of --dp)": (replace(served, dp=1, ep=None), layout.gpus)}
     return {f"own requests for each GPU (--tp 1 --dp {layout.tp})": (replace(served, dp=layout.tp, ep=None), 1)}
 
 

@@ -169,7 +169,7 @@ def _more_copies(best: Fleet, requests_per_s: float) -> list[tuple[str, str]]:
 def _for_users(served: Served, given: argparse.Namespace) -> Working:
     fleets, lost = _tried(given, lambda tp: for_users(served, tp, gpus=given.gpus, users=given.users))
     best = _most_useful(served, fleets)
-    wait = f" Only {best.copies * best.limits.max_num_seqs} have a seat: whoever asks waits" if best.waiting_s else ""
+    wait = f" Only {best.copies * best.limits.max_num_seqs} have a seat: other requests wait" if best.waiting_s else ""
     wait += f" {units.fmt_seconds(best.waiting_s)} for one on average." if best.waiting_s else ""
     return Working(
         title=title(served),

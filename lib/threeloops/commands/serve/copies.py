@@ -31,7 +31,7 @@ class Served:
     cache: str
     engine: str
     ep: int | None  # GPUs with different experts; None: all of a copy where they have requests of their own, else none
-    dcp: int  # GPUs of a group that share the tokens of a cache in place of keeping copies
+    dcp: int  # GPUs of a group that share the tokens of a cache instead of keeping copies
     stages: Stages | None  # of a copy, on nodes of their own
     dp: int  # groups of a copy with requests, attention and caches of their own
     drafts: Drafts | None
@@ -53,7 +53,7 @@ class Served:
 
     @property
     def in_steps(self) -> RequestLengths:
-        """Lengths with the steps of an answer in place of its tokens."""
+        """Lengths with the steps of an answer instead of its tokens."""
         if not self.drafts:
             return self.lengths
         drawn = tuple((prompt, self.drafts.checks_of(answer)) for prompt, answer in self.lengths.drawn)
@@ -135,7 +135,9 @@ def copy_of(served: Served, tp: int) -> Copy:
             expected = drafted_times(expected, checking, served.drafts)
     except ValueError as error:
         why_not = (
-            str(error) if served.part.key in timed_parts() else f"nobody timed kernels on {served.part.name} for it"
+            str(error)
+            if served.part.key in timed_parts()
+            else f"no timed kernels of {served.part.name} are known for it"
         )
     bound = bound_times(layout, served.lengths, most=batch)
     if served.drafts:

@@ -91,7 +91,7 @@ def _told(working: Working, words: list[str]) -> dict[str, Any]:
 
 
 def in_page_words(sentence: str) -> str:
-    """A sentence of the command with the page's fields in place of its flags.
+    """A sentence of the command with the page's fields instead of its flags.
 
     >>> in_page_words("a rate needs a promise to be kept: --ttft 500ms, --itl 40ms or --tpot 40ms")
     'a rate needs a promise to be kept: “TTFT” 500ms, “ITL” 40ms or “TPOT” 40ms'

@@ -18,7 +18,7 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument("--prompt", type=context, help="mean tokens of a prompt, like 900 or 2k")
     serve.add_argument("--answer", type=context, help="mean tokens of an answer")
     serve.add_argument(
-        "--lengths", help="in place of both, those of real requests: azure-conversation, azure-code, mooncake"
+        "--lengths", help="instead of both, those of real requests: azure-conversation, azure-code, mooncake"
     )
     serve.add_argument("--hit", type=share, default=0.0, help="share of a prompt that a prefix cache has (default 0)")
     serve.add_argument("--rate", type=rate, help="requests as they come, like 50/s or 600/min: how many GPUs?")
@@ -41,7 +41,7 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument("--prefill-tp", type=whole, help="read prompts on GPUs of their own, groups of so many")
     serve.add_argument("--prefill-dp", type=whole, default=1, help="of them the groups that share a copy's experts")
     serve.add_argument("--link", help="what a prompt's cache goes over to the GPUs that decode, like infiniband-ndr")
-    serve.add_argument("--bandwidth", help="in place of --link, the one-way rate of each GPU, like 50GB/s")
+    serve.add_argument("--bandwidth", help="instead of --link, the one-way rate of each GPU, like 50GB/s")
     serve.add_argument("--draft-tokens", type=whole, help="tokens that a small model or head drafts before each check")
     serve.add_argument("--acceptance", type=share, help="of drafted tokens accepted, as the engine reports it")
     serve.add_argument("--draft-cost", type=share, help="a step of what drafts, over a step of the model")

@@ -207,7 +207,7 @@ def handover_of(served: Served, tp: int, given: argparse.Namespace) -> Handover:
 def _read_s(copy: Copy) -> float:
     """What a group takes for a mean prompt while every group of its copy reads one.
 
-    Formula:  own + groups * shared: the experts compute everybody's tokens
+    Formula:  own + groups * shared: the experts compute the tokens of all groups
     """
     return copy.times.prompt_s + (copy.layout.dp - 1) * copy.times.shared_prompt_s
 

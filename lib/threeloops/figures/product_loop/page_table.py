@@ -23,7 +23,7 @@ TABLE, GAP, POOL = 96, 66, 250
 def page_table(pool: SharedBlocks, *, left: str, right: str, words: Sequence[str], title: str, caption: str) -> Figure:
     """Both tables and the pool. Token number n is written as words[n].
 
-    A block is blue where both requests use it, orange where one does, green where nobody does but its text is kept.
+    A block is blue where both requests use it, orange where one does, green where neither does but its text is kept.
     """
     middle, far = TABLE + GAP, TABLE + GAP + POOL + GAP
     plan = [

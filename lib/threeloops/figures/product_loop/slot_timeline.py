@@ -32,7 +32,7 @@ def slot_timeline(
 ) -> Figure:
     """Runs below each other under their names, on one scale of time; requests are numbered from 1 in their order.
 
-    Assumes:  nobody was preempted or turned away: a request has one slot from its admission to its release
+    Assumes:  no request was preempted or turned away: a request has one slot from its admission to its release
     """
     if not runs:
         raise ValueError("runs is empty; a timeline needs at least one")

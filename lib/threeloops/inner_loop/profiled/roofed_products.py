@@ -40,7 +40,7 @@ class RoofedProduct(NamedTuple):
 
     timed: TimedProduct
     bound_s: float  # of all calls
-    expected_s: float | None  # None where nobody timed such a product
+    expected_s: float | None  # None where no such product is timed
 
     @property
     def share(self) -> float:
@@ -111,7 +111,7 @@ def roofed(timed: TimedProduct, part: Part) -> RoofedProduct | None:
         expected = (
             None if one.batch > 1 else expected_product(part.key, m=one.m, n=one.n, k=one.k, format=format).seconds
         )
-    except ValueError:  # nobody timed this part, this format, or so small a product
+    except ValueError:  # not timed: this part, this format, or so small a product
         expected = None
     calls = timed.calls
     return RoofedProduct(timed, bound.lower_bound_s * calls, expected * calls if expected is not None else None)

@@ -60,7 +60,7 @@ def has_latents(layer: Layer) -> bool:
     widths = (one.q_rank, one.kv_rank, one.nope_head_dim, one.rope_head_dim, one.value_head_dim)
     timed = (latent_module.QUERY_RANK, latent_module.KV_RANK, latent_module.PLAIN, latent_module.ROTATED)
     if widths != (*timed, latent_module.VALUE) or one.indexer:
-        raise ValueError("of latent attention nobody timed other widths than DeepSeek-V3's, nor an indexer")
+        raise ValueError("of latent attention no other widths than DeepSeek-V3's are timed, nor an indexer")
     return True
 
 

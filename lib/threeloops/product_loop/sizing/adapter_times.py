@@ -133,7 +133,7 @@ def expected_adapters_s(
     seconds = 0.0
     for one, count in _of_model(model, tp, 1):
         if one.untimed:
-            raise ValueError(f"adapters beside {one.untimed} have kernels of their own, which nobody timed")
+            raise ValueError(f"adapters beside {one.untimed} have kernels of their own, which are not timed")
         down = expected_product(**timed, n=max(NARROWEST, one.matrices * adapters.rank), k=one.inputs)
         up = expected_product(**timed, n=one.outputs, k=max(NARROWEST, adapters.rank))
         seconds += count * (down.seconds + up.seconds)

@@ -110,11 +110,11 @@ def expected_times(
 
     Formula:  expected_token without the prompts of others, for 1, 2, 4, … requests, as many in every group
     Assumes:  as expected_token; caches as long as halfway through the answer
-    Raises:   ValueError for a model, format or part whose kernels nobody timed
+    Raises:   ValueError for a model, format or part whose kernels are not timed
     Measured: tests.product_loop.sizing.test_request_times.test_few_users_of_a_server_wait_about_a_step
     """
     if layout.dcp > 1:
-        raise ValueError(f"dcp={layout.dcp}: nobody timed attention and exchanges of decode context parallelism")
+        raise ValueError(f"dcp={layout.dcp}: no attention and exchanges of decode context parallelism are timed")
     steps = [(requests, expected_of(layout, lengths, requests, engine, ep, checked)) for requests in doubled(most)]
     decode_s = tuple((requests, token.step_s) for requests, token in steps)
 

@@ -1,4 +1,4 @@
-"""What interviewers really ask: 8 GPUs, models and parts that everybody knows, 8k of context. For each drill its
+"""What interviewers really ask: 8 GPUs, models and parts that are well known, 8k of context. For each drill its
 interview draws, from the catalogue.
 
 The draws hold the same numbers by the same names as the drill's own; formulas, slips and words stay the drill's.

@@ -1,6 +1,6 @@
 """A drill with its answers laid out: choose the right one and say which of the others a named mistake leads to.
 
-The distractors are computed, not invented: each is what somebody who made that slip would have answered.
+The distractors are computed, not invented: each is what a candidate who made that slip would have answered.
 """
 
 from collections.abc import Callable

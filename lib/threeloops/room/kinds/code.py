@@ -2,7 +2,7 @@
 grades notebooks.
 
 What is answered is the whole file. Code that does not come through (it does not parse, it raises, it runs for ever) is
-asked again and held against nobody; code that comes through and is wrong counts, as an answer does.
+asked again and not counted; code that comes through and is wrong counts, as an answer does.
 """
 
 import ast

@@ -38,8 +38,8 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flash:
-    """One number to know. `number` and a part's name are looked up or computed when it is asked: whoever is asked
-    something else reads no catalogue.
+    """One number to know. `number` and a part's name are looked up or computed when it is asked, so that a
+    question about something else reads no catalogue.
     """
 
     key: str

@@ -1,7 +1,7 @@
 """What a scenario could be taken for, and what in its symptom speaks against that. Wrong answers are offered from here
 alone: they must look like the right one until the symptom is read closely.
 
-No row of `akin` stands here: what somebody could defend is no wrong answer.
+No row of `akin` stands here: what a candidate could defend is no wrong answer.
 """
 
 NEAR: dict[str, dict[str, str]] = {
@@ -15,7 +15,7 @@ NEAR: dict[str, dict[str, str]] = {
     "activations-out-of-memory": {
         "cache-never-freed": "A leak grows from step to step; this stands or falls with the batch.",
         "recompiled-again": "A new batch size is compiled once; that takes seconds, not gigabytes of every step.",
-        "long-prompts-stall-others": "One long request delays others; here nobody waits, memory is full.",
+        "long-prompts-stall-others": "One long request delays others; here no request waits, memory is full.",
         "outlier-channels": "How numbers are rounded changes no size: each value takes the same bytes.",
     },
     "no-speed-up-across-nodes": {
@@ -56,7 +56,7 @@ NEAR: dict[str, dict[str, str]] = {
         "hidden-syncs": "A value that is read costs milliseconds in each step, not seconds now and then.",
         "pauses-by-the-clock": "The slow steps come with new lengths; the benchmark ran on the same host without them.",
         "activations-out-of-memory": "Long texts take memory, but nothing was refused: it is time that is missing.",
-        "long-prompts-stall-others": "This is a training job: nobody else's request waits for a long one.",
+        "long-prompts-stall-others": "This is a training job: no request waits for a long one.",
     },
     "one-slow-rank": {
         "hidden-syncs": "Every rank runs the same program and would wait for its GPU alike.",
@@ -67,7 +67,7 @@ NEAR: dict[str, dict[str, str]] = {
     },
     "long-prompts-stall-others": {
         "cache-never-freed": "A leak grows and stays; these stops end after a second.",
-        "prefixes-in-a-circle": "A beginning that was evicted delays its own request, not everybody's next token.",
+        "prefixes-in-a-circle": "A beginning that was evicted delays its own request, not the others' next token.",
         "pauses-by-the-clock": "The stops follow the long documents, not the clock.",
         "recompiled-again": "A length is compiled once; these stops come with every long document.",
         "hidden-syncs": "Waiting for the GPU would show between all tokens, not only then.",

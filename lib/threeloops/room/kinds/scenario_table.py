@@ -1,6 +1,6 @@
 """Debugging scenarios, one row each: what is seen, which loop is ill, why, what to look at first, what to do.
 
-`akin` names rows whose cause, first look or fix somebody could defend here too; they are never offered as wrong
+`akin` names rows whose cause, first look or fix a candidate could defend here too; they are never offered as wrong
 answers to each other.
 """
 
@@ -199,7 +199,7 @@ SCENARIOS = (
         loop="product",
         section="Queues",
         symptom=(
-            "p99 is five times p50. Whoever is slow asked just after a full five seconds, in busy minutes and in quiet"
+            "p99 is five times p50. The slow requests came just after a full five seconds, in busy minutes and in quiet"
             " ones."
         ),
         cause="something on the host stops the server for a moment at fixed times",

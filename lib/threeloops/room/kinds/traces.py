@@ -32,7 +32,7 @@ CAUSES = {
     "hidden syncs": "the program keeps reading values off the GPU and lets it run dry each time",
     "launch-bound": "kernels are so short that the CPU cannot ask for them fast enough",
     "memory-bound": "kernels run nearly all the time, but wait for memory",
-    "exposed communication": "gradients travel while nobody computes",
+    "exposed communication": "gradients travel while no GPU computes",
     "exposed copies": "batches are copied while the GPU waits for them",
     "memory leak": "every step keeps memory that it should have given back",
     HEALTHY: "nothing to speak of",

@@ -202,7 +202,7 @@ def largest_rank_memory(training: Training, *, micro_batch: int, sequence: int) 
 
     Assumes:  only the first and the last stage can be the fullest (or the second, see decisive_stages): layers and
               micro-batches in flight do not grow from stage to stage, and what the ends hold besides, tables and
-              head, nobody else does
+              head, no other does
     """
     checks.count(pp=training.pp)
     stages = (

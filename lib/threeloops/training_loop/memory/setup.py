@@ -138,7 +138,7 @@ class Training:
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """The sentences that hold for this set-up, for whoever prints its bytes."""
+        """The sentences that hold for this set-up, to be printed with its bytes."""
         mixed = (SPREAD_EVENLY,) if len(self.model.groups) > 1 and self.pp > 1 else ()
         loss = (f"the cross-entropy is {CROSS_ENTROPIES_IN_WORDS[self.cross_entropy]}",)
         if self.classes is not None:

@@ -111,7 +111,7 @@ def _tree_all_reduce(ranks: int, chunks: int) -> Plan:
 
 
 def _double_tree_broadcast(ranks: int, chunks: int) -> Plan:
-    """Half of the chunks down each tree; whoever has children in one tree has none in the other."""
+    """Half of the chunks down each tree; a rank with children in one tree has none in the other."""
     steps = chunks + 2 * floor_log2(ranks - 1)
     return Plan(steps, steps / chunks, max(1, _double_tree_down(ranks, chunks)))
 
@@ -143,12 +143,12 @@ def _reduced(broadcast: Callable[[int, int], Plan]) -> Callable[[int, int], Plan
 
 
 def _one_step(ranks: int, chunks: int) -> Plan:
-    """Everyone sends S to one rank and receives S from another, all at the same time."""
+    """Each rank sends S to one rank and receives S from another, all at the same time."""
     return Plan(1, 1, 1)
 
 
 def _root_all_reduce(ranks: int, chunks: int) -> Plan:
-    """Everyone sends S to the root, one after the other; the root sends the sum back, one after the other."""
+    """Each rank sends S to the root, one after the other; the root sends the sum back, one after the other."""
     return Plan(2 * (ranks - 1), 2 * (ranks - 1), ranks - 1)
 
 

@@ -17,7 +17,7 @@ from threeloops.training_loop.parallelism.planner import Choices, Planned, Searc
 from threeloops.units import fmt_bytes, fmt_percent, fmt_seconds
 
 _SPLIT = ("tp", "cp", "pp", "ep")
-_MANY_TIMES = 2  # from here on, times are said in place of percent
+_MANY_TIMES = 2  # from here on, times are said instead of percent
 _NOTABLE = 0.05  # a bubble, or communication that is waited for, is named from this share of the step
 
 

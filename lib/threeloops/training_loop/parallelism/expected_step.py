@@ -91,7 +91,7 @@ def expected_step(
     Assumes:  the slowest stage has the most layers, or is the last, with the head in 16 bits; experts get equal shares
               of the tokens, and theirs are one product with all their rows, whose weights are all read; while an
               exchange runs, the rest has fewer SMs (nothing is charged where the catalogue knows no SMs); no launch is
-              waited for, and nobody is late
+              waited for, and no rank is late
     Raises:   ValueError for a part, format or kernel that was not measured, for a scan of fewer heads than were
               timed
     Counted:  tests.training_loop.test_expected_step.test_bytes_are_counted_by_hand

@@ -44,8 +44,8 @@ def dropped_share(loads: Sequence[float], *, capacity: float) -> float:
 
     Formula:  sum of max(0, load - capacity) over the sum of loads
     Units:    loads in tokens sent to each expert
-    Assumes:  an expert takes whoever comes first and sends the rest away; a token that is sent away passes the layer
-              by on its residual connection
+    Assumes:  an expert takes the tokens that come first and sends the rest away; a token that is sent away passes
+              the layer by on its residual connection
     Counted:  simulate.training_loop.expert_routing.serve
     """
     _loads(loads)

@@ -54,7 +54,7 @@ def bubble(
 
     Formula:  idle: GPipe, 1F1B (p-1)(F+D+W); interleaved (p-1)(F+D+W)/v; ZB-H1 (p-1)(F+D-W); ZB-H2 (p-1)(F+D-2W);
               DualPipe (p/2-1)(FB+D-2W); interleaved ZB (p-1)(F+D-W)/v; ZB-V 0 ideal: m(F+D+W), under DualPipe with FB
-              in place of F+D+W
+              instead of F+D+W
     Units:    seconds for one micro-batch through one stage, which is all layers that a rank holds (under DualPipe: in
               one direction); chunks per rank; overlapped_s is FB, a forward and a whole backward pass run into each
               other

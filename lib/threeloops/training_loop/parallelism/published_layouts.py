@@ -1,4 +1,4 @@
-"""Published layouts: what somebody ran, on what, and how fast it was; from catalog/layouts.toml, as the planner's own
+"""Published layouts: what teams ran, on what, and how fast it was; from catalog/layouts.toml, as the planner's own
 types.
 
 >>> row = published("megatron-145b")

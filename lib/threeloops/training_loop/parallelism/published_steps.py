@@ -1,4 +1,4 @@
-"""Published steps: training steps that somebody ran and printed, as the planner's own types, and how far expected steps
+"""Published steps: training steps that teams ran and printed, as the planner's own types, and how far expected steps
 are from them.
 
 >>> rows = published_steps()

@@ -131,7 +131,7 @@ def recovery_s(*, mtbf_s: float, detect_s: float, restart_s: float) -> float:
     """Mean seconds from a failure until the run works again.
 
     Formula:  exp(restart_s / mtbf_s) * (mtbf_s + detect_s) - mtbf_s
-    Units:    detect_s until somebody notices (a collective hangs until its time-out); restart_s until the last save
+    Units:    detect_s until the hang is noticed (a collective hangs until its time-out); restart_s until the last save
               is loaded and steps run again
     Assumes:  a restart can itself fail, and then has to be noticed and begun anew; nothing more fails while a failure
               waits to be noticed

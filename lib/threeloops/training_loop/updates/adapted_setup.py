@@ -108,7 +108,7 @@ class AdapterTraining:
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """The sentences that hold for this set-up, for whoever prints its bytes."""
+        """The sentences that hold for this set-up, to be printed with its bytes."""
         rest = stage_buckets(self.model, stage=0, pp=1)
         wider = (rest.total - rest.matrices) * (4 - self.bytes_per_element)
         widened = (

@@ -39,7 +39,7 @@ def rollout_s(lengths: Sequence[int], *, weights_s: float, response_s: float) ->
 
 
 def seats_used(lengths: Sequence[int]) -> float:
-    """The share of the seats of a rollout in which somebody is still writing.
+    """The share of the seats of a rollout in which a sequence is still written.
 
     Formula:  mean length / longest
     Source:   by definition of a mean

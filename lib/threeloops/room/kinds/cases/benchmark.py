@@ -1,4 +1,4 @@
-"""A case of reading what somebody else measured: a published throughput, and what it says of one's own plans."""
+"""A case of reading what others measured: a published throughput, and what it says of one's own plans."""
 
 import random
 
@@ -28,7 +28,7 @@ def _hit(p: Draw) -> Draw:
 
 BENCHMARK = Case(
     key="case-read-a-benchmark",
-    title="Read somebody else's benchmark",
+    title="Read another team's benchmark",
     loop="product",
     section="Capacity and cost",
     draw=_draw_slide,
@@ -53,7 +53,7 @@ BENCHMARK = Case(
             "TTFT and TPOT beside the throughput, and whether they are means, medians or p99",
             lambda p: (
                 f"TTFT {took(p.ttft_s)} and TPOT {took(p.tpot_s)} (with {p.light} at a time {took(p.light_ttft_s)} and"
-                f" {took(p.light_tpot_s)}); means or medians, nobody says"
+                f" {took(p.light_tpot_s)}); means or medians, it does not say"
             ),
         ),
         (
@@ -64,7 +64,7 @@ BENCHMARK = Case(
         ),
         (
             "the version of the engine and its settings, and whether the run can be repeated",
-            lambda p: f"{p.engine}, a single run; with which load generator, nobody says",
+            lambda p: f"{p.engine}, a single run; the load generator is not named",
         ),
     ),
     estimates=(
@@ -106,12 +106,12 @@ BENCHMARK = Case(
         changes=(
             Change(
                 key="weights",
-                text=lambda p: f"weights in {4 * p.width} bits in place of {8 * p.width}",
+                text=lambda p: f"weights in {4 * p.width} bits instead of {8 * p.width}",
                 numbers=lambda p: altered(p, tpot_s=p.tpot_s - weights_s(p) / 2),
             ),
             Change(
                 key="caches",
-                text=lambda p: f"caches in {4 * p.cache_width} bits in place of {8 * p.cache_width}",
+                text=lambda p: f"caches in {4 * p.cache_width} bits instead of {8 * p.cache_width}",
                 numbers=lambda p: altered(p, tpot_s=p.tpot_s - caches_s(p) / 2),
             ),
             Change(
@@ -123,7 +123,7 @@ BENCHMARK = Case(
     ),
     price=(
         "narrower weights and caches may cost points in the answers: measure them on your own tasks",
-        "a cache of prompts helps those who begin alike, and nobody else; it takes memory from requests",
+        "a cache of prompts helps only requests that begin alike, and takes memory from all",
         "each gain holds at this load: at a few requests the weights decide, at many the caches and the prompts",
     ),
     follow_ups=(

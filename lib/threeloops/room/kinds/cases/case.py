@@ -2,7 +2,7 @@
 a choice between changes, and what comes next.
 
 Each stage is a question of its own, with the same numbers. Estimates and the choice are judged as in a chain. What is
-said is judged by whoever said it: the points of a good answer appear after it, and are marked honestly, by letters.
+said is judged by the reader: the points of a good answer appear after it, and are marked honestly, by letters.
 """
 
 import functools

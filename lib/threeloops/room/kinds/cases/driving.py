@@ -281,14 +281,14 @@ RECORDER = Case(
             ),
             Change(
                 key="rate",
-                text=lambda p: f"{p.rate * p.half:g} frames per second recorded in place of {p.rate}",
+                text=lambda p: f"{p.rate * p.half:g} frames per second recorded instead of {p.rate}",
                 numbers=lambda p: altered(p, rate=p.rate * p.half),
             ),
         ),
     ),
     price=(
         "a camera that was not recorded is missing in every label for ever",
-        "fewer frames are no loss for standing things, and one for whoever crosses the road",
+        "fewer frames are no loss for standing things, and one for a pedestrian who crosses the road",
         "loss in compression is learnt by the network: try it on the rare and the dark first",
     ),
     follow_ups=(

@@ -74,7 +74,7 @@ TUNING = Case(
         ),
         (
             "whether all weights must change, or adapters would do",
-            lambda p: f"nobody has tried; adapters of rank {p.rank} are allowed",
+            lambda p: f"not tried yet; adapters of rank {p.rank} are allowed",
         ),
         (
             "how much memory a card and the host have, and how fast they talk",

@@ -139,7 +139,7 @@ FLEET = Case(
     ),
     price=(
         "a cache in 8 bits needs an evaluation on long conversations, where errors add up",
-        "whoever sums up a conversation loses some of it, and pays another request for the summary",
+        "a summary of a conversation loses some of it, and costs another request",
         "narrow weights make every step shorter too: the reading is what decode waits for",
     ),
     follow_ups=(

@@ -70,7 +70,7 @@ BUSY = Case(
         ),
         (
             "what “utilisation” counts there: time with any kernel at all, not work done",
-            lambda p: "the tool's own figure; nobody has counted FLOPs",
+            lambda p: "the tool's own figure; FLOPs have not been counted",
         ),
         (
             "tokens per second, GPUs and parameters: with these three the MFU is known",

@@ -170,7 +170,7 @@ SEVENTY = Case(
             "memory first: weights, cache per request, and what is left decides how many share a replica",
             "the number of replicas from requests in flight and from prefill and decode time, with headroom",
             "the first token's budget: queue, prefill, network, and what is left of it at p99",
-            "continuous batching with chunked prefill, so that no long prompt stops everybody's tokens",
+            "continuous batching with chunked prefill, so that no long prompt stops the other requests' tokens",
             "a router that knows queue lengths and shared prefixes, not round robin",
             "what is measured in production: p99 of both promises, queue, cache use, and the alarm on each",
         ),
@@ -211,7 +211,7 @@ SEVENTY = Case(
             ),
             Change(
                 key="cards",
-                text=lambda p: "the H200 in place of the H100",
+                text=lambda p: "the H200 instead of the H100",
                 numbers=lambda p: altered(_seventy_step(p), bandwidth=catalogued.part(H200)["memory_bytes_per_s"]),
             ),
             Change(
@@ -233,7 +233,7 @@ SEVENTY = Case(
             text=lambda p: (
                 f"After lunch {_seventy_burst(p).arrive} requests arrive per second where the replicas handle"
                 f" {_seventy_burst(p).before}. The autoscaler's new replicas are ready after {p.late_s} s; from then on"
-                f" {_seventy_burst(p).after} per second are handled, and nobody is turned away. How long, counted from"
+                f" {_seventy_burst(p).after} per second are handled, and none is turned away. How long, counted from"
                 " then, until the queue is gone?"
             ),
         ),

@@ -115,7 +115,7 @@ TUESDAY = Case(
             drill="two-level-all-reduce",
             numbers=_broken,
             text=lambda p: (
-                f"The same with one cable that came up at {fmt_si(_broken(p).between, 'B/s')} in place of"
+                f"The same with one cable that came up at {fmt_si(_broken(p).between, 'B/s')} instead of"
                 f" {fmt_si(p.between, 'B/s')}: a ring is as fast as its slowest link, so take all of them as that slow."
                 f" ({p.nodes} nodes of 8, {fmt_bytes(p.size, base=10)} per GPU, {fmt_si(p.inside, 'B/s')} inside the"
                 " nodes, one way, three phases one after another: reduce-scatter inside, ring between, all-gather"
@@ -132,9 +132,7 @@ TUESDAY = Case(
         ),
     ),
     design=design(
-        lambda p: (
-            "Say how you find out, from the first look to the repair, so that somebody else could do it at night."
-        ),
+        lambda p: "Say how you find out, from the first look to the repair, so that a colleague could do it at night.",
         (
             "first the whole: which phase grew, from two traces beside each other, before any theory",
             "waiting is not the illness: all ranks wait for one; look for the rank that waits least",
@@ -181,7 +179,7 @@ TUESDAY = Case(
         ),
     ),
     price=(
-        "narrow gradients change the sums: nobody wants that in the middle of a run to get round a cable",
+        "narrow gradients change the sums: do not change them in the middle of a run to get round a cable",
         "a repair that hides the cause leaves it to the next job",
         "a technician at night costs about what an hour of so many GPUs costs: say both figures",
     ),

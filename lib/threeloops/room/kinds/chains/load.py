@@ -33,8 +33,8 @@ GAP_STEPS = (
         numbers=lambda p: p,
         text=lambda p: (
             f"Chunks of {p.chunk:,} it is, one a step. A prompt of {p.prompt:,} tokens is read at {p.token_us} µs per"
-            f" token, and every step, the last one too, also decodes for {p.step_ms} ms. Nobody else waits. How long"
-            " until it is read and its last step done?"
+            f" token, and every step, the last one too, also decodes for {p.step_ms} ms. No other request waits. How"
+            " long until it is read and its last step done?"
         ),
     ),
     Step(drill="capacity-gap-between-tokens", numbers=lambda p: p),

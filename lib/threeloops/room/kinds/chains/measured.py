@@ -1,4 +1,4 @@
-"""Follow-ups on a server that somebody measured: what a user sees, how far above its floor it is, what to change."""
+"""Follow-ups on a server that others measured: what a user sees, how far above its floor it is, what to change."""
 
 import functools
 import random
@@ -82,8 +82,8 @@ PUBLISHED = Chain(
         ),
         options=lambda p: (
             Option(key="prompts", text="other GPUs read the prompts, and send the caches"),
-            Option(key="weights", text=f"weights in {4 * p.width} bits in place of {8 * p.width}"),
-            Option(key="caches", text=f"caches in {4 * p.cache_width} bits in place of {8 * p.cache_width}"),
+            Option(key="weights", text=f"weights in {4 * p.width} bits instead of {8 * p.width}"),
+            Option(key="caches", text=f"caches in {4 * p.cache_width} bits instead of {8 * p.cache_width}"),
         ),
         right=lambda p: best(_gains(p)),
         because=_because,

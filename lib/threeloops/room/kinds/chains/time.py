@@ -146,7 +146,7 @@ PRODUCT = Chain(
             drill="roofline-gemm-intensity",
             numbers=lambda p: _with(p, m=p.few),
             text=lambda p: (
-                f"Now decoding: {p.few} tokens in place of {p.m:,}, the same matrix of {p.k:,} × {p.n:,}. What is the"
+                f"Now decoding: {p.few} tokens instead of {p.m:,}, the same matrix of {p.k:,} × {p.n:,}. What is the"
                 " arithmetic intensity?"
             ),
         ),

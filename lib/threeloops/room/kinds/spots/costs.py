@@ -150,7 +150,7 @@ FILE = Worked(
             line="file",
             value=lambda v: v.elements,
             text=lambda v: f"File: {_gb(v.file)}",
-            story="Without its scales nobody can read the file. They are in it.",
+            story="Without its scales the file cannot be read. They are in it.",
         ),
         Misstep(
             key="whole-bytes",

@@ -27,7 +27,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misstep:
-    """What somebody wrote in place of one line."""
+    """What a wrong text has instead of one line."""
 
     key: str
     line: str
