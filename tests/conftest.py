@@ -80,6 +80,7 @@ SECONDS = {
     "test_cells.py": 15,
     "test_running.py": 12,
     "test_finding.py": 8,
+    "test_as_written.py": 8,
     "test_first_page.py": 45,  # these need the pages, which are built once
     "test_heads.py": 45,
     "test_weight.py": 45,

@@ -34,6 +34,15 @@ def answers(key: str, seed: str) -> list[str]:
     return [f"{value!r} {drill.unit}".strip() for value in values]
 
 
+def left_to_python(written: str) -> str:
+    """An answer in a spelling that a page does not read by itself.
+
+    >>> left_to_python("14784 B")
+    '14784 Bytes'
+    """
+    return f"{written}ytes"
+
+
 def said(card: Any, start: str) -> None:
     """Wait until a card says something that begins so."""
     card.locator(".drill-said", has_text=start).wait_for()

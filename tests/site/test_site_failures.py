@@ -9,7 +9,7 @@ import pytest
 
 from tests.chapters.conftest import PATIENCE_MS
 from tests.site.faulty import Server
-from tests.site.test_site_cards import KEY, SET, answers, said
+from tests.site.test_site_cards import KEY, SET, answers, left_to_python, said
 from threeloops.site import serve
 from threeloops.site.answering import SEED
 from threeloops.site.lean import gathered
@@ -86,7 +86,7 @@ def test_each_file_of_python_fails_in_each_way_and_comes_when_it_is_asked_for_ag
 
     # Python comes while an answer is being written; when that has failed, it is the answer that asks for it.
     fails(PYTHON[0], "missing", SAYS["missing"].format(name=PYTHON[0]), by=card.get_by_role("textbox"))
-    card.get_by_role("textbox").fill(answers(KEY, SEED)[0])
+    card.get_by_role("textbox").fill(left_to_python(answers(KEY, SEED)[0]))
     fails(PYTHON[1], "missing", SAYS["missing"].format(name=PYTHON[1]), by=card.get_by_role("button", name="Check"))
     for kind, words in SAYS.items():
         for name in PYTHON:
@@ -123,7 +123,7 @@ def test_the_limit_of_pythons_start_holds_where_what_lists_its_files_comes_last(
     card = opened.locator(f".drill[data-drill={KEY}]")
     server.faults = {PYTHON[0]: "late"}
     opened.evaluate(f"Object.assign(threeloops.LIMITS, {{stall_ms: {PATIENCE_MS}, start_ms: 1}})")
-    card.get_by_role("textbox").fill(answers(KEY, SEED)[0])
+    card.get_by_role("textbox").fill(left_to_python(answers(KEY, SEED)[0]))
     card.get_by_role("button", name="Check").click()
     said(card, "Python did not start within")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.chapters.conftest import PATIENCE_MS
 from tests.site.conftest import until
 from tests.site.faulty import Server
-from tests.site.test_site_cards import KEY, SET, answers, said
+from tests.site.test_site_cards import KEY, SET, answers, left_to_python, said
 from threeloops.site import build, offline, serve
 from threeloops.site.answering import SEED
 from threeloops.site.lean import gathered
@@ -113,7 +113,7 @@ def test_what_was_visited_opens_and_the_whole_book_can_be_kept_and_renewed(
     server.down = True
     page.goto(SET)
     card = page.locator(f".drill[data-drill={KEY}]")
-    card.get_by_role("textbox").fill(answers(KEY, SEED)[0])
+    card.get_by_role("textbox").fill(left_to_python(answers(KEY, SEED)[0]))
     card.get_by_role("button", name="Check").click()
     said(card, "Right.")
 

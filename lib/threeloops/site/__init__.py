@@ -12,6 +12,7 @@ answering, exploring, remembering, wasm      what runs in the reader's browser: 
                 remembered, pictures moved by the book's own Python
 functions       functions that are written on a page, and tried there
 serving         the page that sizes a service
+judged          questions with their answers as data, so that a plain answer does not wait for Python
 running         code of the chapters that is run in the page, and what it needs
 finding         what a reader looks for, found as it is typed
 printing, pictures              the chapters as PDFs; pictures packed

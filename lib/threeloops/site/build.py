@@ -16,6 +16,7 @@ from threeloops.site.epub import volume
 from threeloops.site.finding import index
 from threeloops.site.front import heads, page
 from threeloops.site.front.edition import Edition, edition
+from threeloops.site.judged import as_written
 from threeloops.site.lean import gathered
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
@@ -130,6 +131,7 @@ def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
         shutil.copytree(STATIC, work / "static", dirs_exist_ok=True)
         for path in PANEL:
             shutil.copy(path, work / "static")
+        as_written.write(work / "static" / as_written.FOLDER)
         shutil.copy(root / PICTURE, work / "static" / heads.CARD.name)
         _write(still.library(), work / "static" / "vega.js")
         told, pages = edition(root), parts(root)

@@ -42,8 +42,9 @@ def task(one: CodeTask) -> str:
 
 
 def _card(key: str, below: str, *, said: str) -> str:
+    about = f'data-drill="{key}" data-family="{DRILLS[key].family}"'
     return (
-        f'<section class="drill" data-drill="{key}" aria-label="{html.escape(said)}">'
+        f'<section class="drill" {about} aria-label="{html.escape(said)}">'
         f'<p class="drill-title">{html.escape(said)}</p>'
         f'<div class="drill-question">{_paragraphs(put(key, SEED).text)}</div>{below}</section>'
     )

@@ -38,7 +38,7 @@ def spelt(word: str) -> str:
     ('behavior', 'gpu', 'loss', 'modeling')
     """
     made = unicodedata.normalize("NFKC", word).lower()
-    if len(made) > 2 and made.endswith("s") and not made.endswith(("ss", "us", "is")):
+    if len(made) > 2 and made.endswith("s") and not made.endswith(("ss", "is")):
         made = made[:-1]
     if len(made) > LONGEST_PLAIN:
         for british, american in ENDINGS:

@@ -1,6 +1,6 @@
 """The names of a cell: what it asks for that another cell has to have made, and what it leaves behind or changes.
 
->>> read = names_of("total = sum(one.size for one in parts)\nparts.append(total)")
+>>> read = names_of("total = sum(one.size for one in parts)\\nparts.append(total)")
 >>> sorted(read.asked), sorted(read.made)
 (['parts', 'sum'], ['parts', 'total'])
 """

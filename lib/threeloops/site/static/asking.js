@@ -110,8 +110,13 @@
       this.settled = true;
       const seconds = (performance.now() - this.since) / 1000;
       const position = Question.asked++;
-      await this.keeping(async () => add([await this.python.call('remembering.attempt', this.key, this.seed,
-        written, status, slips.join(','), seconds, this.hints, SITTING, position, Date.now() / 1000)]));
+      const at_s = Date.now() / 1000;
+      await this.keeping(async () => add([await this.attempt({written, status, slips: slips.join(','), seconds, position, at_s})]));
+    }
+
+    // An attempt as it is kept. Where all that it needs is known, it does not wait for Python.
+    attempt({written, status, slips, seconds, position, at_s}) {
+      return this.python.call('remembering.attempt', this.key, this.seed, written, status, slips, seconds, this.hints, SITTING, position, at_s);
     }
 
     show(working) {
@@ -134,5 +139,5 @@
     return true;
   }
 
-  Object.assign(window.threeloops, {AS_WRITTEN: 'home', Asking, Question, indented}); // the seed of what stands on the pages
+  Object.assign(window.threeloops, {AS_WRITTEN: 'home', SITTING, Asking, Question, indented}); // the seed of what stands on the pages
 })();

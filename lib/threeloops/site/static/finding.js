@@ -7,7 +7,7 @@ const LONGEST_PLAIN = 4;
 
 export function spelt(word) {
   let made = word.normalize('NFKC').toLowerCase();
-  if (made.length > 2 && made.endsWith('s') && !/(?:ss|us|is)$/.test(made)) made = made.slice(0, -1);
+  if (made.length > 2 && made.endsWith('s') && !/(?:ss|is)$/.test(made)) made = made.slice(0, -1);
   if (made.length > LONGEST_PLAIN) {
     for (const [british, american] of ENDINGS) if (made.endsWith(british)) return made.slice(0, -british.length) + american;
   }

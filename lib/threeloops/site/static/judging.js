@@ -1,7 +1,10 @@
-// A number that is predicted, judged at once where its spelling is plain; for every other Python is asked. What is said is
-// what Python says, to the letter (answering.compared), and a test holds the two together.
+// A number that is predicted, or answers a question as it stands on the page, judged at once where its spelling is plain;
+// for every other Python is asked. What is said is what Python says, to the letter (answering.compared and judged), and a
+// test holds the two together.
 (() => {
   'use strict';
+  const {STATIC} = window.threeloops;
+  const LIMIT_MS = 20_000; // for the data of a family to come
   const PLAIN = /^~?([+-]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,2})?)\s*([A-Za-zµ%/]*)$/;
   const DOUBTFUL = /^[+-]?[1-9]\d{0,2},\d{3}$/; // thousands, or a decimal comma
   const PREFIXES = {'': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15};
@@ -22,7 +25,8 @@
     token: {'': 1, token: 1, tokens: 1},
     'token/s': {'token/s': 1, 'tokens/s': 1},
     W: {W: 1, kW: 1e3},
-    m: {m: 1},
+    m: {m: 1, cm: 0.01, km: 1e3},
+    dollar: {dollar: 1, dollars: 1},
     '': {'': 1, '%': 0.01, x: 1, times: 1},
   };
 
@@ -39,14 +43,20 @@
     return Math.abs(digits * 10 - Math.floor(digits * 10) - 0.5) < 1e-6;
   }
 
-  // What is said of a prediction; null where Python has to be asked.
-  function compared(written, outcome, value, unit) {
+  // A number with its unit, in the unit that is asked; null where only Python can read it, or knows which is meant.
+  function read(written, value, unit) {
     const match = PLAIN.exec(written);
     const factor = match && Object.hasOwn(UNITS, unit) && Object.hasOwn(UNITS[unit], match[2]) ? UNITS[unit][match[2]] : null;
     if (factor === null) return null;
     const said = Number(match[1].replaceAll(',', '')) * factor;
     if (DOUBTFUL.test(match[1]) && !(said > 0 && Math.abs(Math.log(said / 1e3 / value)) > Math.abs(Math.log(said / value)) + EDGE)) return null;
-    if (!Number.isFinite(said) || Math.abs(said) > 1e200) return null;
+    return Number.isFinite(said) && Math.abs(said) < 1e200 ? said : null;
+  }
+
+  // What is said of a prediction; null where Python has to be asked.
+  function compared(written, outcome, value, unit) {
+    const said = read(written, value, unit);
+    if (said === null) return null;
     const told = `You said ${written}; it comes out at ${outcome}`;
     if (said <= 0) return {status: 'other', message: `${told}.`};
     const times = value / said;
@@ -55,5 +65,41 @@
     return between(times) ? null : {status: 'other', message: `${told}, ${rounded(times)} times that.`};
   }
 
-  Object.assign(window.threeloops, {compared});
+  // Within a tolerance of a target; null where the last bit decides.
+  function close(value, target, tolerance) {
+    const room = tolerance * Math.abs(target) - Math.abs(value - target);
+    return Math.abs(room) <= EDGE * Math.abs(target) ? null : room > 0;
+  }
+
+  // The verdict on an answer to a question as it stands on the page; null where Python has to be asked.
+  function verdict(written, question) {
+    const {value, unit, tolerance, near, slips, working} = question;
+    const said = read(written.trim(), value, unit);
+    const right = said === null ? null : close(said, value, tolerance);
+    if (right === null) return null;
+    if (right) return {status: 'right', message: 'Right.', slips: [], working};
+    const distance = ([, wrong]) => Math.abs(said - wrong);
+    for (const group of [near, slips]) {
+      const met = group.map(([, wrong, within]) => close(said, wrong, within));
+      if (met.includes(null)) return null;
+      const hits = group.filter((_, place) => met[place]);
+      const [hit] = group === near ? hits : hits.sort((one, other) => distance(one) - distance(other));
+      if (hit) return {status: 'slip', message: hit[3], slips: [hit[0]], working: ''};
+    }
+    return null;
+  }
+
+  // The questions of a family as data, once; null where they do not come, and Python is asked.
+  const coming = {};
+  async function fetched(family) {
+    try {
+      const response = await fetch(new URL(`judged/${family}.json`, STATIC), {signal: AbortSignal.timeout(LIMIT_MS)});
+      if (response.ok) return await response.json();
+    } catch { /* the next one asks again */ }
+    delete coming[family];
+    return null;
+  }
+  const questions = family => coming[family] ??= fetched(family);
+
+  Object.assign(window.threeloops, {compared, questions, verdict});
 })();
