@@ -26,6 +26,7 @@ WHOLE = {
     "test_site_axe.py": 3,
     "test_site_explorers.py": 3,
     "test_site_cards.py": 3,
+    "test_room_page.py": 3,
     "test_browser_interview.py": 3,
     "test_machines.py": 4,
     "test_other_processors.py": 4,

@@ -24,6 +24,7 @@ ALWAYS = (
     "index.html",
     "practise.html",
     "memory.html",
+    "room.html",
     "offline.html",
     "serve.html",
 )  # what is turned, answered and pressed

@@ -74,13 +74,15 @@ class History:
 
     def begin(self, mode: str, options: dict[str, object], plan: Sequence[Ask]) -> str:
         """Keep a new session; its id."""
-        name = secrets.token_hex(16)
-        with self._writing():
-            self._file.execute(
-                "insert into sessions values (?, ?, ?, ?, ?, null)",
-                [name, mode, json.dumps(options), plan_text(plan), wall_clock.now_s()],
-            )
+        name, now_s = secrets.token_hex(16), wall_clock.now_s()
+        self.keep(SessionRecord(id=name, mode=mode, options=options, plan=tuple(plan), started_s=now_s, ended_s=None))
         return name
+
+    def keep(self, record: SessionRecord) -> None:
+        """Keep a session that was begun here or elsewhere."""
+        row = [record.id, record.mode, json.dumps(record.options), plan_text(record.plan), record.started_s]
+        with self._writing():
+            self._file.execute("insert into sessions values (?, ?, ?, ?, ?, ?)", [*row, record.ended_s])
 
     def end(self, session: str) -> None:
         with self._writing():
@@ -138,14 +140,15 @@ class History:
         """How many questions of a session ended in which way."""
         return Counter(str(row[0]) for row in self._rows("select status from attempts where session = ?", session))
 
-    def shown(self, session: str, position: int) -> float:
-        """When the question was first put (Unix time): now, unless a killed process or another window put it
-        before.
+    def shown(self, session: str, position: int, at_s: float | None = None) -> float:
+        """When the question was first put (Unix time): now, or at a time kept elsewhere, unless a killed process or
+        another window put it before.
         """
+        now_s = wall_clock.now_s() if at_s is None else at_s
         with self._writing():
-            self._file.execute("insert or ignore into shown values (?, ?, ?)", [session, position, wall_clock.now_s()])
+            self._file.execute("insert or ignore into shown values (?, ?, ?)", [session, position, now_s])
         row = self._row("select at_s from shown where session = ? and position = ?", session, position)
-        return float(row[0]) if row else wall_clock.now_s()
+        return float(row[0]) if row else now_s
 
     # --- attempts --------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from threeloops.room.attempts import Ask
 from threeloops.room.history import History
 from threeloops.room.idea import LONGEST_S
 from threeloops.room.ideas import IDEAS, LOOPS, Idea, chosen, pose
+from threeloops.room.kinds import code
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.cases.case import PREFIX as STAGE
 from threeloops.room.kinds.cases.case import Case
@@ -46,6 +47,7 @@ class Wish:
     difficulty: int | None = None
     length: int | None = None  # questions; each mode has its own default
     track: str = preparation.EVERYTHING  # what the interview is for; a topic asked for by name comes before it
+    tasks: bool = True  # whether tasks in code may be asked, which are files
 
     def __post_init__(self) -> None:
         checks.one_of(preparation.TRACKS, track=self.track)
@@ -64,6 +66,8 @@ def questions(mode: str, wish: Wish, history: History, *, seed: str, now: dt.dat
     ideas = chosen(wish.topic, difficulty=wish.difficulty)
     if wish.topic is None:
         ideas = [idea for idea in ideas if idea.loop in preparation.TRACKS[wish.track]]
+    if not wish.tasks:
+        ideas = [idea for idea in ideas if idea.topic != code.TOPIC]
     rng = seeded(seed, mode)
     if mode == "mock":
         return _mock(ideas, rng, wish, seed, history.planned(mode))

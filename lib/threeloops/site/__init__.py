@@ -16,6 +16,7 @@ judged          questions with their answers as data, so that a plain answer doe
 running         code of the chapters that is run in the page, and what it needs
 finding         what a reader looks for, found as it is typed
 printing, pictures              the chapters as PDFs; pictures packed
+rehearsal   the interview room on a page
 epub        the whole book as one EPUB
 offline         the book kept in a browser, an edition at a time
 front           the first page, and what the head of each page tells search engines and whoever passes it on

@@ -10,6 +10,7 @@ from typing import Any
 
 from threeloops import widgets
 from threeloops.figures import still
+from threeloops.room import notebook
 from threeloops.sheets.sheet import SHEETS
 from threeloops.site import chapters, drill_sets, mathematics, npm, offline, papers, pictures, printing, wasm, words
 from threeloops.site.epub import volume
@@ -20,6 +21,7 @@ from threeloops.site.judged import as_written
 from threeloops.site.lean import gathered
 from threeloops.site.links import Places
 from threeloops.site.parts import Cell, parts
+from threeloops.site.rehearsal.page import rehearsal
 from threeloops.site.running import needs
 from threeloops.site.serving import page as page_of_serving
 
@@ -41,6 +43,7 @@ SCRIPTS = (
     "explorers",
     "running",
     "memory_page",
+    "rehearsal",
     "serving_page",
     "offline",
     "places",
@@ -48,7 +51,10 @@ SCRIPTS = (
     "search",
 )  # in this order
 # What draws an explorer in JupyterLab draws it on a page.
-PANEL = [Path(widgets.__file__).with_name(name) for name in ("panel.js", "panel.css")]
+PANEL = [
+    *(Path(widgets.__file__).with_name(name) for name in ("panel.js", "panel.css")),
+    *(Path(notebook.__file__).with_name(name) for name in ("interview.js", "interview.css")),
+]
 # Sphinx's settings: https://www.sphinx-doc.org/en/master/usage/configuration.html
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
@@ -69,7 +75,7 @@ SETTINGS: dict[str, Any] = {
     "templates_path": [str(TEMPLATES)],
     "html_context": {"default_mode": "auto"},
     "html_favicon": str(STATIC / "loops.svg"),
-    "html_css_files": ["katex/katex.min.css", "panel.css", "site.css"],
+    "html_css_files": ["katex/katex.min.css", "panel.css", "interview.css", "site.css"],
     "html_js_files": [(f"{name}.js", {"defer": "defer"}) for name in SCRIPTS],
     "html_copy_source": False,
     "html_show_sourcelink": False,
@@ -83,6 +89,7 @@ SETTINGS: dict[str, Any] = {
             "index",
             "practise",
             "code",
+            "room",
             "serve",
             "memory",
             "offline",
@@ -165,6 +172,7 @@ def write_sources(root: Path, sources: Path, prints: Sequence[str]) -> None:
         "sheets/index": papers.sheets_index(),
         "practise": papers.practise(),
         "code": papers.code(),
+        "room": rehearsal(pages),
         "serve": page_of_serving.serving(),
         "memory": papers.memory(),
         "offline": papers.offline(),

@@ -20,6 +20,7 @@ BESIDE = {
     "drills/index": "Drills",
     "practise": "Practise",
     "code": "Code",
+    "room": "Interview room",
     "serve": "Size a service",
     "memory": "Memory",
     "offline": "Offline",
@@ -95,7 +96,8 @@ def drills_index(root: Path) -> str:
             "(page-drills-interview)=",
             "## The interview room",
             "",
-            "It asks what the sets ask, one question at a time and against a clock, and remembers what you got wrong:",
+            "It asks what the sets ask, one question at a time and against a clock, and remembers what you got wrong:"
+            " [on its page](#page-room), or at the desk:",
             "",
             "```text\npython3 book.py drills/interview\n```",
             "",

@@ -92,12 +92,14 @@ def report(attempts: str) -> str:
 
 
 def _page(idea: str) -> str:
-    """Where an idea is asked on the pages; nowhere, for what is asked at the desk alone.
+    """Where an idea is asked on the pages: by itself, or in the room.
 
-    >>> _page("code-sectors"), _page("kv-latent")
-    ('code.html#code-sectors', 'practise.html?drill=kv-latent')
+    >>> _page("code-sectors"), _page("kv-latent"), _page("scenario-slow-loader")
+    ('code.html#code-sectors', 'practise.html?drill=kv-latent', 'room.html?mode=today')
     """
-    return f"practise.html?drill={idea}" if idea in DRILLS else f"code.html#{idea}" if idea in TASKS else ""
+    if idea in DRILLS:
+        return f"practise.html?drill={idea}"
+    return f"code.html#{idea}" if idea in TASKS else "room.html?mode=today"
 
 
 def exported(attempts: str) -> str:

@@ -24,9 +24,9 @@ ENTRIES = (
     # found by their folders when they run, so that no import names them
     *(f"threeloops.drills.{family}{kind}" for family in bank.families() for kind in ("", ".functions")),
 )
-# What no answer needs: explorers, a service that is sized, the code of the chapters.
+# What no answer needs: explorers, the interview room, a service that is sized, the code of the chapters.
 MORE = (
-    *(f"threeloops.site.{name}" for name in ("exploring", "running.kernel")),
+    *(f"threeloops.site.{name}" for name in ("exploring", "rehearsal.held", "running.kernel")),
     "threeloops.commands.serve.on_page",
     *map(exploring.module_name, exploring.EXPLORERS),
 )

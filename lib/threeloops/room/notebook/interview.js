@@ -27,7 +27,7 @@ function render({ model, el }) {
     if (waiting) return;
     waiting = acted = true;
     slow = setTimeout(() => {
-      parts.said.textContent = "Sent. The kernel is busy with a cell; the clock goes on.";
+      parts.said.textContent = model.get("busy") ?? "Sent. The kernel is busy with a cell; the clock goes on.";
       waiting = false; // sent again, it is done once all the same: the kernel knows by the turn
     }, 1500);
     model.send({ turn: shown.turn, ...wish });

@@ -11,10 +11,10 @@ import re
 from dataclasses import asdict, dataclass, replace
 
 from threeloops.contents import STARTER
-from threeloops.room import preparation
+from threeloops.room import mistakes, preparation
 from threeloops.room.clock import EXTRA_TIMES, SPOKEN_S, QuestionClock
 from threeloops.room.history import History
-from threeloops.room.ideas import LOOPS, TOPICS, chosen
+from threeloops.room.ideas import IDEAS, LOOPS, TOPICS, chosen
 from threeloops.room.kinds import code
 from threeloops.room.plan import MODES, SPRINT_QUESTIONS
 from threeloops.room.session import Reply, Session, place_taught
@@ -84,9 +84,9 @@ def form() -> dict[str, object]:
     }
 
 
-def start(history: History, said: str = "Choose, then begin.") -> Screen:
-    """The form."""
-    kept = "" if history.kept else " Nothing is kept when this notebook closes."
+def start(history: History, said: str = "Choose, then begin.", *, nowhere: str = "") -> Screen:
+    """The form; `nowhere` is said of a history that ends with the process."""
+    kept = "" if history.kept else nowhere
     track = preparation.wishes(history).track
     asked = "" if track == preparation.EVERYTHING else f" Your track is {track}: every topic means those of its own."
     return Screen(
@@ -165,10 +165,22 @@ def over(session: Session) -> Screen:
     return Screen(
         stage="over",
         heading=ended,
+        blocks=tuple({"text": line, "columns": False} for line in missed(session)),
         said=session.score,
         checklist=tuple(re.sub(r"^\s*\[ \] ", "", line) for line in lines),
         unfinished=unfinished(session.history),
     )
+
+
+def missed(session: Session) -> list[str]:
+    """What was not right in a sitting: each question with the mistakes that were named."""
+    lines = []
+    for attempt in session.history.attempts():
+        if attempt.session == session.name and attempt.status in ("wrong", "given-up"):
+            slips = [mistakes.told(attempt.idea, slip) for slip in attempt.slips.split(",") if slip]
+            said = " Perhaps also: ".join(slips) if slips else attempt.status.replace("-", " ")
+            lines.append(f"{IDEAS[attempt.idea].title}: {said}{'' if said.endswith('.') else '.'}")
+    return ["What to look at again:", *lines] if lines else []
 
 
 def told(session: Session, reply: Reply) -> str:

@@ -120,10 +120,12 @@ def _ways() -> str:
     return (
         '<div class="front-ways"><section><h2>Today’s five minutes</h2>'
         "<p>Three questions, one from each loop; other ones tomorrow.</p>"
-        f"{_today()}</section>"
+        f'{_today()}<p><a href="room.html?mode=today">What is due for you</a>, once you have answered some.</p>'
+        "</section>"
         '<section><h2>An interview on Thursday</h2><p><a href="sheets/interview.html">The interview sheet</a>, then the'
-        ' <a href="drills/index.html">drill sets</a> that it names. <a href="drills/first_steps.html">The set to begin'
-        ' with</a> takes twelve minutes; <a href="practise.html">any drill</a> comes with fresh numbers, and <a'
+        ' <a href="drills/index.html">drill sets</a> that it names; <a href="room.html">the interview room</a> asks'
+        ' against a clock. <a href="drills/first_steps.html">The set to begin with</a> takes twelve minutes; <a'
+        ' href="practise.html">any drill</a> comes with fresh numbers, and <a'
         ' href="code.html">functions</a> are written and tried in the page.</p></section>'
         '<section><h2>A service to size</h2><p><a href="serve.html">How many GPUs a load needs</a>, or what users see'
         " of yours: any model of the catalogue, or your own config.json, with the working.</p></section>"

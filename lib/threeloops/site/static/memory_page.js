@@ -27,9 +27,7 @@
   async function report() {
     const told = await call('remembering.report', JSON.stringify(await all()));
     const due = told.due.filter(one => one.now);
-    const links = due.map(one => [one.page
-      ? made('a', {href: one.page, textContent: one.title})
-      : `${one.title} (at the desk: python3 book.py drill --mode today)`, one.date]);
+    const links = due.map(one => [made('a', {href: one.page, textContent: one.title}), one.date]);
     shown.replaceChildren(
       table('By topic', ['topic', 'right at first', 'readiness'],
         told.topics.map(one => [one.topic.replaceAll('_', ' '), `${one.right} of ${one.answered}`, one.readiness])),
