@@ -86,6 +86,7 @@ SECONDS = {
     "test_weight.py": 45,
     "test_book_as_epub.py": 45,
     "test_room_page.py": 20,
+    "test_site_ways_on.py": 20,
     "test_site_cards.py": 20,
     "test_site_failures.py": 15,
     "test_site_offline.py": 15,

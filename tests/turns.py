@@ -23,6 +23,7 @@ WHOLE = {
     "test_as_written.py": 0,
     "test_terminal.py": 1,
     "test_grading_hostile.py": 2,
+    "test_site_ways_on.py": 2,
     "test_site_axe.py": 3,
     "test_site_explorers.py": 3,
     "test_site_cards.py": 3,

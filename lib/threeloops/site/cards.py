@@ -9,6 +9,7 @@ from threeloops import units
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.drills.engine.code_task import CodeTask
+from threeloops.room import preparation
 from threeloops.site.answering import SEED, put
 
 
@@ -58,12 +59,29 @@ def any_drill() -> str:
     """A list of every drill, and a card for the one that is chosen; hidden until a script can fill it."""
     groups = "".join(
         f'<optgroup label="{html.escape(family.replace("_", " "))}">'
-        + "".join(f'<option value="{drill.key}">{html.escape(drill.title)}</option>' for drill in drills)
+        + "".join(
+            f'<option value="{drill.key}" data-loop="{drill.loop}">{html.escape(drill.title)}</option>'
+            for drill in drills
+        )
         + "</optgroup>"
         for family, drills in FAMILIES.items()
     )
+    tracks = "".join(
+        f'<option value="track:{track}" data-loops="{" ".join(loops)}">{track}</option>'
+        for track, loops in preparation.TRACKS.items()
+        if track != preparation.EVERYTHING
+    )
+    families = "".join(
+        f'<option value="family:{name}">{name}</option>' for name in (family.replace("_", " ") for family in FAMILIES)
+    )
     first = next(itertools.chain.from_iterable(FAMILIES.values()))
     return (
+        '<div id="drill-ways" class="drill-form" hidden><label for="drill-among">Among</label>'
+        ' <select id="drill-among">'
+        f'<option value="">all drills</option><optgroup label="interview tracks">{tracks}</optgroup>'
+        f'<optgroup label="families">{families}</optgroup></select>'
+        ' <button type="button" id="drill-random">At random</button>'
+        ' <button type="button" id="drill-due">What is due</button></div>'
         '<p><label for="drill-choice">Drill</label> '
         f'<select id="drill-choice">{groups}</select></p>'
         f'<section class="drill" id="any-drill" data-drill="{first.key}" aria-label="{html.escape(first.title)}"'

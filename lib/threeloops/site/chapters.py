@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from threeloops.contents import CHAPTERS
 from threeloops.site import behind, cards, cells, predictions, printing
+from threeloops.site.front import far
 from threeloops.site.links import Places, page_label
 from threeloops.site.parts import Cell, Part, text
 from threeloops.site.predictions import Question
@@ -47,7 +48,8 @@ def page(part: Part, pages: list[Part], known: Places, prints: Sequence[str]) ->
     if part.place is None:
         chapter = PurePosixPath(part.page).parts[0]
         pdf = [cells.html(PDF.format(file=PurePosixPath(printing.file(chapter)).name))] if chapter in prints else []
-        return [*made, *pdf, cells.prose(_contents(part, pages))]
+        within = [one for one in pages if one.notebook == part.notebook and one.place is not None]
+        return [*made, *pdf, cells.html(far.strip(within)), cells.prose(_contents(part, pages))]
     return [made[0], cells.prose(OPENS.format(word=part.word)), *made[1:]]
 
 

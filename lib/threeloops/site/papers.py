@@ -45,9 +45,10 @@ def contents(chapters: list[tuple[str, str]]) -> str:
 def practise() -> str:
     """The page that asks any drill."""
     words = (
-        "Choose a drill. Its numbers are fresh each time; a wrong answer is told which mistake it looks like, never the"
-        " answer. The first answer takes a moment longer: Python comes to your browser then, about ten megabytes, and"
-        " everything after that happens on your own machine."
+        "Choose a drill, or have one chosen: at random, or what is due for you today, among all of them, in a family or"
+        " for an interview of one kind. Its numbers are fresh each time; a wrong answer is told which mistake it looks"
+        " like, never the answer. The first answer takes a moment longer: Python comes to your browser then, about ten"
+        " megabytes, and everything after that happens on your own machine."
     )
     return f"(page-practise)=\n# Practise\n\n{words}\n\n```{{raw}} html\n{cards.any_drill()}\n```\n"
 

@@ -9,11 +9,11 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from threeloops import wall_clock
+from threeloops import units, wall_clock
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.room import moving, progress, schedule
-from threeloops.room.attempts import Attempt
+from threeloops.room import mistakes, moving, progress, schedule
+from threeloops.room.attempts import RATED, Attempt
 from threeloops.room.clock import GAP_S
 from threeloops.room.history import NOWHERE, History
 from threeloops.room.ideas import IDEAS
@@ -89,6 +89,33 @@ def report(attempts: str) -> str:
         for idea, card in history.cards().items()
     ]
     return json.dumps({"topics": topics, "due": sorted(due, key=lambda one: (one["date"], one["title"]))})
+
+
+def summary(attempts: str, asked: str) -> str:
+    """How the questions of a set went when each was answered last, with the mistakes that were named.
+
+    >>> json.loads(summary("[]", '["kv-latent", "kv-bytes-per-token"]'))["said"]
+    'Nothing is answered yet: 2 questions stand open.'
+    """
+    keys = json.loads(asked)
+    latest = {one.idea: one for one in _history(attempts).attempts() if one.idea in keys and one.status in RATED}
+    right = [one for one in latest.values() if one.status == "right"]
+    opened = len(keys) - len(latest)
+    standing = f"{units.counted(opened, 'question')} {'stands' if opened == 1 else 'stand'} open" if opened else ""
+    if not latest:
+        return json.dumps({"said": f"Nothing is answered yet: {standing}.", "missed": []})
+    missed = [
+        {"idea": key, "title": IDEAS[key].title, "told": _missed(latest[key])}
+        for key in keys
+        if key in latest and latest[key] not in right
+    ]
+    said = f"{len(right)} of {len(latest)} right at the first answer{f'; {standing}' if opened else ''}."
+    return json.dumps({"said": f"{said}{' To look at again:' if missed else ''}", "missed": missed})
+
+
+def _missed(one: Attempt) -> str:
+    slips = [mistakes.told(one.idea, slip) for slip in one.slips.split(",") if slip]
+    return " Perhaps also: ".join(slips) or ("given up" if one.status == "given-up" else "none of the usual mistakes")
 
 
 def _page(idea: str) -> str:

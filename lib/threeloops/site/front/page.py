@@ -13,6 +13,7 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.site import explorers
 from threeloops.site.chapters import chapter_title
 from threeloops.site.epub import volume
+from threeloops.site.front import far
 from threeloops.site.front.edition import Edition
 from threeloops.site.parts import Part
 
@@ -78,7 +79,9 @@ def first_page(pages: Sequence[Part], edition: Edition, *, prints: Sequence[str]
         _lead(start),
         f'<div class="front-picture">{explorers.section(MOVES)}<p>{TRY} <a href="1_inner_loop/2_roofline.html">1.2'
         " Roofline</a> says why, and has all controls.</p></div>",
-        '<div class="front-chapters">' + "".join(_chapter(one, pages, prints) for one in openings) + "</div>",
+        '<div class="front-chapters">'
+        + "".join(_chapter(one, pages, prints) for one in openings)
+        + f"{far.chapters(pages)}</div>",
         _ways(),
         f"<p>{HOW}</p>",
         f'<p>To take along: <a href="{volume.FILE}">the whole book as an EPUB</a>'
@@ -112,7 +115,8 @@ def _chapter(opening: Part, pages: Sequence[Part], prints: Sequence[str]) -> str
         f'<p class="front-question">{html.escape(asked[:1].upper() + asked[1:])}</p>'
         f"<p>{len(parts)} parts, {hours:.1f} hours; {short:.1f} for the short ways alone. Level:"
         f" {html.escape(promise.level)}.</p>"
-        f"<p>Afterwards you can {html.escape(promise.afterwards)}.{pdf}</p></section>"
+        f"<p>Afterwards you can {html.escape(promise.afterwards)}.{pdf}</p>"
+        f"{far.line(folder, chapter_title(opening))}</section>"
     )
 
 

@@ -134,10 +134,15 @@
       if (right) {
         this.show(told.working);
         standing.answered(this.section, 'right');
-        this.onButton.hidden = !standing.next(this.section);
+        this.onButton.hidden = !this.leads();
         this.keeping(() => leave(this.place, {}));
       }
       if (told.status !== 'unreadable') this.settle(right ? 'right' : 'wrong', written, told.slips);
+    }
+
+    // Whether there is a next question here.
+    leads() {
+      return Boolean(standing.next(this.section));
     }
 
     onward() {
@@ -169,31 +174,9 @@
     }
   }
 
-  // --- the page that asks any drill: practise.html?drill=KEY&seed=WORD --------------------------------
-
-  function practise(section) {
-    const chosen = document.getElementById('drill-choice');
-    const address = document.getElementById('drill-address');
-    const asked = new URLSearchParams(location.search);
-    const known = new Set([...chosen.options].map(option => option.value));
-    section.hidden = false;
-    const card = new Card(section);
-    section.addEventListener('drill:put', () => {
-      chosen.value = card.key;
-      const here = `?drill=${encodeURIComponent(card.key)}&seed=${encodeURIComponent(card.seed)}`;
-      history.replaceState(null, '', here);
-      address.href = here;
-    });
-    chosen.addEventListener('change', () => { card.key = chosen.value; card.next(); });
-    const key = asked.get('drill');
-    if (key && !known.has(key)) card.say(`No drill is called ${key}; choose one above.`, 'drill-wrong');
-    else if (key && asked.get('seed')) card.put(key, asked.get('seed'));
-    else if (key) { card.key = key; card.next(); }
-  }
-
   for (const section of document.querySelectorAll('.drill:not([data-function])')) {
     if (section.dataset.outcome) new Prediction(section);
-    else if (section.id === 'any-drill') practise(section);
-    else new Card(section);
+    else if (section.id !== 'any-drill') new Card(section); // practise.js has that one
   }
+  Object.assign(window.threeloops, {Card});
 })();

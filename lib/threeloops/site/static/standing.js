@@ -8,6 +8,7 @@
   function show() {
     const answered = [...cards.values()].filter(({done}) => done).length;
     line.textContent = `${answered} of ${cards.size} ${cards.size === 1 ? 'question' : 'questions'} answered on this page`;
+    document.dispatchEvent(new CustomEvent('threeloops:standing', {detail: {answered, of: cards.size}}));
   }
 
   function enter(section, field) {
