@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from tests.chapters import parts_in_figures
 
@@ -78,6 +79,11 @@ def test_cells_have_words_for_ids(path: Path) -> None:
     ids = [cell["id"] for cell in cells(path)]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch(r"[a-z][a-z0-9-]+", name) for name in ids)
+
+
+@every_chapter
+def test_a_chapter_keeps_the_form_of_notebooks(path: Path) -> None:
+    nbformat.validate(json.loads(path.read_text(encoding="utf-8")))
 
 
 @every_chapter

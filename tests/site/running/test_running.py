@@ -59,12 +59,12 @@ def what_is_changed_above_counts_below(page: Any) -> None:
     first = cell(page, 'a100, h100 = hardware.part("a100-sxm4-80gb")')
     first.get_by_role("button", name="Change").click()
     field = first.get_by_label("The code of this cell")
-    field.fill(field.input_value().replace("a100-sxm4-80gb", "v100-sxm2-32gb").replace('"bf16"', '"fp16"'))
+    field.fill(field.input_value().replace("a100-sxm4-80gb", "h200-sxm"))
     drawing = cell(page, FORMATS)
     drawing.get_by_role("button", name="Run").click()
     figure = below(drawing).get_by_role("img")
     figure.locator("svg").wait_for()
-    assert "Memory 900 GB/s" in figure.get_attribute("aria-label"), "of the other GPU"
+    assert "Memory 4.8" in figure.get_attribute("aria-label"), "of the other GPU"
     wide = figure.locator("svg").bounding_box()["width"]
     page.set_viewport_size({"width": PHONE["width"], "height": 844})
     drawing.get_by_role("button", name="Run").click()
