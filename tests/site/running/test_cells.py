@@ -3,6 +3,7 @@ the book prints.
 """
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from tests.seeds import todays
 from tests.site.conftest import ROOT
 from threeloops.drills.engine import prediction
-from threeloops.site import cells
+from threeloops.site import cells, chapters
+from threeloops.site.links import Places
 from threeloops.site.parts import Part, parts, text
 from threeloops.site.running import kernel, marks, needs
 from threeloops.site.running.names import names_of
@@ -179,4 +181,17 @@ def test_a_cell_that_cannot_run_says_what_it_needs(package: str) -> None:
     need = needs.Needs(packages=frozenset({package, "zlib"}), above=())
     told = marks.mark(3, cell, need, word="1.2", hidden=False)
     assert f"<code>{package}</code>, which a page has not: <code>python3 book.py 1.2</code>" in told
-    assert not marks.mark(3, cell, need, word="1.2", hidden=True)
+    assert "run-needs" not in marks.mark(3, cell, need, word="1.2", hidden=True)
+
+
+def test_every_cell_that_another_needs_stands_on_the_page() -> None:
+    """Also one that a page cannot run whole: what is taken from it may need no package."""
+    pages, partly = parts(ROOT), 0
+    known = Places(pages)
+    for part in pages:
+        found = needs.needs(part.cells)
+        source = "".join(one["source"] for one in chapters.page(part, pages, known, ()) if one["cell_type"] != "code")
+        marked = set(map(int, re.findall(r'<div class="run" data-place="(\d+)"', source)))
+        assert {place for need in found.values() for place in need.above} <= marked, part.page
+        partly += sum(bool(found[place].packages) for need in found.values() for place in need.above)
+    assert partly > 50

@@ -13,13 +13,12 @@ FIRST = ("JupyterLab", "torch", "numpy")
 
 def mark(place: int, cell: Cell, need: Needs, *, word: str, hidden: bool) -> str:
     """The mark of a cell at its place in a part, which `python3 book.py WORD` opens. A cell that is hidden (a card
-    stands for it) is there for those below it.
+    stands for it), and one that needs packages, is there for those below it, which may use a name of it that needs none.
     """
-    if need.packages:
-        return "" if hidden else f'<p class="run-needs">{_sentence(need, word)}</p>'
     above = " ".join(map(str, need.above))
     source = f' data-source="{html.escape(text(cell))}"' if hidden else ""
-    return f'<div class="run" data-place="{place}" data-above="{above}"{source}></div>'
+    told = f'<p class="run-needs">{_sentence(need, word)}</p>' if need.packages and not hidden else ""
+    return f'<div class="run" data-place="{place}" data-above="{above}"{source}>{told}</div>'
 
 
 def _sentence(need: Needs, word: str) -> str:

@@ -17,6 +17,7 @@
       this.input = this.whole.querySelector('.cell_input');
       this.code = this.input.querySelector('pre');
       this.before = this.code.textContent.replace(/\n$/, '');
+      if (mark.firstElementChild) return; // it says what the cell needs: here for those below it
       this.said = made('div', {className: 'run-said'});
       this.said.setAttribute('role', 'status');
       this.shown = made('div', {className: 'run-shown'});
