@@ -138,6 +138,16 @@ def test_a_sitting_of_another_edition_is_begun_anew() -> None:
         assert (came["screen"]["stage"], came["screen"]["unfinished"]) == ("start", "")
 
 
+def test_the_clock_of_a_question_goes_on_while_its_sitting_is_left() -> None:
+    held.entered("[]", "null", "[]")
+    wish = {"do": "begin", "mode": "warm-up", "topic": "kv-latent", "seed": "w", "turn": 0}
+    begun = json.loads(held.acted(json.dumps(wish)))["sitting"]
+    earlier = {**begun, "shown_s": begun["shown_s"] - 60}
+    assert json.loads(held.entered("[]", json.dumps(earlier), "[]"))["sitting"] == {**earlier, "words": begun["words"]}
+    for do in ("sync", "continue", "stop", "sync"):
+        assert json.loads(held.acted(json.dumps({"do": do})))["sitting"]["shown_s"] == earlier["shown_s"], do
+
+
 def test_functions_are_never_asked() -> None:
     asks = plan.questions("warm-up", plan.Wish(tasks=False), History(NOWHERE), seed="a", now=wall_clock.now())
     assert len(asks) > 300

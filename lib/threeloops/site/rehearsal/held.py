@@ -34,8 +34,9 @@ class Guest(Acting):
 
     TASKS, NOWHERE = False, ""  # functions have a page of their own; the browser keeps what is to be kept
 
-    def __init__(self, history: History, taught: list[list[str]]) -> None:
+    def __init__(self, history: History, taught: list[list[str]], stood: tuple[str, int, float] | None = None) -> None:
         super().__init__(history)
+        self.stood = stood  # the question that was put last: its sitting, its place, when
         self.taught = taught  # [title of a part, its chapter, its name on the pages, its page]
         self.known = {(one.session, one.position) for one in history.attempts()}
         self.shown, self.sent = self.first, list[dict[str, object]]()
@@ -75,15 +76,18 @@ class Guest(Acting):
         if name is None:
             return None
         record = self.history.session(name)
-        standing = self.session.position if self.session is not None and self.session.name == name else None
+        if self.session is not None and self.session.name == name:
+            self.stood = (name, self.session.position, self.history.shown(name, self.session.position))
+        # of a sitting that is stopped, or not gone on with yet, the clock goes on
+        stood = self.stood if self.stood and self.stood[0] == name else (name, None, None)
         return {
             "id": name,
             "mode": record.mode,
             "options": record.options,
             "plan": plan_text(record.plan),
             "started_s": record.started_s,
-            "position": standing,
-            "shown_s": None if standing is None else self.history.shown(name, standing),
+            "position": stood[1],
+            "shown_s": stood[2],
             "words": view.unfinished(self.history),
         }
 
@@ -95,15 +99,16 @@ def entered(attempts: str, sitting: str, taught: str) -> str:
     """Open the room with the attempts of this browser, and the sitting that was left in it, if one was."""
     history = History(NOWHERE)
     history.add([Attempt(**one) for one in json.loads(attempts)])
+    stood = None
     with contextlib.suppress(ValueError, TypeError, KeyError):  # one of another edition is begun anew
         left = json.loads(sitting)
         if left:
-            _take_up(history, left)
-    _guests[:] = [Guest(history, json.loads(taught))]
+            stood = _take_up(history, left)
+    _guests[:] = [Guest(history, json.loads(taught), stood)]
     return _guests[0].told
 
 
-def _take_up(history: History, left: Mapping[str, Any]) -> None:
+def _take_up(history: History, left: Mapping[str, Any]) -> tuple[str, int, float] | None:
     record = SessionRecord(
         id=str(left["id"]),
         mode=str(left["mode"]),
@@ -115,8 +120,10 @@ def _take_up(history: History, left: Mapping[str, Any]) -> None:
     if record.started_s > wall_clock.now_s():
         raise ValueError("a sitting that was begun in the future is damaged")
     history.keep(record)
-    if left["position"] is not None:
-        history.shown(record.id, int(left["position"]), float(left["shown_s"]))
+    if left["position"] is None:
+        return None
+    place = int(left["position"])
+    return record.id, place, history.shown(record.id, place, float(left["shown_s"]))
 
 
 def acted(wish: str) -> str:
