@@ -13,7 +13,7 @@ FIRST = ("JupyterLab", "torch", "numpy")
 
 def mark(place: int, cell: Cell, need: Needs, *, word: str, hidden: bool) -> str:
     """The mark of a cell at its place in a part, which `python3 book.py WORD` opens. A cell that is hidden (a card
-    stands for it), and one that needs packages, is there for those below it, which may use a name of it that needs none.
+    stands for it), and one that needs packages, is there for those below it: what they use of it may need none.
     """
     above = " ".join(map(str, need.above))
     source = f' data-source="{html.escape(text(cell))}"' if hidden else ""
