@@ -111,7 +111,8 @@
       const seconds = (performance.now() - this.since) / 1000;
       const position = Question.asked++;
       const at_s = Date.now() / 1000;
-      await this.keeping(async () => add([await this.attempt({written, status, slips: slips.join(','), seconds, position, at_s})]));
+      Question.kept = this.keeping(async () => add([await this.attempt({written, status, slips: slips.join(','), seconds, position, at_s})]));
+      await Question.kept;
     }
 
     // An attempt as it is kept. Where all that it needs is known, it does not wait for Python.
@@ -127,6 +128,7 @@
     }
   }
   Question.asked = 0;
+  Question.kept = null; // until the last answer is
 
   // In a field for code a new line begins below the one before, and deeper after a colon. Tab stays what it is on every
   // page. Whether it was such a key.

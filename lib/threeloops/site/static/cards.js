@@ -84,7 +84,7 @@
     }
 
     get place() {
-      return `right ${this.section.dataset.drill}`;
+      return `right ${this.key}`; // the page of all drills has many in one card
     }
 
     begin() {
@@ -131,13 +131,13 @@
       if (!told) return;
       const right = told.status === 'right';
       this.say(told.message, right ? 'drill-right' : 'drill-wrong');
+      if (told.status !== 'unreadable') this.settle(right ? 'right' : 'wrong', written, told.slips); // first: what follows may read it
       if (right) {
         this.show(told.working);
         standing.answered(this.section, 'right');
         this.onButton.hidden = !this.leads();
         this.keeping(() => leave(this.place, {}));
       }
-      if (told.status !== 'unreadable') this.settle(right ? 'right' : 'wrong', written, told.slips);
     }
 
     // Whether there is a next question here.
@@ -151,9 +151,9 @@
       field?.focus({preventScroll: true});
     }
 
-    next() {
+    next(key = this.key) {
       const fresh = crypto.getRandomValues(new Uint32Array(1))[0].toString(36);
-      return this.put(this.key, fresh, () => call('other', this.key, this.seed, fresh));
+      return this.put(key, fresh, () => call('other', key, this.seed, fresh));
     }
 
     // Ask another question in this card; where it comes under another seed than asked for, it says so.

@@ -18,7 +18,7 @@
   }
 
   async function count() {
-    const [attempts, texts] = [await all(), (await written()).filter(({place}) => !place.startsWith('right '))]; // those are attempts, too
+    const [attempts, texts] = [await all(), (await written()).filter(({place}) => !/^(?:right |room sitting$)/.test(place))]; // those are attempts, too
     shown.replaceChildren();
     const beside = texts.length ? `, and ${counted(texts.length, 'prediction or function', 'predictions and functions')}` : '';
     return `${counted(attempts.length, 'attempt')} in this browser${beside}.`;

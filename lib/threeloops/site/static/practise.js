@@ -28,15 +28,10 @@
       return this[this.way]();
     }
 
-    another(key) {
-      this.key = key;
-      return this.next();
-    }
-
     random() {
       this.way = 'random';
       const others = fitting().filter(key => key !== this.key);
-      return this.another(others[Math.floor(Math.random() * others.length)]);
+      return this.next(others[Math.floor(Math.random() * others.length)]);
     }
 
     // What the interview room would repeat today, the longest overdue first.
@@ -46,7 +41,7 @@
       if (!told) return;
       const keys = new Set(fitting());
       const due = told.due.filter(one => one.now && keys.has(one.idea) && one.idea !== this.key);
-      if (due.length) await this.another(due[0].idea);
+      if (due.length) await this.next(due[0].idea);
       else this.say('Nothing else of this is due today. What you answer here comes back when it is.');
     }
   }
@@ -62,7 +57,7 @@
     history.replaceState(null, '', here);
     address.href = here;
   });
-  chosen.addEventListener('change', () => card.another(chosen.value));
+  chosen.addEventListener('change', () => card.next(chosen.value));
   among.addEventListener('change', () => {
     for (const option of options) option.hidden = option.disabled = !fits(option);
     for (const group of chosen.querySelectorAll('optgroup')) group.hidden = [...group.children].every(option => option.hidden);
@@ -72,5 +67,5 @@
   const key = asked.get('drill');
   if (key && !known.has(key)) card.say(`No drill is called ${key}; choose one above.`, 'drill-wrong');
   else if (key && asked.get('seed')) card.put(key, asked.get('seed'));
-  else if (key) card.another(key);
+  else if (key) card.next(key);
 })();

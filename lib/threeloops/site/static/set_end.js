@@ -1,7 +1,7 @@
 // The end of a drill set: how its questions went, with the mistakes that were made.
 (() => {
   'use strict';
-  const {all, book, call, doing, made, tell} = window.threeloops;
+  const {Question, all, book, call, doing, made, tell} = window.threeloops;
   const keys = [...document.querySelectorAll('.drill[data-drill]:not(#any-drill)')].map(one => one.dataset.drill);
   if (keys.length < 2 || document.querySelector('article .drill[data-outcome]') || !/\/drills\/[^/]+$/.test(location.pathname)) return;
   const said = made('p');
@@ -12,6 +12,7 @@
     made('h2', {textContent: 'The end of this set'}), said, list, made('p', {}, button)));
 
   async function show() {
+    await Question.kept; // the answer that ends the set counts, too
     const told = await doing(async () => call('remembering.summary', JSON.stringify(await all()), JSON.stringify(keys)),
       (message, failed, again) => tell(said, message, again));
     if (!told) return;
