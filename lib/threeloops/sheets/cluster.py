@@ -32,14 +32,14 @@ ROWS = (
         "after the sums in the node each GPU sends 2 (N − 1)/N × b P / g",
         "t = F/W × b/2 × (N − 1)/(N g)",
         "{few_nodes} nodes: {few}; many: {many}",
-        "of two nodes the cards would ask for half of many nodes' tokens, so NVLink decides",
+        "with two nodes the cards need half as many tokens as with many: there NVLink decides",
     ),
     (
         "The same with experts kept by every rank",
         "k/E of the FLOPs for all of the gradients",
         "t × E/k",
         "{top_k} of {experts}, many nodes: {mixture}",
-        "dealing the experts out removes the factor and adds an all-to-all",
+        "dealing the experts out to ranks removes E/k and adds an all-to-all",
     ),
     (
         "How far a layer may be cut (tensor parallelism)",
@@ -53,12 +53,12 @@ ROWS = (
         "shards 3 P / n; slices 8 t h (n − 1)",
         "n = √(3 P / (8 t h))",
         "Llama 3 70B, {few_tokens} tokens a GPU: {split}",
-        "between nodes the slices of a node save nothing: its cards carry P either way",
+        "slicing inside a node saves nothing between nodes: a node's cards carry P either way",
     ),
     (
         "When a pipeline beats FSDP",
         "sharded pass t*/t times its computing; pipeline 1 + (p − 1)/m",
-        "below t* × m/(m + p − 1) tokens a GPU and gather",
+        "below t* × m/(m + p − 1) tokens per GPU and gather",
         "{stages} stages, {micro_batches} micro-batches, many nodes: {pipeline}",
         "together they fight: sharding gathers again for each micro-batch",
     ),
@@ -142,7 +142,9 @@ def table() -> Table:
         head=HEAD,
         rows=tuple(tuple(cell.format(**known) for cell in row) for row in ROWS),
         note=(
-            "P: weights; h: hidden width; t: tokens per GPU; F: FLOP/s of a GPU; W: its bytes/s one way; b: bytes of a"
-            " number. All overlap perfectly, at the full peak: a real run needs more."
+            "P: weights (with tensor parallelism, of one layer); h: hidden width; t: tokens per GPU, t*: those of the"
+            " first two rows; F: FLOP/s of a GPU; W: its bytes/s one way; b: bytes of a number; g: GPUs of a node;"
+            " n: ranks; k of E: experts of a token; f: columns of an expert; p: stages; m: micro-batches. All overlap"
+            " perfectly, at the full peak: a real run needs more."
         ),
     )
