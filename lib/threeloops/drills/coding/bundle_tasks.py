@@ -104,8 +104,8 @@ SCHEDULE = ScheduleTask(
     ),
     hint="The multiplier has two products a vector: keep it busy in every cycle. Which vectors' first products can run"
     " while the first vector's sum is not there yet?",
-    source="Rau and Glaeser, Some scheduling techniques and an easily schedulable horizontal architecture, MICRO, 1981"
-    " (modulo scheduling)",
+    source="Rau and Glaeser, Some scheduling techniques and an easily schedulable horizontal architecture for"
+    " high performance scientific computing, MICRO 14, 1981, doi:10.1145/1014192.802449 (modulo scheduling)",
 )
 
 TASKS = (SCHEDULE,)

@@ -237,7 +237,7 @@ MATMUL = KernelTask(
         ),
     ),
     hint="Along k, tile by tile: all threads load one number of each matrix, meet, add 8 products, and meet again.",
-    source="NVIDIA, CUDA C++ Programming Guide 12.9, section 6.2.4 (shared memory: matrix multiplication by blocks)",
+    source="NVIDIA, CUDA C++ Programming Guide 13.3, section 6.2.4 (shared memory: matrix multiplication by blocks)",
 )
 
 # --- a softmax ------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ TRANSPOSE = KernelTask(
     ),
     hint="Read and write global memory along rows, both times; turn the tile in shared memory. In which bank does each"
     " number of a column of the tile lie?",
-    source="NVIDIA, CUDA C++ Best Practices Guide 12.9, section 10.2.3.3 (shared memory in matrix multiplication, a"
+    source="NVIDIA, CUDA C++ Best Practices Guide 12.9, section 10.2.3.3 (a matrix times its transpose: a"
     " padded tile)",
 )
 
@@ -233,7 +233,7 @@ SUMS = KernelTask(
         ),
     ),
     hint="First a sum in every warp, with partners 16, 8, 4, 2 and 1 lanes away; then one warp adds the warps' sums.",
-    source="NVIDIA, CUDA C++ Programming Guide 12.9, section 10.22 (warp shuffle functions; reduction across a warp)",
+    source="NVIDIA, CUDA C++ Programming Guide 13.3, section 10.22.3.3 (reduction across a warp)",
 )
 
 # --- a histogram ----------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ HISTOGRAM = KernelTask(
         ),
     ),
     hint="Each block counts in shared memory, from zero; its threads step through x by the size of the grid.",
-    source="NVIDIA, CUDA C++ Programming Guide 12.9, section 10.14 (atomic functions)",
+    source="NVIDIA, CUDA C++ Programming Guide 13.3, section 10.14 (atomic functions)",
 )
 
 # --- a scan ---------------------------------------------------------------------------------------
