@@ -113,8 +113,7 @@ TRANSPOSE = KernelTask(
     ),
     hint="Read and write global memory along rows, both times; turn the tile in shared memory. In which bank does each"
     " number of a column of the tile lie?",
-    source="NVIDIA, CUDA C++ Best Practices Guide 12.9, section 10.2.3.3 (a matrix times its transpose: a"
-    " padded tile)",
+    source="NVIDIA, CUDA C++ Best Practices Guide 12.9, section 10.2.3.3 (a matrix times its transpose: a padded tile)",
 )
 
 # --- a sum per block ------------------------------------------------------------------------------
