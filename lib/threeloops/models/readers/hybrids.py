@@ -1,8 +1,8 @@
 """Hybrids of attention with states of further kinds: Falcon-H1, Jamba, LFM2, Kimi Linear and Kimi K3.
 
 Source: modeling_*.py and configuration_*.py of Hugging Face transformers 5.23.0 (falcon_h1, jamba, lfm2, lfm2_moe,
-        kimi_linear), https://github.com/huggingface/transformers; what Kimi K3 has besides: its own
-        modeling_kimi_linear.py, https://huggingface.co/moonshotai/Kimi-K3, as vLLM has it
+        kimi_linear), https://github.com/huggingface/transformers; what Kimi K3 has besides: vLLM,
+        vllm/models/kimi_k3/nvidia/model.py and kda.py, https://github.com/vllm-project/vllm
 """
 
 from collections.abc import Callable, Mapping

@@ -1,10 +1,10 @@
 """Families whose classes ship with their checkpoints and are not in transformers: MiMo 7B, and the Nemotrons whose
 layers a search made unequal.
 
-Source: modeling_mimo.py of https://huggingface.co/XiaomiMiMo/MiMo-7B-Base (Qwen 2's class with further layers that
-        guess tokens); DeciLM's layers: vLLM, vllm/model_executor/models/nemotron_nas.py,
-        https://github.com/vllm-project/vllm, and modeling_decilm.py of
-        https://huggingface.co/nvidia/Llama-3_3-Nemotron-Super-49B-v1
+Source: vLLM, vllm/model_executor/models/mimo.py (Qwen 2's class; layers that guess tokens are left to the draft) and
+        nemotron_nas.py (what a layer may lack, the widths of MLPs), https://github.com/vllm-project/vllm; mlx-lm,
+        mlx_lm/models/nemotron-nas.py (one matrix instead of a part), https://github.com/ml-explore/mlx-lm. The makers'
+        own classes, modeling_mimo.py and modeling_decilm.py, lie with the checkpoints and were not read
 """
 
 from collections.abc import Callable, Mapping
