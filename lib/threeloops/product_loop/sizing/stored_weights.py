@@ -2,7 +2,9 @@
 
 Source: llama.cpp, src/llama-quant.cpp (what a GGUF file keeps in which blocks); OCP Microscaling Formats (MX) v1.0,
         2023; NVIDIA, Introducing NVFP4, 2025 (scales of blocks); Frantar et al., 2022, arXiv:2210.17323 (GPTQ's
-        groups); Hugging Face, transformers, docs/source/en/quantization/mxfp4.md (modules_to_not_convert of gpt-oss)
+        groups); llm-awq, awq/quantize/qmodule.py (a scale of 16 bits and a zero of 4 for each group), and GPTQModel,
+        gptqmodel/nn_modules/qlinear (SUPPORTS_GROUP_SIZE: which groups kernels take); Hugging Face, transformers,
+        docs/source/en/quantization/mxfp4.md (modules_to_not_convert of gpt-oss)
 """
 
 from collections.abc import Mapping
