@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from threeloops.contents import book_root, places
+from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.sheets import papers, references
 
@@ -45,6 +46,8 @@ def used() -> dict[str, set[str]]:
     titled = {place.title: f"{place.chapter}.{place.number}" for place in places(book_root())}
     for drill in DRILLS.values():
         begun[titled[drill.section]].add(drill.derive.__module__)
+    for task in TASKS.values():
+        begun[titled[task.section]].add(task.draw.__module__)
     needs = {module: imported(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
     return {part: reached(modules, needs) for part, modules in begun.items()}
 

@@ -22,7 +22,10 @@ TAKEN: dict[str, dict[str, str]] = {
         "doi:10.1109/MM.2008.31": "warps that take turns, which the book's GPU simulator runs",
         "doi:10.1137/1004061": "the full-cycle pointer chain with which a load's latency is measured",
     },
-    "1.4": {"doi:10.1109/SC.2008.5222004": "ghost cells around the tile of a stencil"},
+    "1.4": {
+        "doi:10.1109/SC.2008.5222004": "ghost cells around the tile of a stencil",
+        "doi:10.1145/7902.7903": "a scan in log n steps, written as a kernel",
+    },
     "1.5": {
         "doi:10.1145/800076.802486": "the least traffic of a matmul, given the size of the fast memory",
         "arXiv:2301.03598": "Stream-K: sums divided so that no last wave stays half empty",
@@ -51,7 +54,11 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:2302.13971": "LLaMA's GPU hours, and the energy that follows from them",
         "arXiv:2307.09288": "Llama 2's GPU hours and tons of CO₂, worked out again",
     },
-    "1.F2": {"doi:10.1007/s11227-017-2177-5": "a processor's peak from units, width and clock"},
+    "1.F2": {
+        "doi:10.1007/s11227-017-2177-5": "a processor's peak from units, width and clock",
+        "doi:10.1145/800046.801649": "a bundle of instructions a cycle, chosen by who writes the program",
+        "doi:10.1145/1014192.802449": "a loop whose rounds overlap: one new round each few cycles",
+    },
     "2.1": {
         "arXiv:2001.08361": "training FLOP = 6 per parameter and token; a forward pass takes 2",
         "arXiv:2203.15556": "that rule, checked operation by operation",
@@ -113,6 +120,11 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:2010.13369": "the same with a schedule",
         "arXiv:2509.18521": "rollouts: a step waits for its longest response",
     },
+    "3.1": {
+        "arXiv:1508.07909": "byte pair encoding: the commonest pair becomes a token",
+        "arXiv:1904.09751": "top-p sampling: the fewest tokens that hold a share p",
+        "arXiv:1805.04833": "top-k sampling: the k likeliest tokens",
+    },
     "3.2": {
         "arXiv:2211.05102": "a decode step reads all weights once and each request's cache",
         "arXiv:2209.01667": "which experts a step reads",
@@ -131,6 +143,9 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:2406.06484": "what such a state costs to compute, chunk by chunk",
         "arXiv:2412.06464": "a model whose layers mix states and attention",
         "arXiv:2312.00752": "how large such a state is in layers of the first kind",
+        "arXiv:2402.19427": "gated linear recurrences beside windowed attention",
+        "arXiv:2404.07839": "a published model of that kind",
+        "arXiv:2410.05355": "a model of such layers alone, 7B parameters",
         "arXiv:2510.26692": "and how large beside latent attention, in Kimi Linear",
     },
     "3.4": {
@@ -159,6 +174,7 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:1506.02626": "pruning the smallest weights, then training on",
         "arXiv:1503.02531": "distillation: a small network learns a large one's probabilities",
     },
+    "3.10": {"arXiv:2307.09702": "a grammar's mask over the vocabulary, looked up by state"},
     "3.11": {
         "arXiv:2207.00032": "weights read over a link, a layer ahead",
         "arXiv:2311.03285": "many adapters in one batch",
