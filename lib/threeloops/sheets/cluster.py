@@ -43,7 +43,7 @@ ROWS = (
     ),
     (
         "How far a layer may be cut (tensor parallelism)",
-        "6 P t / (n F); four all-reduces, 8 (n − 1)/n × t h b / W",
+        "6 P t / F; four all-reduces, 8 (n − 1) × t h b / W",
         "n = 1 + 3 P / (4 h b) × W/F",
         "Llama 3 70B: {tensor_inside} on NVLink, {tensor_between} on a card",
         "t cancels: more tokens do not help; nothing hides a plain all-reduce",
