@@ -85,7 +85,7 @@ MESSAGE = Case(
         ),
         (
             "how often messages come, and whether the reader keeps up",
-            lambda p: f"{p.rate} a second; the network needs {p.busy_ms} ms for each, so it does not",
+            lambda p: f"{p.rate} a second; the network needs {p.busy_ms} ms for each, so it does not keep up",
         ),
         (
             "how old a message is before it is sent: exposure, readout, driver",
@@ -118,7 +118,8 @@ MESSAGE = Case(
         lambda p: (
             f"Copies take {shown('sensor-message-copies', p)}. Without them, and with the queue as it is, a picture is"
             f" {shown('sensor-message-age', _no_copies(p))} old; the queue alone holds it for {p.depth} periods less a"
-            f" half. What could be saved of {SEEN_MS} ms is {shown('latency-metres-saved', _road(p))} of road. So the"
+            f" half. Without copies and queue the car would drive {shown('latency-metres-saved', _road(p))} less"
+            " before the picture is read. So the"
             " driver writes into slots of shared memory and sends their numbers, a queue of one keeps the newest, the"
             " recorder has its own, and each message carries the stamp of its exposure. What would change the design:"
             " a reader that keeps up, since then no queue builds up at all."
