@@ -126,6 +126,12 @@ def test_answers_stand_at_the_end_and_predictions_stay_folded(bound: dict[str, A
     assert folded == sum(page.source.count('<details class="outcome"') for page in pages.values()) > 80
 
 
+def test_what_a_script_has_to_show_is_left_out() -> None:
+    strip = "<section class='far' hidden><progress value='0'></progress></section>"
+    one = leaves.leaf("1/a", f"<article><h1>A</h1>{strip}<p>kept</p></article>")
+    assert leaves.bound(one, lambda link, page: "").endswith(b"<article><h1>A</h1><p>kept</p></article></body></html>")
+
+
 def test_a_link_leads_to_the_pages_where_they_have_an_address() -> None:
     one = leaves.leaf("1/a", "<article><h1>A</h1><p id='x'>x</p></article>")
     lead = leaves.leader({"1/a": one}, "https://example.org/")

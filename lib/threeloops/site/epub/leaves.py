@@ -104,8 +104,10 @@ def _of(article: Any, tag: str, name: str) -> list[Any]:
 
 
 def _out_of_place(one: Any) -> bool:
-    """What only a page in a browser has a use for; of a drawing in two forms, the wide one."""
-    if one.tag in ("script", "style", "button", "noscript"):
+    """What only a page in a browser has a use for, and what a script has to show; of a drawing in two forms, the wide
+    one.
+    """
+    if one.tag in ("script", "style", "button", "noscript") or "hidden" in one.attrib:
         return True
     slim = "tl-wide" in _classes(one) and any("tl-slim" in _classes(other) for other in one.itersiblings())
     return slim or any(name in _classes(one) for name in LEFT_OUT)
