@@ -36,7 +36,12 @@ ALWAYS = {
 INSIDE_OTHERS = {"qwen3_vl_text", "qwen3_vl_moe_text", "qwen2_vl_text", "qwen2_5_vl_text", "mistral4"}
 INSIDE_OTHERS |= {"qwen2_5_omni_text", "qwen3_omni_moe_text", "glm4v_text", "glm4v_moe_text", "step3p5"}
 ELSEWHERE = {"deepseek_v4"}  # keys that are values, and entries: tests/models/readers/test_compressed_readers.py
-ELSEWHERE |= {"mamba", "mamba2", "falcon_mamba", "recurrent_gemma"}  # states alone, under other names: test_scan_readers
+ELSEWHERE |= {
+    "mamba",
+    "mamba2",
+    "falcon_mamba",
+    "recurrent_gemma",
+}  # states alone, under other names: test_scan_readers
 
 
 def todays() -> list[str]:

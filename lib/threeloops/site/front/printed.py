@@ -12,7 +12,6 @@ import pikepdf
 from threeloops.site.front.edition import Edition
 
 FONT_SIZE, EDGE = 9.5, 51.0  # points: as print.css has it
-FONT = pikepdf.Dictionary(Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica)
 DIGIT_EM = 0.556  # of Helvetica: Adobe Font Metrics
 
 
@@ -55,6 +54,8 @@ def number(pdf: pikepdf.Pdf, until: int) -> int:
     """
     indices = {page.obj.objgen: index for index, page in enumerate(pdf.pages)}
     targets: Any = pdf.Root.Dests
+    # made anew for each file: what was put into one goes with it
+    font = pikepdf.Dictionary(Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica)
     written = 0
     for page in pdf.pages[1:until]:
         lowest = {}
@@ -68,7 +69,7 @@ def number(pdf: pikepdf.Pdf, until: int) -> int:
             across = right - len(said) * DIGIT_EM * FONT_SIZE
             drawn.append(f"1 0 0 1 {across:.2f} {bottom + 0.25 * FONT_SIZE:.2f} Tm ({said}) Tj")
             written += 1
-        page.add_resource(FONT, pikepdf.Name.Font, pikepdf.Name("/ThreeLoops"))
+        page.add_resource(font, pikepdf.Name.Font, pikepdf.Name("/ThreeLoops"))
         page.contents_add(b"q", prepend=True)  # a browser leaves its own scale behind
         page.contents_add("\n".join(["Q", *drawn, "ET EMC"]).encode(), prepend=False)
     return written
