@@ -254,3 +254,20 @@ def test_a_long_file_shows_how_far_it_is_read(tmp_path, capsys, monkeypatch) -> 
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert main(["trace", path]) == 0
     assert "\rrun.json.gz: 100 % read \n" in capsys.readouterr().err
+
+
+def test_each_suspect_has_a_drill_with_the_traces_own_numbers(tmp_path, capsys, monkeypatch) -> None:
+    path = with_products(tmp_path)
+    page = said(capsys, path, "--hardware", "h100-sxm")
+    limits = re.findall(r"at most +([\d.]+) times", page)
+    assert len(limits) == 2
+    for place, (limit, name) in enumerate(zip(limits, ("First suspect", "Second"), strict=True), start=1):
+        assert f"--drill {place} on this file asks you" in page
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{limit}\n"))
+        told = said(capsys, path, "--hardware", "h100-sxm", "--drill", str(place))
+        assert told.startswith(f"{name}: ")
+        assert f"You said {limit}; it comes out at {limit}. Well predicted." in told
+    assert "No drill: this file has 2 suspects, and --drill 3 asks for more." in said(capsys, path, "--drill", "3")
+    with pytest.raises(SystemExit):
+        main(["trace", "--drill", path])
+    assert "a file's name stands before: threeloops trace FILE --drill" in capsys.readouterr().err

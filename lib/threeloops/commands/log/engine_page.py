@@ -86,7 +86,7 @@ def answer(log: EngineRecord, given: argparse.Namespace, *, name: str, cut: str)
         suspects=engine_suspects(log, limits, paced),
     )  # fmt: skip
     if given.drill:
-        own_drill.pose(told.suspects)
+        own_drill.pose(told.suspects, place=given.drill)
     if given.json:
         return _json(told)
     if given.html:

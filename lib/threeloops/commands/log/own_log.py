@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP
-from threeloops.commands.trace.own_trace import DRILL_HELP, HTML_HELP
+from threeloops.commands.trace import own_drill
+from threeloops.commands.trace.own_trace import HTML_HELP
 from threeloops.commands.typed import context, whole
 from threeloops.units import MB, fmt_percent
 
@@ -38,7 +39,7 @@ def add_log(commands: Any) -> None:
     log.add_argument("--batch", type=whole, help="sequences of one step of the training run, on all GPUs")
     log.add_argument("--max-num-seqs", type=whole, help="requests that an engine runs at once at most")
     log.add_argument("--html", metavar="FILE", help=HTML_HELP)
-    log.add_argument("--drill", action="store_true", help=DRILL_HELP)
+    own_drill.add_drill(log)
     log.add_argument("--json", action="store_true", help="print base SI units for a script")
     log.set_defaults(run=run)
 
@@ -54,7 +55,7 @@ class _Reader(Protocol):
 
 def run(given: argparse.Namespace) -> None:
     """Read, and say."""
-    from threeloops.commands.trace import own_drill, told_page
+    from threeloops.commands.trace import told_page
 
     own_drill.refuse_for_scripts(drill=given.drill, json=given.json, html=given.html)
     reader, cut = _read(Path(given.path))

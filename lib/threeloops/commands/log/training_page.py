@@ -89,7 +89,7 @@ def answer(log: StepRecord, given: argparse.Namespace, *, name: str, cut: str) -
         suspects=step_suspects(log, account, mfu=best),
     )  # fmt: skip
     if given.drill:
-        own_drill.pose(told.suspects)
+        own_drill.pose(told.suspects, place=given.drill)
     if given.json:
         return _json(told)
     if given.html:

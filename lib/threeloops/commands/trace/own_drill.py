@@ -1,5 +1,5 @@
-"""A drill with the reader's own numbers: what a repair of the first suspect brings at most, predicted before the page
-says it. `threeloops trace` and `threeloops log` pose it; Amdahl's law judges.
+"""A drill with the reader's own numbers: what a repair of a suspect brings at most, predicted before the page says it.
+`threeloops trace` and `threeloops log` pose it, of the first suspect or of another; Amdahl's law judges.
 
 >>> from threeloops.inner_loop.profiled.trace_suspects import Suspect
 >>> one = Suspect(illness="hidden syncs", of="a pause", share=0.2, because="20.0 % of the time", at_most=1.25)
@@ -9,8 +9,9 @@ You said 1.25; it comes out at 1.25. Well predicted.
 <BLANKLINE>
 """
 
+import argparse
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 QUESTION = "If all that a repair can take away were gone, how many times as fast would it be at most? "
 
@@ -24,7 +25,27 @@ class _Suspected(Protocol):
     def at_most(self) -> float | None: ...
 
 
-def refuse_for_scripts(*, drill: bool, json: bool, html: str | None = None) -> None:
+def add_drill(command: Any) -> None:
+    """Add the option."""
+    command.add_argument(
+        "--drill", nargs="?", type=_place, const=1, metavar="1|2|3",
+        help="first ask you what a repair of the first suspect brings at most; --drill 2, of the second",
+    )  # fmt: skip
+
+
+def _place(said: str) -> int:
+    """Which suspect.
+
+    >>> _place("2")
+    2
+    """
+    if said not in ("1", "2", "3"):
+        what = f"{said!r} is no suspect's number: 1, 2 or 3; a file's name stands before: threeloops trace FILE --drill"
+        raise argparse.ArgumentTypeError(what)
+    return int(said)
+
+
+def refuse_for_scripts(*, drill: int | None, json: bool, html: str | None = None) -> None:
     """Raises ValueError where a question is to be asked and no reader is there, two forms are asked for, or a page
     has no name.
     """
@@ -36,19 +57,31 @@ def refuse_for_scripts(*, drill: bool, json: bool, html: str | None = None) -> N
         raise ValueError("--drill asks you a question, and --json is for a script; leave one of them out")
 
 
-def pose(suspects: Sequence[_Suspected], *, ask: Callable[[str], str] = input) -> None:
-    """Ask for the limit of the first suspect that has one, and hold the answer against it."""
-    from threeloops.commands.trace.told_page import TELLING
+def pose(suspects: Sequence[_Suspected], *, place: int = 1, ask: Callable[[str], str] = input) -> None:
+    """Ask for the limit of the suspect at `place`, counted from 1, and hold the answer against it. Where the first is
+    asked for and has no limit, the next one that has: a leak, say, costs no time until it ends the job.
+    """
+    from threeloops.commands.trace.told_page import ORDINALS, TELLING
     from threeloops.drills.engine.prediction import SKIP, verdict
 
-    one = next((suspect for suspect in suspects if suspect.at_most and suspect.at_most <= TELLING), None)
-    if one is None:
-        print("No drill: no suspect of this file has a limit that could be predicted.\n")
+    shown = list(zip(ORDINALS, suspects, strict=False))
+    asked = shown if place == 1 else shown[place - 1 : place]
+    limited = [(ordinal, one) for ordinal, one in asked if one.at_most and one.at_most <= TELLING]
+    if not limited:
+        print(f"No drill: {_why_none(shown, place)}.\n")
         return
-    ordinal = "First suspect" if one is suspects[0] else "The first suspect with a limit"
+    ordinal, one = limited[0]
     print(f"{ordinal}: {one.illness}. {one.because[0].upper()}{one.because[1:]}.")
     try:
         said = ask(QUESTION).strip().lower().removesuffix("times").rstrip(" x×")
     except EOFError:
         said = ""
     print(f"{verdict(said or SKIP, round(one.at_most or 0.0, 2), '')}\n")
+
+
+def _why_none(shown: Sequence[tuple[str, _Suspected]], place: int) -> str:
+    if place > len(shown):
+        return f"this file has {len(shown) or 'no'} suspect{'s' * (len(shown) != 1)}, and --drill {place} asks for more"
+    if place > 1:
+        return f"the file sets no limit for {shown[place - 1][1].illness}, its suspect {place}"
+    return "no suspect of this file has a limit that could be predicted"

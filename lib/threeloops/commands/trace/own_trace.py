@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from threeloops import checks
+from threeloops.commands.trace import own_drill
 from threeloops.units import MB, fmt_percent
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from threeloops.inner_loop.profiled.rank_record import RankRecord
     from threeloops.inner_loop.profiled.rank_waits import RankWaits
 
-DRILL_HELP = "first ask you what a repair of the first suspect brings at most"
 ENDINGS = (".json", ".json.gz", ".sqlite")
 HTML_HELP = "write the page into one HTML file, for a browser, instead of printing it"
 BAR_FROM = 20 * MB  # of a file; smaller ones are read before anybody asks
@@ -37,7 +37,7 @@ def add_trace(commands: Any) -> None:
     )
     trace.add_argument("--json", action="store_true", help="print base SI units for a script")
     trace.add_argument("--html", metavar="FILE", help=HTML_HELP)
-    trace.add_argument("--drill", action="store_true", help=DRILL_HELP)
+    own_drill.add_drill(trace)
     trace.add_argument(
         "--simulated",
         metavar="ILLNESS",
@@ -49,7 +49,7 @@ def add_trace(commands: Any) -> None:
 def run(given: argparse.Namespace) -> None:
     """Read, or write a simulated trace."""
     from threeloops.commands.named import part_named
-    from threeloops.commands.trace import own_drill, told_page, trace_page
+    from threeloops.commands.trace import told_page, trace_page
     from threeloops.inner_loop.profiled.rank_account import held_together, rank_account
 
     if given.simulated:
@@ -61,7 +61,7 @@ def run(given: argparse.Namespace) -> None:
     waits, accounts = held_together(accounts)
     shown = _shown(accounts, waits, given.rank)
     if given.drill:
-        own_drill.pose(shown.suspects)
+        own_drill.pose(shown.suspects, place=given.drill)
     form = trace_page.as_json if given.json else trace_page.as_html if given.html else trace_page.as_text
     said = form(accounts, waits, shown, part)
     print(told_page.written(said, given.html, read=given.path) if given.html else said)

@@ -74,18 +74,20 @@ class _Suspected(Protocol):
 
 
 def told_suspects(suspects: Sequence[_Suspected], drill_of: Mapping[str, str]) -> list[ToldSuspect]:
-    """The first three, each with the part that teaches it and a drill on it."""
+    """The first three, each with the part that teaches it, a drill on it, and one with the file's own numbers."""
     from threeloops import contents
     from threeloops.drills.engine.bank import DRILLS
 
     found = []
-    for ordinal, one in zip(ORDINALS, suspects, strict=False):
+    for place, (ordinal, one) in enumerate(zip(ORDINALS, suspects, strict=False), start=1):
         drill = DRILLS[drill_of[one.illness]]
         taught = contents.taught_here(drill.section, drill.loop)[0]
         lines = [("at most", _limit(one.at_most))] if one.at_most is not None else []
         lines += [("try first", one.first_try)]
         lines += [("record", one.record_next)] if one.record_next else []
         lines += [("taught in", taught), ("drill", f"threeloops drill {drill.key}")]
+        if one.at_most and one.at_most <= TELLING:
+            lines += [("yours", f"--drill {place} on this file asks you for its limit before the page says it")]
         because = f"{one.because[0].upper()}{one.because[1:]}."
         found.append(ToldSuspect(f"{ordinal}: {one.illness}", because, tuple(lines)))
     return found
