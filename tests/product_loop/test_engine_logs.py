@@ -1,6 +1,7 @@
 """Engines' logs against what made them: simulated servers with known truths, and figures of published logs."""
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -238,6 +239,25 @@ def test_the_fullest_of_sglangs_pools_is_what_limits() -> None:
     assert all(lines.take(head + pool + tail) for pool in pools)
     assert lines.record.columns["kv_usage"].tolist() == list(pools.values())
     assert lines.record.columns["running"].tolist() == [40] * 4
+
+
+def test_stamps_without_a_date_count_on_across_midnight() -> None:
+    """The same log, begun a minute before midnight by a logger that writes the time of day alone."""
+    dated = list(sgl(crowded(), seats=64, tokens=6720))
+
+    def undated(line: str) -> str:
+        hours, minutes, seconds = map(int, re.findall(r"2025-07-18 (\d\d):(\d\d):(\d\d)", line)[0])
+        since, rest = divmod((hours * 3600 + minutes * 60 + seconds + 86_340) % 86_400, 3600)
+        return re.sub(r"2025-07-18 [\d:]+", f"{since:02}:{rest // 60:02}:{rest % 60:02}", line)
+
+    plain = [undated(line) for line in dated]
+    assert any(line.startswith("[23:59:") for line in plain)
+    assert any(line.startswith("[00:0") for line in plain)
+    with_date, without = read(SglangLines(), dated), read(SglangLines(), plain)
+    assert logged_s(without) == pytest.approx(logged_s(with_date))
+    assert admission(without) == admission(with_date)
+    shifted = [one - two for one, two in zip(without.columns["at_s"], with_date.columns["at_s"], strict=True)]
+    assert max(shifted) - min(shifted) == 0
 
 
 def test_llama_cpp_of_today_writes_the_context_of_a_sequence_by_another_name() -> None:

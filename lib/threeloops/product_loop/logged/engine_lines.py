@@ -20,7 +20,7 @@ Source: vllm-project, vLLM, vllm/v1/metrics/loggers.py (LoggingStatLogger.log, o
 import re
 
 from threeloops.product_loop.logged.engine_record import EngineRecord
-from threeloops.training_loop.run.logged.log_lines import stamped_s
+from threeloops.training_loop.run.logged.log_lines import LogClock
 from threeloops.training_loop.run.logged.step_lines import number_after
 from threeloops.units import GiB, MiB, ms
 
@@ -50,7 +50,7 @@ class VllmLines:
 
     def __init__(self) -> None:
         self.record = EngineRecord(engine="vLLM", preempted=None)
-        self.taken = 0
+        self.taken, self._clock = 0, LogClock()
 
     def take(self, line: str) -> bool:
         """Whether the line tells of requests."""
@@ -84,7 +84,7 @@ class VllmLines:
         if usage is None and running is None:
             return
         self.record.enter(
-            at_s=stamped_s(line),
+            at_s=self._clock.seconds(line),
             running=running,
             waiting=max(0.0, waiting - deferred) + (swapped or 0.0) if waiting is not None else None,
             deferred=deferred,
@@ -138,7 +138,7 @@ class SglangLines:
 
     def __init__(self) -> None:
         self.record = EngineRecord(engine="SGLang", preempted=0)
-        self.taken = 0
+        self.taken, self._clock = 0, LogClock()
 
     def take(self, line: str) -> bool:
         """Whether the line tells of requests."""
@@ -176,7 +176,7 @@ class SglangLines:
             self.record.found_tokens += cached
         rank = re.search(r"\bDP(\d+)\b", line)
         self.record.enter(
-            at_s=stamped_s(line),
+            at_s=self._clock.seconds(line),
             running=number_after(line, "#running-req"),
             waiting=number_after(line, "#queue-req"),
             kv_usage=max((float(share) for share in _SGLANG_POOLS.findall(line)), default=None),

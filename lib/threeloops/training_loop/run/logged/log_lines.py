@@ -12,12 +12,13 @@ PowerShell writes in UTF-16 is read as such.
 import codecs
 import gzip
 import io
+import math
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from threeloops.units import KiB, MiB
+from threeloops.units import KiB, MiB, day, hour, minute
 
 CHUNK = MiB  # bytes that are looked at together
 LONGEST = 256 * KiB  # characters of a line that are kept: an engine's list of arguments has tens of thousands
@@ -25,6 +26,7 @@ GZIP, UTF_16 = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _END = re.compile(r"[\r\n]+")
 _STAMP = re.compile(r"(?:(\d{4})[-/])?(\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
+_TIME = re.compile(r"\W{0,2}(?:INFO |DEBUG |WARNING )?\W?(\d\d):(\d\d):(\d\d)(?![:\d])")  # where a line begins
 _NO_YEAR = 2000  # for stamps without one; a leap year, so that every day is one of its days
 
 
@@ -97,3 +99,33 @@ def stamped_s(line: str) -> float | None:
         return (datetime(year, month, day, hours, minutes, seconds) - datetime(_NO_YEAR, 1, 1)).total_seconds()
     except ValueError:  # 13-45: no date after all
         return None
+
+
+class LogClock:
+    """Seconds of one log's lines, one after the other. Some loggers write the time of day alone; where it then falls by
+    more than half a day, midnight has passed.
+
+    >>> clock = LogClock()
+    >>> [clock.seconds(f"[{time} TP0] x") for time in ("23:59:55", "00:00:05", "23:59:59", "00:00:09")]
+    [86395.0, 86405.0, 86399.0, 86409.0]
+    """
+
+    def __init__(self) -> None:
+        self._latest_s, self._midnight_s = -math.inf, 0.0
+
+    def seconds(self, line: str) -> float | None:
+        """Since some midnight, or since the beginning of some year; None for a line without a stamp."""
+        dated = stamped_s(line)
+        if dated is not None:
+            return dated
+        found = _TIME.match(line)
+        hours, minutes, seconds = (int(one) for one in found.groups()) if found else (24, 0, 0)
+        if hours > 23 or minutes > 59 or seconds > 60:
+            return None
+        of_day = float(hours * hour + minutes * minute + seconds)
+        if self._midnight_s + of_day < self._latest_s - day / 2:
+            self._midnight_s += day
+        elif self._midnight_s and self._midnight_s + of_day > self._latest_s + day / 2:
+            return self._midnight_s - day + of_day  # of another process, a moment before midnight
+        self._latest_s = self._midnight_s + of_day
+        return self._latest_s

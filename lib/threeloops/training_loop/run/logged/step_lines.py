@@ -18,7 +18,7 @@ import functools
 import math
 import re
 
-from threeloops.training_loop.run.logged.log_lines import stamped_s
+from threeloops.training_loop.run.logged.log_lines import LogClock
 from threeloops.training_loop.run.logged.step_record import STATED, StepRecord
 from threeloops.units import TFLOP, GiB, MiB, hour, minute, ms
 
@@ -50,6 +50,7 @@ class MegatronLines:
     def __init__(self) -> None:
         self.record = StepRecord(software="Megatron-LM", clock=STATED)
         self.taken = self._beside = 0
+        self._clock = LogClock()
 
     def take(self, line: str) -> bool:
         """Whether the line says something of a step."""
@@ -81,7 +82,7 @@ class MegatronLines:
             step_s=elapsed_ms * ms if elapsed_ms is not None else None,
             flops_per_s=throughput * TFLOP if throughput is not None else None,
             loss=losses[0] if losses else None,
-            at_s=stamped_s(line),
+            at_s=self._clock.seconds(line),
             skipped=max((value for value in (skipped, nans) if value is not None), default=None),
             beside=float(self._beside),
         )
@@ -120,6 +121,7 @@ class TitanLines:
     def __init__(self) -> None:
         self.record = StepRecord(software="torchtitan")
         self.taken = self._beside = 0
+        self._clock = LogClock()
 
     def take(self, line: str) -> bool:
         """Whether the line says something of a step."""
@@ -165,7 +167,7 @@ class TitanLines:
             memory_bytes=float(memory[1]) * GiB if memory else None,
             memory_share=float(memory[2]) / 100 if memory else None,
             loss=number_after(line, "loss", "global_avg_loss"),
-            at_s=stamped_s(line),
+            at_s=self._clock.seconds(line),
             beside=float(self._beside),
         )
         self._beside = 0
