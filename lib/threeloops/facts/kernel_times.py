@@ -22,6 +22,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from threeloops import checks
 
@@ -55,6 +56,7 @@ AXES = {
 # Beyond its last value an axis goes on at the border's share, but for these: another head, another number of ranks is
 # another kernel, and nothing lies between two of them.
 EXACT = ("head_dim", "ranks")
+SHAPES = "shapes.json"  # axes, and the sizes of calls that were kept back, which tables of several devices share
 TimedRow = tuple[tuple[int, ...], float]  # sizes in the order of SIZES, and seconds
 
 
@@ -195,29 +197,35 @@ def kernel_times(part: str) -> KernelTimes:
     return KernelTimes(part=part, tables=tuple(_tables(part, content["tables"])), **told)
 
 
-def _tables(part: str, rows: Sequence[Mapping[str, object]]) -> Iterator[KernelTable]:
+def _tables(part: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[KernelTable]:
     for row in rows:
-        values: dict[str, object] = dict(row)
-        percents: list[list[float]] = values.pop("percents")  # type: ignore[assignment]
-        kept: list[list[float]] = values.pop("kept_back")  # type: ignore[assignment]
-        axes: Mapping[str, list[int]] = values.pop("axes")  # type: ignore[assignment]
-        kernels: list[str] = values.pop("kernels")  # type: ignore[assignment]
+        axes, sizes = (_shapes()[kind][row["family"]][row[kind]] for kind in ("axes", "kept_back"))
+        rest = {name: row[name] for name in row if name not in ("axes", "kept_back", "kept_us", "percents", "kernels")}
         yield KernelTable(
             part=part,
-            kernels=tuple(kernels),
+            kernels=tuple(row["kernels"]),
             axes={name: tuple(steps) for name, steps in axes.items()},
-            stretches=tuple(_stretches(percents, width=len([*axes.values()][-1]))),
-            kept_back=tuple((tuple(map(int, sizes)), seconds) for *sizes, seconds in kept),
-            **values,  # type: ignore[arg-type]
+            stretches=tuple(_stretches(row["percents"], width=len([*axes.values()][-1]))),
+            # microseconds as they are written, so that no digit is lost on the way to seconds
+            kept_back=tuple((tuple(one), float(f"{took}e-6")) for one, took in zip(sizes, row["kept_us"], strict=True)),
+            **rest,
         )
 
 
-def _stretches(percents: Sequence[Sequence[float]], *, width: int) -> Iterator[float | None]:
-    """Line by line; one that stands empty is as long as the others, and holds nothing."""
+def _stretches(percents: Sequence[str], *, width: int) -> Iterator[float | None]:
+    """Line by line, each cell as wide as the others; a line that stands empty is as long, and holds nothing."""
     for line in percents:
-        yield from (one / 100 for one in line) if line else itertools.repeat(None, width)
+        digits = len(line) // width
+        yield from (int(line[at * digits : (at + 1) * digits]) / 100 if line else None for at in range(width))
+
+
+@functools.cache
+def _shapes() -> Mapping[str, Mapping[str, Sequence[Any]]]:
+    text = (resources.files("threeloops.facts") / "timed_kernels" / SHAPES).read_text("utf-8")
+    return json.loads(text)  # type: ignore[no-any-return]
 
 
 def _files() -> list[str]:
     folder = resources.files("threeloops.facts") / "timed_kernels"
-    return [entry.name for entry in folder.iterdir() if entry.name.endswith(".json")] if folder.is_dir() else []
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    return [name for name in names if name.endswith(".json") and name != SHAPES]

@@ -216,15 +216,58 @@ def _peak(family: str, format: str) -> str:
     return dtypes.peak_format(format)
 
 
-def written(content: Mapping[str, Any]) -> str:
-    """A document as it stands in the file: one line a line of cells, one line for all rows kept back."""
-    tables = []
-    for table in content["tables"]:
-        lines = [f' "{name}": {_short(value)}' for name, value in table.items() if name != "percents"]
-        cells = ",\n  ".join(_short(line) for line in table["percents"])
-        tables.append("{\n" + ",\n".join([*lines, f' "percents": [\n  {cells}]']) + "\n}")
-    head = [f'"{name}": {json.dumps(value)}' for name, value in content.items() if name != "tables"]
-    return "{\n" + ",\n".join([*head, '"tables": [' + ", ".join(tables) + "]"]) + "\n}\n"
+def packed(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Every file of the folder by its name: one for each device, and one of what several tables share.
+
+    Formula:  a cell takes as many digits as the widest of its line, three at least; what took how long stands in
+              microseconds, its sizes and the axes by their number among those of the family in the file of shapes
+    """
+    shapes: dict[str, dict[str, list[Any]]] = {"axes": {}, "kept_back": {}}
+    files = {}
+    for name, content in documents.items():
+        tables = []
+        for table in content["tables"]:
+            sizes = [row[:-1] for row in table["kept_back"]]
+            lines = {one: value for one, value in table.items() if one != "percents"}
+            lines["axes"] = _number(shapes["axes"].setdefault(table["family"], []), table["axes"])
+            lines["kept_back"] = _number(shapes["kept_back"].setdefault(table["family"], []), sizes)
+            lines["kept_us"] = [_microseconds(seconds) for *_, seconds in table["kept_back"]]
+            told = [f' "{one}": {_short(value)}' for one, value in lines.items()]
+            cells = ",\n".join(_short(_digits(line)) for line in table["percents"])
+            tables.append("{\n" + ",\n".join([*told, f' "percents": [\n{cells}]']) + "\n}")
+        head = [f'"{one}": {json.dumps(value)}' for one, value in content.items() if one != "tables"]
+        files[f"{name}.json"] = "{\n" + ",\n".join([*head, '"tables": [' + ", ".join(tables) + "]"]) + "\n}\n"
+    shared = [
+        f'"{kind}": {{\n' + ",\n".join(f' "{family}": {_lines(some)}' for family, some in of.items()) + "}"
+        for kind, of in shapes.items()
+    ]
+    return files | {kernel_times.SHAPES: "{\n" + ",\n".join(shared) + "\n}\n"}
+
+
+def _number(known: list[Any], one: Any) -> int:
+    """Its place among those that are known, of which it is one from now on."""
+    if one not in known:
+        known.append(one)
+    return known.index(one)
+
+
+def _microseconds(seconds: float) -> float:
+    value = float(f"{seconds * 1e6:.4g}")
+    return int(value) if value.is_integer() else value
+
+
+def _digits(line: Sequence[int]) -> str:
+    """The cells of a line, each as wide as the widest.
+
+    >>> _digits([85, 102, 1204]), _digits([])
+    ('008501021204', '')
+    """
+    width = max([3, *(len(str(one)) for one in line)])
+    return "".join(str(one).zfill(width) for one in line)
+
+
+def _lines(some: Sequence[object]) -> str:
+    return "[\n  " + ",\n  ".join(map(_short, some)) + "]"
 
 
 def _short(value: object) -> str:
@@ -238,10 +281,9 @@ def main(words: Sequence[str]) -> None:
         ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
     ).stdout.strip()
     INTO.mkdir(exist_ok=True)
-    for device in DEVICES:
-        path = INTO / f"{device.part}.json"
-        path.write_text(written(document(folder, device, commit)), encoding="utf-8")
-        print(f"{path.name}: {path.stat().st_size:,} bytes")
+    for name, text in packed({device.part: document(folder, device, commit) for device in DEVICES}).items():
+        (INTO / name).write_text(text, encoding="utf-8")
+        print(f"{name}: {len(text.encode()):,} bytes")
 
 
 if __name__ == "__main__":
