@@ -11,6 +11,7 @@ waiting for when it does not?
 
 import bisect
 import itertools
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -234,8 +235,10 @@ def _mean(columns: Columns | None) -> float | None:
 
 
 def _growth(steps: Sequence[Span], columns: Columns | None) -> float | None:
-    """Bytes by which the lowest allocation of a step lies above that of the step before, on average."""
+    """Bytes by which the lowest allocation of a step lies above that of the step before, in the median: what is made
+    once, like an optimiser's states, is no growth.
+    """
     at, values = columns or ((), ())
     within = [slice(*(bisect.bisect_left(at, edge) for edge in step)) for step in steps]
     known = [min(values[part]) for part in within if part.start < part.stop]
-    return (known[-1] - known[0]) / (len(known) - 1) if len(known) > 1 else None
+    return statistics.median(after - before for before, after in itertools.pairwise(known)) if len(known) > 1 else None

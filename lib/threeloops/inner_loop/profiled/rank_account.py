@@ -13,6 +13,7 @@ from threeloops.inner_loop.profiled.rank_timeline import (
     families,
     kernel_lengths,
     kernels_by_name,
+    longest_of,
     window,
 )
 from threeloops.inner_loop.profiled.rank_waits import RankWaits, rank_waits
@@ -91,7 +92,15 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None, at_
         pauses=time.pauses,
         products=tuple(products),
         roofs=tuple(roofs),
-        suspects=suspects(record, read, by_family, idle=idle, long=time.long_pauses, reached=reached),
+        suspects=suspects(
+            record,
+            read,
+            by_family,
+            idle=idle,
+            long=time.long_pauses,
+            reached=reached,
+            longest=longest_of(record, by_name),
+        ),
     )
 
 

@@ -41,6 +41,8 @@ KNOWN = {
     *("ac2g", "async_cpu_to_gpu", "async_gpu", "fwdbwd", "gpu_user_annotation", "Trace", "overhead"),
     *("cuda_sync", "cpu_instant_event", "cuda_profiler_range", MTIA),
 }
+ON_HOST = " on the host"  # ends the name of a counter of the host's memory
+OF_MEMORY = {1: "", 0: ON_HOST}  # torch's numbers of a GPU and of a CPU
 GRAPH = "CUDA graph "  # begins the name of a graph that was recorded as a whole
 TORCH = "torch.profiler's Chrome trace (Kineto, libkineto/src/output_json.cpp)"
 STEP, LOADERS = "ProfilerStep#", ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
@@ -196,9 +198,10 @@ class RecordReader:
         """Memory of a device as the allocator tells it, or any counter."""
         at, args = self._seconds(event["ts"]), event["args"]
         if name == "[memory]":
-            if args.get("Device Type") != 1:  # torch's number of a GPU
+            where = OF_MEMORY.get(args.get("Device Type"))
+            if where is None:
                 return
-            told = {"allocated": args.get("Total Allocated"), "reserved": args.get("Total Reserved")}
+            told = {f"allocated{where}": args.get("Total Allocated"), f"reserved{where}": args.get("Total Reserved")}
         else:
             told = {name: next(iter(args.values()), None)} if event["ph"] == "C" else {}
         for counter, value in told.items():

@@ -45,6 +45,7 @@ LONG_S = 1 * ms  # what lasts so long is no matter of asking for kernels one by 
 # Between two operators Python runs, and no profiler without stacks writes that down. What is shorter than this is
 # taken for it; what is longer stays unexplained.
 BRIDGED_S = 100 * us
+NAMED = 60  # characters of a kernel's name in a sentence
 SHORT_S = 10 * us  # a kernel that takes about as long as it takes to ask for it
 EXCHANGES = {
     **{"allreduce": "all-reduce", "crossdevicereduce": "all-reduce", "reducescatter": "reduce-scatter"},
@@ -196,6 +197,12 @@ def families(record: RankRecord, by_name: dict[str, Traced]) -> dict[str, Traced
         before = found.get(family_of(name), Traced(0, 0.0))
         found[family_of(name)] = Traced(before.kernels + number, before.seconds + seconds)
     return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
+
+
+def longest_of(record: RankRecord, by_name: Mapping[str, Traced]) -> dict[str, str]:
+    """The name in each family that took longest, as far as a line holds it."""
+    family_of = kernel_family if device_of(record) else operator_family
+    return {family_of(name): name if len(name) <= NAMED else f"{name[: NAMED - 1]}…" for name in reversed(by_name)}
 
 
 def kernel_family(name: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from threeloops.inner_loop.profiled.rank_parts import AT_ONCE, parts
-from threeloops.inner_loop.profiled.rank_record import RankRecord
+from threeloops.inner_loop.profiled.rank_record import ON_HOST, RankRecord
 from threeloops.inner_loop.profiled.rank_timeline import LONG_S, device_of, moments_in, pauses_in
 from threeloops.inner_loop.profiled.span_columns import pairs
 from threeloops.inner_loop.profiled.trace_suspects import idle_seconds
@@ -86,7 +86,10 @@ def record_gauges(record: RankRecord, whole: Span, time: RecordTime, *, median_k
         num_syncs=sum(start < whole[1] and end > whole[0] for start, end in pairs(record.waits)),
         median_kernel_s=median_kernel_s,
         steps=sorted((start, end) for _, start, end in record.steps),
-        readings={counter: _in_order(*columns, whole) for counter, columns in record.readings.items()},
+        readings={
+            counter if device_of(record) else counter.removesuffix(ON_HOST): _in_order(*columns, whole)
+            for counter, columns in record.readings.items()
+        },
     )  # fmt: skip
 
 

@@ -137,18 +137,19 @@ def suspects(
     idle: Mapping[str, float],
     long: Sequence[Span] = (),
     reached: Mapping[str, tuple[float, float]] | None = None,
+    longest: Mapping[str, str] | None = None,
 ) -> tuple[Suspect, ...]:
     """Suspects, the one to look at first in front.
 
     Assumes:  a device that computes less than 0.8 of the time is looked at for its pauses first, any other for its
               kernels; `idle` has the shares of idle_seconds, the largest first; in the pauses `long` nothing is
               computed for at least 1 ms; `reached` has a family's seconds and the least that its roof allows, where
-              shapes and a device are known
+              shapes and a device are known; `longest` the name in a family that took longest
     """
     found = [*_whole(record, read), *_pauses(record, read, idle, long)]
     small = {} if device_of(record) else small_operators(record)
     found = _with_small(found, read, by_family, small) if small else found
-    found += _kernels(read, by_family, reached or {}, small, counters=counters_of(record))
+    found += _kernels(read, by_family, reached or {}, small, longest or {}, counters=counters_of(record))
     if record.source != TORCH:
         found = [replace(one, record_next=BESIDE_TORCH.get(one.record_next, one.record_next)) for one in found]
     return _in_order(found, read)
@@ -255,6 +256,7 @@ def _kernels(
     by_family: Mapping[str, Traced],
     reached: Mapping[str, tuple[float, float]],
     small: Mapping[str, Traced],
+    longest: Mapping[str, str],
     *,
     counters: str,
 ) -> list[Suspect]:
@@ -276,6 +278,7 @@ def _kernels(
     if rest:
         largest = max(rest, key=rest.__getitem__)
         because = f"{fmt_percent(sum(rest.values()))} of the time; most in {largest} ({fmt_percent(rest[largest])})"
+        because += f", longest in {longest[largest]}" if largest in longest else ""
         undecided = f"{counters} on the longest of them: a trace has no bytes, so that their roof is not known"
         found.append(_suspect(VECTORS, KERNELS, sum(rest.values()), because, undecided))
     for name in (one for one in known if share_of.get(one)):
