@@ -17,6 +17,7 @@ from threeloops.facts import hardware
 from threeloops.facts.engine_exchanges import engine_all_reduce_s
 from threeloops.models.architecture import Attention, LatentAttention, Layer, Model, MoeMlp
 from threeloops.models.forward_step import VECTOR, ForwardStep
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.models.transformer import layer_ops
 from threeloops.operations.expected_times import CACHE as LATENT_CACHE
 from threeloops.operations.expected_times import (
@@ -55,6 +56,11 @@ def measured_layer(model: Model, layer: Layer, cut: ServedCut) -> Layer:
     Raises:   ValueError otherwise
     """
     attention, mlp = layer.attention, layer.mlp
+    if isinstance(attention, DeltaState | StateSpace):
+        raise ValueError(
+            f"{model.name} has recurrent layers: what such a layer takes for one new token stands in no table that is"
+            " read here, only scans over prompts do; expected served times are for layers of attention"
+        )
     if not isinstance(attention, Attention | LatentAttention) or (isinstance(mlp, MoeMlp) and mlp.latent):
         raise ValueError(f"{model.name}: only attention with keys and values, or with latents, has measured kernels")
     if has_latents(layer) and model.hidden != HIDDEN:
