@@ -224,13 +224,22 @@ def test_a_quick_check_asks_before_it_is_run_names_the_slip_and_says_right(page:
     check = cell(page, part, "loops-check-one")
     check.scroll_into_view_if_needed()
     expect(check.locator(".threeloops-card .question")).to_contain_text(drill.prompt(p)[:60])
-    box = check.get_by_role("textbox", name="Your answer")
+    box, sure = (check.get_by_role("textbox", name=name) for name in ("Your answer", "How sure?"))
+    said = check.locator(".threeloops-card .said")
     for value, words in ((drill.slips[0].wrong(p), drill.slips[0].story[:50]), (drill.derive(p).value, "Right.")):
         box.fill(f"{value!r} {drill.unit}".strip())
         box.press("Enter")
         expect(check.locator(".jp-OutputArea-output").last).to_contain_text(words)
         expect(box).to_be_focused()
     assert check.locator(".threeloops-card .question").is_hidden(), "the output has it"
+    for percent, words in (
+        ("very", "'very' is no confidence"),
+        ("80", "Noted: 80 % sure"),
+        ("90", "Your first answer"),
+    ):
+        sure.fill(percent)
+        sure.press("Enter")
+        expect(said).to_contain_text(words)
 
 
 def test_an_answer_while_the_one_before_is_being_saved_is_kept_and_asks_nothing(page: Any, part: Path) -> None:

@@ -362,6 +362,9 @@ def test_cells_that_wait_for_a_number_are_marked_with_what_stands_around_it(root
     assert "Answer with a unit" in found["check"]["question"]
     assert found["cache-answer"]["asks"] == ["cache-ask"]
     assert found["cache-answer"]["then"] == ["cache"]
+    assert {name: about.get("key") for name, about in found.items() if about} == {
+        "plain": None, "broken": None, "named": None, "check": "kv-latent", "cache-answer": "kv-latent"
+    }  # fmt: skip
 
 
 def test_every_card_of_the_book_can_be_written_into(tmp_path: Path) -> None:

@@ -430,3 +430,26 @@ def test_columns_are_told_from_sentences_and_nothing_is_lost(text: str, columns:
     pieces = view.blocks(text)
     assert [piece["columns"] for piece in pieces] == columns
     assert "\n".join(str(piece["text"]) for piece in pieces) == text
+
+
+# --- how sure -----------------------------------------------------------------------------------
+
+
+def test_how_sure_is_said_in_a_field_of_its_own(file: Path) -> None:
+    room = held(file)
+    do(room, "answer", written=typed(standing(room)), sure="70 %")
+    do(room, "next")
+    do(room, "answer", written=typed(standing(room)), sure="")
+    do(room, "next")
+    do(
+        room, "answer", written=f"{typed(standing(room))} @60", sure="90"
+    )  # what stands behind the answer is nearer to it
+    assert [one.sure for one in room.history.attempts()] == [70.0, None, 60.0]
+
+
+def test_a_confidence_that_is_none_is_asked_again_before_the_verdict(file: Path) -> None:
+    room = held(file)
+    do(room, "answer", written=typed(standing(room)), sure="very")
+    assert room.screen.stage == "asking"
+    assert "'very' is no confidence" in room.screen.said
+    assert not room.history.attempts()

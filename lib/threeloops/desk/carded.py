@@ -49,16 +49,23 @@ def _about(cell: Cell, before: Sequence[Cell], following: Sequence[Cell]) -> dic
     if check and check["key"] in DRILLS:
         drill = DRILLS[check["key"]]
         asked = drill.ask(posed(drill, course=HOME_COURSE, student=HOME_STUDENT))
-        return {"kind": "check", "before": check["before"], "after": check["after"], "question": asked}
+        return {
+            "kind": "check",
+            "key": check["key"],
+            "before": check["before"],
+            "after": check["after"],
+            "question": asked,
+        }
     found = OPEN.fullmatch(text)
     if not found:
         return None
     ends = {"before": found["before"], "after": found["after"]}
     judge = next((other for other in following if other["cell_type"] == "code"), None)
-    if judge and re.search(rf'^sheet\.check\("[\w-]+", {found["name"]}\)', source(judge), re.MULTILINE):
+    judged = judge and re.search(rf'^sheet\.check\("([\w-]+)", {found["name"]}\)', source(judge), re.MULTILINE)
+    if judge and judged:
         asking = next((other for other in reversed(before) if other["cell_type"] == "code"), None)
         asks = [asking["id"]] if asking and ASKS.search(source(asking)) else []
-        return {"kind": "answer", **ends, "asks": asks, "then": [judge["id"]]}
+        return {"kind": "answer", "key": judged[1], **ends, "asks": asks, "then": [judge["id"]]}
     if not found["name"].startswith("prediction"):
         return None
     return {"kind": "prediction", **ends, "hint": _hint(text)}

@@ -3,6 +3,7 @@ answers the explorer that lives there, which has no kernel.
 """
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 from tornado.ioloop import IOLoop
 
-from threeloops import widgets
+from threeloops import desk, widgets
 from threeloops.desk import start_page
+from threeloops.drills.engine.student_draws import COURSE_VARIABLE, STUDENT_VARIABLE
+from threeloops.room.after import at_desk
+from threeloops.room.history import History
 from threeloops.site import exploring
 
 PANEL = Path(widgets.__file__).parent
@@ -54,6 +58,37 @@ class Explored(Answered):
             raise web.HTTPError(400, f"a turn is {{serial, turns}} in JSON, not {told[:80]!r}") from wrong
 
 
+class Sure(Answered):
+    """POST threeloops/sure: how sure an answer on a card is, {key, written, sure, student, course} in JSON, before it
+    is checked; what is said of it, or why it is no confidence.
+    """
+
+    @web.authenticated
+    async def post(self) -> None:
+        told = self.request.body.decode(errors="replace")
+        try:
+            await self.answer(lambda: heard(told))
+        except (KeyError, TypeError, AttributeError) as wrong:
+            raise web.HTTPError(400, f"an answer is {{key, written, sure}} in JSON, not {told[:80]!r}") from wrong
+
+
+def heard(told: str) -> str:
+    """What is said of a confidence, and whether it was one, as JSON. On a class's hub the account says whose numbers
+    these are.
+    """
+    try:
+        given = {name: str(value) for name, value in json.loads(told).items()}
+        whose = {"student": os.environ.get(STUDENT_VARIABLE), "course": os.environ.get(COURSE_VARIABLE)}
+        given |= {name: value for name, value in whose.items() if value}
+        history = History(desk.history_path())
+        try:
+            return json.dumps({"said": at_desk.heard(history, **given), "refused": ""})
+        finally:
+            history.close()
+    except ValueError as error:
+        return json.dumps({"said": "", "refused": f"{str(error)[:1].upper()}{str(error)[1:]}."})
+
+
 def begun() -> str:
     """The explorer, its script and its style."""
     script, style = ((PANEL / name).read_text(encoding="utf-8") for name in ("panel.js", "panel.css"))
@@ -66,5 +101,5 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _load_jupyter_server_extension(server: Any) -> None:
     base = server.web_app.settings["base_url"]
-    places = (("start", StartPage), ("explorer", Explored))
+    places = (("start", StartPage), ("explorer", Explored), ("sure", Sure))
     server.web_app.add_handlers(".*$", [(url_path_join(base, "threeloops", name), page) for name, page in places])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 STATUSES = ("right", "wrong", "given-up", "skipped", "interrupted")
 ANSWERED = ("right", "wrong")
 RATED = ("right", "wrong", "given-up")
+DESK = "desk"  # the kind of an answer on a card of a notebook: it has no clock, and says only how sure it was
 WORDS = ("session", "idea", "topic", "kind", "seed", "written", "slips")
 FIGURES = ("position", "seconds", "target_s", "extra", "hints", "at_s", "share")
 LATEST_S = 4e9  # Unix time in the year 2096: what lies beyond is damage
@@ -47,6 +48,11 @@ class Attempt:
             raise ValueError(f"share={self.share!r} is more than a whole answer")
         if self.sure is not None and not (isinstance(self.sure, int | float) and 0 <= self.sure <= 100):
             raise ValueError(f"sure={self.sure!r} is no percentage")
+
+    @property
+    def rated(self) -> bool:
+        """Whether it moves the idea's schedule."""
+        return self.status in RATED and self.kind != DESK
 
     @property
     def points(self) -> float:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from threeloops import wall_clock
 from threeloops.room import schedule
-from threeloops.room.attempts import ANSWERED, RATED, Ask, Attempt, SessionRecord, plan_of, plan_text
+from threeloops.room.attempts import ANSWERED, DESK, Ask, Attempt, SessionRecord, plan_of, plan_text
 from threeloops.room.trouble import plainly
 
 FORMAT = 1
@@ -186,7 +186,7 @@ class History:
         new = self._file.execute(
             f"insert or ignore into attempts ({', '.join(values)}) values ({marks})", [*values.values()]
         ).rowcount
-        if new and attempt.status in RATED:
+        if new and attempt.rated:
             card = self._row("select card from cards where idea = ?", attempt.idea)
             before = card[0] if card and schedule.readable(card[0]) else None
             self._file.execute(
@@ -194,10 +194,10 @@ class History:
             )
         return bool(new)
 
-    def attempts(self) -> list[Attempt]:
-        """Every attempt, oldest first."""
-        names = [field.name for field in fields(Attempt)]
-        rows = self._rows(f"select {', '.join(names)} from attempts order by at_s, session, position")
+    def attempts(self, *, desk: bool = False) -> list[Attempt]:
+        """Every attempt in the room, oldest first; with those on a notebook's cards where `desk` says so."""
+        names, kinds = [field.name for field in fields(Attempt)], "" if desk else f"where kind != '{DESK}'"
+        rows = self._rows(f"select {', '.join(names)} from attempts {kinds} order by at_s, session, position")
         try:
             return [Attempt(**dict(zip(names, row, strict=True))) for row in rows]  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
@@ -258,7 +258,7 @@ class History:
         """Every card, worked out from the attempts alone."""
         cards: dict[str, str] = {}
         for attempt in self.attempts():
-            if attempt.status in RATED:
+            if attempt.rated:
                 cards[attempt.idea] = schedule.reviewed(cards.get(attempt.idea), attempt)
         return cards
 

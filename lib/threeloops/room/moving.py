@@ -29,7 +29,7 @@ NAMES = [field.name for field in fields(Attempt)]
 
 def export(history: History, path: Path) -> int:
     """Write every attempt to a .json or .csv file; how many."""
-    return _write(history.attempts(), path)
+    return _write(history.attempts(desk=True), path)
 
 
 def rescue(history: History) -> str:

@@ -79,7 +79,7 @@ def progress(history: History, *, now: dt.datetime) -> Progress:
         for key, card in history.cards().items()
         if key not in CASES  # a conversation comes in a mock, not by its day
     ]
-    sureness = calibration(attempts)
+    sureness = calibration(history.attempts(desk=True))
     return Progress(
         topics=tuple(_topic(topic, by_topic[topic]) for topic in sorted(by_topic)),
         slips=tuple((idea, slip, times) for (idea, slip), times in slips.most_common(10)),
@@ -123,7 +123,11 @@ def _topic(topic: str, attempts: Sequence[Attempt]) -> TopicReport:
 def in_words(report: Progress) -> str:
     """The report as plain lines."""
     if not report.topics:
-        return "Nothing answered yet. `python3 book.py drill --mode sprint` asks ten questions and is your placement."
+        nothing = (
+            "Nothing answered yet. `python3 book.py drill --mode sprint` asks ten questions and is your placement."
+        )
+        surer = surer_lines(report.calibration.surer)
+        return "\n".join([nothing, *report.calibration.lines, *(f"  {line}" for line in surer)])
     lines = [f"{'topic':<18} {'right':>9} {'pace':>6} {'ideas':>8}  readiness"]
     for topic in report.topics:
         pace = f"{topic.pace:.2f}×" if topic.pace is not None else "–"

@@ -263,7 +263,7 @@ def prepare(history: History, *, interview: str | None, minutes: float | None, t
     if wished.date is None:
         track = "" if wished.track == preparation.EVERYTHING else f" Track {wished.track}, until another is named."
         return f"No interview date: repeats are spread by memory alone.{track}"
-    surer = calibration.surer_lines(calibration.calibration(history.attempts()).surer)
+    surer = calibration.surer_lines(calibration.calibration(history.attempts(desk=True)).surer)
     return preparation.in_words(preparation.days(history, today=wall_clock.today()), wished, surer=surer)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from threeloops.room import code_file, moving, preparation
+from threeloops.room.after import sure as confidence
 from threeloops.room.history import History
 from threeloops.room.notebook import view
 from threeloops.room.plan import Wish
@@ -124,7 +125,8 @@ class Acting:
         written = str(wish.get("written", "")).strip()
         if self._file is not None:
             self._file.write(f"{written}\n")
-        reply = self._held.answer(written)
+        sure = confidence.read(str(wish.get("sure") or ""))
+        reply = self._held.answer(written, ask_sure=lambda: sure)
         said = view.told(self._held, reply)
         return view.answered(self._held, said, given=written) if reply.done else self._asking(said)
 

@@ -59,7 +59,7 @@ function render({ model, el }) {
   });
   parts.answering.addEventListener("submit", (event) => {
     event.preventDefault();
-    send({ do: "answer", written: (shown.starter ? parts.file : parts.answer).value });
+    send({ do: "answer", written: (shown.starter ? parts.file : parts.answer).value, sure: parts.sure.value });
   });
   parts.file.addEventListener("change", () => model.send({ do: "keep", key: shown.key, written: parts.file.value })); // left, it is saved
   root.addEventListener("keydown", (event) => {
@@ -111,7 +111,9 @@ function build(id, choices) {
   const line = make("span", {}, make("label", { for: answer.id, words: "Your answer" }), answer, " ");
   const file = make("textarea", { id: `${id}-file`, kind: "file", rows: "18", spellcheck: "false", autocapitalize: "off", "aria-describedby": question.id });
   const code = make("div", {}, make("label", { for: file.id, words: "Your file (indent with spaces; Tab leaves the field)" }), file);
-  const answering = make("form", {}, line, code, make("button", { words: "answer", kind: "main" }));
+  const sure = make("input", { type: "text", id: `${id}-sure`, kind: "few", inputmode: "decimal", autocomplete: "off", placeholder: "not said" });
+  const surely = make("span", {}, make("label", { for: sure.id, words: "How sure, in %" }), sure, " ");
+  const answering = make("form", {}, line, code, surely, make("button", { words: "answer", kind: "main" }));
   const cost = make("p", { id: `${id}-cost`, kind: "aside" });
   buttons.hint.setAttribute("aria-describedby", cost.id);
   const unfinished = make("p", { id: `${id}-unfinished` });
@@ -120,7 +122,7 @@ function build(id, choices) {
   const form = opening(id, choices);
   const left = make("div", {}, unfinished, buttons.continue);
   const rows = [heading, about, clock, aloud, question, hints, answering, given, said, cost, row, working, taught, checklist, left, form, score];
-  return { rows, heading, about, clock, aloud, question, hints, given, said, working, link, taught, score, checklist, buttons, answer, line, file, code, answering, cost, unfinished, left, form };
+  return { rows, heading, about, clock, aloud, question, hints, given, said, working, link, taught, score, checklist, buttons, answer, sure, line, file, code, answering, cost, unfinished, left, form };
 }
 
 function opening(id, choices) {
@@ -212,7 +214,7 @@ function checks(element, lines) {
 // Only after something that the reader did: a page that is being drawn takes nobody's focus.
 function focus(parts, screen, before) {
   if (screen.stage === "asking") {
-    if (screen.key !== before.key) parts.answer.value = "";
+    if (screen.key !== before.key) parts.answer.value = parts.sure.value = "";
     if (screen.starter) return parts.file.focus();
     parts.answer.focus();
     parts.answer.select();

@@ -29,7 +29,7 @@ const saveInTurn = (context) => {
   context.save = () => (last = last.catch(() => undefined).then(save));
 };
 
-export const cards = (app, actions) => {
+export const cards = (app, actions, tell) => {
   const known = new WeakMap(); // cell -> its card
   const attended = new WeakSet();
   const veil = behind();
@@ -47,7 +47,7 @@ export const cards = (app, actions) => {
       for (const cell of panel.content.widgets) {
         if (VERDICT.test(cell.model.sharedModel.getSource())) cell.node.classList.add("threeloops-verdict");
         const about = cell.model.getMetadata("threeloops")?.card;
-        if (about && !known.has(cell)) known.set(cell, card(panel, cell, about, { actions, ranIn, kernelOf }));
+        if (about && !known.has(cell)) known.set(cell, card(panel, cell, about, { actions, ranIn, kernelOf, tell }));
       }
       veil(panel.content);
     };
@@ -71,19 +71,21 @@ export const cards = (app, actions) => {
   }, true);
 };
 
-const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
+const card = (panel, cell, about, { actions, ranIn, kernelOf, tell }) => {
   const words = WORDS[about.kind];
   const id = `threeloops-card-${(count += 1)}`;
   const question = make("p", { class: "question", id: `${id}-question`, words: about.question ?? "" });
   const hint = make("span", { class: "hint", id: `${id}-hint`, words: about.hint ?? "" });
   const input = make("input", { type: "text", id, autocomplete: "off", spellcheck: "false", "aria-describedby": `${id}-question ${id}-hint` });
+  const sure = make("input", { type: "text", id: `${id}-sure`, class: "sure", inputmode: "decimal", autocomplete: "off", placeholder: "%", title: "From 0 to 100, or nothing: `progress` compares it with how often you are right" });
+  const surely = make("label", { for: `${id}-sure`, words: "How sure?" });
   const submit = make("button", { class: "main", words: words.button });
   const skip = make("button", { type: "button", words: "skip" });
   const ask = make("button", { type: "button", class: "main", words: "Show the questions" });
   const code = make("button", { type: "button", class: "code", words: "code", "aria-pressed": "false", title: "Show the cell's code" });
   const said = make("p", { class: "said", role: "status" });
   const label = make("label", { for: id, words: words.label });
-  const form = make("form", {}, ask, label, input, submit, ...(about.kind === "prediction" ? [skip] : []), code, hint);
+  const form = make("form", {}, ask, label, input, ...(about.key ? [surely, sure] : []), submit, ...(about.kind === "prediction" ? [skip] : []), code, hint);
   const root = make("section", { class: "threeloops-card", "aria-label": words.label }, question, form, said);
 
   const asking = () => panel.content.widgets.filter(({ model }) => about.asks?.includes(model.id));
@@ -99,7 +101,7 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
     cell.node.classList.toggle("threeloops-carded", !coded);
     const unasked = asking().some(({ model }) => !model.outputs?.length); // an answer to a question that nobody has seen
     ask.hidden = !unasked;
-    for (const element of [label, input, submit]) element.hidden = unasked;
+    for (const element of [label, input, surely, sure, submit]) element.hidden = unasked;
     root.hidden = literal === null; // the reader's own code stands there: it is what counts
     question.hidden = !about.question || Boolean(cell.model.outputs?.length);
     if (literal === null) return;
@@ -122,6 +124,13 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
     content.node.focus();
     content.scrollToItem(content.activeCellIndex, "smart", 0.05).catch(() => undefined);
   };
+  // How sure it is counts before the verdict is seen; where the server does not hear it, the answer is checked all the same.
+  const surelyHeard = async (value) => {
+    if (!about.key || !sure.value.trim()) return { said: "", refused: "" };
+    const whose = (name) => panel.content.widgets.map(({ model }) => new RegExp(`^${name} = "([^"]*)"`, "m").exec(model.sharedModel.getSource())?.[1]).find(Boolean) ?? "";
+    return tell({ key: about.key, written: value, sure: sure.value, student: whose("student"), course: whose("course") })
+      .catch(() => ({ said: "How sure you are could not be kept: the server did not answer.", refused: "" }));
+  };
   const answer = async (value) => {
     if (written() === null) return;
     write(value);
@@ -132,9 +141,12 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
       return ran;
     }
     said.textContent = "Checking …";
+    const heard = await surelyHeard(value);
+    if (heard.refused) { said.textContent = heard.refused; sure.focus(); return; }
     await runs([cell.model.id, ...(about.then ?? [])]);
     await panel.context.save(); // `book.py grade` reads the file
-    said.textContent = "";
+    said.textContent = heard.said;
+    sure.value = "";
     show();
   };
 
@@ -162,7 +174,7 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf }) => {
       event.preventDefault();
       panel.content.mode = "command";
       panel.content.node.focus();
-    } else if (event.key === "Enter" && event.target === input) {
+    } else if (event.key === "Enter" && (event.target === input || event.target === sure)) {
       event.preventDefault(); // inside a notebook the browser does not submit by itself; a key that is held down says something once
       if (event.repeat) return;
       if (event.shiftKey && !input.value.trim()) runs([cell.model.id]).then(onward);
