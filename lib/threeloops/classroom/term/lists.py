@@ -10,6 +10,9 @@ from pathlib import Path
 from threeloops.classroom.course import write_whole
 
 MOST_BYTES = 20_000_000
+KEPT_DIGITS = 15  # of a whole number in a spreadsheet: those behind become zeros
+MONTH = "Jan|Feb|Fev|Fév|Mar|Mär|Mrz|Apr|Avr|Abr|May|Mai|Jun|Jul|Aug|Ago|Sep|Set|Oct|Okt|Out|Nov|Dec|Dez|Déc|Dic|Ene"
+DATE = re.compile(rf"\d{{1,2}}[-. ]+(?:{MONTH})|(?:{MONTH})[-. ]+\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\1(?:\d\d){{1,2}}")
 DELIMITERS = ",;\t"
 SAID = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 TEXT_ALONE = re.compile(r'="([^"]*)"')
@@ -100,11 +103,19 @@ def spoiled(cell: str) -> str:
 
     >>> spoiled("1.23457E+11"), spoiled("12345.0"), spoiled("s1e5")
     ('rounded by a spreadsheet', 'turned into a fraction by a program', '')
+    >>> spoiled("2-Mar"), spoiled("1,001"), spoiled("mar-rob1")
+    ('taken for a date by a spreadsheet', 'grouped by thousands by a spreadsheet', '')
     """
     if re.fullmatch(r"\d(?:[.,]\d+)?E[+-]?\d+", cell, re.IGNORECASE):
         return "rounded by a spreadsheet"
     if re.fullmatch(r"\d{3,}[.,]0+", cell):
         return "turned into a fraction by a program"
+    if len(digits := re.sub(r"\D", "", cell)) > KEPT_DIGITS and set(digits[KEPT_DIGITS:]) == {"0"} and cell.isdecimal():
+        return "rounded by a spreadsheet, which keeps 15 digits"
+    if DATE.fullmatch(cell):
+        return "taken for a date by a spreadsheet"
+    if re.fullmatch(r"\d{1,3}(?:([, '’\u00a0\u202f])\d{3})(?:\1\d{3})*", cell):
+        return "grouped by thousands by a spreadsheet"
     if cell.startswith("="):
         return "left by a spreadsheet as a formula"
     if re.fullmatch(r"#+|#(?:N/A|NAME\?|VALUE!|REF!|NUM!|NV|WERT!)", cell, re.IGNORECASE):
