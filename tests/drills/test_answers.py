@@ -222,6 +222,10 @@ def test_of_two_readings_the_one_that_fits_is_taken_and_the_other_asked_about() 
         ("80G", "B", 80 * 2**30, True),
         ("128K tokens", "token", 131072, True),
         ("1,234,567 B", "B", 1.2, False),
+        ("960.000 B", "B", 960e3, True),
+        ("960.000 B", "B", 960, False),
+        ("1.255 tokens", "token", 1255, True),
+        ("1.255 kB", "B", 1.255e6, False),  # of kilobytes a decimal is usual: a thousand too small, and told so
     ):
         assert parse(written, like=like).doubtful(target) == asked, written
 
@@ -265,3 +269,8 @@ def test_two_readers_of_the_first_unit_load_it_once() -> None:
     )
     told = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, timeout=60)
     assert told.stdout == "{2000000000.0} False\n", told.stderr
+
+
+def test_a_comma_before_an_exponent_is_no_thousand() -> None:
+    with pytest.raises(UnreadableError, match="decimal point, not a comma"):
+        parse("8,448e-5 GB", like="B")

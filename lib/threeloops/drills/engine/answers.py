@@ -82,6 +82,8 @@ ASKED = {  # unit -> what may be asked narrower, and by which words
 
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
 _COMMA = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # thousands, or a decimal comma
+_POINT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # of what comes whole: decimals, or thousands
+_WHOLE = re.compile(r"(?:B|bytes?|tok(?:en)?s?)?", re.IGNORECASE)
 _TWICE = re.compile(r"^(.+?)\s*\(([^()]*\d[^()]*[A-Za-z][^()]*)\)[\s,;!.]*$")  # as the book prints a size, twice
 SAME = 0.01  # what rounding to three digits makes of one size in two units
 _CAPITALS = re.compile(r"\b(?:Kilo|Mega|Giga|Tera|Second|Minute|Hour|Day|Watt|Token|Dollar|Met)(?=[a-z])")
@@ -255,7 +257,7 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
         hint = "write a decimal point, not a comma" if near else f"write it like {example}"
         raise UnreadableError(f"{text[:40]!r} is not a number with a unit; {hint}")
     number, unit = _number(match[1], text), match[2]
-    if match[1].startswith("0,"):
+    if match[1].startswith("0,") or re.search(r",\d{3}[eE]", match[1]):
         raise UnreadableError(f"{text[:40]!r} is not a number with a unit; write a decimal point, not a comma")
     if like in ("B", "B/token") and unit in ("k", "K", "M", "G", "T"):
         return _either_base(number, unit, like, text)
@@ -268,6 +270,10 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
         comma = match[1].replace(",", "")
         doubt = f"{match[1]!r} is {comma} to some and {match[1].replace(',', '.')} to others; write one of these"
         return Answer(value=value, written=text, number=number, unit=unit, other=value / units.kB, doubt=doubt)
+    if like in ("B", "token") and _POINT.fullmatch(match[1]) and _WHOLE.fullmatch(unit):
+        plain = match[1].replace(".", "")
+        doubt = f"{match[1]!r} is {plain} to some and {match[1]} to others; write it without a point"
+        return Answer(value=value, written=text, number=number, unit=unit, other=value * units.kB, doubt=doubt)
     if like in ("", "token") and re.search(r"\dK\b", text):
         doubt = f"{text!r} can mean thousands, or 1024s; write it out"
         return Answer(
