@@ -57,10 +57,11 @@ TRANSPOSE = KernelTask(
     + '''def transpose(t, x, y, rows, columns):
     """y = x transposed, by tiles of 32 x 32: a block of 128 threads for each.
 
-    x has `rows` rows of `columns` numbers, one after the other; y has them as
-    columns. Blocks are counted along the rows of tiles. Bounds: no request of a
-    warp touches more than 5 sectors of global memory (32 numbers in a row lie in
-    at most 5), none of shared memory takes more than 1 turn.
+    x holds `rows` rows of `columns` numbers, row after row; y holds `columns` rows
+    of `rows`. Block b takes tile b of x, counted from left to right, then down.
+    Bounds: no request of a warp touches more than 5 sectors of global memory (32
+    neighbouring numbers lie in at most 5); none of shared memory takes more than
+    1 turn.
 
     >>> run(transpose, blocks=1, threads=128, x=[1, 2], y=[0, 0], rows=2,
     ...     columns=1).arrays["y"]
@@ -144,9 +145,9 @@ SUMS = KernelTask(
     result="sums",
     head=IMPORT
     + '''def block_sums(t, x, sums, n):
-    """sums[b] = the sum of the numbers of block b: one for each of its threads.
+    """sums[b] = the sum of the numbers that the threads of block b have.
 
-    Thread i of the grid has x[i]; those from n on have nothing to add. Blocks
+    Thread i of the grid has x[i]; threads from n on have nothing to add. Blocks
     are of whole warps. Bounds: no atomics; a block makes one request to shared
     memory for each of its warps and one more, and meets at one barrier: within
     a warp, numbers go from lane to lane.
@@ -375,7 +376,7 @@ SCAN = KernelTask(
     """y[i] = x[0] + ... + x[i], for the n numbers of one block.
 
     There are at least n threads, a power of two. Bounds: each number of x is
-    loaded once; the block meets at most 2 log2(threads) + 1 times.
+    loaded once; the block has at most 2 log2(threads) + 1 barriers.
 
     >>> run(scan, blocks=1, threads=32, x=[1, 2, 3], y=[0, 0, 0], n=3).arrays["y"]
     [1, 3, 6]

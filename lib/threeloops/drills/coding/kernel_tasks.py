@@ -168,7 +168,7 @@ def attend(scores, values, block):
     gap="""    largest, total, weighted = -math.inf, 0.0, 0.0
     for start in range(0, len(scores), block):
         s, v = scores[start : start + block], values[start : start + block]
-        raise NotImplementedError  # finish this: the three of them after this block
+        raise NotImplementedError  # finish: largest, total, weighted after this block
     return weighted / total""",
     count=_count_softmax,
     changes=(
@@ -247,9 +247,10 @@ TILES = CodeTask(
     head='''def tiles(queries, keys, tile_q, tile_k):
     """Tiles of a causal attention in which there is anything to compute.
 
-    The `queries` newest of `keys` tokens ask: query i is token keys - queries + i
-    and sees all tokens up to itself. Tiles of tile_q x tile_k are cut from the
-    top left; one is skipped when none of its queries sees any of its keys.
+    There are `keys` tokens, and the last `queries` of them are queries: query i is
+    token keys - queries + i and sees all tokens up to itself. Tiles of tile_q x
+    tile_k are cut from the top left; a tile is skipped when none of its queries
+    sees any of its keys.
 
     >>> tiles(queries=4, keys=4, tile_q=2, tile_k=2)
     3

@@ -306,9 +306,9 @@ BPE = CodeTask(
     head='''def tokens(word, merges):
     """A word as its tokens, by the merges that a tokenizer has learnt, best first.
 
-    Begin with single letters. Of all neighbours that have a merge, those of the
-    earliest merge become one token, from left to right; and so on until no
-    neighbours have one.
+    Begin with single letters. In each round take the earliest merge of the list
+    that two neighbours have, and make one token of all such neighbours, from left
+    to right; end when no neighbours have a merge.
 
     >>> tokens("abab", [["b", "a"], ["a", "b"]])
     ['a', 'ba', 'b']
@@ -399,8 +399,8 @@ LRU = CodeTask(
     """The blocks that a cache throws out, in order.
 
     Blocks are asked for one after the other. One that is not held is read in;
-    if the cache holds `capacity` already, the one whose last use is longest ago
-    goes first.
+    if the cache holds `capacity` blocks already, the one whose last use is longest
+    ago is thrown out before that.
 
     >>> evicted(2, [1, 2, 1, 3])
     [2]
@@ -487,11 +487,11 @@ MASK = CodeTask(
     limit=lambda rng: _vocabulary(rng, rng.choice(BEGUN[-2:])),
     limit_case="a list that is closed: nothing may follow",
     head='''def allowed(text, vocabulary):
-    """Which tokens may come next, if the whole is to be one list as JSON has it.
+    """Which tokens may come next, so that the text can become one JSON list.
 
     A list holds numbers (of the digits 1 and 2) and lists, with commas between:
-    [], [12,[1],[]]. No spaces. `text` can still become one. A token is some
-    characters, and may come if text and token can still become one. Return the
+    [], [12,[1],[]]. No spaces. `text` is the beginning of such a list. A token is
+    some characters; it may come if text + token is a beginning, too. Return the
     places of those tokens in the vocabulary.
 
     >>> allowed("[1", ["]", ",]", "2,", "[", "]]"])

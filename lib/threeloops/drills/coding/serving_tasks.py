@@ -149,8 +149,8 @@ SLOTS = CodeTask(
     """Where in the KV cache the next `more` tokens of a request are written.
 
     The request has `length` tokens; table[i] is the number of the memory block
-    that holds its tokens from i * block on. When there is no room left, the
-    first block of `free` is taken. The slots of block b are b * block and on.
+    that holds its tokens from i * block on. When its last block is full, it
+    takes the first block of `free`. The slots of block b are b * block and on.
 
     >>> slots(table=[7], length=3, more=2, free=[2, 5], block=4)
     [31, 8]
@@ -367,8 +367,8 @@ VERIFY = CodeTask(
     """What one round of speculative decoding keeps, and what comes next.
 
     draft[i] and target[i] are the two models' probabilities at place i. Token i
-    is kept while chances[i] < its target probability / its draft probability;
-    the first that is not ends the round. Return [number of tokens kept, the
+    is kept while chances[i] < its target probability / its draft probability; the
+    first token that is refused ends the round. Return [number of tokens kept, the
     distribution from which the next token is drawn], such that all tokens
     are distributed as the target's own. `target` has one place more.
 
@@ -462,7 +462,7 @@ FRAMES = CodeTask(
 
     Frame k is taken at k * period and needs takes[k] on one processor. When the
     processor is free it takes the newest frame there is; older ones are left
-    out. When there is none that it has not had, it waits for the next. All
+    out. If it has had the newest one already, it waits for the next. All
     times are whole milliseconds, and a frame can be taken up at once.
 
     >>> ages(period=10, takes=[12, 3, 3])

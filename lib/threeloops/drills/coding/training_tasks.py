@@ -133,8 +133,8 @@ ORDER = CodeTask(
 
     "F0" is the forward pass of micro-batch 0, "B0" its backward pass; stages
     count from 0. A stage runs as many forwards as it can before its first
-    backward can begin, no pass taking longer than another; then a backward and
-    a forward by turns; then the backwards that are left.
+    backward can begin, if all passes take equally long; then a backward and a
+    forward by turns; then the backwards that are left.
 
     >>> order(stage=0, stages=2, micro_batches=3)
     ['F0', 'F1', 'B0', 'F2', 'B1', 'B2']
@@ -226,8 +226,8 @@ PARTS = CodeTask(
     head='''def parts(sizes, ranks, rank):
     """Which parts of which tensors a rank keeps.
 
-    Tensors of so many elements are laid end to end, padded at the end to a
-    multiple of `ranks`, and cut into equal pieces, one a rank. Return
+    Tensors of sizes[0], sizes[1], ... elements are laid end to end, padded at the
+    end to a multiple of `ranks`, and cut into equal pieces, one a rank. Return
     [tensor, first, end] for each tensor of which this rank keeps something,
     counted from the tensor's own beginning, `end` excluded, without padding.
 
