@@ -71,6 +71,7 @@ SECONDS = {
     "test_together.py": 10,
     "test_small_language_model.py": 12,
     "test_measure_known_truths.py": 18,
+    "test_measure_counted_class.py": 20,
     "test_measure_driving.py": 12,
     "test_measure_streaming.py": 12,
     "test_faster_perception.py": 12,

@@ -3,6 +3,7 @@
 import re
 
 from threeloops import checks
+from threeloops.commands.measured.by_class import counted_on_its_class
 from threeloops.commands.released import is_path, known_name
 from threeloops.commands.typed import quantity
 from threeloops.facts import hardware
@@ -16,10 +17,13 @@ HARDWARE_HELP = "an accelerator's name in any spelling: h100-sxm5, H200, 4090"
 
 def model_named(name: str, overlay: str | None) -> Model:
     """A model by its name, also by that of a release of it (…-Instruct-FP8), or from the path of a config.json or its
-    folder.
+    folder; one whose type has no reader is counted on its class, where that is installed.
     """
     if is_path(name):
-        return hf_config.from_hf_config(name)
+        try:
+            return hf_config.from_hf_config(name)
+        except hf_config.UnreadTypeError as refused:
+            return counted_on_its_class(name, refused)
     if name in hardware.part_keys(overlay=overlay):
         raise ValueError(f"--model {name}: that is a part, not a model; `threeloops sources --keys` lists both")
     known = known_name(name, overlay)

@@ -116,6 +116,12 @@ def with_model_said(command: str, working: Working, given: argparse.Namespace, m
         stored = _about_weights(command, given, what, model.stored.counted_as)
         working = replace(working, inputs={"weights stored": stored, **working.inputs})
         working = replace(working, data=working.data | {"weights_stored": stored})
+    if model.counted:
+        working = replace(
+            working,
+            inputs={"counted on its class": model.counted.how, **working.inputs},
+            data=working.data | {"counted_on_its_class": model.counted.how, "parameters": model.counted.total},
+        )
     if model.not_counted:
         named = f"not counted of {model.name}: {', '.join(model.not_counted)}"
         working = replace(working, assumes=(*working.assumes, named))

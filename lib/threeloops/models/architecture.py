@@ -16,6 +16,7 @@ from threeloops import checks
 from threeloops.models.files.quantised import SaidStored
 from threeloops.models.layers.beside import Beside
 from threeloops.models.layers.compressed import CompressedAttention
+from threeloops.models.layers.counted import CountedState, CountedWeights
 from threeloops.models.layers.feed_forward import DenseMlp, MoeMlp
 from threeloops.models.layers.indexers import BlockIndexer, Indexer
 from threeloops.models.layers.states import GatedRecurrence, KimiDelta, SelectiveScan, ShortConvolution
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 # What stands in for attention and keeps a state that does not grow.
-Recurrent = DeltaState | StateSpace | SelectiveScan | KimiDelta | ShortConvolution | GatedRecurrence
+Recurrent = DeltaState | StateSpace | SelectiveScan | KimiDelta | ShortConvolution | GatedRecurrence | CountedState
 
 _COUNTED_OF_HYBRIDS = (
     "training, caches and FLOPs are counted for it (`threeloops plan`, `threeloops memory`, `threeloops kv`,"
@@ -257,6 +258,7 @@ class Model:
     alibi: bool = False  # positions are a slope per head on the scores: nothing is stored, nothing is rotated
     embedding_norm: bool = False  # one more norm, of the first layer's kind, behind the input table
     beside: Beside | None = None  # further tables and projections outside the layers
+    counted: CountedWeights | None = None  # all its weights, where layers say only what they keep
     not_counted: tuple[str, ...] = field(default=(), compare=False)  # what its checkpoint holds besides, in words
     assumed: tuple[str, ...] = field(default=(), compare=False)  # sizes that its config leaves to its class
     stored: SaidStored = field(default=SaidStored(), compare=False)  # how its config says that its weights are kept

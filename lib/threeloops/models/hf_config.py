@@ -47,8 +47,14 @@ def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None =
         model = _model(content, name=name or _own_name(content) or place)
         _refuse_other_tensors(content, model)
         return replace(model, not_counted=beside_the_decoder(content), stored=said_stored(content))
+    except UnreadTypeError as error:
+        raise UnreadTypeError(f"{name or place}: {error}") from error
     except ValueError as error:
         raise ValueError(f"{name or place}: {error}") from error
+
+
+class UnreadTypeError(ValueError):
+    """A model_type without a reader: its class may still be counted, where it is installed."""
 
 
 def _refuse_other_tensors(content: Mapping[str, Any], model: Model) -> None:
@@ -69,14 +75,14 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
         raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
     model_type = config["model_type"]
     if isinstance(model_type, str) and model_type in NOT_READ:
-        raise ValueError(f"model_type={model_type!r} is not read: {NOT_READ[model_type]}")
+        raise UnreadTypeError(f"model_type={model_type!r} is not read: {NOT_READ[model_type]}")
     if isinstance(model_type, str) and model_type in ENCODERS:
         raise ValueError(encoder_sentence(config))
     if model_type not in READ:
-        raise ValueError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
+        raise UnreadTypeError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
     if model_type in OMNI:
         return _model(_thinker(config, model_type), name=name)
-    _refuse_other_heads(config, multimodal=model_type in WRAPPERS)
+    refuse_other_heads(config, multimodal=model_type in WRAPPERS)
     if model_type in WRAPPERS:
         return _model(_text_part(config, model_type), name=name)
     model_type = SAME_CLASS.get(model_type, model_type)
@@ -99,8 +105,11 @@ def _same_letters(model_type: object) -> str:
     return f" (did you mean {same[0]!r}?)" if same else ""
 
 
-def _refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
-    """Refuse a checkpoint whose class does not end in a language model's head."""
+def refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
+    """Refuse a checkpoint whose class does not end in a language model's head.
+
+    Raises: ValueError, naming the class
+    """
     heads = ("ForCausalLM", "LMHeadModel", *(("ForConditionalGeneration",) if multimodal else ()))
     named = config.get("architectures") or []
     for architecture in named if isinstance(named, list | tuple) else [named]:

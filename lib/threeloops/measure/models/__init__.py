@@ -1,1 +1,3 @@
-"""A plain transformer block in torch, written so that every tensor it keeps can be named."""
+"""Models in torch: a plain transformer block, written so that every tensor it keeps can be named; any class of
+transformers, stepped without values (class_steps) and counted (counted_class).
+"""

@@ -62,6 +62,8 @@ def weights_in(model: Model, wanted: str) -> Weights:
 
 def _expert_matrices(model: Model) -> int:
     """Elements of all routed experts, without their biases."""
+    if model.counted:
+        return model.counted.experts
     return sum(
         count * moe.num_experts * moe.expert.num_matrices * (moe.latent or model.hidden) * moe.expert.intermediate
         for layer, count in model.groups
