@@ -3,11 +3,14 @@ one.
 """
 
 import itertools
+import json
 import re
+import shlex
 import time
 
 import pytest
 
+from threeloops.cli import main
 from threeloops.inner_loop.trace_diagnosis import BY_CAUSE
 from threeloops.room import ideas
 from threeloops.room.kinds.traces import (
@@ -81,6 +84,21 @@ def test_an_illness_can_be_seen() -> None:
     assert any(sent == "#" and busy == "." for sent, busy in zip(network, gpu, strict=True))
     leaked = re.findall(r"(\d+\.\d+)", picture(window_of("memory leak", "5")).splitlines()[-1])
     assert float(leaked[-1]) > float(leaked[0]) + 1
+
+
+@every_kind
+def test_the_case_is_a_file_that_the_command_writes_and_reads(kind: str, tmp_path, capsys) -> None:
+    asked = read_the_trace(kind, "4")
+    (words,) = re.findall(r"For a viewer: threeloops (.*)", asked.working)
+    command, name, *rest = shlex.split(words)
+    assert main([command, path := str(tmp_path / name), *rest]) == 0
+    capsys.readouterr()
+    assert main([command, path, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    ill, read, because = diagnosed(window_of(kind, "4"))
+    assert told["shares"]["computes"] == pytest.approx(read.busy, rel=1e-6)
+    if kind != HEALTHY:
+        assert (told["suspects"][0]["illness"], told["suspects"][0]["because"]) == (ill, because)
 
 
 def test_neither_title_nor_topic_gives_the_illness_away() -> None:

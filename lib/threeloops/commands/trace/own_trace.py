@@ -43,6 +43,7 @@ def add_trace(commands: Any) -> None:
         metavar="ILLNESS",
         help='read nothing: write a simulated job into FILE, to try this on ("starved loader", "hidden syncs", …)',
     )
+    trace.add_argument("--seed", type=int, default=1, help="of --simulated: which job (default: 1)")
     trace.set_defaults(run=run)
 
 
@@ -53,7 +54,7 @@ def run(given: argparse.Namespace) -> None:
     from threeloops.inner_loop.profiled.rank_account import held_together, rank_account
 
     if given.simulated:
-        print(_simulated(given.simulated, Path(given.path)))
+        print(_simulated(given.simulated, Path(given.path), given.seed))
         return
     own_drill.refuse_for_scripts(drill=given.drill, json=given.json, html=given.html)
     part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
@@ -108,12 +109,12 @@ def _shown(accounts: Sequence["RankAccount"], waits: "RankWaits | None", asked: 
     return ranks[most if asked is None else asked]
 
 
-def _simulated(illness: str, path: Path) -> str:
+def _simulated(illness: str, path: Path, seed: int) -> str:
     from threeloops.inner_loop.profiled.written_trace import write_trace
     from threeloops.simulate.inner_loop import ill_jobs
 
     checks.one_of(ill_jobs.KINDS, simulated=illness)
-    write_trace(ill_jobs.trace(illness, seed=1), path)
+    write_trace(ill_jobs.trace(illness, seed=seed), path)
     return (
         f"{path} holds four steps of a simulated job ({illness}); `threeloops trace {path}` reads it, and so do viewers"
     )

@@ -1,7 +1,7 @@
 """Read the trace: a timeline of a training job with one known illness, as rows of characters that any terminal shows.
 
-The job is played by simulate.ill_jobs; which answer is right is worked out from the trace itself, by the book's own
-diagnosis.
+The job is played by simulate.ill_jobs; which answer is right is worked out from the trace itself, by the reader of
+`threeloops trace`, in the form that a profiler would have written.
 """
 
 import functools
@@ -10,16 +10,20 @@ from collections.abc import Iterable
 
 from threeloops.drills.engine.drill import seeded
 from threeloops.inner_loop import trace as names
+from threeloops.inner_loop.profiled.rank_account import rank_account
+from threeloops.inner_loop.profiled.rank_record import recorded
+from threeloops.inner_loop.profiled.trace_suspects import KERNELS
+from threeloops.inner_loop.profiled.written_trace import chrome_events
 from threeloops.inner_loop.trace import Interval, Trace
-from threeloops.inner_loop.trace_diagnosis import FIRST_TRY, Finding, findings
-from threeloops.inner_loop.trace_gauges import Gauges, gauges
+from threeloops.inner_loop.trace_diagnosis import FIRST_TRY
+from threeloops.inner_loop.trace_gauges import Gauges
 from threeloops.room.idea import Idea
 from threeloops.room.letters import Column, Option, judged, wanted
 from threeloops.room.question import Question
 from threeloops.simulate.inner_loop import ill_jobs
 from threeloops.units import GB, fmt_percent, fmt_seconds
 
-HEALTHY = "healthy"
+HEALTHY, NOTHING = "healthy", "busy nearly all the time, and memory is not full"
 COLUMNS = 68  # characters that a step is wide: with its name, no more than a terminal of 80 shows
 OFFERED = 4  # causes, and fixes, to choose from
 LOOPS = {
@@ -48,20 +52,28 @@ SECTION, TARGET_S = "Profiling", 120.0
 LETTER = {"launch": "l", names.BATCH_WAIT: "w", names.SYNC: "s", names.QUEUE_FULL: "q"}
 
 
-def diagnosed(window: Trace) -> tuple[str, Gauges, Finding | None]:
-    """What a trace suffers from, by its gauges."""
-    read = gauges(window)
-    found = findings(read)
-    return (found[0].illness, read, found[0]) if found else (HEALTHY, read, None)
+def diagnosed(window: Trace) -> tuple[str, Gauges, str]:
+    """What a trace suffers from, why, and its gauges: by the reader that a profiler's own file goes through.
+
+    Assumes:  a job of which no pause and no counter is suspected first is healthy: the first suspect computes
+    """
+    read = rank_account(recorded(chrome_events(window), name="case.json"), rank=0)
+    first = read.suspects[0] if read.suspects and read.suspects[0].of != KERNELS else None
+    return (first.illness, read.gauges, first.because) if first else (HEALTHY, read.gauges, NOTHING)
 
 
 def loop_of(ill: str) -> str:
     return HEALTHY if ill == HEALTHY else "training" if ill == "exposed communication" else "inner"
 
 
+def case_of(kind: str, seed: str) -> int:
+    """The number of a case of this kind: `threeloops trace --simulated` writes it by this seed."""
+    return seeded("trace", seed, kind).randrange(1_000_000_000)
+
+
 def window_of(kind: str, seed: str) -> Trace:
     """Four steps of a job of this kind."""
-    return ill_jobs.trace(kind, seed=seeded("trace", seed, kind).randrange(1_000_000_000))
+    return ill_jobs.trace(kind, seed=case_of(kind, seed))
 
 
 def picture(window: Trace) -> str:
@@ -141,13 +153,12 @@ def _offered(ill: str, table: dict[str, str], rng: random.Random) -> tuple[Optio
 def read_the_trace(kind: str, seed: str) -> Question:
     """A job of this kind: which loop, which cause, which fix?"""
     window = window_of(kind, seed)
-    ill, read, found = diagnosed(window)
+    ill, read, because = diagnosed(window)
     offered = columns(ill, seeded("trace options", seed, kind))
     text = (
         f"A training job on several GPUs; a profiler watched one of them.\n{picture(window)}\nWhat is wrong, if"
         " anything?\n" + "\n".join(column.lines for column in offered) + f"\n{wanted(offered)}"
     )
-    because = found.because if found else "busy nearly all the time, and memory is not full"
     return Question(
         idea=key_of(kind),
         kind="trace",
@@ -165,8 +176,9 @@ def read_the_trace(kind: str, seed: str) -> Question:
         ),
         judge=lambda written: judged(written, offered),
         working=(
-            f"  {ill}: {because}.\n  First: {FIXES[ill]}.\n  Answer: {' '.join(column.letter for column in offered)}\n "
-            f" Source: {SOURCE}"
+            f"  {ill}: {because}.\n  First: {FIXES[ill]}.\n  Answer: {' '.join(column.letter for column in offered)}\n"
+            f'  For a viewer: threeloops trace case.json.gz --simulated "{kind}" --seed {case_of(kind, seed)}\n'
+            f"  Source: {SOURCE}"
         ),
         prerequisites=("profiling-idle-share",),
     )
