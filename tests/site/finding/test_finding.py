@@ -54,6 +54,8 @@ def test_what_is_looked_for_stands_on_top_and_words_are_spelt_alike(visit: Calla
     found = dict(zip(TOP, page.evaluate(FIND, [*TOP]), strict=True))
     assert not {query: found[query][:3] for query, top in TOP.items() if not found[query][:1][0].startswith(f"{top} ")}
     assert page.evaluate(FIND, ["", "qqqq", "—"]) == [[], [], []]
+    of_every_object, plain = page.evaluate(FIND, ["constructor roofline", "roofline"])
+    assert plain[0] in of_every_object
     every = sorted({word for part in parts(ROOT) for cell in part.cells for word in text(cell).split()})
     assert len(every) > 10_000
     spelt_there, tokens_there = page.evaluate(SPELL, every)

@@ -30,15 +30,15 @@ const PAGES = 12;
 
 // The index as it is searched: made once.
 export function read({places, words}) {
-  const known = Object.keys(words);
-  return {known, words, places: places.map(([page, anchor, part, heading, said, terms]) => (
+  const made = new Map(Object.entries(words)); // an object of its own would know "constructor"
+  return {known: [...made.keys()], words: made, places: places.map(([page, anchor, part, heading, said, terms]) => (
     {page, anchor, part, heading, said, terms, inPart: new Set(tokens(part)), inHeading: new Set(tokens(heading))}))};
 }
 
 // Words of the query; and neighbours that the book writes as one: all reduce, all-reduce, allreduce.
 function asked({words}, query) {
   const each = [...query.matchAll(WORD)].flatMap(([word]) => word.split(PARTS).map(spelt));
-  const pairs = each.slice(1).map((word, place) => each[place] + word).filter(pair => words[pair]);
+  const pairs = each.slice(1).map((word, place) => each[place] + word).filter(pair => words.has(pair));
   return {each, pairs, whole: each.join('')};
 }
 
@@ -55,8 +55,8 @@ export function found(index, query) {
   const shares = new Map(); // page -> how much of what is said of the words stands there
   const matched = new Float64Array(index.places.length);
   for (const word of [...each, ...pairs]) {
-    const own = index.words[word];
-    const begun = word.length < SHORTEST ? [] : index.known.filter(one => one !== word && one.startsWith(word)).map(one => index.words[one]);
+    const own = index.words.get(word);
+    const begun = word.length < SHORTEST ? [] : index.known.filter(one => one !== word && one.startsWith(word)).map(one => index.words.get(one));
     const rare = Math.log(1 + index.places.length / (1 + (own?.length ?? begun[0]?.length ?? 0) / 2));
     const there = new Map();
     for (const [list, worth] of [...begun.map(one => [one, WORTH.begun]), ...(own ? [[own, 1]] : [])]) {
@@ -74,7 +74,7 @@ export function found(index, query) {
       if (inPart || inHeading || inTerms || inText) matched[number] += 1;
     });
   }
-  for (const own of each.map(word => index.words[word]).filter(Boolean)) {
+  for (const own of each.map(word => index.words.get(word)).filter(Boolean)) {
     const all = own.reduce((sum, count, at) => sum + (at % 2 ? count : 0), 0);
     for (let at = 0; at < own.length; at += 2) {
       const {page} = index.places[own[at]];
