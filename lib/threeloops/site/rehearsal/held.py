@@ -24,6 +24,7 @@ from threeloops.contents import CHAPTERS
 from threeloops.drills.engine import answers
 from threeloops.room.attempts import Attempt, SessionRecord, plan_of, plan_text
 from threeloops.room.history import NOWHERE, History
+from threeloops.room.ideas import IDEAS
 from threeloops.room.notebook import view
 from threeloops.room.notebook.acting import Acting
 from threeloops.room.question import Question
@@ -117,6 +118,8 @@ def _take_up(history: History, left: Mapping[str, Any]) -> tuple[str, int, float
         started_s=float(left["started_s"]),
         ended_s=None,
     )
+    if any(ask.kind not in IDEAS[ask.idea].ask for ask in record.plan):
+        raise ValueError("this edition asks a question of the sitting no more")
     if record.started_s > wall_clock.now_s():
         raise ValueError("a sitting that was begun in the future is damaged")
     history.keep(record)
