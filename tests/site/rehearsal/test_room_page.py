@@ -121,6 +121,23 @@ def test_a_wrong_answer_is_told_its_mistake_and_stays_until_it_is_right(visit: C
     button(page, "next").click()
 
 
+BROKEN = "self.onmessage = ({data}) => self.postMessage({id: data.id, error: 'It broke.', again: true});"
+
+
+def test_what_fails_at_once_leaves_no_wait_and_the_same_button_works_again(visit: Callable[..., Visit]) -> None:
+    page = visit(f"{ROOM}?mode=warm-up", service_workers="block").page
+    room = page.locator(".interview-room")
+    page.context.route("**/worker.js", lambda route: route.fulfill(content_type="text/javascript", body=BROKEN))
+    button(page, "begin").click()
+    page.locator(".room-wait", has_text="It broke.").wait_for()
+    page.wait_for_timeout(2000)  # longer than a wait that the room would explain
+    assert "One moment" not in room.inner_text()
+    page.context.unroute("**/worker.js")
+    button(page, "begin").click()
+    heading(page, "Question 1 of ")
+    assert not page.locator(".room-wait").inner_text()
+
+
 def test_opened_as_a_file_the_page_says_what_would_help(chromium: Any, folder: Path) -> None:
     page = chromium.new_page()
     page.goto((folder / ROOM).as_uri())
@@ -136,6 +153,17 @@ def test_a_sitting_of_another_edition_is_begun_anew() -> None:
     ):
         came = json.loads(held.entered("[]", damaged, "[]"))
         assert (came["screen"]["stage"], came["screen"]["unfinished"]) == ("start", "")
+
+
+def test_a_sitting_with_a_question_that_is_asked_no_more_is_begun_anew() -> None:
+    held.entered("[]", "null", "[]")
+    wish = {"do": "begin", "mode": "warm-up", "topic": "kv-latent", "seed": "w", "turn": 0}
+    begun = json.loads(held.acted(json.dumps(wish)))["sitting"]
+    assert "kv-latent" in begun["plan"]
+    for idea in ("dropped-idea", "kv-bytes-per-token"):
+        plan_of_then = json.dumps([[idea, "dropped-kind", "w"]])
+        came = json.loads(held.entered("[]", json.dumps({**begun, "plan": plan_of_then}), "[]"))
+        assert (came["screen"]["unfinished"], came["sitting"]) == ("", None)
 
 
 def test_the_clock_of_a_question_goes_on_while_its_sitting_is_left() -> None:

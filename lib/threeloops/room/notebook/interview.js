@@ -50,7 +50,13 @@ function render({ model, el }) {
     shown = screen;
   };
   model.on("change:screen", show);
-  const heard = (message) => { if (message.clock && shown.clock) clock.set(message.clock); };
+  const heard = (message) => {
+    if (message.clock && shown.clock) clock.set(message.clock);
+    if (!message.failed) return;
+    clearTimeout(slow);
+    waiting = acted = false;
+    draw(parts, shown); // without the words for a wait
+  };
   model.on("msg:custom", heard);
 
   parts.form.addEventListener("submit", (event) => {

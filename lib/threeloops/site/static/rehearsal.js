@@ -12,6 +12,7 @@
   const state = {form: told.form, screen: told.screen, busy: told.busy};
   let entering = null; // Python's room, with this browser's attempts in it
   let doings = Promise.resolve(); // one after the other, as they were pressed
+  let retry = null; // what failed, done again
 
   const say = (name, ...words) => { for (const one of heard.get(name) ?? []) one(...words); };
 
@@ -47,13 +48,19 @@
     }
   }
 
+  // What failed is said, and the panel waits no longer.
+  function telling(message, failed, again) {
+    retry = again ?? null;
+    tell(wait, message, again);
+    wait.dataset.failed = failed ? 'yes' : '';
+    if (failed) say('msg:custom', {failed});
+  }
+
   async function done(wish) {
     if (wish.do === 'sync' && !entering) return;
-    const came = await doing(() => act(wish), (message, failed, again) => tell(wait, message, again));
-    if (!came) { // the panel waits for an answer
-      put({...state.screen});
-      return;
-    }
+    const came = await doing(() => act(wish), telling);
+    if (!came) return;
+    if (wait.dataset.failed) telling('', false);
     for (const message of came.messages) say('msg:custom', message);
     if (wish.do !== 'sync') put(came.screen);
     await keep(came);
@@ -63,7 +70,15 @@
     get: name => state[name],
     on(name, one) { heard.set(name, [...heard.get(name) ?? [], one]); },
     off(name, one) { heard.set(name, (heard.get(name) ?? []).filter(other => other !== one)); },
-    send(wish) { doings = doings.then(() => done(wish)); },
+    // Whoever presses something else than "Try again" tries again too: what comes twice is done once.
+    send(wish) {
+      const again = wish.do === 'sync' ? null : retry;
+      if (again) {
+        telling('', false);
+        again();
+      }
+      doings = doings.then(() => done(wish));
+    },
   };
 
   async function open() {
