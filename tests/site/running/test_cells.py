@@ -162,6 +162,13 @@ def test_what_is_missing_is_missed_where_it_is_used() -> None:
     assert "this page has Python" in ran("from no_such import one\none()")["problem"]
 
 
+def test_what_is_left_out_above_hides_no_other_error() -> None:
+    assert ran("import no_such\nx = no_such.x\nkept = 1 / 0", "2")["problem"].endswith(
+        "line 3: kept = 1 / 0\nZeroDivisionError: division by zero"
+    )
+    assert ran("import no_such\nx = no_such.x", "y = unknown", "2")["problem"].endswith("'unknown' is not defined")
+
+
 def test_what_is_printed_without_an_end_is_cut() -> None:
     (shown,) = ran("for number in range(10_000): print(number)")["shown"]
     assert shown["text"].endswith("[the rest was cut]\n")

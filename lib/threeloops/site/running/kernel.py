@@ -20,13 +20,14 @@ from typing import Any
 from threeloops.drills.engine import prediction
 from threeloops.figures import look
 from threeloops.figures.figure import SCHEMA, Figure
+from threeloops.site.running.names import names_of
 from threeloops.widgets.explorer import Explorer
 
 LIMIT_S = 60  # for one cell: a few seconds at the desk
 MOST = 20_000  # letters that a cell may print
 OWN = "your code"  # how a traceback calls a cell
 NOT_HERE = "_not_in_this_page"  # what stands in for a module that a page has not
-LEFT_OUT = "_left_out"  # whether a statement of a cell above was
+LEFT_OUT = "_left_out"  # names that statements of cells above would have made, which were left out
 # Told what begins now, as the sentence that is due if it does not end, and the seconds that it has.
 Tell = Callable[[str, float], object]
 
@@ -69,7 +70,7 @@ class _Tolerant(ast.NodeTransformer):
 def run(told: str, tell: Tell) -> str:
     """What the last of some cells shows, or why it could not be run. Each is a list of its source alone."""
     sources = [source for (source,) in json.loads(told)]
-    space: dict[str, Any] = {"__name__": "__main__", NOT_HERE: NotHere, LEFT_OUT: False}
+    space: dict[str, Any] = {"__name__": "__main__", NOT_HERE: NotHere, LEFT_OUT: set()}
     shown: list[dict[str, Any]] = []
     problem = ""
     for number, source in enumerate(sources):
@@ -102,15 +103,16 @@ def _cell(source: str, space: dict[str, Any], *, above: bool) -> tuple[list[dict
 
 
 def _statement(one: ast.stmt, space: dict[str, Any], *, above: bool) -> None:
-    """A statement of a cell above that needs what is not here, or what follows from it, is left out: what was asked
-    for needs none of it.
+    """A statement of a cell above that needs what is not here, or a name that was left out with it, is left out: what
+    was asked for needs none of it. Every other error is told.
     """
     try:
         exec(compile(ast.Module([one], []), OWN, "exec"), space)
     except Exception as error:
-        if not above or not (space[LEFT_OUT] or isinstance(error, ModuleNotFoundError)):
+        read = names_of(ast.unparse(one))
+        if not above or not (read.asked & space[LEFT_OUT] or isinstance(error, ModuleNotFoundError)):
             raise
-        space[LEFT_OUT] = True
+        space[LEFT_OUT] |= read.made
 
 
 def _told(error: Exception) -> str:
