@@ -1,5 +1,6 @@
 """Code run in the page: with what it needs above it, changed, put back, ended, and drawn for a phone."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_a_cell_is_run_changed_and_put_back(visit: Callable[..., Visit]) -> None
     assert below(one).locator("pre").inner_text().split() == book.split()
     assert not one.locator(".cell_output").is_visible()
     one.get_by_role("button", name="Change").click()
-    field = one.get_by_label("The code of this cell")
+    field = one.get_by_label("The code of cell")
     field.fill("print(f'{a100.name} {bandwidth:.3g}')\n1 / 0")
     field.press("Shift+Enter")
     below(one).get_by_text("It ended with an error.").wait_for()
@@ -48,6 +49,11 @@ def test_a_cell_is_run_changed_and_put_back(visit: Callable[..., Visit]) -> None
         "line 2: 1 / 0\nZeroDivisionError: division by zero",
     ]
     axe_finds_nothing(seen)
+    for word in ("Run", "Undo"):
+        buttons = page.get_by_role("button", name=word)
+        heard = [each.get_attribute("aria-label") for each in buttons.all()]
+        assert len(heard) == len({*heard}), "which cell a button runs"
+    assert one.get_by_role("button", name=re.compile(r"^Run cell \d+, \S")).count() == 1
     one.get_by_role("button", name="Undo").click()
     assert one.locator(".cell_output").is_visible()
     assert not below(one).inner_text().strip()
@@ -58,7 +64,7 @@ def test_a_cell_is_run_changed_and_put_back(visit: Callable[..., Visit]) -> None
 def what_is_changed_above_counts_below(page: Any) -> None:
     first = cell(page, 'a100, h100 = hardware.part("a100-sxm4-80gb")')
     first.get_by_role("button", name="Change").click()
-    field = first.get_by_label("The code of this cell")
+    field = first.get_by_label("The code of cell")
     field.fill(field.input_value().replace("a100-sxm4-80gb", "h200-sxm"))
     drawing = cell(page, FORMATS)
     drawing.get_by_role("button", name="Run").click()

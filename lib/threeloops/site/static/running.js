@@ -21,8 +21,10 @@
       this.said = made('div', {className: 'run-said'});
       this.said.setAttribute('role', 'status');
       this.shown = made('div', {className: 'run-shown'});
+      this.name = `cell ${++Cell.count}${under(this.whole)}`;
       const button = (words, what) => {
         const one = made('button', {type: 'button', textContent: words});
+        one.setAttribute('aria-label', `${words} ${this.name}`);
         one.addEventListener('click', () => what.call(this));
         return one;
       };
@@ -41,7 +43,7 @@
 
     change() {
       this.field = made('textarea', {className: 'drill-code', wrap: 'off', autocapitalize: 'off', spellcheck: false, value: this.before});
-      this.field.setAttribute('aria-label', 'The code of this cell');
+      this.field.setAttribute('aria-label', `The code of ${this.name}`);
       this.field.rows = this.before.split('\n').length + 1;
       this.field.addEventListener('keydown', event => {
         if (event.key === 'Enter' && event.shiftKey) {
@@ -114,6 +116,14 @@
       place.setAttribute('aria-hidden', 'true');
       return figure;
     }
+  }
+
+  Cell.count = 0; // of those that can be run
+
+  // The heading that a cell stands under, for whoever goes from button to button.
+  function under(cell) {
+    const heading = cell.closest('section')?.querySelector(':scope > :is(h1, h2, h3, h4)');
+    return heading ? `, ${heading.textContent.replace(/#$/, '').trim()}` : '';
   }
 
   function text(words) {
