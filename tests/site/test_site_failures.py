@@ -1,5 +1,7 @@
 """What fails says so and goes on: each file in turn is missing, damaged, cut off or stalled, and "Try again" works."""
 
+import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,12 +112,21 @@ def test_each_file_of_python_fails_in_each_way_and_comes_when_it_is_asked_for_ag
     the_rest_of_the_book_comes_when_it_is_asked_for_again(opened, server)
 
 
+def test_practise_says_how_much_comes(folder: Path) -> None:
+    told = re.search(r"about (\d+) megabytes", (folder / "practise.html").read_text(encoding="utf-8"))
+    comes = json.loads((folder / "_static" / "python" / "about.json").read_text(encoding="utf-8"))["bytes"]
+    assert told
+    assert float(told[1]) == pytest.approx(comes / 1e6, rel=0.1)
+
+
 def the_rest_of_the_book_comes_when_it_is_asked_for_again(opened: Any, server: Server) -> None:
+    opened.evaluate("window.before = threeloops.book.worker")
     server.faults = {MORE: "missing"}
     asked = "threeloops.call('exploring.begun', 'system_map').then(() => 'here', error => error.message)"
     assert opened.evaluate(asked) == f"{MORE} is missing from the folder of pages."
     server.faults = {}
     assert opened.evaluate(asked) == "here"
+    assert opened.evaluate("threeloops.book.worker === before"), "the same Python, which went on without it"
 
 
 def test_the_limit_of_pythons_start_holds_where_what_lists_its_files_comes_last(opened: Any, server: Server) -> None:

@@ -47,8 +47,8 @@ def practise() -> str:
     words = (
         "Choose a drill, or have one chosen: at random, or what is due for you today, among all of them, in a family or"
         " for an interview of one kind. Its numbers are fresh each time; a wrong answer is told which mistake it looks"
-        " like, never the answer. The first answer takes a moment longer: Python comes to your browser then, about ten"
-        " megabytes, and everything after that happens on your own machine."
+        " like, never the answer. Fresh numbers are drawn by Python, which your browser fetches once, with the first of"
+        " them: about 11 megabytes. After that nothing is fetched, and nothing that you write leaves your machine."
     )
     return f"(page-practise)=\n# Practise\n\n{words}\n\n```{{raw}} html\n{cards.any_drill()}\n```\n"
 

@@ -72,11 +72,11 @@
     heard(data) {
       if ('bytes' in data) {
         this.came = data;
-        this.watch();
+        if (!this.running) this.watch(); // what comes later has a limit of its own
         for (const listener of listeners) listener(data);
         return;
       }
-      if (data.again) return this.lose(data.error);
+      if (data.again && !data.alone) return this.lose(data.error);
       clearTimeout(this.watching);
       const one = this.waiting.get(data.id);
       clearTimeout(one.timer);
@@ -89,7 +89,7 @@
         return;
       }
       this.waiting.delete(data.id);
-      if ('error' in data) one.reject(new Error(data.error));
+      if ('error' in data) one.reject(data.again ? lost(data.error) : new Error(data.error));
       else {
         this.running = true;
         one.resolve(data.value);
@@ -140,7 +140,7 @@
     let came = '';
     let slow = false;
     const tell = () => {
-      if (slow) say(python.running ? 'One moment …' : came ? `Fetching Python: ${came} …` : 'Starting Python …', false);
+      if (slow) say(python.running || !python.worker ? 'One moment …' : came ? `Fetching Python: ${came} …` : 'Starting Python …', false);
     };
     const listener = told => {
       const before = came;

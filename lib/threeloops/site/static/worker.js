@@ -1,7 +1,8 @@
 // Python, beside the page: it is fetched when the first question comes, and answers one call after another.
 // Messages in: {id, call, words}, with {tells} where the call may never end.
 // Messages out: {bytes, of} while it is fetched; {id, doing, seconds} before a step that may take so long; {id, value} or
-// {id, error} for a call, with {again} where another try may help; {id, over} when Python itself has come to an end.
+// {id, error} for a call, with {again} where another try may help, and {alone} where Python itself is there and goes on;
+// {id, over} when Python itself has come to an end.
 
 const FOLDER = new URL('python/', self.location.href);
 const MORE = 'more.zip'; // the rest of the book: what no answer needs
@@ -110,8 +111,14 @@ async function begin() {
 let python = null;
 let whole = null;
 
+// Where it does not come, Python goes on without it, and the next call asks for it again.
 async function rest() {
-  const archive = await (await file(MORE, {signal: AbortSignal.timeout(LIMIT_MS)})).arrayBuffer();
+  const got = await file(MORE, {signal: AbortSignal.timeout(LIMIT_MS)}).catch(async error => {
+    whole = null;
+    await python; // where that fails too, everything is asked for again
+    throw Object.assign(error, {alone: true});
+  });
+  const archive = await got.arrayBuffer();
   const interpreter = await python;
   interpreter.unpackArchive(archive, 'zip', {extractDir: '/book'});
   interpreter.runPython('import importlib; importlib.invalidate_caches()');
@@ -135,6 +142,6 @@ self.onmessage = async ({data: {id, call, words, tells}}) => {
   } catch (error) {
     // of a traceback, the sentence at its end
     const sentence = String(error.message ?? error).trim().split('\n').at(-1).replace(/^[\w.]*Error: /, '');
-    self.postMessage(error.pyodide_fatal_error ? {id, over: true} : {id, error: sentence, again: error instanceof Lost});
+    self.postMessage(error.pyodide_fatal_error ? {id, over: true} : {id, error: sentence, again: error instanceof Lost, alone: error.alone});
   }
 };
