@@ -39,7 +39,9 @@ def test_a_set_ends_with_its_mistakes_and_they_are_practised(visit: Callable[...
     end = page.locator(".set-end")
     page.get_by_text(f"{len(keys)} of {len(keys)} questions answered on this page").wait_for()
     # by itself, with the last answer counted
-    end.get_by_text(f"{len(keys) - 1} of {len(keys)} right at the first answer. To look at again:").wait_for()
+    end.get_by_text(
+        f"Your first answer was right in {len(keys) - 1} of {len(keys)} questions. Look again at:"
+    ).wait_for()
     end.get_by_role("button", name="How it went").click()
     missed = end.get_by_role("listitem")
     assert missed.count() == 1

@@ -95,22 +95,22 @@ def summary(attempts: str, asked: str) -> str:
     """How the questions of a set went when each was answered last, with the mistakes that were named.
 
     >>> json.loads(summary("[]", '["kv-latent", "kv-bytes-per-token"]'))["said"]
-    'Nothing is answered yet: 2 questions stand open.'
+    'You have not answered any of these questions yet.'
     """
     keys = json.loads(asked)
     latest = {one.idea: one for one in _history(attempts).attempts() if one.idea in keys and one.status in RATED}
     right = [one for one in latest.values() if one.status == "right"]
-    opened = len(keys) - len(latest)
-    standing = f"{units.counted(opened, 'question')} {'stands' if opened == 1 else 'stand'} open" if opened else ""
     if not latest:
-        return json.dumps({"said": f"Nothing is answered yet: {standing}.", "missed": []})
+        return json.dumps({"said": "You have not answered any of these questions yet.", "missed": []})
+    opened = len(keys) - len(latest)
     missed = [
         {"idea": key, "title": IDEAS[key].title, "told": _missed(latest[key])}
         for key in keys
         if key in latest and latest[key] not in right
     ]
-    said = f"{len(right)} of {len(latest)} right at the first answer{f'; {standing}' if opened else ''}."
-    return json.dumps({"said": f"{said}{' To look at again:' if missed else ''}", "missed": missed})
+    said = f"Your first answer was right in {len(right)} of {units.counted(len(latest), 'question')}."
+    said += f" {units.counted(opened, 'question')} {'is' if opened == 1 else 'are'} not answered yet." if opened else ""
+    return json.dumps({"said": f"{said}{' Look again at:' if missed else ''}", "missed": missed})
 
 
 def _missed(one: Attempt) -> str:
