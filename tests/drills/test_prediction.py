@@ -20,6 +20,14 @@ def test_a_number_near_a_usual_mistake_is_told_which(said: str, named: str) -> N
     assert named in told
 
 
+def test_a_usual_mistake_that_lies_near_is_no_good_prediction() -> None:
+    usual = {128e9: "you forgot a part", 0: "you thought it was free", 134e9: "you rounded down"}
+    for said, named in (("128 GB", "a part"), ("133 GB", "rounded down"), ("0 GB", "free"), ("142 GB", "")):
+        told = prediction.verdict(said, 150e9, "B", usual)
+        assert named in told
+        assert told.endswith(prediction.WELL) == (not named)
+
+
 def test_a_good_prediction_names_no_mistake_and_a_page_names_all() -> None:
     assert prediction.verdict("140 GB", 150e9, "B", USUAL).endswith(prediction.WELL)
     assert "looks" not in prediction.verdict("skip", 150e9, "B", USUAL)

@@ -1,5 +1,6 @@
 """Numbers that the parts ask for before they show them: a card for each, and what gives them away folded until then."""
 
+import html
 import json
 import random
 import re
@@ -52,6 +53,38 @@ def test_every_outcome_is_read_as_it_was_printed(asked: dict[str, list[Question]
             said = json.loads(answering.compared(written, one.outcome, one.unit))
             assert said["message"].startswith(f"You said {written}; it comes out at {one.outcome}")
             assert said["status"] == ("right" if value else "other")
+
+
+def test_a_usual_mistake_is_named_by_the_page_and_by_python(
+    visit: Callable[..., Visit], asked: dict[str, list[Question]]
+) -> None:
+    calls = [
+        (written, one.outcome, answering.outcome_value(one.outcome, one.unit), one.unit, usual)
+        for questions in asked.values()
+        for one in questions
+        for usual in [[[answering.outcome_value(wrong, one.unit), told] for wrong, told in one.usual]]
+        for wrong, _ in one.usual
+        for written in (wrong.partition(" (")[0], *(f"{usual[0][0] * away:.5g} {one.unit}" for away in (0.94, 1.04)))
+    ]
+    assert len({told for *_, usual in calls for _, told in usual}) > 40
+    there = visit("404.html").page.evaluate("calls => calls.map(words => threeloops.compared(...words))", calls)
+    here = [
+        json.loads(answering.compared(written, outcome, unit, json.dumps(usual)))
+        for written, outcome, _, unit, usual in calls
+    ]
+    differ = [(call, one, other) for call, one, other in zip(calls, there, here, strict=True) if one and one != other]
+    assert not differ
+    named = [call for call, one in zip(calls, there, strict=True) if one and "It looks as if you " in one["message"]]
+    assert len(named) > 40
+
+
+def test_every_card_has_the_mistakes_that_its_cell_names(
+    pages: dict[str, Page], asked: dict[str, list[Question]]
+) -> None:
+    for name, questions in asked.items():
+        named = sorted(told for one in questions for _, told in one.usual)
+        kept = re.findall(r'data-usual="([^"]+)"', pages[f"{name}.html"].source)
+        assert sorted(told for one in kept for _, told in json.loads(html.unescape(one))) == named
 
 
 def test_what_cannot_be_read_learns_nothing() -> None:

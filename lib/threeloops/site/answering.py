@@ -80,12 +80,12 @@ def working(key: str, seed: str) -> str:
     return json.dumps({"text": put(key, seed).working})
 
 
-def compared(written: str, outcome: str, unit: str) -> str:
+def compared(written: str, outcome: str, unit: str, usual: str = "[]") -> str:
     """What is said of a prediction, beside the outcome as the page prints it; one that cannot be read is told why, and
-    learns nothing yet.
+    learns nothing yet. `usual` is what usual mistakes come out at, in the unit, and what somebody who makes them did.
 
-    >>> json.loads(compared("300 ms", "607 ms", "s"))["message"]
-    'You said 300 ms; it comes out at 607 ms, 2 times that.'
+    >>> json.loads(compared("300 ms", "607 ms", "s", '[[0.303, "you counted one way only"]]'))["message"]
+    'You said 300 ms; it comes out at 607 ms, 2 times that. It looks as if you counted one way only.'
     """
     try:
         answers.parse(written, like=unit)
@@ -93,7 +93,9 @@ def compared(written: str, outcome: str, unit: str) -> str:
         said = str(refusal)
         return json.dumps({"status": "unreadable", "message": f"{said[:1].upper()}{said[1:]}."})
     value = outcome_value(outcome, unit)
-    said = prediction.verdict(written, value, unit).replace(fmt(value, unit), outcome)  # its digits, to the last one
+    said = prediction.verdict(written, value, unit, dict(json.loads(usual))).replace(
+        fmt(value, unit), outcome
+    )  # its digits, to the last one
     return json.dumps({"status": "right" if said.endswith(prediction.WELL) else "other", "message": said})
 
 

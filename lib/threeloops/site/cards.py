@@ -84,8 +84,8 @@ def any_drill() -> str:
         ' <button type="button" id="drill-due">What is due</button></div>'
         '<p><label for="drill-choice">Drill</label> '
         f'<select id="drill-choice">{groups}</select></p>'
-        f'<section class="drill" id="any-drill" data-drill="{first.key}" aria-label="{html.escape(first.title)}"'
-        " hidden>"
+        f'<section class="drill" id="any-drill" data-drill="{first.key}" data-family="{first.family}"'
+        f' aria-label="{html.escape(first.title)}" hidden>'
         f'<p class="drill-title" data-named>{html.escape(first.title)}</p>'
         f'<div class="drill-question">{_paragraphs(put(first.key, SEED).text)}</div>'
         '<p><a id="drill-address" href="?">The address of this very question</a></p></section>'

@@ -4,15 +4,20 @@ that is), folded until the card has been answered.
 
 import ast
 import html
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from threeloops.drills.engine import answers
 from threeloops.drills.engine.prediction import NOT_YET
 from threeloops.site.parts import Cell, text
 
 ASKS = re.compile(r"^(?P<name>\w+) = \.\.\.[ \t]*(?:# *(?P<hint>.*))?$", re.MULTILINE)
-OUTCOME = re.compile(re.escape(NOT_YET) + r"It comes out at (?P<outcome>.*)\.$", re.MULTILINE)
+OUTCOME = re.compile(
+    re.escape(NOT_YET) + r"It comes out at (?P<outcome>.*)\.(?P<usual>(?:\nIf you said .*\.)*)$", re.MULTILINE
+)
+MISTAKE = re.compile(r"^If you said (?P<wrong>.*?), (?P<told>you .*)\.$", re.MULTILINE)
 FOLD = '<details class="outcome" data-behind="{names}"><summary>How it comes out</summary>'  # names of results
 UNFOLD = "</details>"
 
@@ -26,6 +31,7 @@ class Question:
     hint: str  # like "300 ms"
     outcome: str  # as it is printed: "607 ms"
     unit: str
+    usual: tuple[tuple[str, str], ...] = ()  # what usual mistakes come out at, as printed -> "you took the peak"
 
     @property
     def result(self) -> str:
@@ -39,10 +45,19 @@ def questions(cells: Sequence[Cell]) -> list[Question]:
     for place, cell in enumerate(cells):
         for match in ASKS.finditer(text(cell)) if cell["cell_type"] == "code" else ():
             answered, unit = _answered(match["name"], cells, after=place)
-            outcome = _outcome(cells[answered]) if unit is not None else ""
-            if unit is not None and outcome:
-                hint = match["hint"] or ""
-                found.append(Question(asked=place, answered=answered, hint=hint, outcome=outcome, unit=unit))
+            printed = _printed(cells[answered]) if unit is not None else None
+            if unit is not None and printed:
+                usual = tuple((one["wrong"], one["told"]) for one in MISTAKE.finditer(printed["usual"]))
+                found.append(
+                    Question(
+                        asked=place,
+                        answered=answered,
+                        hint=match["hint"] or "",
+                        outcome=printed["outcome"],
+                        unit=unit,
+                        usual=usual,
+                    )
+                )
     return found
 
 
@@ -59,10 +74,9 @@ def _answered(name: str, cells: Sequence[Cell], *, after: int) -> tuple[int, str
     return after, None
 
 
-def _outcome(cell: Cell) -> str:
+def _printed(cell: Cell) -> re.Match[str] | None:
     printed = "".join("".join(output["text"]) for output in cell["outputs"] if output["output_type"] == "stream")
-    match = OUTCOME.search(printed)
-    return match["outcome"] if match else ""
+    return OUTCOME.search(printed)
 
 
 def card(question: Question, number: int) -> str:
@@ -71,7 +85,10 @@ def card(question: Question, number: int) -> str:
     from threeloops.site import answering  # all drills, which the desk does not need to find its questions
 
     value = answering.outcome_value(question.outcome, question.unit)
+    usual = [[answering.outcome_value(wrong, question.unit), told] for wrong, told in question.usual]
     told = {"outcome": question.outcome, "value": repr(value), "unit": question.unit, "result": question.result}
+    told["example"] = answers.EXAMPLES[question.unit]
+    told |= {"usual": json.dumps(usual, ensure_ascii=False)} if usual else {}
     data = "".join(f' data-{name}="{html.escape(value)}"' for name, value in told.items())
     return (
         f'<section class="drill"{data} aria-label="Prediction {number}"><p class="drill-title">Predict</p>'

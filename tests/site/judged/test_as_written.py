@@ -28,7 +28,16 @@ def written(key: str) -> list[str]:
     unit = DRILLS[key].unit
     values = [float(one.partition(" ")[0]) for one in answers(key, SEED)]
     near = [f"{value * times:.4g} {unit}".strip() for value in values for times in AWAY]
-    return [*answers(key, SEED), *near, f"{values[0]:,.0f} {unit}".strip(), f"{values[0]}", "soon", f"~{values[0]}%"]
+    units = ("ms", "GB", "GB/s", "TFLOP", "TFLOP/s", "FLOP/B", "tokens", "tokens/s", "W", "km", "dollars", "%", "x")
+    return [
+        *answers(key, SEED),
+        *(f"7 {other}" for other in units),
+        *near,
+        f"{values[0]:,.0f} {unit}".strip(),
+        f"{values[0]}",
+        "soon",
+        f"~{values[0]}%",
+    ]
 
 
 def test_what_a_page_says_by_itself_is_what_python_says(visit: Callable[..., Visit], folder: Path) -> None:
@@ -44,7 +53,40 @@ def test_what_a_page_says_by_itself_is_what_python_says(visit: Callable[..., Vis
     assert not differ, differ[:3]
     plain = [one for one in there if one]
     assert len(plain) > len(tried) / 3
-    assert {one["status"] for one in plain} == {"right", "slip"}
+    assert {one["status"] for one in plain} == {"right", "slip", "unreadable"}
+
+
+def test_a_wait_for_a_question_as_data_is_said(visit: Callable[..., Visit]) -> None:
+    page = visit(SET, service_workers="block").page
+    held: list[Any] = []
+    page.context.route(f"**/{as_written.FOLDER}/*", lambda route: held.append(route))
+    card = page.locator(f".drill[data-drill={KEY}]")
+    right, *_ = answers(KEY, SEED)
+    card.get_by_role("textbox").fill(right)
+    card.get_by_role("button", name="Check").click()
+    said(card, "One moment …")
+    for route in held:
+        route.continue_()
+    said(card, "Right.")
+
+
+def test_what_is_surely_not_right_is_said_before_python_says_why(visit: Callable[..., Visit]) -> None:
+    page = visit(SET, service_workers="block").page
+    held: list[Any] = []
+    page.context.route("**/python/*", lambda route: held.append(route))
+    card = page.locator(f".drill[data-drill={KEY}]")
+    field = card.get_by_role("textbox")
+    for written in ("77", "77 ms"):
+        field.fill(written)
+        field.press("Enter")
+        said(card, json.loads(answering.judged(KEY, SEED, written))["message"])
+    field.fill("77 B")
+    field.press("Enter")
+    said(card, "Not right. Which mistake it looks like, Python will say.")
+    for route in held:
+        route.continue_()
+    page.context.unroute("**/python/*")
+    said(card, json.loads(answering.judged(KEY, SEED, "77 B"))["message"])
 
 
 def test_a_verdict_and_what_is_remembered_wait_for_no_python(visit: Callable[..., Visit]) -> None:

@@ -10,6 +10,8 @@ You said 300 GFLOP/s; it comes out at 1.34 TFLOP/s, 4.5 times that.
 Skipped: it comes out at 1.34 TFLOP/s.
 >>> compare("19.5 TFLOP/s", 1.34e12, "FLOP/s", {19.5e12: "you took the peak"})
 You said 19.5 TFLOP/s; it comes out at 1.34 TFLOP/s, 0.069 times that. It looks as if you took the peak.
+>>> compare("1.5 TFLOP/s", 1.34e12, "FLOP/s", {1.5e12: "you forgot the last wave"})
+You said 1.5 TFLOP/s; it comes out at 1.34 TFLOP/s. Near, but it looks as if you forgot the last wave.
 """
 
 from collections.abc import Mapping
@@ -58,10 +60,18 @@ def verdict(prediction: object, value: float, unit: str, usual: Mapping[float, s
     except UnreadableError as refusal:
         return f"{str(refusal)[:1].upper()}{str(refusal)[1:]}. I{outcome[1:]}."
     said = answer.value
+    mistake = _mistake(said, value, usual)
+    looks = f" It looks as if {mistake}." if mistake else ""
     if said <= 0:
-        return f"You said {prediction}; {outcome}."
+        return f"You said {prediction}; {outcome}.{looks}"
     if 0.8 <= value / said <= 1.25:
-        return f"You said {prediction}; {outcome}. {WELL}"
-    near = [mistake for wrong, mistake in usual.items() if abs(said / wrong - 1) <= LIKE]
-    looks = f" It looks as if {near[0]}." if near else ""
+        return f"You said {prediction}; {outcome}. {f'Near, but it looks as if {mistake}.' if mistake else WELL}"
     return f"You said {prediction}; {outcome}, {value / said:.2g} times that.{looks}"
+
+
+def _mistake(said: float, value: float, usual: Mapping[float, str]) -> str:
+    """The usual mistake that a number agrees with better than with any other, and than with the value."""
+    near = [
+        wrong for wrong in usual if abs(said - wrong) <= LIKE * abs(wrong) and abs(said - wrong) < abs(said - value)
+    ]
+    return usual[min(near, key=lambda wrong: abs(said - wrong))] if near else ""

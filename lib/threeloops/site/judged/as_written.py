@@ -46,6 +46,7 @@ def as_data(drill: Drill) -> dict[str, Any]:
         "near": near,
         "slips": named,
         "working": asked.working,
+        "example": drill.example(drill.prompt(p)),
         "topic": asked.topic,
         "target_s": asked.allowed_s,
         "gap_s": GAP_S,

@@ -35,14 +35,21 @@
       tell(this.said, message, again);
     }
 
-    // What is said about a wait stands only where nothing else is said.
-    doing(what) {
+    // What is said about a wait stands only where nothing else is said, or after what is sure already.
+    async doing(what) {
+      this.sure = '';
       return doing(what, (message, failed, again) => {
         if (failed || !this.said.textContent || this.said.dataset.wait) {
-          this.say(message, failed ? 'drill-wrong' : '', again);
+          this.say([this.sure, message].filter(Boolean).join(' '), failed || this.sure ? 'drill-wrong' : '', again);
           this.said.dataset.wait = failed && !again ? '' : 'yes';
         }
       }, this.python);
+    }
+
+    surely(message) {
+      this.sure = message;
+      this.say(message, 'drill-wrong');
+      this.said.dataset.wait = 'yes';
     }
 
     // Where nothing can be kept, a line says so, once, with another try.

@@ -10,6 +10,7 @@
   const PREFIXES = {'': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15};
   const BINARY = {Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40};
   const WELL = [0.8, 1.25]; // the outcome by what was said
+  const LIKE = 0.05; // a number so near to a usual mistake's is taken for it
   const EDGE = 1e-9; // so near to where the words change that only Python knows
 
   const named = (unit, prefixes = PREFIXES) => Object.fromEntries(Object.entries(prefixes).map(([prefix, factor]) => [prefix + unit, factor]));
@@ -53,16 +54,43 @@
     return Number.isFinite(said) && Math.abs(said) < 1e200 ? said : null;
   }
 
+  // A number in a unit of something else, or in none: what is said of it. Null for every other answer.
+  function unreadable(written, unit, example) {
+    const [, number, suffix] = PLAIN.exec(written) ?? [];
+    if (!number || !unit || written.startsWith('~') || suffix in UNITS[unit]) return null;
+    if (!suffix) return {status: 'unreadable', message: `${number} of what? Add the unit, like ${example}.`};
+    const known = Object.values(UNITS).some(units => Object.hasOwn(units, suffix));
+    return known ? {status: 'unreadable', message: `'${suffix}' does not measure what was asked; give it like ${example}.`} : null;
+  }
+
+  // The usual mistake that a number agrees with better than with any other, and than with the value: '' for none, null where
+  // the last bit decides.
+  function mistake(said, value, usual) {
+    let [least, found] = [Math.abs(said - value), ''];
+    for (const [wrong, told] of usual) {
+      const away = Math.abs(said - wrong);
+      const met = close(said, wrong, LIKE);
+      if (met === null || met && Math.abs(away - least) <= EDGE * Math.abs(wrong)) return null;
+      if (met && away < least) [least, found] = [away, told];
+    }
+    return found;
+  }
+
   // What is said of a prediction; null where Python has to be asked.
-  function compared(written, outcome, value, unit) {
+  function compared(written, outcome, value, unit, usual = [], example = '') {
     const said = read(written, value, unit);
-    if (said === null) return null;
+    if (said === null) return unreadable(written, unit, example);
     const told = `You said ${written}; it comes out at ${outcome}`;
-    if (said <= 0) return {status: 'other', message: `${told}.`};
+    const met = mistake(said, value, usual);
+    if (met === null) return null;
+    const looks = met && ` It looks as if ${met}.`;
+    if (said <= 0) return {status: 'other', message: `${told}.${looks}`};
     const times = value / said;
     if (!Number.isFinite(times) || WELL.some(edge => Math.abs(times / edge - 1) < EDGE)) return null;
-    if (times >= WELL[0] && times <= WELL[1]) return {status: 'right', message: `${told}. Well predicted.`};
-    return between(times) ? null : {status: 'other', message: `${told}, ${rounded(times)} times that.`};
+    if (times >= WELL[0] && times <= WELL[1]) {
+      return met ? {status: 'other', message: `${told}. Near, but it looks as if ${met}.`} : {status: 'right', message: `${told}. Well predicted.`};
+    }
+    return between(times) ? null : {status: 'other', message: `${told}, ${rounded(times)} times that.${looks}`};
   }
 
   // Within a tolerance of a target; null where the last bit decides.
@@ -73,8 +101,10 @@
 
   // The verdict on an answer to a question as it stands on the page; null where Python has to be asked.
   function verdict(written, question) {
-    const {value, unit, tolerance, near, slips, working} = question;
+    const {value, unit, tolerance, near, slips, working, example} = question;
     const said = read(written.trim(), value, unit);
+    const other = said === null ? unreadable(written.trim(), unit, example) : null;
+    if (other) return {...other, slips: [], working: ''};
     const right = said === null ? null : close(said, value, tolerance);
     if (right === null) return null;
     if (right) return {status: 'right', message: 'Right.', slips: [], working};
@@ -89,6 +119,12 @@
     return null;
   }
 
+  // Whether an answer is certainly not right, whatever Python may still say of it.
+  function wrong(written, {value, unit, tolerance}) {
+    const said = read(written.trim(), value, unit);
+    return said !== null && close(said, value, tolerance) === false;
+  }
+
   // The questions of a family as data, once; null where they do not come, and Python is asked.
   const coming = {};
   async function fetched(family) {
@@ -101,5 +137,5 @@
   }
   const questions = family => coming[family] ??= fetched(family);
 
-  Object.assign(window.threeloops, {compared, questions, verdict});
+  Object.assign(window.threeloops, {compared, questions, verdict, wrong});
 })();
