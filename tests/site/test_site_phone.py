@@ -35,7 +35,9 @@ WRONG = """() => {
   }
   for (const one of document.querySelectorAll('.image-reference img')) {
     if (!shown(one)) continue;
-    const letter = 13 * one.getBoundingClientRect().width / parseFloat(one.style.getPropertyValue('--wide'));
+    const slim = one.parentElement.querySelector('source'), wide = one.style.getPropertyValue('--wide');
+    const drawn = slim && matchMedia(slim.media).matches ? slim.width : parseFloat(wide);
+    const letter = 13 * one.getBoundingClientRect().width / drawn;
     if (!(letter >= 10)) found.push(`${letter.toFixed(1)} pixels: ${one.alt.slice(0, 80)}`);
   }
   return found;
@@ -65,7 +67,7 @@ def test_what_is_cut_or_small_is_found(visit: Callable[..., Visit]) -> None:
       for (const one of document.querySelectorAll('.more-right')) one.classList.remove('more-right');
       document.querySelector('article p').style.fontSize = '9px';
       for (const {style} of document.querySelectorAll('.image-reference img')) {
-        Object.assign(style, {minWidth: 0, maxWidth: '100%'});
+        Object.assign(style, {minWidth: 0, maxWidth: '50%'});
       }
     }""")
     said = " ".join(page.evaluate(WRONG))

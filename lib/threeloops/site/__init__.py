@@ -1,4 +1,5 @@
-"""The book as pages that need no server: `book.py site` makes them from the committed notebooks, and runs none of them.
+"""The book as pages that need no server: `book.py site` makes them from the committed notebooks. Of their cells it runs
+those that draw, to draw them for the pages (drawn); every other result stands as it is in the notebook.
 
 npm             scripts from outside, fetched once at set-up and known by their hashes
 parts, links    a chapter cut into pages; where its links lead
@@ -16,6 +17,7 @@ judged          questions with their answers as data, so that a plain answer doe
 running         code of the chapters that is run in the page, and what it needs
 finding         what a reader looks for, found as it is typed
 printing, pictures              the chapters as PDFs; pictures packed
+drawn       pictures as text, and for a phone
 rehearsal   the interview room on a page
 epub        the whole book as one EPUB
 offline         the book kept in a browser, an edition at a time

@@ -1,4 +1,4 @@
-"""`book.py site`: the book as a folder of static files, made from the committed notebooks. Nothing in them is run."""
+"""`book.py site`: the book as a folder of static files, made from the committed notebooks."""
 
 import json
 import shutil
@@ -13,6 +13,7 @@ from threeloops.figures import still
 from threeloops.room import notebook
 from threeloops.sheets.sheet import SHEETS
 from threeloops.site import chapters, drill_sets, mathematics, npm, offline, papers, pictures, printing, wasm, words
+from threeloops.site.drawn import anew
 from threeloops.site.epub import volume
 from threeloops.site.finding import index
 from threeloops.site.front import heads, page
@@ -148,7 +149,7 @@ def build(root: Path, into: Path, *, prints: Sequence[str] = ()) -> Path:
         _write(index.index(pages, beside(root)), work / "static" / index.FILE)
         _run_sphinx(work, told)
         volume.write(pages, work / "made", told)
-        pictures.pack(work / "made")
+        pictures.pack(work / "made", anew.drawings(pages))
         gathered.gather(work / "made")
         wasm.bundle(work / "made" / "_static" / "python", work, imported=needs.modules(pages))
         for chapter in prints:
