@@ -440,7 +440,7 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--users 5 --gpus 8 --tp 8 --adapters 8 --adapter-rank 8 --model deepseek-v3.2", "leave --adapters out"),
         (
             "--users 5 --gpus 8 --dp 8 --adapters 8 --adapter-rank 8 --model deepseek-v3 --hardware h200",
-            "counted for one group; leave out --dp",
+            "are SGLang's; --engine sglang",
         ),
         ("--users 5 --gpus 1 --draft-tokens 0 --acceptance 0.7 --draft-cost 0.05", "--draft-tokens 0"),
         ("--users 5 --gpus 1 --engine tgi", "--engine 'tgi' is not known"),

@@ -1,11 +1,13 @@
 """`threeloops serve --prefill-tp`: two pools, by hand, beside what others measured, and asked wrongly."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from threeloops.cli import main
+from threeloops.commands.serve import fleets
 from threeloops.facts.served_pools import ServedPool
 from threeloops.models import catalogue
 from threeloops.product_loop.expected.pool_times import pool_times
@@ -129,3 +131,22 @@ def test_what_is_asked_in_part_is_refused(
 def test_what_no_tensor_group_can_do_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(LOAD.replace("--tp 4 ", "", 1).replace("--ttft 1s", "--ttft 20ms").split()) == 2
     assert capsys.readouterr().err.count("is promised within 0.02 s") == 1
+
+
+def test_a_percentile_above_its_promise_after_rounding_up_takes_another_copy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A percentile goes up and down a little with the rate: the promises are kept at the rate that is left to each."""
+    before = answer(LOAD, capsys)["decode"]["copies"]
+    seen, played = fleets._seen, list[float]()
+
+    def late_at_first(*of: Any) -> Any:
+        played.append(of[-1])
+        found = seen(*of)
+        return replace(found, tpot_s=(found.tpot_s[0], 0.041)) if len(played) == 1 else found
+
+    monkeypatch.setattr(fleets, "_seen", late_at_first)
+    after = answer(LOAD, capsys)
+    assert after["decode"]["copies"] == before + 1
+    assert played[:2] == [pytest.approx(30 / before), pytest.approx(30 / (before + 1))]
+    assert after["tpot_p99_s"] <= 0.040

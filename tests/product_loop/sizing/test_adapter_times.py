@@ -63,19 +63,23 @@ EXPERTS = {  # hidden, heads and width, KV heads, experts and width, layers of t
 
 
 @pytest.mark.parametrize("model", EXPERTS)
-@pytest.mark.parametrize(("tp", "ep"), [(1, 1), (4, 1), (4, 4), (4, 2)])
-def test_every_expert_has_tensors_of_its_own_one_half_whole_on_each_gpu(model: str, tp: int, ep: int) -> None:
-    """Stacked as vLLM's fused_moe.py makes them: of gate, up and down, for the experts that are here."""
+@pytest.mark.parametrize(
+    ("tp", "ep", "dp"), [(1, 1, 1), (4, 1, 1), (4, 4, 1), (4, 2, 1), (2, 8, 4), (1, 8, 8), (2, 1, 4)]
+)
+def test_every_expert_has_tensors_of_its_own_one_half_whole_on_each_gpu(model: str, tp: int, ep: int, dp: int) -> None:
+    """Stacked as vLLM's fused_moe.py makes them: of gate, up and down, for the experts that are here. Of several groups
+    attention's are cut inside each, as SGLang has it, and the experts' over all.
+    """
     hidden, wide, kv_heads, experts, inner, layers = EXPERTS[model]
     narrow = max(1, kv_heads // tp) * wide // 64
     with torch.device("meta"):
         attention = [adapted(hidden, wide // tp, 16), *(adapted(hidden, narrow, 16) for _ in "kv")]
         attention.append(adapted(wide // tp, hidden, 16))
-        here, cut = experts // ep, inner // (tp // ep)
+        here, cut = experts // ep, inner // (tp * dp // ep)
         stacks = [torch.empty(here, 16, hidden), torch.empty(here, cut, 16)] * 2
         stacks += [torch.empty(here, 16, cut), torch.empty(here, hidden, 16)]
     held = sum(one.numel() for each in attention for one in each.parameters()) + sum(one.numel() for one in stacks)
-    assert adapter_bytes(catalogue.model(model), rank=16, tp=tp, ep=ep) == 2 * layers * held
+    assert adapter_bytes(catalogue.model(model), rank=16, tp=tp, ep=ep, dp=dp) == 2 * layers * held
 
 
 def test_latents_have_four_matrices_two_of_them_whole_on_every_gpu() -> None:
@@ -114,25 +118,52 @@ def test_read_adapters_are_counted_by_drawing_them() -> None:
 def test_adapters_of_experts_take_time_by_those_that_tokens_chose() -> None:
     """One token of Qwen3 235B reads the adapters of 8 of 128 experts, of each three matrices."""
     qwen = catalogue.model("qwen3-235b-a22b")
-    one = bound_adapters_s(qwen, H100, ServedAdapters(number=1, rank=16), tp=1, tokens=1, requests=1)
+    one = sum(bound_adapters_s(qwen, H100, ServedAdapters(number=1, rank=16), tp=1, tokens=1, requests=1))
     heads = 3 * 4096 + 8192 + 2 * 512 + 8192 + 4096
     assert one == pytest.approx(2 * 94 * 16 * (heads + 8 * 3 * (4096 + 1536)) / 3.35e12)
     spread = ServedAdapters(number=1, rank=16)
-    whole, cut = (bound_adapters_s(qwen, H100, spread, tp=4, ep=ep, tokens=4096, requests=1) for ep in (4, 1))
+    whole, cut = (sum(bound_adapters_s(qwen, H100, spread, tp=4, ep=ep, tokens=4096, requests=1)) for ep in (4, 1))
     assert whole < cut, "where all GPUs have all experts, each takes every token down to the rank"
     with pytest.raises(ValueError, match="adapters beside experts have kernels of their own, which are not timed"):
         expected_adapters_s(qwen, H100, spread, tp=4, tokens=1, requests=1)
+
+
+def test_groups_read_their_own_adapters_beside_attention_and_share_those_of_experts() -> None:
+    """Qwen3 235B on eight GPUs, each with requests of its own and 16 of the 128 experts; 8 requests, one a GPU."""
+    qwen, number = catalogue.model("qwen3-235b-a22b"), 4
+    lora = ServedAdapters(number=number, rank=16)
+    given: dict[str, Any] = {"tp": 1, "dp": 8, "ep": 8, "tokens": 1, "requests": 1, "of_all": (8, 8)}
+    own_s, experts_s = bound_adapters_s(qwen, H100, lora, **given)
+    heads = 3 * 4096 + 8192 + 2 * 512 + 8192 + 4096
+    assert own_s == pytest.approx(2 * 94 * 16 * heads / 3.35e12), "one request wants one adapter"
+    rng, pairs = random.Random(3), 0  # of the 16 experts here, with the adapter of each token that is sent there
+    for _ in range(4000):
+        pairs += len(
+            {
+                (one, expert)
+                for one in (rng.randrange(number) for _ in range(8))
+                for expert in rng.sample(range(128), 8)
+                if expert < 16
+            }
+        )
+    assert experts_s == pytest.approx(pairs / 4000 * 2 * 94 * 16 * 3 * (4096 + 1536) / 3.35e12, rel=0.03)
+    layout = ServedLayout(
+        model=qwen, part=H100, weights="fp8", cache="bf16", tp=1, dp=8, ep=8, memory_utilisation=0.92, other_bytes=3e9
+    )
+    with_lora = replace(layout, adapters=lora)
+    more_s = bound_step_s(with_lora, requests=8, context=1650) - bound_step_s(layout, requests=8, context=1650)
+    assert more_s == pytest.approx(own_s + experts_s)
 
 
 def test_few_tokens_read_adapters_and_many_compute() -> None:
     """16 for each input and output of seven matrices in 32 layers: 41,943,040 elements, and a step reads each once."""
     shapes = [(4096, 4096), (4096, 1024), (4096, 1024), (4096, 4096), (4096, 14_336), (4096, 14_336), (14_336, 4096)]
     elements = 32 * 16 * sum(inputs + outputs for inputs, outputs in shapes)
-    one = bound_adapters_s(LLAMA, H100, EIGHT, tp=1, tokens=1, requests=1)
+    one = sum(bound_adapters_s(LLAMA, H100, EIGHT, tp=1, tokens=1, requests=1))
     assert one == pytest.approx(2 * elements / 3.35e12)
-    many = bound_adapters_s(LLAMA, H100, EIGHT, tp=1, tokens=64, requests=64)
+    many = sum(bound_adapters_s(LLAMA, H100, EIGHT, tp=1, tokens=64, requests=64))
     assert many == pytest.approx(8 * one, rel=0.001), "64 requests hardly miss one of eight"
-    prompt = bound_adapters_s(LLAMA, H100, EIGHT, tp=1, tokens=4096, requests=1)
+    prompt = sum(bound_adapters_s(LLAMA, H100, EIGHT, tp=1, tokens=4096, requests=1))
     assert prompt == pytest.approx(2 * 4096 * elements / 989.4e12)
 
 
@@ -148,14 +179,14 @@ def test_what_punica_added_to_a_token() -> None:
         expected_adapters_s(llama, a100, ServedAdapters(number=number, rank=16), **given) for number in (1, 10_000)
     )
     assert same_s < 2e-3 < other_s < 2 * same_s
-    assert bound_adapters_s(llama, a100, ServedAdapters(number=10_000, rank=16), **given) < same_s
+    assert sum(bound_adapters_s(llama, a100, ServedAdapters(number=10_000, rank=16), **given)) < same_s
 
 
 def test_a_step_and_a_prompt_take_what_their_adapters_take_longer() -> None:
     layout = replace(LAYOUT, adapters=EIGHT)
     of_model: tuple[Any, ...] = (LLAMA, H100, EIGHT)
     for times, of_adapters, extra in (
-        (bound_times, bound_adapters_s, {}),
+        (bound_times, lambda *of, **load: sum(bound_adapters_s(*of, **load)), {}),
         (expected_times, expected_adapters_s, {"engine": "vLLM", "ep": 1}),
     ):
         without, found = (times(one, CHAT, most=64, **extra) for one in (LAYOUT, layout))  # type: ignore[operator]
@@ -165,7 +196,7 @@ def test_a_step_and_a_prompt_take_what_their_adapters_take_longer() -> None:
         more_s = of_adapters(*of_model, tp=1, tokens=1500, requests=1)
         assert found.prompt_s - without.prompt_s == pytest.approx(more_s)
     checked = bound_step_s(layout, requests=64, context=1650, checked=4)
-    more_s = bound_adapters_s(*of_model, tp=1, tokens=256, requests=64)
+    more_s = sum(bound_adapters_s(*of_model, tp=1, tokens=256, requests=64))
     assert checked - bound_step_s(LAYOUT, requests=64, context=1650, checked=4) == pytest.approx(more_s)
 
 

@@ -106,3 +106,13 @@ def _work(served: Served, tp: int, inside: int) -> tuple[float, str]:
     """GPU-seconds that a request uses up among so many, and which times these are."""
     copy = copy_of(served, tp)
     return copy.layout.gpus * copy.times.work_s(min(inside, copy.seats), served.in_steps.answer), copy.kind
+
+
+def more_copies(best: Fleet, requests_per_s: float) -> list[tuple[str, str]]:
+    """Where rounding up does not do."""
+    assert best.largest is not None
+    rounded = math.ceil(requests_per_s / best.largest.requests_per_s)
+    if best.copies == rounded:
+        return []
+    said = f"rounded up, {rounded} would do; at the rate that is then left to each a percentile is a little above its"
+    return [("copies", f"{said} promise, and {best.copies} keep all.")]

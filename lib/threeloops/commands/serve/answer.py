@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from threeloops import units
-from threeloops.commands.serve.advice import reasons
+from threeloops.commands.serve.advice import more_copies, reasons
 from threeloops.commands.serve.asked import asked_for
 from threeloops.commands.serve.assumed import SEAT_IN_TTFT, assumed, inputs_said, title
 from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request
@@ -26,7 +26,7 @@ SOURCES = (
     "vLLM, docs/serving/context_parallel_deployment.md (copies of a cache)",
     "vLLM, engine/arg_utils.py, get_batch_defaults (tokens and requests of a step)",
     "Hu et al., LoRA, 2021, arXiv:2106.09685; vLLM, config/lora.py (adapters, and ranks kept for them); PEFT, developer"
-    " guide “LoRA”, section “Activated LoRA (aLoRA)”",
+    " guide “LoRA”, section “Activated LoRA (aLoRA)”; SGLang, pull request 32708, 2026 (adapters under DP attention)",
 )
 
 
@@ -143,7 +143,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
         inputs=inputs_said(served) | {"load": f"{given.rate:g} requests/s"},
         table=(with_groups(RATE_HEAD, fleets), *map(rate_row, fleets)),
         lines=tuple(lines),
-        reasons=(*lost, *_more_copies(best, given.rate), *reasons(served, best)),
+        reasons=(*lost, *more_copies(best, given.rate), *reasons(served, best)),
         conclusion=(
             f"It takes {'' if best.copy.expected else 'at least '}{units.counted(best.gpus, 'GPU')} for"
             f" {given.rate:g} requests/s, each copy on {best.copy.layout.gpus}{_groups_said(best)}"
@@ -154,16 +154,6 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
         sources=SOURCES,
         data=fleet_data(best) | {"layouts": [fleet_data(fleet) for fleet in fleets]},
     )
-
-
-def _more_copies(best: Fleet, requests_per_s: float) -> list[tuple[str, str]]:
-    """Where rounding up does not do."""
-    assert best.largest is not None
-    rounded = math.ceil(requests_per_s / best.largest.requests_per_s)
-    if best.copies == rounded:
-        return []
-    said = f"rounded up, {rounded} would do; at the rate that is then left to each a percentile is a little above its"
-    return [("copies", f"{said} promise, and {best.copies} keep all.")]
 
 
 def _for_users(served: Served, given: argparse.Namespace) -> Working:

@@ -115,7 +115,7 @@ def copy_of(served: Served, tp: int) -> Copy:
         cache=served.cache,
         tp=tp,
         dp=served.dp,
-        ep=served.ep or 1,
+        ep=served.ep or (tp * served.dp if served.dp > 1 else 1),
         pp=served.pp,
         dcp=served.dcp,
         memory_utilisation=served.memory_utilisation,
@@ -163,6 +163,10 @@ def _fits(served: Served, layout: ServedLayout) -> None:
         raise ValueError(f"tp={layout.tp}: in TensorRT-LLM every GPU has requests of its own, or none; take --tp 1")
     if served.engine == "TensorRT-LLM" and layout.dcp > 1:
         raise ValueError(f"dcp={layout.dcp}: vLLM and SGLang share the tokens of a cache so; take --engine vllm")
+    if layout.dp > 1 and served.adapters and served.engine != "SGLang":
+        raise ValueError(
+            f"dp={layout.dp}: adapters for groups with requests of their own are SGLang's; --engine sglang"
+        )
     if ep > 1 and not layout.has_experts:
         raise ValueError(f"ep={ep} spreads experts, and {served.model.name} has none")
     needed = layout.weights_bytes + layout.adapters_bytes + served.other_bytes

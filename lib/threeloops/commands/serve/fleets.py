@@ -3,7 +3,7 @@
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,7 +76,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
             f"even with hardly any load {late.upper()} is {units.fmt_seconds(largest.late_s)} at its 99th percentile,"
             f" and {units.fmt_seconds(promise_s)} are promised; shorter prompts, --hit or a longer promise would do"
         )
-    copies, seen = _fewest(served, copy, limits, largest, requests_per_s)
+    copies, seen = _fewest(served, copy, limits, largest, requests_per_s, promised_s=served.promised_s)
     most = most_requests(copy.bound, lengths, seats=copy.seats, promised=promised)
     # prompts may ride along with the reading of weights, and the other way round
     dp, answers_s = copy.layout.lanes, lengths.answer * copy.bound.step_s(most) / most
@@ -93,7 +93,13 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
 
 
 def _fewest(
-    served: Served, copy: Copy, limits: EngineLimits, largest: LargestRate, requests_per_s: float
+    served: Served,
+    copy: Copy,
+    limits: EngineLimits,
+    largest: LargestRate,
+    requests_per_s: float,
+    *,
+    promised_s: Mapping[str, float],
 ) -> tuple[int, ReplicaRun]:
     """Copies, and what their users see: a percentile goes up and down a little with the rate, and the promises are kept
     at the rate that is left to each.
@@ -101,7 +107,7 @@ def _fewest(
     copies = math.ceil(requests_per_s / largest.requests_per_s)
     while True:
         seen = _seen(served, copy, limits, requests_per_s / copies)
-        if all(seen.late_s(name) <= seconds for name, seconds in served.promised_s.items()):
+        if all(seen.late_s(name) <= seconds for name, seconds in promised_s.items()):
             return copies, seen
         copies += 1
 
@@ -122,12 +128,14 @@ def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: f
         promised = replace(promised, tpot_s=promised.tpot_s - handed_s)
     most = most_requests(copy.times, steps, seats=copy.seats, promised=promised)
     limits = EngineLimits(max_num_seqs=most, max_num_batched_tokens=max(usual_tokens(served), most + 1))
-    kept_s = {name: seconds for name, seconds in served.promised_steps_s.items() if name != "ttft"}
+    seat_s = {"ttft": AT_ONCE * copy.times.step_s(most)}
+    given = {"itl": promised.itl_s, "tpot": promised.tpot_s}
+    kept_s = seat_s | {name: seconds for name, seconds in given.items() if seconds is not None}
     largest = largest_rate(
         _replica(served, copy, limits),
         _sizes(served, copy),
         most_per_s=1 / copy.times.work_s(most, steps.answer),
-        promised_s=kept_s | {"ttft": AT_ONCE * copy.times.step_s(most)},
+        promised_s=kept_s,
         seed=SEED,
     )
     if not largest.requests_per_s:
@@ -136,8 +144,8 @@ def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: f
             f"even with hardly any load, of the copies that decode {late} is {units.fmt_seconds(largest.late_s)} at its"
             " 99th percentile; a larger --tp or a longer promise would do"
         )
-    copies = math.ceil(requests_per_s / largest.requests_per_s)
-    seen = _seen(served, copy, limits, requests_per_s / copies)
+    in_tokens_s = kept_s | ({"tpot": promised.tpot_s / served.yielded} if promised.tpot_s is not None else {})
+    copies, seen = _fewest(served, copy, limits, largest, requests_per_s, promised_s=in_tokens_s)
     half_s, late_s = (seconds + handover_s / (served.lengths.answer - 1) for seconds in seen.tpot_s)
     return Fleet(
         copy=copy,

@@ -1,6 +1,7 @@
 """Lines: the working of one fleet: memory and steps of a copy, money and energy, what binds and what would help."""
 
 import math
+from typing import Any
 
 from threeloops import dtypes, units
 from threeloops.commands.cache_lines import cache_lines
@@ -88,7 +89,7 @@ def _adapter_lines(served: Served, layout: ServedLayout) -> list[Line]:
     lora = served.adapters
     if lora is None:
         return []
-    of_one = layout.layers_share * adapter_bytes(served.model, rank=lora.rank, tp=layout.tp, ep=layout.ep)
+    of_one = layout.layers_share * adapter_bytes(served.model, rank=lora.rank, tp=layout.tp, ep=layout.ep, dp=layout.dp)
     return [
         _bytes(
             "an adapter on each GPU",
@@ -106,15 +107,16 @@ def _wanted_lines(served: Served, fleet: Fleet) -> list[Line]:
     inside = math.ceil(fleet.inside / layout.pp)  # of one batch
     if lora is None:
         return []
-    tokens = inside * (served.drafts.checked if served.drafts else 1)
-    distinct = lora.distinct(inside)
-    load = {"tp": layout.tp, "ep": layout.ep, "tokens": tokens, "requests": inside}
-    bound_s = bound_adapters_s(served.model, served.part, lora, **load)
+    each, own = served.drafts.checked if served.drafts else 1, math.ceil(inside / layout.dp)
+    distinct = lora.distinct(own)
+    cut = {"tp": layout.tp, "ep": layout.ep, "dp": layout.dp}
+    load: dict[str, Any] = {"tokens": own * each, "requests": own, "of_all": (inside * each, inside)}
+    bound_s = sum(bound_adapters_s(served.model, served.part, lora, **cut, **load))
     return [
         Line(
-            name=f"different adapters of {units.counted(inside, 'request')}",
+            name=f"different adapters of {units.counted(own, 'request')}",
             formula="adapters × (1 - (1 - 1 / adapters)^requests)",
-            numbers=f"{lora.number} × (1 - (1 - 1 / {lora.number})^{inside})",
+            numbers=f"{lora.number} × (1 - (1 - 1 / {lora.number})^{own})",
             value=distinct,
             unit="",
         ),

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 
 from threeloops import units
+from threeloops.commands.serve.advice import more_copies
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.serve.engine_flags import engine_line, pool_flags
 from threeloops.commands.serve.fleets import Fleet, prefill_limits
@@ -50,7 +51,7 @@ def pools_working(
             *_lines(served, best, given.rate),
             *money_lines(served.part, best.gpus, best.decode.tokens_per_s, given.price),
         ),
-        reasons=(*lost, *_reasons(served, best, mixed)),
+        reasons=(*lost, *more_copies(best.decode, given.rate), *_reasons(served, best, mixed)),
         conclusion=(
             f"It takes {least}{units.counted(best.gpus, 'GPU')} for {given.rate:g} requests/s:"
             f" {best.prefill_gpus} read prompts, {best.decode.gpus} decode; TTFT {_both(best.ttft_s)}, TPOT"

@@ -9,7 +9,8 @@ and does of these: ordinary and latent attention, dense MLPs and experts.
 
 Source: vLLM, lora/layers/base_linear.py, column_parallel_linear.py, row_parallel_linear.py and fused_moe.py (which half
         is cut over GPUs, which matrices share a kernel, that every expert has an adapter of its own, which half of
-        those is whole on every GPU); SGLang, pull request 25001 (the projections of latent attention)
+        those is whole on every GPU); SGLang, pull requests 25001 (the projections of latent attention) and 32708
+        (groups with requests of their own: attention's adapters are cut over the GPUs of a group)
 """
 
 from dataclasses import dataclass
@@ -33,9 +34,15 @@ class AdaptedProduct:
     chosen_share: float = 1.0  # of the experts, those that a token is sent to
     untimed: str = ""  # where its kernels are others than a product's: beside what it stands
 
+    @property
+    def routed(self) -> bool:
+        """Whether it has the tokens of all groups that share the experts."""
+        return self.untimed == "experts"
 
-def adapted_products(layer: Layer, *, hidden: int, tp: int, ep: int) -> tuple[AdaptedProduct, ...]:
-    """The products of a layer that have an adapter, as one of tp GPUs does them, ep of which hold different experts.
+
+def adapted_products(layer: Layer, *, hidden: int, tp: int, ep: int, dp: int = 1) -> tuple[AdaptedProduct, ...]:
+    """The products of a layer that have an adapter, as one of tp GPUs does them; of the dp groups of so many, which
+    share the experts, ep GPUs hold different ones.
 
     Assumes:  adapters beside every matrix of attention, MLP and experts, as engines reserve them whatever an adapter
               fills, and none beside a router; where there are more GPUs than KV heads, each has a copy; what compresses
@@ -43,7 +50,7 @@ def adapted_products(layer: Layer, *, hidden: int, tp: int, ep: int) -> tuple[Ad
     Raises:   ValueError for layers with states, indexers or experts on latents of their own, whose adapters nobody
               counts here
     """
-    checks.divides(part="ep", part_value=ep, whole="tp", whole_value=tp)
+    checks.divides(part="ep", part_value=ep, whole="tp" if dp == 1 else "tp * dp", whole_value=tp * dp)
     layer.refuse_unusual()
     attention, mlp = layer.attention, layer.mlp
     latents = isinstance(attention, LatentAttention) and not attention.indexer
@@ -59,7 +66,7 @@ def adapted_products(layer: Layer, *, hidden: int, tp: int, ep: int) -> tuple[Ad
         return (*found, *_mlp(mlp, hidden, tp))
     assert isinstance(mlp, MoeMlp)
     shared = _mlp(mlp.shared, hidden, tp) if mlp.shared else ()
-    return (*found, *shared, *_experts(mlp, hidden, tp, ep))
+    return (*found, *shared, *_experts(mlp, hidden, tp * dp, ep))
 
 
 def _heads(layer: Layer, hidden: int, tp: int) -> tuple[AdaptedProduct, ...]:
@@ -106,8 +113,8 @@ def _mlp(mlp: DenseMlp, hidden: int, tp: int) -> tuple[AdaptedProduct, ...]:
     )
 
 
-def _experts(mlp: MoeMlp, hidden: int, tp: int, ep: int) -> tuple[AdaptedProduct, ...]:
-    """On ep GPUs different ones, whole or cut over the GPUs that have the same."""
+def _experts(mlp: MoeMlp, hidden: int, gpus: int, ep: int) -> tuple[AdaptedProduct, ...]:
+    """On ep of the GPUs different ones, whole or cut over the GPUs that have the same."""
     checks.divides(part="ep", part_value=ep, whole="experts", whole_value=mlp.num_experts)
     here, share = mlp.num_experts // ep, mlp.top_k / mlp.num_experts
     return tuple(
@@ -119,5 +126,5 @@ def _experts(mlp: MoeMlp, hidden: int, tp: int, ep: int) -> tuple[AdaptedProduct
             chosen_share=share,
             untimed="experts",
         )
-        for one in _mlp(mlp.expert, hidden, tp // ep)
+        for one in _mlp(mlp.expert, hidden, gpus // ep)
     )

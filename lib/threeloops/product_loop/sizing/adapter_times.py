@@ -73,8 +73,8 @@ def reserved_rank(rank: int, *, engine: str) -> int:
     return next(one for one in VLLM_RANKS if one >= rank)
 
 
-def adapter_bytes(model: Model, *, rank: int, tp: int, ep: int = 1) -> float:
-    """Of one adapter on one of tp GPUs, ep of which hold different experts.
+def adapter_bytes(model: Model, *, rank: int, tp: int, ep: int = 1, dp: int = 1) -> float:
+    """Of one adapter on one of tp GPUs; of the dp groups of so many, which share the experts, ep hold different ones.
 
     Formula:  sum over matrices of rank * (inputs + outputs) * 2 bytes; outputs / tp, of output and down projections
               inputs / tp: the other half is whole on every GPU, also of every expert; with ep experts / ep, uncut
@@ -84,35 +84,48 @@ def adapter_bytes(model: Model, *, rank: int, tp: int, ep: int = 1) -> float:
     """
     elements = sum(
         count * one.experts * rank * (one.matrices * one.inputs + one.outputs)
-        for one, count in _of_model(model, tp, ep)
+        for one, count in _of_model(model, tp, ep, dp)
     )
     return elements * dtypes.bytes_per_element(FORMAT)
 
 
 def bound_adapters_s(
-    model: Model, part: Part, adapters: ServedAdapters, *, tp: int, ep: int = 1, tokens: int, requests: int
-) -> float:
-    """Seconds that no engine beats, for so many tokens of so many requests, beside the model's own products.
+    model: Model,
+    part: Part,
+    adapters: ServedAdapters,
+    *,
+    tp: int,
+    ep: int = 1,
+    dp: int = 1,
+    tokens: int,
+    requests: int,
+    of_all: tuple[int, int] | None = None,
+) -> tuple[float, float]:
+    """Seconds that no engine beats, for so many tokens of so many requests of a group, beside the model's own
+    products: of what the group does by itself, and of the experts.
 
     Formula:  sum over products of max(FLOPs / peak, bytes / bandwidth) of A x, and of B (A x); 2 FLOPs a token and
               element of its adapter, of experts of those that it chose; every different adapter is read once, of
               experts those that a token of its requests chose
     Assumes:  the tokens' own numbers are at hand: they are those of the product beside it; an even router. Absorbed
               latents need more FLOPs beside keys' and values' expansion, for every head, than are counted
+    Units:    of_all: the tokens and requests of all groups, which the experts have; without it those of this one
     Raises:   ValueError as adapted_products
     Counted:  tests.product_loop.sizing.test_adapter_times.test_few_tokens_read_adapters_and_many_compute
     """
     checks.count(tokens=tokens, requests=requests)
     element = dtypes.bytes_per_element(FORMAT)
-    peak, bandwidth, seconds = part.peak_flops_per_s(FORMAT), part["memory_bytes_per_s"], 0.0
-    for one, count in _of_model(model, tp, ep):
-        read = adapters.read(one, tokens=tokens, requests=requests)
+    peak, bandwidth = part.peak_flops_per_s(FORMAT), part["memory_bytes_per_s"]
+    seconds = [0.0, 0.0]
+    for one, count in _of_model(model, tp, ep, dp):
+        here, asking = of_all if of_all and one.routed else (tokens, requests)
+        read = adapters.read(one, tokens=here, requests=asking)
         for elements in (one.matrices * one.inputs * adapters.rank, one.outputs * adapters.rank):
-            flops = 2 * tokens * one.experts * one.chosen_share * elements
+            flops = 2 * here * one.experts * one.chosen_share * elements
             work = roofline.Work(flops=flops, moved_bytes=read * elements * element)
             bound = roofline.time(work, peak_flops_per_s=peak, memory_bytes_per_s=bandwidth)
-            seconds += count * bound.lower_bound_s
-    return seconds
+            seconds[one.routed] += count * bound.lower_bound_s
+    return seconds[0], seconds[1]
 
 
 def expected_adapters_s(
@@ -131,7 +144,7 @@ def expected_adapters_s(
     checks.count(tokens=tokens, requests=requests)
     timed: dict[str, Any] = {"part": part.key, "m": tokens, "format": FORMAT}
     seconds = 0.0
-    for one, count in _of_model(model, tp, 1):
+    for one, count in _of_model(model, tp, 1, 1):
         if one.untimed:
             raise ValueError(f"adapters beside {one.untimed} have kernels of their own, which are not timed")
         down = expected_product(**timed, n=max(NARROWEST, one.matrices * adapters.rank), k=one.inputs)
@@ -142,8 +155,8 @@ def expected_adapters_s(
     return seconds + read / (part["memory_bytes_per_s"] * copy_share())
 
 
-def _of_model(model: Model, tp: int, ep: int) -> Iterator[tuple[AdaptedProduct, int]]:
+def _of_model(model: Model, tp: int, ep: int, dp: int) -> Iterator[tuple[AdaptedProduct, int]]:
     """Every product of the model that has an adapter, and in how many layers."""
     for layer, count in model.groups:
-        for one in adapted_products(layer, hidden=model.hidden, tp=tp, ep=ep):
+        for one in adapted_products(layer, hidden=model.hidden, tp=tp, ep=ep, dp=dp):
             yield one, count

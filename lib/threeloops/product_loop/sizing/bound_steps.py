@@ -50,7 +50,8 @@ def bound_step_s(layout: ServedLayout, *, requests: int, context: int, checked: 
     """
     own = math.ceil(requests / layout.dp)
     read = sum(_pass_s(layout, "decode", requests * checked, own * checked, context))
-    return read + _cached_s(layout, own, context, checked) + _adapters_s(layout, own * checked, own)
+    adapted = sum(_adapters_s(layout, own, requests, checked))
+    return read + _cached_s(layout, own, context, checked) + adapted
 
 
 def bound_prompt_s(layout: ServedLayout, lengths: RequestLengths) -> tuple[float, float]:
@@ -59,12 +60,26 @@ def bound_prompt_s(layout: ServedLayout, lengths: RequestLengths) -> tuple[float
     if lengths.kept:  # the new tokens attend to the whole prompt
         whole, kept, new = (_attention_s(layout, tokens) for tokens in (lengths.prompt, lengths.kept, lengths.new))
         own_s += whole - kept - new
-    return own_s + _adapters_s(layout, lengths.new, 1) + shared_s, shared_s
+    adapted_s, adapted_shared_s = _adapters_s(layout, 1, 1, lengths.new)
+    shared_s += adapted_shared_s
+    return own_s + adapted_s + shared_s, shared_s
 
 
-def _adapters_s(layout: ServedLayout, tokens: int, requests: int) -> float:
-    given = {"tp": layout.tp, "ep": layout.ep, "tokens": tokens, "requests": requests}
-    return bound_adapters_s(layout.model, layout.part, layout.adapters, **given) if layout.adapters else 0.0
+def _adapters_s(layout: ServedLayout, own: int, requests: int, each: int) -> tuple[float, float]:
+    """Beside a group's own products, for `each` tokens of its requests, and beside the experts, for those of all."""
+    if layout.adapters is None:
+        return 0.0, 0.0
+    return bound_adapters_s(
+        layout.model,
+        layout.part,
+        layout.adapters,
+        tp=layout.tp,
+        ep=layout.ep,
+        dp=layout.dp,
+        tokens=own * each,
+        requests=own,
+        of_all=(requests * each, requests),
+    )
 
 
 def _ops(layout: ServedLayout, phase: str, batch: int, sequence: int) -> tuple[Op, ...]:

@@ -48,7 +48,7 @@ class ServedLayout:
     tp: int  # GPUs of the copy, or of each of its groups
     pp: int = 1  # stages, each with a part of the layers on a tensor group of its own
     dp: int = 1  # groups with requests, attention and caches of their own, which share the experts
-    ep: int = 1  # GPUs of a group with different experts, which adapters beside them ask for
+    ep: int = 1  # GPUs of a copy with different experts, which adapters beside them ask for
     memory_utilisation: float  # the share of the memory that the engine may use
     other_bytes: float  # of one GPU, for activations, CUDA graphs and buffers of the exchanges
     adapters: ServedAdapters | None = None
@@ -61,8 +61,6 @@ class ServedLayout:
             raise ValueError(
                 f"dp={self.dp} groups share experts, and {self.model.name} has none: they are copies of it"
             )
-        if self.dp > 1 and self.adapters is not None:
-            raise ValueError(f"dp={self.dp}: adapters beside experts are counted for one group; leave out --dp")
         checks.one_of(FORMATS, weights=self.weights)
         checks.one_of(CACHE_FORMATS, cache=self.cache)
         heads = {
@@ -154,7 +152,7 @@ class ServedLayout:
         """
         if self.adapters is None:
             return 0.0
-        of_one = adapter_bytes(self.model, rank=self.adapters.rank, tp=self.tp, ep=self.ep)
+        of_one = adapter_bytes(self.model, rank=self.adapters.rank, tp=self.tp, ep=self.ep, dp=self.dp)
         return self.layers_share * self.adapters.number * of_one
 
     @property
