@@ -502,6 +502,12 @@ REFUSALS = [
         {"architectures": ["LlamaForSequenceClassification"]},
         "architectures='LlamaForSequenceClassification' has no language-model head",
     ),
+    ("llama", {"architectures": ["LlamaForCausalLMEagle3"]}, "architectures=['LlamaForCausalLMEagle3'] is a draft for"),
+    (
+        "llama",
+        {"draft_vocab_size": 32000},
+        "architectures=[] is a draft for speculative decoding, which reads its target's hidden",
+    ),
     ("llama", {"is_encoder_decoder": True}, "is_encoder_decoder=True is not understood; only False is"),
     ("gpt2", {"add_cross_attention": True}, "add_cross_attention=True is not understood; only False is"),
     ("opt", {"word_embed_proj_dim": 24}, "word_embed_proj_dim=24 is not understood; only 48 is"),

@@ -8,16 +8,19 @@ Source: the configuration and modelling files of Hugging Face transformers 5.23.
         https://github.com/huggingface/transformers
 """
 
+import re
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from threeloops import checks
 from threeloops.models.architecture import Model
 from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.files.gguf_header import ELEMENTS
 from threeloops.models.files.left_out import beside_the_decoder
 from threeloops.models.files.quantised import said_stored
+from threeloops.models.files.within import WITHIN, decoder_within
 from threeloops.models.hf_encoders import ENCODERS, encoder_sentence
 from threeloops.models.hf_families import FAMILIES
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, Fields
@@ -80,6 +83,8 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
         raise ValueError(encoder_sentence(config))
     if model_type not in READ:
         raise UnreadTypeError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
+    if model_type in WITHIN:
+        return _model(decoder_within(config), name=name)
     if model_type in OMNI:
         return _model(_thinker(config, model_type), name=name)
     refuse_other_heads(config, multimodal=model_type in WRAPPERS)
@@ -112,6 +117,11 @@ def refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
     """
     heads = ("ForCausalLM", "LMHeadModel", *(("ForConditionalGeneration",) if multimodal else ()))
     named = config.get("architectures") or []
+    if _DRAFTS.search(str(named)) or isinstance(config.get("draft_vocab_size"), int):
+        raise ValueError(
+            f"architectures={checks.shortened(named)} is a draft for speculative decoding, which reads its target's"
+            " hidden states and is not counted alone: give the config.json of that target"
+        )
     for architecture in named if isinstance(named, list | tuple) else [named]:
         if not str(architecture).endswith(heads):
             raise ValueError(
@@ -119,6 +129,9 @@ def refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
                 " counted (`threeloops memory --classes` fine-tunes the decoder below it: give the config.json of that)"
             )
 
+
+# Classes that guess tokens for a larger model, by what their names say.
+_DRAFTS = re.compile(r"eagle|draft|medusa|nextn", re.IGNORECASE)
 
 # Multimodal configs, which keep their language model in text_config; the model_type that stands there, if none does.
 WRAPPERS = {
@@ -164,7 +177,7 @@ _FLAT = ("qwen2_vl", "qwen2_5_vl", "step3p7")
 # A name of its own for layers of another family.
 SAME_CLASS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4", "exaone4_5_text": "exaone4"}
 SAME_CLASS |= {"minimax_m3": "minimax_m3_vl_text", "phi4mm": "phi4_multimodal"}
-READ = (*FAMILIES, *OWN_CODE, *SAME_CLASS, *WRAPPERS, *OMNI)
+READ = (*FAMILIES, *OWN_CODE, *SAME_CLASS, *WRAPPERS, *OMNI, *WITHIN)
 
 # Fields about the towers beside the language model, and about where their tokens stand.
 _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
@@ -177,8 +190,6 @@ _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
     "downsample_ratio", "downsample_factor", "adapter_layer_norm_eps", "alignment_intermediate_size", "scale_factor",
     "projection_dim", "num_image_tokens", "image_placeholder",
 }  # fmt: skip
-
-
 _AUDIO = {
     "audio_config", "audio_token_id", "boa_token_id", "eoa_token_id", "eoa_token_index", "boi_token_id", "eoi_token_id",
     "vision_soft_tokens_per_image", "audio_soft_tokens_per_image", "audio_token_index",
@@ -217,7 +228,6 @@ _AROUND_THE_THINKER = {
     "tts_bos_token_id", "tts_eos_token_id", "tts_pad_token_id",
 }  # fmt: skip
 
-
 # What decides, outside the text's own part, whether the head is the table: the class's default where nothing is said.
 # Mistral 3's is left to its text: checkpoints from before that default say nothing, and have both.
 _TIED_OUTSIDE = {"gemma3": True, "qwen3_vl": False, "qwen3_vl_moe": False, "qwen3_5": False, "qwen3_5_moe": False}
@@ -226,8 +236,8 @@ _TIED_OUTSIDE |= {"gemma3n": True, "gemma4": True, "lfm2_vl": True, "aya_vision"
 _TIED_OUTSIDE |= {"ovis2": True, "qwen2_5_omni_thinker": False, "qwen3_omni_moe_thinker": False}
 _TIED_OUTSIDE |= {"glm46v": False, "step3p7": False, "exaone4_5": False}
 _TIED_INSIDE, _TIED_NEVER = ("llama4",), ("voxtral",)
-_TIED_EITHER = ("qwen2_vl", "qwen2_5_vl", "llava", "llava_onevision", "minimax_m3_vl", "llava_next_video")
-_TIED_EITHER_TOO = ("glm4v", "glm4v_moe")
+_TIED_EITHER = {"qwen2_vl", "qwen2_5_vl", "llava", "llava_onevision", "minimax_m3_vl", "llava_next_video"}
+_TIED_EITHER |= {"glm4v", "glm4v_moe"}
 
 
 def _tied(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
@@ -235,7 +245,7 @@ def _tied(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:
     if model_type in (*_TIED_INSIDE, *_TIED_NEVER):
         return {} if model_type in _TIED_INSIDE else {"tie_word_embeddings": False}
     said = config.get("tie_word_embeddings", _TIED_OUTSIDE.get(model_type))
-    if model_type in _TIED_EITHER + _TIED_EITHER_TOO:
+    if model_type in _TIED_EITHER:
         text = config.get("text_config") or {}
         return {"tie_word_embeddings": bool(said or text.get("tie_word_embeddings"))}
     return {} if said is None else {"tie_word_embeddings": said}

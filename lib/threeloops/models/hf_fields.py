@@ -19,7 +19,8 @@ CHANGES_NO_COUNT = frozenset({
     # what programs that saved or converted the file noted about themselves
     "unsloth_fixed", "unsloth_version", "quantization_status", "model_name", "transformers.js_config", "use_flash_attn",
     "attn_implementation", "model_max_length", "max_sequence_length", "seq_length", "neftune_noise_alpha",
-    "use_grouped_mm",
+    "use_grouped_mm", "is_llama_config", "rope_interleaved", "fuse_cross_entropy", "fuse_linear_cross_entropy",
+    "fuse_norm", "fuse_swiglu", "num_image_tokens",
     "pad_token", "bos_token", "eos_token",
     "return_dict", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
     "chunk_size_feed_forward", "prefix",

@@ -1,3 +1,3 @@
-"""`threeloops measured`: what others' kernels, training steps and servers took, and how far expected times are; and a model
-counted on its class (by_class).
+"""`threeloops measured`: what others' kernels, training steps and servers took, and how far expected times are.
+For every calculation: a model counted on its class (by_class).
 """

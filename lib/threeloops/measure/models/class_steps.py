@@ -123,12 +123,12 @@ def kept(model: PreTrainedModel, lengths: Sequence[int]) -> list[Shapes]:
     """
     for module in model.modules():
         if type(module).__name__.endswith("Experts"):
-            module.forward = _passed_on  # type: ignore[method-assign]
+            module.forward = _passed_on
     found = []
     for tokens in lengths:
         try:
             prompt = torch.zeros((1, tokens), dtype=torch.long, device="meta")
-            with torch.no_grad(), shapes_config.patch(meta_nonzero_assume_all_nonzero=True):
+            with torch.no_grad(), shapes_config.patch(meta_nonzero_assume_all_nonzero=True):  # type: ignore[attr-defined]
                 answer = model(input_ids=prompt, use_cache=True)
         except Exception as error:
             raise ValueError(
