@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from threeloops.classroom.sandbox import PROCESSES, ROOM_BYTES, Limits
+from threeloops.commands.sources import types
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
 from threeloops.facts.recorded import shipped
@@ -34,6 +35,8 @@ def recorded_on(part: str) -> set[str]:
 # (page, its words, what they count)
 TOLD = (
     (CHANGELOG, r"([\d,]+) language models, from", len(model_keys())),
+    (CHANGELOG, r"([\d,]+) model types are read", len(types().split())),
+    (README, r"of ([\d,]+) model types", len(types().split())),
     (CHANGELOG, r"- ([\d,]+) drills in", len(DRILLS)),
     (CHANGELOG, r"drills in ([\d,]+) families", len(FAMILIES)),
     (CHANGELOG, r"\(`book.py drill measured`\): ([\d,]+) ideas", len(FAMILIES["measured"])),

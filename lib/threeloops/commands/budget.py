@@ -8,7 +8,15 @@ from threeloops.commands.typed import quantity, whole
 from threeloops.commands.working import Line, plain, share_of_memory
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model
-from threeloops.product_loop.sizing.stored_weights import FORMATS, WIDER, weights_in
+from threeloops.product_loop.sizing.stored_weights import (
+    EXPERTS_ONLY,
+    FORMATS,
+    ROUNDED,
+    WIDER,
+    weights_bytes_in,
+    weights_bytes_rounded,
+    weights_in,
+)
 
 WEIGHTS_HELP = (
     "how the weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, gptq-g32 (groups of 32), q4_k_m, q8_0, …"
@@ -110,6 +118,20 @@ def weight_lines(model: Model, wanted: str, *, tp: int) -> list[Line]:
         return [replace(lines[0], name="weights per GPU")]
     total = sum(line.value for line in lines)
     return [*lines, size_line("weights per GPU", "sum", " + ".join(plain(line.value) for line in lines), total)]
+
+
+def rounded_words(model: Model, wanted: str, *, tp: int) -> tuple[str, ...]:
+    """What an engine holds more that rounds its experts' widths up; nothing where that adds no hundredth."""
+    if wanted not in EXPERTS_ONLY or model.counted or tp > 1:
+        return ()
+    plain_bytes, rounded = weights_bytes_in(model, wanted), weights_bytes_rounded(model)
+    if rounded < 1.01 * plain_bytes:
+        return ()
+    hidden, expert = ROUNDED
+    return (
+        f"weights as the checkpoint has them: vLLM rounds widths of MXFP4 experts up to multiples of {hidden} and"
+        f" {expert} for its Marlin kernels and then holds {units.fmt_bytes(rounded, base=2)}",
+    )
 
 
 def size_line(name: str, formula: str, numbers: str, value: float) -> Line:

@@ -10,6 +10,7 @@ from threeloops.commands.budget import (
     add_budget_flags,
     budget_of,
     capacity_words,
+    rounded_words,
     size_line,
     weight_lines,
     weights_format,
@@ -25,7 +26,14 @@ from threeloops.product_loop.gguf_recipes import FILE_TYPES, NEVER_WITHOUT_IMPOR
 from threeloops.product_loop.kv_quantisation import CacheFormat, cache_format
 from threeloops.product_loop.sizing.bound_steps import bound_step_s
 from threeloops.product_loop.sizing.served_layout import ServedLayout
-from threeloops.product_loop.sizing.stored_weights import FORMATS, GROUPED, WHOLE, weights_bytes_in
+from threeloops.product_loop.sizing.stored_weights import (
+    BESIDE_EXPERTS,
+    FORMATS,
+    GROUPED,
+    WHOLE,
+    weights_bytes_in,
+    weights_in,
+)
 
 
 def working(
@@ -82,7 +90,11 @@ def working(
         | ({"cards": f"{tp}, with tensor parallelism: figures are of one"} if tp > 1 else {}),
         lines=tuple(lines),
         conclusion=verdict,
-        assumes=(*_assumed(wanted, budget, tp), *cache_assumed(cache)),
+        assumes=(
+            *_assumed(wanted, budget, tp, experts_only=BESIDE_EXPERTS in weights_in(model, wanted)),
+            *rounded_words(model, wanted, tp=tp),
+            *cache_assumed(cache),
+        ),
         sources=(
             "llama.cpp, src/llama-quant.cpp and ggml/src/ggml-common.h (what a GGUF file keeps in which blocks)",
             "OCP Microscaling Formats (MX) v1.0, 2023; NVIDIA, Introducing NVFP4, 2025 (scales of blocks)",
@@ -152,12 +164,14 @@ def _instead(model: Model, *, users: int, longest: int | None, room: float, tp: 
     return "; ".join(possible) + "."
 
 
-def _assumed(wanted: str, budget: Budget, tp: int) -> tuple[str, ...]:
+def _assumed(wanted: str, budget: Budget, tp: int, *, experts_only: bool) -> tuple[str, ...]:
     """What the figures leave out."""
     of_the_format = (
         f"llama.cpp's recipe with{'' if wanted.upper() in NEVER_WITHOUT_IMPORTANCES else 'out'} an importance matrix;"
         " the file's header is not counted"
         if wanted.upper() in FILE_TYPES
+        else "experts' matrices in the format, everything else in 16 bits"
+        if experts_only
         else "tables, norms and routers in 16 bits, everything else in the format"
         if wanted not in WHOLE
         else "every parameter in the format"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from threeloops import checks, units
-from threeloops.commands.budget import ROOM_HINT, Budget, capacity_words, size_line, weight_lines
+from threeloops.commands.budget import ROOM_HINT, Budget, capacity_words, rounded_words, size_line, weight_lines
 from threeloops.commands.cache_lines import alike, cache_assumed, cache_lines, cache_words, describe, stored
 from threeloops.commands.working import Line, Working, plain, said_of_positions
 from threeloops.models.architecture import Attention, Model
@@ -98,7 +98,7 @@ def working(
             *((STATE_FORMATS,) if states else ()),
             *((WAITING,) if any(isinstance(one, CompressedAttention) for one, _ in groups) else ()),
             *cache_assumed(cache),
-            *((_beside_assumed(beside),) if beside else ()),
+            *((_beside_assumed(beside), *rounded_words(model, beside.weights, tp=tp)) if beside else ()),
         ),
         sources=(*SOURCES, STATE_SOURCE) if states else SOURCES,
         data={"bytes_per_token": first, **fits},

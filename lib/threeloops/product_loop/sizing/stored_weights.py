@@ -76,6 +76,31 @@ def weights_bytes_in(model: Model, wanted: str) -> float:
     return sum(number * bits for number, bits in weights_in(model, wanted).values()) / units.BITS_PER_BYTE
 
 
+ROUNDED = (256, 128)  # hidden width and an expert's, to multiples of which vLLM's Marlin kernels for MXFP4 round up
+
+
+def weights_bytes_rounded(model: Model) -> float:
+    """Bytes of the model's weights in MXFP4 where an engine rounds both widths of its experts up.
+
+    Source: vLLM, vllm/model_executor/layers/quantization/mxfp4.py (create_weights), 2025
+
+    >>> from threeloops.models.catalogue import model
+    >>> round(weights_bytes_rounded(model("gpt-oss-120b")) / 2**30, 2)  # vLLM's log says 65.9651
+    65.89
+    """
+    up_hidden, up_expert = ROUNDED
+    added = sum(
+        count
+        * moe.num_experts
+        * moe.expert.num_matrices
+        * (-(-hidden // up_hidden) * up_hidden * (-(-wide // up_expert) * up_expert) - hidden * wide)
+        for layer, count in model.groups
+        if isinstance(moe := layer.mlp, MoeMlp)
+        for hidden, wide in [(moe.latent or model.hidden, moe.expert.intermediate)]
+    )
+    return weights_bytes_in(model, "mxfp4") + added * dtypes.bytes_per_element("mxfp4")
+
+
 def experts_bytes_in(model: Model, wanted: str) -> float:
     """Bytes of all routed experts in this format; of a GGUF file at its mean width."""
     routed = model_parameters(model).routed_experts
