@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 import random
 import tracemalloc
 
@@ -60,7 +61,9 @@ def test_a_file_that_was_cut_anywhere_is_read_until_there() -> None:
         (b"", "is no trace: it is empty"),
         (b"step,seconds\n1,2\n", "is no trace: it begins with 'step,seconds"),
         (b'{"traceEvents": [{"a": 1}, {"b" 2}, {"c": 3}]}', "is no JSON after its event 1 (Expecting ':' delimiter)"),
-        (b'{"traceEvents": [3, 4]}', "is no JSON after its event 0"),
+        (b'{"traceEvents": [3, 4]}', "is no trace: its event 1 is '3', and no object"),
+        (b'{"traceEvents": [{"ts": ' + b"1" * 5000 + b"}]}", "is no JSON after its event 0 (a number of thousands of"),
+        (b"[" * 100_000, "is no JSON after its event 0 (it nests too deeply)"),
         (b'{"schema": "1.0.1", "nodes": []}', "has no traceEvents; give what torch.profiler's export_chrome_trace"),
         (b'{"traceEvents": [', "ends before its first event"),
         (gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 40, "cannot be unpacked"),
@@ -81,6 +84,22 @@ def test_a_trace_without_anything_of_torch_is_refused() -> None:
         recorded([step], name="t.json")
     with pytest.raises(ValueError, match="event 1 is none that torch's profiler writes"):
         recorded([{"ph": "X", "cat": "kernel", "name": "gemm", "dur": 2}], name="t.json")
+
+
+def test_numbers_that_no_clock_and_no_memory_has_are_refused_in_a_sentence() -> None:
+    kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 2}
+    reading = {"ph": "i", "name": "[memory]", "ts": 2, "args": {"Device Type": 1, "Total Allocated": 10**400}}
+    large = {"External id": 10**30}
+    for event in (kernel | {"dur": 10**400}, kernel | {"ts": math.inf}, kernel | {"args": large}, reading):
+        with pytest.raises(ValueError, match=r"t\.json: event 2 is none that torch's profiler writes") as refusal:
+            recorded([kernel, event], name="t.json")
+        assert len(str(refusal.value)) < 200
+    for said in (10**30, True, -1, "3"):
+        assert recorded([kernel], name="t.json", head={"distributedInfo": {"rank": said}}).rank is None
+
+
+def test_a_mark_of_the_encoding_is_no_part_of_a_trace() -> None:
+    assert list(stream(b'\xef\xbb\xbf{"traceEvents": [{"ph": "X"}]}')) == [{"ph": "X"}]
 
 
 def test_a_large_file_needs_little_memory(tmp_path, monkeypatch) -> None:

@@ -311,7 +311,7 @@ def test_products_stand_beside_their_roof(tmp_path, old_links) -> None:
     assert first.at_most == pytest.approx(1 / (1 - products / 2), rel=0.02)  # half of their time is left
     assert not account(run, tmp_path).roofs
     unknown = account(run, tmp_path).suspects[0]
-    assert "record_shapes=True" in unknown.record_next
+    assert unknown.record_next == "their roof: --hardware"
     assert unknown.at_most > first.at_most
 
 

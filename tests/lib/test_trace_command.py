@@ -262,7 +262,7 @@ def test_each_suspect_has_a_drill_with_the_traces_own_numbers(tmp_path, capsys, 
     limits = re.findall(r"at most +([\d.]+) times", page)
     assert len(limits) == 2
     for place, (limit, name) in enumerate(zip(limits, ("First suspect", "Second"), strict=True), start=1):
-        assert f"--drill {place} on this file asks you" in page
+        assert f"or         --drill {place} on this file: it asks you for this limit" in page
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{limit}\n"))
         told = said(capsys, path, "--hardware", "h100-sxm", "--drill", str(place))
         assert told.startswith(f"{name}: ")

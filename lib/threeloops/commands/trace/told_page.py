@@ -87,7 +87,7 @@ def told_suspects(suspects: Sequence[_Suspected], drill_of: Mapping[str, str]) -
         lines += [("record", one.record_next)] if one.record_next else []
         lines += [("taught in", taught), ("drill", f"threeloops drill {drill.key}")]
         if one.at_most and one.at_most <= TELLING:
-            lines += [("yours", f"--drill {place} on this file asks you for its limit before the page says it")]
+            lines += [("or", f"--drill {place} on this file: it asks you for this limit before the page says it")]
         because = f"{one.because[0].upper()}{one.because[1:]}."
         found.append(ToldSuspect(f"{ordinal}: {one.illness}", because, tuple(lines)))
     return found
@@ -95,7 +95,7 @@ def told_suspects(suspects: Sequence[_Suspected], drill_of: Mapping[str, str]) -
 
 def _limit(at_most: float) -> str:
     if at_most <= TELLING:
-        return f"{at_most:.2f} times as fast"
+        return f"{at_most:.2f} times as fast, if all that a repair can take away were gone"
     return f"no useful limit (over {TELLING} times): the window holds little else; record steps in which work is done"
 
 

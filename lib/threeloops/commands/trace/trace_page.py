@@ -7,7 +7,7 @@ from typing import Any
 from threeloops.commands.trace.told_page import Table, as_rows, html_page, suspect_rows, told_suspects
 from threeloops.facts.hardware import Part
 from threeloops.facts.traced_steps import Traced
-from threeloops.inner_loop.profiled.rank_account import RankAccount
+from threeloops.inner_loop.profiled.rank_account import CPUS, RankAccount
 from threeloops.inner_loop.profiled.rank_record import TORCH
 from threeloops.inner_loop.profiled.rank_waits import RankWaits
 from threeloops.inner_loop.profiled.trace_suspects import (
@@ -120,9 +120,11 @@ def _head(shown: RankAccount) -> list[str]:
         if steps or record.source != TORCH
         else ["  a schedule with warm-up marks steps and leaves the start out, which may be in this"]
     )
-    if not shown.device and record.hardware:
+    if not shown.device:
+        of_device = ", so that nothing is said of the device" if record.hardware else ""
         rows.append(
-            "  no kernel was recorded, so that nothing is said of the device: ProfilerActivity.CUDA records them"
+            f"  no kernel of a GPU was recorded{of_device} (ProfilerActivity.CUDA records them): what computes here are"
+            " the CPU's operators"
         )
     others = sorted(set(record.devices) - {shown.device}) if shown.device else []
     rows += [f"  the file has device {', '.join(others)}, too; it computed less, and is left out"] if others else []
@@ -179,7 +181,7 @@ def _kernel_blocks(shown: RankAccount) -> list[str | Table]:
 def _table(head: str, of: Mapping[str, Traced], *, most: int | None = None) -> Table:
     """The first of them, each with its share of all."""
     total = sum(one.seconds for one in of.values()) or 1.0
-    rows = [(head, "number", "time", "of theirs")]
+    rows = [(head, "number", "time", "share of them")]
     for name, one in list(of.items())[:most]:
         rows.append((_short(name), f"{one.kernels:,}", fmt_seconds(one.seconds), fmt_percent(one.seconds / total)))
     return Table(rows)
@@ -200,6 +202,9 @@ def _product_blocks(shown: RankAccount, part: Part | None) -> list[str | Table]:
         return ["", f"  no roof of products: {why} ({how})"] if part else []
     if not part:
         return ["", f"  {counted(len(shown.products), 'product')} with shapes: --hardware puts their roof beside them"]
+    if (part.family == CPUS) == bool(shown.device):
+        ran, is_one = ("a device", "a CPU") if shown.device else ("the CPU", "no CPU")
+        return ["", f"  no roof of products: they ran on {ran}, and {part.key} is {is_one}"]
     if not shown.roofs:
         return ["", f"  no roof of products: {part.key} lists no peak of their format, or the file does not say it"]
     table = [("products", "calls", "time", "bound", "expected", "of the roof")]

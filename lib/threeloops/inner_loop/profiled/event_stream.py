@@ -24,12 +24,13 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from threeloops.units import MiB
 
 CHUNK = 2 * MiB  # characters that are looked at together
 LONGEST = 64 * MiB  # characters of one event; torch's have hundreds
+LONGEST_SAID = 40  # characters of a file that a sentence repeats
 LONGEST_WORD = 8  # characters: an error nearer to the end may be a number or an escape that goes on
 GZIP = b"\x1f\x8b"
 EVENTS = "traceEvents"
@@ -45,7 +46,7 @@ class EventStream:
         file.seek(0)
         # read1: of a compressed file that was cut, what came before the cut
         self._read1 = gzip.GzipFile(fileobj=file).read1 if magic == GZIP else file.read1
-        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._utf8 = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._file, self._told = file, told
         self._decode = json.JSONDecoder(strict=False).raw_decode
         self._buffer, self._at, self._over = "", 0, False
@@ -101,7 +102,8 @@ class EventStream:
             if event is None:
                 return
             if not isinstance(event, dict):
-                self._refuse()
+                what = f"its event {self.num_events + 1:,} is {str(event)[:LONGEST_SAID]!r}, and no object"
+                raise ValueError(f"{self.name} is no trace: {what}")
             self.num_events += 1
             yield event
         if sign == "":
@@ -125,13 +127,17 @@ class EventStream:
                 if end < len(self._buffer) or isinstance(value, dict | list | str) or not self._more():
                     self._at = end
                     return value
+            except RecursionError:
+                self._refuse("it nests too deeply")
             except json.JSONDecodeError as error:
                 inside = len(self._buffer) - error.pos > LONGEST_WORD and not error.msg.startswith("Unterminated")
                 if inside or len(self._buffer) - self._at > LONGEST:
-                    self._refuse(error)
+                    self._refuse(error.msg)
                 if not self._more():
                     self._cut()
                     return None
+            except ValueError:  # Python's own limit of digits
+                self._refuse("a number of thousands of digits")
 
     def _more(self) -> bool:
         """Read on, and forget what was read before; whether there was more."""
@@ -155,7 +161,7 @@ class EventStream:
     def _cut(self) -> None:
         self.cut = f"{self.name} ends in the middle: it was read until its event {self.num_events:,}"
 
-    def _refuse(self, error: json.JSONDecodeError | None = None) -> None:
-        why = f" ({error.msg})" if error else ""
-        near = self._buffer[self._at : self._at + 40]
+    def _refuse(self, because: str = "") -> NoReturn:
+        why = f" ({because})" if because else ""
+        near = self._buffer[self._at : self._at + LONGEST_SAID]
         raise ValueError(f"{self.name} is no JSON after its event {self.num_events:,}{why}: {near!r}")

@@ -24,6 +24,8 @@ from threeloops.inner_loop.profiled.trace_suspects import Suspect, suspects, wit
 from threeloops.inner_loop.trace_gauges import Gauges
 from threeloops.units import counted
 
+CPUS = "cpus"  # the catalogue's file of processors
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankAccount:
@@ -69,7 +71,8 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None, at_
     by_name = kernels_by_name(record, whole)
     by_family = families(record, by_name)
     products = timed_products(record)
-    roofs = [one for one in (roofed(timed, part) for timed in products) if one] if part else []
+    own = part and (part.family == CPUS) != bool(device)  # of the kind that computed here
+    roofs = [one for one in (roofed(timed, part) for timed in products) if one] if part and own else []
     reached = {}
     if roofs:  # what no roof is known of is taken to have reached it: a repair of the others brings at most so much
         known_s, bound_s = sum(one.timed.seconds for one in roofs), sum(one.bound_s for one in roofs)

@@ -45,6 +45,7 @@ ON_HOST = " on the host"  # ends the name of a counter of the host's memory
 OF_MEMORY = {1: "", 0: ON_HOST}  # torch's numbers of a GPU and of a CPU
 GRAPH = "CUDA graph "  # begins the name of a graph that was recorded as a whole
 TORCH = "torch.profiler's Chrome trace (Kineto, libkineto/src/output_json.cpp)"
+LARGEST_RANK = 10_000_000
 STEP, LOADERS = "ProfilerStep#", ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 EXCHANGE = re.compile(
     r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce|nvshmem|deep_ep|multimem", re.I
@@ -160,8 +161,8 @@ class RecordReader:
         name, record = event["name"], self.record
         start = self._seconds(event["ts"])
         end = start + event.get("dur", 0) * us
-        if not end >= start:
-            raise TypeError(f"it lasts {event['dur']} µs")
+        if not -math.inf < start <= end < math.inf:
+            raise TypeError(f"from {event['ts']} µs on it lasts {event.get('dur', 0)} µs")
         args = event.get("args") or {}
         if what in (KERNEL, COPY, SET):
             rows = record.devices[str(args.get("device", event.get("pid")))]
@@ -261,7 +262,7 @@ def recorded(events: Iterable[Mapping[str, Any]], *, name: str, head: Mapping[st
     for number, event in enumerate(events, start=1):
         try:
             reader.take(event)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"{name}: event {number:,} is none that torch's profiler writes ({error!r})") from error
     record, head = reader.record, head or {}
     if not (record.devices or record.operators or record.calls):
@@ -273,7 +274,7 @@ def recorded(events: Iterable[Mapping[str, Any]], *, name: str, head: Mapping[st
         raise ValueError(f"{what}; export_chrome_trace writes them")
     info = head.get("distributedInfo")
     said = info.get("rank") if isinstance(info, dict) else None
-    record.rank = said if isinstance(said, int) else rank_in(name)
+    record.rank = said if type(said) is int and 0 <= said < LARGEST_RANK else rank_in(name)
     devices = head.get("deviceProperties")
     if isinstance(devices, list) and devices and isinstance(devices[0], dict):
         record.hardware = str(devices[0].get("name", ""))

@@ -57,9 +57,10 @@ UNDECIDED = {
     "exposed communication": "the other ranks' traces, in one folder: alone, a rank cannot tell waiting from sending",
     "starved loader": "the workers are other processes, which this file does not show: time the dataset alone",
 }
+SHAPES = ", and shapes (record_shapes=True)"
 # What would say how far a family is from its roof.
 RECORD_FOR_ROOF = {
-    "products": "their roof: --hardware, and shapes (record_shapes=True)",
+    "products": f"their roof: --hardware{SHAPES}",
     WHOLE_GRAPHS: "what runs in them: `nsys profile --cuda-graph-trace=node`",
 }
 # Who reads a kernel's counters, by what a record of that maker holds: calls of its driver, kernels of its library.
@@ -150,6 +151,8 @@ def suspects(
     small = {} if device_of(record) else small_operators(record)
     found = _with_small(found, read, by_family, small) if small else found
     found += _kernels(read, by_family, reached or {}, small, longest or {}, counters=counters_of(record))
+    if record.products:
+        found = [replace(one, record_next=one.record_next.replace(SHAPES, "")) for one in found]
     if record.source != TORCH:
         found = [replace(one, record_next=BESIDE_TORCH.get(one.record_next, one.record_next)) for one in found]
     return _in_order(found, read)
@@ -277,7 +280,8 @@ def _kernels(
         found.append(_suspect(UNTOLD, KERNELS, untold, because, undecided))
     if rest:
         largest = max(rest, key=rest.__getitem__)
-        because = f"{fmt_percent(sum(rest.values()))} of the time; most in {largest} ({fmt_percent(rest[largest])})"
+        share = f"{fmt_percent(sum(rest.values()))} of the time in passes over memory, not in products"
+        because = f"{share}; most in {largest} ({fmt_percent(rest[largest])})"
         because += f", longest in {longest[largest]}" if largest in longest else ""
         undecided = f"{counters} on the longest of them: a trace has no bytes, so that their roof is not known"
         found.append(_suspect(VECTORS, KERNELS, sum(rest.values()), because, undecided))
