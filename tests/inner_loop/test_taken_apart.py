@@ -1,5 +1,6 @@
 """A record taken apart in many parts says what it says in one, and needs little memory beside its columns."""
 
+import itertools
 import random
 import tracemalloc
 from dataclasses import asdict
@@ -16,6 +17,8 @@ from threeloops.inner_loop.profiled.rank_record import RankRecord, read_record, 
 from threeloops.inner_loop.profiled.rank_timeline import device_of, window
 from threeloops.inner_loop.profiled.span_columns import pairs
 from threeloops.inner_loop.profiled.taken_apart import record_time
+
+MOST_BYTES = 60  # of a function in a long pause: its columns have 28, and room to grow
 
 
 def drawn(rng: random.Random, *, on_device: bool) -> RankRecord:
@@ -107,3 +110,23 @@ def test_columns_are_picked_whole() -> None:
     picked = kernels.picked([4, 2, 9])
     assert [*picked.name] == [kernels.name[place] for place in (4, 2, 9)]
     assert [*picked.link] == [kernels.link[place] for place in (4, 2, 9)]
+
+
+def test_a_long_pause_with_many_functions_needs_their_columns_and_little_else() -> None:
+    """What with_stack=True writes: a pause of seconds, and in it functions within functions."""
+
+    def needed(number: int) -> float:
+        events = [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": at, "dur": 9} for at in (0, 9 * number + 20)]
+        functions = ({"ph": "X", "cat": "python_function", "name": f"json/encoder.py({place % 7}): f", "ts": 10 + at,
+                      "dur": 9} for place, at in enumerate(range(0, 9 * number, 9)))  # fmt: skip
+        around = {"ph": "X", "cat": "python_function", "name": "train.py(3): save", "ts": 10, "dur": 9 * number}
+        tracemalloc.start()
+        record = recorded(itertools.chain(events, [around], functions), name="t.json")
+        first = rank_account(record, rank=0, at_once=1000).suspects[0]
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert "longest in train.py(3): save, most of it in json/encoder.py" in first.because
+        return most
+
+    few, many = 10_000, 40_000
+    assert (needed(many) - needed(few)) / (many - few) < MOST_BYTES

@@ -16,6 +16,7 @@ LAST = {
     "jupyterlab": "a widget scrolled away and back: alive",
     "library": "memory.model_states: ",
     "machines": "workers killed",
+    "own_trace": " of one core, at most ",
     "pipeline": ", 4 stages, 8 micro-batches: ",
     "planner": "tokens/s/GPU published",
     "ring": "ring all-reduce, 8 ranks",

@@ -132,7 +132,10 @@ def merged(pairs: Iterable[Span]) -> tuple[Span, ...]:
     ((0, 3), (5, 6))
     """
     spans: list[Span] = []
-    for start, end in sorted(pair for pair in pairs if pair[1] > pair[0]):
+    given = (pair for pair in pairs if pair[1] > pair[0])
+    for start, end in given:
+        if spans and start < spans[-1][0]:  # out of order: what is left has to be sorted
+            return merged(sorted([*spans, (start, end), *given]))
         if spans and start <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(spans[-1][1], end))
         else:
