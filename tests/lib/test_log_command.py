@@ -215,3 +215,17 @@ def test_the_example_of_the_help_runs_and_stands_in_the_readme(tmp_path, capsys,
     with pytest.raises(SystemExit):
         main(["log", "--help"])
     assert f"example: threeloops log {own_log.EXAMPLE}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_number_of_thousands_of_digits_is_no_number(tmp_path, capsys) -> None:
+    lines = list(vllm_v1(crowded(), seats=64, blocks=420))
+    odd = [re.sub(r"(max_seq_len=|Running: )\d+", rf"\g<1>{'9' * 5000}", line) for line in lines[:8]]
+    page = said(capsys, written(tmp_path / "odd.log", [*odd, *lines]))
+    assert "First suspect: cache full." in page
+    assert "inf" not in page
+    assert "llama.log is no log that is known here" in refused(capsys, tmp_path, f"n_slots = {'9' * 400}")
+
+
+def refused(capsys, tmp_path, line: str) -> str:
+    assert main(["log", str(written(tmp_path / "llama.log", [line]))]) == 2
+    return str(capsys.readouterr().err)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 from html.parser import HTMLParser
 
@@ -271,3 +272,16 @@ def test_each_suspect_has_a_drill_with_the_traces_own_numbers(tmp_path, capsys, 
     with pytest.raises(SystemExit):
         main(["trace", "--drill", path])
     assert "a file's name stands before: threeloops trace FILE --drill" in capsys.readouterr().err
+
+
+def test_a_leak_asks_when_the_memory_is_full(tmp_path, capsys, monkeypatch) -> None:
+    said(capsys, path := str(tmp_path / "job.json.gz"), "--simulated", "memory leak", "--seed", "3")
+    page = said(capsys, path)
+    assert "or         --drill 1 on this file: it asks you when memory is full" in page
+    ((kept, unit),) = re.findall(r"First suspect: memory leak\. Every step keeps ([\d.]+) (MB|GB) more", page)
+    steps = math.floor(80 / float(kept) * (1000 if unit == "MB" else 1))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{steps} steps\n"))
+    told = said(capsys, path, "--drill")
+    (counted,) = re.findall(rf"You said {steps}; it comes out at (\d+)", told)
+    assert abs(int(counted) - steps) <= 1  # the page rounds what a step keeps
+    assert "Well predicted." in told

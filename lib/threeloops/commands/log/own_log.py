@@ -1,6 +1,7 @@
 """`threeloops log`: where the time of an engine or a training run went, by what it wrote."""
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -95,7 +96,8 @@ def _read(path: Path) -> tuple[_Reader, str]:
         asked = readers
         for line in lines:
             for reader in asked:
-                reader.take(line)
+                with contextlib.suppress(ValueError, OverflowError):  # a number of thousands of digits
+                    reader.take(line)
             if len(asked) > 1 and lines.num_lines % LOOK_AGAIN == 0:
                 asked = _whose(asked)
     best = max(readers, key=lambda reader: reader.taken)

@@ -13,7 +13,11 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from threeloops.units import GB, fmt_bytes
+
 QUESTION = "If all that a repair can take away were gone, how many times as fast would it be at most? "
+CARD_BYTES = 80 * GB
+OF_LEAK = f"If {fmt_bytes(CARD_BYTES, base=10)} were free at the start, how many steps would fit? "
 
 
 class _Suspected(Protocol):
@@ -57,31 +61,48 @@ def refuse_for_scripts(*, drill: int | None, json: bool, html: str | None = None
         raise ValueError("--drill asks you a question, and --json is for a script; leave one of them out")
 
 
-def pose(suspects: Sequence[_Suspected], *, place: int = 1, ask: Callable[[str], str] = input) -> None:
-    """Ask for the limit of the suspect at `place`, counted from 1, and hold the answer against it. Where the first is
-    asked for and has no limit, the next one that has: a leak, say, costs no time until it ends the job.
+def pose(
+    suspects: Sequence[_Suspected],
+    *,
+    place: int = 1,
+    growth_bytes: float | None = None,
+    ask: Callable[[str], str] = input,
+) -> None:
+    """Ask for the limit of the suspect at `place`, counted from 1, and hold the answer against it; of a leak, which
+    costs no time until it ends the job, for the step at which it does, by the growth of a step. Where the first is
+    asked for and has neither, the next one that has.
     """
-    from threeloops.commands.trace.told_page import ORDINALS, TELLING
+    from threeloops.commands.trace.told_page import ORDINALS
     from threeloops.drills.engine.prediction import SKIP, verdict
 
     shown = list(zip(ORDINALS, suspects, strict=False))
     asked = shown if place == 1 else shown[place - 1 : place]
-    limited = [(ordinal, one) for ordinal, one in asked if one.at_most and one.at_most <= TELLING]
-    if not limited:
+    posed = [(*named, *question) for named in asked if (question := _question(named[1], growth_bytes))]
+    if not posed:
         print(f"No drill: {_why_none(shown, place)}.\n")
         return
-    ordinal, one = limited[0]
+    ordinal, one, question, value = posed[0]
     print(f"{ordinal}: {one.illness}. {one.because[0].upper()}{one.because[1:]}.")
     try:
-        said = ask(QUESTION).strip().lower().removesuffix("times").rstrip(" x×")
+        said = ask(question).strip().lower().removesuffix("times").removesuffix("steps").rstrip(" x×")
     except EOFError:
         said = ""
-    print(f"{verdict(said or SKIP, round(one.at_most or 0.0, 2), '')}\n")
+    print(f"{verdict(said or SKIP, value, '')}\n")
+
+
+def _question(one: _Suspected, growth_bytes: float | None) -> tuple[str, float] | None:
+    from threeloops.commands.trace.told_page import LEAK, TELLING
+
+    if one.at_most and one.at_most <= TELLING:
+        return QUESTION, round(one.at_most, 2)
+    if one.illness == LEAK and growth_bytes:
+        return OF_LEAK, float(int(CARD_BYTES / growth_bytes))
+    return None
 
 
 def _why_none(shown: Sequence[tuple[str, _Suspected]], place: int) -> str:
     if place > len(shown):
         return f"this file has {len(shown) or 'no'} suspect{'s' * (len(shown) != 1)}, and --drill {place} asks for more"
     if place > 1:
-        return f"the file sets no limit for {shown[place - 1][1].illness}, its suspect {place}"
+        return f"the file sets no limit to {shown[place - 1][1].illness}, its suspect {place}"
     return "no suspect of this file has a limit that could be predicted"

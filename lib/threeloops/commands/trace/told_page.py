@@ -42,6 +42,7 @@ td:first-child { overflow-wrap: anywhere; min-width: 9rem } td:not(:first-child)
 @media (max-width: 34rem) { td:first-child { min-width: 6rem } td:last-child { white-space: nowrap } .suspect dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .4rem } th, td { padding-right: .7rem } }
 """.strip()  # noqa: E501
 COLOURS = 7
+LEAK = "memory leak"
 TELLING = 100  # times as fast: a limit above this says only that there was next to nothing else
 DEEP = ' class="deep"'
 
@@ -86,8 +87,9 @@ def told_suspects(suspects: Sequence[_Suspected], drill_of: Mapping[str, str]) -
         lines += [("try first", one.first_try)]
         lines += [("record", one.record_next)] if one.record_next else []
         lines += [("taught in", taught), ("drill", f"threeloops drill {drill.key}")]
-        if one.at_most and one.at_most <= TELLING:
-            lines += [("or", f"--drill {place} on this file: it asks you for this limit before the page says it")]
+        if one.illness == LEAK or (one.at_most and one.at_most <= TELLING):
+            what = "when memory is full" if one.illness == LEAK else "for this limit before the page says it"
+            lines += [("or", f"--drill {place} on this file: it asks you {what}")]
         because = f"{one.because[0].upper()}{one.because[1:]}."
         found.append(ToldSuspect(f"{ordinal}: {one.illness}", because, tuple(lines)))
     return found

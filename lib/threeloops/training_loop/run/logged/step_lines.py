@@ -28,14 +28,15 @@ _NUMBER = r"([-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|nan|inf))"
 
 def number_after(line: str, *words: str) -> float | None:
     """The number that stands behind a word and a colon, an equals sign or spaces; of several words, the first that is
-    there.
+    there. None for more digits than a number has.
 
     >>> number_after("step:  1  loss: 12.25  tps: 3,120", "wps", "tps")
     3120.0
     """
     for word in words:
         if found := _after(word).search(line):
-            return float(found[1].replace(",", ""))
+            value = float(found[1].replace(",", ""))
+            return None if math.isinf(value) else value
     return None
 
 
