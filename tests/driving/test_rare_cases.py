@@ -2,9 +2,9 @@
 
 import pytest
 
-from threeloops.driving import rare_cases
+from threeloops.driving import data_engine, rare_cases
 from threeloops.simulate.driving import rare_draws
-from threeloops.units import mile
+from threeloops.units import GFLOP, TFLOP, day, hour, km, mile
 
 
 def test_a_report_on_road_safety_prints_the_same_miles() -> None:
@@ -32,3 +32,21 @@ def test_clips_and_their_cost_are_those_that_a_drive_fires() -> None:
 def test_certainty_is_refused() -> None:
     with pytest.raises(ValueError, match="endless"):
         rare_cases.metres_to_see(events_per_m=1e-9, confidence=1.0)
+
+
+def test_a_week_of_retraining_is_the_chapters_gpu_hours() -> None:
+    """Part 8 trains a detector of 552 GFLOP a scene on 240 million scenes in 319 GPU-hours: in a week two GPUs."""
+    told = {"examples": 10e6, "passes": 24, "forward_flops": 552 * GFLOP, "utilisation": 0.35}
+    gpus = data_engine.retraining_gpus(**told, peak_flops_per_s=989.4 * TFLOP, seconds=7 * day)
+    assert gpus * 7 * day / hour == pytest.approx(319, rel=0.002)
+    half = data_engine.retraining_gpus(**told, peak_flops_per_s=989.4 * TFLOP, seconds=3.5 * day)
+    assert half == pytest.approx(2 * gpus)
+    with pytest.raises(ValueError, match="utilisation"):
+        data_engine.retraining_gpus(**told | {"utilisation": 0.0}, peak_flops_per_s=TFLOP, seconds=day)
+
+
+def test_simulated_metres_are_driven_second_by_second() -> None:
+    driven, seconds = 0.0, 0
+    while driven < 50 * km:
+        driven, seconds = driven + 12.5, seconds + 1
+    assert data_engine.simulation_gpu_s(metres=50 * km, speed_m_per_s=12.5, gpu_s_per_s=3.5) == 3.5 * seconds

@@ -199,3 +199,11 @@ def test_a_squeezed_stream_just_fits_its_link_and_fills_its_drive() -> None:
 def test_nonsense_is_refused(call: object, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         call()  # type: ignore[operator]
+
+
+def test_two_clocks_are_apart_by_the_ticks_that_one_has_more() -> None:
+    for ppm, seconds in ((50, 100), (100, 30), (7, 1000)):
+        told = sensor_data.clock_offset_s(drift=ppm * 1e-6, seconds=seconds)
+        assert told == pytest.approx(
+            sensors.ticks_apart_s(ticks_per_s=10_000, extra_ppm=ppm, seconds=seconds), abs=1e-4
+        )

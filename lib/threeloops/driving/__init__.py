@@ -1,6 +1,6 @@
 """Driving: what a vehicle's deadline leaves for a model.
 
-sensors         sensor_data, ranging_data, rare_cases
+sensors         sensor_data, ranging_data, rare_cases, data_engine (a week of a fleet that learns)
 how late        latency_budget, information_age, data_age, messages (between processes), frame_window, closing (cars
                 that come nearer)
 on a schedule   response_time, tail_samples, fault_times, safety_levels

@@ -170,6 +170,22 @@ def stamp_error_m(*, speed_m_per_s: float, range_m: float, turn_rad_per_s: float
     return math.hypot(speed_m_per_s, range_m * turn_rad_per_s) * error_s
 
 
+def clock_offset_s(*, drift: float, seconds: float) -> float:
+    """How far two clocks are apart that agreed so long ago.
+
+    Formula:  drift * seconds since they agreed
+    Units:    drift as a share: 50 ppm is 50e-6
+    Assumes:  a constant drift; a temperature that changes changes it
+    Source:   by definition
+    Counted:  simulate.driving.sensors.ticks_apart_s
+
+    >>> round(clock_offset_s(drift=50e-6, seconds=100), 9)
+    0.005
+    """
+    checks.non_negative(drift=drift, seconds=seconds)
+    return drift * seconds
+
+
 def compression_needed(*, stream_bytes_per_s: float, link_bits_per_s: float, usable_share: float) -> float:
     """How many times smaller a stream must become to fit a link; below 1 it fits as it is.
 

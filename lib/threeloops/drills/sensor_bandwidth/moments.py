@@ -12,6 +12,7 @@ TAUGHT = Taught("driving", "The data coming in")
 
 KMH = km / hour  # in metres per second
 SLOWEST_READOUT_S = 1 / 30  # of a picture: the next one follows
+PPM = 1e-6
 FASTEST_TURN = 5.0  # metres per second squared, across: more throws passengers about
 
 # --- a wrong stamp -------------------------------------------------------------------------------
@@ -231,4 +232,85 @@ SWEEP = Drill(
     ),
 )
 
-DRILLS = (STAMP, ROWS, SWEEP)
+# --- two clocks ----------------------------------------------------------------------------------
+
+
+def _draw_clocks(rng: random.Random) -> Draw:
+    return drawn(
+        drift_ppm=rng.randrange(12, 96),
+        oncoming_kmh=rng.randrange(35, 131, 5),
+        own_kmh=rng.randrange(30, 121, 5),
+        off_cm=rng.randrange(15, 61, 5),
+    )
+
+
+def _small_clocks(rng: random.Random) -> Draw:
+    return drawn(
+        drift_ppm=rng.randrange(20_000, 90_000, 10_000),
+        oncoming_kmh=rng.choice((54, 72)),
+        own_kmh=rng.choice((36, 90)),
+        off_cm=rng.randrange(150, 400, 50),
+    )
+
+
+def _clocks(p: Draw, *, closing_kmh: float | None = None, ppm: float | None = None) -> float:
+    closing = (p.own_kmh + p.oncoming_kmh if closing_kmh is None else closing_kmh) * KMH
+    offset = p.off_cm / 100 / closing
+    return offset / sensor_data.clock_offset_s(drift=(p.drift_ppm if ppm is None else ppm) * PPM, seconds=1.0)
+
+
+def _count_clocks(p: Draw) -> float:
+    """Let two counters tick, and move the other car by what they are apart, until it is that far off."""
+    closing, ticks, slow, fast = (p.own_kmh + p.oncoming_kmh) * KMH, 20_000, 0, 0
+    while (fast - slow) / ticks * closing < p.off_cm / 100:
+        slow += 1
+        fast += 1 + (slow * p.drift_ppm // 1_000_000 - (slow - 1) * p.drift_ppm // 1_000_000)
+    return slow / ticks
+
+
+CLOCKS = Drill(
+    key="sensor-clock-drift",
+    taught=Taught("driving", "A pipeline that runs"),
+    title="Two clocks that no longer agree",
+    unit="s",
+    target_s=120,
+    apart=1.05,
+    draw=_draw_clocks,
+    small=_small_clocks,
+    prompt=lambda p: (
+        f"A LiDAR has lost PTP. Its clock runs {p.drift_ppm} ppm faster than the cameras', with which it agreed when"
+        f" PTP stopped. Your car drives {p.own_kmh} km/h, another comes towards it at {p.oncoming_kmh} km/h. How long"
+        f" does it take until LiDAR and cameras place that car {p.off_cm} cm apart along the road?"
+    ),
+    derive=lambda p: Derivation(
+        value=_clocks(p),
+        formula="distance / (own + oncoming speed) / drift",
+        substitution=(f"{p.off_cm} / 100 / (({p.own_kmh} + {p.oncoming_kmh}) / 3.6) / ({p.drift_ppm} / 1000000)"),
+        source="by definition: speeds that close, times a clock's offset at a constant drift; two counters, 2026",
+    ),
+    count=_count_clocks,
+    slips=(
+        Slip(
+            key="own-speed",
+            wrong=lambda p: _clocks(p, closing_kmh=p.own_kmh),
+            story="You moved your own car only. The other one moves, too.",
+        ),
+        Slip(
+            key="other-speed",
+            wrong=lambda p: _clocks(p, closing_kmh=p.oncoming_kmh),
+            story="You moved the other car only. Your sensors move, too.",
+        ),
+        Slip(
+            key="kmh",
+            wrong=lambda p: _clocks(p) / 3.6,
+            story="The speeds are in km/h. A distance in metres and a time in seconds want m/s.",
+        ),
+        Slip(
+            key="both-clocks",
+            wrong=lambda p: _clocks(p, ppm=2 * p.drift_ppm),
+            story="You counted the drift twice. The ppm given are between the two clocks.",
+        ),
+    ),
+)
+
+DRILLS = (STAMP, ROWS, SWEEP, CLOCKS)

@@ -1,12 +1,14 @@
-"""Drills on what a fleet sends home: how long it drives until it has met a rare case, and what its labels cost."""
+"""Drills on what a fleet sends home: how long it drives until it has met a rare case, what its labels cost, how many
+GPUs learn from them, and what trying the result in simulation costs.
+"""
 
 import math
 import random
 from decimal import Decimal, localcontext
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.driving import rare_cases
-from threeloops.units import day, km
+from threeloops.driving import data_engine, rare_cases
+from threeloops.units import GFLOP, TFLOP, day, hour, km
 
 TAUGHT = Taught("driving", "The data coming in")
 RAND = "Kalra and Paddock, Driving to Safety, RAND RR-1478, 2016"
@@ -192,4 +194,176 @@ LABELS = Drill(
     ),
 )
 
-DRILLS = (MET, LABELS)
+# --- one retraining a week -----------------------------------------------------------------------
+
+
+def _draw_week(rng: random.Random) -> Draw:
+    return drawn(
+        million=rng.randrange(14, 90),
+        passes=rng.randrange(11, 40),
+        gflop=rng.randrange(350, 1300, 25),
+        peak_tflops=rng.choice((989, 1979, 312)),
+        percent=rng.randrange(22, 46),
+        days=rng.choice((3, 5, 7)),
+    )
+
+
+def _small_week(rng: random.Random) -> Draw:
+    return drawn(
+        million=rng.randrange(2, 5),
+        passes=rng.randrange(2, 5),
+        gflop=rng.randrange(350, 1300, 25),
+        peak_tflops=rng.choice((989, 312)),
+        percent=rng.randrange(22, 46),
+        days=rng.choice((3, 5)),
+    )
+
+
+def _week(p: Draw, *, flops: float = 1.0, utilisation: float | None = None) -> float:
+    return data_engine.retraining_gpus(
+        examples=p.million * 1e6,
+        passes=p.passes,
+        forward_flops=p.gflop * GFLOP * flops,
+        peak_flops_per_s=p.peak_tflops * TFLOP,
+        utilisation=p.percent / 100 if utilisation is None else utilisation,
+        seconds=p.days * day,
+    )
+
+
+def _count_week(p: Draw) -> float:
+    """Pass by pass and million by million, forward once and back as two: the GPUs whose hours are used up by then."""
+    gpu_hours = 0.0
+    for _pass in range(p.passes):
+        for _million in range(p.million):
+            for _part in ("forward", "gradients of activations", "gradients of weights"):
+                gpu_hours += p.gflop * 1e6 / (p.peak_tflops * 1e3 * p.percent / 100) / 3600
+    return gpu_hours / (24 * p.days)
+
+
+WEEK = Drill(
+    key="sensor-weekly-retraining",
+    taught=TAUGHT,
+    title="One retraining a week",
+    unit="",
+    target_s=120,
+    draw=_draw_week,
+    small=_small_week,
+    prompt=lambda p: (
+        f"A detector is trained again on {p.million} million scenes, {p.passes} passes. One scene takes"
+        f" {p.gflop} GFLOP forward. A GPU's dense peak is {p.peak_tflops} TFLOP/s, of which training reaches"
+        f" {p.percent} %. The run must end after {p.days} days. How many GPUs does that take on average, before"
+        " rounding up?"
+    ),
+    derive=lambda p: Derivation(
+        value=_week(p),
+        formula="3 × FLOPs forward × scenes × passes / (share × peak × seconds)",
+        substitution=(
+            f"3 × {p.gflop}e9 × {p.million}e6 × {p.passes}"
+            f" / ({p.percent} / 100 × {p.peak_tflops}e12 × {p.days} × {day})"
+        ),
+        source="Kaplan et al., 2020, arXiv:2001.08361, section 2.1 (a backward pass is two forward passes)",
+    ),
+    count=_count_week,
+    slips=(
+        Slip(
+            key="forward-only",
+            wrong=lambda p: _week(p, flops=1 / 3),
+            story="You only went forward. Training also goes back.",
+        ),
+        Slip(
+            key="back-as-one",
+            wrong=lambda p: _week(p, flops=2 / 3),
+            story="You took the backward pass for one forward pass. It computes two kinds of gradients.",
+        ),
+        Slip(
+            key="whole-peak",
+            wrong=lambda p: _week(p, utilisation=1.0),
+            story="You let the GPU reach its whole peak.",
+        ),
+        Slip(key="one-pass", wrong=lambda p: _week(p) / p.passes, story="You passed over the scenes once."),
+    ),
+)
+
+# --- and tried in simulation ---------------------------------------------------------------------
+
+
+def _draw_simulated(rng: random.Random) -> Draw:
+    return drawn(
+        million_km=rng.randrange(3, 60),
+        kmh=rng.randrange(25, 75),
+        gpu_tenths=rng.choice((4, 5, 6, 7, 15, 17, 22, 25, 35)),
+        cents=rng.randrange(150, 420, 5),
+    )
+
+
+def _small_simulated(rng: random.Random) -> Draw:
+    return drawn(
+        million_km=rng.randrange(1, 4) / 1e3,
+        kmh=rng.choice((25, 40, 50)),
+        gpu_tenths=rng.choice((4, 15, 22)),
+        cents=rng.randrange(150, 420, 5),
+    )
+
+
+def _simulated(p: Draw, *, slow: float | None = None, kmh: float | None = None) -> float:
+    gpu_s = data_engine.simulation_gpu_s(
+        metres=p.million_km * 1e6 * km,
+        speed_m_per_s=(p.kmh if kmh is None else kmh) * km / hour,
+        gpu_s_per_s=p.gpu_tenths / 10 if slow is None else slow,
+    )
+    return gpu_s / hour * p.cents / 100
+
+
+def _count_simulated(p: Draw) -> float:
+    """Kilometre by kilometre: so many seconds of the world, each of so many tenths of a GPU-second, paid one by one."""
+    cents = 0.0
+    for _km in range(round(p.million_km * 1e6)):
+        cents += 3600 / p.kmh * p.gpu_tenths / 10 * (p.cents / 3600)
+    return cents / 100
+
+
+SIMULATED = Drill(
+    key="sensor-simulation-bill",
+    taught=TAUGHT,
+    title="What simulating a fleet's year costs",
+    unit="dollar",
+    target_s=110,
+    draw=_draw_simulated,
+    small=_small_simulated,
+    prompt=lambda p: (
+        f"A release is driven {p.million_km} million km in simulation, at {p.kmh} km/h on average. One simulated second"
+        f" takes {p.gpu_tenths / 10:g} seconds of one GPU, which costs {p.cents / 100:.2f} dollars an hour. What does"
+        " that cost?"
+    ),
+    derive=lambda p: Derivation(
+        value=_simulated(p),
+        formula="km / speed × GPU-seconds of a second × dollars of a GPU-hour",
+        substitution=f"{p.million_km} × 1000000 / {p.kmh} × {p.gpu_tenths} / 10 × {p.cents} / 100",
+        source="by definition: hours driven, GPU-hours for each, and a price; driven kilometre by kilometre in 2026",
+    ),
+    count=_count_simulated,
+    slips=(
+        Slip(
+            key="real-time",
+            wrong=lambda p: _simulated(p, slow=1.0),
+            story="You paid one GPU-hour an hour driven. A simulated second has its own price.",
+        ),
+        Slip(
+            key="upside-down",
+            wrong=lambda p: _simulated(p, slow=10 / p.gpu_tenths),
+            story="You divided by the GPU-seconds of a simulated second.",
+        ),
+        Slip(
+            key="metres-a-second",
+            wrong=lambda p: _simulated(p, kmh=p.kmh * 3.6),
+            story="You multiplied a speed in km/h by 3.6. Kilometres over km/h are hours already.",
+        ),
+        Slip(
+            key="seconds",
+            wrong=lambda p: _simulated(p, kmh=p.kmh / 3.6),
+            story="You divided by a speed in m/s and took what came out for hours.",
+        ),
+    ),
+)
+
+DRILLS = (MET, LABELS, WEEK, SIMULATED)

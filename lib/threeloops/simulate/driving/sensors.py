@@ -120,6 +120,19 @@ def misplaced_m(
     return math.hypot(ahead, aside)
 
 
+def ticks_apart_s(*, ticks_per_s: int, extra_ppm: int, seconds: int) -> float:
+    """Two counters, one of which gets some ticks of each million twice: how far their times are apart in the end.
+
+    >>> ticks_apart_s(ticks_per_s=1000, extra_ppm=50_000, seconds=3)
+    0.15
+    """
+    slow = fast = 0
+    for _ in range(ticks_per_s * seconds):
+        slow += 1
+        fast += 1 + (slow * extra_ppm // 1_000_000 - (slow - 1) * extra_ppm // 1_000_000)
+    return (fast - slow) / ticks_per_s
+
+
 def lidar_second(*, beams: int, firing_s: Fraction, sweeps_per_s: int, returns: int) -> tuple[int, Fraction]:
     """(points, turns) of a second: fire all beams, turn on a little, fire again.
 
