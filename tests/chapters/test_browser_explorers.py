@@ -194,7 +194,7 @@ def test_an_operation_and_the_roof_are_dragged(page: Any) -> None:
     wait_still(page, cell)
     drag(page, cell.locator("path[aria-label*='gate up projection: memory-bound']"), 70, 0)
     expect(cell.get_by_role("status")).to_contain_text(re.compile("batch (24|32|48|64),"))
-    roof = cell.locator(".tl-chart svg text", has_text="matrix units").last
+    roof = cell.locator(".tl-chart svg text", has_text="tensor cores").last
     drag(page, roof, 0, -40, from_below=4)
     expect(cell.get_by_role("status")).to_contain_text("times the FLOP/s")
     assert float(cell.get_by_label("FLOP/s", exact=True).get_attribute("aria-valuetext").removeprefix("× ")) > 1.5

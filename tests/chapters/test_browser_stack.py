@@ -43,4 +43,4 @@ def test_the_stacks_bars_and_sliders_have_words(page: Any) -> None:
     assert slider.evaluate(NAME) == "workers"
     assert slider.get_attribute("aria-valuetext") in ("1", "2", "4", "8", "16")
     assert cell.locator("[role=graphics-document]").get_attribute("aria-label").startswith("Seconds of a step")
-    expect(cell.locator("[aria-label^='device, products']")).to_have_count(1)
+    expect(cell.locator("[aria-label^='device, matmuls']")).to_have_count(1)

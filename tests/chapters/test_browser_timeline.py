@@ -48,7 +48,7 @@ def test_the_timelines_bars_and_sliders_have_words(page: Any) -> None:
     assert slider.evaluate(NAME) == "workers"
     assert slider.get_attribute("aria-valuetext") in ("1", "2", "3", "4", "6", "8")
     assert cell.locator("[role=graphics-document]").get_attribute("aria-label").startswith("From 0 to")
-    assert cell.locator("[aria-label^='GPU: product']").count() > 10
+    assert cell.locator("[aria-label^='GPU: matmul']").count() > 10
 
 
 def test_the_number_line_works_by_keyboard(page: Any) -> None:

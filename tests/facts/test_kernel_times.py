@@ -48,7 +48,7 @@ def test_between_two_cells_lies_neither_less_nor_more_than_both(table: KernelTab
 
 
 def test_beyond_the_last_cell_an_open_axis_goes_on() -> None:
-    table = kernel_times.kernel_table("h100-sxm5", "product", "bf16")
+    table = kernel_times.kernel_table("h100-sxm5", "matmul", "bf16")
     assert table.stretch(m=10**6, n=8192, k=8192) == table.stretch(m=table.axes["m"][-1], n=8192, k=8192)
 
 
@@ -56,9 +56,9 @@ def test_beyond_the_last_cell_an_open_axis_goes_on() -> None:
     ("call", "told"),
     [
         (lambda: kernel_times.kernel_times("rtx-4090"), "part='rtx-4090' is not known"),
-        (lambda: kernel_times.kernel_table("h100-sxm5", "product", "nvfp4"), "Known: bf16, fp8"),
+        (lambda: kernel_times.kernel_table("h100-sxm5", "matmul", "nvfp4"), "Known: bf16, fp8"),
         (lambda: kernel_times.kernel_table("h100-sxm5", "softmax", "bf16"), "family='softmax' is not known"),
-        (lambda: TABLES[0].stretch(m=16, n=32, k=4096), "n=32: product was measured on a100-sxm4-80gb for n from 64"),
+        (lambda: TABLES[0].stretch(m=16, n=32, k=4096), "n=32: matmul was measured on a100-sxm4-80gb for n from 64"),
         (lambda: TABLES[0].stretch(m=16, n=64), "must name m, n, k"),
         (
             lambda: kernel_times.kernel_table("gb200", "all_reduce", "bf16").stretch(ranks=8, size_bytes=4096),

@@ -350,7 +350,7 @@ def test_a_recording_without_ceilings_says_what_it_lacks():
         prediction_error.ceilings(recording(timed(GEMM, 1.0)), origin="measured")
     with pytest.raises(ValueError, match="neither copy nor triad was recorded"):
         prediction_error.ceilings(recording(timed(GEMM, 1.0), timed(LAUNCH, 1.0)), origin="measured")
-    with pytest.raises(ValueError, match="no matrix product was recorded"):
+    with pytest.raises(ValueError, match="no matmul was recorded"):
         prediction_error.ceilings(recording(timed(COPY, 1.0), timed(LAUNCH, 1.0)), origin="measured")
     with pytest.raises(ValueError, match="A card is no part of the catalogue"):
         prediction_error.ceilings(recording(timed(LAUNCH, 1.0), part=""), origin="datasheet")

@@ -33,8 +33,8 @@ def test_an_eager_decode_step_waits_for_its_launches_most_of_the_time():
 
 def test_compiling_leaves_the_products_and_halves_what_lies_between_them():
     eager, compiled = (traced_step(CASES[kind].name, PART) for kind in ("train_eager", "train_compiled"))
-    assert eager["products"].kernels == compiled["products"].kernels
-    assert eager["products"].seconds == pytest.approx(compiled["products"].seconds, rel=0.02)
+    assert eager["matmuls"].kernels == compiled["matmuls"].kernels
+    assert eager["matmuls"].seconds == pytest.approx(compiled["matmuls"].seconds, rel=0.02)
     between = [
         sum(step[cause].seconds for cause in ("norms", "casts and copies", "other vector work"))
         for step in (eager, compiled)
@@ -46,7 +46,7 @@ def test_compiling_leaves_the_products_and_halves_what_lies_between_them():
     ("kernel", "cause"),
     [
         ("cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16", "attention"),
-        ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>", "products"),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>", "matmuls"),
         ("void at::native::(anonymous namespace)::cunn_SoftMaxBackward<4, float>", "loss"),
         (
             "void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda>",
@@ -55,12 +55,12 @@ def test_compiling_leaves_the_products_and_halves_what_lies_between_them():
         ("void multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata>", "optimiser"),
         ("triton_per_fused__to_copy_native_layer_norm_backward_view_4", "norms"),
         ("void at::native::GeluCUDAKernelImpl", "other vector work"),
-        ("fc-dtype_Float", "products"),
+        ("fc-dtype_Float", "matmuls"),
         # FBGEMM's, whose name alone is no product: forms of pytorch/FBGEMM, fbgemm_gpu/codegen and fbgemm_gpu/src
         ("void split_embedding_backward_rowwise_kernel<float>(fbgemm_gpu::FixedDivisor)", "embeddings"),
         ("void fbgemm_gpu::permute_2D_data_kernel<false, int>(int, int const*)", "other vector work"),
         ("void at::native::vectorized_elementwise_kernel<4, fbgemm_gpu::_float_to_hfp8_gpu>", "other vector work"),
-        ("void cutlass::device_kernel<fbgemm_gpu::GemmUniversal<bf16>>", "products"),
+        ("void cutlass::device_kernel<fbgemm_gpu::GemmUniversal<bf16>>", "matmuls"),
     ],
 )
 def test_a_kernel_s_name_says_what_it_is_for(kernel, cause):

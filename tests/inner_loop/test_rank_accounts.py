@@ -58,8 +58,8 @@ def test_shares_are_what_every_microsecond_says(seed) -> None:
     assert found.exchanges * SPAN == pytest.approx(sum("exchange" in now for now in running), abs=1e-6)
     assert found.copies * SPAN == pytest.approx(sum("copy" in now for now in running), abs=1e-6)
     lengths = [dur for kind, _, dur in bars if kind == "kernel"]
-    assert found.by_family["products"].kernels == len(lengths)
-    assert found.by_family["products"].seconds * 1e6 == pytest.approx(sum(lengths))
+    assert found.by_family["matmuls"].kernels == len(lengths)
+    assert found.by_family["matmuls"].seconds * 1e6 == pytest.approx(sum(lengths))
     assert found.median_kernel_s * 1e6 == pytest.approx(median(lengths))
     assert found.short_kernels == pytest.approx(sum(dur < 10 for dur in lengths) / len(lengths))
     still = sum(not now & {"kernel", "exchange", "copy"} for now in running)

@@ -46,7 +46,7 @@ def test_a_page_says_where_the_time_went_and_what_to_look_at(tmp_path, capsys) -
     for row in (
         r"computes +86\.\d %",
         r"exchanges, not hidden +13\.\d % +0 % hidden",
-        r"products +12 +6\.00 ms +100 %",
+        r"matmuls +12 +6\.00 ms +100 %",
     ):
         assert re.search(row, page)
     assert re.search(r"\[8,192, 4,096\] × \[4,096, 4,096\] bf16 +12 +6\.00 ms +3\.33 ms +\S+ ms +55\.6 %", page)
@@ -61,7 +61,7 @@ def test_json_says_the_same_in_base_units(tmp_path, capsys) -> None:
     told = json.loads(said(capsys, with_products(tmp_path), "--hardware", "h100-sxm", "--json"))
     assert told["hardware"] == "h100-sxm5"
     assert sum(told["shares"].values()) == pytest.approx(1)
-    (product,) = told["products"]
+    (product,) = told["matmuls"]
     assert product["calls"] == 12
     assert product["bound_s"] < product["expected_s"]
     assert product["seconds"] == pytest.approx(6e-3)

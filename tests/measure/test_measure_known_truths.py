@@ -201,7 +201,7 @@ def kept_graphs() -> Iterator[None]:
 
 
 TRUTHS = {
-    "products": Truth(many_products, "below the roof", "products"),
+    "products": Truth(many_products, "below the roof", "matmuls"),
     "loader": Truth(loader_alone, "starved loader", "no workers"),
     "loader with a worker": Truth(loader_with_a_worker, "starved loader"),
     "requests far apart": Truth(kept_waiting, "unexplained pauses"),

@@ -72,7 +72,7 @@ def test_a_training_step_computes_products(tmp_path) -> None:
     traced(tmp_path / "t.json.gz", training([torch.ones(512, 256)] * 4), number=3, record_shapes=True)
     found = account(tmp_path / "t.json.gz")
     assert len(found.record.steps) == 3
-    assert next(iter(found.by_family)) == "products"
+    assert next(iter(found.by_family)) == "matmuls"
     sizes = {(one.product.m, one.product.n, one.product.k, one.calls) for one in found.products}
     # forward and the gradient of the weights of both layers, and the gradient between them
     assert sizes == {(512, 1024, 256, 6), (512, 256, 1024, 3), (1024, 256, 512, 3), (256, 1024, 512, 3)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from threeloops.facts import kernel_times
-from threeloops.facts.kernel_times import PRODUCT, TimedRow
+from threeloops.facts.kernel_times import MATMUL, TimedRow
 from threeloops.measure import published_kernels, published_rows
 from threeloops.measure.published_kernels import kept_back, made, packed
 from threeloops.operations.expected_times import kernel_work
@@ -17,7 +17,7 @@ GRID = list(product((1, 3, 16, 20, 200, 256, 3000, 4096), (256, 500, 1024, 4096)
 
 
 def bound_s(sizes: dict[str, float]) -> float:
-    work = kernel_work(PRODUCT, sizes, "bf16")
+    work = kernel_work(MATMUL, sizes, "bf16")
     return max(work.flops / PEAK, work.moved_bytes / BANDWIDTH)
 
 
@@ -26,12 +26,12 @@ def took(sizes: tuple[int, ...], stretch: float = TRUE) -> TimedRow:
 
 
 def cells(rows: list[TimedRow]) -> list[list[float | None]]:
-    return made(rows, family=PRODUCT, axes=AXES, bound_s=bound_s)["percents"]  # type: ignore[no-any-return]
+    return made(rows, family=MATMUL, axes=AXES, bound_s=bound_s)["percents"]  # type: ignore[no-any-return]
 
 
 def test_cells_hold_the_stretch_that_the_rows_have() -> None:
     """The shortest is read from the rows as well, so that the ratio is known to the share of it that this is off."""
-    found = made([took(sizes) for sizes in GRID], family=PRODUCT, axes=AXES, bound_s=bound_s)
+    found = made([took(sizes) for sizes in GRID], family=MATMUL, axes=AXES, bound_s=bound_s)
     large = found["percents"][-1][-1]  # m and n at their last: the shortest is nothing beside the bound
     assert large == pytest.approx(100 * TRUE, rel=0.02)
 

@@ -14,8 +14,8 @@ from threeloops.facts.kernel_times import (
     DECODE,
     EXCHANGES,
     EXPERTS,
+    MATMUL,
     PREFILL,
-    PRODUCT,
     KernelTable,
     kernel_times,
     timed_parts,
@@ -42,7 +42,7 @@ def sizes_of_errors(tables: list[KernelTable], few: bool | None = None) -> list[
     found = []
     for table in tables:
         rows = [row for row in table.kept_back if few is None or (row[0][0] < FEW_ROWS) is few]
-        names = ("m", "n", "k") if table.family == PRODUCT else expected_times.SIZES[table.family]
+        names = ("m", "n", "k") if table.family == MATMUL else expected_times.SIZES[table.family]
         found += [
             abs(kernel_expected(table, dict(zip(names, sizes, strict=True))).seconds / took_s - 1)
             for sizes, took_s in rows
@@ -52,7 +52,7 @@ def sizes_of_errors(tables: list[KernelTable], few: bool | None = None) -> list[
 
 @pytest.mark.parametrize(("few", "aim"), [(False, 0.08), (True, 0.15)])
 def test_products_that_no_table_has_seen(few: bool, aim: float) -> None:
-    assert median(sizes_of_errors([table for table in KERNELS if table.family == PRODUCT], few)) <= aim
+    assert median(sizes_of_errors([table for table in KERNELS if table.family == MATMUL], few)) <= aim
 
 
 @pytest.mark.parametrize("family", [PREFILL, DECODE])
@@ -160,5 +160,5 @@ def test_an_expected_time_is_no_bound_and_the_bound_is_below_it() -> None:
 
 
 def test_an_error_needs_rows() -> None:
-    with pytest.raises(ValueError, match="rows=1 of product; an error needs at least two"):
+    with pytest.raises(ValueError, match="rows=1 of matmul; an error needs at least two"):
         errors(KERNELS[0], KERNELS[0].kept_back[:1])

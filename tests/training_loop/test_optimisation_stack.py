@@ -247,10 +247,10 @@ def test_parts_against_a_count_by_hand() -> None:
     built = stacked(GPT2, MACHINE, Setup(precision="bf16"))
     parameters, tokens = model_parameters(GPT2).total, 8 * 1024
     # 6N, and attention's few percent
-    assert built.step.device_s["products"] == pytest.approx(6 * parameters * tokens / 7e14, rel=0.06)
+    assert built.step.device_s["matmuls"] == pytest.approx(6 * parameters * tokens / 7e14, rel=0.06)
     assert built.step.device_s["update"] == pytest.approx(80 * parameters / 3.35e12)
     # Per layer and pass: twice 3 + 2 tensors of 1,600; 18 of 6,400 for GELU in eight operations; two bytes each.
-    assert built.step.device_s["between products"] == pytest.approx(
+    assert built.step.device_s["between matmuls"] == pytest.approx(
         3 * 48 * (10 * 1600 + 18 * 6400) * 2 * tokens / 3.35e12
     )
 

@@ -35,7 +35,7 @@ def test_a_control_changes_what_is_said() -> None:
     assert "as long as without any switch" in shown.view.summary, "launches set the pace"
     shown.turn(fused=True)
     assert shown.view.summary != first
-    assert re.search(r"Fused, products in int8: [2-9]\.\d+ times as fast", shown.view.figure.title)
+    assert re.search(r"Fused, matmuls in int8: [2-9]\.\d+ times as fast", shown.view.figure.title)
     shown.turn(batch=128)
     assert shown.state.batch == 128
     assert "attention" in shown.view.summary

@@ -36,7 +36,7 @@ def test_every_row_and_counter_has_a_band_and_words() -> None:
 
 def test_bars_that_overlap_get_lanes_and_neighbours_that_nobody_can_tell_apart_are_one() -> None:
     bars = [Interval(row="loader", name="batch", start_s=s, end_s=s + 1) for s in (0, 0.5, 1, 1.5)]
-    many = [Interval(row="GPU", name="product", start_s=n * 2e-4, end_s=(n + 0.99) * 2e-4) for n in range(10_000)]
+    many = [Interval(row="GPU", name="matmul", start_s=n * 2e-4, end_s=(n + 0.99) * 2e-4) for n in range(10_000)]
     body = timeline.timeline(Trace(intervals=(*bars, *many)), title="A finding", caption="What to see.").body
     values = body["layer"][0]["data"]["values"]
     assert len({value["top"] for value in values if value["row"] == "loader"}) == 2
@@ -65,7 +65,7 @@ def test_memory_has_room_to_rise_in_a_panel() -> None:
         for at, value in ((0.0, 0.5), (1.0, 1.0))
         for name in ("tensor cores", "allocated")
     )
-    trace = Trace(intervals=(Interval(row="GPU", name="product", start_s=0, end_s=1),), readings=readings)
+    trace = Trace(intervals=(Interval(row="GPU", name="matmul", start_s=0, end_s=1),), readings=readings)
     (view,) = timeline.panel({"A": trace}, title="t", caption="c").body["concat"]
     (areas,) = (layer["data"]["values"] for layer in view["layer"] if layer["mark"]["type"] == "area")
     rises = {

@@ -27,7 +27,7 @@ RULES = Rules(tensor_leaves_domain=False, uneven_stages=True)
 SOURCES = (
     "Narayanan et al., 2021, arXiv:2104.04473, sections 2 and 3 (what a layout costs, and who sends what)",
     "Korthikanti et al., 2022, arXiv:2205.05198 (activations, sequence parallelism, selective recompute)",
-    "Rajbhandari et al., 2019, arXiv:1910.02054 (ZeRO stages); OpenXLA's table of measured products (rates by shape)",
+    "Rajbhandari et al., 2019, arXiv:1910.02054 (ZeRO stages); OpenXLA's table of measured matmuls (rates by shape)",
 )
 
 
@@ -163,7 +163,7 @@ def _cluster(given: argparse.Namespace, part: Part, form: str, num_gpus: int) ->
     out = f"; {fmt(slow, 'B/s')} out of it" if num_gpus > domain else ""
     links = f"{domain} GPUs a node, {fmt(fast, 'B/s')} each{out}, {reached}" if num_gpus > 1 else "none: one GPU"
     return cluster, {
-        "products": f"{form}, {of_peak} of the dense peak of {fmt(cluster.peak_flops_per_s, 'FLOP/s')} ({how})",
+        "matmuls": f"{form}, {of_peak} of the dense peak of {fmt(cluster.peak_flops_per_s, 'FLOP/s')} ({how})",
         "links": links,
         "memory": f"{fmt(cluster.usable_bytes, 'B', binary=True)} to use",
     }
@@ -197,7 +197,7 @@ def _node(given: argparse.Namespace, part: Part, num_gpus: int) -> tuple[int, fl
 
 
 def _reached(part: Part, form: str, reach: float | None) -> float:
-    """What the best products reach: as measured, or the share that was given."""
+    """What the best matmuls reach: as measured, or the share that was given."""
     peak = part.peak_flops_per_s(form)
     if reach is not None:
         checks.positive(reach=reach)
@@ -208,7 +208,7 @@ def _reached(part: Part, form: str, reach: float | None) -> float:
     h100 = hardware.part("h100-sxm5")
     known = fmt_percent(h100[MEASURED["bf16"]] / h100.peak_flops_per_s("bf16"))
     raise ValueError(
-        f"nobody measured for the catalogue what {form} products reach on {part.key}: give a share of its dense peak,"
+        f"nobody measured for the catalogue what {form} matmuls reach on {part.key}: give a share of its dense peak,"
         f" for example --reach 0.75 (an h100-sxm5 reaches {known} in bf16)"
     )
 

@@ -9,13 +9,13 @@ from threeloops.training_loop.parallelism.software import usual_software
 
 EXPECTS = (
     "an expected time sums measured kernels, for a well-tuned program: a fused loss, gradients added up in fp32, tensor"
-    " exchanges beside their products, expert exchanges waited for; `threeloops measured steps` says how far such times"
+    " exchanges beside their matmuls, expert exchanges waited for; `threeloops measured steps` says how far such times"
     " are from published steps"
 )
 # The expected causes that stand beside each of the planner's.
 BESIDE = {
     "forward and backward passes": (
-        "products",
+        "matmuls",
         "clock under load",
         "attention",
         "scans",

@@ -135,7 +135,7 @@ def _decode_line(
     step_s = bound_step_s(layout, requests=users, context=tokens)
     return Line(
         name="tokens/s of all users, at most",
-        formula="users / step, the sum over products and attentions of max(FLOPs / peak, bytes / bandwidth)",
+        formula="users / step, the sum over matmuls and attentions of max(FLOPs / peak, bytes / bandwidth)",
         numbers=f"{users} / {plain(step_s)}",
         value=users / step_s,
         unit="token/s",

@@ -205,7 +205,7 @@ def add_calculations(commands: Any) -> None:
     fit.add_flags(add("fit", "does this model, in this format, fit on this card with this context", fit.from_flags))
     add_serve_flags(add("serve", "the GPUs that a load needs, or what users see of given GPUs", _later("serve.answer")))
     _allreduce_flags(add("allreduce", "all-reduce and the other collectives: what communication costs", _allreduce))
-    _roofline_flags(add("roofline", "roofline: what binds a product or a whole forward pass", _roofline))
+    _roofline_flags(add("roofline", "roofline: what binds a matmul or a whole forward pass", _roofline))
     training_flags.add_memory_flags(
         add("memory", "training memory: what one GPU holds at its worst moment", _later("memory.whole"))
     )

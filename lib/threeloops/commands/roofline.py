@@ -147,7 +147,7 @@ def model_working(
     """Every kernel of a forward pass, with what binds it; `stored`, `cache`: formats of weights and keys, if others."""
     part, launch_s = machine.part, machine.launch_overhead_s
     matrix_peak, bandwidth, lines = _ridge_lines(machine, dtype)
-    # Where a part lists no rate for ordinary arithmetic, that of its matrix units stands in as a bound: such work is
+    # Where a part lists no rate for ordinary arithmetic, that of its tensor cores stands in as a bound: such work is
     # then bound by memory alone.
     vector_peak = machine.vector_flops_per_s or matrix_peak
     rates = {"matrix_flops_per_s": matrix_peak, "vector_flops_per_s": vector_peak, "memory_bytes_per_s": bandwidth}
@@ -272,7 +272,7 @@ def _conventions(model: Model, step: ForwardStep, dtype: str, machine: Machine, 
     said = [
         f"weights, activations and cache all in {dtype}"
         if not stored and not cache
-        else f"weights kept in {stored or dtype}, cache in {cache or dtype}, all else, and products, in {dtype}",
+        else f"weights kept in {stored or dtype}, cache in {cache or dtype}, all else, and matmuls, in {dtype}",
         f"attention {'fused' if step.fused_attention else 'unfused'}, causal {step.causal}",
     ]
     said.append(
@@ -286,9 +286,9 @@ def _conventions(model: Model, step: ForwardStep, dtype: str, machine: Machine, 
         said.append(f"latent attention {step.latent}")
     known = machine.vector_flops_per_s is not None
     said.append(
-        "what is no matrix product runs at the fp32 peak"
+        "what is no matmul runs at the fp32 peak"
         if known
-        else "no fp32 peak is listed: what is no matrix product is held by memory alone"
+        else "no fp32 peak is listed: what is no matmul is held by memory alone"
     )
     return said
 

@@ -110,12 +110,12 @@ def _cluster_flags(command: argparse.ArgumentParser) -> None:
         help="each GPU's link out of its node, by name (infiniband-ndr) or rate (50GB/s); needed beyond one node",
     )
     command.add_argument(
-        "--dtype", "--format", dest="dtype", default="bf16", help="of matrix products: bf16 (default), fp16, fp8"
+        "--dtype", "--format", dest="dtype", default="bf16", help="of matmuls: bf16 (default), fp16, fp8"
     )
     command.add_argument(
         "--reach",
         type=float,
-        help="share of the dense peak that the best products reach; needed where nobody measured it for the catalogue",
+        help="share of the dense peak that the best matmuls reach; needed where nobody measured it for the catalogue",
     )
     command.add_argument(
         "--attention",

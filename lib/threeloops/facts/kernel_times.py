@@ -4,7 +4,7 @@ A table holds, for cells of sizes that we define, the median of (measured time /
 bound is the roofline's at the peaks that stand in the table. A fifth of the rows, chosen by a hash of their sizes, is
 in no cell: a sample of those rows stands beside, and whoever predicts is judged on them (operations/expected_times.py).
 
->>> table = kernel_table("h100-sxm5", "product", "bf16")
+>>> table = kernel_table("h100-sxm5", "matmul", "bf16")
 >>> table.engine, table.kernels
 ('vLLM 0.24.0', ('torch.nn.functional.linear',))
 >>> 1.0 < table.stretch(m=8192, n=8192, k=8192) < 1.6
@@ -26,7 +26,7 @@ from typing import Any
 
 from threeloops import checks
 
-PRODUCT, PREFILL, DECODE, EXPERTS = "product", "prefill", "decode", "experts"
+MATMUL, PREFILL, DECODE, EXPERTS = "matmul", "prefill", "decode", "experts"
 LATENT_PREFILL, LATENT_DECODE = "latent_prefill", "latent_decode"  # whole blocks of DeepSeek-V3's widths
 DELTA_SCAN, STATE_SCAN = "delta_scan", "state_scan"  # of gated delta nets, of Mamba 2
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
@@ -34,7 +34,7 @@ EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 # `sparsity` experts per expert that a token chooses, `matrix` the elements of one of an expert's three matrices;
 # `scanned` heads of all sequences: each goes through its chunks one after the other.
 SIZES = {
-    PRODUCT: ("m", "n", "k"),
+    MATMUL: ("m", "n", "k"),
     PREFILL: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
     DECODE: ("batch", "num_heads", "num_kv_heads", "head_dim", "tokens"),
     EXPERTS: ("tokens", "num_experts", "top_k", "hidden", "intermediate", "ep"),
@@ -44,7 +44,7 @@ SIZES = {
     STATE_SCAN: ("batch", "num_heads", "head_dim", "state_dim", "groups", "chunk", "tokens"),
 } | dict.fromkeys(EXCHANGES, ("ranks", "size_bytes"))
 AXES = {
-    PRODUCT: ("m", "n", "k"),
+    MATMUL: ("m", "n", "k"),
     PREFILL: ("head_dim", "group", "heads", "tokens"),
     DECODE: ("head_dim", "heads", "tokens"),
     EXPERTS: ("tokens", "sparsity", "matrix"),
@@ -81,7 +81,7 @@ class KernelTable:
     def calls(self) -> tuple[tuple[dict[str, int], float], ...]:
         """The rows that were kept back, with their sizes by name.
 
-        >>> sizes, seconds = kernel_table("h100-sxm5", "product", "bf16").calls[0]
+        >>> sizes, seconds = kernel_table("h100-sxm5", "matmul", "bf16").calls[0]
         >>> [*sizes], seconds > 0
         (['m', 'n', 'k'], True)
         """
@@ -175,7 +175,7 @@ def kernel_table(part: str, family: str, format: str) -> KernelTable:
 
     Raises:   ValueError for a part, a family or a format that was not timed; it names those that were
 
-    >>> kernel_table("h100-sxm5", "product", "nvfp4")
+    >>> kernel_table("h100-sxm5", "matmul", "nvfp4")
     Traceback (most recent call last):
     ValueError: format='nvfp4' is not known; did you mean 'fp8'? Known: bf16, fp8
     """

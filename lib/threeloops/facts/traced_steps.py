@@ -1,8 +1,8 @@
 """Traced steps: the kernels of one step on a GPU, by torch's profiler, added up by what they are for.
 
 >>> step = traced_step("train_compiled-bf16-layers24-hidden1024-heads16-vocabulary50304-tokens1024-batch8", "h100-sxm5")
->>> list(step)[:3], step["products"].kernels > 400
-(['products', 'attention', 'loss'], True)
+>>> list(step)[:3], step["matmuls"].kernels > 400
+(['matmuls', 'attention', 'loss'], True)
 
 Source: a recording of our own (`threeloops record --traces`), with its stamp
 """
@@ -31,7 +31,7 @@ CAUSES = {
         "conv_depthwise",
     ),
     "experts": ("fused_moe", "moe_align", "GroupProblemShape", "grouped_gemm"),
-    "products": (
+    "matmuls": (
         *("nvjet", "gemm", "Cijk_", "gemv", "cutlass", "splitKreduce", "marlin", "Marlin"),
         *("fc-dtype", "batch_matmul-"),  # of Meta's MTIA
     ),
@@ -43,7 +43,7 @@ CAUSES = {
 REST = "other vector work"
 LIBRARY = "fbgemm"  # of which most kernels are of tables and jagged rows: its name has "gemm" in it, and says nothing
 ORDER = (
-    *("products", "convolutions", "experts", "attention", "loss", "optimiser"),
+    *("matmuls", "convolutions", "experts", "attention", "loss", "optimiser"),
     *("norms", "embeddings", "casts and copies", REST),
 )
 
@@ -59,7 +59,7 @@ def cause_of(kernel: str) -> str:
     """What a kernel is for.
 
     >>> cause_of("nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT"), cause_of("triton_poi_fused_gelu_2")
-    ('products', 'other vector work')
+    ('matmuls', 'other vector work')
     >>> cause_of("void split_embedding_forward<float>(fbgemm_gpu::Row<float>)")
     'embeddings'
     """

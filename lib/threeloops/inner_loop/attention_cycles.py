@@ -1,6 +1,6 @@
 """Attention inside one multiprocessor: when the bytes are dealt with, which unit binds?
 
-Per pair of query and key, a head multiplies 2 * (head_dim + value_head_dim) times and adds as often, on matrix units,
+Per pair of query and key, a head multiplies 2 * (head_dim + value_head_dim) times and adds as often, on tensor cores,
 and takes one exponential, on the special function units. From A100 to B200 the first units have grown by a factor of
 two per generation and the second not at all; a B300 keeps the first and doubles the second.
 
@@ -57,12 +57,12 @@ class TileCycles:
 
     @property
     def matrix_share_in_turn(self) -> float:
-        """Share of the matrix units' peak that is left if nothing overlaps."""
+        """Share of the tensor cores' peak that is left if nothing overlaps."""
         return self.matrix / self.in_turn
 
     @property
     def matrix_share_overlapped(self) -> float:
-        """Share of the matrix units' peak that is left if everything overlaps."""
+        """Share of the tensor cores' peak that is left if everything overlaps."""
         return self.matrix / self.overlapped
 
 

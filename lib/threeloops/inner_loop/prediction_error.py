@@ -115,7 +115,7 @@ def _measured_ceilings(recording: Recording, launch_s: float, issued: frozenset[
                 products[one.case.dtype] = one
     if not products:
         raise ValueError(
-            f"{recording.stamp.hardware}: no matrix product was recorded, so that no ceiling of arithmetic is known"
+            f"{recording.stamp.hardware}: no matmul was recorded, so that no ceiling of arithmetic is known"
         )
     return Ceilings(
         origin="measured",

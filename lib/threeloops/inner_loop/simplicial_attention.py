@@ -52,7 +52,7 @@ def simplicial_attention(
     second_window: int,
     bytes_per_element: float,
 ) -> Work:
-    """FLOPs on the matrix units, and bytes of a fused kernel that moves every tensor once.
+    """FLOPs on the tensor cores, and bytes of a fused kernel that moves every tensor once.
 
     Formula:  4 * head_dim * attended_triples * num_heads * batch;  (2 * num_heads + 4 * num_kv_heads) * tokens *
               head_dim * bytes_per_element * batch

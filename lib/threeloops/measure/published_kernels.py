@@ -29,8 +29,8 @@ from threeloops.facts.kernel_times import (
     EXPERTS,
     LATENT_DECODE,
     LATENT_PREFILL,
+    MATMUL,
     PREFILL,
-    PRODUCT,
     STATE_SCAN,
     TimedRow,
 )
@@ -67,7 +67,7 @@ SCANNED = tuple(2**power for power in range(15))
 SCANNED_TOKENS = tuple(4**power for power in range(9))
 MATRICES = tuple(2**power for power in range(17, 28))
 AXES: dict[str, tuple[tuple[int, ...], ...]] = {
-    PRODUCT: (ROWS, POWERS, POWERS),
+    MATMUL: (ROWS, POWERS, POWERS),
     PREFILL: (HEAD_DIMS, (1, 4, 16), tuple(4**power for power in range(7)), tuple(2**power for power in range(4, 15))),
     DECODE: (HEAD_DIMS, tuple(2**power for power in range(13)), tuple(2**power for power in range(1, 18))),
     EXPERTS: (tuple(2**power for power in range(15)), tuple(2**power for power in range(2, 8)), MATRICES),
@@ -121,7 +121,7 @@ def made(rows: Iterable[TimedRow], *, family: str, axes: Mapping[str, Sequence[i
         for above in _places([len(values) for values in [*axes.values()][:-1]])
     ]
     sample = sorted((row for row in rows if kept_back(row[0])), key=lambda row: _hash(row[0]))
-    kept = KEPT_SAMPLE if family in (PRODUCT, PREFILL, DECODE, EXPERTS, *EXCHANGES) else KEPT_LESS
+    kept = KEPT_SAMPLE if family in (MATMUL, PREFILL, DECODE, EXPERTS, *EXCHANGES) else KEPT_LESS
     return {
         "rows": len(used),
         "shortest_s": float(f"{shortest_s:.4g}"),
@@ -211,7 +211,7 @@ def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
 
 
 def _peak(family: str, format: str) -> str:
-    if family not in (PRODUCT, EXPERTS, LATENT_PREFILL, LATENT_DECODE) or format == "mxfp4":
+    if family not in (MATMUL, EXPERTS, LATENT_PREFILL, LATENT_DECODE) or format == "mxfp4":
         return "bf16"  # queries, and what the kernel multiplies in; weights of mxfp4 meet tokens in 16 bits
     return dtypes.peak_format(format)
 

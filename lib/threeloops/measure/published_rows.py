@@ -16,8 +16,8 @@ from threeloops.facts.kernel_times import (
     EXPERTS,
     LATENT_DECODE,
     LATENT_PREFILL,
+    MATMUL,
     PREFILL,
-    PRODUCT,
     SIZES,
     STATE_SCAN,
     TimedRow,
@@ -89,7 +89,7 @@ def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[st
     for there, ours in FORMATS.items():
         chosen = [row for row in products if row["gemm_dtype"] == there]
         if len({row["m"] for row in chosen}) > LEAST_PRODUCTS:
-            yield PRODUCT, ours, _kernels(chosen), [_row(row, ("m", "n", "k")) for row in chosen]
+            yield MATMUL, ours, _kernels(chosen), [_row(row, ("m", "n", "k")) for row in chosen]
     for family, name in ((PREFILL, "context"), (DECODE, "generation")):
         calls = read(folder, device, f"attention/{device.engine}/{name}_attention_perf.parquet")
         for there, ours in (("bfloat16", "bf16"), ("fp8", "fp8")):

@@ -147,7 +147,7 @@ def _int8_gemm(m: int, n: int, k: int, device: str) -> Call:
 
 
 def _int4_gemm(case: Case, device: str) -> Call:
-    needs_gpu(device, "torch's product with packed weights of 4 bits")
+    needs_gpu(device, "torch's matmul with packed weights of 4 bits")
     m, n, k = (case.sizes[size] for size in ("m", "n", "k"))
     pairs = torch.randint(256, (n, k // 2), dtype=torch.uint8, device=device)
     packed = torch.ops.aten._convert_weight_to_int4pack(pairs, INNER_TILES)

@@ -178,7 +178,7 @@ def _busy_clocks(case: Case) -> str:
     torch.cuda.synchronize()
     if len(answers) != 3:
         return NOT_REPORTED
-    return f"after {case.sizes['seconds']} s of products SM {answers[0]}, {answers[1]}, {answers[2]} °C"
+    return f"after {case.sizes['seconds']} s of matmuls SM {answers[0]}, {answers[1]}, {answers[2]} °C"
 
 
 def _cpu_clock() -> str:

@@ -67,7 +67,7 @@ class Op:
     """One kernel of the table."""
 
     name: str
-    unit: str  # MATRIX: a matrix product, on the matrix units; VECTOR: everything else
+    unit: str  # MATRIX: a matmul, on the tensor cores; VECTOR: everything else
     work: Work  # of one launch
     count: int = 1  # equal layers that launch it
     group: int | None = None  # index into Model.groups; None outside the layers

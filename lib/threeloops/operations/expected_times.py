@@ -24,8 +24,8 @@ from threeloops.facts.kernel_times import (
     EXPERTS,
     LATENT_DECODE,
     LATENT_PREFILL,
+    MATMUL,
     PREFILL,
-    PRODUCT,
     SIZES,
     STATE_SCAN,
     KernelTable,
@@ -76,7 +76,7 @@ def expected_product(part: str, *, m: int, n: int, k: int, format: str) -> Expec
     Raises:   ValueError for a part or format that was not measured, for n or k below 64
     Measured: tests.operations.test_expected_times.test_two_strangers_agree_about_bf16
     """
-    return kernel_expected(kernel_table(part, PRODUCT, format), {"m": m, "n": n, "k": k})
+    return kernel_expected(kernel_table(part, MATMUL, format), {"m": m, "n": n, "k": k})
 
 
 def expected_prefill(
@@ -200,7 +200,7 @@ def place(family: str, sizes: Mapping[str, float]) -> dict[str, float]:
     >>> place("decode", {"batch": 8, "num_heads": 32, "num_kv_heads": 8, "head_dim": 128, "tokens": 4096})
     {'head_dim': 128, 'tokens': 4096, 'heads': 64}
     """
-    if family in (PRODUCT, LATENT_PREFILL, LATENT_DECODE):
+    if family in (MATMUL, LATENT_PREFILL, LATENT_DECODE):
         return dict(sizes)
     if family in SCANS:
         heads = sizes["value_heads" if family == DELTA_SCAN else "num_heads"]
@@ -217,10 +217,10 @@ def place(family: str, sizes: Mapping[str, float]) -> dict[str, float]:
 def kernel_work(family: str, sizes: Mapping[str, float], format: str) -> Work:
     """FLOPs and bytes of a call.
 
-    >>> kernel_work("product", {"m": 4096, "n": 4096, "k": 4096}, "bf16").arithmetic_intensity > 1365
+    >>> kernel_work("matmul", {"m": 4096, "n": 4096, "k": 4096}, "bf16").arithmetic_intensity > 1365
     True
     """
-    if family == PRODUCT:
+    if family == MATMUL:
         return _product_work(format=format, **sizes)
     if family == EXPERTS:
         counts = {name: int(size) for name, size in sizes.items()}

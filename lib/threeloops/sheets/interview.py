@@ -18,7 +18,7 @@ MEMORISED = (
     (
         "H100, BF16, dense",
         "{peak}: {generation} an A100",
-        "SMs × matrix units × multiply-adds per cycle × 2 × clock",
+        "SMs × tensor cores × multiply-adds per cycle × 2 × clock",
         "the printed figure with sparsity is twice that",
     ),
     ("H100, memory", "{bandwidth}", "ridge point = peak / bandwidth = {ridge}", "below the ridge point, memory binds"),

@@ -27,7 +27,7 @@ TRAINING_FIRST = (
         ),
     ),
     (
-        "Is the arithmetic in BF16 on matrix units, attention fused?",
+        "Is the arithmetic in BF16 on tensor cores, attention fused?",
         "{bf16_speed} over TF32; up to {flash_speed} in attention at {tokens} tokens; the roofline of each kernel",
         (
             "autocast: matmuls run in BF16, sums stay in FP32; fused attention: scores never leave the chip; compile:"

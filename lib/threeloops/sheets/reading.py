@@ -124,7 +124,7 @@ PAGES = (
         " jax-ml.github.io/scaling-book/gpus",
         "which of your sentences hold on the other chip: the same rooflines for a systolic array (one large matrix"
         " unit fed in step) and for SMs, and what each has to its neighbours",
-        "one {array} array does {array_flops} FLOP a cycle, as much as the matrix units of {array_sms} SMs of an H100",
+        "one {array} array does {array_flops} FLOP a cycle, as much as the tensor cores of {array_sms} SMs of an H100",
     ),
 )
 POINTERS = (

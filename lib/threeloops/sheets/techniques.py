@@ -96,7 +96,7 @@ TECHNIQUES = (
     ),
     (
         "INT8 weights and activations",
-        "both become integers with a scale, and integer matrix units multiply them",
+        "both become integers with a scale, and integer tensor cores multiply them",
         "up to {int8_speed} over BF16 where arithmetic binds",
         "{int8_smaller} smaller than BF16 ({int8_fp32} than FP32)",
         "calibration, outliers",

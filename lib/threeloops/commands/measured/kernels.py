@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from threeloops import spelling
 from threeloops.facts import hardware, kernel_times
-from threeloops.facts.kernel_times import EXCHANGES, PRODUCT, KernelTable, TimedRow
+from threeloops.facts.kernel_times import EXCHANGES, MATMUL, KernelTable, TimedRow
 from threeloops.operations.expected_times import errors, kernel_expected
 from threeloops.training_loop.network.measured_collectives import collective_expected
 from threeloops.units import fmt_seconds
@@ -55,9 +55,9 @@ def _rows(part: str) -> Iterator[tuple[str, ...]]:
 
 
 def _groups(table: KernelTable) -> Iterator[tuple[str, tuple[TimedRow, ...]]]:
-    """The rows to judge on: a product of few rows is another kind of work than one of many."""
-    if table.family != PRODUCT:
+    """The rows to judge on: a matmul of few rows is another kind of work than one of many."""
+    if table.family != MATMUL:
         yield table.family.replace("_", "-"), table.kept_back
         return
-    for what, few in ((f"product, below {FEW_ROWS} rows", True), (f"product, {FEW_ROWS} rows and more", False)):
+    for what, few in ((f"matmul, below {FEW_ROWS} rows", True), (f"matmul, {FEW_ROWS} rows and more", False)):
         yield what, tuple(row for row in table.kept_back if (row[0][0] < FEW_ROWS) is few)

@@ -149,7 +149,7 @@ def _lines(training: AdapterTraining, memory: AdaptedMemory) -> list[Line]:
         ("look-up", "what a norm or dropout behind the table keeps", "", memory.embedding_bytes),
         ("head and loss", "final norm, logits and loss with what they are turned into", "", memory.head_bytes),
         ("brought back by recompute", "one layer's activations less what is stored of it", "", memory.recomputed_bytes),
-        ("dequantised matrix", "the largest, as its product reads it", "", memory.dequantised_bytes),
+        ("dequantised matrix", "the largest, as its matmul reads it", "", memory.dequantised_bytes),
         ("gathered weights", "ZeRO 3: whole layers at once, and the tables", "", memory.gathered_bytes),
         ("autocast's copies of adapters", "16-bit copies of both matrices", "", memory.weight_copies_bytes),
     ]

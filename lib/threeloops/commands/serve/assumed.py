@@ -50,7 +50,7 @@ ADAPTED = (
     "every request wants one adapter, each as often as any other, and all lie in memory: none is fetched; adapters"
     " stand beside all matrices of attention, MLP and experts, and none beside a router; what an engine keeps for those"
     " of the tables (vLLM does for Llama's classes) goes into --other; with --dp each group has all of those"
-    " beside attention, and those of experts lie where these do; their expected time is that of two products with one"
+    " beside attention, and those of experts lie where these do; their expected time is that of two matmuls with one"
     " adapter, and the reading of the others, and beside experts or latents there is a bound alone"
 )
 ADAPTED_BEGINNINGS = (

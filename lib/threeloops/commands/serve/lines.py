@@ -47,7 +47,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
         *_longest_lines(served, layout),
         Line(
             name=f"step of {units.counted(inside, 'request')}{', drafts and check' if served.drafts else ''}, at least",
-            formula="sum over products and attentions of max(FLOPs / peak, bytes / bandwidth), on one GPU",
+            formula="sum over matmuls and attentions of max(FLOPs / peak, bytes / bandwidth), on one GPU",
             numbers=plain(copy.bound.step_s(inside)),
             value=copy.bound.step_s(inside),
             unit="s",
@@ -122,7 +122,7 @@ def _wanted_lines(served: Served, fleet: Fleet) -> list[Line]:
         ),
         Line(
             name="adapters in that step, at least",
-            formula="sum over products of A x and B (A x) of max(FLOPs / peak, bytes / bandwidth)",
+            formula="sum over matmuls of A x and B (A x) of max(FLOPs / peak, bytes / bandwidth)",
             numbers=plain(bound_s),
             value=bound_s,
             unit="s",

@@ -30,7 +30,7 @@ def add_trace(commands: Any) -> None:
         metavar="FILE|FOLDER",
         help="run.json, run.json.gz, or report.sqlite of `nsys export`; a folder with one file a rank",
     )
-    trace.add_argument("--hardware", help="the device, for the roof of its products: h100-sxm5, H200, 4090")
+    trace.add_argument("--hardware", help="the device, for the roof of its matmuls: h100-sxm5, H200, 4090")
     trace.add_argument("--catalog", metavar="FILE", help="your own parts, over the shipped catalogue")
     trace.add_argument(
         "--rank", type=int, help="of a folder: the rank to take apart (default: the one that waits most)"

@@ -197,17 +197,17 @@ def _short(name: str) -> str:
 
 def _product_blocks(shown: RankAccount, part: Part | None) -> list[str | Table]:
     if not shown.products:
-        why = "operators of products carry no shapes" if not shown.record.with_shapes else "no product is linked to one"
+        why = "operators of matmuls carry no shapes" if not shown.record.with_shapes else "no matmul is linked to one"
         how = "record_shapes=True records them" if shown.record.source == TORCH else "torch's profiler records them"
-        return ["", f"  no roof of products: {why} ({how})"] if part else []
+        return ["", f"  no roof of matmuls: {why} ({how})"] if part else []
     if not part:
-        return ["", f"  {counted(len(shown.products), 'product')} with shapes: --hardware puts their roof beside them"]
+        return ["", f"  {counted(len(shown.products), 'matmul')} with shapes: --hardware puts their roof beside them"]
     if (part.family == CPUS) == bool(shown.device):
         ran, is_one = ("a device", "a CPU") if shown.device else ("the CPU", "no CPU")
-        return ["", f"  no roof of products: they ran on {ran}, and {part.key} is {is_one}"]
+        return ["", f"  no roof of matmuls: they ran on {ran}, and {part.key} is {is_one}"]
     if not shown.roofs:
-        return ["", f"  no roof of products: {part.key} lists no peak of their format, or the file does not say it"]
-    table = [("products", "calls", "time", "bound", "expected", "of the roof")]
+        return ["", f"  no roof of matmuls: {part.key} lists no peak of their format, or the file does not say it"]
+    table = [("matmuls", "calls", "time", "bound", "expected", "of the roof")]
     table += [
         (one.timed.name, f"{one.timed.calls:,}", fmt_seconds(one.timed.seconds), fmt_seconds(one.bound_s),
          "" if one.expected_s is None else fmt_seconds(one.expected_s), fmt_percent(one.share))
@@ -252,7 +252,7 @@ def as_json(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: Ran
         "copies": {"all": shown.copies, "not_hidden": shown.gauges.exposed_copies},
         "families": {name: {"number": one.kernels, "seconds": one.seconds} for name, one in shown.by_family.items()},
         "exchanged": {name: {"number": one.kernels, "seconds": one.seconds} for name, one in shown.by_exchange.items()},
-        "products": [
+        "matmuls": [
             {"name": one.timed.name, "calls": one.timed.calls, "seconds": one.timed.seconds,
              "bound_s": one.bound_s, "expected_s": one.expected_s}
             for one in shown.roofs

@@ -70,7 +70,7 @@ def _attention(p: Draw, *, query_tokens: int, causal: str, cache: str = "bf16", 
 def _derive_prompt(p: Draw) -> Derivation:
     return Derivation(
         value=_prompt_rate(p),
-        formula="2 products × 2 × prompts × query heads × head dim × tokens² / 2 / time",
+        formula="2 matmuls × 2 × prompts × query heads × head dim × tokens² / 2 / time",
         substitution=f"2 × 2 × {p.batch} × {p.num_heads} × {p.head_dim} × {p.tokens}² / 2 / {p.seconds!r}",
         source=f"{SOURCE_HALF}; {p.row}",
     )
@@ -97,7 +97,7 @@ PROMPT = Drill(
     prompt=lambda p: (
         f"On an {p.device}, {p.engine} ran causal attention, forward, over {p.batch} prompts of {p.tokens:,} tokens in"
         f" BF16: {p.num_heads} query heads, {p.num_kv_heads} KV head{'s' if p.num_kv_heads > 1 else ''},"
-        f" {p.head_dim} wide. One call took {took(p.seconds)} ({REPLAYED}). Count the two matrix products, and of each"
+        f" {p.head_dim} wide. One call took {took(p.seconds)} ({REPLAYED}). Count the two matmuls, and of each"
         " the half that the causal mask leaves (tokens² / 2), as FlashAttention's tables do. What rate was that?"
     ),
     derive=_derive_prompt,
@@ -111,12 +111,12 @@ PROMPT = Drill(
         Slip(
             key="kv-heads",
             wrong=lambda p: _prompt_rate(p) * p.num_kv_heads / p.num_heads,
-            story="You counted KV heads. They are shared, but each query head has products of its own.",
+            story="You counted KV heads. They are shared, but each query head has matmuls of its own.",
         ),
         Slip(
             key="one-product",
             wrong=lambda p: _prompt_rate(p) / 2,
-            story="Half of it: either one of the two products is missing, or a multiply-add was counted once.",
+            story="Half of it: either one of the two matmuls is missing, or a multiply-add was counted once.",
         ),
         Slip(
             key="one-prompt",
@@ -246,7 +246,7 @@ TOKEN = Drill(
         Slip(
             key="one-request",
             wrong=lambda p: _token_share(p) / p.batch,
-            story="You read the cache of one request. Nobody shares another's.",
+            story="You read the cache of one request. No request shares another's.",
         ),
         Slip(
             key="upside-down",

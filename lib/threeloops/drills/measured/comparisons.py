@@ -12,7 +12,7 @@ from threeloops.drills.measured.counted import walked_product
 from threeloops.drills.measured.products import SOURCE_ROOFLINE, call_bound, shape
 from threeloops.drills.measured.rows import REPLAYED, TimedCall, chosen, took
 from threeloops.dtypes import bytes_per_element
-from threeloops.facts.kernel_times import PRODUCT
+from threeloops.facts.kernel_times import MATMUL
 from threeloops.operations import roofline
 from threeloops.operations.expected_times import kernel_work
 from threeloops.units import fmt_si, us
@@ -25,7 +25,7 @@ LONG = 20 * us  # a roof beside which the start of a kernel is small
 @functools.cache
 def _long_calls() -> dict[tuple[str, str], tuple[TimedCall, ...]]:
     """By part and by what binds."""
-    calls = chosen(PRODUCT, "bf16", where=lambda call: call_bound(call).lower_bound_s > LONG)
+    calls = chosen(MATMUL, "bf16", where=lambda call: call_bound(call).lower_bound_s > LONG)
     found: dict[tuple[str, str], list[TimedCall]] = {}
     for call in calls:
         found.setdefault((call.part, call_bound(call).bound), []).append(call)
@@ -62,7 +62,7 @@ def _small_four(rng: random.Random) -> Draw:
 
 def _fours(p: Draw) -> list[tuple[roofline.Time, float]]:
     """Each product's two times, and what it took."""
-    works = [(kernel_work(PRODUCT, {"m": m, "n": n, "k": k}, "bf16"), took_s) for m, n, k, took_s in p.calls]
+    works = [(kernel_work(MATMUL, {"m": m, "n": n, "k": k}, "bf16"), took_s) for m, n, k, took_s in p.calls]
     return [
         (roofline.time(work, peak_flops_per_s=p.peak, memory_bytes_per_s=p.memory), took_s) for work, took_s in works
     ]
@@ -109,7 +109,7 @@ WORST = Drill(
     draw=_draw_four,
     small=_small_four,
     prompt=lambda p: (
-        f"Four BF16 products on an {p.device}, by the linear layer of {p.engine} ({REPLAYED}): "
+        f"Four BF16 matmuls on an {p.device}, by the linear layer of {p.engine} ({REPLAYED}): "
         + "; ".join(f"[{m:,} × {k:,}] by [{k:,} × {n:,}] in {took(took_s)}" for m, n, k, took_s in p.calls)
         + f". The card's dense peak is {fmt_si(p.peak, 'FLOP/s')}, its memory bandwidth {fmt_si(p.memory, 'B/s')};"
         " every operand moves once. One of the four misses its own roof by the largest factor. What share of its roof"
@@ -121,12 +121,12 @@ WORST = Drill(
         Slip(
             key="peak-alone",
             wrong=lambda p: min(time.compute_s / took_s for time, took_s in _fours(p)),
-            story="You held all four against the peak. A product of few rows has another roof.",
+            story="You held all four against the peak. A matmul of few rows has another roof.",
         ),
         Slip(
             key="bandwidth-alone",
             wrong=lambda p: min(time.memory_s / took_s for time, took_s in _fours(p)),
-            story="You held all four against the bandwidth. A product of many rows has another roof.",
+            story="You held all four against the bandwidth. A matmul of many rows has another roof.",
         ),
         Slip(
             key="best",
@@ -155,7 +155,7 @@ FORMATS = ("bf16", "fp8", "nvfp4")  # the widest first
 def _pairs() -> tuple[tuple[TimedCall, TimedCall], ...]:
     """The same product in two formats on one part, whose roofs are not simply as far apart as the peaks."""
     calls = {
-        (call.part, tuple(call.sizes.values()), call.format): call for call in chosen(PRODUCT, *FORMATS, where=_is_long)
+        (call.part, tuple(call.sizes.values()), call.format): call for call in chosen(MATMUL, *FORMATS, where=_is_long)
     }
     pairs = [
         (call, calls[part, sizes, thin])
@@ -214,7 +214,7 @@ def _small_pair(rng: random.Random) -> Draw:
 def _formats_roofs(p: Draw) -> tuple[float, float]:
     sizes = {"m": p.m, "n": p.n, "k": p.k}
     wide, thin = (
-        roofline.time(kernel_work(PRODUCT, sizes, format), peak_flops_per_s=peak, memory_bytes_per_s=p.memory)
+        roofline.time(kernel_work(MATMUL, sizes, format), peak_flops_per_s=peak, memory_bytes_per_s=p.memory)
         for format, peak in ((p.wide, p.wide_peak), (p.thin, p.thin_peak))
     )
     return wide.lower_bound_s, thin.lower_bound_s

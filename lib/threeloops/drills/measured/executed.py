@@ -82,7 +82,7 @@ EXECUTED = Drill(
     prompt=lambda p: (
         f"{p.publisher} ran {p.model}, {billions(p.parameters)} weights in its matrices, on {p.gpus} GPUs ({p.gpu}). A"
         f" step over {p.batch:,} sequences of {p.sequence:,} tokens took {p.step_s:.4g} s. Every layer's forward pass"
-        " is run again in the backward pass to save memory. Neglect attention's own products. How many FLOP/s did"
+        " is run again in the backward pass to save memory. Neglect attention's own matmuls. How many FLOP/s did"
         " each GPU execute (hardware FLOPs), what was run twice included?"
     ),
     derive=_derive_executed,

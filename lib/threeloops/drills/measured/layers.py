@@ -119,8 +119,8 @@ EXPERTS = Drill(
         f"On an {p.device} with {fmt_si(p.memory, 'B/s')}, {p.engine} ran one layer of {p.num_experts} experts in"
         f" {p.format.upper()} for {p.tokens} tokens, {p.hidden:,} wide, each of which goes to {p.top_k} of them:"
         f" {took(p.seconds)} ({REPLAYED}). An expert has three matrices of {p.hidden:,} × {p.intermediate:,}. Say that"
-        " tokens choose independently and evenly, that an expert somebody chose is read once, and that tokens come and"
-        " go with 2 bytes an element. Memory binds. What share of its roof did the layer reach?"
+        " tokens choose independently and evenly, that an expert chosen by any token is read once, and that tokens come"
+        " and go with 2 bytes an element. Memory binds. What share of its roof did the layer reach?"
     ),
     derive=_derive_experts,
     count=_count_experts,

@@ -8,7 +8,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught
 from threeloops.drills.engine.phrasing import tera
 from threeloops.drills.measured.counted import walked_product
 from threeloops.drills.measured.rows import REPLAYED, TimedCall, chosen, took
-from threeloops.facts.kernel_times import PRODUCT
+from threeloops.facts.kernel_times import MATMUL
 from threeloops.operations import roofline
 from threeloops.operations.expected_times import kernel_work
 from threeloops.units import fmt_si
@@ -21,13 +21,13 @@ SOURCE_ROOFLINE = "Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/
 
 def times(p: Draw, *, peak: float) -> roofline.Time:
     """A product's two times, with results in 16 bits."""
-    work = kernel_work(PRODUCT, {"m": p.m, "n": p.n, "k": p.k}, p.format)
+    work = kernel_work(MATMUL, {"m": p.m, "n": p.n, "k": p.k}, p.format)
     return roofline.time(work, peak_flops_per_s=peak, memory_bytes_per_s=p.memory)
 
 
 def call_bound(call: TimedCall) -> roofline.Time:
     """The two times of a timed call."""
-    work = kernel_work(PRODUCT, call.sizes, call.format)
+    work = kernel_work(MATMUL, call.sizes, call.format)
     return roofline.time(work, peak_flops_per_s=call.peak, memory_bytes_per_s=call.rate)
 
 
@@ -47,7 +47,7 @@ def _fp8_calls() -> tuple[TimedCall, ...]:
             catalogued.part(call.part).sparse_peaks
         )
 
-    return chosen(PRODUCT, "fp8", where=asked)
+    return chosen(MATMUL, "fp8", where=asked)
 
 
 def _draw_fp8(rng: random.Random) -> Draw:
@@ -105,7 +105,7 @@ def _count_fp8(p: Draw) -> float:
 FP8_SHARE = Drill(
     key="measured-fp8-share",
     taught=TENSOR_CORES,
-    title="The roof of an FP8 product",
+    title="The roof of an FP8 matmul",
     unit="",
     target_s=90,
     draw=_draw_fp8,
@@ -115,7 +115,7 @@ FP8_SHARE = Drill(
         f" the layer does to its input ({REPLAYED}). Operands are FP8 (1 byte), results BF16 (2 bytes), each moved"
         f" once. The datasheet gives {fmt_si(p.sparse_16, 'FLOP/s')} in BF16 and {fmt_si(p.sparse, 'FLOP/s')} in FP8,"
         f" both with 2:4 sparsity, and {fmt_si(p.memory, 'B/s')} of memory bandwidth. The weights are dense. What"
-        " share of its roof did the product reach?"
+        " share of its roof did the matmul reach?"
     ),
     derive=_derive_fp8,
     count=_count_fp8,
@@ -128,7 +128,7 @@ FP8_SHARE = Drill(
         Slip(
             key="sixteen-bit-peak",
             wrong=lambda p: times(p, peak=p.sparse_16 / 2).compute_s / p.seconds,
-            story="You held an FP8 product against the dense rate of BF16. Which format do the tensor cores multiply?",
+            story="You held an FP8 matmul against the dense rate of BF16. Which format do the tensor cores multiply?",
         ),
         Slip(
             key="memory-roof",
@@ -157,7 +157,7 @@ WIDTHS = {"bf16": 2, "fp8": 1}
 @functools.cache
 def _thin_calls() -> tuple[TimedCall, ...]:
     return chosen(
-        PRODUCT,
+        MATMUL,
         *WIDTHS,
         where=lambda call: (
             1 < call.sizes["m"] <= FEW_ROWS
@@ -196,7 +196,7 @@ def _small_thin(rng: random.Random) -> Draw:
 
 
 def _moved(p: Draw) -> float:
-    return kernel_work(PRODUCT, {"m": p.m, "n": p.n, "k": p.k}, p.format).moved_bytes
+    return kernel_work(MATMUL, {"m": p.m, "n": p.n, "k": p.k}, p.format).moved_bytes
 
 
 def _derive_thin(p: Draw) -> Derivation:

@@ -8,7 +8,7 @@ from threeloops.drills.engine.phrasing import tera
 from threeloops.drills.measured.counted import walked_product
 from threeloops.drills.measured.products import SOURCE_ROOFLINE, call_bound, shape, times
 from threeloops.drills.measured.rows import REPLAYED, TimedCall, chosen, took
-from threeloops.facts.kernel_times import PRODUCT
+from threeloops.facts.kernel_times import MATMUL
 from threeloops.units import fmt_si, us
 
 # --- an estimate for a short kernel ---------------------------------------------------------------
@@ -22,7 +22,7 @@ def _short_calls() -> tuple[TimedCall, ...]:
         roof = call_bound(call).lower_bound_s
         return SHORT[0] < roof < SHORT[1] and call.seconds > roof + 1.1 * call.shortest
 
-    return chosen(PRODUCT, "bf16", where=asked)
+    return chosen(MATMUL, "bf16", where=asked)
 
 
 def _draw_short(rng: random.Random) -> Draw:
@@ -86,10 +86,10 @@ SHORTEST = Drill(
     small=_small_short,
     prompt=lambda p: (
         f"{p.engine} multiplied {shape(p)} in BF16 on an {p.device} in {took(p.seconds)} ({REPLAYED}). Hardly any"
-        f" product of the same table, however small, took less than {took(p.shortest)}. The card's dense peak in BF16"
+        f" matmul of the same table, however small, took less than {took(p.shortest)}. The card's dense peak in BF16"
         f" is {fmt_si(p.peak, 'FLOP/s')}, its memory bandwidth {fmt_si(p.memory, 'B/s')}; each operand moves once."
         " Suppose that every kernel pays that shortest time on top of its roof. What share of the time by which this"
-        " product misses its roof does that explain?"
+        " matmul misses its roof does that explain?"
     ),
     derive=_derive_short,
     count=_count_short,
@@ -107,7 +107,7 @@ SHORTEST = Drill(
         Slip(
             key="roof-reached",
             wrong=lambda p: _roof(p) / p.seconds,
-            story="That is the share of its roof that the product reached.",
+            story="That is the share of its roof that the matmul reached.",
         ),
         Slip(
             key="roof-and-start",

@@ -160,7 +160,7 @@ MFU = Drill(
         Slip(
             key="no-attention",
             wrong=lambda p: _mfu(p) * 6 * p.parameters / _per_token(p, sequence=p.sequence),
-            story="You counted 6 per weight and nothing else. In sequences this long, attention's products matter.",
+            story="You counted 6 per weight and nothing else. In sequences this long, attention's matmuls matter.",
         ),
         Slip(
             key="full-square",

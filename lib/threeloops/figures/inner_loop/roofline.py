@@ -91,7 +91,7 @@ def op_points(
     """Each operation at the rate that its roof allows; those that fall on the same point share it, those without
     FLOPs have none.
 
-    Assumes:  one launch each; the matrix units' peak for matrix products, the vector units' for the rest
+    Assumes:  one launch each; the tensor cores' peak for matmuls, the CUDA cores' for the rest
     """
     peaks = {MATRIX: matrix_flops_per_s, VECTOR: vector_flops_per_s}
     found: dict[tuple[float, float, str], Point] = {}

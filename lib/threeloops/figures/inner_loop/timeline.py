@@ -8,7 +8,7 @@ waits is a thin bar.
 >>> trace = Trace(
 ...     intervals=(
 ...         Interval(row="CPU", name="sync", start_s=0, end_s=2e-3),
-...         Interval(row="GPU", name="product", start_s=1e-3, end_s=2e-3),
+...         Interval(row="GPU", name="matmul", start_s=1e-3, end_s=2e-3),
 ...     )
 ... )
 >>> print(timeline(trace, title="A wait", caption="One kernel.", rows=("CPU", "GPU")).alt)
@@ -225,7 +225,7 @@ def kind(interval: Interval) -> str:
         return "waiting"
     if interval.row in ("network", "copies"):
         return "network, copy"
-    return "matmul" if interval.name == "product" else "at work"
+    return "matmul" if interval.name == "matmul" else "at work"
 
 
 def _bars(trace: Trace, row: str, place: int, width: int) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from threeloops.figures.overlap_rows import Busy, overlap_rows
 NARROW = "bfloat16"
 # torch's name of an operation -> the word that stands in its box; what has none, goes with its neighbours
 WORDS = {
-    "mm": "products",
+    "mm": "matmuls",
     "_scaled_dot_product_flash_attention": "attention",
     "silu": "SiLU",
     "rsqrt": "norm",

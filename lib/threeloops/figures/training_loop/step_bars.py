@@ -2,12 +2,12 @@
 the step.
 
 >>> figure = step_bars(
-...     {"loader": {"load": 0.2}, "device": {"products": 0.1, "update": 0.02}},
+...     {"loader": {"load": 0.2}, "device": {"matmuls": 0.1, "update": 0.02}},
 ...     title="The loader is the bottleneck",
 ...     caption="One step.",
 ... )
 >>> print(figure.alt)
-Seconds of a step. loader: load 200 ms, 200 ms in all. device: products 100 ms, update 20.0 ms, 120 ms in all. The step takes 200 ms.
+Seconds of a step. loader: load 200 ms, 200 ms in all. device: matmuls 100 ms, update 20.0 ms, 120 ms in all. The step takes 200 ms.
 """  # noqa: E501
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def step_bars(
     Raises:   ValueError if there is no row, one of no length, or more than seven kinds of pieces
     """
     if not rows:
-        raise ValueError("rows is empty; give at least one, like {'device': {'products': 0.1}}")
+        raise ValueError("rows is empty; give at least one, like {'device': {'matmuls': 0.1}}")
     for row, pieces in rows.items():
         checks.non_negative(**{f"{row}[{name}]": seconds for name, seconds in pieces.items()})
         checks.positive(**{f"sum of {row}": sum(pieces.values())})

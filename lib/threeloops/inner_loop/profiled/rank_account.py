@@ -76,8 +76,8 @@ def rank_account(record: RankRecord, *, rank: int, part: Part | None = None, at_
     reached = {}
     if roofs:  # what no roof is known of is taken to have reached it: a repair of the others brings at most so much
         known_s, bound_s = sum(one.timed.seconds for one in roofs), sum(one.bound_s for one in roofs)
-        other_s = max(0.0, by_family["products"].seconds - known_s) if "products" in by_family else 0.0
-        reached["products"] = known_s + other_s, min(known_s, bound_s) + other_s
+        other_s = max(0.0, by_family["matmuls"].seconds - known_s) if "matmuls" in by_family else 0.0
+        reached["matmuls"] = known_s + other_s, min(known_s, bound_s) + other_s
     return RankAccount(
         record=_light(record),
         rank=rank,

@@ -57,7 +57,7 @@ OPERATORS = {
     "optimiser": ("Optimizer", "_fused_adam", "_fused_sgd", "_foreach_"),
     "attention": ("attention", "flash"),
     "convolutions": ("conv",),
-    "products": ("aten::mm", "addmm", "bmm", "_scaled_mm", "linear", "matmul", "aten::mv", "addmv", "aten::dot"),
+    "matmuls": ("aten::mm", "addmm", "bmm", "_scaled_mm", "linear", "matmul", "aten::mv", "addmv", "aten::dot"),
     "loss": ("softmax", "nll_loss", "cross_entropy"),
     "norms": ("layer_norm", "rms_norm", "batch_norm", "group_norm"),
     "embeddings": ("embedding", "index_select"),

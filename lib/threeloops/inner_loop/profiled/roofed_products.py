@@ -72,7 +72,7 @@ def _linked(record: RankRecord, spans: Spans, *, on_device: bool) -> Iterator[tu
     operator_of = _by_call(record) if on_device and record.linked_by_call > len(spans) / 2 else None
     for start, end, name, link in zip(spans.start, spans.end, spans.name, spans.link, strict=True):
         operator = link if operator_of is None else operator_of.get(link, -1)
-        if operator in record.products and (not on_device or cause_of(record.names[name]) == "products"):
+        if operator in record.products and (not on_device or cause_of(record.names[name]) == "matmuls"):
             yield operator, record.names[name], end - start
 
 

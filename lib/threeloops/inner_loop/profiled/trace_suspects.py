@@ -35,7 +35,7 @@ from threeloops.units import counted, fmt_percent, fmt_seconds
 WORTH_SAYING = 0.01  # of the time
 ONE_PROCESS = "_SingleProcessDataLoaderIter"  # what torch calls a loader with num_workers=0
 FEWEST_STEPS = 3  # that a leak has to be seen in
-MATRIX = ("products", "convolutions", "experts", "attention")  # families that may use tensor cores; all others move
+MATRIX = ("matmuls", "convolutions", "experts", "attention")  # families that may use tensor cores; all others move
 HOST_WORK, ALLOCATOR, STRAGGLER, VECTORS = "host at work", "allocator calls", "straggling rank", "vector kernels"
 BELOW_ROOF, OPERATORS = "below the roof", "small operators"
 COMPILATION, DRIVER_CALLS, UNTOLD = "compilation", "long driver calls", "kernels of unknown kind"
@@ -60,7 +60,7 @@ UNDECIDED = {
 SHAPES = ", and shapes (record_shapes=True)"
 # What would say how far a family is from its roof.
 RECORD_FOR_ROOF = {
-    "products": f"their roof: --hardware{SHAPES}",
+    "matmuls": f"their roof: --hardware{SHAPES}",
     WHOLE_GRAPHS: "what runs in them: `nsys profile --cuda-graph-trace=node`",
 }
 # Who reads a kernel's counters, by what a record of that maker holds: calls of its driver, kernels of its library.
@@ -74,7 +74,7 @@ ANY_COUNTERS, OF_PROCESSOR = "the device maker's profiler of single kernels", "`
 BESIDE_TORCH = {
     UNDECIDED["unexplained pauses"]: "py-spy, or torch's profiler with with_stack=True: nothing recorded ran then",
     UNDECIDED[HOST_WORK]: "py-spy, or torch's profiler with with_stack=True, names the line",
-    RECORD_FOR_ROOF["products"]: "their shapes, not in such a file: torch's profiler with record_shapes=True",
+    RECORD_FOR_ROOF["matmuls"]: "their shapes, not in such a file: torch's profiler with record_shapes=True",
 }
 
 WHOLE, PAUSE, KERNELS = "the whole job", "a pause", "kernels"
@@ -275,7 +275,7 @@ def _kernels(
         rest[name] = max(0.0, rest[name] - read.busy * one.seconds / seconds)
     untold = rest.pop(UNNAMED, 0.0)
     if untold:
-        because = f"{fmt_percent(untold)} of the time; their names tell neither a product nor a pass over memory"
+        because = f"{fmt_percent(untold)} of the time; their names tell neither a matmul nor a pass over memory"
         undecided = f"{counters} on the longest of them: it counts FLOPs and bytes"
         found.append(_suspect(UNTOLD, KERNELS, untold, because, undecided))
     if rest:

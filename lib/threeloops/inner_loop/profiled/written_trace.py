@@ -3,10 +3,10 @@ such files.
 
 >>> from threeloops.inner_loop.profiled.rank_record import recorded
 >>> from threeloops.inner_loop.trace import COMPUTE, Interval
->>> told = chrome_events(Trace(intervals=(Interval(row=COMPUTE, name="product", start_s=0, end_s=1e-3),)))
+>>> told = chrome_events(Trace(intervals=(Interval(row=COMPUTE, name="matmul", start_s=0, end_s=1e-3),)))
 >>> record = recorded(told, name="t.json")
 >>> round(record.devices["0"].kernels.seconds, 9), record.names
-(0.001, ['product_gemm'])
+(0.001, ['matmul_gemm'])
 """
 
 import gzip
@@ -36,7 +36,7 @@ from threeloops.units import us
 PROGRAM, WORKER, DEVICE = 1, 2, 0  # processes of the file, and the device's number
 STREAMS = {COMPUTE: 7, COPIES: 20, COMMUNICATION: 24}
 # What a row's names become, so that a reader of the file knows what they are.
-KERNELS = {"product": "product_gemm", "vector": "vector_elementwise", "optimiser": "optimiser_multi_tensor_apply"}
+KERNELS = {"matmul": "matmul_gemm", "vector": "vector_elementwise", "optimiser": "optimiser_multi_tensor_apply"}
 CALLS = {SYNC: "cudaDeviceSynchronize", "launch": "cudaLaunchKernel", QUEUE_FULL: "cudaLaunchKernel"}
 
 

@@ -142,7 +142,7 @@ def expected_token(
     parts = {
         FLOOR[0]: read,
         FLOOR[1]: cached,
-        "products beyond that": products_s + blocks - read,
+        "matmuls beyond that": products_s + blocks - read,
         "attention beyond that": attention_s - blocks - cached,
         EXCHANGES[dp > 1]: sum(
             count * layer_exchanges_s(model, layer, part, cut, all_rows, rows, engine) for layer, count in layers

@@ -100,7 +100,7 @@ def _bound(p: Draw) -> str:
 
 PRODUCT = Table(
     key="table-product",
-    title="A product, from all sides",
+    title="A matmul, from all sides",
     topic="roofline",
     loop="inner",
     section="Roofline",

@@ -115,7 +115,7 @@ class _Clock:
         self.device_s = start + self.took(seconds)
         self.starts.append(start)
         self.note(names.COMPUTE, name, start, self.device_s)
-        shares = (self.job.product_bus, self.job.product_units) if name == "product" else (self.job.vector_bus, 0.0)
+        shares = (self.job.product_bus, self.job.product_units) if name == "matmul" else (self.job.vector_bus, 0.0)
         self.running.append((start, self.device_s, *shares))
         return self.device_s
 
@@ -213,8 +213,8 @@ def _kernels(job: Job) -> list[tuple[int, str, float, bool]]:
     optimiser.
     """
     vectors = 1 if job.fused and job.vectors else job.vectors
-    layer = [("product", job.product_s)] * job.products + [("vector", job.vector_s)] * vectors
-    backward = [("product", job.product_s)] * (2 * job.products) + [("vector", job.vector_s)] * vectors
+    layer = [("matmul", job.product_s)] * job.products + [("vector", job.vector_s)] * vectors
+    backward = [("matmul", job.product_s)] * (2 * job.products) + [("vector", job.vector_s)] * vectors
     sections = (
         [layer] * job.layers
         + [backward] * job.layers

@@ -52,7 +52,7 @@ class Promise:
 
 PROMISES = {
     "1": Promise(
-        level="begins at Python and a matrix product; F1 and F2 bring what is missing",
+        level="begins at Python and a matmul; F1 and F2 bring what is missing",
         afterwards="say how long a kernel must take, which limit it has met, and what would make it faster",
     ),
     "2": Promise(

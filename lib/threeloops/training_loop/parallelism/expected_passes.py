@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from threeloops.facts.kernel_times import DELTA_SCAN, PRODUCT, SIZES, STATE_SCAN, kernel_table
+from threeloops.facts.kernel_times import DELTA_SCAN, MATMUL, SIZES, STATE_SCAN, kernel_table
 from threeloops.models.architecture import Attention, Layer
 from threeloops.models.forward_step import VECTOR, Op
 from threeloops.models.recurrent_layers import DeltaState, StateSpace
@@ -148,9 +148,9 @@ def _grouped_s(groups: float, shape: tuple[float, float, float], rows: float, pa
     """Products of one shape in one kernel: the bounds of all, at the share of their roof that one with all their rows
     reaches.
     """
-    table = kernel_table(part, PRODUCT, format)
+    table = kernel_table(part, MATMUL, format)
     m, n, k = shape
-    work = kernel_work(PRODUCT, {"m": m, "n": n, "k": k}, format)
+    work = kernel_work(MATMUL, {"m": m, "n": n, "k": k}, format)
     bound = time(work, peak_flops_per_s=table.peak_flops_per_s, memory_bytes_per_s=table.rate_bytes_per_s)
     place = {"m": rows, "n": max(SHORTEST, n), "k": max(SHORTEST, k)}
     return stretched(table, bound_s=groups * bound.lower_bound_s, place=place).seconds

@@ -117,7 +117,7 @@ def expected_step(
     data_s, hidden_s = exchanged_s(layout, sent, micro_batches=m, forward_s=stage.forward_s, backward_s=backward_s)
     loss_s = stage.heads * sum(stage.head.vector_s)
     parts = {
-        "products": m * stage.of("products_s"),
+        "matmuls": m * stage.of("products_s"),
         "clock under load": m * stage.of("load_s"),
         "attention": m * stage.of("attention_s"),
         "scans": m * stage.of("scan_s"),
@@ -135,7 +135,7 @@ def expected_step(
         "optimiser": optimiser_s(layout, job, cluster) / copy_share(),
     }
     at_best = {
-        "products": m * (stage.layers * stage.layer.best_products_s + stage.heads * stage.head.best_products_s),
+        "matmuls": m * (stage.layers * stage.layer.best_products_s + stage.heads * stage.head.best_products_s),
         "attention": m * stage.layers * stage.layer.best_attention_s,
         "scans": m * stage.layers * stage.layer.best_scan_s,
     }

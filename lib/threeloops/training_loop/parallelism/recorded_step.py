@@ -24,7 +24,7 @@ from threeloops.training_loop.parallelism.software import Software
 CASES = {case.kind: case for case in suite(device="cuda", quick=False) if case.kind.startswith("train_")}
 WAYS = ("train_eager", "train_compiled")
 VECTOR = "vector work"  # norms, casts, copies, activations, residuals
-SEEN = {"products": "products", "attention": "attention", "loss": "loss", "optimiser": "optimiser"}
+SEEN = {"matmuls": "matmuls", "attention": "attention", "loss": "loss", "optimiser": "optimiser"}
 PLAIN = Software(attention="cudnn", loss="plain", gradient_bytes_moved=0, overlaps_tensor=False)
 
 

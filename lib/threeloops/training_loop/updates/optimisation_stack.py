@@ -140,7 +140,7 @@ def stacked(model: Model, machine: Machine, setup: Setup) -> Stacked:
               memory bandwidth; update = bytes per parameter / memory bandwidth. Checkpointing runs every layer's
               forward pass once more
     Assumes:  a backward pass has twice the forward's kernels and bytes; vector kernels are memory-bound; workers have
-              a core each; fp32 products run on the ordinary units (torch's default), tf32 ones on matrix units with
+              a core each; fp32 matmuls run on CUDA cores (torch's default), tf32 ones on tensor cores with
               fp32 in memory; products reach the same rate at any micro-batch; the host issues kernels faster than the
               device runs them, true of models this wide
     Counted:  simulate.inner_loop.step.play
@@ -156,8 +156,8 @@ def stacked(model: Model, machine: Machine, setup: Setup) -> Stacked:
     between_s = moved / machine.memory_bytes_per_s
     parameters, memory = model_parameters(model).total, _memory(model, setup, micro)
     device_s = {
-        "products": setup.micro_batches * products_s,
-        "between products": setup.micro_batches * between_s,
+        "matmuls": setup.micro_batches * products_s,
+        "between matmuls": setup.micro_batches * between_s,
         "update": _update_bytes(parameters, setup) / machine.memory_bytes_per_s,
     }
     return Stacked(

@@ -31,7 +31,7 @@ def rate(rows: float) -> float:
 
 BEND = next(rows for rows in range(1, WIDTH) if intensity(rows) * MEMORY >= PEAK)
 QUESTION = Question(
-    asked="Draw the highest rate of a product",
+    asked="Draw the highest rate of a matmul",
     about=f"So many rows, times a matrix of {WIDTH:,} by {WIDTH:,}, in bf16 on an {PART.name}.",
     answer=f"Up to {BEND} rows the rate grows with them; then it is the peak",
     at=AT,
@@ -40,7 +40,7 @@ QUESTION = Question(
     unit=lambda rate: fmt_si(rate, "FLOP/s"),
     truth=rate,
     slips={
-        "You gave every product the peak. A single row uses each number of the matrix once, and waits for the"
+        "You gave every matmul the peak. A single row uses each number of the matrix once, and waits for the"
         " next.": lambda rows: PEAK,
         "You let the memory set the rate for ever. From the ridge point on, the units are the slower"
         " part.": lambda rows: intensity(rows) * MEMORY,

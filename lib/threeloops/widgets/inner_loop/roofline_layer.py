@@ -16,7 +16,7 @@ from threeloops.models.forward_step import ForwardStep, Op
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """How the numbers are stored, and which peak the matrix units then have."""
+    """How the numbers are stored, and which peak the tensor cores then have."""
 
     peak: str
     stored: str  # activations, keys and values

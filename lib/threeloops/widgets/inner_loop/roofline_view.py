@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threeloops import checks
 from threeloops.dtypes import bytes_per_element
 from threeloops.facts import hardware
-from threeloops.facts.kernel_times import PRODUCT, SIZES, kernel_times, timed_parts
+from threeloops.facts.kernel_times import MATMUL, SIZES, kernel_times, timed_parts
 from threeloops.figures.figure import Figure
 from threeloops.figures.inner_loop import roofline as charts
 from threeloops.inner_loop.roofline_levels import on_chip_bytes_per_s
@@ -166,7 +166,7 @@ def rows_of(state: State) -> tuple[Row, ...]:
 
 
 def _peaks(roofs: dict[str, float]) -> dict[str, float]:
-    """FLOP/s of the matrix units and of the vector units, whose roofs come first."""
+    """FLOP/s of the tensor cores and of the CUDA cores, whose roofs come first."""
     return dict(zip((MATRIX, VECTOR), roofs.values(), strict=False))
 
 
@@ -178,18 +178,18 @@ def _turned(state: State) -> str:
 
 
 def _roofs(chip: hardware.Part, peak: str, times: float, *, every: bool) -> dict[str, float]:
-    """The roofs of the matrix units in one precision and of the vector units, or of every precision; two at the same
+    """The roofs of the tensor cores in one precision and of the CUDA cores, or of every precision; two at the same
     height are one with both names.
     """
     vector, formats = chip.peak_flops_per_s("fp32"), _formats(chip, but=peak) if every else {}
     same = [name for name, rate in formats.items() if rate == vector]
-    own = {f"{peak} matrix units": chip.peak_flops_per_s(peak), ", ".join(["fp32 vector units", *same]): vector}
+    own = {f"{peak} tensor cores": chip.peak_flops_per_s(peak), ", ".join(["fp32 CUDA cores", *same]): vector}
     more = {name: rate for name, rate in formats.items() if name not in same}
     return {name: rate * times for name, rate in {**own, **more}.items()}
 
 
 def _formats(chip: hardware.Part, *, but: str) -> dict[str, float]:
-    """One roof per further rate of the matrix units, named after all formats that run at it; the rate of the format
+    """One roof per further rate of the tensor cores, named after all formats that run at it; the rate of the format
     `but` has its roof already.
     """
     named: dict[float, list[str]] = {}
@@ -227,11 +227,11 @@ def measured_matmuls(accelerator: str, format: str) -> tuple[tuple[float, float]
     """
     if accelerator not in timed_parts():
         return ()
-    tables = [one for one in kernel_times(accelerator).tables if (one.family, one.format) == (PRODUCT, format)]
+    tables = [one for one in kernel_times(accelerator).tables if (one.family, one.format) == (MATMUL, format)]
     calls = [
-        (dict(zip(SIZES[PRODUCT], sizes, strict=True)), took_s) for one in tables for sizes, took_s in one.kept_back
+        (dict(zip(SIZES[MATMUL], sizes, strict=True)), took_s) for one in tables for sizes, took_s in one.kept_back
     ]
-    works = [(kernel_work(PRODUCT, shape, format), took_s) for shape, took_s in calls]
+    works = [(kernel_work(MATMUL, shape, format), took_s) for shape, took_s in calls]
     return tuple((work.arithmetic_intensity, work.flops / took_s) for work, took_s in works)
 
 

@@ -16,7 +16,7 @@ def controls(state: State) -> tuple[Control, ...]:
     """What can be turned."""
     return (
         menu("fused", "kernels", {"as written": False, "fused": True}),
-        menu("precision", "products", PRECISIONS.keys()),
+        menu("precision", "matmuls", PRECISIONS.keys()),
         menu("captured", "launches", {"one by one": False, "one graph": True}),
         slider("batch", "batch", BATCHES),
     )

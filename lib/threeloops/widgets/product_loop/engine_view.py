@@ -86,7 +86,7 @@ def view(state: State) -> View:
 def pieces(one: EngineStep) -> dict[str, float]:
     """A step's seconds by what takes them."""
     return {
-        "products": one.weights_s,
+        "matmuls": one.weights_s,
         "attention": one.attention_s,
         "small kernels": one.vector_s,
         "waiting for launches": one.waiting_s,
@@ -112,7 +112,7 @@ def _rows(before: EngineStep, now: EngineStep) -> tuple[tuple[str, ...], ...]:
         row("kernels per step", *(f"{one.num_kernels:,}" for one in (before, now))),
         *(
             row(name, *(fmt_seconds(pieces(one)[name]) for one in (before, now)))
-            for name in ("products", "attention", "small kernels", "waiting for launches")
+            for name in ("matmuls", "attention", "small kernels", "waiting for launches")
         ),
     )
 
@@ -121,7 +121,7 @@ def _named(state: State) -> str:
     """What has been switched on."""
     parts = (
         (state.fused, "fused"),
-        (state.precision != "bf16", f"products in {state.precision}"),
+        (state.precision != "bf16", f"matmuls in {state.precision}"),
         (state.captured, "one graph"),
     )
     named = ", ".join(name for on, name in parts if on) or "nothing switched on"

@@ -85,9 +85,7 @@ BUSY = Case(
         ),
         (
             "a trace of some steps after warming up, and not of the first",
-            lambda p: (
-                f"products {p.shares[0]} %, attention {p.shares[1]} %, norms and copies {p.shares[2]} % of a step"
-            ),
+            lambda p: f"matmuls {p.shares[0]} %, attention {p.shares[1]} %, norms and copies {p.shares[2]} % of a step",
         ),
         ("what was tried already, and what it gave", lambda p: "a larger batch: no gain worth a mention"),
     ),
@@ -106,20 +104,20 @@ BUSY = Case(
         lambda p: "Say how you go on from here: in which order you look, and what each look may tell you.",
         (
             "what is useful over what is possible (MFU), and why a busy GPU can have a small one",
-            "one step taken to pieces: products, attention, small kernels, exchange, gaps, each in milliseconds",
-            "for each piece its own roof: products by arithmetic, norms and unfused attention by bytes",
+            "one step taken to pieces: matmuls, attention, small kernels, exchange, gaps, each in milliseconds",
+            "for each piece its own roof: matmuls by arithmetic, norms and unfused attention by bytes",
             "the gaps: launches, reads like .item(), the loader; where the processor runs behind",
             "the largest loss first, with what it can give at most, before anybody writes a kernel",
             "one change at a time, measured over enough steps on a warm card, and the loss curve compared",
         ),
         lambda p: (
-            f"The MFU is {fmt_percent(value_of('roofline-mfu', p))}: the card is busy, but not with products at its"
+            f"The MFU is {fmt_percent(value_of('roofline-mfu', p))}: the card is busy, but not with matmuls at its"
             f" peak. Unfused attention moves {shown('attention-unfused-traffic', p)} a layer,"
             f" {fmt_seconds(value_of('attention-unfused-traffic', p) / p.memory)} at {fmt_si(p.memory, 'B/s')}, and"
             f" there are {p.layers} layers, forward alone. In the short trace the GPU runs nothing for"
             f" {fmt_percent(value_of('profiling-idle-share', p.trace))} of a step: that is the processor's part. By"
             " Amdahl's law each piece's share bounds what its repair can give, counted before anybody writes a"
-            " kernel. Products I hold against the best rate ever measured on this card, not against the datasheet."
+            " kernel. Matmuls I hold against the best rate ever measured on this card, not against the datasheet."
         ),
     ),
     trade_off=Best(
@@ -127,13 +125,13 @@ BUSY = Case(
         now=lambda p: drawn(shares=p.shares, factors=(1, 1, 1)),
         more=True,
         text=lambda p: (
-            f"A step: {p.shares[0]} % matrix products, {p.shares[1]} % attention, {p.shares[2]} % norms and copies, the"
+            f"A step: {p.shares[0]} % matmuls, {p.shares[1]} % attention, {p.shares[2]} % norms and copies, the"
             " rest waiting; nothing overlaps. You have one week. Which makes the step fastest?"
         ),
         changes=(
             Change(
                 key="products",
-                text=lambda p: f"shapes and formats that make products {p.quicker[0]} times as fast",
+                text=lambda p: f"shapes and formats that make matmuls {p.quicker[0]} times as fast",
                 numbers=lambda p: _one_quicker(p, 0),
             ),
             Change(

@@ -156,8 +156,8 @@ SEVENTY = Case(
             numbers=lambda p: altered(p, tokens=p.prompt),
             text=lambda p: (
                 f"The floor of the first token: a prompt of {p.prompt:,} tokens is read by {p.billions:g} billion dense"
-                f" parameters. The {TP} cards of a replica have {fmt_si(p.peak, 'FLOP/s')} together and products reach"
-                f" {fmt_percent(p.utilisation)} of that. Attention's own products aside, how long does it take?"
+                f" parameters. The {TP} cards of a replica have {fmt_si(p.peak, 'FLOP/s')} together and matmuls reach"
+                f" {fmt_percent(p.utilisation)} of that. Attention's own matmuls aside, how long does it take?"
             ),
         ),
     ),

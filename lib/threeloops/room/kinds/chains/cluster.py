@@ -180,7 +180,7 @@ EXPERT_CHOICE = Best(
         ),
         Change(
             key="narrow",
-            text=lambda p: f"products in 8 bits, {p.narrow:g} times as fast",
+            text=lambda p: f"matmuls in 8 bits, {p.narrow:g} times as fast",
             numbers=lambda p: altered(p, tera=p.tera * p.narrow),
         ),
     ),

@@ -45,7 +45,7 @@ def _part_gains(p: Draw) -> dict[str, float]:
 
 def _part_options(p: Draw) -> tuple[Option, ...]:
     return (
-        Option(key="again", text="matrix products twice as fast once more"),
+        Option(key="again", text="matmuls twice as fast once more"),
         Option(key="waiting", text="no more waiting for other GPUs"),
         Option(key="small", text="everything that is neither, twice as fast"),
     )
@@ -61,7 +61,7 @@ PARTS = Chain(
             drill="amdahl-one-part",
             numbers=lambda p: _with(p, factor=p.better),
             text=lambda p: (
-                f"Now the library makes products {p.better} times faster ({p.products} % of the time before, nothing"
+                f"Now the library makes matmuls {p.better} times faster ({p.products} % of the time before, nothing"
                 " overlaps). How many times faster is the step?"
             ),
         ),
@@ -69,7 +69,7 @@ PARTS = Chain(
             drill="amdahl-needed-factor",
             numbers=lambda p: p,
             text=lambda p: (
-                f"Suppose that the step must become {p.speedup:g} times faster, by the products alone ({p.products} %)."
+                f"Suppose that the step must become {p.speedup:g} times faster, by the matmuls alone ({p.products} %)."
                 " How many times faster must they become?"
             ),
         ),
@@ -77,7 +77,7 @@ PARTS = Chain(
     decision=Decision(
         drill="amdahl-one-part",
         text=lambda p: (
-            f"Back to the first library: products, {p.products} % of the old step, are {p.factor:g} times faster;"
+            f"Back to the first library: matmuls, {p.products} % of the old step, are {p.factor:g} times faster;"
             f" {p.waiting} % was waiting, the rest small kernels. So what would you do next?"
         ),
         options=_part_options,

@@ -56,7 +56,7 @@ TILE_CHOICE = Best(
 )
 TILED = Chain(
     key="tiles",
-    title="Tiles of a product",
+    title="Tiles of a matmul",
     draw=redrawn(_draw_tiles, lambda p: told_apart(TILE_STEPS, p) and TILE_CHOICE.clear(p)),
     steps=TILE_STEPS,
     decision=TILE_CHOICE.decision,

@@ -130,7 +130,7 @@ def _rates(p: Draw) -> dict[str, float]:
 
 PRODUCT = Chain(
     key="product",
-    title="A product",
+    title="A matmul",
     draw=_draw_product,
     steps=(
         Step(drill="roofline-ridge-point", numbers=lambda p: p),
@@ -154,7 +154,7 @@ PRODUCT = Chain(
             drill="roofline-time-bound",
             numbers=lambda p: _with(p, m=p.few),
             text=lambda p: (
-                f"On that H100 ({fmt_si(p.peak, 'FLOP/s')} dense, {fmt_si(p.memory, 'B/s')}), how long does the product"
+                f"On that H100 ({fmt_si(p.peak, 'FLOP/s')} dense, {fmt_si(p.memory, 'B/s')}), how long does the matmul"
                 f" of {p.few} tokens by {p.k:,} × {p.n:,} take at least?"
             ),
         ),

@@ -34,7 +34,7 @@ def _product_answer(p: Draw) -> float:
 
 PRODUCT = Worked(
     key="spot-product-intensity",
-    title="A colleague's product",
+    title="A colleague's matmul",
     topic="roofline",
     loop="inner",
     section="Roofline",

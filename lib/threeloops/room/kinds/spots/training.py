@@ -235,7 +235,7 @@ DAYS = Worked(
     prompt=lambda p: (
         f"A dense model of {p.parameters / BILLION:g} billion parameters sees {p.tokens / BILLION:g} billion tokens on"
         f" {p.gpus} GPUs of the type {p.part}, {fmt_si(p.peak, 'FLOP/s')} dense in BF16 each, at an MFU of"
-        f" {fmt_percent(p.mfu)}. Attention's own products aside, how many days is that?"
+        f" {fmt_percent(p.mfu)}. Attention's own matmuls aside, how many days is that?"
     ),
     lines=(
         Line(
