@@ -249,7 +249,7 @@ SUM = Drill(
     small=_draw_sum,
     prompt=lambda p: (
         f"A recipe trains with plain SGD at a learning rate of {p.rate:g}, on the mean loss over the global batch."
-        f" Somebody spreads the same global batch over {p.ranks} GPUs with {p.micro_batches} equal micro-batches each."
+        f" The same global batch is now spread over {p.ranks} GPUs with {p.micro_batches} equal micro-batches each."
         " Every micro-batch's loss is its mean; the gradients of a GPU's micro-batches add up in place, and a"
         " hand-written all-reduce adds up those of the GPUs. Nothing is divided anywhere. Which learning rate makes"
         " the same updates as the recipe?"

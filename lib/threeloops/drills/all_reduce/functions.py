@@ -9,7 +9,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["ring-small-message"],
         takes=("ranks", "size", "alpha", "rate"),
         limit=with_numbers("ring-small-message", ranks=1),
-        limit_case="a single GPU, which has nobody to add up with",
+        limit_case="a single GPU, which has no other GPU's gradients to add",
     ),
     FunctionDrill(
         drill=DRILLS["two-level-all-reduce"],

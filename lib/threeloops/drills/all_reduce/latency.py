@@ -77,7 +77,7 @@ LATENCY = Drill(
         Slip(
             key="one-trip",
             wrong=lambda p: (p.ranks - 1) * (p.alpha + p.size / p.ranks / p.rate),
-            story="You went around the ring once. Then every rank has a part of the sum, and nobody has all of it.",
+            story="You went around the ring once. Then every rank has a part of the sum, and no rank has all of it.",
         ),
         Slip(
             key="latency-only",
@@ -171,12 +171,12 @@ CROSSOVER = Drill(
         Slip(
             key="tree-one-way",
             wrong=lambda p: _meeting(p, (2 * (p.ranks - 1), 2 * (p.ranks - 1) / p.ranks), (_levels(p), _levels(p))),
-            story="Your tree only went up. The sum has to come down to everyone again.",
+            story="Your tree only went up. The sum has to come down to every rank again.",
         ),
         Slip(
             key="ring-one-trip",
             wrong=lambda p: _meeting(p, (p.ranks - 1, (p.ranks - 1) / p.ranks), (2 * _levels(p), 2 * _levels(p))),
-            story="Your ring went around once. Then every rank has a part of the sum, and nobody has all of it.",
+            story="Your ring went around once. Then every rank has a part of the sum, and no rank has all of it.",
         ),
         Slip(
             key="ring-moves-nothing",

@@ -178,7 +178,7 @@ RING_TIME = Drill(
         Slip(
             key="sent-once",
             wrong=lambda p: p.size / p.rate,
-            story="You sent each gradient once. A sum that everyone needs takes more than one transfer of it.",
+            story="You sent each gradient once. A sum that every rank needs takes more than one transfer of it.",
         ),
         Slip(
             key="half",
@@ -273,8 +273,8 @@ WIRE = Drill(
             key="one-trip",
             wrong=lambda p: (p.ranks - 1) * p.size,
             story=(
-                "You went around the ring once, or sent everything to one machine and left it there. Everyone needs the"
-                " sum."
+                "You went around the ring once, or sent everything to one machine and left it there. Every rank needs"
+                " the sum."
             ),
         ),
         Slip(

@@ -199,7 +199,7 @@ HALVING = Drill(
             wrong=lambda p: 2 * (p.ranks - 1) * p.alpha + _halving(p).bandwidth_s,
             story=(
                 "You counted the steps of a ring. Here the distance of the partners doubles, so that few steps reach"
-                " everyone."
+                " every rank."
             ),
         ),
         Slip(

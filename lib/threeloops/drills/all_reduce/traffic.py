@@ -49,7 +49,7 @@ def _derive_scatter(p: Draw) -> Derivation:
 REDUCE_SCATTER = Drill(
     key="reduce-scatter",
     taught=ZERO_PART,
-    title="Everyone keeps a shard of the sum",
+    title="Every rank keeps a shard of the sum",
     unit="s",
     target_s=75,
     draw=_draw_scatter,
@@ -73,7 +73,7 @@ REDUCE_SCATTER = Drill(
         Slip(
             key="all-reduce",
             wrong=lambda p: 2 * (p.ranks - 1) * p.shard / p.rate,
-            story="That is an all-reduce. Here nobody hands the finished sums out again.",
+            story="That is an all-reduce. Here no rank hands its finished sums out again.",
         ),
         Slip(
             key="whole-vector-each-step",
@@ -184,7 +184,7 @@ SHARDED = Drill(
             key="one-scatter-per-step",
             wrong=lambda p: (2 * p.micro_batches + 1) * _once(p),
             story=(
-                "You exchanged gradients once per step. Here they are scattered after every backward pass, as nobody"
+                "You exchanged gradients once per step. Here they are scattered after every backward pass, as no GPU"
                 " has room for the whole of them."
             ),
         ),

@@ -21,6 +21,6 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["amdahl-fixed-batch"],
         takes=("compute_s", "gpus", "size", "rate"),
         limit=with_numbers("amdahl-fixed-batch", gpus=1),
-        limit_case="a single GPU, which has nobody to tell",
+        limit_case="a single GPU, which sends nothing",
     ),
 )

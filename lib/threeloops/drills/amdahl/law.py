@@ -52,8 +52,8 @@ ONE_PART = Drill(
     draw=_draw_one,
     small=_draw_one,
     prompt=lambda p: (
-        f"A profile of a training step: {p.products} % of the time in matrix products, {p.waiting} % waiting for other"
-        f" GPUs, the rest in small kernels, all one after another. A new library makes the matrix products {p.factor}"
+        f"A profile of a training step: {p.products} % of the time in matmuls, {p.waiting} % waiting for other"
+        f" GPUs, the rest in small kernels, all one after another. A new library makes the matmuls {p.factor}"
         " times faster. How many times faster is the step?"
     ),
     derive=_derive_one,
@@ -62,7 +62,7 @@ ONE_PART = Drill(
         Slip(
             key="the-part",
             wrong=lambda p: p.factor,
-            story="That is how much faster the products are. The rest of the step takes what it took.",
+            story="That is how much faster the matmuls are. The rest of the step takes what it took.",
         ),
         Slip(
             key="mean-of-speeds",
@@ -72,12 +72,12 @@ ONE_PART = Drill(
         Slip(
             key="cap",
             wrong=lambda p: scaling.amdahl_limit(accelerated_share=share(p.products)),
-            story="You let the products vanish. They are faster, and still there.",
+            story="You let the matmuls vanish. They are faster, and still there.",
         ),
         Slip(
             key="other-part",
             wrong=lambda p: scaling.amdahl_speedup(accelerated_share=1 - share(p.products), factor=p.factor),
-            story="You made the rest faster and left the products alone. Which of them did the library touch?",
+            story="You made the rest faster and left the matmuls alone. Which of them did the library touch?",
         ),
         Slip(
             key="saved-share",
@@ -208,8 +208,8 @@ NEEDED_FACTOR = Drill(
     draw=_draw_factor,
     small=_small_factor,
     prompt=lambda p: (
-        f"Matrix products take {p.products} % of a training step; all else stays as it is, and nothing overlaps. A"
-        f" deadline asks for a step that is {p.speedup:g} times faster. How many times faster must the products become?"
+        f"Matmuls take {p.products} % of a training step; all else stays as it is, and nothing overlaps. A"
+        f" deadline asks for a step that is {p.speedup:g} times faster. How many times faster must the matmuls become?"
     ),
     derive=_derive_factor,
     count=_count_factor,
@@ -227,7 +227,7 @@ NEEDED_FACTOR = Drill(
             key="divided",
             wrong=lambda p: p.speedup / share(p.products),
             story=(
-                "You divided the speed-up by the share. Start from the time that is left for the products when the rest"
+                "You divided the speed-up by the share. Start from the time that is left for the matmuls when the rest"
                 " has had its own."
             ),
         ),
@@ -239,7 +239,7 @@ NEEDED_FACTOR = Drill(
         Slip(
             key="whole-step",
             wrong=lambda p: share(p.products) * p.speedup,
-            story="You gave the products the whole of the new step. The rest needs its time, too.",
+            story="You gave the matmuls the whole of the new step. The rest needs its time, too.",
         ),
     ),
 )

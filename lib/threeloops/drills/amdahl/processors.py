@@ -189,7 +189,7 @@ FIXED = Drill(
         Slip(
             key="exchange-on-one",
             wrong=lambda p: (p.compute_s + _ring_s(p, p.gpus)) / (p.compute_s / p.gpus + _ring_s(p, p.gpus)),
-            story="You made the single GPU pay for an exchange. It has nobody to tell.",
+            story="You made the single GPU pay for an exchange. It has no other GPU to send to.",
         ),
     ),
 )
@@ -313,7 +313,7 @@ WORTH = Drill(
     draw=_draw_worth,
     small=_small_worth,
     prompt=lambda p: (
-        f"A training run takes {p.hours} hours on {p.gpus} GPUs at {p.dollars} dollars per GPU-hour. Matrix products"
+        f"A training run takes {p.hours} hours on {p.gpus} GPUs at {p.dollars} dollars per GPU-hour. Matmuls"
         f" are {p.products} % of its time, and an engineer can make them {p.factor} times faster; nothing overlaps. How"
         " many dollars does a run save?"
     ),
@@ -324,12 +324,12 @@ WORTH = Drill(
         Slip(
             key="whole-run",
             wrong=lambda p: _run_dollars(p) * (1 - 1 / p.factor),
-            story="You made the whole run as much faster as the products. The rest of the step costs what it cost.",
+            story="You made the whole run as much faster as the matmuls. The rest of the step costs what it cost.",
         ),
         Slip(
             key="share-vanishes",
             wrong=lambda p: _run_dollars(p) * share(p.products),
-            story="You saved all that the products cost. They still take some time.",
+            story="You saved all that the matmuls cost. They still take some time.",
         ),
         Slip(
             key="what-is-paid",
@@ -346,7 +346,7 @@ WORTH = Drill(
         Slip(
             key="products-after",
             wrong=lambda p: _run_dollars(p) * share(p.products) / p.factor,
-            story="That is what the products still cost. What is saved is the difference to before.",
+            story="That is what the matmuls still cost. What is saved is the difference to before.",
         ),
     ),
 )

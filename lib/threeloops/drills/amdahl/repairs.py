@@ -152,7 +152,7 @@ PARTS = Drill(
     draw=_draw_parts,
     small=_draw_parts,
     prompt=lambda p: (
-        f"On today's chip a step spends {p.shares[0]} % of its time in matrix products, {p.shares[1]} % in attention,"
+        f"On today's chip a step spends {p.shares[0]} % of its time in matmuls, {p.shares[1]} % in attention,"
         f" {p.shares[2]} % in normalisations and copies, the rest waiting for the network. The next chip is"
         f" {p.factors[0]}, {p.factors[1]} and {p.factors[2]} times faster at these three, and the network stays."
         " Nothing overlaps. How many times faster is the step?"
@@ -185,7 +185,7 @@ PARTS = Drill(
         Slip(
             key="first-part-only",
             wrong=lambda p: scaling.amdahl_speedup(accelerated_share=share(p.shares[0]), factor=p.factors[0]),
-            story="You made the products faster and nothing else. Two more parts gain.",
+            story="You made the matmuls faster and nothing else. Two more parts gain.",
         ),
         Slip(
             key="speedups-multiplied",

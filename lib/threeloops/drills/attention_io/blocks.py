@@ -299,7 +299,7 @@ CAUSAL = Drill(
         f"A fused causal attention kernel works in blocks of {p.block} queries by {p.block} keys. It skips a block in"
         " which every score is masked, and computes all others in full, the masked scores in them too. The sequence"
         f" has {p.block * p.blocks:,} tokens, and there are {p.heads} heads, {p.head_dim} wide. How many FLOPs do its"
-        " two matrix products execute?"
+        " two matmuls execute?"
     ),
     derive=_derive_causal,
     count=_count_causal,
@@ -324,7 +324,7 @@ CAUSAL = Drill(
         Slip(
             key="one-product",
             wrong=lambda p: _block_flops(p, p.blocks * (p.blocks + 1) / 4),
-            story="That is one of the two products, or multiply-adds counted once.",
+            story="That is one of the two matmuls, or multiply-adds counted once.",
         ),
         Slip(
             key="one-head",

@@ -30,7 +30,7 @@ def _small_tile(rng: random.Random) -> Draw:
 def _derive_tile(p: Draw) -> Derivation:
     return Derivation(
         value=gemm_tiles.tile_intensity(rows=p.tile, columns=p.tile, bytes_per_element=p.bytes_per_element),
-        formula="2 × side³ / (2 × side³ / tile × bytes per element), the product itself not counted",
+        formula="2 × side³ / (2 × side³ / tile × bytes per element), the result itself not counted",
         substitution=f"2 × {p.side} × {p.side}² / (2 × {p.side} × {p.side}² / {p.tile} × {p.bytes_per_element})",
         source=SOURCE_TILES,
     )
@@ -228,7 +228,7 @@ def _derive_units(p: Draw) -> Derivation:
             query_rows=p.rows, key_rows=p.columns, head_dim=p.head_dim, rates=rates
         ).matrix_share_in_turn,
         formula=(
-            "cycles of the products / (cycles of the products + cycles of the exponentials), per pair of query and key"
+            "cycles of the matmuls / (cycles of the matmuls + cycles of the exponentials), per pair of query and key"
         ),
         substitution=f"4 × {p.head_dim} / {p.flops} / (4 × {p.head_dim} / {p.flops} + 1 / {p.exponentials})",
         source=SOURCE_UNITS,
@@ -250,7 +250,7 @@ def _share(p: Draw, flops_per_pair: float) -> float:
 UNITS = Drill(
     key="attention-units-in-turn",
     taught=TAUGHT,
-    title="Products wait for exponentials",
+    title="Matmuls wait for exponentials",
     unit="",
     target_s=120,
     draw=_draw_units,
@@ -267,7 +267,7 @@ UNITS = Drill(
         Slip(
             key="one-product",
             wrong=lambda p: _share(p, 2 * p.head_dim),
-            story="You counted one of the two products, or multiply-adds. Scores and output are a product each.",
+            story="You counted one of the two matmuls, or multiply-adds. Scores and output are a matmul each.",
         ),
         Slip(
             key="exponentials-share",
@@ -278,7 +278,7 @@ UNITS = Drill(
             key="width-only",
             wrong=lambda p: _share(p, p.head_dim),
             story=(
-                "You charged a pair with as many FLOPs as the head is wide. Multiply, add, and do it for two products."
+                "You charged a pair with as many FLOPs as the head is wide. Multiply, add, and do it for two matmuls."
             ),
         ),
         Slip(

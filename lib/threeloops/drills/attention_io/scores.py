@@ -89,7 +89,7 @@ def _count_scores(p: Draw) -> float:
 SCORES = Drill(
     key="attention-score-matrix",
     taught=TAUGHT,
-    title="The matrix that nobody asked for",
+    title="The matrix that no result needs",
     unit="B",
     capacity=True,
     target_s=60,

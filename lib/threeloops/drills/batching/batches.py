@@ -213,7 +213,7 @@ def _derive_refilled(p: Draw) -> Derivation:
 REFILLED = Drill(
     key="serving-refilled-steps",
     taught=TAUGHT,
-    title="Whoever is done makes room",
+    title="A finished request makes room",
     unit="",
     whole="exact",
     target_s=120,
@@ -290,7 +290,7 @@ def _count_prefix(p: Draw) -> float:
 PREFIX = Drill(
     key="serving-prefix-savings",
     taught=TAUGHT,
-    title="Everybody begins with the same page",
+    title="Every request begins with the same page",
     unit="",
     target_s=75,
     draw=_draw_prefix,

@@ -141,8 +141,8 @@ BUDGET = Drill(
     prompt=lambda p: (
         f"A server spends at most {p.budget} tokens in a step, and a step takes {p.step_ms} ms. The {p.running}"
         " requests that are running get one token each, and what is left of the budget reads the prompt of a newcomer,"
-        f" {p.prompt:,} tokens. Nobody ends, and no other prompt waits. How long from the first of these steps until"
-        " the newcomer's prompt is read?"
+        f" {p.prompt:,} tokens. No request ends, and no other prompt waits. How long from the first of these steps"
+        " until the newcomer's prompt is read?"
     ),
     derive=lambda p: Derivation(
         value=_read(p),
@@ -155,7 +155,7 @@ BUDGET = Drill(
         Slip(
             key="whole-budget",
             wrong=lambda p: -(-p.prompt // p.budget) * p.step_ms * ms,
-            story="You gave the whole budget to the prompt. Everyone who runs takes a token of it first.",
+            story="You gave the whole budget to the prompt. Every running request takes a token of it first.",
         ),
         Slip(
             key="last-piece",
@@ -209,7 +209,7 @@ PILE = Drill(
     small=_draw_pile,
     prompt=lambda p: (
         f"A step takes {p.step_ms} ms and {p.token_us} µs more for every prompt token in it. The server puts prompts"
-        " first: while any waits unread, it reads all of them, whole, in a step of their own, and nobody decodes."
+        " first: while any waits unread, it reads all of them, whole, in a step of their own, and no request decodes."
         f" Prompts of {p.prompts[0]:,}, {p.prompts[1]:,} and {p.prompts[2]} tokens have come in, just after a request"
         " got a token. How long does that request wait for its next one?"
     ),
@@ -237,7 +237,7 @@ PILE = Drill(
         Slip(
             key="decode-only",
             wrong=lambda p: p.step_ms * ms,
-            story="That is an ordinary gap. This server reads prompts before anybody decodes.",
+            story="That is an ordinary gap. This server reads prompts before any request decodes.",
         ),
         Slip(
             key="mean-prompt",

@@ -34,7 +34,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["batching-gain"],
         takes=("short", "long", "share", "slots"),
         limit=with_numbers("batching-gain", slots=1),
-        limit_case="a single slot, in which nobody waits for anybody else's answer",
+        limit_case="a single slot, in which no request waits for another's answer",
     ),
     FunctionDrill(
         drill=DRILLS["batching-budget-ttft"],

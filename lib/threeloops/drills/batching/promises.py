@@ -53,7 +53,7 @@ def _count_stall(p: Draw) -> float:
 STALL = Drill(
     key="serving-chunk-stall",
     taught=TAUGHT,
-    title="Someone pastes a book",
+    title="A user pastes a book",
     unit="s",
     target_s=80,
     draw=_draw_stall,
@@ -207,7 +207,7 @@ NEWCOMER = Drill(
     prompt=lambda p: (
         f"A prompt of {p.prompt:,} tokens is read in chunks of {p.chunk}, one per step. Reading costs {p.token_us} µs"
         f" per token, and every step, the last one too, also decodes for the running batch, which takes {p.step_ms} ms."
-        " Nobody else waits. How long until the prompt is read and its last step done?"
+        " No other request waits. How long until the prompt is read and its last step done?"
     ),
     derive=lambda p: Derivation(
         value=serving.chunked_prefill_s(

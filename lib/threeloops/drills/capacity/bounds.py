@@ -111,12 +111,12 @@ FULL = Drill(
         Slip(
             key="decode-only",
             wrong=lambda p: p.rate * (p.cache_ms + _shared_ms(p)) * ms,
-            story="You left prefill to somebody else. Here it happens on the same GPUs.",
+            story="You left prefill to other GPUs. Here it happens on the same GPUs.",
         ),
         Slip(
             key="no-caches",
             wrong=lambda p: p.rate * (p.prefill_ms + _shared_ms(p)) * ms,
-            story="You forgot that caches are read, too, and that nobody shares them.",
+            story="You forgot that caches are read, too, and that requests do not share them.",
         ),
     ),
 )
@@ -198,9 +198,9 @@ GAP = Drill(
     small=_small_gap,
     prompt=lambda p: (
         f"{p.gpus} equal GPUs share {p.rate} requests per second evenly. Each GPU reads its weights in"
-        f" {p.weights_us * us / ms:g} ms, once per token of everybody. A request costs {p.prefill_ms} ms of prefill,"
-        f" and all the reads of its cache together take {p.cache_ms} ms; both happen between other people's tokens."
-        " What is the mean gap between two tokens of a request?"
+        f" {p.weights_us * us / ms:g} ms, once per token of every request. A request costs {p.prefill_ms} ms of"
+        f" prefill, and all the reads of its cache together take {p.cache_ms} ms; both happen between other people's"
+        " tokens. What is the mean gap between two tokens of a request?"
     ),
     derive=_derive_gap,
     count=_count_gap,
@@ -208,7 +208,7 @@ GAP = Drill(
         Slip(
             key="no-prefill",
             wrong=lambda p: _gap(p, _busy(p, p.cache_ms)),
-            story="You left prefill to somebody else. Here it happens on the same GPUs.",
+            story="You left prefill to other GPUs. Here it happens on the same GPUs.",
         ),
         Slip(
             key="no-caches",

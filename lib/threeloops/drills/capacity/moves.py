@@ -226,7 +226,7 @@ def _count_adapters(p: Draw) -> float:
 ADAPTERS = Drill(
     key="capacity-adapter-batch",
     taught=TAUGHT,
-    title="Everybody brings an adapter",
+    title="Every user brings an adapter",
     unit="s",
     target_s=110,
     draw=_draw_adapters,

@@ -141,7 +141,7 @@ BILL = Drill(
         Slip(
             key="scores-kept",
             wrong=lambda p: _states(p) + _kept(p) * (1 + 5 * p.heads * p.sequence / p.hidden / 34),
-            story="You kept the rows of scores. The attention core is run again, so that nobody has to keep them.",
+            story="You kept the rows of scores. The attention core is run again, so that they need not be kept.",
         ),
         Slip(
             key="weights-only",

@@ -98,7 +98,7 @@ WHOLE = Drill(
         Slip(
             key="sent-once",
             wrong=lambda p: _size(p) / p.rate,
-            story="You sent each gradient once. A sum that everyone needs takes more than one transfer of it.",
+            story="You sent each gradient once. A sum that every rank needs takes more than one transfer of it.",
         ),
         Slip(
             key="many-ranks-limit",
@@ -221,7 +221,7 @@ BUCKETED = Drill(
         Slip(
             key="one-trip",
             wrong=lambda p: _bucketed_s(p) / 2,
-            story="You went around the ring once. Then every rank has a part of the sum, and nobody has all of it.",
+            story="You went around the ring once. Then every rank has a part of the sum, and no rank has all of it.",
         ),
         Slip(
             key="latency-only",

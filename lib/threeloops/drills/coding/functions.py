@@ -25,7 +25,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["coding-sharded-bill"],
         takes=("parameters", "layers", "hidden", "sequence", "batch", "gpus"),
         limit=with_numbers("coding-sharded-bill", gpus=1),
-        limit_case="one GPU, with nobody to shard over",
+        limit_case="one GPU, with no other to shard over",
     ),
     FunctionDrill(
         drill=DRILLS["coding-segments-peak"],

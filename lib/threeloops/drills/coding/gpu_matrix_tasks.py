@@ -212,7 +212,7 @@ MATMUL = KernelTask(
         Change(
             key="left-turned",
             pairs=(("yield t.load(left, y * tile + p)", "yield t.load(left, p * tile + y)"),),
-            story="You read a's tile by columns where the product goes along its rows.",
+            story="You read a's tile by columns where the matmul goes along its rows.",
         ),
         Change(
             key="reads-again",

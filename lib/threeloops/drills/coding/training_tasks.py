@@ -251,7 +251,7 @@ PARTS = CodeTask(
         Change(
             key="rounded-down",
             pairs=(("-(-sum(sizes) // ranks)", "sum(sizes) // ranks"),),
-            story="You rounded a rank's piece down: the last elements belong to nobody. Padding rounds it up.",
+            story="You rounded a rank's piece down: the last elements belong to no rank. Padding rounds it up.",
         ),
         Change(
             key="from-the-front",
@@ -335,7 +335,7 @@ LOOP = CodeTask(
             pairs=(
                 ("            w -= rate * gradient\n            gradient = 0.0", "            w -= rate * gradient"),
             ),
-            story="The gradients of the first step are still in the second: nobody sets them to zero.",
+            story="The gradients of the first step are still in the second: no line sets them to zero.",
         ),
         Change(
             key="last-micro-batch",

@@ -152,7 +152,7 @@ def _count_outlier(p: Draw) -> float:
 OUTLIER = Drill(
     key="compression-outlier-bits",
     taught=TAUGHT,
-    title="One weight takes everybody's bits",
+    title="One weight takes the bits of all",
     unit="",
     target_s=90,
     draw=_draw_outlier,

@@ -65,7 +65,7 @@ KEPT = Drill(
         Slip(
             key="no-mask",
             wrong=lambda p: p.target,
-            story="You stored no mask. Without it nobody knows where the kept weights belong.",
+            story="You stored no mask. Without it a kernel cannot tell where the kept weights belong.",
         ),
         Slip(
             key="pruned-share",

@@ -77,7 +77,7 @@ BITS = Drill(
         Slip(
             key="no-scales",
             wrong=lambda p: _average(p, p.bits),
-            story="You stored neither scales nor zero points. Without them nobody can read the weights.",
+            story="You stored neither scales nor zero points. Without them a kernel cannot read the weights.",
         ),
         Slip(
             key="all-narrow",
@@ -148,7 +148,7 @@ MODEL = Drill(
         Slip(
             key="no-scales",
             wrong=lambda p: p.narrow * p.unit * p.bits / 8 + 2 * p.wide * p.unit,
-            story="You stored neither scales nor zero points. Without them nobody can read the weights.",
+            story="You stored neither scales nor zero points. Without them a kernel cannot read the weights.",
         ),
         Slip(
             key="head-narrow",

@@ -202,7 +202,7 @@ WATCHDOG = Drill(
         Slip(
             key="no-poll",
             wrong=lambda p: (p.ftti_ms - _timeout(p)) * ms,
-            story="You detected the hang when the timer ran out. Somebody has to look at the timer.",
+            story="You detected the hang when the timer ran out. A watchdog still has to read the timer.",
         ),
         Slip(
             key="mean-poll",

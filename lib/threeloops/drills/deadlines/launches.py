@@ -62,7 +62,7 @@ LAUNCH = Drill(
         Slip(
             key="never-idle",
             wrong=lambda p: _wait(p, busy=1.0),
-            story="You always met a kernel. In part of the launches the GPU is idle, and nobody waits.",
+            story="You always met a kernel. In part of the launches the GPU is idle, and no kernel waits.",
         ),
         Slip(
             key="whole-kernel",

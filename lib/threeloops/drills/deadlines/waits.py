@@ -323,7 +323,7 @@ def _count_copy(p: Draw) -> float:
 BLOCKING = Drill(
     key="deadlines-blocking",
     taught=TAUGHT,
-    title="Behind somebody else's copy",
+    title="Behind another stream's copy",
     unit="s",
     target_s=120,
     apart=1.06,
@@ -410,7 +410,7 @@ def _count_kernels(p: Draw) -> float:
 KERNELS = Drill(
     key="deadlines-non-preemptive",
     taught=TAUGHT,
-    title="Kernels that nobody interrupts",
+    title="Kernels that cannot be interrupted",
     unit="s",
     target_s=150,
     apart=1.06,

@@ -136,7 +136,7 @@ STEP = Drill(
         Slip(
             key="one-request",
             wrong=lambda p: _step(p, batch=1),
-            story="You read one request's cache. Everybody in the batch has one.",
+            story="You read one request's cache. Every request in the batch has one.",
         ),
         Slip(
             key="no-cache",

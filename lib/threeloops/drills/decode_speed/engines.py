@@ -97,7 +97,7 @@ NARROW = Drill(
         Slip(
             key="bytes-only",
             wrong=lambda p: _device_s(p, bits=p.narrow_bits),
-            story="That is how long the device is busy. Somebody has to issue the kernels, too.",
+            story="That is how long the device is busy. The CPU has to issue the kernels, too.",
         ),
         Slip(
             key="added",

@@ -15,7 +15,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["decode-tensor-parallel-step"],
         takes=("billions", "layers", "tp", "bandwidth", "cache", "latency_us"),
         limit=with_numbers("decode-tensor-parallel-step", tp=1),
-        limit_case="a single GPU, which has nobody to add up with",
+        limit_case="a single GPU, which has no other GPU's part to add",
     ),
     FunctionDrill(
         drill=DRILLS["decode-experts-read"],

@@ -387,7 +387,7 @@ EXPERTS = Drill(
         Slip(
             key="untouched",
             wrong=lambda p: _read(p, p.experts * (1 - p.top_k / p.experts) ** p.batch),
-            story="Those are the experts that nobody chose.",
+            story="Those are the experts that no token chose.",
         ),
         Slip(
             key="one-layer",

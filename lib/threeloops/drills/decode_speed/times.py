@@ -64,8 +64,8 @@ PREFILL = Drill(
     small=_small_prefill,
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters reads a prompt of {p.tokens:,} tokens. The GPU's peak is"
-        f" {p.peak / TFLOP:,g} TFLOP/s, and matrix products reach {100 * p.utilisation:g} % of it. Leave attention's"
-        " own products out. How long does the prompt take?"
+        f" {p.peak / TFLOP:,g} TFLOP/s, and matmuls reach {100 * p.utilisation:g} % of it. Leave attention's"
+        " own matmuls out. How long does the prompt take?"
     ),
     derive=lambda p: Derivation(
         value=_prefill(p),
@@ -150,7 +150,7 @@ def _count_decode(p: Draw) -> float:
 DECODE = Drill(
     key="serving-decode-step",
     taught=TAUGHT,
-    title="One token for everybody in the batch",
+    title="One token for every request in the batch",
     unit="s",
     target_s=100,
     draw=_draw_decode,

@@ -431,7 +431,7 @@ TOKENS = Drill(
         Slip(
             key="cache-only",
             wrong=lambda p: p.bandwidth * GB / (p.cache_mb * MB),
-            story="You left out the weights. With one driver, nobody shares their reading.",
+            story="You left out the weights. With one driver, no other device shares their reading.",
         ),
     ),
 )

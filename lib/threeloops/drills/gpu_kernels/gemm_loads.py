@@ -70,8 +70,8 @@ SAXPY = Drill(
     prompt=lambda p: (
         "A SAXPY (y becomes a times x plus y, in fp32) over arrays much larger than any cache runs at"
         f" {p.rate / GFLOP:,.0f} GFLOP/s. The card's memory delivers {p.bandwidth / TB:g} TB/s, its fp32 units"
-        f" {p.peak / TFLOP:g} TFLOP/s. Somebody rewrites it with loads of 128 bits. At best, how many times as fast can"
-        " it become?"
+        f" {p.peak / TFLOP:g} TFLOP/s. An engineer rewrites it with loads of 128 bits. At best, how many times as fast"
+        " can it become?"
     ),
     derive=_derive_saxpy,
     count=_count_saxpy,

@@ -62,7 +62,7 @@ PIPELINE = Drill(
     draw=_draw_pipeline,
     small=_small_pipeline,
     prompt=lambda p: (
-        f"Each block of a bf16 product keeps a tile of {p.tile_m} by {p.tile_n} sums in registers and advances along"
+        f"Each block of a bf16 matmul keeps a tile of {p.tile_m} by {p.tile_n} sums in registers and advances along"
         f" the inner dimension in steps of {p.tile_k}. So that loads run ahead of the arithmetic, the operands of"
         f" {p.stages} steps lie in shared memory at once. How much shared memory does a block take?"
     ),
@@ -147,7 +147,7 @@ REGISTERS = Drill(
     draw=_draw_registers,
     small=_small_registers,
     prompt=lambda p: (
-        f"An fp32 product runs in blocks of {p.threads_m} by {p.threads_n} threads. Each thread keeps a patch of"
+        f"An fp32 matmul runs in blocks of {p.threads_m} by {p.threads_n} threads. Each thread keeps a patch of"
         f" {p.rows} by {p.columns} sums in registers; per step of the inner dimension it reads one number per row and"
         " one per column of its patch from shared memory, and multiplies each with each. How many operations does a"
         " thread do per byte that it reads from shared memory?"
@@ -244,7 +244,7 @@ SPARSE = Drill(
         Slip(
             key="no-places",
             wrong=lambda p: _full(p) / 2,
-            story="You stored the weights alone. Nobody could say where they belong.",
+            story="You stored the weights alone. A kernel could not tell where they belong.",
         ),
         Slip(
             key="place-of-every-weight",

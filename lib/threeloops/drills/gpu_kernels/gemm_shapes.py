@@ -93,7 +93,7 @@ SHARE = Drill(
     draw=_draw_share,
     small=_small_share,
     prompt=lambda p: (
-        f"A product whose result has {p.m:,} rows and {p.n:,} columns is computed in tiles of {p.tile_m} rows by"
+        f"A matmul whose result has {p.m:,} rows and {p.n:,} columns is computed in tiles of {p.tile_m} rows by"
         f" {p.tile_n} columns, one block each, on a card with {p.sms} SMs that hold one block at a time. A tile at the"
         " edge takes as long as a full one. Of the arithmetic that all SMs could do until the last block ends, which"
         " share goes into the result?"
@@ -155,7 +155,7 @@ def _times(factor: float) -> Callable[[Draw], float]:
 COUNT = Drill(
     key="gemm-matrix-instructions",
     taught=TAUGHT,
-    title="Instructions of a product",
+    title="Instructions of a matmul",
     unit="",
     whole="exact",
     loose="digits",
@@ -163,7 +163,7 @@ COUNT = Drill(
     draw=_draw_instructions,
     small=_small_instructions,
     prompt=lambda p: (
-        f"A [{p.m:,}, {p.k:,}] by [{p.k:,}, {p.n:,}] product runs on the warp-wide instruction mma.m16n8k8; edges that"
+        f"A [{p.m:,}, {p.k:,}] by [{p.k:,}, {p.n:,}] matmul runs on the warp-wide instruction mma.m16n8k8; edges that"
         " do not come out even are filled up with zeros. How many of these instructions are issued, counting one per"
         " warp?"
     ),
@@ -261,7 +261,7 @@ SLICES = Drill(
     draw=_draw_slices,
     small=_small_slices,
     prompt=lambda p: (
-        f"A [{p.m}, {p.k:,}] by [{p.k:,}, {p.n}] product in fp32 has too few tiles of {p.tile} by {p.tile} to fill a"
+        f"A [{p.m}, {p.k:,}] by [{p.k:,}, {p.n}] matmul in fp32 has too few tiles of {p.tile} by {p.tile} to fill a"
         f" card, so the inner dimension is cut into {p.splits} slices. Each slice of each tile is a block: it fetches"
         " its part of both operands and writes its fp32 sums; a second kernel reads all the sums and writes the"
         " result. Nothing stays in a cache. How many bytes cross the memory bus?"
@@ -277,7 +277,7 @@ SLICES = Drill(
         Slip(
             key="written-only",
             wrong=lambda p: _whole(p) + 4.0 * p.splits * p.m * p.n,
-            story="You wrote the slices' sums. Somebody reads them again.",
+            story="You wrote the slices' sums. A second kernel reads them again.",
         ),
         Slip(
             key="operands-per-slice",

@@ -59,7 +59,7 @@ WAVES = Drill(
     small=_small_waves,
     prompt=lambda p: (
         f"A grid of {p.blocks:,} equal blocks runs on a card with {p.sms} SMs, each of which holds {p.resident} blocks"
-        f" of this kernel at a time. A block takes {p.block_us} µs, whoever runs beside it. How long does the grid"
+        f" of this kernel at a time. A block takes {p.block_us} µs, whatever runs beside it. How long does the grid"
         " take?"
     ),
     derive=_derive_waves,
@@ -141,9 +141,9 @@ CLOCK = Drill(
     draw=_draw_clock,
     small=_small_clock,
     prompt=lambda p: (
-        f"Somebody times a product of two fp32 matrices of {p.size:,} by {p.size:,} on a GPU, from before the operands"
-        f" are copied to the card until the result is back: {_clock_s(p) / ms:.4g} ms. The copies run one after another"
-        f" at {p.bus} GB/s, and nothing overlaps. How long did the kernel take?"
+        f"An engineer times a matmul of two fp32 matrices of {p.size:,} by {p.size:,} on a GPU, from before the"
+        f" operands are copied to the card until the result is back: {_clock_s(p) / ms:.4g} ms. The copies run one"
+        f" after another at {p.bus} GB/s, and nothing overlaps. How long did the kernel take?"
     ),
     derive=_derive_clock,
     count=_count_clock,
@@ -159,7 +159,7 @@ CLOCK = Drill(
         Slip(
             key="one-operand",
             wrong=lambda p: _clock_s(p) - _copy_s(p, 1),
-            story="You copied one matrix. A product reads two and writes one.",
+            story="You copied one matrix. A matmul reads two and writes one.",
         ),
         Slip(key="copies", wrong=_copy_s, story="That is the time of the copies. The question was about the rest."),
     ),

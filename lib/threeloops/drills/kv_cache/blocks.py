@@ -168,7 +168,7 @@ BRANCHES = Drill(
     small=_small_branches,
     prompt=lambda p: (
         f"A prompt of {p.prompt:,} tokens gets {p.branches} sampled answers of {p.answer} tokens each. A token costs"
-        f" {p.per_token:,} bytes, blocks hold {p.block} tokens, and a block is copied when somebody writes into one"
+        f" {p.per_token:,} bytes, blocks hold {p.block} tokens, and a block is copied when a request writes into one"
         " that others use. At the end of all answers, how many bytes does this hold less than separate requests would?"
     ),
     derive=_derive_branches,

@@ -207,7 +207,7 @@ SCALES = Drill(
         Slip(
             key="no-scales",
             wrong=lambda p: p.tokens * 2 * p.layers * p.kv_heads * p.head_dim / 2,
-            story="You stored the elements alone. Without what stands beside them nobody could read them back.",
+            story="You stored the elements alone. Without what stands beside them a kernel cannot read them back.",
         ),
         Slip(
             key="one-group-per-vector",
@@ -242,7 +242,7 @@ SCALES = Drill(
         Slip(
             key="sixteen-bit",
             wrong=lambda p: p.tokens * 2 * p.layers * p.kv_heads * p.head_dim * 2,
-            story="That is the cache in 16 bits, before anyone quantised it.",
+            story="That is the cache in 16 bits, before it was quantised.",
         ),
     ),
 )

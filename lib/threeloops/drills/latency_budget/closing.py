@@ -44,8 +44,8 @@ ONCOMING = Drill(
     small=_draw_oncoming,
     prompt=lambda p: (
         f"A car drives at {p.own} km/h towards another that comes at {p.other} km/h. The newest box of the other car"
-        f" was seen {p.age_ms} ms ago, and nobody has moved it on since. By how many metres is the distance between the"
-        " two shorter than the box says?"
+        f" was seen {p.age_ms} ms ago, and it has not been moved on since. By how many metres is the distance between"
+        " the two shorter than the box says?"
     ),
     derive=lambda p: Derivation(
         value=_oncoming(p),
@@ -134,7 +134,7 @@ CUT_IN = Drill(
         Slip(
             key="no-braking",
             wrong=lambda p: p.ttc,
-            story="That is when they touch if nobody brakes. Braking takes its part of it.",
+            story="That is when they touch if neither brakes. Braking takes its part of it.",
         ),
         Slip(
             key="braking-only",
@@ -264,7 +264,7 @@ AHEAD = Drill(
         Slip(
             key="not-predicted",
             wrong=lambda p: p.kmh * KMH * p.age_ms * ms,
-            story="That is the box that nobody has moved on. The tracker did move this one.",
+            story="That is the box that was not moved on. The tracker did move this one.",
         ),
         Slip(
             key="no-half",

@@ -74,7 +74,7 @@ BLOCK = Drill(
         Slip(
             key="no-scales",
             wrong=lambda p: p.weights * p.element_bits / 8,
-            story="You stored no scales. Without them nobody can read the weights back.",
+            story="You stored no scales. Without them a kernel cannot read the weights back.",
         ),
         Slip(
             key="scale-per-weight",
@@ -167,7 +167,7 @@ MIXED = Drill(
         Slip(
             key="no-scales",
             wrong=lambda p: p.narrow * p.element_bits / 8 + p.wide * 2,
-            story="You stored no scales. Without them nobody can read the experts back.",
+            story="You stored no scales. Without them a kernel cannot read the experts back.",
         ),
     ),
 )

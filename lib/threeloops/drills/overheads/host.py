@@ -85,7 +85,7 @@ WORKERS = Drill(
         Slip(
             key="augment-only",
             wrong=lambda p: _workers(p.augment_s, p),
-            story="You augmented images that nobody had decoded. A worker does both.",
+            story="You augmented images that were not decoded. A worker does both.",
         ),
         Slip(
             key="one-image",

@@ -226,7 +226,7 @@ TENSOR = Drill(
         Slip(
             key="forward-compute",
             wrong=lambda p: _tensor(p, 1 / 3),
-            story="You counted the products of the forward pass only. A backward pass makes two for each of them.",
+            story="You counted the matmuls of the forward pass only. A backward pass makes two for each of them.",
         ),
         Slip(
             key="half-of-the-exchange",

@@ -188,7 +188,7 @@ HIDES = Drill(
     prompt=lambda p: (
         "In a step of ring attention, a GPU attends from its own tokens to a piece of as many other tokens, all pairs"
         f" counted, while it sends that piece's keys and values on in bf16. There are {p.heads} query heads and"
-        f" {p.kv_heads} KV heads of {p.head_dim}; attention's two products run at {p.tera:g} TFLOP/s; the link gives"
+        f" {p.kv_heads} KV heads of {p.head_dim}; attention's two matmuls run at {p.tera:g} TFLOP/s; the link gives"
         f" {p.gigabit:g} Gbit/s one way. How many tokens must each GPU have, at least, so that it never waits for the"
         " link?"
     ),
@@ -216,7 +216,7 @@ HIDES = Drill(
         Slip(
             key="scores-only",
             wrong=lambda p: math.ceil(_tokens(p, factor=2)),
-            story="You computed half of attention's operations. There are two products, and each multiplies and adds.",
+            story="You computed half of attention's operations. There are two matmuls, and each multiplies and adds.",
         ),
         Slip(
             key="bits", wrong=lambda p: math.ceil(_tokens(p, factor=1 / 8)), story="You took the link's bits for bytes."

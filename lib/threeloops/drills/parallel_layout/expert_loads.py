@@ -177,7 +177,7 @@ BUSIEST = Drill(
         f"The experts of a layer are dealt out over {p.ep} GPUs. Each GPU brings {p.tokens:,} tokens of width"
         f" {p.hidden:,}, and each token goes to {p.top_k} experts, wherever they are. An expert has three matrices of"
         f" {p.hidden:,} by {p.wide:,} (a gated feed-forward block). The experts of one GPU are popular: {p.percent} %"
-        f" of all choices go there. Their products run at {p.tera:g} TFLOP/s on every GPU. Sending aside, how long does"
+        f" of all choices go there. Their matmuls run at {p.tera:g} TFLOP/s on every GPU. Sending aside, how long does"
         " it take until the last GPU has done the forward pass of its experts?"
     ),
     derive=lambda p: Derivation(

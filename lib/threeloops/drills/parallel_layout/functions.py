@@ -15,7 +15,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["layout-last-of-the-group"],
         takes=("rank", "tp", "cp", "dp", "pp"),
         limit=with_numbers("layout-last-of-the-group", dp=1, rank=7),
-        limit_case="a single replica, whose ranks add up with nobody",
+        limit_case="a single replica, whose ranks have no gradients of others to add",
     ),
     FunctionDrill(
         drill=DRILLS["layout-runner-up"],

@@ -203,7 +203,7 @@ SHARE = Drill(
     small=_small,
     prompt=lambda p: (
         f"A layer of 12 × {p.hidden}² weights, {p.hidden} wide, is cut over {p.tp} GPUs by tensor parallelism and"
-        f" trained on micro-batches of {p.tokens:,} tokens in 16 bits. A GPU's products reach"
+        f" trained on micro-batches of {p.tokens:,} tokens in 16 bits. A GPU's matmuls reach"
         f" {fmt_si(p.flops_per_s, 'FLOP/s')}, however thin; its link moves {fmt_si(p.rate, 'B/s')} one way, on rings"
         " without latency. Attention scores cost nothing, and nothing is hidden behind anything. Which share of the"
         " time of a forward and a backward pass goes into all-reduces?"
@@ -226,7 +226,7 @@ SHARE = Drill(
             key="cut-the-wrong-one",
             wrong=lambda p: _share(_exchange(p), p.tp * _compute(p)),
             story=(
-                "You cut what is not cut, or did not cut what is: products are divided among the GPUs, and each has a"
+                "You cut what is not cut, or did not cut what is: matmuls are divided among the GPUs, and each has a"
                 " partial result of the full width."
             ),
         ),
@@ -241,7 +241,7 @@ SHARE = Drill(
         Slip(
             key="forward-compute",
             wrong=lambda p: _share(_exchange(p), _compute(p) / 3),
-            story="You counted the products of the forward pass only. A backward pass makes two for each of them.",
+            story="You counted the matmuls of the forward pass only. A backward pass makes two for each of them.",
         ),
     ),
 )

@@ -71,7 +71,7 @@ LAYERS = Drill(
     draw=_draw_layers,
     small=_small_layers,
     prompt=lambda p: (
-        f'"Weight matrices {p.hidden} wide do not fit on one GPU", says somebody. A layer has four square ones of that'
+        f'"Weight matrices {p.hidden} wide do not fit a GPU", says a colleague. A layer has four square ones of that'
         " width in its attention, and an MLP of two more that are four times as long. All weights take 16 bits; biases"
         f" and norms are negligible. {p.gpu} has {fmt_bytes(p.usable, base=2)} of usable memory, to the byte"
         f" {p.usable:,}. Holding weights and nothing else, how many whole layers fit?"
@@ -175,7 +175,7 @@ SAVED = Drill(
     ),
     derive=lambda p: Derivation(
         value=_kept(p, sequence_parallel=False) - _kept(p, sequence_parallel=True),
-        formula="10 bytes (two norm inputs, two product inputs, two masks) × tokens × hidden × (1 − 1/n)",
+        formula="10 bytes (two norm inputs, two matmul inputs, two masks) × tokens × hidden × (1 − 1/n)",
         substitution=f"10 × {p.batch} × {p.tokens:,} × {p.hidden} × (1 − 1/{p.tp})",
         source=SOURCE_SEQUENCE,
     ),
@@ -273,7 +273,7 @@ BIAS: Drill = Drill(
         Slip(
             key="mean",
             wrong=lambda p: p.seen / p.tp,
-            story="You took the mean over the ranks. Their products are parts of one sum.",
+            story="You took the mean over the ranks. What they hold are parts of one sum.",
         ),
         Slip(
             key="bias-shared",

@@ -145,7 +145,7 @@ SLOW = Drill(
         Slip(
             key="average-stage",
             wrong=lambda p: (p.m + p.pp - 1) * ((p.pp - 1) * p.fast_s + p.slow_s) / p.pp,
-            story="You spread the extra work over all stages. A pipeline does not average: whoever is fast waits.",
+            story="You spread the extra work over all stages. A pipeline does not average: the fast stages wait.",
         ),
         Slip(
             key="ignored",

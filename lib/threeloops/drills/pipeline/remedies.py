@@ -95,7 +95,7 @@ def _draw_zero(rng: random.Random) -> Draw:
 ZERO = Drill(
     key="pipeline-zero-bubble-idle",
     taught=TAUGHT,
-    title="Work that nobody waits for",
+    title="Work that no stage waits for",
     unit="s",
     target_s=90,
     draw=_draw_zero,

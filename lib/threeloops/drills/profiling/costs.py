@@ -166,8 +166,8 @@ OVERHEAD = Drill(
     prompt=lambda p: (
         f"Under the profiler a step takes {p.step_us * us / ms:g} ms and shows {p.ops:,} operations. A loop of"
         f" {p.loop:,} tiny operations takes {p.bare_us * us / ms:g} ms without the profiler and"
-        f" {p.watched_us * us / ms:g} ms with it. If every operation is delayed alike, how long does the step take when"
-        " nobody is looking?"
+        f" {p.watched_us * us / ms:g} ms with it. If every operation is delayed alike, how long does the step take"
+        " without the profiler?"
     ),
     derive=_derive_overhead,
     count=_count_overhead,

@@ -92,7 +92,7 @@ IDLE = Drill(
         Slip(
             key="second-stream-forgotten",
             wrong=lambda p: 1 - (p.first + p.end - p.third) / p.step,
-            story="You left out the second stream. A GPU that runs one kernel is not idle, whoever's it is.",
+            story="You left out the second stream. A GPU that runs one kernel is not idle, whichever stream's it is.",
         ),
     ),
 )

@@ -50,8 +50,8 @@ LATE = Drill(
     prompt=lambda p: (
         f"A service handles {p.before} requests per second. Suddenly {p.arrive} arrive per second, and it stays like"
         f" that. The autoscaler's servers are ready {p.late_s} s later; from then on {p.after} per second are handled."
-        " Nobody is turned away. How long, counted from the moment at which the new servers are ready, until the queue"
-        " is gone?"
+        " No request is turned away. How long, counted from the moment at which the new servers are ready, until the"
+        " queue is gone?"
     ),
     derive=lambda p: Derivation(
         value=backlogs.drain_s(backlog=_backlog(p), arrivals_per_s=p.arrive, served_per_s=p.after),
@@ -64,12 +64,12 @@ LATE = Drill(
         Slip(
             key="nobody-comes",
             wrong=lambda p: _backlog(p) / p.after,
-            story="You worked off the backlog as if nobody came any more. Others keep arriving.",
+            story="You worked off the backlog as if no request came any more. Others keep arriving.",
         ),
         Slip(
             key="all-arrivals",
             wrong=lambda p: p.arrive * p.late_s / (p.after - p.arrive),
-            story="You let everybody wait who came. The old servers handled most of them.",
+            story="You let every request wait that came. The old servers handled most of them.",
         ),
         Slip(
             key="new-servers-only",
@@ -200,7 +200,7 @@ CLOSED = Drill(
     ),
     derive=lambda p: Derivation(
         value=queueing.closed_loop_per_s(clients=p.clients, answer_s=p.answer_ms * ms, think_s=p.think_ms * ms),
-        formula="clients / (answer time + thinking time): Little's law for everybody",
+        formula="clients / (answer time + thinking time): Little's law for all clients",
         substitution=f"{p.clients} / (({p.answer_ms} + {p.think_ms}) / 1000)",
         source="Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383",
     ),
@@ -225,7 +225,7 @@ CLOSED = Drill(
         Slip(
             key="multiplied",
             wrong=lambda p: p.clients * (p.answer_ms + p.think_ms) * ms,
-            story="You multiplied clients by the time of a round. Whoever takes longer asks less often.",
+            story="You multiplied clients by the time of a round. A client that takes longer asks less often.",
         ),
     ),
 )
@@ -282,7 +282,7 @@ HIDDEN = Drill(
         Slip(
             key="whole-pause",
             wrong=lambda p: float(p.rate * p.pause_s),
-            story="You counted everybody who came in the pause. The last of them waited for a moment only.",
+            story="You counted every request that came in the pause. The last of them waited for a moment only.",
         ),
         Slip(
             key="quick-ones",

@@ -85,14 +85,14 @@ SHARE = Drill(
             key="nobody-waits",
             wrong=lambda p: _terms(p)[-1] / sum(_terms(p)),
             story=(
-                "You sent away whoever found all busy (Erlang B). Here they stay, and keep the servers busy for the"
-                " next."
+                "You sent away every request that found all busy (Erlang B). Here they stay, and keep the servers busy"
+                " for the next."
             ),
         ),
         Slip(
             key="queue-length",
             wrong=lambda p: queueing.erlang_c(**_arguments(p)) * _load(p) / (1 - _load(p)),
-            story="That is how many wait on average, not how often somebody has to.",
+            story="That is how many wait on average, not how often a request has to.",
         ),
     ),
 )
@@ -148,7 +148,7 @@ POOLED = Drill(
         Slip(
             key="everybody-waits",
             wrong=lambda p: p.service_ms * ms / 2 / (1 - _load(p)),
-            story="You let everybody wait. Some find a replica free.",
+            story="You let every request wait. Some find a replica free.",
         ),
         Slip(
             key="with-service",

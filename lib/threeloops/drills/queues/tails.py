@@ -67,7 +67,7 @@ P99 = Drill(
         Slip(
             key="service-only",
             wrong=lambda p: p.service_ms * ms * math.log(100),
-            story="That is p99 of the service. Nobody stood in line.",
+            story="That is p99 of the service. No request stood in line.",
         ),
         Slip(
             key="times-100",
@@ -241,7 +241,7 @@ MIXED = Drill(
         Slip(
             key="short-only",
             wrong=lambda p: (p.short_ms * ms) ** 2 * p.per_minute / 60 / 2 / (1 - p.per_minute / 60 * p.short_ms * ms),
-            story="You gave every request a short service. The long ones are few, but everybody waits behind them.",
+            story="You gave every request a short service. The long ones are few, but all others wait behind them.",
         ),
         Slip(
             key="with-service",

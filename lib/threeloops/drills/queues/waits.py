@@ -268,8 +268,8 @@ RATE = Drill(
     small=_small_rate,
     prompt=lambda p: (
         f"A server works on one request at a time; service times are exponential with a mean of {p.service_ms} ms, and"
-        f" requests arrive at random. On average nobody shall wait longer than {p.wait_ms} ms before service begins."
-        " How many requests per second may arrive?"
+        f" requests arrive at random. On average a request shall not wait longer than {p.wait_ms} ms before service"
+        " begins. How many requests per second may arrive?"
     ),
     derive=lambda p: Derivation(
         value=queueing.most_arrivals_for_wait(service_s=p.service_ms * ms, wait_s=p.wait_ms * ms),

@@ -15,7 +15,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["failure-slowest-rank"],
         takes=("ranks", "base_s", "delay_s"),
         limit=with_numbers("failure-slowest-rank", ranks=1),
-        limit_case="a single rank, which waits for nobody",
+        limit_case="a single rank, which waits for no other",
     ),
     FunctionDrill(
         drill=DRILLS["failure-two-levels"],

@@ -93,7 +93,7 @@ STALLS = Drill(
         Slip(
             key="every-step",
             wrong=lambda p: p.step_s + p.stall_s,
-            story="You let somebody stall in every step. In some steps nobody does.",
+            story="You let a rank stall in every step. In some steps none does.",
         ),
         Slip(
             key="step-forgotten",

@@ -249,7 +249,7 @@ DECODE_ATTENTION = Drill(
         f"{p.name} attends with {p.query_heads} query heads and {p.kv_heads} KV heads, {p.head_dim} wide. Its KV cache"
         " is kept in 8 bits; the kernel is fused and reads each key and value once for all the query heads that need"
         f" it. {p.batch} requests decode together, each with its own context of {p.tokens:,} tokens. What is the"
-        " arithmetic intensity of the attention kernel (two matrix products; the softmax does not count)?"
+        " arithmetic intensity of the attention kernel (two matmuls; the softmax does not count)?"
     ),
     derive=_derive_decode_attention,
     count=_count_decode_attention,

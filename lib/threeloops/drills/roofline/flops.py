@@ -66,7 +66,7 @@ def _count_scores(p: Draw) -> float:
 SCORES = Drill(
     key="roofline-attention-scores",
     taught=TAUGHT,
-    title="One wide product, or many thin ones",
+    title="One wide matmul, or many thin ones",
     unit="FLOP/B",
     target_s=120,
     draw=_draw_scores,
@@ -86,7 +86,7 @@ SCORES = Drill(
                 2 * p.tokens * p.heads * p.head_dim / ((2 * p.heads * p.head_dim + p.tokens) * p.bytes_per_element)
             ),
             story=(
-                "You made one product over the model's whole width, with one matrix of scores. Each head writes a"
+                "You made one matmul over the model's whole width, with one matrix of scores. Each head writes a"
                 " matrix of its own."
             ),
         ),

@@ -9,7 +9,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["roofline-time-bound"],
         takes=("m", "k", "n", "bytes_per_element", "peak", "memory"),
         limit=with_numbers("roofline-time-bound", m=16_000, k=8_000, n=8_000),
-        limit_case="a product so large that arithmetic takes longer than memory",
+        limit_case="a matmul so large that arithmetic takes longer than memory",
     ),
     FunctionDrill(
         drill=DRILLS["roofline-grouped-convolution"],

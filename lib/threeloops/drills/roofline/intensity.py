@@ -84,7 +84,7 @@ RIDGE = Drill(
     small=_small_ridge,
     prompt=lambda p: (
         f"{p.part}, as it is sold: {fmt_si(p.sparse, 'FLOP/s')} in {p.dtype} with 2:4 sparsity,"
-        f" {fmt_si(p.fp32, 'FLOP/s')} in FP32 on its vector units, {fmt_si(p.memory, 'B/s')} of memory bandwidth, and"
+        f" {fmt_si(p.fp32, 'FLOP/s')} in FP32 on its CUDA cores, {fmt_si(p.memory, 'B/s')} of memory bandwidth, and"
         f" {fmt_si(p.link, 'B/s')} to other accelerators, both directions added. You multiply dense {p.dtype} matrices."
         " From what arithmetic intensity on is memory no longer the limit?"
     ),
@@ -105,8 +105,7 @@ RIDGE = Drill(
             key="vector-peak",
             wrong=lambda p: p.fp32 / p.memory,
             story=(
-                "You took the vector units' rate. Products of matrices run on other units, and each has a ridge point"
-                " of its own."
+                "You took the CUDA cores' rate. Matmuls run on tensor cores, and each has a ridge point of its own."
             ),
         ),
         Slip(
@@ -167,7 +166,7 @@ def _count_gemm(p: Draw) -> float:
 GEMM = Drill(
     key="roofline-gemm-intensity",
     taught=TAUGHT,
-    title="What a product does with a byte",
+    title="What a matmul does with a byte",
     unit="FLOP/B",
     target_s=90,
     draw=_draw_gemm,
@@ -175,7 +174,7 @@ GEMM = Drill(
     prompt=lambda p: (
         f"A projection multiplies {p.m:,} tokens, {p.k:,} wide, by a matrix of {p.k:,} × {p.n:,}. Inputs, weights and"
         " outputs are 16-bit numbers, and each crosses the memory bus once. What is the arithmetic intensity of the"
-        " product?"
+        " matmul?"
     ),
     derive=_derive_gemm,
     count=_count_gemm,

@@ -91,7 +91,7 @@ LEVEL = Drill(
     prompt=lambda p: (
         f"The SMs of an {p.part} ask the L2 for {fmt_bytes(p.asked, base=10)} in the course of a kernel;"
         f" {fmt_percent(p.hit)} of them are there, the rest comes from memory. The kernel does"
-        f" {fmt_si(p.flops, 'FLOP')} on the vector units. Rates: {fmt_si(p.peak, 'FLOP/s')}, {fmt_si(p.l2, 'B/s')} out"
+        f" {fmt_si(p.flops, 'FLOP')} on the CUDA cores. Rates: {fmt_si(p.peak, 'FLOP/s')}, {fmt_si(p.l2, 'B/s')} out"
         f" of the L2, {fmt_si(p.memory, 'B/s')} out of memory. Everything overlaps. How long does the kernel take at"
         " least?"
     ),
@@ -318,7 +318,7 @@ BLOCKED = Drill(
         Slip(
             key="one-factor",
             wrong=lambda p: _blocked_bytes(p, tile=_tile(p), reads=1),
-            story="You fetched the tiles of one factor. A product has two.",
+            story="You fetched the tiles of one factor. A matmul has two.",
         ),
         Slip(
             key="elements",
@@ -380,9 +380,9 @@ CEILING = Drill(
     draw=_draw_ceiling,
     small=_small_ceiling,
     prompt=lambda p: (
-        f"A matrix product takes {fmt_percent(p.share)} of a training step on an {p.part} and runs at {p.now} TFLOP/s."
-        f" The datasheet promises {p.peak:g} TFLOP/s; the best product of any shape that anybody has measured on this"
-        f" very card reaches {p.ceiling}. A colleague tunes the product until it stands at that measured ceiling. How"
+        f"A matmul takes {fmt_percent(p.share)} of a training step on an {p.part} and runs at {p.now} TFLOP/s."
+        f" The datasheet promises {p.peak:g} TFLOP/s; the best matmul of any shape measured on this"
+        f" very card reaches {p.ceiling}. A colleague tunes the matmul until it stands at that measured ceiling. How"
         " many times faster is the step then?"
     ),
     derive=_derive_ceiling,
@@ -391,12 +391,12 @@ CEILING = Drill(
         Slip(
             key="datasheet",
             wrong=lambda p: 1 / (1 - p.share + p.share * p.now / p.peak),
-            story="You let the product reach the datasheet. Has any product on this card?",
+            story="You let the matmul reach the datasheet. Has any matmul on this card?",
         ),
         Slip(
             key="product-alone",
             wrong=lambda p: p.ceiling / p.now,
-            story="That is how much faster the product gets. The step holds other work too.",
+            story="That is how much faster the matmul gets. The step holds other work too.",
         ),
         Slip(
             key="time-left",

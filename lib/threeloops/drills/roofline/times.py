@@ -72,7 +72,7 @@ NORM = Drill(
     prompt=lambda p: (
         f"A LayerNorm in plain operations reads its {8 * p.bytes_per_element}-bit input three times, for the mean, for"
         f" the variance and to normalise, and writes its output once. It does {p.flops} FLOPs per element. The {p.part}"
-        f" calculates {fmt_si(p.peak, 'FLOP/s')} on its vector units and moves {fmt_si(p.memory, 'B/s')}; the tensor is"
+        f" calculates {fmt_si(p.peak, 'FLOP/s')} on its CUDA cores and moves {fmt_si(p.memory, 'B/s')}; the tensor is"
         " far too large for any cache. At what rate can this kernel calculate at best?"
     ),
     derive=_derive_norm,
@@ -171,7 +171,7 @@ TIME = Drill(
     prompt=lambda p: (
         f"A router sends {p.m} tokens, {p.k:,} wide, to one expert, whose first matrix is {p.k:,} × {p.n:,}. Inputs,"
         " weights and outputs are in BF16, each moved once, and arithmetic overlaps perfectly with memory traffic. The"
-        f" machine is an {p.part}: {roofs(p)}. How long does the product take at least?"
+        f" machine is an {p.part}: {roofs(p)}. How long does the matmul take at least?"
     ),
     derive=_derive_time,
     count=_count_time,

@@ -70,7 +70,7 @@ def _derive_training(p: Draw) -> Derivation:
     attended = f"{p.tokens} × ({p.tokens} + 1) / 2"
     return Derivation(
         value=step.model,
-        formula="6 × working weights × tokens + 3 × 2 products × 2 × layers × heads × head dim × attended pairs",
+        formula="6 × working weights × tokens + 3 × 2 matmuls × 2 × layers × heads × head dim × attended pairs",
         substitution=f"6 × {p.working} × {p.tokens} + 3 × 2 × 2 × {p.layers} × {p.heads} × {p.head_dim} × {attended}",
         source=SOURCE_TRAINING,
     )
@@ -121,7 +121,7 @@ TRAINING = Drill(
         f" row; the output head is a matrix of its own. It has {p.layers} layers with {p.heads} query heads,"
         f" {p.head_dim} wide. A training step runs forward and backward over one sequence of {p.tokens:,} tokens, each"
         " attending to itself and to what came before, without recomputing anything. How many FLOPs are its matrix"
-        " products?"
+        " matmuls?"
     ),
     derive=_derive_training,
     count=_count_training,
@@ -142,7 +142,7 @@ TRAINING = Drill(
         Slip(
             key="one-product",
             wrong=lambda p: 6 * p.working * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2) / 2,
-            story="You charged one of attention's two products. It meets the keys, and then the values.",
+            story="You charged one of attention's two matmuls. It meets the keys, and then the values.",
         ),
         Slip(
             key="table-included",
@@ -158,7 +158,7 @@ TRAINING = Drill(
             key="one-gradient",
             wrong=lambda p: (6 * p.working * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2)) * 2 / 3,
             story=(
-                "You let the backward pass cost as much as the forward pass. Each product has two factors, and both"
+                "You let the backward pass cost as much as the forward pass. Each matmul has two factors, and both"
                 " need a gradient."
             ),
         ),
@@ -222,7 +222,7 @@ MFU = Drill(
         f"A dense model of {billions(p.parameters)} parameters trains in BF16 on {p.gpus} GPUs of the type {p.part}."
         f" Together they get through {p.tokens_per_s:,} tokens per second; each layer's forward pass is run a second"
         f" time in the backward pass to save memory. Each GPU's peak in BF16 is {fmt_si(p.peak, 'FLOP/s')} dense."
-        " Neglect attention's own products. What is the model FLOPs utilisation (MFU)?"
+        " Neglect attention's own matmuls. What is the model FLOPs utilisation (MFU)?"
     ),
     derive=_derive_mfu,
     count=_count_mfu,

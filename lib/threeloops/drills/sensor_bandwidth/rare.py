@@ -157,7 +157,7 @@ LABELS = Drill(
     small=_small_labels,
     prompt=lambda p: (
         f"A case comes once in {p.one_in_km:,} km. The trigger in the cars notices {p.found_percent} % of them, and"
-        f" without one it fires once in {p.false_one_in_km:,} km. Each time a clip is uploaded, and somebody looks"
+        f" without one it fires once in {p.false_one_in_km:,} km. Each time a clip is uploaded, and a person looks"
         f" at it for {p.clip_cents / 100:.2f} dollars. What do {p.wanted} clips of the case cost?"
     ),
     derive=lambda p: Derivation(

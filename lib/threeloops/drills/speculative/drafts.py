@@ -126,7 +126,7 @@ FASTER = Drill(
         Slip(
             key="no-check",
             wrong=lambda p: _yield(p) / (p.drafted * p.cost),
-            story="You left out the large model's step. Somebody has to check the draft.",
+            story="You left out the large model's step. It has to check the draft.",
         ),
         Slip(
             key="no-own",

@@ -398,7 +398,7 @@ WHOLE = Drill(
         Slip(
             key="own-too",
             wrong=lambda p: p.accepted ** (p.drafted + 1),
-            story="You let the target's own token be accepted, too. Nobody checks that one.",
+            story="You let the target's own token be accepted, too. No draft stands for that one.",
         ),
         Slip(
             key="one-less",

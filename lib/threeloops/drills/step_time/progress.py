@@ -88,7 +88,7 @@ DAYS = Drill(
         Slip(
             key="one-gradient",
             wrong=lambda p: _days(p, per_parameter=4, peak=p.peak),
-            story="Backward has two products per weight: for its input, and for itself.",
+            story="Backward has two matmuls per weight: for its input, and for itself.",
         ),
         Slip(
             key="sparse-peak",

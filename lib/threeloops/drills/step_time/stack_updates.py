@@ -221,7 +221,7 @@ MUON = Drill(
         Slip(
             key="long-side",
             wrong=lambda p: _muon(p, short=p.long, long=p.short),
-            story="You built the product of the long side with itself. Which side is the Gram matrix made of?",
+            story="You multiplied the long side with itself. Which side is the Gram matrix made of?",
         ),
         Slip(
             key="one-iteration",
@@ -236,12 +236,12 @@ MUON = Drill(
         Slip(
             key="square-forgotten",
             wrong=lambda p: _muon(p, short=p.short, long=p.long, square=0),
-            story="One of the three products is missing: that of the small square matrix with itself.",
+            story="One of the three matmuls is missing: that of the small square matrix with itself.",
         ),
         Slip(
             key="one-wide-product",
             wrong=lambda p: _muon(p, short=p.short, long=p.long, gram=1),
-            story="Two products per iteration have a long side. You counted one.",
+            story="Two matmuls per iteration have a long side. You counted one.",
         ),
     ),
 )

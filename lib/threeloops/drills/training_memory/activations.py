@@ -139,7 +139,7 @@ BLOCK = Drill(
             key="softmax-only",
             wrong=lambda p: p.layers * _sbh(p, 34 + _scores(p, 2)),
             story=(
-                "You kept the softmax and stopped. The dropout behind it needs its mask, and the next product needs"
+                "You kept the softmax and stopped. The dropout behind it needs its mask, and the next matmul needs"
                 " what is left."
             ),
         ),

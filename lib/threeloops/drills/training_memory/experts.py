@@ -78,7 +78,7 @@ def _share(p: Draw, parameters: float) -> float:
 TOTAL = Drill(
     key="memory-moe-total",
     taught=TAUGHT,
-    title="Experts that nobody asks",
+    title="Experts that no token chooses",
     unit="B",
     capacity=True,
     target_s=120,

@@ -18,7 +18,7 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["memory-zero-in-a-grid"],
         takes=("parameters", "tp", "pp", "dp"),
         limit=with_numbers("memory-zero-in-a-grid", dp=1),
-        limit_case="one data-parallel rank, with nobody to shard over",
+        limit_case="one data-parallel rank, with no other to shard over",
     ),
     FunctionDrill(
         drill=DRILLS["memory-expert-parallel"],

@@ -96,7 +96,7 @@ ZERO_3 = Drill(
         Slip(
             key="shards-only",
             wrong=lambda p: 16 * p.parameters / p.dp,
-            story="You counted the shards. Nobody can multiply by a shard: what is at work stands there whole.",
+            story="You counted the shards. A GPU cannot multiply by a shard: the layer at work is whole.",
         ),
         Slip(
             key="one-layer",
@@ -184,8 +184,8 @@ GRID = Drill(
             key="weights-split-only",
             wrong=lambda p: p.parameters * (2 / (p.tp * p.pp) + 2 + 12 / p.dp),
             story=(
-                "You split the weights alone. Whoever does not hold a weight keeps no gradient and no optimiser state"
-                " for it."
+                "You split the weights alone. A GPU that does not hold a weight keeps no gradient and no optimiser"
+                " state for it."
             ),
         ),
         Slip(

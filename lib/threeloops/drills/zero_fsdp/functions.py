@@ -35,6 +35,6 @@ FUNCTIONS: tuple[FunctionDrill, ...] = (
         drill=DRILLS["zero-fetch-shards"],
         takes=("size", "ranks", "link", "exchange"),
         limit=with_numbers("zero-fetch-shards", ranks=1),
-        limit_case="a single GPU, which has nobody to gather from",
+        limit_case="a single GPU, which has no other to gather from",
     ),
 )

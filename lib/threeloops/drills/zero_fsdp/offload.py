@@ -77,7 +77,7 @@ FETCH = Drill(
         Slip(
             key="shards-only",
             wrong=lambda p: p.size / p.ranks / p.link,
-            story="Now every GPU has a shard. Nobody can compute with it yet.",
+            story="Now every GPU has a shard. No GPU can compute with it yet.",
         ),
         Slip(
             key="own-shard-sent",

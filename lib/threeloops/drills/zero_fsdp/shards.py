@@ -176,7 +176,7 @@ UNEVEN_ROWS = Drill(
         Slip(
             key="mean-share",
             wrong=lambda p: p.rows / p.ranks * p.width * p.bytes_per_element,
-            story="You divided evenly. Nobody holds a fraction of a row.",
+            story="You divided evenly. No rank holds a fraction of a row.",
         ),
         Slip(
             key="full-block",
