@@ -31,17 +31,14 @@
     '': {'': 1, '%': 0.01, x: 1, times: 1},
   };
 
-  // Two digits, as Python writes them.
+  // Two digits, as Python writes them: a value in the very middle goes to the even one.
   function rounded(value) {
-    const [digits, power] = value.toExponential(1).split('e');
-    if (power >= -4 && power < 2) return String(Number(value.toPrecision(2)));
+    const exact = value.toExponential(60);
+    const down = /^\d\.[02468]50*e/.test(exact);
+    const written = down ? exact.replace(/50*e/, 'e') : value.toExponential(1);
+    const [digits, power] = written.split('e');
+    if (power >= -4 && power < 2) return String(Number(written));
     return `${Number(digits)}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
-  }
-
-  // Whether a share is so near to the middle between two roundings that the last bit decides.
-  function between(value) {
-    const [digits] = value.toExponential(12).split('e');
-    return Math.abs(digits * 10 - Math.floor(digits * 10) - 0.5) < 1e-6;
   }
 
   // A number with its unit, in the unit that is asked; null where only Python can read it, or knows which is meant.
@@ -90,7 +87,7 @@
     if (times >= WELL[0] && times <= WELL[1]) {
       return met ? {status: 'other', message: `${told}. Near, but it looks as if ${met}.`} : {status: 'right', message: `${told}. Well predicted.`};
     }
-    return between(times) ? null : {status: 'other', message: `${told}, ${rounded(times)} times that.${looks}`};
+    return {status: 'other', message: `${told}, ${rounded(times)} times that.${looks}`};
   }
 
   // Within a tolerance of a target; null where the last bit decides.
