@@ -330,7 +330,10 @@ def test_a_plain_prediction_is_judged_at_once_and_as_python_judges_it(
     count = SPELLINGS // SHARES if mode() == "thorough" else FEW
     tried = [(one, written) for seed in seeds for one, written in spellings(questions, random.Random(seed), count)]
     seen = visit("404.html")
-    calls = [[written, one.outcome, answering.outcome_value(one.outcome, one.unit), one.unit] for one, written in tried]
+    calls = [
+        [written, one.outcome, answering.outcome_value(one.outcome, one.unit), one.unit, [], answers.EXAMPLES[one.unit]]
+        for one, written in tried
+    ]
     there = seen.page.evaluate(JUDGED, calls)
     here = [json.loads(answering.compared(written, one.outcome, one.unit)) for one, written in tried]
     differ = [(call, one, other) for call, one, other in zip(calls, there, here, strict=True) if one and one != other]
