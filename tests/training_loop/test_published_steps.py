@@ -1,10 +1,14 @@
 """Published steps: the rows against what else their pages print, and expected steps against the rows."""
 
+import re
+
 import pytest
 
 from threeloops.cli import main
+from threeloops.commands.measured.steps import FAR_OFF
 from threeloops.models.model_flops import training_flops
 from threeloops.operations.expected_times import errors_of
+from threeloops.training_loop.parallelism.layouts import stage_layers
 from threeloops.training_loop.parallelism.published_steps import (
     PublishedStep,
     error_without,
@@ -94,6 +98,41 @@ def test_releases_differ_by_more_than_a_prediction_can_know() -> None:
     spread = release_spread()
     assert len(spread) > 20
     assert max(spread) > 1.5
+
+
+def test_layers_of_bigscience_are_dealt_as_its_page_says() -> None:
+    """Layers alone; where 78 of them are dealt to 12 stages, 7 to each and one to the last; tables count on one day."""
+    dealt = {row.key[-3:]: stage_layers(row.layout, job=row.job) for row in ROWS if row.publisher == "BigScience"}
+    assert dealt["030"] == 72 / 6
+    assert dealt["022"] == 80 / 10
+    assert dealt["079"] == 7
+    assert dealt["101"] == (106 + 2) / 12
+
+
+def test_what_gpt_oss_lacks_goes_with_memory_and_tokens() -> None:
+    """Bytes that the card could move in the time that is lacking, by layer and sequence: alike from an H100 to a GB300,
+    with one sequence in a micro-batch or four, eight ranks of experts or 64.
+    """
+    lacking = [
+        (one.row.measured_s - one.expected.total_s)
+        * one.row.cluster.memory_bytes_per_s
+        / (one.row.job.global_batch / one.row.layout.dp * stage_layers(one.row.layout, job=one.row.job))
+        for one in judged_steps()
+        if one.row.model.name == "gpt-oss-120b" and one.row.format == "bf16" and one.row.release > "26.02"
+    ]
+    assert len(lacking) > 8
+    assert max(lacking) < 1.5 * min(lacking)
+
+
+def test_what_is_far_off_is_counted_once_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["measured", "steps"]) == 0
+    lines = capsys.readouterr().out.split("more than 20 % off")[1].splitlines()[1:]
+    rows = [re.findall(r"(\d+) +(\d+) +[+-][\d.]+ %$", line) for line in lines]
+    far, of = (sum(int(row[0][place]) for row in rows if row) for place in (0, 1))
+    errors = one_a_configuration(judged_steps(), lambda one: one.error)
+    assert far == sum(abs(error) > 0.2 for error in errors)
+    assert of <= len(errors)
+    assert sum("unknown" in line for line in lines) == len(FAR_OFF)
 
 
 def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:

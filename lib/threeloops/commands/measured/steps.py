@@ -1,7 +1,7 @@
 """`threeloops measured steps`: how far expected times are from training steps that others ran and printed."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 from threeloops.commands.working import aligned
@@ -9,6 +9,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.operations.expected_times import errors_of
 from threeloops.training_loop.parallelism.published_steps import (
     Judged,
+    PublishedStep,
     error_without,
     judged_steps,
     not_judged_because,
@@ -20,6 +21,38 @@ from threeloops.units import fmt_percent
 HEAD = ("training steps", "rows", "configurations", "at best rates", "expected", "p90", "sign", "too slow")
 SIZES = ((5e9, "below 5 billion parameters"), (50e9, "5 to 50 billion"), (1e15, "50 billion and more"))
 LENGTHS = ((2048, "up to 2,048 tokens"), (8192, "4,096 and 8,192 tokens"), (1e15, "16,384 tokens and more"))
+FAR = 0.2
+FAR_HEAD = (f"more than {FAR:.0%} off".replace("%", " %"), "configurations", "of", "sign")
+# Where errors above FAR stand, and what is known of them: the first that fits.
+FAR_OFF: tuple[tuple[str, Callable[[PublishedStep], bool], str], ...] = (
+    (
+        "BigScience, tensor groups of eight",
+        lambda row: row.publisher == "BigScience" and row.layout.tp == 8,
+        "unknown; each launch was waited for (CUDA_LAUNCH_BLOCKING=1); how a node's eight GPUs are linked is not said",
+    ),
+    ("BigScience, smaller groups", lambda row: row.publisher == "BigScience", "unknown; each launch was waited for"),
+    (
+        "gpt-oss-120b",
+        lambda row: row.model.name == "gpt-oss-120b",
+        "unknown; what is lacking goes with the tokens and with the card's memory rate, in every layout",
+    ),
+    (
+        "other experts, one sequence at a time",
+        lambda row: not row.dense and row.layout.micro_batch == 1,
+        "unknown; the waits of launches are not counted, and its kernels are short",
+    ),
+    (
+        "FSDP on 128 GPUs and more",
+        lambda row: row.publisher == "MosaicML" and row.cluster.num_gpus >= 128,
+        "unknown; it grows with the number of GPUs",
+    ),
+    (
+        "FSDP, others",
+        lambda row: row.publisher == "MosaicML",
+        "unknown; most of a micro-batch's exchange seems to be waited for where micro-batches are small",
+    ),
+    ("the rest", lambda row: True, "unknown"),
+)
 MEANS = (
     "Errors are of tokens per second, predicted over printed, less 1; one for each configuration, the mean over"
     " releases. at best rates: the planner's median; expected, p90: median and ninth decile of the error's size by"
@@ -40,7 +73,13 @@ def report() -> str:
     left = Counter(not_judged_because(row) for row in published_steps())
     apart = [f"{count} rows not judged: {why}" for why, count in sorted(left.items()) if why]
     return "\n".join(
-        [*aligned([HEAD, *rows]), "", *aligned([("left out", "sign"), *_causes(judged)]), "", MEANS, *apart]
+        [
+            *aligned([HEAD, *rows]),
+            *("", *aligned([("left out", "sign"), *_causes(judged)])),
+            *("", *aligned([FAR_HEAD, *_far_off(judged)])),
+            *("", *(f"{what}: {why}" for what, _, why in FAR_OFF)),
+            *("", MEANS, *apart),
+        ]
     )
 
 
@@ -91,6 +130,18 @@ def _row(what: str, some: Sequence[Judged]) -> tuple[str, ...]:
 def _causes(judged: Sequence[Judged]) -> list[tuple[str, str]]:
     rows = sorted(error_without(judged).items(), key=lambda item: -item[1])
     return [(cause, _signed(error)) for cause, error in rows]
+
+
+def _far_off(judged: Sequence[Judged]) -> Iterator[tuple[str, ...]]:
+    """How many configurations of each kind are far off, their median with sign, and what is known of them."""
+    kinds: dict[str, list[Judged]] = {what: [] for what, _, _ in FAR_OFF}
+    for one in judged:
+        kinds[next(what for what, fits, _ in FAR_OFF if fits(one.row))].append(one)
+    for what in kinds:
+        errors = one_a_configuration(kinds[what], lambda one: one.error)
+        far = [error for error in errors if abs(error) > FAR]
+        if far:
+            yield what, str(len(far)), str(len(errors)), _signed(median(far))
 
 
 def _signed(share: float) -> str:

@@ -115,7 +115,7 @@ def _job(row: Mapping[str, Any]) -> Job:
         causal=row["causal"],
         sequence_parallel=row["sequence_parallel"],
         dropout=False,
-        tables_as_layers=row["publisher"] == "BigScience",
+        tables_as_layers=row.get("tables_as_layers", False),
         expert_tp=1,
         dispatch_bytes=2,
         dispatches_once=row.get("dispatches_once", False),

@@ -24,7 +24,8 @@ class Software:
     attention: str  # a kernel of operations.attention_kernels, or "unfused"
     loss: str  # of LOSS_BYTES
     # Of each weight's gradient, after every micro-batch, beyond the 16-bit number that the product writes: 6 where it
-    # is added up in fp32 (read 4, write 4, instead of 2), or cast to fp32 on its way to the other ranks
+    # is added up in fp32 (read 4, write 4, instead of 2); 8 where torch's FSDP of flat parameters puts a unit's
+    # gradients into one buffer (2 + 2) and divides them before they leave (2 + 2)
     gradient_bytes_moved: float
     overlaps_tensor: bool  # tensor-parallel exchanges run piece by piece beside the product that needs them
     # expert exchanges of one micro-batch run beside the passes of another
