@@ -124,6 +124,7 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf, tell }) => {
     content.node.focus();
     content.scrollToItem(content.activeCellIndex, "smart", 0.05).catch(() => undefined);
   };
+  let turn = 0;
   // How sure it is counts before the verdict is seen; where the server does not hear it, the answer is checked all the same.
   const surelyHeard = async (value) => {
     if (!about.key || !sure.value.trim()) return { said: "", refused: "" };
@@ -140,13 +141,14 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf, tell }) => {
       onward();
       return ran;
     }
+    const own = (turn += 1); // a second answer may come while the first is being saved: the last one has the word
     said.textContent = "Checking …";
     const heard = await surelyHeard(value);
     if (heard.refused) { said.textContent = heard.refused; sure.focus(); return; }
+    sure.value = "";
     await runs([cell.model.id, ...(about.then ?? [])]);
     await panel.context.save(); // `book.py grade` reads the file
-    said.textContent = heard.said;
-    sure.value = "";
+    if (own === turn) said.textContent = heard.said;
     show();
   };
 
