@@ -114,6 +114,8 @@ def test_what_cannot_be_counted_is_refused_in_words():
     assert "has no class for 'internlm9'" in refused({"model_type": "internlm9"})
     assert "is a decoder" in refused({"model_type": "bart"})
     assert "no language-model head" in refused({"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]})
+    assert "keys and values of images" in refused({"model_type": "mllama"})
+    assert "returns no cache" in refused({"model_type": "openai-gpt", "n_layer": 1, "n_embd": 48, "n_head": 4})
     assert "refuses its fields" in refused({"model_type": "apertus", "hidden_size": "wide"})
 
 

@@ -55,10 +55,12 @@ def class_config(content: Mapping[str, Any]) -> PreTrainedConfig:
     try:
         config: PreTrainedConfig = AutoConfig.for_model(model_type, **fields)
     except Exception as error:  # each class checks its fields in its own way
-        raise ValueError(f"its class in transformers refuses its fields: {_first_line(error)}") from error
+        raise ValueError(f"its class in transformers refuses its fields: {first_line(error)}") from error
     found = next((one for one in (_text(config), config) if type(one) in MODEL_FOR_CAUSAL_LM_MAPPING), None)
     if found is None or found.is_encoder_decoder:
         raise ValueError(f"transformers has no class for {model_type!r} that is a decoder with a language model's head")
+    if getattr(_text(config), "cross_attention_layers", None):
+        raise ValueError("its layers keep keys and values of images, too, which a prompt of tokens does not show")
     return found
 
 
@@ -67,7 +69,8 @@ def _text(config: PreTrainedConfig) -> PreTrainedConfig:
     return text
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says first; its kind, where it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__).strip()
 
 
@@ -80,7 +83,7 @@ def built(config: PreTrainedConfig) -> PreTrainedModel:
         with torch.device("meta"):
             model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     except Exception as error:
-        raise ValueError(f"its class in transformers cannot be built: {_first_line(error)}") from error
+        raise ValueError(f"its class in transformers cannot be built: {first_line(error)}") from error
     model.train(False)
     return model
 
@@ -132,7 +135,7 @@ def kept(model: PreTrainedModel, lengths: Sequence[int]) -> list[Shapes]:
                 answer = model(input_ids=prompt, use_cache=True)
         except Exception as error:
             raise ValueError(
-                f"its class in transformers cannot be stepped without values: {_first_line(error)}"
+                f"its class in transformers cannot be stepped without values: {first_line(error)}"
             ) from error
         caches = (getattr(answer, name, None) for name in ("past_key_values", "cache_params", "state"))
         cache = next((one for one in caches if one is not None), None)

@@ -15,7 +15,7 @@ from typing import Any
 from transformers import PreTrainedConfig
 
 from threeloops import units
-from threeloops.measure.models.class_steps import Place, Shapes, built, class_config, held, kept, quietly
+from threeloops.measure.models.class_steps import Place, Shapes, built, class_config, first_line, held, kept, quietly
 from threeloops.models.architecture import Attention, Layer, Model
 from threeloops.models.files.left_out import beside_the_decoder
 from threeloops.models.files.quantised import said_stored
@@ -56,8 +56,13 @@ def counted_model(content: Mapping[str, Any], *, name: str) -> Model:
     Source:   by definition: parameters that the class holds, tensors in the cache that it returns
     Measured: measure.product_loop.kv_cache.weighed_cache
     """
-    with quietly():
-        counted = _counted(json.dumps(content, sort_keys=True, default=str))
+    try:
+        with quietly():
+            counted = _counted(json.dumps(content, sort_keys=True, default=str))
+    except ValueError:
+        raise
+    except Exception as error:  # a class may do anything
+        raise ValueError(f"its class in transformers is not understood here: {first_line(error)}") from error
     return dataclasses.replace(counted, name=name)
 
 
@@ -72,7 +77,7 @@ def _counted(text: str) -> Model:
         raise ValueError(f"its class has windows of several sizes, which are not told apart: {', '.join(fields)}")
     window = next(iter(said), None)
     weights = held(model := built(config), how="")
-    hidden, vocab = config.hidden_size, config.vocab_size
+    vocab, hidden = model.get_input_embeddings().weight.shape
     longest = next((value for field in _POSITIONS if type(value := getattr(config, field, None)) is int), LARGEST)
     if window:
         for field in fields:
