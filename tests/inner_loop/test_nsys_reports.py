@@ -89,7 +89,7 @@ def test_graphs_without_their_kernels_and_an_unknown_host_are_said(tmp_path) -> 
     found = rank_account(record, rank=0)
     assert list(found.by_family) == ["whole graphs"]
     first = found.suspects[0]
-    assert (first.illness, first.of) == ("below the roof", "kernels")
+    assert (first.illness, first.of) == ("kernels of unknown roof", "kernels")
     assert "--cuda-graph-trace=node" in first.record_next
     assert [remark.split(",")[0].split(":")[0] for remark in record.remarks] == [
         "no range of NVTX is named step or iteration",

@@ -39,7 +39,7 @@ def test_a_simulated_job_is_read_from_its_file_as_from_memory(kind, tmp_path) ->
     assert (found.gauges.memory_bus, found.gauges.tensor_cores) == pytest.approx((own.memory_bus, own.tensor_cores))
     assert len(record.devices["0"].kernels) == len(trace.of(COMPUTE))
     illnesses = [one.illness for one in found.suspects]
-    assert illnesses[0] == kind if kind != "healthy" else illnesses[:2] == ["below the roof", "vector kernels"]
+    assert illnesses[0] == kind if kind != "healthy" else illnesses[:2] == ["kernels of unknown roof", "vector kernels"]
 
 
 # --- runs written down by hand in a GPU's form ---

@@ -73,7 +73,7 @@ def test_a_folder_is_one_run(tmp_path, capsys) -> None:
     page = said(capsys, str(tmp_path))
     assert "waited for: rank 1, in every step since step 3; 6 exchanges found on all ranks of their group" in page
     assert "First suspect: straggling rank." in page
-    assert "Rank 1 by itself: below the roof" in page
+    assert "Rank 1 by itself: kernels of unknown roof" in page
     told = json.loads(said(capsys, str(tmp_path), "--json"))
     assert told["slowest"] == {"rank": 1, "since_step": "3"}
     assert [one["rank"] for one in told["ranks"]] == [0, 1, 2]

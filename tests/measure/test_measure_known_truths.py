@@ -201,21 +201,21 @@ def kept_graphs() -> Iterator[None]:
 
 
 TRUTHS = {
-    "products": Truth(many_products, "below the roof", "matmuls"),
+    "products": Truth(many_products, "kernels of unknown roof", "matmuls"),
     "loader": Truth(loader_alone, "starved loader", "no workers"),
     "loader with a worker": Truth(loader_with_a_worker, "starved loader"),
     "requests far apart": Truth(kept_waiting, "unexplained pauses"),
     "small operators": Truth(small_operators, "small operators"),
     "a graph each step": Truth(a_graph_each_step, "compilation", "graph"),
     "passes": Truth(passes_over_memory, "vector kernels"),
-    "attention": Truth(attention, "below the roof", "attention"),
-    "convolutions": Truth(convolutions, "below the roof", "convolutions"),
+    "attention": Truth(attention, "kernels of unknown roof", "attention"),
+    "convolutions": Truth(convolutions, "kernels of unknown roof", "convolutions"),
     "optimiser": Truth(optimiser, "vector kernels", "optimiser"),
     "slow Python": Truth(slow_python, "unexplained pauses"),
     "slow Python, with its stack": Truth(slow_python, "host at work", "counted_words", with_stack=True),
     "loader and passes": Truth(loader_and_passes, "starved loader"),
     "checkpoints": Truth(checkpoints, "host at work", "save_state", with_stack=True),
-    "served tokens": Truth(served_tokens, "below the roof", "products"),
+    "served tokens": Truth(served_tokens, "kernels of unknown roof", "matmuls"),
     "slow collate": Truth(slow_collate, "starved loader"),
     "sampling": Truth(sampling, "vector kernels", "sort"),
     "values read one by one": Truth(read_one_by_one, "small operators"),
@@ -263,7 +263,7 @@ def one_computes_more(folder: str) -> None:
 RANKS = {
     "exchanges": (exchanging, ("exposed communication", "exposed communication")),
     "a slow loader of one rank": (one_loader_is_slow, ("straggling rank", "starved loader")),
-    "products of one rank": (one_computes_more, ("straggling rank", "below the roof")),
+    "products of one rank": (one_computes_more, ("straggling rank", "kernels of unknown roof")),
 }
 
 

@@ -77,7 +77,7 @@ def pose(
 
     shown = list(zip(ORDINALS, suspects, strict=False))
     asked = shown if place == 1 else shown[place - 1 : place]
-    posed = [(*named, *question) for named in asked if (question := _question(named[1], growth_bytes))]
+    posed = [(*named, *found) for named in asked if (found := _question(named[1], growth_bytes))]
     if not posed:
         print(f"No drill: {_why_none(shown, place)}.\n")
         return

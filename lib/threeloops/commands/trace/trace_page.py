@@ -16,6 +16,7 @@ from threeloops.inner_loop.profiled.trace_suspects import (
     COMPILATION,
     DRIVER_CALLS,
     HOST_WORK,
+    NO_ROOF,
     OPERATORS,
     STRAGGLER,
     UNTOLD,
@@ -40,6 +41,7 @@ DRILL = {
     VECTORS: "attention-fused-chain",
     UNTOLD: "roofline-ridge-point",
     BELOW_ROOF: "roofline-measured-ceiling",
+    NO_ROOF: "roofline-measured-ceiling",
     OPERATORS: "overheads-graph-replay",
     COMPILATION: "overheads-padded-shapes",
 }

@@ -51,7 +51,7 @@ def _own(name: str) -> bool:
     [True, False, False]
     """
     found = FUNCTION.match(name)
-    return bool(found) and found[1] not in LIBRARIES and not INSTALLED.search(name)
+    return found is not None and found[1] not in LIBRARIES and not INSTALLED.search(name)
 
 
 def long_driver_call(record: RankRecord, long: Sequence[Span]) -> tuple[str, float]:

@@ -75,16 +75,16 @@ def innermost(*of_thread: Iterable[Row], own: Container[int] = ()) -> Iterator[t
     at = 0.0
     for start, end, name in heapq.merge(*of_thread, key=_by_start):
         while open_ and open_[-1][0] <= start:
-            until, *names = open_.pop()
+            until, called, inside = open_.pop()
             if until > at:
-                yield at, until, *names
+                yield at, until, called, inside
                 at = until
         if open_ and start > at:
             yield at, start, *open_[-1][1:]
         at = start
         open_.append((end, name, name if name in own else open_[-1][2] if open_ else -1))
     while open_:
-        until, *names = open_.pop()
+        until, called, inside = open_.pop()
         if until > at:
-            yield at, until, *names
+            yield at, until, called, inside
             at = until

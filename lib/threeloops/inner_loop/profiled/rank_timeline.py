@@ -202,7 +202,7 @@ def families(record: RankRecord, by_name: dict[str, Traced]) -> dict[str, Traced
 def longest_of(record: RankRecord, by_name: Mapping[str, Traced]) -> dict[str, str]:
     """The name in each family that took longest, as far as a line holds it."""
     family_of = kernel_family if device_of(record) else operator_family
-    return {family_of(name): name if len(name) <= NAMED else f"{name[: NAMED - 1]}…" for name in reversed(by_name)}
+    return {family_of(name): name if len(name) <= NAMED else f"{name[: NAMED - 1]}…" for name in reversed([*by_name])}
 
 
 def kernel_family(name: str) -> str:

@@ -37,7 +37,7 @@ ONE_PROCESS = "_SingleProcessDataLoaderIter"  # what torch calls a loader with n
 FEWEST_STEPS = 3  # that a leak has to be seen in
 MATRIX = ("matmuls", "convolutions", "experts", "attention")  # families that may use tensor cores; all others move
 HOST_WORK, ALLOCATOR, STRAGGLER, VECTORS = "host at work", "allocator calls", "straggling rank", "vector kernels"
-BELOW_ROOF, OPERATORS = "below the roof", "small operators"
+BELOW_ROOF, NO_ROOF, OPERATORS = "below the roof", "kernels of unknown roof", "small operators"
 COMPILATION, DRIVER_CALLS, UNTOLD = "compilation", "long driver calls", "kernels of unknown kind"
 TRY = FIRST_TRY | {
     HOST_WORK: "move that work off the thread that launches: a loader's worker, another process, or the device",
@@ -46,6 +46,7 @@ TRY = FIRST_TRY | {
     STRAGGLER: "look at that rank alone: its data, its clocks, its neighbours; another rank waits in every exchange",
     VECTORS: "fewer bytes and fewer passes: fused kernels (torch.compile), narrower formats, a fused optimiser",
     BELOW_ROOF: "sizes that fill whole tiles, a narrower format, larger batches",
+    NO_ROOF: "find out how near to their roof they are; if far, sizes that fill whole tiles, narrower formats",
     UNTOLD: "find out what the longest of them computes: by its source, or by its counters",
     COMPILATION: "shapes that come again: padded, or marked as dynamic; TORCH_LOGS=recompiles says why one is made",
     OPERATORS: "fewer and larger operators: batched calls, torch.compile",
@@ -69,7 +70,6 @@ COUNTERS = (
     (re.compile(r"cuda[A-Z]|cu[A-Z]\w+$|sm\d\d_|nvjet|.*NVIDIA"), "`ncu`"),
 )
 ANY_COUNTERS, OF_PROCESSOR = "the device maker's profiler of single kernels", "`perf stat`, or a profiler of its maker,"
-
 # The same where another profiler than torch's recorded, to whom such options say nothing.
 BESIDE_TORCH = {
     UNDECIDED["unexplained pauses"]: "py-spy, or torch's profiler with with_stack=True: nothing recorded ran then",
@@ -280,8 +280,8 @@ def _kernels(
         found.append(_suspect(UNTOLD, KERNELS, untold, because, undecided))
     if rest:
         largest = max(rest, key=rest.__getitem__)
-        share = f"{fmt_percent(sum(rest.values()))} of the time in passes over memory, not in products"
-        because = f"{share}; most in {largest} ({fmt_percent(rest[largest])})"
+        passes = f"{fmt_percent(sum(rest.values()))} of the time in passes over memory, not in products"
+        because = f"{passes}; most in {largest} ({fmt_percent(rest[largest])})"
         because += f", longest in {longest[largest]}" if largest in longest else ""
         undecided = f"{counters} on the longest of them: a trace has no bytes, so that their roof is not known"
         found.append(_suspect(VECTORS, KERNELS, sum(rest.values()), because, undecided))
@@ -296,5 +296,5 @@ def _kernels(
         else:
             undecided = RECORD_FOR_ROOF.get(name, f"{counters} on them")
             because += "; how far from their roof the file does not say"
-            found.append(_suspect(BELOW_ROOF, KERNELS, share, because, undecided))
+            found.append(_suspect(NO_ROOF, KERNELS, share, because, undecided))
     return found
