@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 from tests.inner_loop.kineto_form import Run
 from tests.inner_loop.nsys_form import export
+from tests.inner_loop.test_engine_profile import GAP, ORIN, as_exported
 from tests.inner_loop.test_profiled_ranks import run_of_ranks
 from tests.policy.test_light_door import loaded_by
 
@@ -285,3 +286,20 @@ def test_a_leak_asks_when_the_memory_is_full(tmp_path, capsys, monkeypatch) -> N
     (counted,) = re.findall(rf"You said {steps}; it comes out at (\d+)", told)
     assert abs(int(counted) - steps) <= 1  # the page rounds what a step keeps
     assert "Well predicted." in told
+
+
+def test_a_profile_of_tensorrt_is_told_by_kind_and_layer(tmp_path, capsys) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("[I] Starting inference\n" + ORIN, encoding="utf-8")
+    text = said(capsys, str(log))
+    assert "4,932 runs: 1.11 ms a run" in text
+    assert re.search(r"1\.03 ms +93\.1 % +whole block", text)
+    assert text.index("Reformatting CopyNode for Input Tensor 0 to {") > text.index("ForeignNode[conv1/7x7")
+    exported = tmp_path / "net.json"
+    exported.write_text(as_exported(GAP, {0: "QuantizeLinear_2"}), encoding="utf-8")
+    told = json.loads(said(capsys, str(exported), "--json"))
+    assert told["runs"] == 1
+    assert sum(layer["seconds"] for layer in told["layers"]) == pytest.approx(told["seconds"])
+    assert told["by_kind"]["quantise"] == pytest.approx(95.232e-6)
+    assert main(["trace", str(exported), "--html", str(tmp_path / "page.html")]) != 0
+    assert "--html says nothing of it" in capsys.readouterr().err

@@ -28,7 +28,8 @@ def add_trace(commands: Any) -> None:
     trace.add_argument(
         "path",
         metavar="FILE|FOLDER",
-        help="run.json, run.json.gz, or report.sqlite of `nsys export`; a folder with one file a rank",
+        help="run.json, run.json.gz, or report.sqlite of `nsys export`; a folder with one file a rank; what"
+        " `trtexec --exportProfile` wrote, or a .log of --dumpProfile",
     )
     trace.add_argument("--hardware", help="the device, for the roof of its matmuls: h100-sxm5, H200, 4090")
     trace.add_argument("--catalog", metavar="FILE", help="your own parts, over the shipped catalogue")
@@ -50,13 +51,17 @@ def add_trace(commands: Any) -> None:
 def run(given: argparse.Namespace) -> None:
     """Read, or write a simulated trace."""
     from threeloops.commands.named import part_named
-    from threeloops.commands.trace import told_page, trace_page
+    from threeloops.commands.trace import engine_page, told_page, trace_page
     from threeloops.inner_loop.profiled.rank_account import held_together, rank_account
 
     if given.simulated:
         print(_simulated(given.simulated, Path(given.path), given.seed))
         return
     own_drill.refuse_for_scripts(drill=given.drill, json=given.json, html=given.html)
+    if (engine := engine_page.profile_in(Path(given.path))) is not None:
+        _refuse_for_engines(given)
+        print(engine_page.engine_json(engine) if given.json else engine_page.engine_text(engine))
+        return
     part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
     accounts = [rank_account(record, rank=rank, part=part) for rank, record in _records(Path(given.path))]
     waits, accounts = held_together(accounts)
@@ -66,6 +71,20 @@ def run(given: argparse.Namespace) -> None:
     form = trace_page.as_json if given.json else trace_page.as_html if given.html else trace_page.as_text
     said = form(accounts, waits, shown, part)
     print(told_page.written(said, given.html, read=given.path) if given.html else said)
+
+
+def _refuse_for_engines(given: argparse.Namespace) -> None:
+    asked = {
+        "--html": given.html,
+        "--drill": given.drill,
+        "--rank": given.rank is not None,
+        "--hardware": given.hardware,
+    }
+    if refused := [flag for flag, said in asked.items() if said]:
+        raise ValueError(
+            f"{given.path} is the profile of a TensorRT engine, which has layers and no kernels or ranks: {refused[0]}"
+            " says nothing of it; leave it out"
+        )
 
 
 def _records(path: Path) -> Iterator[tuple[int, "RankRecord"]]:

@@ -14,6 +14,7 @@ rank_account    all that is said of one rank
 rank_waits      several ranks: who is waited for, and since when
 trace_suspects  the first thing to look at, the second, the third, and what a repair could bring
 roofed_products products of a record beside their bound and their expected time
+engine_profile  layers of a TensorRT engine, as trtexec prints or writes them
 written_trace   a trace of this book as a file in the same form
 
 Other parsers were looked at, and none is used. Meta's Holistic Trace Analysis 0.5.0 (hta/common/trace_parser.py) takes
