@@ -5,7 +5,7 @@ import random
 import pytest
 
 from threeloops.inner_loop.profiled import nested_spans
-from threeloops.inner_loop.profiled.nested_spans import alone, in_order, innermost
+from threeloops.inner_loop.profiled.nested_spans import alone, innermost, rows_in_order
 from threeloops.inner_loop.profiled.span_columns import Spans
 
 
@@ -28,7 +28,7 @@ def test_every_moment_belongs_to_the_call_that_began_last(seed) -> None:
     for number, (start, end) in enumerate(calls):
         (of_python if number % 2 else of_torch).add(float(start), float(end), number)
     seen = {}
-    for start, end, name, own in innermost(in_order(of_python), in_order(of_torch), own=range(1, 99, 2)):
+    for start, end, name, own in innermost(rows_in_order(of_python), rows_in_order(of_torch), own=range(1, 99, 2)):
         for moment in range(int(start), int(end)):
             assert moment not in seen
             seen[moment] = name
@@ -54,4 +54,4 @@ def test_rows_come_in_order_whatever_the_order_of_the_column(monkeypatch) -> Non
         spans = Spans()
         for row in given:
             spans.add(*row)
-        assert list(in_order(spans)) == sorted(rows, key=lambda row: (row[0], -row[1]))
+        assert list(rows_in_order(spans)) == sorted(rows, key=lambda row: (row[0], -row[1]))

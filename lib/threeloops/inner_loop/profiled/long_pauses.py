@@ -7,7 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from threeloops.inner_loop.profiled.nested_spans import Row, in_order, innermost
+from threeloops.inner_loop.profiled.nested_spans import Row, innermost, rows_in_order
 from threeloops.inner_loop.profiled.rank_record import RankRecord
 from threeloops.inner_loop.profiled.rank_timeline import LONG_S
 from threeloops.inner_loop.profiled.span_columns import Spans
@@ -63,7 +63,7 @@ def long_driver_call(record: RankRecord, long: Sequence[Span]) -> tuple[str, flo
 def _beside(spans: Spans, long: Sequence[Span]) -> Iterator[Row]:
     """Those that run in one of the pauses, in order."""
     ends = [end for _, end in long]
-    for row in in_order(spans):
+    for row in rows_in_order(spans):
         place = bisect.bisect_right(ends, row[0])
         if place < len(long) and row[1] > long[place][0]:
             yield row

@@ -32,7 +32,7 @@ def alone(spans: Spans) -> Iterator[tuple[float, int, float]]:
     return ((spans.start[place], spans.name[place], max(0.0, left[place])) for place in order)
 
 
-def in_order(spans: Spans) -> Iterator[Row]:
+def rows_in_order(spans: Spans) -> Iterator[Row]:
     """Start, end and name of each by its start, of those that begin together the longest first. Profilers write nearly
     in this order, so that a large column needs no list of all that it holds.
     """
@@ -68,7 +68,7 @@ def innermost(*of_thread: Iterable[Row], own: Container[int] = ()) -> Iterator[t
     >>> spans = Spans()
     >>> spans.add(0.0, 9.0, 1)
     >>> spans.add(2.0, 5.0, 2)
-    >>> list(innermost(in_order(spans), own={1}))
+    >>> list(innermost(rows_in_order(spans), own={1}))
     [(0.0, 2.0, 1, 1), (2.0, 5.0, 2, 1), (5.0, 9.0, 1, 1)]
     """
     open_: list[tuple[float, int, int]] = []

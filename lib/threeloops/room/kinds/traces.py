@@ -66,14 +66,14 @@ def loop_of(ill: str) -> str:
     return HEALTHY if ill == HEALTHY else "training" if ill == "exposed communication" else "inner"
 
 
-def case_of(kind: str, seed: str) -> int:
+def simulated_case(kind: str, seed: str) -> int:
     """The number of a case of this kind: `threeloops trace --simulated` writes it by this seed."""
     return seeded("trace", seed, kind).randrange(1_000_000_000)
 
 
 def window_of(kind: str, seed: str) -> Trace:
     """Four steps of a job of this kind."""
-    return ill_jobs.trace(kind, seed=case_of(kind, seed))
+    return ill_jobs.trace(kind, seed=simulated_case(kind, seed))
 
 
 def picture(window: Trace) -> str:
@@ -177,7 +177,7 @@ def read_the_trace(kind: str, seed: str) -> Question:
         judge=lambda written: judged(written, offered),
         working=(
             f"  {ill}: {because}.\n  First: {FIXES[ill]}.\n  Answer: {' '.join(column.letter for column in offered)}\n"
-            f'  For a viewer: threeloops trace case.json.gz --simulated "{kind}" --seed {case_of(kind, seed)}\n'
+            f'  For a viewer: threeloops trace case.json.gz --simulated "{kind}" --seed {simulated_case(kind, seed)}\n'
             f"  Source: {SOURCE}"
         ),
         prerequisites=("profiling-idle-share",),
