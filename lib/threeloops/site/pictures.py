@@ -74,10 +74,11 @@ def placed(
         kind = ' class="photograph"' if PHOTOGRAPH.match(match["alt"]) else ""
         narrow, low = (slim or {}).get(match["name"], (0.0, 0.0))
         source = f'{match["src"].removesuffix(".png")}.slim.svg" width="{narrow:.0f}" height="{low:.0f}"'
+        slimmed = f"; --slim: {narrow:.0f}px" if narrow else ""
         before = f'<picture><source media="{PHONE}" srcset="{source}>' if narrow else ""
         shown = (
             f'<img{kind} alt="{match["alt"]}" src="{match["src"]}" width="{wide:g}" height="{wide * down / across:.0f}"'
-            f' style="--wide: {wide:g}px" loading="lazy" />'
+            f' style="--wide: {wide:g}px{slimmed}" loading="lazy" />'
         )
         return f"{before}{shown}</picture>" if narrow else shown
 

@@ -44,7 +44,7 @@ def questions(cells: Sequence[Cell]) -> list[Question]:
     found = []
     for place, cell in enumerate(cells):
         for match in ASKS.finditer(text(cell)) if cell["cell_type"] == "code" else ():
-            answered, unit = _answered(match["name"], cells, after=place)
+            answered, unit = comparing(match["name"], cells, after=place)
             printed = _printed(cells[answered]) if unit is not None else None
             if unit is not None and printed:
                 usual = tuple((one["wrong"], one["told"]) for one in MISTAKE.finditer(printed["usual"]))
@@ -61,8 +61,10 @@ def questions(cells: Sequence[Cell]) -> list[Question]:
     return found
 
 
-def _answered(name: str, cells: Sequence[Cell], *, after: int) -> tuple[int, str | None]:
-    """The cell that compares what stands under a name, and in which unit; None where the name is asked for anew."""
+def comparing(name: str, cells: Sequence[Cell], *, after: int) -> tuple[int, str | None]:
+    """The cell that compares what stands under a name, and in which unit; None where no cell does before the name is
+    asked for anew.
+    """
     for place in range(after + 1, len(cells)):
         source = text(cells[place]) if cells[place]["cell_type"] == "code" else ""
         if f".compare({name}," in source:

@@ -103,4 +103,18 @@ def _slim(figure: Figure) -> str:
         "title": {"text": wrap(figure.title, TITLE_LINE), "subtitle": wrap(figure.caption, CAPTION_LINE)},
         "config": look.config(),
     }
-    return held(still.svg({**about, **body}))
+    return held(still.svg({**about, **_stacked(body)}))
+
+
+def _stacked(node: Any) -> Any:
+    """A view whose legends stand one name below the other: side by side they would be wider than its plot.
+
+    >>> _stacked({"color": {"legend": {"orient": "top", "columns": 3}}, "x": {"legend": None}})
+    {'color': {'legend': {'orient': 'top', 'columns': 1}}, 'x': {'legend': None}}
+    """
+    if isinstance(node, Mapping):
+        return {
+            key: {**value, "columns": 1} if key == "legend" and isinstance(value, Mapping) else _stacked(value)
+            for key, value in node.items()
+        }
+    return [_stacked(one) for one in node] if isinstance(node, list | tuple) else node
