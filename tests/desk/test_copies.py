@@ -342,6 +342,7 @@ def test_cells_that_wait_for_a_number_are_marked_with_what_stands_around_it(root
         "named": "# What share?\nprediction_update = ...",
         "check": 'sheet.ask("kv-latent")\nsheet.check(\n    "kv-latent", ...\n)  # your answer',
         "own": "lengths = ...",
+        "result": 'predicted.compare(prediction, 3e9, "B")',
         "more": "prediction = ...\nprint(prediction)",
         "cache-ask": 'sheet.ask("kv-latent")',
         "cache-answer": "cache = ...  # number and unit\n# Your work goes here.",
@@ -359,6 +360,7 @@ def test_cells_that_wait_for_a_number_are_marked_with_what_stands_around_it(root
         assert found[name]["needs"] == ["load"]
     assert found["plain"]["hint"] == 'like "3 GB"'
     assert found["named"]["hint"] == "What share?"
+    assert [found[name].get("unit") for name in ("plain", "broken", "named")] == [None, "B", None]
     assert "Answer with a unit" in found["check"]["question"]
     assert found["cache-answer"]["asks"] == ["cache-ask"]
     assert found["cache-answer"]["then"] == ["cache"]

@@ -4,13 +4,16 @@ The cell stays what it is, plain code; its copy is marked so that the book's Jup
 (lab/threeloops/static/cards.js).
 """
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from threeloops.desk.parts import Cell, source
+from threeloops.drills.engine import answers
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
+from threeloops.site import predictions
 
 LOADS = re.compile(r"^stand_in\.watch\(\)|^sheet\.begin\(", re.MULTILINE)
 OPEN = re.compile(
@@ -68,7 +71,26 @@ def _about(cell: Cell, before: Sequence[Cell], following: Sequence[Cell]) -> dic
         return {"kind": "answer", "key": judged[1], **ends, "asks": asks, "then": [judge["id"]]}
     if not found["name"].startswith("prediction"):
         return None
-    return {"kind": "prediction", **ends, "hint": _hint(text)}
+    _, unit = predictions.comparing(found["name"], following, after=-1)
+    return {"kind": "prediction", **ends, "hint": _hint(text), **({} if unit is None else {"unit": unit})}
+
+
+def refusal(told: str) -> str:
+    """What is wrong with a prediction as it is written, where it is no number in the unit that is asked: whether it is
+    right stays open. Words in, JSON out.
+
+    >>> json.loads(refusal('{"written": "3.6", "unit": "FLOP/s"}'))["refusal"]
+    '3.6 of what? Add the unit, like 312 TFLOP/s.'
+    >>> json.loads(refusal('{"written": "3.6 TFLOP/s", "unit": "FLOP/s"}'))["refusal"]
+    ''
+    """
+    asked = json.loads(told)
+    try:
+        answers.parse(str(asked["written"]), like=asked["unit"])
+    except answers.UnreadableError as wrong:
+        said = str(wrong)
+        return json.dumps({"refusal": f"{said[:1].upper()}{said[1:]}."})
+    return json.dumps({"refusal": ""})
 
 
 def _hint(text: str) -> str:

@@ -1,5 +1,5 @@
-"""The server's half of the book's JupyterLab: it says, whenever the start page is looked at, how things stand, and
-answers the explorer that lives there, which has no kernel.
+"""The server's half of the book's JupyterLab: it says, whenever the start page is looked at, how things stand,
+answers the explorer that lives there, which has no kernel, and reads what is predicted.
 """
 
 import json
@@ -14,7 +14,7 @@ from tornado import web
 from tornado.ioloop import IOLoop
 
 from threeloops import desk, widgets
-from threeloops.desk import start_page
+from threeloops.desk import carded, start_page
 from threeloops.drills.engine.student_draws import COURSE_VARIABLE, STUDENT_VARIABLE
 from threeloops.room.after import at_desk
 from threeloops.room.history import History
@@ -56,6 +56,18 @@ class Explored(Answered):
             await self.answer(lambda: exploring.turned(start_page.EXPLORER, told))
         except (ValueError, KeyError, TypeError) as wrong:
             raise web.HTTPError(400, f"a turn is {{serial, turns}} in JSON, not {told[:80]!r}") from wrong
+
+
+class Read(Answered):
+    """POST threeloops/read: whether a prediction is a number in the unit that is asked, as carded.refusal tells it."""
+
+    @web.authenticated
+    async def post(self) -> None:
+        told = self.request.body.decode(errors="replace")
+        try:
+            await self.answer(lambda: carded.refusal(told))
+        except (ValueError, KeyError, TypeError) as wrong:
+            raise web.HTTPError(400, f"a prediction is {{written, unit}} in JSON, not {told[:80]!r}") from wrong
 
 
 class Sure(Answered):
@@ -101,5 +113,5 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _load_jupyter_server_extension(server: Any) -> None:
     base = server.web_app.settings["base_url"]
-    places = (("start", StartPage), ("explorer", Explored), ("sure", Sure))
+    places = (("start", StartPage), ("explorer", Explored), ("read", Read), ("sure", Sure))
     server.web_app.add_handlers(".*$", [(url_path_join(base, "threeloops", name), page) for name, page in places])

@@ -29,7 +29,7 @@ const saveInTurn = (context) => {
   context.save = () => (last = last.catch(() => undefined).then(save));
 };
 
-export const cards = (app, actions, tell) => {
+export const cards = (app, actions, { read, tell }) => {
   const known = new WeakMap(); // cell -> its card
   const attended = new WeakSet();
   const veil = behind();
@@ -47,7 +47,7 @@ export const cards = (app, actions, tell) => {
       for (const cell of panel.content.widgets) {
         if (VERDICT.test(cell.model.sharedModel.getSource())) cell.node.classList.add("threeloops-verdict");
         const about = cell.model.getMetadata("threeloops")?.card;
-        if (about && !known.has(cell)) known.set(cell, card(panel, cell, about, { actions, ranIn, kernelOf, tell }));
+        if (about && !known.has(cell)) known.set(cell, card(panel, cell, about, { actions, read, tell, ranIn, kernelOf }));
       }
       veil(panel.content);
     };
@@ -71,7 +71,7 @@ export const cards = (app, actions, tell) => {
   }, true);
 };
 
-const card = (panel, cell, about, { actions, ranIn, kernelOf, tell }) => {
+const card = (panel, cell, about, { actions, read, tell, ranIn, kernelOf }) => {
   const words = WORDS[about.kind];
   const id = `threeloops-card-${(count += 1)}`;
   const question = make("p", { class: "question", id: `${id}-question`, words: about.question ?? "" });
@@ -132,8 +132,18 @@ const card = (panel, cell, about, { actions, ranIn, kernelOf, tell }) => {
     return tell({ key: about.key, written: value, sure: sure.value, student: whose("student"), course: whose("course") })
       .catch(() => ({ said: "How sure you are could not be kept: the server did not answer.", refused: "" }));
   };
+  // A prediction that is no number in the unit that is asked is told so while the card is open: the cells below would say it beside the result. Where the
+  // server does not answer, they do.
+  const refusal = async (value) =>
+    about.unit === undefined ? "" : read({ written: value, unit: about.unit }).then(({ refusal: told }) => told, () => "");
   const answer = async (value) => {
     if (written() === null) return;
+    const wrong = value === "skip" ? "" : await refusal(value);
+    if (wrong) {
+      said.textContent = wrong;
+      input.focus();
+      return;
+    }
     write(value);
     if (about.kind === "prediction") {
       show();

@@ -23,7 +23,7 @@ const begin = async (app, asked) => {
   app.shell.collapseLeft?.(); // the start page says what there is; the list of files does not
   window.matchMedia(`(max-width: ${WIDE_PX}px)`).addEventListener("change", ({ matches }) => { if (matches) app.shell.collapseLeft?.(); });
   const toStart = startPage(app, Widget);
-  cards(app, notebooks.NotebookActions, (told) => server(app, "sure", told));
+  cards(app, notebooks.NotebookActions, { read: (told) => server(app, "read", told), tell: (told) => server(app, "sure", told) });
   beside(app);
   remember(app);
   await toStart(!/\/tree\//.test(window.location.pathname));
