@@ -213,6 +213,25 @@ def test_a_prediction_is_given_by_keyboard_and_compared(page: Any, part: Path) -
     expect(result.locator(".jp-OutputArea-output")).to_contain_text("You said 1.5; it comes out at 1.667.")
 
 
+# How far the top of a cell's output lies below the top of what is in view.
+TOP = """cell => {
+  const view = cell.closest('.jp-WindowedPanel-outer, .jp-Notebook').getBoundingClientRect();
+  return cell.querySelector('.jp-Cell-outputWrapper').getBoundingClientRect().top - view.top;
+}"""
+
+
+def test_the_top_of_what_was_just_made_is_in_view(page: Any, part: Path) -> None:
+    shows = next(one["id"] for one in saved(part) if "explorer()" in "".join(one["source"]))
+    explorer = cell(page, part, shows)
+    explorer.scroll_into_view_if_needed()
+    explorer.locator(".jp-InputArea-prompt, .jp-Cell-inputWrapper").first.click()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Shift+Enter")
+    explorer.locator(".jp-OutputArea-output svg").first.wait_for()
+    page.wait_for_timeout(2000)  # what was drawn has its height
+    assert explorer.evaluate(TOP) >= 0
+
+
 def test_a_prediction_may_be_skipped(page: Any, part: Path) -> None:
     guess = cell(page, part, "loops-stack-prediction")
     guess.scroll_into_view_if_needed()

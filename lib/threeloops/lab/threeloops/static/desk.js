@@ -1,5 +1,6 @@
 // The book's JupyterLab: a start page, cards in place of code that a reader would have to edit, and links that arrive.
 import { cards } from "./cards.js";
+import { outputs } from "./outputs.js";
 import { touched } from "./touch.js";
 
 const WIDE_PX = 1100; // in a narrower window the contents would take the place of the text
@@ -24,6 +25,7 @@ const begin = async (app, asked) => {
   window.matchMedia(`(max-width: ${WIDE_PX}px)`).addEventListener("change", ({ matches }) => { if (matches) app.shell.collapseLeft?.(); });
   const toStart = startPage(app, Widget);
   cards(app, notebooks.NotebookActions, { read: (told) => server(app, "read", told), tell: (told) => server(app, "sure", told) });
+  outputs(notebooks.NotebookActions);
   beside(app);
   remember(app);
   await toStart(!/\/tree\//.test(window.location.pathname));
