@@ -19,7 +19,7 @@ from threeloops.product_loop.sizing.adapter_times import (
     expected_adapters_s,
     reserved_rank,
 )
-from threeloops.product_loop.sizing.bound_steps import bound_step_s
+from threeloops.product_loop.sizing.bound_steps import bound_step_s, layout_adapters_s
 from threeloops.product_loop.sizing.request_lengths import RequestLengths
 from threeloops.product_loop.sizing.request_times import bound_times, expected_of, expected_times
 from threeloops.product_loop.sizing.served_layout import ServedLayout
@@ -128,7 +128,7 @@ def test_adapters_of_experts_take_time_by_those_that_tokens_chose() -> None:
         expected_adapters_s(qwen, H100, spread, tp=4, tokens=1, requests=1)
 
 
-def test_groups_read_their_own_adapters_beside_attention_and_share_those_of_experts() -> None:
+def test_groups_share_adapters_of_experts() -> None:
     """Qwen3 235B on eight GPUs, each with requests of its own and 16 of the 128 experts; 8 requests, one a GPU."""
     qwen, number = catalogue.model("qwen3-235b-a22b"), 4
     lora = ServedAdapters(number=number, rank=16)
@@ -153,6 +153,7 @@ def test_groups_read_their_own_adapters_beside_attention_and_share_those_of_expe
     with_lora = replace(layout, adapters=lora)
     more_s = bound_step_s(with_lora, requests=8, context=1650) - bound_step_s(layout, requests=8, context=1650)
     assert more_s == pytest.approx(own_s + experts_s)
+    assert layout_adapters_s(with_lora, own=1, requests=8, each=1) == pytest.approx((own_s, experts_s))
 
 
 def test_few_tokens_read_adapters_and_many_compute() -> None:
@@ -185,11 +186,12 @@ def test_what_punica_added_to_a_token() -> None:
 def test_a_step_and_a_prompt_take_what_their_adapters_take_longer() -> None:
     layout = replace(LAYOUT, adapters=EIGHT)
     of_model: tuple[Any, ...] = (LLAMA, H100, EIGHT)
-    for times, of_adapters, extra in (
+    both: list[tuple[Any, Any, dict[str, Any]]] = [
         (bound_times, lambda *of, **load: sum(bound_adapters_s(*of, **load)), {}),
         (expected_times, expected_adapters_s, {"engine": "vLLM", "ep": 1}),
-    ):
-        without, found = (times(one, CHAT, most=64, **extra) for one in (LAYOUT, layout))  # type: ignore[operator]
+    ]
+    for times, of_adapters, extra in both:
+        without, found = (times(one, CHAT, most=64, **extra) for one in (LAYOUT, layout))
         for requests in (1, 64):
             more_s = of_adapters(*of_model, tp=1, tokens=requests, requests=requests)
             assert found.step_s(requests) - without.step_s(requests) == pytest.approx(more_s)

@@ -1,7 +1,6 @@
 """Lines: the working of one fleet: memory and steps of a copy, money and energy, what binds and what would help."""
 
 import math
-from typing import Any
 
 from threeloops import dtypes, units
 from threeloops.commands.cache_lines import cache_lines
@@ -13,7 +12,8 @@ from threeloops.product_loop import serving
 from threeloops.product_loop.expected.expected_token import ExpectedToken
 from threeloops.product_loop.kv_cache import held_bytes
 from threeloops.product_loop.kv_quantisation import CACHE_FORMATS
-from threeloops.product_loop.sizing.adapter_times import adapter_bytes, bound_adapters_s
+from threeloops.product_loop.sizing.adapter_times import adapter_bytes
+from threeloops.product_loop.sizing.bound_steps import layout_adapters_s
 from threeloops.product_loop.sizing.request_times import expected_of
 from threeloops.product_loop.sizing.served_layout import ServedLayout
 from threeloops.product_loop.sizing.stored_weights import experts_bytes_in, table_bytes_in, weights_in
@@ -109,9 +109,7 @@ def _wanted_lines(served: Served, fleet: Fleet) -> list[Line]:
         return []
     each, own = served.drafts.checked if served.drafts else 1, math.ceil(inside / layout.dp)
     distinct = lora.distinct(own)
-    cut = {"tp": layout.tp, "ep": layout.ep, "dp": layout.dp}
-    load: dict[str, Any] = {"tokens": own * each, "requests": own, "of_all": (inside * each, inside)}
-    bound_s = sum(bound_adapters_s(served.model, served.part, lora, **cut, **load))
+    bound_s = sum(layout_adapters_s(layout, own=own, requests=inside, each=each))
     return [
         Line(
             name=f"different adapters of {units.counted(own, 'request')}",

@@ -50,7 +50,7 @@ def bound_step_s(layout: ServedLayout, *, requests: int, context: int, checked: 
     """
     own = math.ceil(requests / layout.dp)
     read = sum(_pass_s(layout, "decode", requests * checked, own * checked, context))
-    adapted = sum(_adapters_s(layout, own, requests, checked))
+    adapted = sum(layout_adapters_s(layout, own=own, requests=requests, each=checked))
     return read + _cached_s(layout, own, context, checked) + adapted
 
 
@@ -60,13 +60,19 @@ def bound_prompt_s(layout: ServedLayout, lengths: RequestLengths) -> tuple[float
     if lengths.kept:  # the new tokens attend to the whole prompt
         whole, kept, new = (_attention_s(layout, tokens) for tokens in (lengths.prompt, lengths.kept, lengths.new))
         own_s += whole - kept - new
-    adapted_s, adapted_shared_s = _adapters_s(layout, 1, 1, lengths.new)
+    adapted_s, adapted_shared_s = layout_adapters_s(layout, own=1, requests=1, each=lengths.new)
     shared_s += adapted_shared_s
     return own_s + adapted_s + shared_s, shared_s
 
 
-def _adapters_s(layout: ServedLayout, own: int, requests: int, each: int) -> tuple[float, float]:
-    """Beside a group's own products, for `each` tokens of its requests, and beside the experts, for those of all."""
+def layout_adapters_s(layout: ServedLayout, *, own: int, requests: int, each: int) -> tuple[float, float]:
+    """Seconds that adapters add at least: beside a group's own products, for `each` tokens of its own requests, and
+    beside the experts, for those of all requests.
+
+    Formula:  adapter_times.bound_adapters_s
+    Source:   as bound_adapters_s
+    Counted:  tests.product_loop.sizing.test_adapter_times.test_groups_share_adapters_of_experts
+    """
     if layout.adapters is None:
         return 0.0, 0.0
     return bound_adapters_s(
