@@ -2,7 +2,7 @@
 
 >>> seen = [("rsqrt", "float32"), ("mm", "bfloat16"), ("mm", "bfloat16"), ("add", "float32")]
 >>> print(autocast_lanes(seen, title="Products are narrow", caption="Four operations.").alt)
-2 of 4 operations write bfloat16. In order: norm in float32, 2 operations around products in bfloat16, sum in float32.
+2 of 4 operations write bfloat16. In order: norm in float32, 2 operations around matmuls in bfloat16, sum in float32.
 """
 
 from collections.abc import Sequence
