@@ -54,7 +54,7 @@ def by_cause(kernels: Iterable[tuple[str, float]]) -> dict[str, Traced]:
     """Kernels with their seconds, added up; a span that torch draws over several of them is none.
 
     >>> by_cause([("nvjet_a", 1e-3), ("nvjet_b", 2e-3), ("Optimizer.step#AdamW.step", 4e-3)])
-    {'products': Traced(kernels=2, seconds=0.003)}
+    {'matmuls': Traced(kernels=2, seconds=0.003)}
     """
     found: dict[str, Traced] = {}
     for name, seconds in kernels:
