@@ -1,14 +1,18 @@
-"""What chapter 4 types in sight is what the library runs: the network and the tracker."""
+"""What chapter 4 types in sight is what the library runs: the network, the tracker, the export and its Q/DQ pairs."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from onnx import helper, numpy_helper
+from onnxruntime import InferenceSession
 
-from threeloops.measure.driving import bev_network, tracking
+from threeloops.measure.driving import bev_network, onnx_engine, tracking
+from threeloops.measure.driving.faster_network import folded
 from threeloops.simulate.driving import rays, scenes
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "4_driving_case_study.ipynb"
@@ -72,3 +76,25 @@ def test_the_tracker_of_the_chapter_keeps_the_librarys_states() -> None:
             assert pytest.approx(other.filter.covariance, rel=1e-9, abs=1e-9) == one.P
             assert one.missed == other.misses
     assert theirs.born > 9  # some have ended and begun again
+
+
+@torch.no_grad()
+def test_the_pairs_of_the_chapter_are_the_librarys() -> None:
+    """The same scales on the same tensors, nothing that TensorRT refuses, and an answer that only rounding moves."""
+    names = typed("typed-peaks", "typed-pair", "typed-pairs", onnx=onnx, helper=helper, numpy_helper=numpy_helper)
+    torch.manual_seed(1)
+    piece = folded(bev_network.Backbone().eval())
+    seen = [torch.randn(2, 3, 32, 48) for _ in range(3)]
+    graph = onnx_engine.exported(piece, seen[0])
+    ours = names["with_pairs"](graph, names["peaks"](graph, seen))
+    theirs = onnx_engine.for_tensorrt(graph, seen, outputs_in_fp32=True)
+    mine, held = names["scales"](ours), names["scales"](theirs)
+    assert mine.keys() == held.keys()
+    assert all(mine[name] == pytest.approx(held[name], rel=1e-5) for name in mine)
+    assert onnx_engine.refused_by_tensorrt(ours) == []
+    assert onnx_engine.convolutions(ours) == onnx_engine.convolutions(theirs) == {"fp32": 1, "int8": 8}
+    entry = onnx.load_from_string(graph).graph.input[0].name
+    exact, rounded = (InferenceSession(one).run(None, {entry: seen[0].numpy()})[0] for one in (graph, ours))
+    assert 0 < abs(exact - rounded).max() < 0.05 * abs(exact).max()
+    both = InferenceSession(theirs).run(None, {entry: seen[0].numpy()})[0]
+    assert abs(both - rounded).max() < abs(exact - rounded).max()
