@@ -38,6 +38,7 @@ from threeloops.measure.published_rows import SYSTEMS, Device, read, table_rows
 from threeloops.operations.expected_times import kernel_work, place
 from threeloops.operations.roofline import time
 from threeloops.training_loop.network.collectives import bus_factor
+from threeloops.units import us
 
 INTO = Path(kernel_times.__file__).with_name("timed_kernels")
 KEPT_BACK_EACH, KEPT_SAMPLE = 5, 100  # one row in so many; of those, so many stand in the file
@@ -252,7 +253,7 @@ def _number(known: list[Any], one: Any) -> int:
 
 
 def _microseconds(seconds: float) -> float:
-    value = float(f"{seconds * 1e6:.4g}")
+    value = float(f"{seconds / us:.4g}")
     return int(value) if value.is_integer() else value
 
 

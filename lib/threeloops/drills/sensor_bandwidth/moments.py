@@ -6,7 +6,7 @@ import random
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import ranging_data, sensor_data
 from threeloops.simulate.driving import sensors
-from threeloops.units import hour, km, minute, ms, us
+from threeloops.units import hour, km, million, minute, ms, us
 
 TAUGHT = Taught("driving", "The data coming in")
 
@@ -256,7 +256,8 @@ def _small_clocks(rng: random.Random) -> Draw:
 def _clocks(p: Draw, *, closing_kmh: float | None = None, ppm: float | None = None) -> float:
     closing = (p.own_kmh + p.oncoming_kmh if closing_kmh is None else closing_kmh) * KMH
     offset = p.off_cm / 100 / closing
-    return offset / sensor_data.clock_offset_s(drift=(p.drift_ppm if ppm is None else ppm) * PPM, seconds=1.0)
+    apart_each_s = sensor_data.clock_offset_s(drift=(p.drift_ppm if ppm is None else ppm) * PPM, seconds=1.0)
+    return float(offset / apart_each_s)
 
 
 def _count_clocks(p: Draw) -> float:
@@ -264,7 +265,7 @@ def _count_clocks(p: Draw) -> float:
     closing, ticks, slow, fast = (p.own_kmh + p.oncoming_kmh) * KMH, 20_000, 0, 0
     while (fast - slow) / ticks * closing < p.off_cm / 100:
         slow += 1
-        fast += 1 + (slow * p.drift_ppm // 1_000_000 - (slow - 1) * p.drift_ppm // 1_000_000)
+        fast += 1 + (slow * p.drift_ppm // million - (slow - 1) * p.drift_ppm // million)
     return slow / ticks
 
 

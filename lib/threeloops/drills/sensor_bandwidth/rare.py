@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import data_engine, rare_cases
-from threeloops.units import GFLOP, TFLOP, day, hour, km
+from threeloops.units import GFLOP, TFLOP, day, hour, km, million, thousand
 
 TAUGHT = Taught("driving", "The data coming in")
 RAND = "Kalra and Paddock, Driving to Safety, RAND RR-1478, 2016"
@@ -221,7 +221,7 @@ def _small_week(rng: random.Random) -> Draw:
 
 def _week(p: Draw, *, flops: float = 1.0, utilisation: float | None = None) -> float:
     return data_engine.retraining_gpus(
-        examples=p.million * 1e6,
+        examples=p.million * million,
         passes=p.passes,
         forward_flops=p.gflop * GFLOP * flops,
         peak_flops_per_s=p.peak_tflops * TFLOP,
@@ -236,8 +236,8 @@ def _count_week(p: Draw) -> float:
     for _pass in range(p.passes):
         for _million in range(p.million):
             for _part in ("forward", "gradients of activations", "gradients of weights"):
-                gpu_hours += p.gflop * 1e6 / (p.peak_tflops * 1e3 * p.percent / 100) / 3600
-    return gpu_hours / (24 * p.days)
+                gpu_hours += p.gflop * million / (p.peak_tflops * thousand * p.percent / 100) / 3600
+    return float(gpu_hours / (24 * p.days))
 
 
 WEEK = Drill(
@@ -298,7 +298,7 @@ def _draw_simulated(rng: random.Random) -> Draw:
 
 def _small_simulated(rng: random.Random) -> Draw:
     return drawn(
-        million_km=rng.randrange(1, 4) / 1e3,
+        million_km=rng.randrange(1, 4) / thousand,
         kmh=rng.choice((25, 40, 50)),
         gpu_tenths=rng.choice((4, 15, 22)),
         cents=rng.randrange(150, 420, 5),
@@ -307,17 +307,17 @@ def _small_simulated(rng: random.Random) -> Draw:
 
 def _simulated(p: Draw, *, slow: float | None = None, kmh: float | None = None) -> float:
     gpu_s = data_engine.simulation_gpu_s(
-        metres=p.million_km * 1e6 * km,
+        metres=p.million_km * million * km,
         speed_m_per_s=(p.kmh if kmh is None else kmh) * km / hour,
         gpu_s_per_s=p.gpu_tenths / 10 if slow is None else slow,
     )
-    return gpu_s / hour * p.cents / 100
+    return float(gpu_s / hour * p.cents / 100)
 
 
 def _count_simulated(p: Draw) -> float:
     """Kilometre by kilometre: so many seconds of the world, each of so many tenths of a GPU-second, paid one by one."""
     cents = 0.0
-    for _km in range(round(p.million_km * 1e6)):
+    for _km in range(round(p.million_km * million)):
         cents += 3600 / p.kmh * p.gpu_tenths / 10 * (p.cents / 3600)
     return cents / 100
 

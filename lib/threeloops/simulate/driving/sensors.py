@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from threeloops.units import million
+
 BITS = 8
 
 
@@ -129,7 +131,7 @@ def ticks_apart_s(*, ticks_per_s: int, extra_ppm: int, seconds: int) -> float:
     slow = fast = 0
     for _ in range(ticks_per_s * seconds):
         slow += 1
-        fast += 1 + (slow * extra_ppm // 1_000_000 - (slow - 1) * extra_ppm // 1_000_000)
+        fast += 1 + (slow * extra_ppm // million - (slow - 1) * extra_ppm // million)
     return (fast - slow) / ticks_per_s
 
 

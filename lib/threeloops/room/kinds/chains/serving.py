@@ -68,9 +68,9 @@ SERVER = Chain(
             drill="serving-price-per-million",
             numbers=lambda p: p,
             text=lambda p: (
-                f"With {p.batch} requests in each step, as at first, 1 GPU makes {p.rate:,} tokens per second. It has work"
-                f" for a share of {p.busy:g} of the day and costs {p.cents / 100:.2f} dollars an hour all day. What does a"
-                " million tokens cost?"
+                f"With {p.batch} requests in each step, as at first, 1 GPU makes {p.rate:,} tokens per second. It has"
+                f" work for a share of {p.busy:g} of the day and costs {p.cents / 100:.2f} dollars an hour all day."
+                " What does a million tokens cost?"
             ),
         ),
     ),
