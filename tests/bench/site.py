@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.widget import WATCH, presses
 from threeloops import units, wall_clock
 from threeloops.site import build, explorers, papers, serve
+from threeloops.site.drawn import anew
+from threeloops.site.epub import volume
 from threeloops.site.front import page as front
 from threeloops.units import MB
 
@@ -131,8 +133,8 @@ def main() -> None:
     visits = ("first visit",) if smoke else ("first visit", "on return")
     if smoke:
         build.write_sources = one_page
-        build.volume.write = lambda *book: None  # of one page there is no EPUB
-        build.anew.drawings = lambda pages: {}
+        volume.write = lambda *book: None  # of one page there is no EPUB
+        anew.drawings = lambda pages: {}
     with tempfile.TemporaryDirectory() as work:
         begun = time.perf_counter()
         folder = build.build(ROOT, Path(work) / "site").parent
