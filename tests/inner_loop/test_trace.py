@@ -233,7 +233,7 @@ def test_counters_are_what_kernels_used_and_memory_returns_to_its_floor() -> Non
     played = play(Job(**QUIET, product_bus=0.5, product_units=0.8, vector_bus=1.0), steps=6, seed=0)
     whole = gauges(played.trace)
     kernels = played.trace.of(COMPUTE)
-    used = sum(i.length_s * (0.5 if i.name == "product" else 1.0) for i in kernels)
+    used = sum(i.length_s * (0.5 if i.name == "matmul" else 1.0) for i in kernels)
     assert whole.memory_bus == pytest.approx(used / played.finished_s[-1], rel=1e-6)
     allocated = [reading.value for reading in played.trace.read("allocated")]
     assert (min(allocated), max(allocated)) == (6e9, 6e9 + 4 * 0.6e9)

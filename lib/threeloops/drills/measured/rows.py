@@ -1,6 +1,6 @@
 """Rows that these drills ask about: calls that others timed, steps that they printed. Read when a question is drawn.
 
->>> one = timed_calls("product", "fp8")[0]
+>>> one = timed_calls("matmul", "fp8")[0]
 >>> one.part, one.sizes["m"] > 0, took(1.41e-05)
 ('b200-hgx', True, '14.1 µs')
 """

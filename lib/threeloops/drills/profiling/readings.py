@@ -143,7 +143,7 @@ def _count_exposed(p: Draw) -> float:
         noise=0.0,
     )
     played = play(job, steps=3, seed=0)
-    last = played.trace.of(COMPUTE, name="product")[-1].end_s
+    last = played.trace.of(COMPUTE, name="matmul")[-1].end_s
     return played.trace.of(COMMUNICATION)[-1].end_s - last
 
 

@@ -29,7 +29,7 @@ from threeloops.inner_loop.trace_gauges import Moments, complement, holds, overl
 from threeloops.units import ms, ns, us
 
 WHOLE_GRAPHS = "whole graphs"  # a family: CUDA graphs of which a report has no kernels
-UNNAMED = "not told by their names"  # a family: what may be anything, a product or a pass over memory
+UNNAMED = "not told by their names"  # a family: what may be anything, a matmul or a pass over memory
 # What says of a kernel that it passes over memory: whose it is, or a word of its name; of an operator, its library.
 PASSES = re.compile(
     r"at::native|triton_(poi|red|per|for)_|elementwise|vectorized|unrolled|fbgemm|loop_|"
@@ -75,7 +75,7 @@ def operator_family(name: str) -> str:
     """What an operator of a CPU is for.
 
     >>> operator_family("aten::addmm"), operator_family("aten::relu"), operator_family("mine::step")
-    ('products', 'other vector work', 'not told by their names')
+    ('matmuls', 'other vector work', 'not told by their names')
     """
     rest = REST if LIBRARIES.match(name) else UNNAMED
     return next((family for family, words in OPERATORS.items() if any(word in name for word in words)), rest)
@@ -209,7 +209,7 @@ def kernel_family(name: str) -> str:
     """What a kernel is for, as far as its name tells; of a graph that was recorded as a whole nothing does.
 
     >>> kernel_family("CUDA graph 12"), kernel_family("nvjet_tst_128x256")
-    ('whole graphs', 'products')
+    ('whole graphs', 'matmuls')
     >>> kernel_family("triton_poi_fused_gelu_2"), kernel_family("kernel_3(float*)")
     ('other vector work', 'not told by their names')
     """

@@ -2,7 +2,7 @@
 profiler saw of it.
 
 >>> rows = {row.cause: row for row in recorded_step("train_compiled", part="h100-sxm5")}
->>> round(rows["products"].traced_s / rows["products"].expected_s, 2)
+>>> round(rows["matmuls"].traced_s / rows["matmuls"].expected_s, 2)
 1.0
 
 Source: training_loop/parallelism/expected_step.py (expected); facts/traced_steps.py (traced)
