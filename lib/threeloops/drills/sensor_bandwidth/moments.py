@@ -245,10 +245,11 @@ def _draw_clocks(rng: random.Random) -> Draw:
 
 
 def _small_clocks(rng: random.Random) -> Draw:
+    own, oncoming = rng.choice(((36, 54), (72, 72)))  # 25 and 40 m/s: ticks in whole numbers
     return drawn(
-        drift_ppm=rng.randrange(20_000, 90_000, 10_000),
-        oncoming_kmh=rng.choice((54, 72)),
-        own_kmh=rng.choice((36, 90)),
+        drift_ppm=rng.choice((20_000, 40_000, 50_000, 80_000)),
+        oncoming_kmh=oncoming,
+        own_kmh=own,
         off_cm=rng.randrange(150, 400, 50),
     )
 
@@ -262,8 +263,8 @@ def _clocks(p: Draw, *, closing_kmh: float | None = None, ppm: float | None = No
 
 def _count_clocks(p: Draw) -> float:
     """Let two counters tick, and move the other car by what they are apart, until it is that far off."""
-    closing, ticks, slow, fast = (p.own_kmh + p.oncoming_kmh) * KMH, 20_000, 0, 0
-    while (fast - slow) / ticks * closing < p.off_cm / 100:
+    closing, ticks, slow, fast = p.own_kmh + p.oncoming_kmh, 20_000, 0, 0
+    while (fast - slow) * closing * 1000 < p.off_cm * 36 * ticks:  # km/h are 1000/36 cm/s
         slow += 1
         fast += 1 + (slow * p.drift_ppm // million - (slow - 1) * p.drift_ppm // million)
     return slow / ticks
