@@ -71,8 +71,14 @@ def _about(cell: Cell, before: Sequence[Cell], following: Sequence[Cell]) -> dic
         return {"kind": "answer", "key": judged[1], **ends, "asks": asks, "then": [judge["id"]]}
     if not found["name"].startswith("prediction"):
         return None
-    _, unit = predictions.comparing(found["name"], following, after=-1)
+    again = [place for place, other in enumerate(following) if _opens(source(other)) == found["name"]]
+    _, unit = predictions.comparing(found["name"], following[: again[0] if again else None], after=-1)
     return {"kind": "prediction", **ends, "hint": _hint(text), **({} if unit is None else {"unit": unit})}
+
+
+def _opens(text: str) -> str | None:
+    found = OPEN.fullmatch(text)
+    return found["name"] if found else None
 
 
 def refusal(told: str) -> str:
