@@ -14,7 +14,6 @@ from transformers import AutoConfig
 from transformers.masking_utils import sliding_window_overlay
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from threeloops.contents import book_root
 from threeloops.models import catalogue
 from threeloops.models.hf_config import READ, SAME_CLASS, WRAPPERS, from_hf_config
 from threeloops.models.hf_encoders import ENCODERS
@@ -612,11 +611,6 @@ def test_a_type_in_another_spelling_is_named():
         from_hf_config({"model_type": "Qwen3-MoE"})
     with pytest.raises(ValueError, match=re.escape(f"'model_type' is missing, which every config.json has; {LISTED}")):
         from_hf_config({})
-
-
-def test_the_readme_counts_the_families_that_are_read():
-    readme = (book_root() / "README.md").read_text(encoding="utf-8")
-    assert f"`config.json`, of {len(FAMILIES)} model types" in readme
 
 
 def test_the_multimodal_wrapper():

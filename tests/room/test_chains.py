@@ -219,7 +219,7 @@ def test_a_mock_holds_a_case_and_a_chain_in_order_with_single_questions_between(
 def test_three_mocks_in_a_row_do_not_repeat_and_in_time_every_conversation_comes(history: History) -> None:
     """Sat or only begun: what was asked is not asked again."""
     now, sat = wall_clock.now(), []
-    for seed in range(30):
+    for seed in range(50):
         asks = plan.questions("mock", Wish(), history, seed=str(seed), now=now)
         history.begin("mock", {}, asks)
         sat.append(asks)
