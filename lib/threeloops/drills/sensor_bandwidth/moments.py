@@ -6,7 +6,7 @@ import random
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import ranging_data, sensor_data
 from threeloops.simulate.driving import sensors
-from threeloops.units import hour, km, million, minute, ms, us
+from threeloops.units import hour, km, million, minute, ms, thousand, us
 
 TAUGHT = Taught("driving", "The data coming in")
 
@@ -264,7 +264,7 @@ def _clocks(p: Draw, *, closing_kmh: float | None = None, ppm: float | None = No
 def _count_clocks(p: Draw) -> float:
     """Let two counters tick, and move the other car by what they are apart, until it is that far off."""
     closing, ticks, slow, fast = p.own_kmh + p.oncoming_kmh, 20_000, 0, 0
-    while (fast - slow) * closing * 1000 < p.off_cm * 36 * ticks:  # km/h are 1000/36 cm/s
+    while (fast - slow) * closing * thousand < p.off_cm * 36 * ticks:  # km/h are 1000/36 cm/s
         slow += 1
         fast += 1 + (slow * p.drift_ppm // million - (slow - 1) * p.drift_ppm // million)
     return slow / ticks

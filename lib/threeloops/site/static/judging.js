@@ -7,6 +7,8 @@
   const LIMIT_MS = 20_000; // for the data of a family to come
   const PLAIN = /^~?([+-]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,2})?)\s*([A-Za-zµ%/]*)$/;
   const DOUBTFUL = /^[+-]?[1-9]\d{0,2},\d{3}$/; // thousands, or a decimal comma
+  const POINTED = /^[+-]?[1-9]\d{0,2}\.\d{3}$/; // of what comes whole: decimals, or thousands
+  const WHOLE = /^(?:B|bytes|tokens?)?$/;
   const PREFIXES = {'': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15};
   const BINARY = {Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40};
   const WELL = [0.8, 1.25]; // the outcome by what was said
@@ -47,7 +49,9 @@
     const factor = match && Object.hasOwn(UNITS, unit) && Object.hasOwn(UNITS[unit], match[2]) ? UNITS[unit][match[2]] : null;
     if (factor === null) return null;
     const said = Number(match[1].replaceAll(',', '')) * factor;
-    if (DOUBTFUL.test(match[1]) && !(said > 0 && Math.abs(Math.log(said / 1e3 / value)) > Math.abs(Math.log(said / value)) + EDGE)) return null;
+    const nearest = other => said > 0 && Math.abs(Math.log(other / value)) > Math.abs(Math.log(said / value)) + EDGE;
+    if (DOUBTFUL.test(match[1]) && !nearest(said / 1e3)) return null;
+    if ((unit === 'B' || unit === 'token') && POINTED.test(match[1]) && WHOLE.test(match[2]) && !nearest(said * 1e3)) return null;
     return Number.isFinite(said) && Math.abs(said) < 1e200 ? said : null;
   }
 
