@@ -5,6 +5,7 @@ control.
 """
 
 import ast
+import functools
 import gzip
 import hashlib
 import importlib.util
@@ -64,6 +65,7 @@ def needed(*entries: str) -> set[str]:
     return found
 
 
+@functools.cache
 def path_of(name: str) -> Path | None:
     """The file of a module of the book."""
     if name.partition(".")[0] != "threeloops":
@@ -72,6 +74,7 @@ def path_of(name: str) -> Path | None:
     return next((path for path in (below.with_suffix(".py"), below / "__init__.py") if path.is_file()), None)
 
 
+@functools.cache
 def _imported(path: Path) -> list[str]:
     names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
