@@ -20,6 +20,7 @@ measure         measure: real torch code on this machine (torch is imported nowh
 figures, widgets        see: pictures, still and live
 
 drills          ask: a draw p, a prompt, an answer, slips with a story each; one folder a family, drills/engine for all
+sandbox         the wall: a student's code runs behind it and knows no answer
 room            rehearse: the interview room, in a terminal and in a notebook; its own kinds of question in room/kinds
 site            the book as pages that need no server
 sheets, paper   print: what to know by heart; quizzes with a key

@@ -32,12 +32,13 @@ from nbgrader.converters import Autograde, GenerateFeedback  # type: ignore[impo
 
 from tests.classroom.submissions import ROOT, SETS, asked, filled, maximum, right_number, write
 from threeloops import wall_clock
-from threeloops.classroom import grade, sandbox, warm_process
+from threeloops.classroom import grade
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import handed_in
-from threeloops.classroom.kernel import Kernel
 from threeloops.classroom.stages import Stage
 from threeloops.drills.engine import sheet
+from threeloops.sandbox import walls, warm_process
+from threeloops.sandbox.kernel import Kernel
 from threeloops.units import fmt_seconds
 
 SET, CHECKS = "kv_cache", 50
@@ -250,7 +251,7 @@ def main(words: list[str]) -> None:
     with tempfile.TemporaryDirectory() as place:
         checks(1 if smoke else CHECKS)
         release(Path(place) / "release", sets=SET if smoke else "*")
-        print("in the sandbox" if not sandbox.problem() else f"without a sandbox: {sandbox.problem()}")
+        print("in the sandbox" if not walls.problem() else f"without a sandbox: {walls.problem()}")
         against_stock(Path(place) / "class", students=2 if smoke else STUDENTS, stock=1 if smoke else STOCK)
         killed_at_random(Path(place) / "attacked", students=3 if smoke else KILLED, each=1 if smoke else 6)
 

@@ -5,7 +5,7 @@ import socket
 from attacks import PRELUDE, Attack, machine, running
 from submissions import ROOT
 
-from threeloops.classroom import seccomp
+from threeloops.sandbox import seccomp
 
 LISTENER = socket.create_server(("127.0.0.1", 0))  # what a student's code must not reach
 

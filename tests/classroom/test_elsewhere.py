@@ -22,17 +22,17 @@ import yaml
 from submissions import ROOT, SETS, filled, maximum, released, set_source, solution
 
 from threeloops import cli
-from threeloops.classroom import sandbox
 from threeloops.classroom.course import Course
 from threeloops.classroom.elsewhere import actions, alone, in_actions, in_gradescope, packing
-from threeloops.classroom.kernel import Kernel
 from threeloops.classroom.questions import mark, source
-from threeloops.classroom.sandbox import Limits
+from threeloops.sandbox import walls
+from threeloops.sandbox.kernel import Kernel
+from threeloops.sandbox.walls import Limits
 
 SET, COURSE = "kv_cache", "spring-27"
 PEOPLE = "id,name,email,github\nada01,Ada Lovelace,ada@x.edu,ada-l\ngrace02,Grace Hopper,grace@x.edu,grace\n"
 ADA, GRACE = ({"email": f"{name}@x.edu", "id": number, "name": name} for number, name in enumerate(("ada", "grace")))
-needs_sandbox = pytest.mark.skipif(bool(sandbox.problem()), reason=f"needs the sandbox: {sandbox.problem()}")
+needs_sandbox = pytest.mark.skipif(bool(walls.problem()), reason=f"needs the sandbox: {walls.problem()}")
 LOOKS_AROUND = """
 import os
 for path in ("BASE/source/grading.key", "BASE/three-loops-work/grading.key", "BASE/source/settings.json"):
@@ -197,7 +197,7 @@ def test_without_a_sandbox_nothing_runs(
     base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handed_in(base, {"kv_cache.ipynb": WHOLE}, ADA)
-    monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is not installed")
+    monkeypatch.setattr(walls, "problem", lambda: "bubblewrap is not installed")
     monkeypatch.setattr(Course, "autograde", None)
     assert told(base)["output"] == (
         "Not graded: the grader's sandbox cannot be built on this platform, which is no fault of yours; tell your"
@@ -207,7 +207,7 @@ def test_without_a_sandbox_nothing_runs(
     settings = base / "source" / "settings.json"
     before = settings.read_text()
     settings.write_text(before.replace('"without_sandbox": false', '"without_sandbox": true'))
-    monkeypatch.setattr(sandbox, "become", lambda: None)
+    monkeypatch.setattr(walls, "become", lambda: None)
     assert "your code cannot be kept apart from the grader" in told(base)["output"]
     assert "only root can run a student's code as somebody else" in capsys.readouterr().out
     settings.write_text(before)
@@ -245,7 +245,7 @@ def test_without_a_sandbox_a_students_code_is_nobodys(tmp_path: Path) -> None:
     deadline = time.monotonic() + limits.total_s
     with Kernel(posed={}, whose={}, limits=limits, sandboxed=False, deadline=deadline, notebook=False) as kernel:
         assert not kernel.run(look + again + write)["failed"]
-        assert float(kernel.value("uid")["text"]) == sandbox.become()
+        assert float(kernel.value("uid")["text"]) == walls.become()
         assert kernel.value("secret") == {"kind": "other", "text": "bool"}
         kernel.run("secret = str(secret)")
         found = [kernel.value(name).get("text") for name in ("secret", "powers", "ok")]
@@ -334,7 +334,7 @@ def test_a_push_is_judged_by_the_same_judge(
     (repository / f"{SET}.ipynb").write_text("{")
     code, summary = graded(repository, monkeypatch)
     assert (code, summary.partition(" (")[0]) == (1, "Not graded: the file is not JSON, so it is no notebook")
-    monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is not installed")
+    monkeypatch.setattr(walls, "problem", lambda: "bubblewrap is not installed")
     (repository / f"{SET}.ipynb").write_text(json.dumps(notebook("ada01")))
     assert (
         "code should not run without a sandbox, and bubblewrap is not installed" in graded(repository, monkeypatch)[1]

@@ -20,12 +20,13 @@ from test_machines import marks
 from test_workers import class_of
 
 from threeloops import cli
-from threeloops.classroom import gradebook, sandbox
+from threeloops.classroom import gradebook
 from threeloops.classroom.course import Course
+from threeloops.sandbox import walls
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: int(place.parent.name))
 needs_server = pytest.mark.skipif(not PROGRAMS, reason="no PostgreSQL server here (apt install postgresql)")
-walls = pytest.mark.skipif(bool(sandbox.problem()), reason=f"a class needs the sandbox: {sandbox.problem()}")
+needs_walls = pytest.mark.skipif(bool(walls.problem()), reason=f"a class needs the sandbox: {walls.problem()}")
 
 
 class Server:
@@ -88,7 +89,7 @@ def is_whole(folder: Path, url: str, deserved: dict[str, float]) -> bool:
     return pages and alone and handed == sorted(deserved) and scores == deserved == shown
 
 
-@walls
+@needs_walls
 @needs_server
 def test_a_class_in_a_database_on_a_server(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two workers write at once; the next run knows what is graded; a second folder is kept out; the first stays with
@@ -110,7 +111,7 @@ def test_a_class_in_a_database_on_a_server(server: Server, tmp_path: Path, capsy
     assert "already holds scores that were not graded into" in capsys.readouterr().err
 
 
-@walls
+@needs_walls
 @needs_server
 def test_a_server_that_stops_is_one_sentence(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -138,7 +139,7 @@ def test_a_server_that_stops_is_one_sentence(
     assert is_whole(tmp_path, url, deserved)
 
 
-@walls
+@needs_walls
 @needs_server
 def test_other_machines_know_nothing_of_the_server(
     server: Server, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory

@@ -14,11 +14,11 @@ from submissions import ROOT, asked, filled, maximum, released, right_number, se
 
 from threeloops import cli
 from threeloops.classroom import grade as command
-from threeloops.classroom import sandbox, warm_process
 from threeloops.classroom.course import Course, grading_key
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.judge import judge
 from threeloops.drills.engine.student_draws import posed
+from threeloops.sandbox import walls, warm_process
 
 SET = "kv_cache"
 COURSE = "autumn"
@@ -189,7 +189,7 @@ def test_without_a_sandbox_a_class_needs_a_word(
     uploads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        sandbox, "problem", lambda: "bubblewrap is not installed (on Debian and Ubuntu: apt install bubblewrap)"
+        walls, "problem", lambda: "bubblewrap is not installed (on Debian and Ubuntu: apt install bubblewrap)"
     )
     code, _, err = grade(uploads / "uploads.zip", "--into", tmp_path / "class", capsys=capsys)
     assert code == (2 if sys.platform == "linux" else 0)
@@ -265,7 +265,7 @@ def test_a_fault_of_the_grader_is_not_put_on_the_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warm_process.problem()  # asked before it breaks
-    monkeypatch.setattr(sandbox, "command", lambda **_: [sys.executable, "-c", "pass"])
+    monkeypatch.setattr(walls, "command", lambda **_: [sys.executable, "-c", "pass"])
     warm_process.drop()
     write(filled(SET, student="ada"), tmp_path / "class", "ada", SET)
     long = "\N{DESERET SMALL LETTER LONG I}" * 60  # 240 bytes: a file's name ends at 255

@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from submissions import ROOT, filled, maximum, released, write
-from test_grading_parts import side
+from tests.sandbox.sides import side
 
 from threeloops import cli
 from threeloops.classroom import grade as command
-from threeloops.classroom import sandbox, warm_process, work_folder
+from threeloops.classroom import work_folder
 from threeloops.classroom.course import Course
-from threeloops.classroom.sandbox import Limits
+from threeloops.sandbox import walls, warm_process
+from threeloops.sandbox.walls import Limits
 
 SET = "kv_cache"
 FULL = maximum(SET)
-pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=f"a class needs the sandbox: {sandbox.problem()}")
+pytestmark = pytest.mark.skipif(bool(walls.problem()), reason=f"a class needs the sandbox: {walls.problem()}")
 
 
 def run(folder: Path, *words: object) -> int:
@@ -130,14 +131,14 @@ def test_a_broken_or_missing_second_hand_in_does_not_pass_for_the_first(
 
 
 def test_a_fault_is_tried_a_second_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = sandbox.command, []
+    real, calls = walls.command, []
 
     def once_broken(**words: bool) -> list[str]:
         calls.append(words)
         return [sys.executable, "-c", "pass"] if len(calls) == 1 else real(**words)
 
     warm_process.drop()
-    monkeypatch.setattr(sandbox, "command", once_broken)
+    monkeypatch.setattr(walls, "command", once_broken)
     write(filled(SET, student="ada"), folder / "class", "ada", SET)
     assert run(folder) == 0
     assert (table(folder)["ada"], len(calls)) == (("graded", FULL, ""), 2)

@@ -24,11 +24,11 @@ from attacks_walls import WALL_ENDS, WALLS
 from bs4 import BeautifulSoup
 from submissions import ROOT, Notebook, maximum, write
 
-from threeloops.classroom import sandbox
 from threeloops.classroom.course import Course
 from threeloops.classroom.grade import _grade_class
 from threeloops.classroom.intake import handed_in
 from threeloops.classroom.judging import STATUSES
+from threeloops.sandbox import walls
 
 ATTACKS: dict[str, Attack] = CELLS | CODE_ATTACKS | LINE_ATTACKS | WALLS | TOO_MUCH
 ENDS: dict[str, str | tuple[str, ...]] = CODE_ENDS | LINE_ENDS | WALL_ENDS | LIMIT_ENDS  # the others are graded
@@ -37,9 +37,7 @@ LEFT = "LEFT-BEHIND"  # what those who come next print of the one before
 # on the wall: honest cells take milliseconds, and a neighbour may take the core
 LIMITS = {"cell_s": 3.0, "call_s": 2.0, "total_s": 45.0}
 
-pytestmark = pytest.mark.skipif(
-    bool(sandbox.problem()), reason=f"attacks run in the sandbox alone: {sandbox.problem()}"
-)
+pytestmark = pytest.mark.skipif(bool(walls.problem()), reason=f"attacks run in the sandbox alone: {walls.problem()}")
 
 
 def looking(student: str) -> Notebook:

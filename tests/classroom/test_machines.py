@@ -16,17 +16,17 @@ import pytest
 from machines import Machines, grading, machines
 from submissions import ROOT, filled, write
 from test_grading_durable import FULL, SET, empty_gradebook, folder, run, table  # noqa: F401  (fixtures)
-from test_grading_parts import comes_to_be
 from test_workers import class_of, is_whole
+from tests.sandbox.sides import comes_to_be
 
 from threeloops import cli
-from threeloops.classroom import sandbox
 from threeloops.classroom.course import Course
 from threeloops.classroom.machines import cluster, fitness
 from threeloops.classroom.machines.fitness import Order, unfit
+from threeloops.sandbox import walls
 
 PATIENCE_S = 300  # each process loads for seconds, and others may be at work
-walls = pytest.mark.skipif(bool(sandbox.problem()), reason=f"a class needs the sandbox: {sandbox.problem()}")
+needs_walls = pytest.mark.skipif(bool(walls.problem()), reason=f"a class needs the sandbox: {walls.problem()}")
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def marks(folder: Path) -> dict[str, int]:  # noqa: F811
     return {path.parent.name: path.stat().st_mtime_ns for path in (folder / "work" / "kept").rglob("*.json")}
 
 
-@walls
+@needs_walls
 def test_a_killed_worker_and_a_killed_parent_lose_nobody(two: Machines, folder: Path) -> None:  # noqa: F811
     """kill -9 of a worker in the middle, then of the one who hands out; the same command does the rest."""
     deserved = class_of(6, folder)
@@ -79,7 +79,7 @@ def test_a_killed_worker_and_a_killed_parent_lose_nobody(two: Machines, folder: 
     assert before.items() <= marks(folder).items(), "what was graded is not graded again"
 
 
-@walls
+@needs_walls
 def test_other_machines_leave_what_this_one_would(two: Machines, folder: Path) -> None:  # noqa: F811
     """The same table, the same files with the same rights; an unreadable notebook and nobody's too."""
     class_of(2, folder)
@@ -102,7 +102,7 @@ def test_other_machines_leave_what_this_one_would(two: Machines, folder: Path) -
     assert left[0] == left[1]
 
 
-@walls
+@needs_walls
 def test_points_that_a_teacher_gave_stay(two: Machines, folder: Path) -> None:  # noqa: F811
     """They are in the gradebook here, which no worker sees: score, table and page keep them."""
     course = Course(root=ROOT, work=folder / "work")
@@ -120,7 +120,7 @@ def test_points_that_a_teacher_gave_stay(two: Machines, folder: Path) -> None:  
     assert f"{FULL - 0.5:g}" in page.read_text()
 
 
-@walls
+@needs_walls
 def test_a_killed_scheduler_is_one_sentence(
     folder: Path,  # noqa: F811
     tmp_path_factory: pytest.TempPathFactory,
@@ -148,7 +148,7 @@ def test_a_killed_scheduler_is_one_sentence(
     assert before.items() <= marks(folder).items()
 
 
-@walls
+@needs_walls
 def test_workers_that_must_not_grade_are_named(
     folder: Path,  # noqa: F811
     tmp_path_factory: pytest.TempPathFactory,
@@ -252,7 +252,7 @@ def test_a_readers_own_notebook_stays_on_this_machine(tmp_path: Path, capsys: py
     assert "are for a class" in capsys.readouterr().err
 
 
-@walls
+@needs_walls
 def test_nothing_of_dask_is_loaded_unless_it_is_asked_for(folder: Path) -> None:  # noqa: F811
     write(filled(SET, student="ada"), folder / "class", "ada", SET)
     words = ["grade", str(folder / "class"), "--into", str(folder / "work"), "--workers", "1"]
@@ -278,7 +278,7 @@ def _certificates(place: Path) -> dict[str, str]:
     return tls
 
 
-@walls
+@needs_walls
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates (apt install openssl)")
 def test_encrypted_by_dasks_own_settings(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:  # noqa: F811
     """With certificates it grades; whoever has none is not let in."""

@@ -8,9 +8,10 @@ import pytest
 from nbgrader.api import Gradebook, MissingEntry
 from submissions import ROOT, asked, filled
 
-from threeloops.classroom import sandbox, summary
+from threeloops.classroom import summary
 from threeloops.classroom.course import Course
 from threeloops.classroom.stages import KeptGradebook
+from threeloops.sandbox import walls
 
 SET = "kv_cache"
 
@@ -18,7 +19,7 @@ SET = "kv_cache"
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     folder = tmp_path_factory.mktemp("pages")
-    course = Course(root=ROOT, work=folder / "work", judge={"sandboxed": not sandbox.problem()})
+    course = Course(root=ROOT, work=folder / "work", judge={"sandboxed": not walls.problem()})
     course.prepare(SET)
     for student in ("ada", "grace"):
         course.autograde(SET, student, filled(SET, student=student, wrong={"a-batch": "batch_cache = '1 GB'"}))

@@ -20,10 +20,10 @@ from threeloops.classroom.elsewhere import alone, packing
 from threeloops.classroom.intake import Submission
 from threeloops.classroom.judging import Examiner, judged
 from threeloops.classroom.machines import remote_grading
-from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.term import settings
 from threeloops.classroom.term.settings import LatePolicy
 from threeloops.contents import book_root
+from threeloops.sandbox.walls import Limits
 
 SET, COURSE, STUDENT = "kv_cache", "spring-27", "ada01"
 FULL = maximum(SET)

@@ -12,15 +12,15 @@ import pytest
 from submissions import asked, canvas_zip, filled, maximum, moodle_zip, set_source
 
 from threeloops import cli
-from threeloops.classroom import sandbox
 from threeloops.classroom.course import Course
 from threeloops.classroom.term import settings
 from threeloops.contents import book_root
+from threeloops.sandbox import walls
 
 SET = "kv_cache"
 FULL = maximum(SET)
 COURSE = "spring-27"
-pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=f"a class needs the sandbox: {sandbox.problem()}")
+pytestmark = pytest.mark.skipif(bool(walls.problem()), reason=f"a class needs the sandbox: {walls.problem()}")
 
 CANVAS_LIST = """Student,ID,SIS User ID,SIS Login ID,Section,KV cache (4711),Final Score,Extra days,Extra time
     Points Possible,,,,,14.00,(read only),,

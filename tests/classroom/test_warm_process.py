@@ -15,12 +15,12 @@ import pytest
 from attacks import CODE, SET, honest
 from attacks_code import CODE_ATTACKS
 from submissions import released
-from test_grading_parts import comes_to_be, running_commands, side
+from tests.sandbox.sides import comes_to_be, running_commands, side
 
-from threeloops.classroom import sandbox, warm_process
 from threeloops.classroom.judging import Examiner, Outcome, judged
-from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.transplant import transplanted
+from threeloops.sandbox import walls, warm_process
+from threeloops.sandbox.walls import Limits
 
 PROBLEM = warm_process.problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=f"nothing can be forked here: {PROBLEM}")
@@ -82,7 +82,7 @@ time.sleep(0.3)
     assert name not in running_commands(), "at once, not a moment later"
 
 
-@pytest.mark.skipif(sandbox._version() < sandbox.COUNTED_APART, reason="this Linux counts a user's processes together")
+@pytest.mark.skipif(walls._version() < walls.COUNTED_APART, reason="this Linux counts a user's processes together")
 def test_ones_bomb_takes_nothing_from_anothers_share() -> None:
     bomb = """
 import os, time
@@ -115,7 +115,7 @@ def test_a_killed_one_is_started_again_once_and_said(capsys: pytest.CaptureFixtu
 def test_one_that_never_starts_is_refused_not_done_without(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sandbox, "command", lambda **_: ["false"])
+    monkeypatch.setattr(walls, "command", lambda **_: ["false"])
     with pytest.raises(warm_process.NoStartError, match="does not answer|has ended"):
         side(Limits())
     assert capsys.readouterr().err.count("Once more") == 1
@@ -124,11 +124,11 @@ def test_one_that_never_starts_is_refused_not_done_without(
 def test_a_machine_that_forks_none_is_told_and_graded_all_the_same(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = sandbox.command
-    monkeypatch.setattr(sandbox, "command", lambda **words: ["false"] if words.get("warm") else real(**words))
+    real = walls.command
+    monkeypatch.setattr(walls, "command", lambda **words: ["false"] if words.get("warm") else real(**words))
     warm_process.problem.cache_clear()
     with side(Limits()) as kernel:
-        assert isinstance(kernel.side, sandbox.Side)
+        assert isinstance(kernel.side, walls.Side)
         assert kernel.run("print(1)")["printed"] == "1\n"
     assert "Each submission starts its own sandbox here, which takes longer" in capsys.readouterr().err
     monkeypatch.undo()
@@ -140,18 +140,18 @@ def test_one_that_shares_something_refuses_to_fork(monkeypatch: pytest.MonkeyPat
         ("open files", "held = open('/dev/null')"),
         ("2 threads", "threading.Thread(target=time.sleep, args=(60,)).start()"),
     ):
-        text = sandbox.FORKING.read_text().replace(
+        text = walls.FORKING.read_text().replace(
             '    walls["folders"] =', f'    import threading, time\n    {then}\n    walls["folders"] ='
         )
         assert then in text
         (tmp_path / "forking.py").write_text(text)
         (tmp_path / "forking.py").chmod(0o644)
-        monkeypatch.setattr(sandbox, "FORKING", tmp_path / "forking.py")
-        sandbox._bwrap.cache_clear()
+        monkeypatch.setattr(walls, "FORKING", tmp_path / "forking.py")
+        walls._bwrap.cache_clear()
         with pytest.raises(warm_process.NoStartError, match=name):
             warm_process.Template()
         monkeypatch.undo()
-    sandbox._bwrap.cache_clear()
+    walls._bwrap.cache_clear()
 
 
 def test_many_may_ask_at_once() -> None:

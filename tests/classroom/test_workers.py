@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from submissions import ROOT, filled, maximum, write
 from test_grading_durable import FULL, SET, empty_gradebook, folder, run, table  # noqa: F401  (fixtures)
-from test_grading_parts import comes_to_be
+from tests.sandbox.sides import comes_to_be
 
-from threeloops.classroom import sandbox
 from threeloops.classroom.course import Course
 from threeloops.classroom.workers import Crew, usual
+from threeloops.sandbox import walls
 
 needs_fork = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="the jobs of these tests cannot be sent elsewhere"
 )
-walls = pytest.mark.skipif(bool(sandbox.problem()), reason=f"a class needs the sandbox: {sandbox.problem()}")
+needs_walls = pytest.mark.skipif(bool(walls.problem()), reason=f"a class needs the sandbox: {walls.problem()}")
 
 
 def crew(do: Callable[[int], int], number: int = 2) -> Crew[int, int]:
@@ -109,7 +109,7 @@ def is_whole(place: Path, deserved: dict[str, float]) -> bool:
     return pages and scores == deserved == {student: row[1] for student, row in table(place).items()}
 
 
-@walls
+@needs_walls
 @needs_fork
 def test_a_class_loses_no_one_when_a_worker_is_killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     """kill -9 in the middle of one's grading, and of another's feedback page."""
@@ -134,7 +134,7 @@ def test_a_class_loses_no_one_when_a_worker_is_killed(folder: Path, monkeypatch:
     assert is_whole(folder, deserved)
 
 
-@walls
+@needs_walls
 @needs_fork
 def test_a_run_killed_with_two_workers_goes_on_where_it_stopped(folder: Path) -> None:  # noqa: F811
     """kill -9 of the one who hands out: the workers go with it, the folder is free, the next run does the rest."""
@@ -151,7 +151,7 @@ def test_a_run_killed_with_two_workers_goes_on_where_it_stopped(folder: Path) ->
     assert {path.parent.name for path in (folder / "work" / "kept").rglob("*.json")} == set(deserved) >= marks
 
 
-@walls
+@needs_walls
 @needs_fork
 def test_two_workers_give_the_scores_of_one(folder: Path) -> None:  # noqa: F811
     deserved = class_of(3, folder)

@@ -29,6 +29,7 @@ FLOORS = (
     ),
     ("simulate", "measure"),
     ("figures", "widgets", "drills"),
+    ("sandbox",),
     ("contents", "quick_start", "room", "sheets", "paper", "classroom", "site"),
     ("desk", "doctor", "stand_in", "commands", "cli", "__main__"),
 )

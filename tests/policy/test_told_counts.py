@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from threeloops.classroom.sandbox import PROCESSES, ROOM_BYTES, Limits
 from threeloops.commands.sources import types
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
@@ -15,6 +14,7 @@ from threeloops.models.catalogue import model_keys
 from threeloops.room.ideas import IDEAS
 from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.chains import CHAINS
+from threeloops.sandbox.walls import PROCESSES, ROOM_BYTES, Limits
 from threeloops.training_loop.parallelism.published_steps import not_judged_because, published_steps
 from threeloops.units import MB, GiB
 

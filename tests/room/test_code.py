@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from threeloops.classroom import calling, sandbox
-from threeloops.classroom.kernel import Kernel
-from threeloops.classroom.sandbox import Limits
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.code_task import CodeTask
 from threeloops.room import code_file, terminal
@@ -21,6 +18,9 @@ from threeloops.room.ideas import pose
 from threeloops.room.kinds import code
 from threeloops.room.notebook.interview import Room
 from threeloops.room.plan import Wish
+from threeloops.sandbox import calling, walls
+from threeloops.sandbox.kernel import Kernel
+from threeloops.sandbox.walls import Limits
 from threeloops.site import functions
 
 RING = TASKS["code-ring-step"]
@@ -31,7 +31,7 @@ SLIP = RING.changes[0]
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
     """One process for all tasks: starting it is most of the time."""
-    sandboxed = not sandbox.problem()
+    sandboxed = not walls.problem()
     with Kernel(
         posed={},
         whose={},
@@ -138,8 +138,8 @@ def test_a_child_that_comes_back_and_a_flood_of_printing_change_nothing() -> Non
 
 
 def test_without_a_sandbox_it_says_what_is_missing_and_judges_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bool(code.without_walls()) == bool(sandbox.problem())
-    monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is not installed")
+    assert bool(code.without_walls()) == bool(walls.problem())
+    monkeypatch.setattr(walls, "problem", lambda: "bubblewrap is not installed")
     assert "bubblewrap is not installed. Your code runs as your own program" in code.without_walls()
     assert code.judged(RING, "a", RING.solution).right
 

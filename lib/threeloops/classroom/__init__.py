@@ -4,13 +4,6 @@ questions       what a released notebook asks, read from its own graded cells
 sources_only    a notebook's bytes without its outputs, however large they are
 placing         where in the release a submitted cell belongs, whatever an editor has made of it
 transplant      the student's own cells, set into the released notebook
-student_side    the student's side of the wall: runs code, returns values, knows no answer
-sandbox         how that side is started: bubblewrap on Linux, a plain process elsewhere
-seccomp         what the sandbox refuses of the kernel's own calls
-forking         in the sandbox: a warm process, and a child of it behind walls of its own for each submission
-warm_process    the grader's end of the line to that one
-kernel          the grader's end of the line to the student's side
-calling         a learner's function called over it, from a graded cell or from a file at home
 judging         one notebook judged: poses, collects, compares
 preprocessors   the same as steps of `nbgrader autograde`
 summary         the card on top of a feedback page

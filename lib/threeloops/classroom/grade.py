@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from threeloops import checks
-from threeloops.classroom import gradebook, one_submission, sandbox, work_folder
+from threeloops.classroom import gradebook, one_submission, work_folder
 from threeloops.classroom.course import Course
 from threeloops.classroom.intake import HandedIn, Submission, handed_in, lone_notebook
 from threeloops.classroom.machines import remote_grading
@@ -32,6 +32,7 @@ from threeloops.classroom.term import lists, people
 from threeloops.classroom.transplant import says
 from threeloops.classroom.workers import Crew, usual
 from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, plain_id
+from threeloops.sandbox import walls
 
 WRITTEN_MAXIMUM = 3  # points of the rubric of a written explanation
 
@@ -134,10 +135,8 @@ def _grade_reader(
     )
     course.claim("reader")
     course.prepare(name)
-    if sandbox.problem():
-        print(
-            f"Without a sandbox: {sandbox.problem()}. Your code runs as your own program, as it does in the notebook."
-        )
+    if walls.problem():
+        print(f"Without a sandbox: {walls.problem()}. Your code runs as your own program, as it does in the notebook.")
     submission = Submission(student=student, folder=path.parent.name, read=lambda: content)
     graded = one_submission.with_feedback(course, name, one_submission.one(course, name, submission))
     print(table([graded], written_maximum=WRITTEN_MAXIMUM))
@@ -181,13 +180,13 @@ def _grade_class(
     handed: HandedIn, course: Course, *, trust_students: bool, again: bool = False, workers: int | str | None = None
 ) -> int:
     name, submissions = handed.name, handed.submissions
-    if sandbox.problem() and not isinstance(workers, str):
+    if walls.problem() and not isinstance(workers, str):
         if sys.platform == "linux" and not trust_students:
             raise ValueError(
-                f"students' code should not run without a sandbox, and {sandbox.problem()}; --no-sandbox grades all the"
+                f"students' code should not run without a sandbox, and {walls.problem()}; --no-sandbox grades all the"
                 " same"
             )
-        print(f"Without a sandbox: {sandbox.problem()}. Students' code runs with your rights; the judge is the same.")
+        print(f"Without a sandbox: {walls.problem()}. Students' code runs with your rights; the judge is the same.")
     course.claim("class")
     course.prepare(name)
     grades, slips = course.work / f"grades-{name}.csv", course.work / f"slips-{name}.csv"

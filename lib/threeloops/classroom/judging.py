@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from threeloops.classroom.calling import collected
-from threeloops.classroom.kernel import DiedError, HungError, Kernel
 from threeloops.classroom.questions import Notebook, Question, question, source
-from threeloops.classroom.sandbox import Limits
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import judge_function, missed_draws
 from threeloops.drills.engine.judge import Verdict, judge
 from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, plain_id, posed
 from threeloops.drills.engine.student_draws import question as posed_question
+from threeloops.sandbox.calling import collected
+from threeloops.sandbox.kernel import DiedError, HungError, Kernel
+from threeloops.sandbox.walls import Limits
 
 MOST_STARTS = 4  # a process that died is started again without the cell that ended it
 UNANSWERED = Verdict(status="unanswered", message="No answer yet.")

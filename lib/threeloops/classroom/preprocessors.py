@@ -10,16 +10,16 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades  # type: ignore[import-untyped]
 from traitlets import Bool, Enum, Float, Unicode, default
 
-from threeloops.classroom import sandbox
 from threeloops.classroom.course import grading_key
 from threeloops.classroom.intake import whose_numbers
 from threeloops.classroom.judging import Examiner, Outcome, judged
 from threeloops.classroom.questions import HOW_FUNCTIONS, Question, own_mark, question
-from threeloops.classroom.sandbox import Limits
 from threeloops.classroom.transplant import parsed, transplanted
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.judge import Verdict
 from threeloops.drills.engine.student_draws import HOME_COURSE, plain_id, posed, wrapped
+from threeloops.sandbox import walls
+from threeloops.sandbox.walls import Limits
 
 Resources = Any
 Pair = tuple[NotebookNode, Resources]
@@ -84,7 +84,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
 
     @default("sandboxed")
     def _wherever_it_works(self) -> bool:
-        return not sandbox.problem()
+        return not walls.problem()
 
     def preprocess(self, notebook: NotebookNode, resources: Resources) -> Pair:
         limits = Limits(cell_s=self.cell_s, call_s=self.call_s, total_s=self.total_s, apart=self.apart)
@@ -98,7 +98,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         )
         if not self.sandboxed:
             self.log.warning(
-                "Without a sandbox: %s. Students' code runs with your rights.", sandbox.problem() or "switched off"
+                "Without a sandbox: %s. Students' code runs with your rights.", walls.problem() or "switched off"
             )
         outcome = judged(notebook, examiner)
         for index, cell in enumerate(notebook.cells):

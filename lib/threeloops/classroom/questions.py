@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from threeloops.sandbox.kernel import whole_characters
+
 HOW_FUNCTIONS = ("all", "share")  # of its draws: what has to be right for a function to earn its points
 LONGEST_HEAD = 300  # characters left of an equals sign
 
@@ -35,15 +37,6 @@ def source(cell: Cell) -> str:
     text = cell.get("source", "")
     whole = text if isinstance(text, str) else "".join(line for line in text if isinstance(line, str))
     return whole_characters(whole)
-
-
-def whole_characters(text: str) -> str:
-    """The text with a question mark for each half character, which no file could hold.
-
-    >>> whole_characters("cut " + chr(0xD83D))
-    'cut ?'
-    """
-    return text.encode("utf-8", "replace").decode()
 
 
 def mark(cell: Cell, name: str) -> Any:

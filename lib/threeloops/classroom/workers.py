@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-from threeloops.classroom import sandbox, work_folder
+from threeloops.classroom import work_folder
+from threeloops.sandbox import walls
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
@@ -135,7 +136,7 @@ def _serve(line: Connection, do: Callable[[Any], Any], place: int, boss: int, ot
         other.close()
     signal.signal(signal.SIGINT, lambda *_: None)  # the one who asked ends them all
     _end_with(boss)
-    sandbox.take_place(place)
+    walls.take_place(place)
     gc.freeze()  # what was loaded before the fork stays: to look through it again and again takes a tenth of the time
     with work_folder.ended_in_order():
         while True:

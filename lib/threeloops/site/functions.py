@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 from threeloops import checks
-from threeloops.classroom import calling, student_side
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.calls import signature_problem
 from threeloops.drills.engine.code_task import CodeTask
@@ -24,6 +23,7 @@ from threeloops.drills.engine.functions import TIME_LIMIT_S, judge_function
 from threeloops.drills.engine.judge import Verdict
 from threeloops.room.ideas import pose
 from threeloops.room.kinds import code
+from threeloops.sandbox import calling, student_side
 from threeloops.site.answering import SEED, next_cost
 
 SLOWER = 3  # times as long as at the desk: what Python takes in a browser

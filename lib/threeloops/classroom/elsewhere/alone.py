@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from threeloops import contents
-from threeloops.classroom import intake, one_submission, sandbox
+from threeloops.classroom import intake, one_submission
 from threeloops.classroom.course import Course
 from threeloops.classroom.elsewhere import packing
 from threeloops.classroom.questions import questions
 from threeloops.classroom.report import Answered, Result
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.student_draws import plain_id
+from threeloops.sandbox import walls
 
 FAULT = "a fault of the grader, none of yours: tell your teacher, and hand in again"
 WRITTEN_MAXIMUM = 3  # points of the rubric by which students mark their own explanation
@@ -81,8 +82,8 @@ def graded(package: Package, one: intake.Submission, course: Course) -> Result:
 
     Raises:   ValueError when students' code should not run here, because there are no walls to run it in
     """
-    if sandbox.problem() and not course.judge.get("apart"):
-        raise ValueError(f"students' code should not run without a sandbox, and {sandbox.problem()}")
+    if walls.problem() and not course.judge.get("apart"):
+        raise ValueError(f"students' code should not run without a sandbox, and {walls.problem()}")
     return one_submission.one(course, package.name, one)
 
 

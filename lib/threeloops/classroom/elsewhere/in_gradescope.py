@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from threeloops.classroom import sandbox
 from threeloops.classroom.elsewhere import alone, whose
 from threeloops.classroom.elsewhere.alone import Package
 from threeloops.classroom.intake import Submission
 from threeloops.classroom.report import Result
 from threeloops.classroom.term.people import Person
 from threeloops.classroom.transplant import says
+from threeloops.sandbox import walls
 
 HIDDEN, SHOWN = "hidden", "visible"
 METADATA = "submission_metadata.json"
@@ -96,7 +96,7 @@ def _judge(package: Package, base: Path) -> dict[str, Any]:
 
     Raises:   ValueError when neither can be had
     """
-    problem = sandbox.problem()
+    problem = walls.problem()
     if not problem:
         return {}
     if not package.settings["without_sandbox"]:
@@ -106,7 +106,7 @@ def _judge(package: Package, base: Path) -> dict[str, Any]:
         )
     closed = [package.folder, package.work, *(base / name for name in ("submission", "results", METADATA))]
     close(closed)
-    apart = sandbox.problem_apart(closed)
+    apart = walls.problem_apart(closed)
     if apart:
         print(f"There is no sandbox here ({problem}), and {apart}.")
         raise ValueError(
@@ -141,7 +141,7 @@ def main(words: Sequence[str]) -> int:
     package = alone.opened(base / "source", base / PLACE)
     if "--prepare" in words:
         package.course()
-        problem = sandbox.problem()
+        problem = walls.problem()
         print("The sandbox works here." if not problem else f"While setting up there is no sandbox: {problem}.")
         return 0
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from threeloops import checks
-from threeloops.classroom.sandbox import Limits
+from threeloops.sandbox.walls import Limits
 
 RECORD = "measured.json"
 MINUTE_S = 60

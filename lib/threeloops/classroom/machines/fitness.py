@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from threeloops import contents
-from threeloops.classroom import sandbox
+from threeloops.sandbox import walls
 
 PACKAGES = ("distributed", "nbgrader", "pint")
 EDITION, SANDBOX, THREADS = "edition of the book", "sandbox", "threads"
@@ -74,4 +74,4 @@ def fitness(name: str, dask_worker: Any = None) -> dict[str, Any]:
 
 @functools.cache
 def _fitness(name: str) -> dict[str, Any]:
-    return {**identity(name), SANDBOX: sandbox.problem()}
+    return {**identity(name), SANDBOX: walls.problem()}

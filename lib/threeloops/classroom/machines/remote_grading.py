@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from threeloops import contents
-from threeloops.classroom import gradebook, one_submission, sandbox, work_folder
+from threeloops.classroom import gradebook, one_submission, work_folder
 from threeloops.classroom.course import Course, grading_key, write_whole
 from threeloops.classroom.intake import Submission
 from threeloops.classroom.machines.cluster import Cluster
 from threeloops.classroom.machines.fitness import Order, UnfitError, fitness, identity, unfit
 from threeloops.classroom.report import Result, result
+from threeloops.sandbox import walls
 
 STAGES = ("submitted", "autograded", "feedback", "logs")  # where grading leaves something of one student
 
@@ -167,7 +168,7 @@ def _take_place() -> None:
     """
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return
-    for place in range(sandbox.PLACES):
+    for place in range(walls.PLACES):
         name = socket.socket(socket.AF_UNIX)
         try:
             name.bind(f"\0three-loops-{place}")
@@ -175,7 +176,7 @@ def _take_place() -> None:
             name.close()
             continue
         _names.append(name)
-        sandbox.take_place(place)
+        walls.take_place(place)
         return
 
 

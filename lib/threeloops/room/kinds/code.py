@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from threeloops import units
-from threeloops.classroom import calling, sandbox
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.code_task import CodeTask
 from threeloops.drills.engine.drill import Draw
@@ -26,6 +25,7 @@ from threeloops.drills.engine.functions import (
 from threeloops.drills.engine.judge import Verdict
 from threeloops.room.idea import Idea
 from threeloops.room.question import Question
+from threeloops.sandbox import calling, walls
 
 TOPIC = KIND = "code"
 LONGEST_SHOWN = 300  # characters of an argument or a result
@@ -67,10 +67,10 @@ def indented(code: str) -> str:
 
 def without_walls() -> str:
     """What is missing for a sandbox and what is done instead, in two sentences; empty where there is one."""
-    if not sandbox.problem():
+    if not walls.problem():
         return ""
     return (
-        f"Without a sandbox: {sandbox.problem()}. Your code runs as your own program, in a process of its own with the"
+        f"Without a sandbox: {walls.problem()}. Your code runs as your own program, in a process of its own with the"
         " same limits of time; what it writes and opens is up to you."
     )
 

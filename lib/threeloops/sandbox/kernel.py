@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from threeloops.classroom import sandbox, warm_process
-from threeloops.classroom.questions import whole_characters
-from threeloops.classroom.sandbox import Limits
-from threeloops.classroom.warm_process import NoStartError
+from threeloops.sandbox import walls, warm_process
+from threeloops.sandbox.walls import Limits
+from threeloops.sandbox.warm_process import NoStartError
 from threeloops.units import KiB
 
 LONGEST_REPLY = 200_000  # bytes; a longer one is no honest reply
@@ -30,6 +29,15 @@ class DiedError(Exception):
 
 class HungError(Exception):
     """The student's process had to be ended because it did not reply in time."""
+
+
+def whole_characters(text: str) -> str:
+    """The text with a question mark for each half character, which no file could hold.
+
+    >>> whole_characters("cut " + chr(0xD83D))
+    'cut ?'
+    """
+    return text.encode("utf-8", "replace").decode()
 
 
 class Kernel:
@@ -48,12 +56,12 @@ class Kernel:
         self.limits, self.deadline, self.notebook = limits, deadline, notebook
         # In the sandbox it has a place of its own, which goes with it however the grader ends.
         self._folder = None if sandboxed else tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
-        if self._folder and limits.apart and (nobody := sandbox.become()):
+        if self._folder and limits.apart and (nobody := walls.become()):
             os.chown(self._folder.name, nobody, nobody)
         self.side = (
             warm_process.fork()
             if sandboxed and notebook and not warm_process.problem()
-            else sandbox.Side(self._folder.name if self._folder else "/", sandboxed=sandboxed)
+            else walls.Side(self._folder.name if self._folder else "/", sandboxed=sandboxed)
         )
         # A full queue leaves the pipe full, and a process that floods it waits there.
         self._lines: queue.Queue[bytes] = queue.Queue(maxsize=2)
@@ -65,7 +73,7 @@ class Kernel:
             "posed": posed,
             "whose": whose,
             "limits": limits.as_resources(sandboxed=sandboxed, forked=isinstance(self.side, warm_process.Forked)),
-            "environment": sandbox.ENVIRONMENT | home,
+            "environment": walls.ENVIRONMENT | home,
         }
         try:
             told = self._ask(setup, until=time.monotonic() + START_S)  # starting is not the student's time

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from threeloops.classroom.seccomp import refusals
+from threeloops.sandbox.seccomp import refusals
 from threeloops.units import MB, GiB
 
 INSIDE, FORKING = (Path(__file__).with_name(name) for name in ("student_side.py", "forking.py"))

@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from threeloops.classroom import sandbox
-from threeloops.classroom.kernel import DiedError, HungError, Kernel
-from threeloops.classroom.sandbox import Limits
-from threeloops.classroom.warm_process import NoStartError
 from threeloops.drills.engine.code_task import plain
 from threeloops.drills.engine.drill import Draw
 from threeloops.drills.engine.functions import Asked, Returned
+from threeloops.sandbox import walls
+from threeloops.sandbox.kernel import DiedError, HungError, Kernel
+from threeloops.sandbox.walls import Limits
+from threeloops.sandbox.warm_process import NoStartError
 
 AT_HOME = Limits(cell_s=5.0, total_s=30.0, printed=2_000)
 
@@ -54,7 +54,7 @@ def tried(source: str, name: str, asked: Asked, draws: Sequence[Draw]) -> list[R
             posed={},
             whose={},
             limits=limits,
-            sandboxed=not sandbox.problem(),
+            sandboxed=not walls.problem(),
             deadline=time.monotonic() + limits.total_s,
             notebook=False,
         ) as kernel:

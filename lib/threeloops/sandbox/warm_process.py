@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from threeloops.classroom import sandbox, seccomp
+from threeloops.sandbox import seccomp, walls
 
 START_S, FORK_S, END_S = 60, 20, 20
 LONGEST_WORD = 65_536  # bytes of one message
@@ -28,7 +28,7 @@ class NoStartError(Exception):
 
 
 class Forked:
-    """A student's side that was forked: the same as sandbox.Side."""
+    """A student's side that was forked: the same as walls.Side."""
 
     def __init__(self, handle: int, requests: int, replies: int) -> None:
         self._handle = handle
@@ -60,24 +60,24 @@ class Template:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.process = subprocess.Popen(
-                sandbox.command(sandboxed=True, warm=True),
+                walls.command(sandboxed=True, warm=True),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
         place = seccomp.column()
-        walls = {
-            "environment": sandbox.ENVIRONMENT,
+        built = {
+            "environment": walls.ENVIRONMENT,
             "filter": seccomp.refusals().hex(),
             "keyctl": None if place is None else seccomp.REFUSED["keyctl"][place],
-            "become": sandbox.become(),
-            "places": sandbox.PLACES_TO_WRITE,
-            "shown": sandbox.shown_below_places(),
-            "room": f"size={sandbox.ROOM_BYTES},nr_inodes={MOST_FILES},mode=1777",
+            "become": walls.become(),
+            "places": walls.PLACES_TO_WRITE,
+            "shown": walls.shown_below_places(),
+            "room": f"size={walls.ROOM_BYTES},nr_inodes={MOST_FILES},mode=1777",
         }
         try:
-            self._told(walls, [], START_S)
+            self._told(built, [], START_S)
         except NoStartError:
             self.close()
             raise
@@ -167,8 +167,8 @@ def problem() -> str:
     """Why each submission must start its sandbox anew on this machine, which is said once; empty where it can be
     forked. Asked before the first: one that fails later is refused.
     """
-    if sandbox.problem():
-        return sandbox.problem()
+    if walls.problem():
+        return walls.problem()
     try:
         fork().end()
     except NoStartError as error:
