@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from threeloops.cli import main
-from threeloops.facts.kernel_counts import COUNTERS, kernel_count, kernel_counts, kernel_counts_stamp
+from threeloops.facts.kernel_counts import COUNTERS, kernel_count, kernel_counts
 from threeloops.facts.recorded_cases import Case
+from threeloops.facts.stamped_files import stamped
 from threeloops.inner_loop.coalescing import LANES, SECTOR_BYTES, passes_per_request, sectors_per_request
 from threeloops.measure import counted_kernels
 from threeloops.simulate.inner_loop import simt, toy_kernels
@@ -25,7 +26,7 @@ def count(kind, **sizes):
 def test_every_kernel_was_counted_by_every_counter():
     assert list(kernel_counts(PART)) == [case.name for case in counted_kernels.cases()]
     assert all(set(counts) == set(COUNTERS) for counts in kernel_counts(PART).values())
-    stamp = kernel_counts_stamp(PART)
+    stamp, _ = stamped("counted", "kernels")[PART]
     assert "ncu 2025" in stamp.software
     assert "/" not in stamp.hardware + stamp.note
 

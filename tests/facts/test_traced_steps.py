@@ -6,9 +6,9 @@ import pytest
 
 from threeloops.cli import main
 from threeloops.facts import kernel_counts, traced_steps
-from threeloops.facts.kernel_counts import kernel_counts_stamp
 from threeloops.facts.recorded import find
-from threeloops.facts.traced_steps import ORDER, cause_of, traced_stamp, traced_step
+from threeloops.facts.stamped_files import stamped
+from threeloops.facts.traced_steps import ORDER, cause_of, traced_step
 from threeloops.measure import traced_kernels
 
 PART = "h100-sxm5"
@@ -69,16 +69,17 @@ def test_a_kernel_s_name_says_what_it_is_for(kernel, cause):
 
 
 def test_the_shipped_files_are_what_would_be_written():
+    traced, counted = stamped("traced", "steps")[PART][0], stamped("counted", "kernels")[PART][0]
     for folder, text in (
-        ("traced", traced_steps.traces_as_text(traced_stamp(PART), {name: traced_step(name, PART) for name in NAMES})),
-        ("counted", kernel_counts.counts_as_text(kernel_counts_stamp(PART), kernel_counts.kernel_counts(PART))),
+        ("traced", traced_steps.traces_as_text(traced, {name: traced_step(name, PART) for name in NAMES})),
+        ("counted", kernel_counts.counts_as_text(counted, kernel_counts.kernel_counts(PART))),
     ):
         (path,) = (Path(traced_steps.__file__).parent / folder).glob("*.json")
         assert path.read_text(encoding="utf-8") == text
 
 
 def test_the_stamp_says_where_and_when():
-    assert traced_stamp(PART).hardware == "NVIDIA H100 80GB HBM3"
+    assert stamped("traced", "steps")[PART][0].hardware == "NVIDIA H100 80GB HBM3"
 
 
 def test_traces_need_a_gpu_and_what_was_not_traced_is_refused(capsys, tmp_path):

@@ -98,6 +98,11 @@ def test_rounded_inputs_give_what_whole_numbers_give() -> None:
 # --- GPTQ ---
 
 
+def rounded_error(weight: torch.Tensor, inputs: torch.Tensor, scheme: Scheme) -> float:
+    """The output error of rounding every weight to nearest."""
+    return gptq.output_error(weight, quantisers.quantise(weight, scheme).values, inputs)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_gptq_by_cholesky_is_gptq_by_solving_anew_for_every_column(seed: int) -> None:
     inputs = correlated(60, 9, seed=10 * seed)
@@ -117,7 +122,7 @@ def test_no_rounding_beats_the_exhaustive_one_and_gptq_comes_near() -> None:
         step = float(weight.abs().max()) / 3
         exact = rounding_search.best_rounding(weight[0].numpy(), gptq.hessian(inputs).numpy(), step=step)
         best += gptq.output_error(weight, torch.tensor(exact)[None], inputs)
-        nearest += gptq.rounded_error(weight, inputs, INT3)
+        nearest += rounded_error(weight, inputs, INT3)
         compensated += gptq.output_error(weight, gptq.gptq(weight, inputs, INT3), inputs)
     assert compensated < 0.6 * nearest
     assert best < nearest
@@ -130,7 +135,7 @@ def test_the_wrong_sign_is_worse_than_rounding_and_no_compensation_is_rounding()
         for sign in (1, 0, -1)
     }
     assert errors[1] < 0.7 * errors[0] < errors[0] < errors[-1]
-    assert errors[0] == pytest.approx(gptq.rounded_error(weight, inputs, INT3))
+    assert errors[0] == pytest.approx(rounded_error(weight, inputs, INT3))
 
 
 def test_the_factor_is_one_of_the_inverse() -> None:
@@ -147,7 +152,7 @@ def test_awq_without_strength_is_rounding_and_never_does_worse() -> None:
     assert torch.allclose(channel_scaling.awq_factors(inputs, strength=0), torch.ones(16, dtype=torch.float64))
     found, strength = channel_scaling.awq(weight, inputs, INT3)
     assert strength > 0
-    assert gptq.output_error(weight, found, inputs) < gptq.rounded_error(weight, inputs, INT3)
+    assert gptq.output_error(weight, found, inputs) < rounded_error(weight, inputs, INT3)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])

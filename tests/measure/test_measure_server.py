@@ -13,6 +13,7 @@ import httpx
 import openai
 import pytest
 import torch
+from served_here import in_this_process
 
 from threeloops import wall_clock
 from threeloops.measure.product_loop import small_language_model
@@ -60,7 +61,7 @@ def decoder() -> Decoder:
 
 @pytest.fixture(scope="module")
 def served(decoder: Decoder) -> Iterator[tuple[Front, str]]:
-    with running.in_this_process(decoder, limits=LIMITS) as (front, url):
+    with in_this_process(decoder, limits=LIMITS) as (front, url):
         yield front, url
 
 
@@ -358,7 +359,7 @@ def test_clients_that_vanish_leave_nothing_behind() -> None:
             found = await asyncio.gather(*waiting, return_exceptions=True)
             assert all(isinstance(error, asyncio.CancelledError) for error in found)
 
-    with running.in_this_process(held.eval(), limits=LIMITS) as (front, url):
+    with in_this_process(held.eval(), limits=LIMITS) as (front, url):
         ran(crowd(front, url))
         assert until(lambda: front.vanished == 22)
         made = front.engine.metrics.generation_tokens
@@ -389,7 +390,7 @@ def test_a_full_queue_turns_away_and_a_full_cache_does_not(decoder: Decoder) -> 
             held.go.set()
             return await asyncio.gather(first, *others)
 
-    with running.in_this_process(held.eval(), limits=TIGHT) as (front, url):
+    with in_this_process(held.eval(), limits=TIGHT) as (front, url):
         found = ran(crowd(front, url))
         served = [answer for answer in found if answer.status_code == 200]
         turned_away = [answer for answer in found if answer.status_code != 200]
@@ -419,7 +420,7 @@ class Broken(Decoder):
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_model_that_fails_ends_its_requests_and_not_the_server(streams: bool) -> None:
     with (
-        running.in_this_process(Broken(SIZES).eval(), limits=LIMITS) as (front, url),
+        in_this_process(Broken(SIZES).eval(), limits=LIMITS) as (front, url),
         openai.OpenAI(base_url=f"{url}/v1", api_key="none", timeout=PATIENCE_S, max_retries=0) as client,
     ):
         with pytest.raises(openai.APIError, match="the model failed while it wrote this answer"):

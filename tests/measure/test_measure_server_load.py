@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from served_here import in_this_process
 
 from threeloops.measure.product_loop.character_decoder import Decoder, DecoderSizes
 from threeloops.measure.product_loop.server import load, running, step_times
@@ -90,7 +91,7 @@ def test_measured_steps_hold_every_mixture(decoder: Decoder) -> None:
 
 def test_an_open_loop_gets_every_token_of_every_answer(decoder: Decoder) -> None:
     asked = traffic.together([0.0, 0.0, 0.01, 0.1, 0.1], [3, 40, 20, 9, 1], [5, 1, 8, 30, 2])
-    with running.in_this_process(decoder, model="target") as (front, url):
+    with in_this_process(decoder, model="target") as (front, url):
         loaded = load.open_loop(url, asked)
         assert not loaded.refused
         for moments, request in zip(loaded.run.moments, asked, strict=True):
@@ -105,7 +106,7 @@ def test_an_open_loop_gets_every_token_of_every_answer(decoder: Decoder) -> None
 def test_an_open_loop_counts_who_was_turned_away(decoder: Decoder) -> None:
     limits = Limits(slots=1, token_budget=4, most_waiting=1)
     asked = traffic.together([0.0] * 12, [150] * 12, [20] * 12)
-    with running.in_this_process(decoder, model="target", limits=limits) as (_, url):
+    with in_this_process(decoder, model="target", limits=limits) as (_, url):
         loaded = load.open_loop(url, asked)
     shed = sum(moments.shed for moments in loaded.run.moments)
     assert loaded.refused == {429: shed}

@@ -3,6 +3,8 @@
 import math
 import random
 import statistics
+import struct
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -17,6 +19,38 @@ from threeloops.simulate.product_loop import narrow_weights
 def drawn_weights(number: int, seed: int) -> list[float]:
     rng = random.Random(seed)
     return [rng.gauss(0, 0.02) for _ in range(number)]
+
+
+# What was written, read again.
+
+
+def taken(reading: Iterator[str], number: int) -> str:
+    return "".join(next(reading) for _ in range(number))
+
+
+def unpacked_groups(written: str, *, weights: int, bits: int, group: int, symmetric: bool) -> list[float]:
+    """The values that those bits stand for."""
+    reading, found = iter(written), list[float]()
+    while len(found) < weights:
+        (scale,) = struct.unpack(">e", int(taken(reading, 16), 2).to_bytes(2, "big"))
+        zero = 2 ** (bits - 1) if symmetric else int(taken(reading, bits), 2)
+        found += [(int(taken(reading, bits), 2) - zero) * scale for _ in range(min(group, weights - len(found)))]
+    return found
+
+
+def unmasked(written: str, *, weights: int, bits: int) -> list[int]:
+    """Walk the mask, and take the next pattern at every one."""
+    mask, patterns = written[:weights], iter(written[weights:])
+    return [int(taken(patterns, bits), 2) if mark == "1" else 0 for mark in mask]
+
+
+def unindexed(written: str, *, weights: int, bits: int, index_bits: int) -> list[int]:
+    """Put every pattern where its number says."""
+    values = [0] * weights
+    for start in range(0, len(written), index_bits + bits):
+        place, pattern = written[start : start + index_bits], written[start + index_bits : start + index_bits + bits]
+        values[int(place, 2)] = int(pattern, 2)
+    return values
 
 
 @given(
@@ -40,7 +74,7 @@ def test_the_size_of_a_quantised_tensor_is_that_of_its_packed_bits(
 def test_packed_weights_can_be_read_back_to_within_a_step(bits: int, symmetric: bool, seed: int) -> None:
     weights = drawn_weights(96, seed)
     written = narrow_weights.packed_groups(weights, bits=bits, group=32, symmetric=symmetric)
-    read = narrow_weights.unpacked_groups(written, weights=96, bits=bits, group=32, symmetric=symmetric)
+    read = unpacked_groups(written, weights=96, bits=bits, group=32, symmetric=symmetric)
     for start in range(0, 96, 32):
         group = weights[start : start + 32]
         step = (2 * max(map(abs, group)) if symmetric else max(group) - min(group)) / (2**bits - 1)
@@ -51,8 +85,8 @@ def test_packed_weights_can_be_read_back_to_within_a_step(bits: int, symmetric: 
 def test_pruned_weights_walked_by_their_mask_and_by_their_indices(places: list[int], bits: int) -> None:
     kept = sum(value > 0 for value in places)
     mask, indices = narrow_weights.masked(places, bits=bits), narrow_weights.indexed(places, bits=bits, index_bits=8)
-    assert narrow_weights.unmasked(mask, weights=len(places), bits=bits) == places
-    assert narrow_weights.unindexed(indices, weights=len(places), bits=bits, index_bits=8) == places
+    assert unmasked(mask, weights=len(places), bits=bits) == places
+    assert unindexed(indices, weights=len(places), bits=bits, index_bits=8) == places
     assert compression.bitmask_bytes(len(places), kept=kept, element_bits=bits) == len(mask) / 8
     assert compression.index_bytes(len(places), kept=kept, element_bits=bits, index_bits=8) == len(indices) / 8
 

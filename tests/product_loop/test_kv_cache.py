@@ -383,24 +383,21 @@ def test_peak_is_the_largest_amount_held_on_the_way(tokens: int, window: int | N
 
 def test_blocks_of_one_token_waste_nothing() -> None:
     for tokens in (1, 127, 128, 129, 3000):
-        both = kv_cache.reservation(
-            GPT_OSS_20B, tokens=tokens, bytes_per_element=2, allocator=VllmPaged(block_tokens=1)
-        )
-        assert (both.wasted_bytes, both.used_share) == (0, 1)
+        cache = {"tokens": tokens, "bytes_per_element": 2}
+        held = kv_cache.held_bytes(GPT_OSS_20B, **cache, allocator=VllmPaged(block_tokens=1))
+        assert held == kv_cache.request_bytes(GPT_OSS_20B, **cache)
 
 
-def test_reservation_shows_both_figures_and_the_allocator() -> None:
+def test_what_an_allocator_holds_beyond_what_is_needed() -> None:
+    cache = {"tokens": 1000, "bytes_per_element": 2}
+    needed = kv_cache.request_bytes(LLAMA_3_8B, **cache)
+    assert needed == 1000 * 131_072
     # 1,000 tokens of Llama-3-8B fill 62.5 blocks of 16: 63 are held, and 8 of 1,008 slots are empty.
-    both = kv_cache.reservation(
-        LLAMA_3_8B, tokens=1000, bytes_per_element=2, allocator=by_name("vllm-paged", block_tokens=16)
-    )
-    assert both.allocator == "vllm-paged"
-    assert both.needed_bytes == 1000 * 131_072
-    assert both.wasted_bytes == 8 * 131_072
+    paged = kv_cache.held_bytes(LLAMA_3_8B, **cache, allocator=by_name("vllm-paged", block_tokens=16))
+    assert paged - needed == 8 * 131_072
     # A buffer for 8,192 tokens uses 1000/8192 of itself: the waste that paging removes (Kwon et al., 2023, section
     # 3.1).
-    static = kv_cache.reservation(LLAMA_3_8B, tokens=1000, bytes_per_element=2, allocator=HfStatic(max_tokens=8192))
-    assert static.used_share == 1000 / 8192
+    assert needed / kv_cache.held_bytes(LLAMA_3_8B, **cache, allocator=HfStatic(max_tokens=8192)) == 1000 / 8192
 
 
 def test_windowed_layers_without_the_hybrid_manager_keep_everything() -> None:

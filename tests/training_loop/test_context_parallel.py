@@ -5,8 +5,6 @@ import pytest
 
 from threeloops.simulate.training_loop.context_ring import pieces, ring_attention, ulysses_attention, undivided
 from threeloops.training_loop.parallelism.context_parallel import (
-    causal_pairs,
-    check_ulysses,
     contiguous_slowdown,
     hiding_tokens,
     ring_traffic,
@@ -28,7 +26,9 @@ def test_a_ring_attends_like_one_rank_and_sends_what_is_predicted(ranks, zigzag)
     predicted = ring_traffic(tokens_per_rank=30, kv_dim=8, cp=ranks, bytes_per_element=8, bytes_per_gradient=8)
     assert done.sent_bytes == (predicted.forward_bytes,) * ranks
     counted = [sum(step[rank] for step in done.pairs) for rank in range(ranks)]
-    assert counted == [causal_pairs(sequence=30 * ranks, cp=ranks, rank=rank, zigzag=zigzag) for rank in range(ranks)]
+    # what a causal mask leaves to a run of queries from a to b: b (b + 1) / 2 - a (a + 1) / 2
+    seen = [sum(range(30 * rank + 1, 30 * rank + 31)) for rank in range(ranks)]
+    assert counted == ([sum(seen) / ranks] * ranks if zigzag else seen)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -53,12 +53,10 @@ def test_a_contiguous_causal_ring_waits_for_its_last_rank(ranks):
     assert steps(True) / even == pytest.approx(1, rel=0.01)
 
 
-def test_zigzag_gives_everybody_the_same_tokens_and_the_same_pairs():
+def test_zigzag_deals_out_every_token_once():
     assert sorted(token for piece in pieces(sequence=24, ranks=3, zigzag=True) for token in piece.tolist()) == list(
         range(24)
     )
-    assert len({causal_pairs(sequence=131072, cp=16, rank=rank, zigzag=True) for rank in range(16)}) == 1
-    assert sum(causal_pairs(sequence=96, cp=6, rank=rank, zigzag=False) for rank in range(6)) == 96 * 97 // 2
 
 
 def test_ring_and_ulysses_meet_where_ranks_outnumber_the_query_heads_of_a_kv_head():
@@ -85,12 +83,3 @@ def test_ring_attention_papers_rule():
         flops_per_s=312e12, bytes_per_s_one_way=300e9, query_dim=4096, kv_dim=4096, bytes_per_element=2
     )
     assert tokens == pytest.approx(1040)
-
-
-def test_refusals():
-    with pytest.raises(ValueError, match=r"cp\*tp=16 must divide num_kv_heads=8"):
-        check_ulysses(num_kv_heads=8, cp=16, tp=1)
-    with pytest.raises(ValueError, match="rank=4 must be less than cp=4"):
-        causal_pairs(sequence=16, cp=4, rank=4, zigzag=False)
-    with pytest.raises(ValueError, match=r"2\*cp=8 must divide sequence=12"):
-        causal_pairs(sequence=12, cp=4, rank=0, zigzag=True)

@@ -7,7 +7,6 @@ import pytest
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.simulate.inner_loop import packed_blocks
 from threeloops.simulate.training_loop.sharding import Grid, Parameter, stored_bytes
-from threeloops.training_loop.memory.gathered_parameters import deepspeed_layer_bytes
 from threeloops.training_loop.memory.rank_states import (
     expert_data_parallel,
     fewest_data_parallel_ranks,
@@ -93,7 +92,7 @@ def test_deepspeed_estimator():
 )
 def test_deepspeed_prints_18_bytes_over_all_gpus_and_a_layer_at_stage_3(total, largest, gpus, printed, unit):
     shards = states(total, recipe="deepspeed-zero-3", zero_stage=3, dp=gpus)
-    layer = deepspeed_layer_bytes(largest_layer_parameters=largest)
+    layer = (2 + 2) * largest  # its fp16 weights, gathered, and the fp16 gradients made from them
     assert (shards.total_bytes + layer) / unit == pytest.approx(printed, rel=1e-3)
     assert shards.total_bytes == pytest.approx(18 * total / gpus)
 
@@ -102,12 +101,8 @@ def test_deepspeed_with_the_optimiser_on_the_host_keeps_weights_and_a_layer():
     # The same page: 0.78 for t5-3b with offload_optimizer=cpu, offload_param=none; 125 MB (MiB) for t5-large with
     # everything offloaded.
     shards = states(2851e6, recipe="deepspeed-zero-3", zero_stage=3, dp=8)
-    assert (shards.weights_bytes + deepspeed_layer_bytes(largest_layer_parameters=32e6)) / 2**30 == pytest.approx(
-        0.78, abs=0.005
-    )
-    assert int(deepspeed_layer_bytes(largest_layer_parameters=32.90e6) / 2**20) == 125
-    with pytest.raises(ValueError, match="largest_layer_parameters=0 must be greater than 0"):
-        deepspeed_layer_bytes(largest_layer_parameters=0)
+    assert (shards.weights_bytes + (2 + 2) * 32e6) / 2**30 == pytest.approx(0.78, abs=0.005)
+    assert int((2 + 2) * 32.90e6 / 2**20) == 125
 
 
 def test_deepspeed_has_one_recipe_for_each_stage():

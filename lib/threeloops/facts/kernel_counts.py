@@ -53,12 +53,6 @@ def kernel_counts(part: str) -> Mapping[str, Mapping[str, float]]:
     return _counted()[part][1]
 
 
-def kernel_counts_stamp(part: str) -> Stamp:
-    """On what, with what and when they were counted."""
-    checks.one_of(_counted(), part=part)
-    return _counted()[part][0]
-
-
 @functools.cache
 def _counted() -> dict[str, tuple[Stamp, dict[str, dict[str, float]]]]:
     return stamped("counted", KERNELS)

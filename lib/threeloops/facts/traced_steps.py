@@ -78,12 +78,6 @@ def traced_step(case: str, part: str) -> dict[str, Traced]:
     return steps[case]
 
 
-def traced_stamp(part: str) -> Stamp:
-    """On what, with what and when."""
-    checks.one_of(_traced(), part=part)
-    return _traced()[part][0]
-
-
 @functools.cache
 def _traced() -> dict[str, tuple[Stamp, dict[str, dict[str, Traced]]]]:
     def read(step: dict[str, list[float]]) -> dict[str, Traced]:

@@ -26,7 +26,6 @@ from threeloops.measure.recorded_kernels import call
 
 NAMES = "regex:^(strided|banks|paths|inflight|naive|tiled|registers)$"
 WAYS = (1, 2, 4, 8, 16, 32)
-SOURCE = "from threeloops.measure.counted_kernels import launch_all; launch_all()"
 
 
 def cases() -> list[Case]:
@@ -58,6 +57,9 @@ def launch_all() -> None:
         run()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
+
+
+SOURCE = f"from {__name__} import {launch_all.__name__}; {launch_all.__name__}()"
 
 
 def counted() -> tuple[Stamp, dict[str, dict[str, float]]]:

@@ -42,23 +42,6 @@ class RankCache:
         return self.total / self.one_copy_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
-    """The two figures side by side, and the allocator that makes the difference."""
-
-    allocator: str
-    needed_bytes: float
-    reserved_bytes: float
-
-    @property
-    def wasted_bytes(self) -> float:
-        return self.reserved_bytes - self.needed_bytes
-
-    @property
-    def used_share(self) -> float:
-        return self.needed_bytes / self.reserved_bytes
-
-
 def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, bytes_per_element: float) -> float:
     """Bytes that one token leaves behind in a model of equal layers, in plain numbers.
 
@@ -256,7 +239,7 @@ def held_bytes(
     Formula: sum over layers of layer_bytes_per_token * slots, and states_bytes; the slots of each allocator, and its
              source, are in kv_allocators
     Source:   by definition: what an allocator sets aside, layer by layer
-    Measured: measure.product_loop.kv_cache.weighed_cache
+    Measured: measure.product_loop.kv_cache.weighed_cache, measure.product_loop.kv_cache.static_cache
     """
     checks.count(at_least=0, tokens=tokens)
 
@@ -269,30 +252,3 @@ def held_bytes(
 
     cached = _model_bytes(model, held, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp)
     return cached + (states_bytes(model, tp=tp) if tokens else 0)
-
-
-def reservation(
-    model: Model,
-    *,
-    tokens: int,
-    bytes_per_element: float,
-    allocator: Allocator,
-    quantisation: Quantisation = UNQUANTISED,
-    tp: int = 1,
-) -> Reservation:
-    """One request's information minimum and what the allocator holds for it."""
-    checks.count(tokens=tokens)
-    return Reservation(
-        allocator=allocator.name,
-        needed_bytes=request_bytes(
-            model, tokens=tokens, bytes_per_element=bytes_per_element, quantisation=quantisation, tp=tp
-        ),
-        reserved_bytes=held_bytes(
-            model,
-            tokens=tokens,
-            bytes_per_element=bytes_per_element,
-            allocator=allocator,
-            quantisation=quantisation,
-            tp=tp,
-        ),
-    )

@@ -14,6 +14,7 @@ from threeloops.driving import (
     sensor_data,
     tail_samples,
 )
+from threeloops.foundations import instruction_pipelines
 from threeloops.inner_loop import attention_io, block_formats, gemm_tiles, latency_hiding, launches, scaling
 from threeloops.models import model_flops, utilisation
 from threeloops.operations import roofline
@@ -22,6 +23,8 @@ from threeloops.sheets.layout import Page, Table
 from threeloops.sheets.stated import stated
 from threeloops.training_loop.memory import rank_states
 from threeloops.training_loop.network import collectives, traffic
+from threeloops.training_loop.parallelism import context_parallel, expert_load
+from threeloops.training_loop.updates import loss_scaling
 
 Formula = Callable[..., Any]
 FORMULAS: dict[str, tuple[Formula, ...]] = {
@@ -34,8 +37,10 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
         latency_hiding.bytes_in_flight,
         attention_io.score_matrix_bytes,
         attention_io.row_statistics_bytes,
+        attention_io.queries_outside_bytes,
         launches.queued_s,
         block_formats.stored_bytes,
+        instruction_pipelines.pipelined_cycles,
         scaling.amdahl_speedup,
         scaling.amdahl_limit,
     ),
@@ -47,6 +52,9 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
         collectives.bus_factor,
         collectives.hierarchical_all_reduce,
         traffic.tensor_parallel_traffic,
+        context_parallel.contiguous_slowdown,
+        expert_load.auxiliary_loss,
+        loss_scaling.vanishes_up_to,
         scaling.scaled_speedup,
         scaling.efficiency,
     ),
@@ -63,6 +71,7 @@ FORMULAS: dict[str, tuple[Formula, ...]] = {
         serving.prefilled_tokens,
         queueing.mm1_wait_s,
         queueing.mg1_wait_s,
+        queueing.mmc_late_share,
         speculative.tokens_per_check,
         speculative.speedup,
     ),

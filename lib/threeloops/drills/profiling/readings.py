@@ -5,10 +5,11 @@ loader no longer holds it.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.inner_loop import launches, scaling, trace_gauges
+from threeloops.inner_loop import scaling, trace_gauges
 from threeloops.inner_loop.trace import COMMUNICATION, COMPUTE, STEP, Interval, Trace
 from threeloops.simulate.inner_loop import step as player
 from threeloops.simulate.inner_loop.training_timeline import Job, play
+from threeloops.training_loop.parallelism import step_time
 from threeloops.units import ms, us
 
 TAUGHT = Taught("inner", "Profiling")
@@ -114,8 +115,7 @@ def _s(microseconds: float) -> float:
 
 
 def _derive_exposed(p: Draw) -> Derivation:
-    # buckets wait for the network as kernels wait for the device: one at a time, each once backward has issued it
-    sent_s = launches.queued_s(num_kernels=p.buckets, issue_s=_s(p.slice_us), kernel_s=_s(p.bucket_us))
+    sent_s = step_time.bucketed_s(slices_s=[_s(p.slice_us)] * p.buckets, sends_s=[_s(p.bucket_us)] * p.buckets)
     return Derivation(
         value=sent_s - _s(p.buckets * p.slice_us),
         formula="backward / buckets + buckets × time of a bucket − backward",

@@ -150,7 +150,7 @@ def _small_rows(rng: random.Random) -> Draw:
 def _derive_rows(p: Draw) -> Derivation:
     chunk = ceil(p.rows / p.ranks)
     return Derivation(
-        value=row_shards.rows_on_rank(rows=p.rows, ranks=p.ranks, rank=p.rank) * p.width * p.bytes_per_element,
+        value=row_shards.local_elements([(p.rows, p.width)], ranks=p.ranks, rank=p.rank) * p.bytes_per_element,
         formula="rows left after the ranks before it have taken blocks of ceil(rows / ranks) × columns × bytes",
         substitution=f"max(0, min({chunk}, {p.rows} − {p.rank} × {chunk})) × {p.width} × {p.bytes_per_element}",
         source=SOURCE_ROWS,

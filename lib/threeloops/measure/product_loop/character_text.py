@@ -49,13 +49,3 @@ def split() -> tuple[Tensor, Tensor]:
     kept = [block for place, block in enumerate(blocks) if place % EVERY != EVERY - 1]
     held_out = [block for place, block in enumerate(blocks) if place % EVERY == EVERY - 1]
     return torch.cat(kept), torch.cat(held_out)
-
-
-def pairs_loss(learnt: Tensor, held_out: Tensor) -> float:
-    """Nats per character of a model that knows how often each character follows each other one, every pair counted
-    once more than seen: what a network has to beat to be worth its matmuls.
-    """
-    size = len(SYMBOLS)
-    seen = torch.bincount(learnt[:-1] * size + learnt[1:], minlength=size * size).reshape(size, size) + 1.0
-    log_shares = (seen / seen.sum(dim=1, keepdim=True)).log()
-    return -float(log_shares[held_out[:-1], held_out[1:]].mean())

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from threeloops.measure.product_loop import glyphs
-from threeloops.measure.product_loop.quantisers import Scheme, grid_of, quantise, rounded_to, with_weights
+from threeloops.measure.product_loop.quantisers import Scheme, grid_of, rounded_to, with_weights
 
 DAMPING = 0.01  # of the Hessian's mean diagonal, added to it: the paper's section 3.3
 
@@ -42,6 +42,7 @@ def gptq(
               -1 GPTQ with the wrong sign
     Assumes:  scales per tensor and channel are taken from the weights as they were, those of a group when its first
               column's turn comes
+    Counted:  simulate.product_loop.rounding_search.column_by_column; no rounding is better than its best_rounding
     """
     work, written = weight.double().clone(), torch.zeros_like(weight, dtype=torch.float64)
     upper = inverse_factor(hessian(inputs.double()), damping=damping)
@@ -74,8 +75,3 @@ def gptq_model(
         inputs = glyphs.layer_inputs(made, calibration)[at]
         layer.weight.data = gptq(layer.weight.data, inputs, scheme, compensation=compensation)
     return made
-
-
-def rounded_error(weight: Tensor, inputs: Tensor, scheme: Scheme) -> float:
-    """The output error of rounding every weight to nearest."""
-    return output_error(weight, quantise(weight, scheme).values, inputs)

@@ -54,19 +54,3 @@ def hidden_s(half: LayerTimes) -> float:
     Counted:  simulate.product_loop.experts.played_batches.play
     """
     return max(2 * half.computing_s, 2 * half.exchanging_s, in_turn_s(half))
-
-
-def overlap_gain(whole: LayerTimes, half: LayerTimes) -> float:
-    """How many times faster two hidden halves are than the whole batch in turn, at most; below 1 where halving costs
-    more than hiding brings.
-
-    Formula:  in_turn_s of the whole batch / hidden_s of a half
-    Assumes:  as hidden_s
-    Counted:  simulate.product_loop.experts.played_batches.play
-
-    >>> same = {"attention_s": 2e-4, "experts_s": 2e-4}  # half of the tokens read the same weights
-    >>> halves = LayerTimes(**same, dispatch_s=5e-5, combine_s=5e-5)
-    >>> round(overlap_gain(LayerTimes(**same, dispatch_s=1e-4, combine_s=1e-4), halves), 2)
-    0.75
-    """
-    return in_turn_s(whole) / hidden_s(half)

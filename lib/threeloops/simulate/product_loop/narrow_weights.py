@@ -5,14 +5,12 @@ Knows no formula for a size or a noise: it writes, and the length of what it wro
 error is what came out.
 
 >>> written = packed_groups([0.5, -1.0, 2.0, 0.25], bits=4, group=4, symmetric=False)
->>> len(written), [round(value, 2) for value in unpacked_groups(written, weights=4, bits=4, group=4, symmetric=False)]
-(36, [0.6, -1.0, 2.0, 0.2])
+>>> len(written)  # scale 16, zero point 4, four weights of 4
+36
 """
 
 import struct
-from collections.abc import Iterator, Sequence
-
-HALF_BITS = 16
+from collections.abc import Sequence
 
 
 def _half(value: float) -> str:
@@ -40,20 +38,6 @@ def packed_groups(values: Sequence[float], *, bits: int, group: int, symmetric: 
     return written
 
 
-def unpacked_groups(written: str, *, weights: int, bits: int, group: int, symmetric: bool) -> list[float]:
-    """The values that those bits stand for."""
-    reading, found = iter(written), list[float]()
-    while len(found) < weights:
-        scale = _unhalf(_taken(reading, HALF_BITS))
-        zero = 2 ** (bits - 1) if symmetric else int(_taken(reading, bits), 2)
-        found += [(int(_taken(reading, bits), 2) - zero) * scale for _ in range(min(group, weights - len(found)))]
-    return found
-
-
-def _taken(reading: Iterator[str], number: int) -> str:
-    return "".join(next(reading) for _ in range(number))
-
-
 def masked(values: Sequence[int], *, bits: int) -> str:
     """A one or a zero for every place, then the patterns of the places that are not empty.
 
@@ -65,16 +49,6 @@ def masked(values: Sequence[int], *, bits: int) -> str:
     )
 
 
-def unmasked(written: str, *, weights: int, bits: int) -> list[int]:
-    """Walk the mask, and take the next pattern at every one.
-
-    >>> unmasked("01011101", weights=4, bits=2)
-    [0, 3, 0, 1]
-    """
-    mask, patterns = written[:weights], iter(written[weights:])
-    return [int(_taken(patterns, bits), 2) if mark == "1" else 0 for mark in mask]
-
-
 def indexed(values: Sequence[int], *, bits: int, index_bits: int) -> str:
     """For every place that is not empty its number and its pattern.
 
@@ -84,19 +58,6 @@ def indexed(values: Sequence[int], *, bits: int, index_bits: int) -> str:
     return "".join(
         format(place, f"0{index_bits}b") + format(value, f"0{bits}b") for place, value in enumerate(values) if value
     )
-
-
-def unindexed(written: str, *, weights: int, bits: int, index_bits: int) -> list[int]:
-    """Put every pattern where its number says.
-
-    >>> unindexed("01111101", weights=4, bits=2, index_bits=2)
-    [0, 3, 0, 1]
-    """
-    values = [0] * weights
-    for start in range(0, len(written), index_bits + bits):
-        place, pattern = written[start : start + index_bits], written[start + index_bits : start + index_bits + bits]
-        values[int(place, 2)] = int(pattern, 2)
-    return values
 
 
 def factors(*, rows: int, columns: int, rank: int) -> tuple[list[list[float]], list[list[float]]]:

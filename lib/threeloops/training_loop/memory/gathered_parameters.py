@@ -1,9 +1,6 @@
 """Transient weights: neither states nor activations. What ZeRO stage 3 gathers from its shards, and the 16-bit copies
 that autocast makes.
 
->>> deepspeed_layer_bytes(largest_layer_parameters=32e6) / 1e9
-0.128
-
 Source: Rajbhandari et al., 2019, arXiv:1910.02054, section 5.3 (gathering); PyTorch documentation, Automatic Mixed
         Precision package (casts)
 """
@@ -61,25 +58,6 @@ def handed_out_bytes(training: Training, *, first: bool, last: bool) -> tuple[in
     layer, table = max(_held(kind, training).total for kind in _kinds(training)), _held(_head(training), training).total
     waits = narrow * table if last and training.classes is None else 0
     return ceil(layer * both + waits), ceil(_tables(training, first, last) * table * both)
-
-
-def deepspeed_layer_bytes(*, largest_layer_parameters: float) -> float:
-    """What DeepSpeed's estimator adds at ZeRO stage 3 to a rank's shards: its largest layer whole, in weights and in
-    gradients.
-
-    Formula:  (2 + 2) * largest_layer_parameters: fp16 weights that are gathered, fp16 gradients that are made from
-              them
-    Assumes:  one layer at a time, without prefetch; a "layer" is the module with most parameters of its own, so often
-              the embedding table, not a block
-    Source:   DeepSpeed, runtime/zero/stage3.py, estimate_zero3_model_states_mem_needs; documentation, Memory
-              Requirements
-    Counted:  tests.training_loop.test_memory.test_deepspeed_prints_18_bytes_over_all_gpus_and_a_layer_at_stage_3
-
-    >>> deepspeed_layer_bytes(largest_layer_parameters=32_128 * 1024)  # the table of t5-large
-    131596288
-    """
-    checks.positive(largest_layer_parameters=largest_layer_parameters)
-    return (2 + 2) * largest_layer_parameters
 
 
 def stage_copies_bytes(training: Training, *, num_layers: int, in_flight: float) -> int:

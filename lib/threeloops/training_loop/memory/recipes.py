@@ -173,8 +173,7 @@ _ALL = (
         state=_MIXED_FP32_GRADIENTS,
         assumes=(
             "fp16 weights, fp32 gradients, master weights and Adam moments, all in shards; a layer's fp16 gradients"
-            " live only until they are handed out, beside its gathered weights"
-            " (gathered_parameters.deepspeed_layer_bytes). ZeRO stage 3"
+            " live only until they are handed out, beside its gathered weights. ZeRO stage 3"
         ),
         source=(
             "DeepSpeed, estimate_zero3_model_states_mem_needs (18/N), and documentation, Memory Requirements (the"

@@ -63,7 +63,7 @@ def ulysses_traffic(
               and values to the ranks that have their heads, outputs back; backward the same, each gradient the other
               way
     Units:    tokens_per_rank: batch times sequence / cp
-    Assumes:  cp divides the KV heads (check_ulysses), so that no key is sent twice
+    Assumes:  cp divides the KV heads, so that no key is sent twice
     Source:   Jacobs et al., 2023, section 3.2 (four all-to-alls per layer, forward)
     Counted:  simulate.training_loop.context_ring.ulysses_attention
     Measured: measure.training_loop.context_parallel.spread
@@ -75,21 +75,6 @@ def ulysses_traffic(
     checks.positive(bytes_per_element=bytes_per_element)
     forward_bytes = tokens_per_rank * (2 * query_dim + 2 * kv_dim) * bytes_per_element * (cp - 1) / cp
     return ContextTraffic(forward_bytes=forward_bytes, backward_bytes=forward_bytes)
-
-
-def check_ulysses(*, num_kv_heads: int, cp: int, tp: int) -> None:
-    """Refuse more ranks than there are KV heads to hand out.
-
-    Assumes:  tensor parallelism has taken its share of the heads first; a framework that repeats keys on several
-              ranks sends more than is counted here
-
-    >>> check_ulysses(num_kv_heads=8, cp=4, tp=4)
-    Traceback (most recent call last):
-        ...
-    ValueError: cp*tp=16 must divide num_kv_heads=8; try cp*tp in {1, 2, 4, 8}
-    """
-    checks.count(num_kv_heads=num_kv_heads, cp=cp, tp=tp)
-    checks.divides(part="cp*tp", part_value=cp * tp, whole="num_kv_heads", whole_value=num_kv_heads)
 
 
 def hiding_tokens(
@@ -118,33 +103,6 @@ def hiding_tokens(
     )
     checks.count(query_dim=query_dim, kv_dim=kv_dim)
     return kv_dim / query_dim * bytes_per_element / 2 * flops_per_s / bytes_per_s_one_way
-
-
-def causal_pairs(*, sequence: int, cp: int, rank: int, zigzag: bool) -> int:
-    """Query-key pairs that a causal mask leaves to one rank.
-
-    Formula:  for each run of queries from a to b: (b (b + 1) - a (a + 1)) / 2. Contiguous: one run of s/n, from r
-              s/n. Zigzag: the sequence is cut into 2n runs, rank r has number r and number 2n - 1 - r
-    Raises:   ValueError where the runs would be uneven
-    Source:   Llama team, 2024, arXiv:2407.21783, section 3.3.2 (2 x CP chunks, the i-th and the (2 x CP - 1 - i)-th
-              to a rank)
-    Counted:  simulate.training_loop.context_ring.ring_attention
-
-    >>> (
-    ...     [causal_pairs(sequence=8, cp=2, rank=rank, zigzag=False) for rank in (0, 1)],
-    ...     causal_pairs(sequence=8, cp=2, rank=1, zigzag=True),
-    ... )
-    ([10, 26], 18)
-    """
-    checks.count(sequence=sequence, cp=cp)
-    checks.count(at_least=0, rank=rank)
-    if rank >= cp:
-        raise ValueError(f"rank={rank} must be less than cp={cp}; ranks count from 0")
-    runs = 2 * cp if zigzag else cp
-    checks.divides(part="cp", part_value=cp, whole="sequence", whole_value=sequence, times=2 if zigzag else 1)
-    length = sequence // runs
-    starts = (rank * length, (runs - 1 - rank) * length) if zigzag else (rank * length,)
-    return sum(((start + length) * (start + length + 1) - start * (start + 1)) // 2 for start in starts)
 
 
 def contiguous_slowdown(*, cp: int) -> float:

@@ -62,19 +62,3 @@ def lost_share(levels: Sequence[Level], *, mtbf_s: float, detect_s: float) -> fl
         sum(level.stall_s / level.interval_s for level in levels)
         + lost_per_failure_with_levels_s(levels, detect_s=detect_s) / mtbf_s
     )
-
-
-def level_interval_s(*, stall_s: float, mtbf_s: float, share: float) -> float:
-    """Seconds of work between two saves of one level that cost least: Young's rule with the failures that this level
-    is there for.
-
-    Formula:  sqrt(2 * stall_s * mtbf_s / share)
-    Source:   Young, CACM 17(9), 1974, doi:10.1145/361147.361115, for each level by itself
-    Counted:  tests.training_loop.test_reliability.test_each_level_has_its_own_best_interval
-
-    >>> round(level_interval_s(stall_s=0.5, mtbf_s=10_800, share=0.9))
-    110
-    """
-    checks.positive(stall_s=stall_s, mtbf_s=mtbf_s, share=share)
-    checks.fraction(share=share)
-    return math.sqrt(2 * stall_s * mtbf_s / share)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 
 import httpx
@@ -116,26 +115,6 @@ def uvicorn_server(front: Front, port: int) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(front.app, host=LOOPBACK, port=port, log_level="error", timeout_graceful_shutdown=3)
     )
-
-
-@contextlib.contextmanager
-def in_this_process(
-    decoder: Decoder, *, model: str = "tiny", limits: Limits | None = None
-) -> Iterator[tuple[Front, str]]:
-    """A server in a thread of this process, and its URL: for tests, which look inside the engine while it runs."""
-    front = Front(decoder, model=model, limits=limits or Limits())
-    port = free_port()
-    server = uvicorn_server(front, port)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    wall_clock.until(lambda: server.started or not thread.is_alive(), limit_s=START_LIMIT_S, step_s=0.01)
-    if not server.started:
-        raise TimeoutError("the server did not begin")
-    try:
-        yield front, f"http://{LOOPBACK}:{port}"
-    finally:
-        server.should_exit = True
-        thread.join(STOP_LIMIT_S)
 
 
 def serve(decoder: Decoder, *, model: str, port: int, limits: Limits) -> None:
