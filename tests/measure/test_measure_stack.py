@@ -114,3 +114,27 @@ def test_switches_leave_the_training_as_it_was_and_free_what_they_should() -> No
     (_, first), (_, second) = training_stack.beside({"narrow": ("bf16",)}, rounds=2, steps=3)["narrow"]
     assert first.losses == pytest.approx(second.losses, abs=1e-4)
     assert first.losses == pytest.approx(base.losses, abs=0.01)
+
+
+def test_a_way_far_slower_than_its_baseline_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, ...]] = []
+
+    def timed(switches: tuple[str, ...], *, steps: int) -> training_stack.Ran:
+        ran.append(switches)
+        step_s = {(): 1.0, ("bf16",): 3.1, ("loader",): 2.9}[switches]
+        return training_stack.Ran(
+            switches=switches,
+            step_s=step_s,
+            load_s=0.1,
+            model_s=0.7,
+            update_s=0.2,
+            first_step_s=step_s,
+            saved_bytes=steps,
+            losses=(1.0,),
+        )
+
+    monkeypatch.setattr(training_stack, "run", timed)
+    found = training_stack.beside({"narrow": ("bf16",), "ahead": ("loader",)}, rounds=3)
+    assert [ran.count(switches) for switches in ((), ("bf16",), ("loader",))] == [3, 1, 3]
+    assert [len(rounds) for rounds in found.values()] == [3, 3]
+    assert len({id(base) for base, _ in found["narrow"]}) == 3  # its baseline is that of the round

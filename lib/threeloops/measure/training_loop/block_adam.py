@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from threeloops import checks
+from threeloops.measure.inner_loop.machine import one_core
 
 DECADES = 7
 
@@ -74,12 +75,18 @@ class Trained:
 def train(*, steps: int, codes: str, block: int | None) -> Trained:
     """Fit a small net with Adam whose moments are kept as codes between updates; codes="fp32" keeps them whole.
 
-    Assumes:  tensors of any size are narrowed (bitsandbytes leaves those below 4,096 values in fp32)
+    Assumes:  tensors of any size are narrowed (bitsandbytes leaves those below 4,096 values in fp32); one thread,
+              because on tensors this small several wait for each other longer than they compute
     """
     checks.one_of(("fp32", "linear", "dynamic"), codes=codes)
     checks.count(steps=steps)
     if block is not None:
         checks.count(block=block)
+    with one_core():
+        return _trained(steps=steps, codes=codes, block=block)
+
+
+def _trained(*, steps: int, codes: str, block: int | None) -> Trained:
     random = torch.Generator().manual_seed(1)
     inputs = torch.randn(256, 32, generator=random)
     wanted = torch.sin(2 * inputs[:, :1]) + inputs[:, 1:2] * inputs[:, 2:3]
