@@ -1,6 +1,6 @@
 """The product loop: is the model served on time and at a price?
 
-one request     serving, decode_floor, batching, speculative
+one request     serving, decode_floor, split_decode, batching, speculative
 in line         queueing, backlogs
 KV cache        kv_cache (its bytes), kv_quantisation, kv_paging, kv_allocators, kv_budget, kv_capacity, kv_transfer;
                 recurrent_state (what stands in its place), caches/ (what a layer's cache is made of)
