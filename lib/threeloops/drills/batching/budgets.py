@@ -5,6 +5,7 @@ that come together.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import batching
 from threeloops.simulate.product_loop.serving_play import played
 from threeloops.simulate.product_loop.serving_policies import chunked_prefill, continuous_batching
@@ -36,12 +37,7 @@ def _draw_least(rng: random.Random) -> Draw:
 
 def _count_least(p: Draw) -> float:
     """Halve the interval between a chunk that falls behind and one that keeps up."""
-    low, high = 0.0, 1e7
-    for _ in range(200):
-        chunk = (low + high) / 2
-        arrived = p.rate * p.prompt * (p.step_ms * ms + chunk * p.token_us * us)
-        low, high = (chunk, high) if arrived > chunk else (low, chunk)
-    return high
+    return holds_up_to(lambda chunk: p.rate * p.prompt * (p.step_ms * ms + chunk * p.token_us * us) > chunk, high=1e7)
 
 
 LEAST = Drill(

@@ -3,6 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop.operating import repeats
 
 TAUGHT = Taught("product", "Batching")
@@ -98,12 +99,7 @@ def _derive_length(p: Draw) -> Derivation:
 
 def _count_length(p: Draw) -> float:
     """Between no token and many: halved until as many agree as wanted."""
-    low, high = 0.0, 100_000.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        agree = (1 - 1 / p.one_in) ** middle > p.percent / 100.0
-        low, high = (middle, high) if agree else (low, middle)
-    return low
+    return holds_up_to(lambda tokens: (1 - 1 / p.one_in) ** tokens > p.percent / 100, high=100_000)
 
 
 LENGTH = Drill(

@@ -1,8 +1,10 @@
 """Drills on agents, and on what an answer takes at the wall."""
 
+import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop.operating import agents, wall_power
 from threeloops.units import kWh, million
 
@@ -110,13 +112,11 @@ def _derive_chain(p: Draw) -> Derivation:
 
 def _count_chain(p: Draw) -> float:
     """Between always right and never: halved until the chain, step by step, is right as often as wanted."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle, whole = (low + high) / 2, 1.0
-        for _step in range(p.steps):
-            whole *= 1 - middle
-        low, high = (middle, high) if whole > p.percent / 100.0 else (low, middle)
-    return low
+
+    def right(fault: float) -> float:
+        return math.prod(1 - fault for _step in range(p.steps))
+
+    return holds_up_to(lambda fault: right(fault) > p.percent / 100, high=1)
 
 
 CHAIN = Drill(

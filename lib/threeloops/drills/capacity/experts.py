@@ -5,6 +5,7 @@ pools of a model whose experts lie on many GPUs.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.models.architecture import LatentAttention
 from threeloops.product_loop import kv_cache
 from threeloops.product_loop.experts import exchange_bytes, pool_ratio, redundant_experts, shared_context, two_batches
@@ -473,13 +474,11 @@ def _needed(p: Draw, *, prompt: float | None = None, answer: float | None = None
 
 def _count_pools(p: Draw) -> float:
     """Move the cut until both pools let as many requests through."""
-    low, high = 0.0, float(p.nodes)
-    for _ in range(60):
-        middle = (low + high) / 2
-        reads = middle * p.read * thousand / p.prompt
-        writes = (p.nodes - middle) * p.write * thousand / p.answer
-        low, high = (middle, high) if reads < writes else (low, middle)
-    return (low + high) / 2
+
+    def reads_less(cut: float) -> bool:
+        return bool(cut * p.read / p.prompt < (p.nodes - cut) * p.write / p.answer)
+
+    return holds_up_to(reads_less, high=p.nodes)
 
 
 POOLS = Drill(

@@ -5,6 +5,7 @@ prompts, and how busy a rented machine must be.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import adapter_batches, decode_floor, kv_transfer, prices
 from threeloops.units import GB, MB, TB, TFLOP
 
@@ -364,12 +365,11 @@ def _rent(p: Draw, *, gpus: float) -> float:
 
 def _count_rent(p: Draw) -> float:
     """Halve the interval of shares until sixty minutes of tokens, bought elsewhere, would cost the hour's rent."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        worth = sum(p.rate * 60 * middle * p.price_cents / 100 / MILLION for _minute in range(60))
-        low, high = (middle, high) if worth < p.gpus * p.cents / 100 else (low, middle)
-    return (low + high) / 2
+
+    def worth(share: float) -> float:
+        return float(sum(p.rate * 60 * share * p.price_cents / 100 / MILLION for _minute in range(60)))
+
+    return holds_up_to(lambda share: worth(share) < p.gpus * p.cents / 100, high=1)
 
 
 RENT = Drill(

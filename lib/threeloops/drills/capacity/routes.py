@@ -4,6 +4,7 @@ import itertools
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop.experts import pool_ratio
 from threeloops.product_loop.operating import prefix_routes
 from threeloops.units import thousand
@@ -207,12 +208,12 @@ def _derive_pools(p: Draw) -> Derivation:
 
 def _count_pools(p: Draw) -> float:
     """Between none and many requests per second: halved until one pool has no GPU left."""
-    low, high = 0.0, 100_000.0
-    for _ in range(80):
-        load = (low + high) / 2
+
+    def fits(load: float) -> bool:
         reading, writing = load * p.prompt / p.read_rate, load * p.answer * p.longer / p.write_rate
-        low, high = (load, high) if reading <= p.readers and writing <= p.writers else (low, load)
-    return low
+        return bool(reading <= p.readers and writing <= p.writers)
+
+    return holds_up_to(fits, high=100_000)
 
 
 POOLS = Drill(

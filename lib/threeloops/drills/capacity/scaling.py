@@ -4,6 +4,7 @@ import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop.operating import canaries, scaling_out
 from threeloops.units import GB, minute, thousand
 
@@ -210,12 +211,9 @@ def _derive_canary(p: Draw) -> Derivation:
 
 def _count_canary(p: Draw) -> float:
     """Between no request and many: halved until no fault at all is as unlikely as wanted."""
-    low, high = 0.0, 20_000.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        unseen = (1 - p.per_thousand / thousand) ** middle > 1 - p.chance / 100.0
-        low, high = (middle, high) if unseen else (low, middle)
-    return float(low / (p.rate * p.percent / 100.0))
+    unseen = 1 - p.per_thousand / thousand
+    requests = holds_up_to(lambda number: unseen**number > 1 - p.chance / 100, high=20_000)
+    return float(requests / (p.rate * p.percent / 100))
 
 
 CANARY = Drill(

@@ -4,6 +4,7 @@ import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.models.architecture import Attention, DenseMlp, Layer
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import model_parameters
@@ -94,8 +95,9 @@ def _draw_bill(rng: random.Random) -> Draw:
     """A catalogued model, and a batch whose activations weigh a third to four fifths of its states."""
     key = rng.choice(PLAIN)
     model = catalogued.model(key)
-    while True:
-        p = drawn(
+
+    def draw() -> Draw:
+        return drawn(
             name=catalogued.model_name(key),
             parameters=model_parameters(model).total,
             layers=model.num_layers,
@@ -105,8 +107,8 @@ def _draw_bill(rng: random.Random) -> Draw:
             batch=rng.choice((3, 5, 6, 7, 9, 10, 12, 14, 18)),
             gpus=1,
         )
-        if 0.35 < _kept(p) / _states(p) < 0.48 or 0.6 < _kept(p) / _states(p) < 0.8:
-            return p
+
+    return wanted(draw, lambda p: 0.35 < _kept(p) / _states(p) < 0.48 or 0.6 < _kept(p) / _states(p) < 0.8)
 
 
 BILL = Drill(

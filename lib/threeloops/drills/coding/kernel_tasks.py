@@ -5,6 +5,7 @@ import random
 
 from threeloops.drills.engine.code_task import Change, CodeTask
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.inner_loop import coalescing
 
 # --- read a kernel and say its sectors ------------------------------------------------------------
@@ -12,17 +13,21 @@ from threeloops.inner_loop import coalescing
 
 def _draw_sectors(rng: random.Random) -> Draw:
     """Rows so far apart that no two of them share a sector, and numbers in which the mistakes differ."""
-    while True:
+
+    def draw() -> Draw:
         width, size = rng.choice((4, 8)), rng.choice((2, 8))
-        first, pitch = rng.randrange(1, 40), rng.randrange(71, 300, 2)
-        reads = [first + thread // width * pitch + thread % width for thread in range(coalescing.LANES)]
-        row = range(first, first + coalescing.LANES)
+        return drawn(first=rng.randrange(1, 40), width=width, pitch=rng.randrange(71, 300, 2), size=size)
+
+    def fits(p: Draw) -> bool:
+        reads = [p.first + thread // p.width * p.pitch + thread % p.width for thread in range(coalescing.LANES)]
+        row = range(p.first, p.first + coalescing.LANES)
         counted = [
             len({index * bytes_each // of for index in read})
-            for read, bytes_each, of in ((reads, size, 32), (reads, size, 128), (reads, 1, 32), (row, size, 32))
+            for read, bytes_each, of in ((reads, p.size, 32), (reads, p.size, 128), (reads, 1, 32), (row, p.size, 32))
         ]
-        if len(set(counted)) == len(counted):
-            return drawn(first=first, width=width, pitch=pitch, size=size)
+        return len(set(counted)) == len(counted)
+
+    return wanted(draw, fits)
 
 
 def _count_sectors(p: Draw) -> int:
@@ -115,11 +120,12 @@ def _scores(rng: random.Random, low: float, high: float) -> Draw:
 
 def _draw_softmax(rng: random.Random) -> Draw:
     """The largest score stands in the last block, and the first one's largest is not among the small ones."""
-    while True:
-        p = _scores(rng, -3, 3)
+
+    def fits(p: Draw) -> bool:
         tops = [max(p.scores[start : start + p.block]) for start in range(0, len(p.scores), p.block)]
-        if tops[0] + 0.4 < tops[-1] == max(tops):
-            return p
+        return bool(tops[0] + 0.4 < tops[-1] == max(tops))
+
+    return wanted(lambda: _scores(rng, -3, 3), fits)
 
 
 def _count_softmax(p: Draw) -> float:

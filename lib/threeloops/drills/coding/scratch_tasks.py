@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from threeloops.drills.engine.code_task import Change, CodeTask
 from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.drills.engine.functions import Value, same
+from threeloops.drills.engine.searches import wanted
 
 DECODE, STORED, ENGINES = "KV cache", "Paging", "Engines and compilers"
 GAP = "    raise NotImplementedError"
@@ -42,10 +43,7 @@ def _step(rng: random.Random, held: int) -> Draw:
 
 
 def _draw_step(rng: random.Random) -> Draw:
-    while True:
-        p = _step(rng, rng.randrange(3, 6))
-        if apart(CACHED, p):
-            return p
+    return wanted(lambda: _step(rng, rng.randrange(3, 6)), lambda p: apart(CACHED, p))
 
 
 def _dot(one: Iterable[float], other: Iterable[float]) -> float:
@@ -155,11 +153,12 @@ def _logits(rng: random.Random, top_k: int) -> Draw:
 
 def _draw_logits(rng: random.Random) -> Draw:
     """No sum so near to top_p that rounding would decide."""
-    while True:
-        p = _logits(rng, rng.randrange(4, 7))
+
+    def fits(p: Draw) -> bool:
         sums = list(itertools.accumulate(share for _, share in _shares(p)))
-        if len(set(p.logits)) == 9 and min(abs(one - p.top_p) for one in sums) > 0.01 and apart(SAMPLER, p):
-            return p
+        return len(set(p.logits)) == 9 and min(abs(one - p.top_p) for one in sums) > 0.01 and apart(SAMPLER, p)
+
+    return wanted(lambda: _logits(rng, rng.randrange(4, 7)), fits)
 
 
 def _shares(p: Draw) -> list[tuple[int, float]]:
@@ -270,10 +269,7 @@ def _word(rng: random.Random) -> Draw:
 
 
 def _draw_word(rng: random.Random) -> Draw:
-    while True:
-        p = _word(rng)
-        if apart(BPE, p):
-            return p
+    return wanted(lambda: _word(rng), lambda p: apart(BPE, p))
 
 
 def _count_word(p: Draw) -> Value:
@@ -368,10 +364,7 @@ def _asked(rng: random.Random, capacity: int) -> Draw:
 
 
 def _draw_asked(rng: random.Random) -> Draw:
-    while True:
-        p = _asked(rng, rng.randrange(3, 5))
-        if apart(LRU, p):
-            return p
+    return wanted(lambda: _asked(rng, rng.randrange(3, 5)), lambda p: apart(LRU, p))
 
 
 def _count_asked(p: Draw) -> Value:
@@ -454,10 +447,7 @@ def _vocabulary(rng: random.Random, text: str) -> Draw:
 
 
 def _draw_vocabulary(rng: random.Random) -> Draw:
-    while True:
-        p = _vocabulary(rng, rng.choice(BEGUN[:-2]))
-        if apart(MASK, p):
-            return p
+    return wanted(lambda: _vocabulary(rng, rng.choice(BEGUN[:-2])), lambda p: apart(MASK, p))
 
 
 def _count_vocabulary(p: Draw) -> Value:
@@ -562,11 +552,11 @@ def _arrivals(rng: random.Random, number: int, most: int) -> Draw:
 
 
 def _draw_arrivals(rng: random.Random) -> Draw:
-    while True:
+    def draw() -> Draw:
         most = rng.randrange(3, 6)
-        p = _arrivals(rng, 4 * most + rng.randrange(1, most), most)
-        if apart(BATCHER, p):
-            return p
+        return _arrivals(rng, 4 * most + rng.randrange(1, most), most)
+
+    return wanted(draw, lambda p: apart(BATCHER, p))
 
 
 THREADS = """    waiting, batches, held, at_work = list(requests), [], [], [0, 0]

@@ -10,6 +10,7 @@ from fractions import Fraction
 from threeloops.drills.engine.code_task import Change, CodeTask
 from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.drills.engine.functions import Value
+from threeloops.drills.engine.searches import wanted
 from threeloops.product_loop.quantisation import symmetric_grid
 
 # --- a quantiser ----------------------------------------------------------------------------------
@@ -327,18 +328,16 @@ def _kept(p: Draw) -> tuple[int, int, int]:
 
 def _draw_verify(rng: random.Random) -> Draw:
     """One of the drafted tokens is refused, and the mistakes keep other numbers of them."""
-    while True:
-        p = _one_round(rng)
+
+    def fits(p: Draw) -> bool:
         kept = _kept(p)
-        if _clear(p) and kept[0] < len(p.tokens) and len(set(kept)) == len(kept):
-            return p
+        return _clear(p) and kept[0] < len(p.tokens) and len(set(kept)) == len(kept)
+
+    return wanted(lambda: _one_round(rng), fits)
 
 
 def _all_kept(rng: random.Random) -> Draw:
-    while True:
-        p = _one_round(rng)
-        if _clear(p) and _kept(p)[0] == len(p.tokens):
-            return p
+    return wanted(lambda: _one_round(rng), lambda p: _clear(p) and _kept(p)[0] == len(p.tokens))
 
 
 def _count_verify(p: Draw) -> Value:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from threeloops.drills.engine.code_task import Change, CodeTask
 from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.drills.engine.functions import Value
+from threeloops.drills.engine.searches import wanted
 from threeloops.simulate.training_loop import pipeline_orders
 
 # --- a step of a ring -----------------------------------------------------------------------------
@@ -196,10 +197,8 @@ ORDER = CodeTask(
 def _draw_parts(rng: random.Random) -> Draw:
     """Lengths that do not divide, and a rank in the middle."""
     ranks = rng.choice((3, 5))
-    while True:
-        sizes = [rng.randrange(9, 40) for _ in range(4)]
-        if sum(sizes) % ranks:
-            return drawn(sizes=sizes, ranks=ranks, rank=rng.randrange(1, ranks - 1))
+    sizes = wanted(lambda: [rng.randrange(9, 40) for _ in range(4)], lambda sizes: sum(sizes) % ranks)
+    return drawn(sizes=sizes, ranks=ranks, rank=rng.randrange(1, ranks - 1))
 
 
 def _count_parts(p: Draw) -> Value:

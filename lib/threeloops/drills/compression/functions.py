@@ -6,15 +6,16 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw
 from threeloops.drills.engine.functions import FunctionDrill
 from threeloops.drills.engine.limit_cases import with_numbers
+from threeloops.drills.engine.searches import wanted
 
 
 def _between_no_codes(rng: random.Random) -> Draw:
     """A range whose zero is nearer to one code: where two are equally near, a float's last digit decides."""
-    while True:
-        p = DRILLS["compression-zero-point"].draw(rng)
-        steps = round(-p.lowest / (p.highest - p.lowest) * (2**p.bits - 1), 6)
-        if 2 * steps % 2 != 1:
-            return p
+
+    def decided(p: Draw) -> bool:
+        return bool(2 * round(-p.lowest / (p.highest - p.lowest) * (2**p.bits - 1), 6) % 2 != 1)
+
+    return wanted(lambda: DRILLS["compression-zero-point"].draw(rng), decided)
 
 
 FUNCTIONS: tuple[FunctionDrill, ...] = (

@@ -5,6 +5,7 @@ and a channel that hands its outlier on.
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import quantisation
 from threeloops.product_loop.gguf_formats import GgufFormat
 from threeloops.simulate.product_loop import narrow_weights, weight_pairs
@@ -302,11 +303,7 @@ def _draw_smooth(rng: random.Random) -> Draw:
 
 def _count_smooth(p: Draw) -> float:
     """Halve the interval of divisors until the channel and the column that meets it are equally large."""
-    low, high = 1e-3, 1e6
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if p.inputs / middle > p.column * middle else (low, middle)
-    return float(p.inputs / low)
+    return float(p.inputs / holds_up_to(lambda divisor: p.inputs / divisor > p.column * divisor, low=1e-3, high=1e6))
 
 
 SMOOTHED = Drill(

@@ -4,6 +4,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.driving import tail_samples
 from threeloops.simulate.driving import tail_draws
 from threeloops.units import hour, minute, ms
@@ -92,12 +93,7 @@ def _left_ms(p: Draw) -> float:
 
 def _count_ratio(p: Draw) -> float:
     """Stretch the stage, halving the interval, until the frame is just in time."""
-    low, high = 0.0, 100.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        frame_s = p.fixed_ms * ms + p.median_ms * ms * middle
-        low, high = (middle, high) if frame_s * p.rate < 1 else (low, middle)
-    return low
+    return holds_up_to(lambda times: (p.fixed_ms * ms + p.median_ms * ms * times) * p.rate < 1, high=100)
 
 
 RATIO = Drill(

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.driving import response_time as analysis
 from threeloops.driving.response_time import Task
 from threeloops.operations import vector_kernels
@@ -123,14 +124,8 @@ def _count_room(p: Draw) -> float:
     """Let three tasks have equal shares and grow until the worst periods no longer fit (the product of 1 + share
     reaches 2); three such shares, less what is taken.
     """
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        product = 1.0
-        for _task in range(3):
-            product *= 1 + middle
-        low, high = (middle, high) if product < 2 else (low, middle)
-    return _room(p, low + low + low)
+    share = holds_up_to(lambda share: (1 + share) * (1 + share) * (1 + share) < 2, high=1)
+    return _room(p, share + share + share)
 
 
 BOUND = Drill(

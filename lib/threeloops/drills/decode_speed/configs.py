@@ -7,6 +7,7 @@ from threeloops.drills.decode_speed.times import POPE
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.fair_draws import alike
+from threeloops.drills.engine.searches import wanted
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.product_loop import serving
@@ -35,10 +36,7 @@ def _step(p: Draw, *, batch: int | None = None, weights: float = 2.0, **cache: A
 def _draw(rng: random.Random) -> Draw:
     """The model first: drawn again with the rest, those that rarely fit would hardly ever be asked."""
     key = rng.choice(REAL)
-    while True:
-        p = _served(rng, key)
-        if not alike(STEP, p):
-            return p
+    return wanted(lambda: _served(rng, key), lambda p: not alike(STEP, p))
 
 
 def _served(rng: random.Random, key: str) -> Draw:

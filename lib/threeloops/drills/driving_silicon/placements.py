@@ -6,6 +6,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.driving import soc_fit
 from threeloops.driving.soc_fit import Stage
 from threeloops.operations import roofline
@@ -31,12 +32,7 @@ def _draw_ridge(rng: random.Random) -> Draw:
 
 def _count_ridge(p: Draw) -> float:
     """Give every byte more and more work, halving the interval, until computing takes as long as reading."""
-    low, high = 0.0, 1e5
-    for _ in range(80):
-        middle = (low + high) / 2
-        computing = middle / (p.gpu / 2 * TFLOP)
-        low, high = (middle, high) if computing < 1 / (p.bandwidth * GB) else (low, middle)
-    return (low + high) / 2
+    return holds_up_to(lambda work: work / (p.gpu / 2 * TFLOP) < 1 / (p.bandwidth * GB), high=1e5)
 
 
 RIDGE = Drill(

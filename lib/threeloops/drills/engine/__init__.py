@@ -12,5 +12,6 @@ bank            every drill, by key and by family
 sheet, prediction       drills and predictions in a notebook (ask_first: nothing is shown before there is one)
 fair_draws      draws that can be asked: slips and answer can be told apart; answers_in_text: nor is it in the question;
                 trial: one drill, tried a thousand times
-catalogued, phrasing    for whoever writes a drill: real models and parts, numbers in words
+catalogued, phrasing, searches      for whoever writes a drill: real models and parts, numbers in words; the number
+                up to which something holds, a draw that is wanted
 """

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.inner_loop import gemm_tiles
 from threeloops.inner_loop.matrix_instructions import INSTRUCTIONS
 from threeloops.simulate.inner_loop import block_scheduler
@@ -28,10 +29,10 @@ def _draw_share(rng: random.Random) -> Draw:
 
 
 def _small_share(rng: random.Random) -> Draw:
-    while True:
-        p = drawn(m=rng.randrange(9, 40), n=rng.randrange(20, 70), tile_m=5, tile_n=8, sms=rng.choice((5, 7, 11)))
-        if _uneven(p):
-            return p
+    def draw() -> Draw:
+        return drawn(m=rng.randrange(9, 40), n=rng.randrange(20, 70), tile_m=5, tile_n=8, sms=rng.choice((5, 7, 11)))
+
+    return wanted(draw, _uneven)
 
 
 def _uneven(p: Draw) -> bool:

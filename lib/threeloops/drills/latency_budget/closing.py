@@ -3,6 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.drills.latency_budget.vehicle import AASHTO
 from threeloops.driving import closing, latency_budget
 from threeloops.facts import road_rules
@@ -94,18 +95,13 @@ def _cut_in(p: Draw) -> float:
 
 def _count_cut_in(p: Draw) -> float:
     """Try reaction times, halving the interval, until the two just do not touch."""
-    soon, late = 0.0, float(p.ttc)
-    for _ in range(60):
-        middle = (soon + late) / 2
-        touched = moved.speed_at_obstacle(
-            speed_m_per_s=p.kmh * KMH,
-            gap_m=p.ttc * p.kmh * KMH,
-            reaction_s=middle,
-            deceleration_m_per_s2=p.braking,
-            steps=20,
-        )
-        soon, late = (soon, middle) if touched > 0 else (middle, late)
-    return soon
+    speed, braking = p.kmh * KMH, p.braking
+
+    def stops(reaction_s: float) -> bool:
+        car = {"speed_m_per_s": speed, "gap_m": p.ttc * speed, "deceleration_m_per_s2": braking}
+        return moved.speed_at_obstacle(**car, reaction_s=reaction_s, steps=20) <= 0
+
+    return holds_up_to(stops, high=p.ttc)
 
 
 CUT_IN = Drill(

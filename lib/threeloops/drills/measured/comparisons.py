@@ -8,6 +8,7 @@ from statistics import fmean
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import tera
+from threeloops.drills.engine.searches import wanted
 from threeloops.drills.measured.counted import walked_product
 from threeloops.drills.measured.products import SOURCE_ROOFLINE, call_bound, shape
 from threeloops.drills.measured.rows import REPLAYED, TimedCall, chosen, took
@@ -36,12 +37,16 @@ def _long_calls() -> dict[tuple[str, str], tuple[TimedCall, ...]]:
 def _draw_four(rng: random.Random) -> Draw:
     grouped = _long_calls()
     part = rng.choice(sorted({part for part, _ in grouped}))
-    while True:
-        calls = [call for bound in ("compute", "memory") for call in rng.sample(grouped[part, bound], 2)]
+
+    def draw() -> list[TimedCall]:
+        return [call for bound in ("compute", "memory") for call in rng.sample(grouped[part, bound], 2)]
+
+    def fits(calls: list[TimedCall]) -> bool:
+        """Else who looks at the seconds is right by luck."""
         worst, *_, best = sorted(calls, key=lambda call: call_bound(call).lower_bound_s / call.seconds)
-        slowest = max(calls, key=lambda call: call.seconds - call_bound(call).lower_bound_s)
-        if slowest not in (worst, best):  # else who looks at the seconds is right by luck
-            break
+        return max(calls, key=lambda call: call.seconds - call_bound(call).lower_bound_s) not in (worst, best)
+
+    calls = wanted(draw, fits)
     rng.shuffle(calls)
     return drawn(
         calls=tuple((call.sizes["m"], call.sizes["n"], call.sizes["k"], call.seconds) for call in calls),

@@ -4,6 +4,7 @@ import functools
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.drills.measured.rows import took
 from threeloops.drills.measured.served import SOURCE_LOOP, numbers_of, row_of_point, server
 from threeloops.facts.served_points import ServedPoint, served_points
@@ -145,10 +146,7 @@ PROMPTS = Drill(
 
 
 def _draw_crowd(rng: random.Random) -> Draw:
-    while True:
-        light, heavy = rng.choice(two_loads())
-        if heavy.tp > 1:
-            return with_lighter(light, heavy)
+    return with_lighter(*wanted(lambda: rng.choice(two_loads()), lambda pair: pair[1].tp > 1))
 
 
 def _small_crowd(rng: random.Random) -> Draw:

@@ -3,6 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.inner_loop import number_formats
 from threeloops.inner_loop.number_formats import E4M3, FP16
 from threeloops.simulate.inner_loop import packed_blocks
@@ -115,11 +116,7 @@ def _count_erased(p: Draw) -> float:
     """Halve the distance between a value that is kept and one that is lost, until nothing is left between them."""
     grid = packed_blocks.grid("E4M3")
     scale = p.outlier / float(grid.values[-1])
-    lost, kept = 0.0, float(p.outlier)
-    for _ in range(200):
-        middle = (lost + kept) / 2
-        lost, kept = (middle, kept) if grid.nearest(middle / scale) == 0 else (lost, middle)
-    return lost
+    return holds_up_to(lambda value: grid.nearest(value / scale) == 0, high=p.outlier)
 
 
 ERASED = Drill(

@@ -7,6 +7,7 @@ import random
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.fair_draws import alike, too_close
+from threeloops.drills.engine.searches import wanted
 from threeloops.inner_loop import launches, padding
 from threeloops.simulate.inner_loop import launch_queue
 from threeloops.units import fmt_si, ms, us
@@ -263,13 +264,15 @@ PAID = Drill(
 
 def _draw_shapes(rng: random.Random) -> Draw:
     """Lengths that are multiples, until they will do; then lengths short of these, which have as many shapes."""
-    while True:
+
+    def draw() -> Draw:
         multiple, first, last = rng.choice((24, 40, 56, 72, 88)), rng.randrange(7, 14), rng.randrange(26, 66)
-        p = drawn(shortest=(first + 1) * multiple, longest=last * multiple, multiple=multiple)
-        if not alike(SHAPES, p):
-            p.shortest = first * multiple + rng.randrange(3, multiple - 3)
-            p.longest -= rng.randrange(3, multiple - 3)
-            return p
+        return drawn(shortest=(first + 1) * multiple, longest=last * multiple, multiple=multiple)
+
+    p = wanted(draw, lambda p: not alike(SHAPES, p))
+    p.shortest -= p.multiple - rng.randrange(3, p.multiple - 3)
+    p.longest -= rng.randrange(3, p.multiple - 3)
+    return p
 
 
 def _unlike_the_multiple(p: Draw) -> bool:

@@ -4,6 +4,7 @@ import math
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import queueing
 from threeloops.simulate.product_loop import queue
 from threeloops.units import ms
@@ -100,12 +101,12 @@ def _rate(p: Draw, busy: float) -> float:
 
 def _count_allowed(p: Draw) -> float:
     """Halve the interval of rates until the counted p99 is the promised one."""
-    low, high = 0.0, 1 / (p.service_ms * ms)
-    for _ in range(45):
-        middle = (low + high) / 2
-        slow = queue.time_quantile_s(arrivals_per_s=middle, service_s=p.service_ms * ms, share=0.99)
-        low, high = (middle, high) if slow < p.p99_ms * ms else (low, middle)
-    return float((low + high) / 2)
+    service_s = p.service_ms * ms
+
+    def kept(rate: float) -> bool:
+        return bool(queue.time_quantile_s(arrivals_per_s=rate, service_s=service_s, share=0.99) < p.p99_ms * ms)
+
+    return holds_up_to(kept, high=1 / service_s, halvings=45)
 
 
 ALLOWED = Drill(

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import queueing, serving
 from threeloops.simulate.product_loop import queue
 from threeloops.units import ms
@@ -248,14 +249,12 @@ def _rate(p: Draw, share: float) -> float:
 
 def _count_rate(p: Draw) -> float:
     """Halve the interval of rates until the counted wait is the promised one."""
-    low, high = 0.0, 1 / (p.service_ms * ms)
-    for _ in range(50):
-        middle = (low + high) / 2
-        if queue.mean_wait_s(arrivals_per_s=middle, service_s=p.service_ms * ms, servers=1) < p.wait_ms * ms:
-            low = middle
-        else:
-            high = middle
-    return float((low + high) / 2)
+    service_s = p.service_ms * ms
+
+    def kept(rate: float) -> bool:
+        return bool(queue.mean_wait_s(arrivals_per_s=rate, service_s=service_s, servers=1) < p.wait_ms * ms)
+
+    return holds_up_to(kept, high=1 / service_s, halvings=50)
 
 
 RATE = Drill(

@@ -3,6 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.training_loop.run import reliability
 from threeloops.units import GB, billion, day, fmt_seconds, minute
 
@@ -38,11 +39,7 @@ def _count_young(p: Draw) -> float:
     gets worse.
     """
     stops_per_s = sum(1 / (p.gpu_years * YEAR) for _ in range(p.gpus))
-    low, high = 0.0, 1e9
-    for _ in range(200):
-        interval = (low + high) / 2
-        low, high = (interval, high) if p.save_s / interval > stops_per_s * interval / 2 else (low, interval)
-    return low
+    return holds_up_to(lambda interval: p.save_s / interval > stops_per_s * interval / 2, high=1e9)
 
 
 YOUNG = Drill(

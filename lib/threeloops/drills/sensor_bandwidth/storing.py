@@ -3,6 +3,7 @@
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.drills.sensor_bandwidth.cameras import SENSORS
 from threeloops.drills.sensor_bandwidth.carrying import GBIT
 from threeloops.driving import sensor_data
@@ -50,14 +51,9 @@ def _count_squeeze(p: Draw) -> float:
     bits = BITS_PER_BYTE * sensors.bytes_in_a_second(
         cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
     )
-    low, high = 0.0, MOST_TIMES
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (low, middle) if bits <= middle * p.usable * p.link_gbit * GBIT else (middle, high)
-    return high
+    # 10,000 times smaller is more than any draw needs
+    return holds_up_to(lambda times: bits > times * p.usable * p.link_gbit * GBIT, high=10_000)
 
-
-MOST_TIMES = 10_000.0  # smaller than any draw needs
 
 SQUEEZE = Drill(
     key="sensor-compression",

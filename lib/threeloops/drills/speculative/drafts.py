@@ -4,6 +4,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import speculative
 from threeloops.simulate.product_loop import decoding
 from threeloops.units import ms
@@ -145,12 +146,8 @@ def _draw_cost(rng: random.Random) -> Draw:
 
 def _count_cost(p: Draw) -> float:
     """Make the small model slower, halving the interval, until drafting takes as long as not drafting."""
-    low, high = 0.0, p.large_ms
-    for _ in range(60):
-        middle = (low + high) / 2
-        drafting = sum(middle for _draft in range(p.drafted)) + p.large_ms
-        low, high = (middle, high) if drafting < _walked(p) * p.large_ms else (low, middle)
-    return float((low + high) / 2 * ms)
+    most = _walked(p) * p.large_ms
+    return holds_up_to(lambda small: sum([small] * p.drafted) + p.large_ms < most, high=p.large_ms) * ms
 
 
 COST = Drill(

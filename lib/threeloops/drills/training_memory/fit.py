@@ -6,6 +6,7 @@ from itertools import count
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
+from threeloops.drills.engine.searches import wanted
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
 from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
 from threeloops.models.parameters import model_parameters
@@ -64,8 +65,9 @@ def _draw_fit(rng: random.Random) -> Draw:
         rng.choice((("h100-sxm5", 10), ("h100-sxm5", 12), ("a100-sxm4-80gb", 12))),
     )
     part = catalogued.part(part_key)
-    while True:  # a rounded figure from the prompt must not tip the balance
-        p = _fit_draw(
+
+    def draw() -> Draw:
+        return _fit_draw(
             catalogued.model(key),
             name=catalogued.model_name(key),
             part=part.name,
@@ -73,10 +75,13 @@ def _draw_fit(rng: random.Random) -> Draw:
             tokens=rng.randrange(100, 1025, 25),
             usable_bytes=part.capacity_bytes(),
         )
+
+    def clear(p: Draw) -> bool:
+        """A rounded figure from the prompt does not tip the balance, and no number in it is the answer by chance."""
         fits = _sequences(p, 4 + 12 / p.dp)
-        # which stand in the prompt by chance
-        if 0.25 < fits % 1 < 0.75 and int(fits) not in (3, 7, 8, dp, 16, 32, 80):
-            return p
+        return 0.25 < fits % 1 < 0.75 and int(fits) not in (3, 7, 8, dp, 16, 32, 80)
+
+    return wanted(draw, clear)
 
 
 def _small_fit(rng: random.Random) -> Draw:
