@@ -61,6 +61,15 @@ def test_compiling_leaves_the_products_and_halves_what_lies_between_them():
         ("void fbgemm_gpu::permute_2D_data_kernel<false, int>(int, int const*)", "other vector work"),
         ("void at::native::vectorized_elementwise_kernel<4, fbgemm_gpu::_float_to_hfp8_gpu>", "other vector work"),
         ("void cutlass::device_kernel<fbgemm_gpu::GemmUniversal<bf16>>", "matmuls"),
+        # as traces of AMD-AGI/TraceLens at 171dd747 have them (MI210, MI300X, B200), beside the operator that asked
+        ("attn_fwd.kd", "attention"),
+        ("_ZN7ck_tile6kentryILi2ENS_38FmhaBatchPrefillWithPagedKVCacheKernelINS_40BlockFmhaBatchPref", "attention"),
+        ("igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt128x256x32_wt32x32x8_ws1x2", "convolutions"),
+        ("_ZN2ck16tensor_operation6device12_GLOBAL__N_139kernel_grouped_conv_fwd_xdl_cshuffle_v3INS_", "convolutions"),
+        ("bmm_MxE4m3_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_et128x16_m128x16x32_cga1x1x1", "matmuls"),
+        ("void moe::dev::routing::routingIndicesHistogramKernel<moe::dev::routing>", "experts"),
+        ("triton_poi_fused__scaled_dot_product_flash_attention_cat_transpose_view_10", "other vector work"),
+        ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi64ELi8ELb0ELb0ELb1ELi1EEEvPT0_PT_PfS4_S4_S", "norms"),
     ],
 )
 def test_a_kernel_s_name_says_what_it_is_for(kernel, cause):

@@ -119,6 +119,17 @@ def starting() -> tuple[Run, str, float]:
     return run, "long driver calls", 4005 / 6005
 
 
+def a_copy_that_waits() -> tuple[Run, str, float]:
+    """A blocking copy of 4 ms begins 100 µs after the device has nothing left to do, and holds the host."""
+    run = Run()
+    for step in STEPS:
+        run.launch(GEMM, 1000)
+        run.at = run.free[7] + 100
+        run.wait("hipMemcpyWithStream", back=4000)
+        run.step(step)
+    return run, "long driver calls", 4000 / 5104
+
+
 def at_work_after_a_read() -> tuple[Run, str, float]:
     """The pause begins in a read, but it is not the read that makes it long."""
     run = Run()
@@ -192,6 +203,7 @@ TRUTHS = (
     allocating_without_sync,
     at_work,
     starting,
+    a_copy_that_waits,
     at_work_after_a_read,
     in_the_dark,
     compiling,

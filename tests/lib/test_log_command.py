@@ -195,9 +195,27 @@ def test_a_drill_with_the_logs_own_numbers(tmp_path, capsys, monkeypatch) -> Non
         page = said(capsys, engine(tmp_path), "--drill")
         assert page.index("First suspect: cache full.") < page.index(verdict) < page.index("engine.log: vLLM")
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert "No drill: no suspect" in said(capsys, written(tmp_path / "hf.log", trainer(STEADY)), "--drill")
+    blank = [line for line in vllm_v1(crowded(), seats=64, blocks=420) if "Avg" not in line]
+    page = said(capsys, written(tmp_path / "start.log", blank), "--drill")
+    assert "No drill: this file has no suspects, and --drill 1 asks for more." in page
     assert main(["log", str(engine(tmp_path)), "--drill", "--json"]) == 2
     assert "--drill asks you a question, and --json is for a script" in capsys.readouterr().err
+
+
+def test_a_suspect_without_a_limit_is_asked_about_with_another_number(tmp_path, capsys, monkeypatch) -> None:
+    page = said(capsys, engine(tmp_path))
+    assert "Second: no demand." in page
+    assert "or         --drill 2 on this file: it asks you how long one request takes from token to token" in page
+    (pace,) = re.findall(r"from token to token: ([\d.]+ m?s) with", page)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{pace}\n"))
+    told = said(capsys, engine(tmp_path), "--drill", "2")
+    running, rate = map(float, re.search(r"([\d.]+) run and ([\d.]+) tokens", told.replace(",", "")).groups())
+    assert f"You said {pace}; it comes out at {pace}. Well predicted." in told
+    assert running / rate == pytest.approx(float(pace.split()[0]) / (1000 if "ms" in pace else 1), rel=0.02)
+    monkeypatch.setattr("sys.stdin", io.StringIO("43200\n"))  # 86,400 s / 2 s
+    told = said(capsys, written(tmp_path / "hf.log", trainer(STEADY)), "--drill")
+    assert "A typical step takes 2.00 s. How many fit into a day? You said 43200; it comes out at 43,200" in told
+    assert "Well predicted." in told
 
 
 def test_a_long_file_shows_how_far_it_is_read(tmp_path, capsys, monkeypatch) -> None:

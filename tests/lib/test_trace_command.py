@@ -227,8 +227,9 @@ def test_a_window_that_holds_next_to_nothing_sets_no_limit(tmp_path, capsys, mon
     page = said(capsys, path)
     assert "at most    no useful limit (over 100 times): the window holds little else" in page
     assert not re.search(r"\d{3} times as fast", page)
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
-    assert "No drill: no suspect of this file has a limit that could be predicted." in said(capsys, path, "--drill")
+    assert "or         --drill 1 on this file: it asks you what half of it would bring" in page
+    monkeypatch.setattr("sys.stdin", io.StringIO("2 times\n"))
+    assert "You said 2; it comes out at 2. Well predicted." in said(capsys, path, "--drill")
 
 
 def test_a_drill_with_the_traces_own_numbers(tmp_path, capsys, monkeypatch) -> None:
@@ -270,6 +271,23 @@ def test_each_suspect_has_a_drill_with_the_traces_own_numbers(tmp_path, capsys, 
         assert told.startswith(f"{name}: ")
         assert f"You said {limit}; it comes out at {limit}. Well predicted." in told
     assert "No drill: this file has 2 suspects, and --drill 3 asks for more." in said(capsys, path, "--drill", "3")
+
+
+def test_what_takes_all_the_time_is_asked_about_by_its_half(tmp_path, capsys, monkeypatch) -> None:
+    """A kernel that takes three quarters, of which no limit is known at 100 %: half of all is twice as fast."""
+    run = Run()
+    run.launch("attn_fwd", 10_000, ask=3)
+    run.events = [event for event in run.events if event["cat"] == "kernel"]
+    path = str(run.write(tmp_path / "run.json"))
+    page = said(capsys, path)
+    assert "Attention: 100 % of the time" in page
+    assert "at most" not in page
+    monkeypatch.setattr("sys.stdin", io.StringIO("2\n"))
+    assert "You said 2; it comes out at 2. Well predicted." in said(capsys, path, "--drill")
+
+
+def test_a_file_s_name_stands_before_a_bare_drill(tmp_path, capsys) -> None:
+    path = with_products(tmp_path)
     with pytest.raises(SystemExit):
         main(["trace", "--drill", path])
     assert "a file's name stands before: threeloops trace FILE --drill" in capsys.readouterr().err

@@ -19,7 +19,17 @@ STEPS = "steps"
 # What a kernel is for, from words of its name, in this order: the first that fits.
 CAUSES = {
     "optimiser": ("multi_tensor", "FusedOptimizer", "fused_adam"),
-    "attention": ("sdpa", "flash", "fmha", "attention", "compute_dot_do_o", "convert_dq", "lean_reduction"),
+    "attention": (
+        "sdpa",
+        "flash",
+        "fmha",
+        "Fmha",
+        "attention",
+        "attn_",
+        "compute_dot_do_o",
+        "convert_dq",
+        "lean_reduction",
+    ),
     "convolutions": (
         "implicit_gemm",
         "ImplicitGemm",
@@ -29,18 +39,25 @@ CAUSES = {
         "winograd",
         "conv2d",
         "conv_depthwise",
+        *("igemm_fwd", "igemm_bwd", "igemm_wrw", "grouped_conv"),  # of AMD's MIOpen and Composable Kernel
     ),
-    "experts": ("fused_moe", "moe_align", "GroupProblemShape", "grouped_gemm"),
+    "experts": ("fused_moe", "moe_align", "moe::", "GroupProblemShape", "grouped_gemm"),
     "matmuls": (
         *("nvjet", "gemm", "Cijk_", "gemv", "cutlass", "splitKreduce", "marlin", "Marlin"),
+        *("bmm_", "triton_tem_"),  # of TensorRT-LLM; what torch.compile makes from a template
         *("fc-dtype", "batch_matmul-"),  # of Meta's MTIA
     ),
     "loss": ("SoftMax", "softmax", "nll_loss"),
-    "norms": ("layer_norm", "LayerNorm", "GammaBeta", "rms_norm", "RMSNorm", "batch_norm", "::bn_", "GroupNorm"),
+    "norms": (
+        *("layer_norm", "LayerNorm", "GammaBeta", "rms_norm", "RMSNorm", "rmsnorm", "batch_norm", "::bn_"),
+        *("GroupNorm", "groupnorm"),
+    ),
     "embeddings": ("embedding", "Embedding", "indexSelect"),
     "casts and copies": ("copy", "Copy", "Memcpy", "Memset", "nchwToNhwc", "nhwcToNchw", "FillFunctor"),
 }
 REST = "other vector work"
+# torch.compile names what it fuses after all operators that took part, products among them: these pass over memory.
+FUSED, VECTOR_CAUSES = ("triton_poi_", "triton_red_", "triton_per_"), ("loss", "norms", "embeddings")
 LIBRARY = "fbgemm"  # of which most kernels are of tables and jagged rows: its name has "gemm" in it, and says nothing
 ORDER = (
     *("matmuls", "convolutions", "experts", "attention", "loss", "optimiser"),
@@ -62,9 +79,12 @@ def cause_of(kernel: str) -> str:
     ('matmuls', 'other vector work')
     >>> cause_of("void split_embedding_forward<float>(fbgemm_gpu::Row<float>)")
     'embeddings'
+    >>> cause_of("triton_poi_fused__scaled_dot_product_flash_attention_cat_10"), cause_of("attn_fwd.kd")
+    ('other vector work', 'attention')
     """
     name = kernel.replace(LIBRARY, "")
-    return next((cause for cause, words in CAUSES.items() if any(word in name for word in words)), REST)
+    causes = VECTOR_CAUSES if name.startswith(FUSED) else CAUSES
+    return next((cause for cause in causes if any(word in name for word in CAUSES[cause])), REST)
 
 
 def traced_step(case: str, part: str) -> dict[str, Traced]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.commands.log.named_in_log import model_of, part_of, stored_weights
-from threeloops.commands.log.suspect_rows import log_as_html, log_as_text, suspects_told
+from threeloops.commands.log.suspect_rows import log_as_html, log_as_text, log_asks, pace_question, suspects_told
 from threeloops.commands.trace import own_drill
 from threeloops.commands.trace.told_page import Table
 from threeloops.dtypes import SPELLINGS, dtype_named
@@ -85,13 +85,14 @@ def answer(log: EngineRecord, given: argparse.Namespace, *, name: str, cut: str)
         pace=paced, cache=_checked(log, model, cache, tp), weights_bytes=own,
         suspects=engine_suspects(log, limits, paced),
     )  # fmt: skip
+    asks = log_asks(pace_question(paced))
     if given.drill:
-        own_drill.pose(told.suspects, place=given.drill)
+        own_drill.pose(told.suspects, place=given.drill, asks=asks)
     if given.json:
         return _json(told)
     if given.html:
-        return log_as_html(_blocks(told), told.suspects, FOOTER, name=name)
-    return log_as_text(_blocks(told), told.suspects, FOOTER)
+        return log_as_html(_blocks(told), told.suspects, FOOTER, asks=asks, name=name)
+    return log_as_text(_blocks(told), told.suspects, FOOTER, asks=asks)
 
 
 def _alone(log: EngineRecord) -> int | None:

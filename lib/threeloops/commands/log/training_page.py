@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.commands.log.named_in_log import model_of, part_of
-from threeloops.commands.log.suspect_rows import log_as_html, log_as_text, suspects_told
+from threeloops.commands.log.suspect_rows import day_question, log_as_html, log_as_text, log_asks, suspects_told
 from threeloops.commands.trace import own_drill
 from threeloops.commands.trace.told_page import Table
 from threeloops.dtypes import dtype_named
@@ -20,7 +20,7 @@ from threeloops.models.model_flops import training_flops
 from threeloops.models.parameters import model_parameters
 from threeloops.models.utilisation import mfu
 from threeloops.training_loop.run.logged.log_suspect import LogSuspect
-from threeloops.training_loop.run.logged.step_account import LostTime, StepAccount, step_account
+from threeloops.training_loop.run.logged.step_account import RATES_ALONE, LostTime, StepAccount, step_account
 from threeloops.training_loop.run.logged.step_record import StepRecord
 from threeloops.training_loop.run.logged.step_suspects import step_suspects
 from threeloops.units import counted, fmt_bytes, fmt_percent, fmt_seconds, fmt_si
@@ -88,13 +88,14 @@ def answer(log: StepRecord, given: argparse.Namespace, *, name: str, cut: str) -
         log=log, name=name, cut=cut, model=model, part=part, account=account, tokens_per_s=tokens, rates=rates,
         suspects=step_suspects(log, account, mfu=best),
     )  # fmt: skip
+    asks = log_asks(day_question(account))
     if given.drill:
-        own_drill.pose(told.suspects, place=given.drill)
+        own_drill.pose(told.suspects, place=given.drill, asks=asks)
     if given.json:
         return _json(told)
     if given.html:
-        return log_as_html(_blocks(told), told.suspects, FOOTER, name=name)
-    return log_as_text(_blocks(told), told.suspects, FOOTER)
+        return log_as_html(_blocks(told), told.suspects, FOOTER, asks=asks, name=name)
+    return log_as_text(_blocks(told), told.suspects, FOOTER, asks=asks)
 
 
 def _tokens_per_s(log: StepRecord, account: StepAccount) -> float | None:
@@ -168,7 +169,7 @@ def _head(told: Answer) -> Sequence[str | Table]:
 def _time_rows(told: Answer) -> Sequence[str | Table]:
     account, log = told.account, told.log
     table = [("time", "", "")]
-    if account.typical_s and account.clock != "rates alone":
+    if account.typical_s and account.clock != RATES_ALONE:
         table.append(("a typical step", fmt_seconds(account.typical_s), f"by {account.clock}"))
     if account.first_ratio:
         table.append(("the first entry's step", f"{account.first_ratio:.1f} typical ones", "left out of what follows"))
@@ -258,7 +259,7 @@ def _json(told: Answer) -> str:
         "hardware": told.part.key if told.part else None, "hardware_stated": log.hardware or None,
         "gpus": log.num_gpus, "layout": log.layout, "sequence": log.sequence, "batch": log.global_batch,
         "dtype": log.dtype or None, "entries": log.entries,
-        "step_s": account.typical_s if account.clock != "rates alone" else None, "clock": account.clock,
+        "step_s": account.typical_s if account.clock != RATES_ALONE else None, "clock": account.clock,
         "lost": lost, "slower": account.slower, "tokens_per_s": told.tokens_per_s, "total_s": log.total_s,
         "rates": [
             {"flops_per_s": rate.flops_per_s, "counted_by": rate.whose, "peak_flops_per_s": rate.peak_flops_per_s,

@@ -1,9 +1,10 @@
 """A drill with the reader's own numbers: what a repair of a suspect brings at most, predicted before the page says it.
-`threeloops trace` and `threeloops log` pose it, of the first suspect or of another; Amdahl's law judges.
+`threeloops trace` and `threeloops log` pose it, of the first suspect or of another; Amdahl's law judges. A suspect that
+has no limit is asked about with another number of the file's.
 
 >>> from threeloops.inner_loop.profiled.trace_suspects import Suspect
 >>> one = Suspect(illness="hidden syncs", of="a pause", share=0.2, because="20.0 % of the time", at_most=1.25)
->>> pose([one], ask=lambda question: "1.25")
+>>> pose([one], ask=lambda asked: "1.25")
 First suspect: hidden syncs. 20.0 % of the time.
 You said 1.25; it comes out at 1.25. Well predicted.
 <BLANKLINE>
@@ -11,13 +12,25 @@ You said 1.25; it comes out at 1.25. Well predicted.
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from threeloops.units import GB, fmt_bytes
 
-QUESTION = "If all that a repair can take away were gone, how many times as fast would it be at most? "
+TELLING = 100  # times as fast: a limit above this says only that there was next to nothing else
+LEAK = "memory leak"
+OF_LIMIT = "If all that a repair can take away were gone, how many times as fast would it be at most? "
+OF_HALF = "If it took half as long, how many times as fast would the whole be? "
 CARD_BYTES = 80 * GB
 OF_LEAK = f"If {fmt_bytes(CARD_BYTES, base=10)} were free at the start, how many steps would fit? "
+
+
+class Question(NamedTuple):
+    """What is asked of a suspect, its answer, and what the page says that it is about."""
+
+    asked: str
+    value: float
+    unit: str
+    about: str
 
 
 class _Suspected(Protocol):
@@ -26,7 +39,39 @@ class _Suspected(Protocol):
     @property
     def because(self) -> str: ...
     @property
+    def share(self) -> float | None: ...
+    @property
     def at_most(self) -> float | None: ...
+
+
+Asks = Callable[[_Suspected], Question | None]
+
+
+def of_half(one: _Suspected) -> Question | None:
+    """For a share of the time that sets no limit worth asking for: Amdahl's law with a factor of 2.
+
+    >>> from threeloops.inner_loop.profiled.trace_suspects import Suspect
+    >>> one = Suspect(illness="kernels of unknown kind", of="kernels", share=0.998, because="", at_most=500.0)
+    >>> of_half(one).value
+    1.99
+    """
+    from threeloops.inner_loop.scaling import amdahl_speedup
+
+    if not one.share:
+        return None
+    faster = amdahl_speedup(accelerated_share=min(one.share, 1.0), factor=2)
+    return Question(OF_HALF, round(faster, 2), "", "what half of it would bring")
+
+
+def question_of(one: _Suspected, *, growth_bytes: float | None = None, otherwise: Asks = of_half) -> Question | None:
+    """The limit; of a leak, which costs no time until it ends the job, the step at which it does, by the growth of a
+    step; else what `otherwise` asks.
+    """
+    if one.at_most and one.at_most <= TELLING:
+        return Question(OF_LIMIT, round(one.at_most, 2), "", "for this limit before the page says it")
+    if one.illness == LEAK and growth_bytes:
+        return Question(OF_LEAK, float(int(CARD_BYTES / growth_bytes)), "", "when memory is full")
+    return otherwise(one)
 
 
 def add_drill(command: Any) -> None:
@@ -62,47 +107,30 @@ def refuse_for_scripts(*, drill: int | None, json: bool, html: str | None = None
 
 
 def pose(
-    suspects: Sequence[_Suspected],
-    *,
-    place: int = 1,
-    growth_bytes: float | None = None,
-    ask: Callable[[str], str] = input,
+    suspects: Sequence[_Suspected], *, place: int = 1, asks: Asks = question_of, ask: Callable[[str], str] = input
 ) -> None:
-    """Ask for the limit of the suspect at `place`, counted from 1, and hold the answer against it; of a leak, which
-    costs no time until it ends the job, for the step at which it does, by the growth of a step. Where the first is
-    asked for and has neither, the next one that has.
+    """Ask of the suspect at `place`, counted from 1, and hold the answer against the file's; where the first is asked
+    for and no question is known, of the next one that has one.
     """
     from threeloops.commands.trace.told_page import ORDINALS
     from threeloops.drills.engine.prediction import SKIP, verdict
 
     shown = list(zip(ORDINALS, suspects, strict=False))
-    asked = shown if place == 1 else shown[place - 1 : place]
-    posed = [(*named, *found) for named in asked if (found := _question(named[1], growth_bytes))]
+    wanted = shown if place == 1 else shown[place - 1 : place]
+    posed = [(*named, found) for named in wanted if (found := asks(named[1]))]
     if not posed:
         print(f"No drill: {_why_none(shown, place)}.\n")
         return
-    ordinal, one, question, value = posed[0]
+    ordinal, one, question = posed[0]
     print(f"{ordinal}: {one.illness}. {one.because[0].upper()}{one.because[1:]}.")
     try:
-        said = ask(question).strip().lower().removesuffix("times").removesuffix("steps").rstrip(" x×")
+        said = ask(question.asked).strip().lower().removesuffix("times").removesuffix("steps").rstrip(" x×")
     except EOFError:
         said = ""
-    print(f"{verdict(said or SKIP, value, '')}\n")
-
-
-def _question(one: _Suspected, growth_bytes: float | None) -> tuple[str, float] | None:
-    from threeloops.commands.trace.told_page import LEAK, TELLING
-
-    if one.at_most and one.at_most <= TELLING:
-        return QUESTION, round(one.at_most, 2)
-    if one.illness == LEAK and growth_bytes:
-        return OF_LEAK, float(int(CARD_BYTES / growth_bytes))
-    return None
+    print(f"{verdict(said or SKIP, question.value, question.unit)}\n")
 
 
 def _why_none(shown: Sequence[tuple[str, _Suspected]], place: int) -> str:
     if place > len(shown):
         return f"this file has {len(shown) or 'no'} suspect{'s' * (len(shown) != 1)}, and --drill {place} asks for more"
-    if place > 1:
-        return f"the file sets no limit to {shown[place - 1][1].illness}, its suspect {place}"
-    return "no suspect of this file has a limit that could be predicted"
+    return f"this file has no number to ask for of {shown[place - 1][1].illness}, its suspect {place}"

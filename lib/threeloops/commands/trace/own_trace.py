@@ -67,7 +67,7 @@ def run(given: argparse.Namespace) -> None:
     waits, accounts = held_together(accounts)
     shown = _shown(accounts, waits, given.rank)
     if given.drill:
-        own_drill.pose(shown.suspects, place=given.drill, growth_bytes=shown.gauges.growth_bytes_per_step)
+        own_drill.pose(shown.suspects, place=given.drill, asks=trace_page.asks_of(shown))
     form = trace_page.as_json if given.json else trace_page.as_html if given.html else trace_page.as_text
     said = form(accounts, waits, shown, part)
     print(told_page.written(said, given.html, read=given.path) if given.html else said)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from threeloops.commands.trace.own_drill import TELLING, Asks, question_of
 from threeloops.commands.working import aligned
 from threeloops.units import fmt_percent
 
@@ -42,8 +43,6 @@ td:first-child { overflow-wrap: anywhere; min-width: 9rem } td:not(:first-child)
 @media (max-width: 34rem) { td:first-child { min-width: 6rem } td:last-child { white-space: nowrap } .suspect dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .4rem } th, td { padding-right: .7rem } }
 """.strip()  # noqa: E501
 COLOURS = 7
-LEAK = "memory leak"
-TELLING = 100  # times as fast: a limit above this says only that there was next to nothing else
 DEEP = ' class="deep"'
 
 
@@ -67,6 +66,8 @@ class _Suspected(Protocol):
     @property
     def because(self) -> str: ...
     @property
+    def share(self) -> float | None: ...
+    @property
     def at_most(self) -> float | None: ...
     @property
     def first_try(self) -> str: ...
@@ -74,7 +75,9 @@ class _Suspected(Protocol):
     def record_next(self) -> str: ...
 
 
-def told_suspects(suspects: Sequence[_Suspected], drill_of: Mapping[str, str]) -> list[ToldSuspect]:
+def told_suspects(
+    suspects: Sequence[_Suspected], drill_of: Mapping[str, str], asks: Asks = question_of
+) -> list[ToldSuspect]:
     """The first three, each with the part that teaches it, a drill on it, and one with the file's own numbers."""
     from threeloops import contents
     from threeloops.drills.engine.bank import DRILLS
@@ -87,9 +90,8 @@ def told_suspects(suspects: Sequence[_Suspected], drill_of: Mapping[str, str]) -
         lines += [("try first", one.first_try)]
         lines += [("record", one.record_next)] if one.record_next else []
         lines += [("taught in", taught), ("drill", f"threeloops drill {drill.key}")]
-        if one.illness == LEAK or (one.at_most and one.at_most <= TELLING):
-            what = "when memory is full" if one.illness == LEAK else "for this limit before the page says it"
-            lines += [("or", f"--drill {place} on this file: it asks you {what}")]
+        if question := asks(one):
+            lines += [("or", f"--drill {place} on this file: it asks you {question.about}")]
         because = f"{one.because[0].upper()}{one.because[1:]}."
         found.append(ToldSuspect(f"{ordinal}: {one.illness}", because, tuple(lines)))
     return found

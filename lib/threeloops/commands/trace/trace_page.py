@@ -1,9 +1,11 @@
 """The page of `threeloops trace`: where the time went, kernels, ranks, and three suspects."""
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from threeloops.commands.trace.own_drill import Asks, question_of
 from threeloops.commands.trace.told_page import Table, as_rows, html_page, suspect_rows, told_suspects
 from threeloops.facts.hardware import Part
 from threeloops.facts.traced_steps import Traced
@@ -77,7 +79,7 @@ def as_text(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: Ran
     """The page for a terminal."""
     rows = as_rows([*_head(shown), Table(_time_table(shown)), "", *_kernel_blocks(shown)])
     rows += as_rows([*_product_blocks(shown, part), *_rank_blocks(accounts, waits)])
-    rows += suspect_rows(told_suspects(shown.suspects, DRILL)) or ["", NO_SUSPECT]
+    rows += suspect_rows(told_suspects(shown.suspects, DRILL, asks_of(shown))) or ["", NO_SUSPECT]
     rows += ["", said] if (said := _slowest_by_itself(accounts, waits, shown)) else []
     return "\n".join(row.rstrip() for row in (*rows, "", *_footer(shown)))
 
@@ -90,9 +92,14 @@ def as_html(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: Ran
     nothing = {ill: f"nothing; the host {_meanwhile(shown)[ill]}" for ill in shown.idle if ill in HOST}
     shares = {"computes": shown.gauges.busy} | {(named | nothing)[ill]: share for ill, share in shown.idle.items()}
     return html_page(
-        blocks, title=f"Where the time of {shown.record.name} went", suspects=told_suspects(shown.suspects, DRILL),
-        shares=shares, none=NO_SUSPECT, footer=_footer(shown),
+        blocks, title=f"Where the time of {shown.record.name} went", shares=shares, none=NO_SUSPECT,
+        suspects=told_suspects(shown.suspects, DRILL, asks_of(shown)), footer=_footer(shown),
     )  # fmt: skip
+
+
+def asks_of(shown: RankAccount) -> Asks:
+    """What `--drill` asks of this rank's suspects."""
+    return functools.partial(question_of, growth_bytes=shown.gauges.growth_bytes_per_step)
 
 
 def _slowest_by_itself(accounts: Sequence[RankAccount], waits: RankWaits | None, shown: RankAccount) -> str:

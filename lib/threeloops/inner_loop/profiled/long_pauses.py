@@ -56,7 +56,8 @@ def _own(name: str) -> bool:
 
 def long_driver_call(record: RankRecord, long: Sequence[Span]) -> tuple[str, float]:
     """Of the driver's calls of at least 1 ms, by name: what took longest in pauses of at least 1 ms."""
-    calls = (row for spans in record.calls.values() for row in zip(spans.start, spans.end, spans.name, strict=True))
+    of_driver = (*record.calls.values(), record.waits)
+    calls = (row for spans in of_driver for row in zip(spans.start, spans.end, spans.name, strict=True))
     return _longest_in_pauses(record, long, ((*row, row[2]) for row in calls if row[1] - row[0] >= LONG_S))
 
 

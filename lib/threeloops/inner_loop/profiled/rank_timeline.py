@@ -32,7 +32,7 @@ WHOLE_GRAPHS = "whole graphs"  # a family: CUDA graphs of which a report has no 
 UNNAMED = "not told by their names"  # a family: what may be anything, a matmul or a pass over memory
 # What says of a kernel that it passes over memory: whose it is, or a word of its name; of an operator, its library.
 PASSES = re.compile(
-    r"at::native|triton_(poi|red|per|for)_|elementwise|vectorized|unrolled|fbgemm|loop_|"
+    r"at::native|triton_(poi|red|per|for)_|elementwise|vectorized|unrolled|fbgemm|loop_|SubTensorOp|im2d?2?col|kvcache|"
     r"(?<![a-z])(re?duce|reduction|scan|sort|gather|scatter|index|fill|where|topk|dropout|rotary|rope|silu|gelu|relu|act|"
     r"quant|dequant|sampl\w*|argmax|argmin|cumsum|arange|rand\w*|transpose|permute|pool\w*|upsample\w*|cat|concat|add|mul|"
     r"sub|div|clamp|mean|sum|mask|cast|convert|pad|nonzero|unique|sigmoid|tanh|exp|sqrt|compare|memcpy|memset)(?![a-z])",
@@ -40,7 +40,7 @@ PASSES = re.compile(
 )
 LIBRARIES = re.compile(r"aten::|prims::|torchvision::|torchaudio::|quantized::|.*_fused_")
 LAUNCH, ALLOCATE, COMPILE, AT_WORK = "launch", "allocate", "compile", "Python at work"
-LONG_CALL = "long call"  # of the driver, that neither waits for the device nor asks for memory
+LONG_CALL = "long call"  # of the driver, that asks for no memory
 LONG_S = 1 * ms  # what lasts so long is no matter of asking for kernels one by one
 # Between two operators Python runs, and no profiler without stacks writes that down. What is shorter than this is
 # taken for it; what is longer stays unexplained.
@@ -119,7 +119,8 @@ def _of_device(record: RankRecord, rows: DeviceRows, part: Span) -> Moments:
     of_threads = [pairs(spans) for thread, spans in record.operators.items() if thread in threads]
     of_threads += map(pairs, (*record.calls.values(), record.compilations, record.allocations))
     of_threads += [pairs(spans) for thread, spans in record.python.items() if thread in threads]
-    long_calls = (pair for spans in record.calls.values() for pair in pairs(spans) if pair[1] - pair[0] >= LONG_S)
+    calls = itertools.chain(*map(pairs, (*record.calls.values(), record.waits)))
+    long_calls = (call for call in calls if call[1] - call[0] >= LONG_S)
     host = {
         BATCH_WAIT: pairs(record.loader),
         SYNC: pairs(record.waits),

@@ -24,6 +24,7 @@ STEADY = 0.01  # of the median: losses that differ by less are as good as equal
 BEFORE, FEWEST = 32, 8  # losses that a spike is held against, and how many there have to be
 TREND = 20  # entries from which on it is asked whether steps get longer
 SLOWER = 1.1  # times as long at the end as at the beginning
+RATES_ALONE = "rates alone"  # tokens a second, and no tokens of a step: the clock has no seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,7 @@ def _seconds(log: StepRecord) -> tuple[list[float], str]:
     if log.global_batch and log.sequence and log.num_gpus:  # every GPU's share of a step's tokens at its rate
         tokens = log.global_batch * log.sequence / log.num_gpus
         return [tokens / rate if rate > 0 else math.nan for rate in rates], "tokens of a step, at its rate"
-    return [1 / rate if rate > 0 else math.nan for rate in rates], "rates alone"
+    return [1 / rate if rate > 0 else math.nan for rate in rates], RATES_ALONE
 
 
 def _updates(log: StepRecord) -> float:
