@@ -9,11 +9,6 @@ MOST = 2  # paragraphs before the picture
 NO_PROSE = ("#", ">", "|", "$$", "```", "<", "- ")
 # Chapter and part -> paragraphs before its first picture. A row goes when its part is mended; none comes.
 OWED = {
-    "1.2": 8,
-    "1.3": 6,
-    "1.4": 3,
-    "2.6": 3,
-    "2.10": 7,
     "3.6": 3,
     "3.8": 3,
     "3.9": 5,
