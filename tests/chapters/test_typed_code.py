@@ -36,7 +36,8 @@ def small_world() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @torch.no_grad()
-def test_the_network_of_the_chapter_is_the_librarys_to_the_bit() -> None:
+def test_the_network_of_the_chapter_is_the_librarys() -> None:
+    """Within 1e-4: another machine's kernels may add up in another order."""
     names = typed("typed-backbone", "typed-lift", "typed-heads")
     torch.manual_seed(3)
     network = bev_network.BirdsEye().eval()
@@ -45,7 +46,8 @@ def test_the_network_of_the_chapter_is_the_librarys_to_the_bit() -> None:
     heads.load_state_dict(network.heads.state_dict())
     images, pillars = small_world()
     said = heads(names["lift"](backbone(images), network.lift.cell), pillars)
-    assert all(map(torch.equal, said, network(images, pillars)))
+    for ours, theirs in zip(said, network(images, pillars), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
     count = sum(one.numel() for part in (backbone, heads) for one in part.parameters())
     assert count == network.num_parameters
 
