@@ -89,6 +89,16 @@ def test_a_simulated_job_can_be_tried(tmp_path, capsys, illness) -> None:
     assert illness in ill_jobs.KINDS
 
 
+def test_a_simulated_job_is_written_over_none_but_its_like(tmp_path, capsys) -> None:
+    own, path = with_products(tmp_path), str(tmp_path / "job.json")
+    assert main(["trace", own, "--simulated", "starved loader"]) == 2
+    assert "is there already, and holds no simulated job; give a name that is free" in capsys.readouterr().err
+    assert "3 steps" in said(capsys, own)
+    for illness in ("starved loader", "hidden syncs"):
+        said(capsys, path, "--simulated", illness)
+        assert f"First suspect: {illness}." in said(capsys, path)
+
+
 def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, capsys) -> None:
     run = Run()
     run.host("c10d::allreduce_", 5)
@@ -100,7 +110,7 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, capsys) -> None:
             "holds no .json, no .json.gz, no .sqlite; give a file, or a folder with one a rank",
         ),
         ([str(run.write(tmp_path / "a.json"))], "a.json holds nothing that computes between its first event"),
-        ([with_products(tmp_path), "--rank", "4"], "--rank 4: the files are of 0"),
+        ([with_products(tmp_path), "--rank", "4"], "--rank 4: the files are of rank 0"),
         ([with_products(tmp_path), "--hardware", "nvlink-4"], "--hardware nvlink-4: that has no arithmetic of its own"),
         (["x.json", "--simulated", "tired"], "--simulated 'tired' is not known. Known: starved loader, hidden syncs"),
     ):

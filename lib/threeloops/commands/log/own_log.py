@@ -18,7 +18,7 @@ BAR_FROM = 20 * MB  # of a file; smaller ones are read before anybody asks
 LOOK_AGAIN, ENOUGH = 1000, 100  # lines: how often it is asked whose file this is, and from how many on it is clear
 WORKS = (
     "what works: logs of vLLM, SGLang and llama.cpp's server with their periodic lines, their /metrics, and training"
-    " logs of Megatron-LM, torchtitan and the HF Trainer"
+    " logs of Megatron-LM, torchtitan and the HF Trainer; `threeloops trace` reads a profiler's file"
 )
 
 

@@ -51,9 +51,9 @@ def of_half(one: _Suspected) -> Question | None:
     """For a share of the time that sets no limit worth asking for: Amdahl's law with a factor of 2.
 
     >>> from threeloops.inner_loop.profiled.trace_suspects import Suspect
-    >>> one = Suspect(illness="kernels of unknown kind", of="kernels", share=0.998, because="", at_most=500.0)
+    >>> one = Suspect(illness="kernels of unknown kind", of="kernels", share=0.992, because="", at_most=125.0)
     >>> of_half(one).value
-    1.99
+    1.98
     """
     from threeloops.inner_loop.scaling import amdahl_speedup
 

@@ -123,7 +123,7 @@ def _bar(file: Path) -> Callable[[int], object] | None:
 def _shown(accounts: Sequence["RankAccount"], waits: "RankWaits | None", asked: int | None) -> "RankAccount":
     ranks = {one.rank: one for one in accounts}
     if asked is not None and asked not in ranks:
-        raise ValueError(f"--rank {asked}: the files are of {', '.join(map(str, sorted(ranks)))}")
+        raise ValueError(f"--rank {asked}: the files are of rank {', '.join(map(str, sorted(ranks)))}")
     most = max(waits.shares, key=lambda rank: waits.shares[rank]) if waits else min(ranks)
     return ranks[most if asked is None else asked]
 

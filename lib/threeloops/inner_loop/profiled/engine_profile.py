@@ -109,7 +109,7 @@ def _from_log(text: str) -> EngineProfile:
     if not heads:
         raise ValueError(
             "no profile in this text: `trtexec --dumpProfile` prints a line '=== Profile (N iterations ) ===' above its"
-            " layers, --exportProfile=FILE writes them as JSON"
+            " layers, --exportProfile=FILE writes them as JSON; other logs are read by `threeloops log`"
         )
     runs = int(heads[-1][1])
     lines = [STAMP.sub("", line).strip() for line in text[heads[-1].end() :].splitlines()]

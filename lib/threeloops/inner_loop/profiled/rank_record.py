@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from threeloops.inner_loop.profiled.event_stream import EventStream
+from threeloops.inner_loop.profiled.event_stream import LONGEST_SAID, EventStream
 from threeloops.inner_loop.profiled.span_columns import Spans
 from threeloops.units import us
 
@@ -45,7 +45,7 @@ ON_HOST = " on the host"  # ends the name of a counter of the host's memory
 OF_MEMORY = {1: "", 0: ON_HOST}  # torch's numbers of a GPU and of a CPU
 GRAPH = "CUDA graph "  # begins the name of a graph that was recorded as a whole
 TORCH = "torch.profiler's Chrome trace (Kineto, libkineto/src/output_json.cpp)"
-LARGEST_RANK = 10_000_000
+LARGEST_RANK, LASTS = 10_000_000, "it lasts, from "
 STEP, LOADERS = "ProfilerStep#", ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 EXCHANGE = re.compile(
     r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce|nvshmem|deep_ep|multimem", re.I
@@ -162,7 +162,7 @@ class RecordReader:
         start = self._seconds(event["ts"])
         end = start + event.get("dur", 0) * us
         if not -math.inf < start <= end < math.inf:
-            raise TypeError(f"from {event['ts']} µs on it lasts {event.get('dur', 0)} µs")
+            raise TypeError(f"{LASTS}{event['ts']} µs on, {event.get('dur', 0)} µs")
         args = event.get("args") or {}
         if what in (KERNEL, COPY, SET):
             rows = record.devices[str(args.get("device", event.get("pid")))]
@@ -263,7 +263,10 @@ def recorded(events: Iterable[Mapping[str, Any]], *, name: str, head: Mapping[st
         try:
             reader.take(event)
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise ValueError(f"{name}: event {number:,} is none that torch's profiler writes ({error!r})") from error
+            said = str(error) if str(error).startswith(LASTS) else str(event)
+            said = f"it lacks {error}" if isinstance(error, KeyError) else said
+            what = f"{name}: event {number:,} is none that torch's profiler writes ({said[: 2 * LONGEST_SAID]})"
+            raise ValueError(what) from error
     record, head = reader.record, head or {}
     if not (record.devices or record.operators or record.calls):
         what = f"{name} holds no kernel, operator or call of a driver"

@@ -11,6 +11,7 @@ such files.
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ PROGRAM, WORKER, DEVICE = 1, 2, 0  # processes of the file, and the device's num
 STREAMS = {COMPUTE: 7, COPIES: 20, COMMUNICATION: 24}
 # What a row's names become, so that a reader of the file knows what they are.
 KERNELS = {"matmul": "matmul_gemm", "vector": "vector_elementwise", "optimiser": "optimiser_multi_tensor_apply"}
+BEGINS = '{"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": ['  # no profiler's file does
 CALLS = {SYNC: "cudaDeviceSynchronize", "launch": "cudaLaunchKernel", QUEUE_FULL: "cudaLaunchKernel"}
 
 
@@ -80,9 +82,21 @@ def _spelt(one: Interval) -> dict[str, Any]:
 
 
 def write_trace(trace: Trace, path: Path) -> None:
-    """One event a line; packed if the name ends in .gz."""
-    head = {"schemaVersion": 1, "displayTimeUnit": "ms"}
+    """One event a line; packed if the name ends in .gz.
+
+    Raises:   ValueError for a file that is there, and was not written here: it may be somebody's own
+    """
+    if path.exists() and not _written_here(path):
+        raise ValueError(f"{path} is there already, and holds no simulated job; give a name that is free")
     lines = ",\n".join(json.dumps(event, ensure_ascii=False) for event in chrome_events(trace))
-    text = f'{json.dumps(head)[:-1]}, "traceEvents": [\n{lines}\n]}}\n'
+    text = f"{BEGINS}\n{lines}\n]}}\n"
     data = text.encode("utf-8")
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def _written_here(path: Path) -> bool:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return file.read(len(BEGINS)) == BEGINS.encode()
+    except (OSError, EOFError, zlib.error):
+        return False
