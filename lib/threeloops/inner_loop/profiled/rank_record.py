@@ -263,9 +263,9 @@ def recorded(events: Iterable[Mapping[str, Any]], *, name: str, head: Mapping[st
         try:
             reader.take(event)
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
-            said = str(error) if str(error).startswith(LASTS) else str(event)
-            said = f"it lacks {error}" if isinstance(error, KeyError) else said
-            what = f"{name}: event {number:,} is none that torch's profiler writes ({said[: 2 * LONGEST_SAID]})"
+            shown = str(error) if str(error).startswith(LASTS) else str(event)
+            shown = f"it lacks {error}" if isinstance(error, KeyError) else shown
+            what = f"{name}: event {number:,} is none that torch's profiler writes ({shown[: 2 * LONGEST_SAID]})"
             raise ValueError(what) from error
     record, head = reader.record, head or {}
     if not (record.devices or record.operators or record.calls):
