@@ -6,7 +6,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught
 from threeloops.product_loop import split_decode
 from threeloops.units import TB
 
-TAUGHT = Taught("product", "Prefill and decode")
+TAUGHT = Taught("product", "Paging")
 
 SOURCE = "FlashAttention, hopper/heuristics.h, num_splits_heuristic, 2024 (waves over whole waves)"
 CARDS = ((108, 2.04), (132, 3.35), (132, 4.8), (148, 8.0), (142, 0.864))  # multiprocessors, TB/s
