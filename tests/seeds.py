@@ -3,8 +3,8 @@
 A drill promises something about a thousand draws. Trying them all at every commit takes longer than anybody waits, so
 
 - `--quick` tries the first 6 (before a commit);
-- a plain run tries the first 20, and one tenth of all: the share of this commit, so that ten commits in a row try
-  every seed;
+- a plain run tries the first 20, and one of eleven shares: that of this commit, so that eleven commits in a row try
+  every seed; eleven and five have no common divisor, so that what takes turns as well sees every share in time;
 - `--thorough` tries them all.
 
 What is not drawn and takes long is cut into shares in the same way: `todays`. Whole tests that take long take turns:
@@ -25,9 +25,9 @@ from tests.turns import TURNS
 from threeloops import wall_clock
 
 T = TypeVar("T")
-QUICK, USUAL, SHARES = 6, 20, 10
+QUICK, USUAL, SHARES = 6, 20, 11
 # in the environment, which the workers of one run have in common
-MODE, SHARE, ALL = "THREELOOPS_TESTS", "THREELOOPS_TESTS_SHARE", "THREELOOPS_TESTS_ALL"
+MODE, ALL = "THREELOOPS_TESTS", "THREELOOPS_TESTS_ALL"
 COUNT = "THREELOOPS_TESTS_COUNT"
 
 
@@ -37,13 +37,12 @@ def mode() -> str:
 
 
 def begin(chosen: str, *, named: bool = False) -> None:
-    """Fix the mode and the share of this run, once, before any worker starts; `named`: somebody asked for these files,
+    """Fix the mode and the number of this run, once, before any worker starts; `named`: somebody asked for these files,
     and no turn is waited for.
     """
     os.environ[MODE] = chosen
     os.environ[ALL] = "yes" if named or chosen == "thorough" else ""
     os.environ.setdefault(COUNT, str(_commits()))
-    os.environ.setdefault(SHARE, str(counted() % SHARES))
 
 
 def counted() -> int:
@@ -71,7 +70,7 @@ def chosen(most: int, *, mode: str, share: int) -> list[int]:
     ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3])
     >>> usual = chosen(1000, mode="usual", share=3)
     >>> len(usual), usual[18:24]
-    (118, [18, 19, 23, 33, 43, 53])
+    (109, [18, 19, 25, 36, 47, 58])
     """
     if mode == "thorough":
         return list(range(most))
@@ -82,18 +81,22 @@ def chosen(most: int, *, mode: str, share: int) -> list[int]:
 
 def seeds(most: int = 1000) -> list[int]:
     """What this run tries of so many seeds."""
-    return chosen(most, mode=mode(), share=int(os.environ.get(SHARE, "0")))
+    return chosen(most, mode=mode(), share=counted() % SHARES)
 
 
 def todays(everything: Sequence[T], *, shares: int = SHARES) -> list[T]:
-    """What this run looks at: one share of so many, or all of it when it is thorough."""
-    share = int(os.environ.get(SHARE, "0")) % shares
-    return list(everything if mode() == "thorough" else everything[share::shares])
+    """What this run looks at: one share of so many, or all of it when it is thorough.
+
+    Raises:   ValueError, for a number of shares that turns divide: a test that takes turns would see the same few
+    """
+    if shares % TURNS == 0:
+        raise ValueError(f"{shares} shares and {TURNS} turns go round together; take {shares + 1}")
+    return list(everything if mode() == "thorough" else everything[counted() % shares :: shares])
 
 
 def turn() -> int | None:
     """Which of so many turns this run has; None where it runs them all."""
-    return None if os.environ.get(ALL) else int(os.environ.get(SHARE, "0")) % TURNS
+    return None if os.environ.get(ALL) else counted() % TURNS
 
 
 def whole() -> bool:
@@ -107,7 +110,7 @@ def said() -> str:
         return "Every seed was tried."
     if mode() == "quick":
         return f"The first {QUICK} seeds were tried, and nothing that takes long; `book.py test` tries more."
-    tried = f"The first {USUAL} seeds were tried, and of all of them every tenth from {os.environ[SHARE]}"
+    tried = f"The first {USUAL} seeds were tried, and of all of them every eleventh from {counted() % SHARES}"
     if turn() is not None:
         tried += f"; of what takes turns, the tests of turn {turn()} of 0 to {TURNS - 1}"
     return f"{tried}. `book.py test --thorough` tries all."

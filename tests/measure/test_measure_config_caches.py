@@ -1,7 +1,5 @@
 """The cache of every kind of config that is read, against the tensors that its class in transformers keeps."""
 
-import os
-
 import pytest
 import torch
 from tests import seeds
@@ -15,7 +13,7 @@ from threeloops.product_loop import kv_cache
 
 BATCH, PROMPT, DECODED = 2, 29, 2  # more tokens than any window or chunk of these configs
 
-# Kinds of layers that no other family has are weighed in every run; of the rest, a fifth.
+# Kinds of layers that no other family has are weighed in every run; of the rest, a sixth.
 ALWAYS = {
     "deepseek_v3": {},
     "falcon": {},
@@ -47,8 +45,7 @@ ELSEWHERE |= {
 def todays() -> list[str]:
     """What this run weighs."""
     rest = [model_type for model_type in SMALL if model_type not in {*ALWAYS, *INSIDE_OTHERS, *ELSEWHERE}]
-    share = int(os.environ.get(seeds.SHARE, "0")) % 5
-    return [*ALWAYS, *(rest if seeds.mode() == "thorough" else rest[share::5])]
+    return [*ALWAYS, *seeds.todays(rest, shares=6)]
 
 
 def index_bytes(cache) -> int:

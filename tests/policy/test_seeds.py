@@ -1,12 +1,10 @@
-"""Ten commits in a row try every seed, and what a run tries is the same for all its workers."""
-
-import os
+"""Eleven commits in a row try every seed, and what a run tries is the same for all its workers."""
 
 import pytest
 from tests import seeds
 
 
-def test_ten_shares_are_all_seeds_and_each_has_the_first() -> None:
+def test_the_shares_are_all_seeds_and_each_has_the_first() -> None:
     shares = [set(seeds.chosen(1000, mode="usual", share=share)) for share in range(seeds.SHARES)]
     assert set.union(*shares) == set(range(1000))
     assert all(set(range(seeds.USUAL)) <= share and len(share) < 120 for share in shares)
@@ -18,15 +16,22 @@ def test_a_test_that_asks_for_few_gets_them_all_in_a_usual_run() -> None:
 
 
 def test_workers_take_mode_and_share_from_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(seeds.SHARE, "7")
+    monkeypatch.setenv(seeds.COUNT, "18")
     monkeypatch.setenv(seeds.MODE, "usual")
     monkeypatch.setenv(seeds.ALL, "yes")
     seeds.begin("usual")
-    assert seeds.turn() == 7 % seeds.TURNS
-    assert {seed % 10 for seed in seeds.seeds(1000)[seeds.USUAL :]} == {7}
-    assert "every tenth from 7" in seeds.said()
+    assert seeds.turn() == 18 % seeds.TURNS
+    assert {seed % seeds.SHARES for seed in seeds.seeds(1000)[seeds.USUAL :]} == {7}
+    assert "every eleventh from 7" in seeds.said()
 
 
-def test_a_share_is_one_of_ten() -> None:
-    assert 0 <= int(os.environ[seeds.SHARE]) < seeds.SHARES
-    assert seeds.counted() % seeds.SHARES == int(os.environ[seeds.SHARE])
+def test_what_takes_turns_sees_every_share_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(seeds.MODE, "usual")
+    everything = list(range(23))
+    seen = set()
+    for commit in range(2, 2 + seeds.TURNS * seeds.SHARES, seeds.TURNS):
+        monkeypatch.setenv(seeds.COUNT, str(commit))
+        seen |= {*seeds.todays(everything)}
+    assert seen == {*everything}
+    with pytest.raises(ValueError, match="10 shares and 5 turns go round together; take 11"):
+        seeds.todays(everything, shares=10)
