@@ -42,7 +42,7 @@ def test_the_summary_says_what_it_is_worth() -> None:
 def test_one_gpu_is_perfect_and_waits_for_nobody() -> None:
     for billions in BILLIONS:
         shown = view(State(gpus=1, billions=billions, batch_tokens=2**24, cards=8))
-        assert "nobody waits" in shown.summary
+        assert "no GPU waits" in shown.summary
         assert shown.summary.endswith("Efficiency 100 %: as much as 1 GPU that never waits.")
 
 

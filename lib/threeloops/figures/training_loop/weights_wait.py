@@ -2,7 +2,7 @@
 weight gradients hang beside it and end at the optimiser.
 
 >>> weights_wait(stages=2, title="W can wait", caption="Two stages.").alt
-'The loss gives a gradient to stage 2. D of stage 2 gives its gradient to stage 1; D of stage 1 gives it to nobody. W of stages 1 and 2 hang beside that chain, and all of them go to the optimiser, which works when the last is there.'
+'The loss gives a gradient to stage 2. D of stage 2 gives its gradient to stage 1; D of stage 1 goes no further. W of stages 1 and 2 hang beside that chain, and all of them go to the optimiser, which works when the last is there.'
 """  # noqa: E501
 
 from threeloops import checks
@@ -48,6 +48,6 @@ def _words(stages: int) -> str:
     chain = "; ".join(f"D of stage {stage} gives its gradient to stage {stage - 1}" for stage in range(stages, 1, -1))
     named = ", ".join(map(str, range(1, stages))) + f" and {stages}"
     return (
-        f"The loss gives a gradient to stage {stages}. {chain}; D of stage 1 gives it to nobody. W of stages {named}"
+        f"The loss gives a gradient to stage {stages}. {chain}; D of stage 1 goes no further. W of stages {named}"
         " hang beside that chain, and all of them go to the optimiser, which works when the last is there."
     )

@@ -115,7 +115,7 @@ def view(state: State) -> View:
     waiting = (
         f"for {fmt_seconds(waits_s)} of it they wait for the exchange"
         if waits_s > 0
-        else "nobody waits for an exchange"
+        else "no GPU waits for an exchange"
     )
     summary = (
         f"{named}: a step takes {fmt_seconds(now.total_s)}, and {waiting}. Efficiency {fmt_percent(efficiency)}: as"
