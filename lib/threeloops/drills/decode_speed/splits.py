@@ -131,7 +131,7 @@ def _draw_fewest(rng: random.Random) -> Draw:
         kv_heads=kv_heads,
         heads=kv_heads * rng.choice((4, 5, 7, 8)),
         num_sms=rng.choice((78, 84, 108, 114, 132, 142, 148, 188)),
-        tokens=rng.randrange(40, 130) * 1000,
+        tokens=rng.randrange(20, 65) * 2048,
         busy=rng.choice((70, 75, 80, 85, 90)),
     )
 
@@ -143,13 +143,13 @@ def _small_fewest(rng: random.Random) -> Draw:
         kv_heads=kv_heads,
         heads=kv_heads * rng.choice((4, 5)),
         num_sms=rng.choice((23, 29, 31, 37)),
-        tokens=rng.randrange(40, 130) * 1000,
+        tokens=rng.randrange(20, 65) * 2048,
         busy=rng.choice((70, 80, 90)),
     )
 
 
 def _filling(p: Draw, blocks: int) -> int:
-    return -(-p.busy * p.num_sms // (100 * blocks))
+    return int(-(-p.busy * p.num_sms // (100 * blocks)))
 
 
 def _fewest(p: Draw, *, batch: int, heads: int) -> int:
