@@ -10,6 +10,7 @@ from threeloops.sheets import techniques
 
 def test_a_technique_stands_where_its_factors_say() -> None:
     figure = technique_map.technique_map(techniques.factors(), title="Map", caption="Computed.")
+    assert figure.narrow_body is None  # its places are pixels of the full width
     (points,) = [layer["data"]["values"] for layer in figure.body["layer"] if layer["mark"]["type"] == "point"]
     for point, (name, (faster, less)) in zip(points, techniques.factors().items(), strict=True):
         low, high = technique_map.FASTER

@@ -20,6 +20,8 @@ def is_plan(node: Any) -> bool:
     True
     >>> is_plan({"width": 554, "layer": [{"encoding": {"x": {"field": "x", "scale": {"domain": [0, 8]}}}}]})
     False
+    >>> is_plan({"width": 554, "layer": [{"encoding": {"x": {"field": "x", "scale": None}}}]})  # places are pixels
+    True
     """
     if isinstance(node, Mapping):
         width = node.get("width")
@@ -33,6 +35,7 @@ def _in_pixels(node: Any, width: float) -> bool:
         scale = x.get("scale") if isinstance(x, Mapping) else None
         domain = scale.get("domain") if isinstance(scale, Mapping) else None
         own = isinstance(domain, list | tuple) and len(domain) == 2 and tuple(domain) == (0, width)
+        own = own or (isinstance(x, Mapping) and "field" in x and x.get("scale", x) is None)
         return own or any(_in_pixels(one, width) for one in node.values())
     return isinstance(node, list | tuple) and any(_in_pixels(one, width) for one in node)
 
