@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from threeloops.units import GB, fmt_bytes
 
+ORDINALS = ("First suspect", "Second", "Third")
 TELLING = 100  # times as fast: a limit above this says only that there was next to nothing else
 LEAK = "memory leak"
 OF_LIMIT = "If all that a repair can take away were gone, how many times as fast would it be at most? "
@@ -112,7 +113,6 @@ def pose(
     """Ask of the suspect at `place`, counted from 1, and hold the answer against the file's; where the first is asked
     for and no question is known, of the next one that has one.
     """
-    from threeloops.commands.trace.told_page import ORDINALS
     from threeloops.drills.engine.prediction import SKIP, verdict
 
     shown = list(zip(ORDINALS, suspects, strict=False))

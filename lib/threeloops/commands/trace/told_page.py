@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from threeloops.commands.trace.own_drill import TELLING, Asks, question_of
+from threeloops.commands.trace.own_drill import ORDINALS, TELLING, Asks, question_of
 from threeloops.commands.working import aligned
 from threeloops.units import fmt_percent
 
-ORDINALS = ("First suspect", "Second", "Third")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --card: #f6f8fa; --line: #d0d7de;
   --s0: #0b6e4f; --s1: #b4540a; --s2: #7a4fbf; --s3: #1f6fb2; --s4: #a3324f; --s5: #6b6b2a; --s6: #5b6570 }
