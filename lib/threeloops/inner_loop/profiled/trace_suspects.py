@@ -280,7 +280,7 @@ def _kernels(
         found.append(_suspect(UNTOLD, KERNELS, untold, because, undecided))
     if rest:
         largest = max(rest, key=rest.__getitem__)
-        passes = f"{fmt_percent(sum(rest.values()))} of the time in passes over memory, not in products"
+        passes = f"{fmt_percent(sum(rest.values()))} of the time in passes over memory, not in matmuls"
         because = f"{passes}; most in {largest} ({fmt_percent(rest[largest])})"
         because += f", longest in {longest[largest]}" if largest in longest else ""
         undecided = f"{counters} on the longest of them: a trace has no bytes, so that their roof is not known"
