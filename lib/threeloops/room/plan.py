@@ -136,7 +136,7 @@ def _mock(
     ideas: Sequence[Idea], rng: random.Random, wish: Wish, seed: str, earlier: Sequence[Sequence[Ask]]
 ) -> list[Ask]:
     """A case and chains of follow-ups, with single questions of mixed topics before, between and after them; three
-    mocks in a row do not repeat.
+    mocks in a row do not repeat, and each asks of two loops at least where its ideas are of several.
     """
     keys = {idea.key for idea in ideas}
     if wish.topic is None and wish.difficulty is None:
@@ -153,10 +153,9 @@ def _mock(
     met = conversations.met_lately(earlier)
     long = {idea.key for idea in ideas if idea.target_s > LONGEST_S and (idea.key in CASES or not _named(idea, wish))}
     singles = [idea for idea in spread(ideas, rng, len(ideas)) if idea.key not in used | long]
-    single = (
-        _single(idea, rng, "mock", f"{seed}-{place}")
-        for place, idea in enumerate(sorted(singles, key=lambda idea: idea.key in met))
-    )
+    loops = {IDEAS[key].loop for key in used}  # where all talk is of one loop, the rest comes from others
+    singles.sort(key=lambda idea: (idea.key in met, len(loops) == 1 and idea.loop in loops))
+    single = (_single(idea, rng, "mock", f"{seed}-{place}") for place, idea in enumerate(singles))
     alone = (
         _filling(single, preparation.MOCK_S - sum(map(_allowed_s, itertools.chain(*asked))))
         if wish.length is None

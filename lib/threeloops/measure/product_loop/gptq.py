@@ -6,6 +6,7 @@ data, the sum over rows of (w - q) H (w - q)^T with H = X^T X. When column j is 
 after it is minus (error of j / U_jj) times row j of U, the upper Cholesky factor of the inverse of H. Plus in place of
 minus makes it worse than rounding: see `compensation`.
 
+>>> from threeloops.measure.product_loop.quantisers import quantise
 >>> inputs, weight = torch.eye(3), torch.tensor([[0.5, -1.0, 0.3]])
 >>> scheme = Scheme(bits=3, scope="channel")
 >>> torch.equal(gptq(weight, inputs, scheme), quantise(weight, scheme).values)  # uncorrelated inputs: nothing to move
