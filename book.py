@@ -14,7 +14,7 @@
     python3 book.py reset PART      start a part's notebook afresh; the old one is kept aside
     python3 book.py site            the whole book as a folder of pages, build/site; --serve shows it
     python3 book.py setup           only install; --hub: with what a class's hub needs (TEACHING.md)
-    python3 book.py test            install and run the tests: twelve minutes on two cores; other words go to pytest
+    python3 book.py test            install and run the tests: twenty minutes on two cores; other words go to pytest
     python3 book.py test --fast     at every save: what the change since the last commit touches
     python3 book.py test --quick    before a commit: few seeds, and nothing that takes long; two and a half minutes
     python3 book.py test --thorough all that takes turns, and all seeds of every drill; an hour

@@ -151,61 +151,9 @@ def test_a_warp_waits_for_its_longest_row():
     assert run.active_lanes == 64 * 3 + 2 * lengths.sum()
 
 
-# Three ways to add up a block, as Harris has them (Optimizing Parallel Reduction in CUDA, 2007).
-
-
-def reduce_interleaved(w, x, sums):
-    """One sum per block, pairs first: threads 0, 2, 4, … add their neighbour, then 0, 4, 8, …: most warps stay half
-    awake to the end.
-    """
-    parts, t = w.shared("parts", w.block_dim.x), w.thread.x
-    w.store(parts, t, w.load(x, w.block.x * w.block_dim.x + t))
-    yield
-    step = 1
-    while step < w.block_dim.x:
-        with w.where(t % (2 * step) == 0):
-            w.store(parts, t, w.add(w.load(parts, t), w.load(parts, t + step)))
-        yield
-        step *= 2
-    with w.where(t == 0):
-        w.store(sums, w.block.x, w.load(parts, 0))
-
-
-def reduce_strided(w, x, sums):
-    """The same additions by the first threads, so that whole warps go to sleep; their words lie further and further
-    apart.
-    """
-    parts, t = w.shared("parts", w.block_dim.x), w.thread.x
-    w.store(parts, t, w.load(x, w.block.x * w.block_dim.x + t))
-    yield
-    step = 1
-    while step < w.block_dim.x:
-        with w.where(2 * step * t < w.block_dim.x):
-            w.store(parts, 2 * step * t, w.add(w.load(parts, 2 * step * t), w.load(parts, 2 * step * t + step)))
-        yield
-        step *= 2
-    with w.where(t == 0):
-        w.store(sums, w.block.x, w.load(parts, 0))
-
-
-def reduce_sequential(w, x, sums):
-    """Halves first: thread t adds the number half an array away; awake threads and their words both lie side by
-    side.
-    """
-    parts, t = w.shared("parts", w.block_dim.x), w.thread.x
-    w.store(parts, t, w.load(x, w.block.x * w.block_dim.x + t))
-    yield
-    step = w.block_dim.x // 2
-    while step > 0:
-        with w.where(t < step):
-            w.store(parts, t, w.add(w.load(parts, t), w.load(parts, t + step)))
-        yield
-        step //= 2
-    with w.where(t == 0):
-        w.store(sums, w.block.x, w.load(parts, 0))
-
-
-@pytest.mark.parametrize("kernel", [reduce_interleaved, reduce_strided, reduce_sequential])
+@pytest.mark.parametrize(
+    "kernel", [toy_kernels.reduce_interleaved, toy_kernels.reduce_strided, toy_kernels.reduce_sequential]
+)
 def test_reductions_add_everything(kernel):
     x, sums = floats(1024), np.zeros(4, dtype=np.float32)
     run = simt.launch(kernel, x, sums, grid=(4,), block=(256,))
@@ -218,7 +166,7 @@ def test_each_reduction_pays_for_its_own_mistake():
     x, sums = floats(256), np.zeros(1, dtype=np.float32)
     interleaved, strided, sequential = (
         simt.launch(kernel, x, sums, grid=(1,), block=(256,))
-        for kernel in (reduce_interleaved, reduce_strided, reduce_sequential)
+        for kernel in (toy_kernels.reduce_interleaved, toy_kernels.reduce_strided, toy_kernels.reduce_sequential)
     )
     # All 8 warps stay for steps 1 to 16, then 4, 2 and 1 of them, and the last branch has one taker; afterwards one
     # branch per step, for 5 steps and the store.

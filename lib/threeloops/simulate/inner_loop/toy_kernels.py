@@ -132,3 +132,54 @@ def matmul_tiled(w: Warp, n: int, k: int, tile: int, barriers: bool, a: Array, b
         if barriers:
             yield
     w.store(c, row * n + column, total)
+
+
+def reduce_interleaved(w: Warp, x: Array, sums: Array) -> Barriers:
+    """One sum per block, pairs first: threads 0, 2, 4, … add their neighbour, then 0, 4, 8, …: most warps stay half
+    awake to the end.
+    """
+    parts, t = w.shared("parts", w.block_dim.x), w.thread.x
+    w.store(parts, t, w.load(x, w.block.x * w.block_dim.x + t))
+    yield
+    step = 1
+    while step < w.block_dim.x:
+        with w.where(t % (2 * step) == 0):
+            w.store(parts, t, w.add(w.load(parts, t), w.load(parts, t + step)))
+        yield
+        step *= 2
+    with w.where(t == 0):
+        w.store(sums, w.block.x, w.load(parts, 0))
+
+
+def reduce_strided(w: Warp, x: Array, sums: Array) -> Barriers:
+    """The same additions by the first threads, so that whole warps go to sleep; their words lie further and further
+    apart.
+    """
+    parts, t = w.shared("parts", w.block_dim.x), w.thread.x
+    w.store(parts, t, w.load(x, w.block.x * w.block_dim.x + t))
+    yield
+    step = 1
+    while step < w.block_dim.x:
+        with w.where(2 * step * t < w.block_dim.x):
+            w.store(parts, 2 * step * t, w.add(w.load(parts, 2 * step * t), w.load(parts, 2 * step * t + step)))
+        yield
+        step *= 2
+    with w.where(t == 0):
+        w.store(sums, w.block.x, w.load(parts, 0))
+
+
+def reduce_sequential(w: Warp, x: Array, sums: Array) -> Barriers:
+    """Halves first: thread t adds the number half an array away; awake threads and their words both lie side by
+    side.
+    """
+    parts, t = w.shared("parts", w.block_dim.x), w.thread.x
+    w.store(parts, t, w.load(x, w.block.x * w.block_dim.x + t))
+    yield
+    step = w.block_dim.x // 2
+    while step > 0:
+        with w.where(t < step):
+            w.store(parts, t, w.add(w.load(parts, t), w.load(parts, t + step)))
+        yield
+        step //= 2
+    with w.where(t == 0):
+        w.store(sums, w.block.x, w.load(parts, 0))
