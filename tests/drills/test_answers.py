@@ -240,6 +240,13 @@ def test_a_unit_of_the_question_is_no_noun_of_it() -> None:
         parse("2.45 ms", like="", nouns=nouns("A step takes 160 ms. After how many steps has it paid?"))
 
 
+def test_a_million_of_the_question_takes_none_away_from_the_answer() -> None:
+    asked = nouns("It is trained on 62 million scenes. How many GPUs does that take?")
+    assert parse("62 million", like="", nouns=asked).value == 62e6
+    assert parse("62 million scenes", like="", nouns=asked).value == 62e6
+    assert parse("62 scenes", like="", nouns=asked).value == 62
+
+
 def test_a_number_too_long_to_print_is_refused_too() -> None:
     with pytest.raises(UnreadableError, match="as large as this"):
         parse(10**5000, like="")

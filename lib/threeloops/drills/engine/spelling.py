@@ -136,5 +136,6 @@ def _without_nouns(unit: str, like: str, nouns: frozenset[str]) -> str:
     if per and "/" not in like and all(_singular(word) in nouns for word in per[2].split()):
         return _without_nouns(per[1], like, nouns)
     words = re.findall(r"[A-Za-z]+", unit)
-    counted = like == "" and words and re.fullmatch(r"[A-Za-z\s-]+", unit)
+    # a question that speaks of 62 million scenes takes no "million" away from an answer
+    counted = like == "" and words and words[0].lower() not in _SCALES and re.fullmatch(r"[A-Za-z\s-]+", unit)
     return "" if counted and all(_singular(word) in nouns for word in words) else unit
