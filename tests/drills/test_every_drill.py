@@ -111,7 +111,7 @@ def test_the_answer_is_right_in_every_draw(drill: Drill) -> None:
 @every_drill
 def test_the_neighbour_of_a_count_is_refused_and_told_why(drill: Drill) -> None:
     """One too few of what is needed, one too many of what fits, one beside what simply is so many."""
-    for seed, p in draws(drill, 50 if drill.whole else 0):
+    for seed, p in draws(drill, SEEDS if drill.whole else 0):
         value = drill.derive(p).value
         for near in (value - 1, value + 1):
             safe = drill.loose == "bound" and (near > value) == (drill.whole == "up")
