@@ -165,7 +165,7 @@ def test_the_question_states_unit_and_tolerance(drill: Drill) -> None:
         assert drill.exactness.told in drill.ask(p)
 
 
-FIGURE = re.compile(r"(?<![\d.])\d+(?:,\d{3})*(?:\.\d+)?(?: ?(?:%|[A-Za-zµ]+(?:/[A-Za-z]+)?))?")
+FIGURE = re.compile(r"(?<![\dA-Za-z.])\d+(?:,\d{3})*(?:\.\d+)?(?: ?(?:%|[A-Za-zµ]+(?:/[A-Za-z]+)?))?")
 
 
 @every_drill

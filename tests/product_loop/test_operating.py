@@ -11,6 +11,7 @@ from threeloops.product_loop.operating import (
     image_prompts,
     prefix_routes,
     repeats,
+    retrieval,
     scaling_out,
     tenants,
     wall_power,
@@ -65,6 +66,12 @@ def test_half_of_the_runs_agree_for_as_long_as_tokens_alike_says() -> None:
         (lambda: tenants.fair_shares(capacity=3, demands=[]), "demands is empty"),
         (lambda: image_prompts.image_tokens(height=20, width=900, patch=14, merged=2), "at least 28"),
         (lambda: agents.step_reliability(whole=0, steps=3), "greater than 0"),
+        (
+            lambda: retrieval.retrieved_ttft_s(
+                embed_s=-1, search_s=0, found=1, reranked_at_once=1, rerank_s=0, prompt_tokens=1, token_s=0
+            ),
+            "embed_s",
+        ),
         (
             lambda: wall_power.answer_energy_j(
                 num_gpus=1, gpu_w=1, host_share=0, facility_overhead=0.9, tokens=1, tokens_per_s=1

@@ -121,6 +121,8 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:2509.18521": "rollouts: a step waits for its longest response",
     },
     "3.1": {
+        "arXiv:2005.11401": "an answer from documents: passages found, then read with the question",
+        "arXiv:1901.04085": "a reranker that reads each passage with the question",
         "arXiv:1508.07909": "byte pair encoding: the commonest pair becomes a token",
         "arXiv:1904.09751": "top-p sampling: the fewest tokens that hold a share p",
         "arXiv:1805.04833": "top-k sampling: the k likeliest tokens",

@@ -8,5 +8,6 @@ guided         answers that a grammar holds to: masks, and steps that wait for t
 agents         calls that build on one another: tokens read again, reliability of a chain
 image_prompts  tokens of a picture
 wall_power     energy of an answer, at the wall
+retrieval      what stands before the first token of an answer from documents
 repeats        answers that come out alike
 """
