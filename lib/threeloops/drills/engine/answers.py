@@ -182,6 +182,7 @@ def _number(text: str, written: str) -> float:
     return value
 
 
+@functools.lru_cache(maxsize=1024)  # the same few units, answer after answer
 def _factor(unit: str, like: str, example: str) -> float:
     """What one `unit` is in the unit `like`."""
     if re.search(r"(?<![A-Za-z])[kKMGTPmgt]?i?b(ps)?(?![A-Za-z])", unit):

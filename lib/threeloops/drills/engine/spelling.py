@@ -11,6 +11,7 @@ unit which does not fit is still refused.
 """
 
 import ast
+import functools
 import math
 import operator
 import re
@@ -54,6 +55,7 @@ _OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
 }
 
 
+@functools.lru_cache(maxsize=64)  # every answer to a question is read with them
 def nouns(question: str) -> frozenset[str]:
     """The words of a question that may stand behind a number, in the singular; its units are none: in milliseconds no
     steps are counted.
