@@ -146,7 +146,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     wanted = os.environ.get(FAST)
     if wanted and collection_path.suffix == ".py":
         return collection_path.relative_to(config.rootpath).as_posix() not in wanted.split("\n") or None
-    return True if slow and seeds.mode() == "quick" else None
+    mine = seeds.turn()  # a file that waits for its turn is not even read
+    waits = mine is not None and turns.WHOLE.get(collection_path.name, mine) != mine
+    return True if waits or (slow and seeds.mode() == "quick") else None
 
 
 def together(test: str) -> str:
