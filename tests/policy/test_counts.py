@@ -12,6 +12,7 @@ BYTES = {"kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"}
 COUNTED = re.compile(
     r"^(?:num_)?(?:thousands|millions|billions|trillions|parameters|tokens|requests|steps|images|flops|operations)$"
 )
+SCALED = re.compile(rf"\*[\s(\\]*(?:\w+\.)*(?:{'|'.join(BYTES)})\b")
 
 
 def last_word(node: ast.expr) -> str:
@@ -28,6 +29,8 @@ def in_bytes(node: ast.expr) -> bool:
 
 def counts_in_bytes(source: str) -> Iterator[int]:
     """Lines that scale a count by a unit of bytes, or give a count as so many of them."""
+    if not SCALED.search(source):  # most sources hold no such product, and need not be taken apart
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and last_word(node.right) in BYTES:
             factor = node.left.right if isinstance(node.left, ast.BinOp) else node.left
