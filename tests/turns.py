@@ -38,6 +38,15 @@ BY_TURN = (
         "test_drawn_anew.py",
         "test_sheets.py",
         "test_exchange_bytes.py",
+        "test_code.py",
+        "test_light_door.py",
+        "test_timeline_widget.py",
+        "test_serving_run.py",
+        "test_trouble.py",
+        "test_term.py",
+        "test_released.py",
+        "test_trace.py",
+        "test_small_language_model.py",
     ),
     (
         "test_grading_hostile.py",
@@ -51,6 +60,23 @@ BY_TURN = (
         "test_parameters.py",
         "test_kernel_counts.py",
         "test_preparation.py",
+        "test_warm_process.py",
+        "test_references.py",
+        "test_grading_durable.py",
+        "test_explanations.py",
+        "test_groups.py",
+        "test_term_refusals.py",
+        "test_serve_pools.py",
+        "test_gguf_files.py",
+        "test_expected_token.py",
+        "test_waiting_times.py",
+        "test_redundant_experts.py",
+        "test_planner.py",
+        "test_data_parallel.py",
+        "test_simulated_points.py",
+        "test_measure_server.py",
+        "test_measure_server_load.py",
+        "test_measure_tensor_parallel.py",
     ),
     (
         "test_cells.py",
@@ -104,9 +130,18 @@ ONE_BY_ONE = {
     "test_code_tasks.py": 1,
     "test_choices.py": 4,
     "test_ideas.py": 3,
+    "test_bands.py": 1,
+    "test_chains.py": 1,
+    "test_grading_functions.py": 2,
+    "test_model_flops.py": 1,
+    "test_recurrent_flops.py": 2,
+    "test_simt.py": 1,
+    "test_spelling.py": 2,
 }
 # The same, by the last word of a test's name: what is made for one drill set is made once.
 BY_SET = ("test_grading_canaries.py", "test_release.py")
+# The turn in which test_browser.py goes through a whole part in JupyterLab; in the others it ends where one may stop.
+WHOLE_PART = 2
 # One explorer each; those that are named here are not about one and belong to every run.
 EXPLORER, EVERY_RUN = (
     "test_browser_",
