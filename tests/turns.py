@@ -142,6 +142,11 @@ ONE_BY_ONE = {
 BY_SET = ("test_grading_canaries.py", "test_release.py")
 # The turn in which test_browser.py goes through a whole part in JupyterLab; in the others it ends where one may stop.
 WHOLE_PART = 2
+# Single tests of files that else belong to every run.
+BY_TEST = {
+    "test_browser.py::test_a_page_without_a_kernel_shows_the_widgets_picture": WHOLE_PART,
+    "test_browser.py::test_the_browser_complains_about_nothing_of_ours": WHOLE_PART,
+}
 # One explorer each; those that are named here are not about one and belong to every run.
 EXPLORER, EVERY_RUN = (
     "test_browser_",
@@ -164,6 +169,8 @@ def turns(tests: Sequence[str]) -> dict[str, int]:
         file = _file(test)
         if file in WHOLE:
             found[test] = WHOLE[file]
+        elif test.rpartition("/")[2] in BY_TEST:
+            found[test] = BY_TEST[test.rpartition("/")[2]]
         elif test in places:
             found[test] = (ONE_BY_ONE[file] + places[test]) % TURNS
         elif file in explorers:

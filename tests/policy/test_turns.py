@@ -8,6 +8,7 @@ from tests.conftest import SECONDS
 FILES = {path.name for path in (Path(__file__).parents[1]).rglob("test_*.py")}
 NAMED = {*turns.WHOLE, *turns.ONE_BY_ONE, *turns.BY_SET, *turns.EVERY_RUN}
 TESTS = [
+    *(f"tests/a/{test}" for test in turns.BY_TEST),
     *(f"tests/a/{name}::test_{number}" for name in turns.WHOLE for number in range(3)),
     *(f"tests/a/{name}::test_b[{number}]" for name in turns.ONE_BY_ONE for number in range(7)),
     *(f"tests/a/{name}::test_c[set{number}]" for name in turns.BY_SET for number in range(6)),
@@ -18,6 +19,10 @@ TESTS = [
 def test_every_name_in_the_tables_is_a_file() -> None:
     assert NAMED <= FILES
     assert set(SECONDS) <= FILES
+    for test in turns.BY_TEST:
+        file, _, name = test.partition("::")
+        (path,) = (Path(__file__).parents[1]).rglob(file)
+        assert f"\ndef {name}(" in path.read_text(encoding="utf-8"), test
 
 
 def test_each_has_one_turn_and_every_turn_has_some() -> None:
