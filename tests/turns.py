@@ -120,7 +120,7 @@ BY_TURN = (
 WHOLE = {file: turn for turn, files in enumerate(BY_TURN) for file in files}
 # Files whose parametrised tests take turns one by one, and the turn of the first.
 ONE_BY_ONE = {
-    "test_parts_run.py": 0,
+    "test_parts_run.py": 3,
     "test_without_torch.py": 4,
     "test_conditions.py": 1,
     "test_explorers.py": 0,
