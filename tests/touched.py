@@ -7,7 +7,7 @@ evaluate the numbers bound in its sentences, and so does every change of the lib
 
 import ast
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests import times
@@ -40,13 +40,28 @@ def imports(root: Path = ROOT) -> dict[str, set[str]]:
     found = {}
     for file, path in files.items():
         names: set[str] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.Import):
                 names |= {alias.name for alias in node.names}
         found[file] = {modules[name] for name in names if name in modules}
     return found
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every statement of a source, without a look at its expressions: a tenth of what `ast.walk` goes through.
+
+    >>> tree = ast.parse("with a: import b")
+    >>> [type(node).__name__ for node in statements(tree)]
+    ['With', 'Import']
+    """
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for inside in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, inside, ())
 
 
 def _module(file: str) -> str:

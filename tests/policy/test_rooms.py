@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from test_light_door import loaded_by
+from tests.touched import statements
 
 LIB = Path(__file__).parents[2] / "lib" / "threeloops"
 # From the ground up. On a floor, a room may ask the rooms named before it on its own line, and none after.
@@ -66,7 +67,7 @@ def floor(module: str) -> int:
 def imported(source: str) -> set[str]:
     """Modules of the book that a source imports, by dotted name below threeloops."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "threeloops":
             parent = (node.module or "").removeprefix("threeloops").lstrip(".")
             whole = {f"{parent}.{alias.name}".lstrip(".") for alias in node.names}
