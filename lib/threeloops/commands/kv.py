@@ -142,9 +142,9 @@ def _fit(
     longest = kv_capacity.longest_by_memory(
         model, batch=1, free_bytes=free, **stored(cache), allocator=allocator, tp=tp
     )
-    lines.append(
-        size_line("one request at its largest", f"what {allocator.name} holds at most on the way", plain(most), most)
-    )
+    exact = isinstance(allocator, InformationMinimum)
+    held = "the tokens that its layers read, to the byte" if exact else f"the most that {allocator.name} sets aside"
+    lines.append(size_line("one request at its largest", held, plain(most), most))
     lines.append(
         Line(
             name="requests that fit",
