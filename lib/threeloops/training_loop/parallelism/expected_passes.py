@@ -4,11 +4,11 @@ Source: operations/expected_times.py and operations/attention_kernels.py (kernel
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from threeloops.facts.kernel_times import DELTA_SCAN, MATMUL, SIZES, STATE_SCAN, kernel_table
-from threeloops.models.architecture import Attention, Layer
+from threeloops.models.architecture import Attention, Layer, MoeMlp
 from threeloops.models.forward_step import VECTOR, Op
 from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.operations.attention import attended_pairs
@@ -17,10 +17,11 @@ from threeloops.operations.expected_times import expected_product, expected_scan
 from threeloops.operations.recorded_rates import copy_share, sustained_share
 from threeloops.operations.roofline import time
 from threeloops.training_loop.parallelism import product_rates
+from threeloops.training_loop.parallelism.expert_biases import expert_bias_bytes
 from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
 from threeloops.training_loop.parallelism.product_rates import Product
 from threeloops.training_loop.parallelism.rank_layers import FOLLOW_TP, rank_ops, rank_state
-from threeloops.training_loop.parallelism.software import LOSS_BYTES, UNFUSED, Software
+from threeloops.training_loop.parallelism.software import LOSS_BYTES, UNFUSED, WIDE, Software
 
 # Bytes of a backward pass over those of the forward pass, where they are not equal: a norm or a convolution reads its
 # input and a gradient and writes one (3 for 2); a gate reads three and writes two (5 for 3), also one behind attention
@@ -36,7 +37,6 @@ AGAIN = 5 / 4  # a fused backward pass multiplies queries and keys once more, be
 # A scan keeps what it read and nothing of a chunk: backward it makes half of its products once more (scores and states
 # of Mamba 2, what the delta rule writes and its states), beside the two for each.
 SCAN_AGAIN = 5 / 4
-HEAD_FORMAT = "bf16"  # of the last product, whatever the layers' is
 SHORTEST = 64  # the shortest side of a product that was timed
 
 
@@ -52,6 +52,7 @@ class Pass:
     best_attention_s: float
     best_scan_s: float
     slower: float  # of a product under load: what it takes beyond its time in the table, as a share
+    again_s: float = 0.0  # of the forward pass, what the backward pass runs once more
 
     @property
     def load_s(self) -> tuple[float, float]:
@@ -78,11 +79,16 @@ def layer_pass(layout: Layout, job: Job, cluster: Cluster, part: str, format: st
     """The mean layer of the model on one rank."""
     rows = layout.micro_batch * job.sequence / layout.cp
     products, attention, vector, scan = [0.0] * 3, [0.0] * 2, [0.0] * 2, [0.0] * 2
-    best_products_s = best_attention_s = best_scan_s = 0.0
+    best_products_s = best_attention_s = best_scan_s = again_s = 0.0
+    slower = 1 / sustained_share(part, format) - 1
     for layer, count in job.model.groups:
         share = count / job.model.num_layers
         for one in product_rates.layer_products(layer, hidden=job.model.hidden, rows=rows, tp=layout.tp, ep=layout.ep):
-            _add(products, _product_s(one, part, format), share)
+            if one.role == "expert latent" and job.sequence_parallel:  # each rank projects its own tokens
+                one = replace(one, rows=one.rows / layout.tp)
+            took = _in_its_format_s(one, job, part, format, software)
+            _add(products, took, share)
+            again_s += share * (1 + slower) * took[0] * software.repeats_product(one.role)
             best_products_s += share * 3 * one.flops / cluster.gemm_flops_per_s
         if isinstance(layer.attention, DeltaState | StateSpace):
             forward_s, bound_s = _scan_s(layer.attention, layout, job, part)
@@ -90,9 +96,15 @@ def layer_pass(layout: Layout, job: Job, cluster: Cluster, part: str, format: st
             best_scan_s += share * 3 * bound_s
         elif layer.attention is not None:
             flops = _attention_flops(layer, layout, job)
-            _add(attention, _attention_s(layer, flops, layout, job, cluster, part, software), share)
+            core = _attention_s(layer, flops, layout, job, cluster, part, software)
+            _add(attention, core, share)
+            again_s += share * core[0] * ("core_attn" in software.recomputes)
             best_attention_s += share * 3 * flops / cluster.attention_flops_per_s
-        _add(vector, [moved / copied_bytes_per_s(cluster) for moved in _vector_bytes(layer, layout, job)], share)
+        forward, backward, again = (
+            moved / copied_bytes_per_s(cluster) for moved in _vector_bytes(layer, layout, job, software)
+        )
+        _add(vector, (forward, backward), share)
+        again_s += share * again
     return Pass(
         products_s=(products[0], products[1], products[2]),
         attention_s=(attention[0], attention[1]),
@@ -101,7 +113,8 @@ def layer_pass(layout: Layout, job: Job, cluster: Cluster, part: str, format: st
         best_products_s=best_products_s,
         best_attention_s=best_attention_s,
         best_scan_s=best_scan_s,
-        slower=1 / sustained_share(part, format) - 1,
+        slower=slower,
+        again_s=again_s,
     )
 
 
@@ -114,7 +127,7 @@ def head_pass(layout: Layout, job: Job, cluster: Cluster, part: str, software: S
     """The last product, in 16 bits, and the loss over its logits."""
     rows = layout.micro_batch * job.sequence / layout.cp
     one = Product(rows=rows, columns=job.model.vocab / layout.tp, inner=job.model.hidden)
-    forward, inputs, weights = _product_s(one, part, HEAD_FORMAT)
+    forward, inputs, weights = _product_s(one, part, WIDE)
     loss_s = LOSS_BYTES[software.loss] * one.rows * one.columns / copied_bytes_per_s(cluster)
     return Pass(
         products_s=(forward, inputs, weights),
@@ -124,8 +137,21 @@ def head_pass(layout: Layout, job: Job, cluster: Cluster, part: str, software: S
         best_products_s=3 * one.flops / cluster.attention_flops_per_s,
         best_attention_s=0.0,
         best_scan_s=0.0,
-        slower=1 / sustained_share(part, HEAD_FORMAT) - 1,
+        slower=1 / sustained_share(part, WIDE) - 1,
     )
+
+
+def _in_its_format_s(one: Product, job: Job, part: str, format: str, software: Software) -> tuple[float, float, float]:
+    """A product in the mean layer: wide layers in 16 bits, all others in the format of its role."""
+    wide = software.wide_layers / job.model.num_layers
+    narrow_s = _product_s(one, part, software.format_of(one.role, otherwise=format))
+    if not wide:
+        return narrow_s
+    wide_s = _product_s(one, part, WIDE)
+    forward, inputs, weights = (
+        (1 - wide) * narrow + wide * whole for narrow, whole in zip(narrow_s, wide_s, strict=True)
+    )
+    return forward, inputs, weights
 
 
 @lru_cache(maxsize=65536)  # layouts of one model share most of their shapes
@@ -212,15 +238,26 @@ def _ops(layer: Layer, layout: Layout, job: Job, *, fused: bool) -> Iterator[Op]
     return (op for op in rank_ops(layer, job, layout.tp, fused=fused) if op.unit == VECTOR)
 
 
-def _vector_bytes(layer: Layer, layout: Layout, job: Job) -> tuple[float, float]:
-    """Bytes that all but products and softmax moves, forward and backward, for one micro-batch."""
-    forward = backward = 0.0
+def _vector_bytes(layer: Layer, layout: Layout, job: Job, software: Software) -> tuple[float, float, float]:
+    """Bytes that all but products and softmax moves, forward, backward and forward again, for one micro-batch."""
+    forward = backward = again = 0.0
     for op in _ops(layer, layout, job, fused=True):
         shared = layout.tp if job.sequence_parallel and op.name not in FOLLOW_TP else 1
         moved = layout.micro_batch * op.work.moved_bytes / (layout.cp * shared)
         forward += moved
+        again += moved * software.repeats_operation(op.name)
         backward += moved * next((more for kind, more in BACKWARD_BYTES.items() if kind in op.name), 1.0)
-    return forward, backward
+    if software.bias_weight_bytes and isinstance(layer.mlp, MoeMlp) and layer.mlp.expert.bias:
+        rows = layout.micro_batch * job.sequence * layer.mlp.top_k / (layout.cp * layout.tp)
+        added = expert_bias_bytes(
+            rows=rows,
+            hidden=job.model.hidden,
+            intermediate=layer.mlp.expert.intermediate,
+            routing_bytes=software.bias_weight_bytes,
+        )
+        forward, backward = forward + added.forward, backward + added.backward
+        again += added.activation * software.repeats_operation("expert_activation")
+    return forward, backward, again
 
 
 def _softmax_bytes(layer: Layer, layout: Layout, job: Job) -> float:

@@ -86,8 +86,9 @@ def expected_step(
               kernel, scans of recurrent layers by theirs, everything else by its bytes at the rate of a recorded copy,
               head and loss on the last stage, gradients added up; exchanges of tensor groups as measured, those of
               other groups by their bytes, of experts beside the passes of another micro-batch where the software does
-              that; + bubble, what sticks out of the data-parallel exchange, optimiser. Products
-              under load take longer by what a recorded card lost in six seconds of them
+              that; modules that the software runs again, by their forward pass; + bubble, what sticks out of the
+              data-parallel exchange, optimiser. Products under load take longer by what a recorded card lost in six
+              seconds of them
     Assumes:  the slowest stage has the most layers, or is the last, with the head in 16 bits; experts get equal shares
               of the tokens, and theirs are one product with all their rows, whose weights are all read; while an
               exchange runs, the rest has fewer SMs (nothing is charged where the catalogue knows no SMs); no launch is
@@ -108,11 +109,12 @@ def expected_step(
     again_s = {
         "selective": stage.layers * stage.layer.attention_s[0],
         "full": stage.layers * stage.layer.forward_s,
-    }.get(layout.recompute, 0.0)
+    }.get(layout.recompute, stage.layers * stage.layer.again_s)
     sent = group_traffic(layout, job=job, cluster=cluster, num_layers=layouts.stage_layers(layout, job=job))
     tensor_s = _tensor_s(layout, job, timed, software, otherwise=sent.tensor_s)
     backward_s = stage.backward_s + again_s
-    expert_s, beside_s = _expert_s(sent.expert_s, m, stage.forward_s + backward_s, software)
+    sent_again = 3 / 2 if "moe" in software.recomputes else 1  # dispatch and combine once more, of two passes
+    expert_s, beside_s = _expert_s(sent_again * sent.expert_s, m, stage.forward_s + backward_s, software)
     exposed_s = tensor_s + sent.context_s + expert_s
     data_s, hidden_s = exchanged_s(layout, sent, micro_batches=m, forward_s=stage.forward_s, backward_s=backward_s)
     loss_s = stage.heads * sum(stage.head.vector_s)

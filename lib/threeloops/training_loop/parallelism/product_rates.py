@@ -11,13 +11,17 @@ Source: OpenXLA's table of measured products for sm_90 (facts/catalog/gemm_sweep
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log2
 
 from threeloops import checks
 from threeloops.facts.gemm_sweep import gemm_sweep
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer
 from threeloops.models.recurrent_layers import DeltaState, StateSpace
+
+# Into and out of attention, from latent vectors up to heads, into and out of a recurrent state, of a dense MLP, of the
+# experts chosen, of the shared one, to and from narrower experts.
+ROLES = ("attention", "latent up", "state in", "state out", "mlp", "experts", "shared", "expert latent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,7 @@ class Product:
     columns: float
     inner: float
     groups: float = 1
+    role: str = field(default="", compare=False)  # what it is for, of ROLES
 
     @property
     def flops(self) -> float:
@@ -92,7 +97,8 @@ def layer_products(layer: Layer, *, hidden: int, rows: float, tp: int, ep: int) 
 
     Assumes:  queries, keys and values are one product, and so are gate and up; so is all that a recurrent layer
               projects in; tensor parallelism cuts heads and widths, experts are whole and get equal shares of the
-              tokens
+              tokens, which the ranks of a tensor group split; each of these ranks projects every token to narrower
+              experts
     Raises:   ValueError for a layer that has more than attention or a recurrent state, and an MLP
     """
     checks.positive(rows=rows)
@@ -106,48 +112,52 @@ def _mixing_products(layer: Layer, hidden: int, rows: float, tp: int) -> list[Pr
     """Into and out of attention, or of a recurrent state."""
     if isinstance(layer.attention, DeltaState | StateSpace):
         state = layer.attention
-        into = Product(rows=rows, columns=state.input_columns / tp, inner=hidden)
-        return [into, Product(rows=rows, columns=hidden, inner=state.output_dim / tp)]
+        into = Product(rows=rows, columns=state.input_columns / tp, inner=hidden, role="state in")
+        return [into, Product(rows=rows, columns=hidden, inner=state.output_dim / tp, role="state out")]
     attention = layer.attending
     if isinstance(attention, Attention):
         heads = ((1 + attention.gated) * attention.query_dim + attention.projected_kv_dim) / tp
-        made = [Product(rows=rows, columns=heads, inner=hidden)]
+        made = [Product(rows=rows, columns=heads, inner=hidden, role="attention")]
         read = attention.num_heads * attention.head_dim / tp
     else:
         made = _latent_products(attention, hidden, rows, tp)
         read = attention.num_heads * attention.value_head_dim / tp
-    return [*made, Product(rows=rows, columns=hidden, inner=read)]
+    return [*made, Product(rows=rows, columns=hidden, inner=read, role="attention")]
 
 
 def feeding_products(layer: Layer, *, hidden: int, rows: float, tp: int, ep: int) -> tuple[Product, ...]:
     """Of these the products of the MLP, or of the experts, of the shared one, and to and from narrower experts."""
     mlp = layer.feeding
     if isinstance(mlp, DenseMlp):
-        return _mlp_products(mlp, hidden, rows, tp, 1)
-    shared = _mlp_products(mlp.shared, hidden, rows, tp, 1) if mlp.shared else ()
-    experts = _mlp_products(mlp.expert, mlp.latent or hidden, rows * mlp.top_k, 1, mlp.num_experts / ep)
+        return _mlp_products(mlp, hidden, rows, tp, role="mlp")
+    shared = _mlp_products(mlp.shared, hidden, rows, tp, role="shared") if mlp.shared else ()
+    chosen = rows * mlp.top_k / tp
+    experts = _mlp_products(mlp.expert, mlp.latent or hidden, chosen, 1, role="experts", groups=mlp.num_experts / ep)
     if mlp.latent is None:
         return (*experts, *shared)
-    down = Product(rows=rows, columns=mlp.latent, inner=hidden)
-    return (down, *experts, Product(rows=rows, columns=hidden, inner=mlp.latent), *shared)
+    down = Product(rows=rows, columns=mlp.latent, inner=hidden, role="expert latent")
+    up = Product(rows=rows, columns=hidden, inner=mlp.latent, role="expert latent")
+    return (down, *experts, up, *shared)
 
 
 def _latent_products(attention: LatentAttention, hidden: int, rows: float, tp: int) -> list[Product]:
     """Down to the latent vectors, and up again to the heads."""
     down, up = attention.kv_rank + attention.rope_head_dim, attention.num_heads / tp
-    queries = Product(rows=rows, columns=up * attention.head_dim, inner=attention.q_rank or hidden)
+    queries = Product(rows=rows, columns=up * attention.head_dim, inner=attention.q_rank or hidden, role="latent up")
     pairs = attention.nope_head_dim + attention.value_head_dim
     return [
-        Product(rows=rows, columns=down + (attention.q_rank or 0), inner=hidden),
+        Product(rows=rows, columns=down + (attention.q_rank or 0), inner=hidden, role="attention"),
         queries,
-        Product(rows=rows, columns=up * pairs, inner=attention.kv_rank),
+        Product(rows=rows, columns=up * pairs, inner=attention.kv_rank, role="latent up"),
     ]
 
 
-def _mlp_products(mlp: DenseMlp, hidden: int, rows: float, tp: int, groups: float) -> tuple[Product, ...]:
+def _mlp_products(
+    mlp: DenseMlp, hidden: int, rows: float, tp: int, *, role: str, groups: float = 1
+) -> tuple[Product, ...]:
     wide = mlp.intermediate / tp
-    up = Product(rows=rows, columns=(mlp.num_matrices - 1) * wide, inner=hidden, groups=groups)
-    return (up, Product(rows=rows, columns=hidden, inner=wide, groups=groups))
+    up = Product(rows=rows, columns=(mlp.num_matrices - 1) * wide, inner=hidden, groups=groups, role=role)
+    return (up, Product(rows=rows, columns=hidden, inner=wide, groups=groups, role=role))
 
 
 def scores_rate(attention: Attention, *, sequences: float, sequence: int, tp: int) -> float:

@@ -61,7 +61,8 @@ def published_steps() -> tuple[PublishedStep, ...]:
     (content,) = [content for _, content in catalogue_files() if "training_steps" in content]
     pages = {key: f"{page['title']}, {page['url']}" for key, page in content["sources"].items()}
     groups = content["training_steps"].items()
-    return tuple(_step(key, row, pages[row["source"]]) for key, group in groups for row in _rows(group))
+    recipes = {"recipes": list(content["training_recipes"].values())}
+    return tuple(_step(key, row | recipes, pages[row["source"]]) for key, group in groups for row in _rows(group))
 
 
 def _rows(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -90,11 +91,26 @@ def _step(key: str, row: Mapping[str, Any], source: str) -> PublishedStep:
         software=Software(
             **{name: row[name] for name in ("attention", "loss", "gradient_bytes_moved", "overlaps_tensor")},
             overlaps_experts=row.get("overlaps_experts", False),
+            **_recipe(row),
         ),
         measured_s=row["step_s"] if "step_s" in row else tokens / row["tokens_per_gpu_s"],
         unseen=row.get("unseen", False),
         apart=row.get("apart", "") or _apart(job, row),
     )
+
+
+def _recipe(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the recipe of a row's release says of its software beyond the page: the row's own, if one fits."""
+    for recipe in row["recipes"]:
+        if all(row.get(name) in values for name, values in recipe["rows"].items()):
+            return {
+                "recomputes": tuple(recipe.get("recomputes", ())),
+                "formats": tuple(recipe.get("formats", {}).items()),
+                "wide_layers": recipe.get("wide_layers", 0),
+                # DeepEP and HybridEP, which send a token once, know routing weights in fp32 only
+                "bias_weight_bytes": recipe.get("biases_apart", False) * (4 if row.get("dispatches_once") else 2),
+            }
+    return {}
 
 
 def _apart(job: Job, row: Mapping[str, Any]) -> str:
