@@ -13,14 +13,18 @@ Source: llama.cpp, src/llama-quant.cpp at commit 007dbbf3 (llama_tensor_get_type
 """
 
 from collections.abc import Iterator
+from typing import NoReturn
 
 from threeloops import checks
-from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
+from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp, Recurrent
+from threeloops.models.layers.states import KimiDelta, SelectiveScan, ShortConvolution
 from threeloops.models.parameters import model_parameters
+from threeloops.models.recurrent_layers import DeltaState, StateSpace
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS, mixture_bytes
 from threeloops.product_loop.gguf_recipes import FALLBACK, FILE_TYPES, recipe_format, table_format
 
 Matrix = tuple[str, int, int]  # role, weights, columns
+_GATE = "a gate "  # of heads, read out of what the layer reads: its columns are the model's width
 _SHARED = "shared_"  # before the role of a matrix of shared experts, which stand in no stack
 
 
@@ -29,7 +33,10 @@ def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
 
     Assumes:  llama.cpp's own recipe without overrides, as recipe_format tells it; with an importance matrix IQ4_NL and
               IQ4_XS come out a little smaller, Q4_0 and Q5_0 a little larger
-    Raises:   ValueError for an unknown type, with the known ones, for layers without attention, and for an indexer
+              a matrix's place is counted as llama.cpp counts it: value projections among themselves (queries, keys and
+              values of a delta net in one matrix are one of them), feed-forward blocks by their layer where the model
+              has experts, else among themselves
+    Raises:   ValueError for an unknown type, with the known ones, and for a layer that no file's recipe is known of
     Source:   as the module
 
     >>> from threeloops.models.catalogue import model
@@ -37,20 +44,31 @@ def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
     {'Q8_0': 8029995008, 'F32': 266240}
     """
     checks.one_of(FILE_TYPES, file_type=file_type)
+    layers = [(layer, list(_matrices(layer, model))) for layer in _in_order(model)]
+    if model.beside:
+        _refuse(f"{model.name} has {model.beside.name}")
+    values = sum(role == "attn_v" for _, matrices in layers for role, _, _ in matrices)
+    with_experts = any(isinstance(layer.mlp, MoeMlp) for layer, _ in layers)
+    group_size = _group_size(model)
     found: dict[str, int] = {}
-    for place, layer in enumerate(model.layers()):
-        for role, weights, columns in _matrices(layer, model):
+    seen = {"attn_v": 0, "ffn_down": 0, "ffn_up": 0}  # so far
+    for number, (layer, matrices) in enumerate(layers):
+        for role, weights, columns in matrices:
+            kind = role.removeprefix(_SHARED)
+            place = seen[kind] if kind == "attn_v" or (kind in seen and not with_experts) else number
             form = recipe_format(
-                role.removeprefix(_SHARED),
+                kind,
                 file_type=file_type,
                 place=place,
-                num_layers=model.num_layers,
-                group_size=_group_size(layer),
+                num_layers=values if kind == "attn_v" else model.num_layers,
+                group_size=group_size,
                 num_experts=_num_experts(layer),
                 stacked=role.startswith("ffn_") and _num_experts(layer) > 1,
             )
             form = _that_divides(columns, form)
             found[form] = found.get(form, 0) + weights
+            if kind in seen:
+                seen[kind] += 1
     # a table that is the head, too, is kept as a head
     for role in ("output",) if model.tied_head else ("token_embd", "output"):
         form = _that_divides(model.hidden, table_format(role, file_type=file_type, hidden=model.hidden))
@@ -81,35 +99,83 @@ def _that_divides(columns: int, form: str) -> str:
     return next((one for one in possible if columns % GGUF_FORMATS[one].block == 0), "F16")
 
 
+def _in_order(model: Model) -> list[Layer]:
+    """The layers; of a hybrid, whose order is not kept, each kind spread evenly over the depth."""
+    layers = list(model.layers())
+    if all(isinstance(layer.attention, Attention | LatentAttention) for layer in layers):
+        return layers
+    spread = [((nth + 0.5) / count, layer) for layer, count in model.groups for nth in range(count)]
+    return [layer for _, layer in sorted(spread, key=lambda one: one[0])]
+
+
 def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:
-    """Every matrix of a layer that a file quantises; norms, biases and routers stay wide."""
-    attention = layer.attention
-    if layer.unusual:
-        raise ValueError(
-            f"a layer of {model.name} has {layer.unusual}, whose GGUF files are not counted here; give a format of"
-            " another kind, for example fp8 or nvfp4"
-        )
-    if isinstance(attention, LatentAttention) and not attention.indexer:
-        yield from _latent(attention, model.hidden)
-    elif isinstance(attention, Attention):
-        yield "attn_q", attention.query_dim * model.hidden, model.hidden
-        yield "attn_k", attention.kv_dim * model.hidden, model.hidden
-        yield "attn_v", attention.kv_dim * model.hidden, model.hidden
-        yield "attn_output", attention.query_dim * model.hidden, attention.query_dim
-    else:
-        kind = "an indexer beside its" if isinstance(attention, LatentAttention) else "layers without"
-        raise ValueError(
-            f"{model.name} has {kind} attention, whose GGUF files are not counted here; give a format of another kind,"
-            " for example fp8 or nvfp4"
-        )
-    mlp = layer.feeding
+    """Every matrix of a layer that a file quantises; norms, biases, routers and convolutions stay wide."""
+    attention, hidden = layer.attention, model.hidden
+    beside = layer.beside
+    odd = isinstance(attention, Attention) and (attention.blocks or attention.shared_weights)
+    odd = odd or (isinstance(attention, LatentAttention) and attention.gated)
+    if odd or (beside and beside.matrices and not beside.name.startswith(_GATE)):
+        _refuse(f"a layer of {model.name} has {layer.unusual}")
+    if beside and beside.matrices:
+        yield "attn_other", beside.matrices, hidden
+    if isinstance(attention, Attention):
+        yield from _attention(attention, hidden)
+    elif isinstance(attention, LatentAttention):
+        yield from _latent(attention, hidden)
+    for state in (attention, layer.state):
+        if state is not None and not isinstance(state, Attention | LatentAttention):
+            yield from _state(state, model)
+    mlp = layer.mlp
     if isinstance(mlp, DenseMlp):
-        yield from _feed_forward(mlp, 1, model.hidden)
-        return
-    yield from _feed_forward(mlp.expert, mlp.num_experts, model.hidden)
-    if mlp.shared:
-        for role, weights, columns in _feed_forward(mlp.shared, 1, model.hidden):
-            yield f"{_SHARED}{role}", weights, columns
+        yield from _feed_forward(mlp, 1, hidden)
+    elif mlp is not None:
+        if mlp.latent:
+            _refuse(f"{model.name} has experts behind a narrower width")
+        yield from _feed_forward(mlp.expert, mlp.num_experts, hidden)
+        if mlp.shared:
+            for role, weights, columns in _feed_forward(mlp.shared, 1, hidden):
+                yield f"{_SHARED}{role}", weights, columns
+
+
+def _refuse(what: str) -> NoReturn:
+    raise ValueError(
+        f"{what}, whose GGUF files are not counted here; give a format of another kind, for example fp8 or nvfp4"
+    )
+
+
+def _attention(attention: Attention, hidden: int) -> Iterator[Matrix]:
+    """Queries (beside them, in the same matrix, a gate), keys, values and the way out."""
+    yield "attn_q", (2 if attention.gated else 1) * attention.query_dim * hidden, hidden
+    if attention.owns_cache:
+        yield "attn_k", attention.kv_dim * hidden, hidden
+        if not attention.keys_are_values:
+            yield "attn_v", (attention.kept_dim - attention.kv_dim) * hidden, hidden
+    yield "attn_output", attention.output_dim * hidden, attention.output_dim
+
+
+def _state(state: Recurrent, model: Model) -> Iterator[Matrix]:
+    """Projections into a recurrent state and out of it; what a delta net's convolution reads stands in one matrix that
+    is named as attention's own are.
+    """
+    hidden = model.hidden
+    if isinstance(state, DeltaState):
+        yield "attn_v", state.conv_channels * hidden, hidden
+        yield "attn_other", (state.input_columns - state.conv_channels) * hidden, hidden
+        yield "attn_other", state.value_dim * hidden, state.value_dim
+    elif isinstance(state, StateSpace):
+        yield "attn_other", state.input_columns * hidden, hidden
+        yield "attn_other", state.inner * hidden, state.inner
+    elif isinstance(state, SelectiveScan):
+        yield "attn_other", 2 * state.inner * hidden, hidden
+        yield "attn_other", (state.step_rank + 2 * state.state_dim) * state.inner, state.inner
+        yield "attn_other", state.inner * state.step_rank, state.step_rank
+        yield "attn_other", state.inner * hidden, state.inner
+    elif isinstance(state, ShortConvolution):
+        yield "attn_other", 3 * state.channels * hidden, hidden
+        yield "attn_other", state.channels * hidden, state.channels
+    else:
+        kind = "Kimi's delta attention" if isinstance(state, KimiDelta) else "a gated recurrence"
+        _refuse(f"{model.name} has {kind}")
 
 
 def _latent(attention: LatentAttention, hidden: int) -> Iterator[Matrix]:
@@ -127,6 +193,12 @@ def _latent(attention: LatentAttention, hidden: int) -> Iterator[Matrix]:
     yield "attn_other", heads * attention.nope_head_dim * rank, attention.nope_head_dim
     yield "attn_other", heads * attention.value_head_dim * rank, rank
     yield "attn_output", heads * attention.value_head_dim * hidden, heads * attention.value_head_dim
+    if attention.indexer:
+        chosen = attention.indexer
+        from_width = attention.q_rank or hidden
+        yield "attn_other", chosen.num_heads * chosen.head_dim * from_width, from_width
+        yield "attn_k", chosen.head_dim * hidden, hidden
+        yield "attn_other", chosen.num_heads * hidden, hidden
 
 
 def _feed_forward(block: DenseMlp, copies: int, hidden: int) -> Iterator[Matrix]:
@@ -135,8 +207,10 @@ def _feed_forward(block: DenseMlp, copies: int, hidden: int) -> Iterator[Matrix]
     yield "ffn_down", each, block.intermediate
 
 
-def _group_size(layer: Layer) -> float:
-    return layer.attention.group_size if isinstance(layer.attention, Attention) else 1
+def _group_size(model: Model) -> float:
+    """Query heads that share a KV head in the first layer that attends."""
+    sizes = (layer.attention.group_size for layer, _ in model.groups if isinstance(layer.attention, Attention))
+    return next(sizes, 1)
 
 
 def _num_experts(layer: Layer) -> int:
