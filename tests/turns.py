@@ -9,15 +9,13 @@ it is committed.
 from collections.abc import Iterable, Sequence
 
 TURNS = 5
-# Files that make one thing for all their tests, by turn. The turns take about as long as each other: pages are built
-# in two of them, and asked about their content in the one, looked at in a browser in the other.
+# Files that make one thing for all their tests, by turn. The turns take about as long as each other; the pages, which
+# take four minutes to build, are built in one of them.
 BY_TURN = (
     (
         "test_hub.py",
         "test_browser_explorers.py",
         "test_measure_ranks.py",
-        "test_serve.py",
-        "test_quiz.py",
         "test_grading_command.py",
         "test_measure_stack.py",
         "test_workers.py",
@@ -25,17 +23,6 @@ BY_TURN = (
     ),
     (
         "test_wheel.py",
-        "test_pages.py",
-        "test_first_page.py",
-        "test_heads.py",
-        "test_weight.py",
-        "test_book_as_epub.py",
-        "test_finding.py",
-        "test_as_written.py",
-        "test_site_functions.py",
-        "test_site_printed.py",
-        "test_site_offline.py",
-        "test_drawn_anew.py",
         "test_sheets.py",
         "test_exchange_bytes.py",
         "test_code.py",
@@ -48,6 +35,19 @@ BY_TURN = (
         "test_released.py",
         "test_trace.py",
         "test_small_language_model.py",
+        "test_interview_widget.py",
+        "test_dla_nodes.py",
+        "test_joint_training.py",
+        "test_response_time.py",
+        "test_measure_known_truths.py",
+        "test_terminal.py",
+        "test_browser_interview.py",
+        "test_serve.py",
+        "test_quiz.py",
+        "test_gguf_files.py",
+        "test_expected_token.py",
+        "test_waiting_times.py",
+        "test_redundant_experts.py",
     ),
     (
         "test_grading_hostile.py",
@@ -62,23 +62,12 @@ BY_TURN = (
         "test_kernel_counts.py",
         "test_preparation.py",
         "test_warm_process.py",
-        "test_teaching.py",
         "test_references.py",
         "test_grading_durable.py",
         "test_explanations.py",
         "test_groups.py",
         "test_term_refusals.py",
         "test_serve_pools.py",
-        "test_gguf_files.py",
-        "test_expected_token.py",
-        "test_waiting_times.py",
-        "test_redundant_experts.py",
-        "test_planner.py",
-        "test_data_parallel.py",
-        "test_simulated_points.py",
-        "test_measure_server.py",
-        "test_measure_server_load.py",
-        "test_measure_tensor_parallel.py",
     ),
     (
         "test_cells.py",
@@ -94,18 +83,22 @@ BY_TURN = (
         "test_site_ways_on.py",
         "test_room_page.py",
         "test_serving_page.py",
-        "test_interview_widget.py",
-        "test_dla_nodes.py",
-        "test_joint_training.py",
-        "test_response_time.py",
-        "test_measure_known_truths.py",
+        "test_pages.py",
+        "test_first_page.py",
+        "test_heads.py",
+        "test_weight.py",
+        "test_book_as_epub.py",
+        "test_finding.py",
+        "test_as_written.py",
+        "test_site_functions.py",
+        "test_site_printed.py",
+        "test_site_offline.py",
+        "test_drawn_anew.py",
     ),
     (
         "test_machines.py",
         "test_other_processors.py",
         "test_elsewhere.py",
-        "test_terminal.py",
-        "test_browser_interview.py",
         "test_intake_hostile.py",
         "test_serving_questions.py",
         "test_partial_credit.py",
@@ -117,6 +110,13 @@ BY_TURN = (
         "test_measure_quantisers.py",
         "test_faster_perception.py",
         "test_hand_ins.py",
+        "test_planner.py",
+        "test_data_parallel.py",
+        "test_simulated_points.py",
+        "test_measure_server.py",
+        "test_measure_server_load.py",
+        "test_measure_tensor_parallel.py",
+        "test_teaching.py",
     ),
 )
 WHOLE = {file: turn for turn, files in enumerate(BY_TURN) for file in files}
@@ -161,7 +161,7 @@ def turns(tests: Sequence[str]) -> dict[str, int]:
 
     >>> found = turns(["tests/a/test_hub.py::test_b", "tests/a/test_parts_run.py::test_c[one]", "tests/a/test_d.py::e"])
     >>> list(found.values())
-    [0, 0]
+    [0, 3]
     """
     explorers = {file: number for number, file in enumerate(sorted({_file(test) for test in tests if _explorer(test)}))}
     places = {key: number for file in ONE_BY_ONE for number, key in enumerate(_varied(tests, (file,)))}
