@@ -33,8 +33,8 @@ class Place:
 
     @property
     def name(self) -> str:
-        """What the part is called in one line: "2 Roofline"."""
-        return f"{self.number} {self.title}".strip()
+        """What the part is called in one line: "1.2 Roofline"."""
+        return f"{self.chapter}.{self.number} {self.title}" if self.number else self.title
 
     @property
     def copy(self) -> str:

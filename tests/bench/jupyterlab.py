@@ -28,7 +28,7 @@ from threeloops.desk.jupyter import lab_command
 from threeloops.units import fmt_seconds, ms
 
 OPENINGS, KEYS, WIDGET = 3, 40, "_widget.explorer("
-IDLE = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
+IDLE = ".threeloops-bar[data-kernel='idle']"
 SHOWN = """title => { const box = [...document.querySelectorAll('.jp-Notebook h1, .jp-Notebook h2, .jp-Notebook h3')]
   .find(found => found.textContent.includes(title))?.getBoundingClientRect(); return box && box.top >= 0 && box.bottom < window.innerHeight; }"""  # noqa: E501
 # Presses an entry of the contents and waits, frame by frame, until its heading is in sight.

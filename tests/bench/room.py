@@ -245,7 +245,7 @@ def notebook(folder: Path, size: Size) -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
         page.goto(door.page)
         page.wait_for_selector(CELL, timeout=60_000)
-        page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=60_000)
+        page.wait_for_selector(".threeloops-bar[data-kernel='idle']", timeout=60_000)
         run(page, page.locator(CELL).nth(ROOM))
         page.locator(".interview-room").get_by_role("button", name="continue", exact=True).click()
         page.get_by_role("heading", name="Question 1 of").wait_for()

@@ -23,6 +23,8 @@ def run(page: Any, cell: Any) -> None:
     for _ in range(6):
         before = prompt.text_content()
         cell.scroll_into_view_if_needed()
+        if cell.locator(".jp-InputPlaceholder").count():  # its code is folded
+            cell.locator(".jp-InputPlaceholder .jp-Placeholder-contentContainer").click()
         cell.locator(".cm-content").click()
         if not within(page, 5, cell.locator(".cm-content:focus").count):
             continue

@@ -73,7 +73,7 @@ class Reader:
         """Wait until nothing runs."""
         self.page.wait_for_function(
             """() => ![...document.querySelectorAll('.jp-InputPrompt')].some(prompt => prompt.textContent.includes('*'))
-               && document.querySelector(".jp-Notebook-ExecutionIndicator[data-status='idle']")""",
+               && document.querySelector(".threeloops-bar[data-kernel='idle']")""",
             timeout=PART_RUNS_S * 1000,
         )
 
@@ -100,7 +100,7 @@ def part_run(reader: Reader) -> Reader:
     """The part's short way, and in one of five turns all of it, run the way a reader runs it: from its heading, cell by
     cell with Shift+Enter.
     """
-    reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']")
+    reader.page.wait_for_selector(".threeloops-bar[data-kernel='idle']")
     reader.at_the_part()
     reader.cell(reader.span[0]).click(position={"x": 4, "y": 20})
     for index in reader.span:

@@ -25,7 +25,7 @@ from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, po
 pytestmark = pytest.mark.timeout(600)
 CELL = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell"
 TAB = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current .lm-TabBar-tabLabel"
-IDLE = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-ExecutionIndicator[data-status='idle']"
+IDLE = ".jp-NotebookPanel:not(.lm-mod-hidden) .threeloops-bar[data-kernel='idle']"
 # The active cell, by its place, and whether something of it can be seen.
 ACTIVE = """() => {
   const cell = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell.jp-mod-active');
@@ -33,6 +33,8 @@ ACTIVE = """() => {
   const box = cell.getBoundingClientRect(), around = cell.closest('.jp-WindowedPanel-outer, .jp-Notebook').getBoundingClientRect();
   return {index: Number(cell.dataset.windowedListIndex), seen: box.bottom > around.top + 2 && box.top < around.bottom - 2};
 }"""  # noqa: E501
+PROMPTS = """() => [...document.querySelectorAll(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")]
+  .map(cell => [Number(cell.dataset.windowedListIndex), cell.querySelector(".jp-InputArea-prompt")?.textContent ?? ""])"""  # noqa: E501
 SAID_BEFORE = "cell => getComputedStyle(cell, '::before').content"
 CUT_OFF = """selector => {
   const width = document.documentElement.clientWidth;
@@ -94,13 +96,33 @@ def test_an_explorer_lives_on_the_start_page_without_a_kernel(page: Any) -> None
     expect(said).to_have_text(after)
 
 
-def test_a_turn_that_is_none_is_refused_in_a_sentence(lab: Door) -> None:
-    request = urllib.request.Request(
-        f"{lab.server}threeloops/explorer", b'{"serial": 1}', {"Authorization": f"token {lab.token}"}
-    )
+@pytest.mark.parametrize(
+    ("name", "told", "said"),
+    [("explorer", b'{"serial": 1}', "a turn is"), ("grade", b'{"set": "../my"}', "a drill set of this book is")],
+)
+def test_what_the_server_cannot_read_is_refused_in_a_sentence(lab: Door, name: str, told: bytes, said: str) -> None:
+    headers = {"Authorization": f"token {lab.token}"}
+    request = urllib.request.Request(f"{lab.server}threeloops/{name}", told, headers)
     with pytest.raises(urllib.error.HTTPError, match="400") as refused:
         urllib.request.urlopen(request, timeout=20)
-    assert "a turn is" in refused.value.read().decode()
+    assert said in refused.value.read().decode()
+
+
+def test_the_whole_book_is_searched_from_the_start_page(page: Any) -> None:
+    start = page.locator(".threeloops-start")
+    page.get_by_role("searchbox", name="Search the book").fill("allreduce")
+    expect(start.locator(".found a").first).to_have_text("2.4 Data parallelism and all-reduce")
+    heading = start.locator(".found li").first.locator("a").nth(1)
+    words = heading.inner_text()
+    heading.click()
+    arrive(page, "2_training_loop/4_data_parallelism_and_all_reduce.ipynb")
+    expect(page.locator(".jp-Notebook h3").filter(has_text=words)).to_be_in_viewport()
+    to_start(page)
+    expect(start.locator("tr").filter(has_text="2.4 Data")).to_contain_text("opened")
+    page.get_by_role("searchbox", name="Search the book").fill("qqqq")
+    expect(start.locator(".found")).to_contain_text("Nothing.")
+    page.get_by_role("searchbox", name="Search the book").fill("")
+    expect(start.locator(".found")).to_be_empty()
 
 
 def test_nothing_of_a_teachers_tools_is_in_the_way(page: Any) -> None:
@@ -110,15 +132,15 @@ def test_nothing_of_a_teachers_tools_is_in_the_way(page: Any) -> None:
 
 
 def test_one_click_opens_a_part_which_leads_on_and_back_to_the_start(page: Any) -> None:
-    page.locator(".threeloops-start").get_by_role("link", name="1 Three loops", exact=True).click()
+    page.locator(".threeloops-start").get_by_role("link", name="1.1 Three loops", exact=True).click()
     arrive(page, "my/chapters/1_inner_loop/1_three_loops.ipynb")
     assert page.get_by_role("button", name="Validate").count() == 0
-    page.locator(CELL).get_by_role("link", name="2 Roofline", exact=True).first.click()
+    page.locator(CELL).get_by_role("link", name="1.2 Roofline", exact=True).first.click()
     arrive(page, "1_inner_loop/2_roofline.ipynb")
-    page.locator(CELL).get_by_role("link", name="1 Three loops", exact=True).first.click()
+    page.locator(CELL).get_by_role("link", name="1.1 Three loops", exact=True).first.click()
     arrive(page, "1_three_loops.ipynb")
     to_start(page)
-    expect(page.locator(".threeloops-start .go a")).to_have_text("Continue: 1 Three loops")
+    expect(page.locator(".threeloops-start .go a")).to_have_text("Continue: 1.1 Three loops")
     page.locator(".threeloops-start .go a").click()
     arrive(page, "1_three_loops.ipynb")
 
@@ -127,6 +149,29 @@ def test_opening_a_part_changes_nothing_that_would_have_to_be_saved(page: Any) -
     expect(page.locator(TAB)).to_have_text("1_three_loops.ipynb")
     page.wait_for_timeout(1000)
     assert page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty").count() == 0
+
+
+# --- reading ---
+
+CLIPPED = """() => [...document.querySelectorAll('.jp-tocItem-content')].filter(one => one.offsetParent)
+  .filter(one => one.scrollWidth > one.clientWidth + 1 || one.clientHeight > one.closest('.jp-tocItem-heading').clientHeight + 1)
+  .map(one => one.textContent)"""  # noqa: E501
+
+
+def test_a_part_is_a_page_that_one_reads_and_one_button_shows_the_editor(page: Any) -> None:
+    toolbar, editor = page.locator(".jp-NotebookPanel-toolbar:visible"), page.get_by_role("button", name="Editor")
+    expect(page.locator(".jp-tocItem-content").nth(2)).to_be_visible()
+    assert not page.evaluate(CLIPPED)
+    expect(page.locator(f"{CELL} h2").first).to_contain_text("1.1 Three loops")
+    assert toolbar.count() == 0
+    assert not page.locator("#jp-main-statusbar").is_visible()
+    assert page.locator(CELL).locator(".jp-InputPlaceholder").first.inner_text().startswith("from threeloops")
+    editor.click()
+    expect(toolbar).to_have_count(1)
+    expect(page.locator("#jp-main-statusbar")).to_be_visible()
+    expect(editor).to_have_attribute("aria-pressed", "true")
+    editor.click()
+    expect(toolbar).to_have_count(0)
 
 
 # --- cards ---
@@ -209,7 +254,6 @@ def test_a_prediction_is_given_by_keyboard_and_compared(page: Any, part: Path) -
     result = cell(page, part, "loops-amdahl-run")
     expect(result.locator(".jp-InputArea-editor")).to_be_visible()
     expect(cell(page, part, "loops-amdahl-read").locator(".jp-RenderedMarkdown")).to_be_visible()
-    run(page, result)
     expect(result.locator(".jp-OutputArea-output")).to_contain_text("You said 1.5; it comes out at 1.667.")
 
 
@@ -238,7 +282,6 @@ def test_a_prediction_may_be_skipped(page: Any, part: Path) -> None:
     guess.get_by_role("button", name="skip", exact=True).click()
     expect(guess.get_by_role("status")).to_contain_text("Skipped.")
     result = cell(page, part, "loops-stack-run")
-    run(page, result)
     expect(result.locator(".jp-OutputArea-output")).to_contain_text("Skipped: it comes out at 607 ms.")
 
 
@@ -301,6 +344,28 @@ def kept(part: Path) -> str:
     return json.dumps(saved(part)).replace('\\"', '"').replace(" ", "")
 
 
+def test_all_runs_up_to_the_next_question_and_then_the_reader_goes_there(page: Any, part: Path) -> None:
+    """What has run is not run again, and nothing behind the next question is."""
+    said = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .threeloops-told")
+    page.locator(CELL).first.click(position={"x": 4, "y": 12})
+    page.keyboard.press("Escape")
+    ids = [one["id"] for one in saved(part)]
+    at = page.evaluate(ACTIVE)["index"]
+    onward = page.get_by_role("button", name="Run to the next question")
+    onward.click()
+    if within(page, 2, lambda: "Running" in (said.text_content() or "")):
+        expect(said).to_contain_text("once more goes there")
+        onward.click()
+    assert within(page, 20, lambda: page.evaluate(ACTIVE)["index"] > at)
+    there = page.evaluate(ACTIVE)
+    assert there["seen"]
+    open_cells = [one["id"] for one in saved(part) if re.search(r"= \.\.\.|, \.\.\.\)", "".join(one["source"]))]
+    assert ids[there["index"]] in open_cells
+    before = [one for one in page.evaluate(PROMPTS) if one[0] < there["index"]]
+    assert before
+    assert not [place for place, prompt in before if prompt == "[ ]:" and ids[place] not in open_cells]
+
+
 def test_code_of_ones_own_in_a_cards_place_counts(page: Any, part: Path) -> None:
     guess = cell(page, part, "loops-amdahl-prediction")
     guess.get_by_role("button", name="code", exact=True).click()
@@ -315,7 +380,7 @@ def test_code_of_ones_own_in_a_cards_place_counts(page: Any, part: Path) -> None
 
 def test_what_is_done_is_on_the_start_page(page: Any) -> None:
     to_start(page)
-    row = page.locator(".threeloops-start tr").filter(has_text="1 Three loops")
+    row = page.locator(".threeloops-start tr").filter(has_text="1.1 Three loops")
     expect(row).to_contain_text(re.compile(r"\d+ of \d+ cells run, 1 of \d checks right"))
 
 
@@ -343,16 +408,37 @@ def test_a_drill_set_shows_its_questions_is_answered_in_its_cards_and_kept(
     expect(box).to_be_focused()
     assert page.get_by_role("button", name="Show the questions").count() == 0, "one click shows them all"
     check = cell(page, path, "one-token")
+    editor = page.get_by_role("button", name="Editor")
+    assert not page.locator(CELL).locator(".jp-InputPlaceholder:visible", has_text="sheet.").count()
+    editor.click()  # now it shows what gets the questions ready
     run(page, check)
+    editor.click()
     expect(check.locator(".jp-OutputArea-output")).to_contain_text("needs `one_token`, which is made in a cell above")
     value = drill.derive(p).value
+    box.fill(f"{value * 1.07!r} B")
+    box.press("Enter")
+    expect(card.locator(".said")).to_have_text(re.compile(r"Taught in 3\.3 KV cache\."))
     box.fill(f"{value!r} B")
     box.press("Enter")
     expect(check.locator(".jp-OutputArea-output")).to_have_text(re.compile(r"Right\."))
     expect(page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty")).to_have_count(0)
     assert repr(value) in path.read_text(), "`book.py grade` reads the file; a checked answer is in it"
-    page.locator(CELL).get_by_role("link", name="3 KV cache", exact=True).first.click()
+    marked(page, door)
+    page.locator(CELL).get_by_role("link", name="3.3 KV cache", exact=True).first.click()
     arrive(page, "3_product_loop/3_kv_cache.ipynb")
+
+
+def marked(page: Any, door: Door) -> None:
+    """*Grade* says the mark and opens the feedback beside the set; tests/desk/test_graded_there.py has the marking."""
+    feedback = door.root / "my/graded/feedback/kv_cache.html"
+    feedback.parent.mkdir(parents=True)
+    feedback.write_text("<h1>kv cache: 1 of 13 points</h1>")
+    told = {"said": "Grading …", "mark": "1 / 13", "page": "my/graded/feedback/kv_cache.html"}
+    page.route("**/threeloops/grade", lambda route: route.fulfill(json=told))
+    page.get_by_role("button", name="Grade", exact=True).click()
+    expect(page.locator(".threeloops-told:visible")).to_contain_text("1 / 13 points")
+    expect(page.frame_locator(".jp-HTMLViewer iframe").locator("h1")).to_have_text("kv cache: 1 of 13 points")
+    page.locator(".lm-TabBar-tab", has_text="kv_cache.html").locator(".lm-TabBar-tabCloseIcon").click()
 
 
 # --- a narrow window ---

@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.chapters.conftest import Door, Sight
-from tests.chapters.keys import run
 from threeloops import wall_clock
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
@@ -58,11 +57,11 @@ def file(lab: Door) -> Path:
 
 @pytest.fixture(scope="module")
 def page(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Any:
-    """The room as `book.py drills/interview` opens it, its cell run by keyboard."""
+    """The room as `book.py drills/interview` opens it: nothing has to be run."""
     page = look(open_at("drills/interview")).page
     page.wait_for_selector(CELL)
-    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
-    run(page, page.locator(CELL).nth(ROOM))
+    page.locator(".interview-room").wait_for()
+    page.wait_for_selector(".threeloops-bar[data-kernel='idle']")
     return page
 
 

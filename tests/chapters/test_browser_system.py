@@ -32,7 +32,7 @@ def reader(open_at: Callable[[str], Door], look: Callable[[Door], Sight]) -> Rea
     reader = Reader(
         door=door, page=sight.page, sight=sight, copy=copy, place=place, cells=json.loads(copy.read_text())["cells"]
     )
-    reader.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']")
+    reader.page.wait_for_selector(".threeloops-bar[data-kernel='idle']")
     run(reader.page, reader.cell(index(reader, LOAD)))
     reader.cell(index(reader, PREDICTION)).get_by_role("button", name="skip", exact=True).click()
     run(reader.page, reader.cell(index(reader, MAP)))

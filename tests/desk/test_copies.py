@@ -130,7 +130,8 @@ def test_every_part_is_a_notebook_of_its_own(root: Path) -> None:
 def test_a_copy_has_everything_but_the_outputs(root: Path) -> None:
     committed = [cell for cell in read(root / "chapters/1_inner_loop.ipynb")["cells"] if cell["id"].endswith("-1")]
     copy = read(roofline(root))
-    assert ["".join(one["source"]) for one in committed] == [text(copy, one["id"]) for one in committed]
+    said = ["".join(one["source"]).replace("## 2 Roofline", "## 1.2 Roofline") for one in committed]
+    assert said == [text(copy, one["id"]) for one in committed]
     assert all(not one.get("outputs") and one.get("execution_count") is None for one in copy["cells"])
     assert committed[1]["outputs"], "the committed chapter is left as it is"
 
@@ -144,7 +145,7 @@ def test_the_ways_lead_to_the_parts_before_and_after_and_to_the_start(root: Path
         assert "../../start.html" in links
         assert all((copy.parent / target).is_file() for target in links if not target.endswith("start.html"))
     last = text(read(found["chapters/2_training_loop.ipynb#rings-card"]), "desk-top")
-    assert "before: [3 What a kernel is of chapter 1](../1_inner_loop/3_what_a_kernel_is.ipynb)" in last
+    assert "before: [1.3 What a kernel is](../1_inner_loop/3_what_a_kernel_is.ipynb)" in last
     assert "after:" not in last
 
 
@@ -573,7 +574,7 @@ def test_a_drill_set_leads_back_to_its_part_and_to_the_start(root: Path) -> None
     write(with_drills(root) / "chapters/1_inner_loop.ipynb", cells)
     copy = copies.all_copies(root)["drills/kv_cache/kv_cache.ipynb"]
     assert text(read(copy), parts.TOP) == (
-        "[Start](../../start.html) · goes with [2 Roofline](../../chapters/1_inner_loop/2_roofline.ipynb) of chapter 1"
+        "[Start](../../start.html) · goes with [1.2 Roofline](../../chapters/1_inner_loop/2_roofline.ipynb)"
     )
 
 

@@ -28,7 +28,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cells[2:2] = [code("sheet.check('a', 1)", "check"), code("1 + 1", "sum"), code("", "empty")]
     for path, its in (("chapters/1_inner_loop.ipynb", cells), (name, cells[:1])):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(json.dumps({"cells": its, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+        named = its if path.startswith("chapters") else [{**its[0], "source": "# KV cache: what a context costs"}]
+        (tmp_path / path).write_text(json.dumps({"cells": named, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
     copies.all_copies(tmp_path)
     return tmp_path
 
@@ -60,7 +61,7 @@ def test_everything_is_one_click_away(root: Path) -> None:
     assert all((root / "my" / link).is_file() for link in links)
     assert "Roof &amp; floor" in page
     assert "2 parts, 1.7 hours" in text(page)
-    assert "Begin with 1 Three loops" in page
+    assert "Start reading: 1.1 Three loops" in page
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_the_last_mark_stands_beside_its_set(root: Path) -> None:
     for points in (1.0, 8.5):
         answer = Answered(grade_id="a", drill="b", status="off", message="", slips=(), points=points, maximum=13)
         keep_mark("kv_cache", Result(student="reader", status="graded", answers=(answer,)), root / "my/graded")
-    assert "kv cache 8.5 / 13 points" in text(start_page.start_page(root).html)
+    assert "KV cache 8.5 / 13 points" in text(start_page.start_page(root).html)
     (root / "my/graded/marks.json").write_text("[1]")
     assert begun.marks(root) == {}
 
@@ -101,6 +102,17 @@ def test_the_reader_goes_on_where_they_were(root: Path, path: str) -> None:
     assert go == path
 
 
+def test_what_was_opened_counts_before_anything_was_run(root: Path) -> None:
+    (root / "my/lab").mkdir()
+    assert "So far" not in start_page.start_page(root).html
+    (root / "my/lab/here.json").write_text(
+        json.dumps({"path": PART, "opened": [PART, 3, "drills/kv_cache/kv_cache.ipynb"]})
+    )
+    page = text(start_page.start_page(root).html)
+    assert "1.1 Three loops 40 opened" in page
+    assert "So far: 1 of 2 parts opened, 0 done" in page
+
+
 @pytest.mark.parametrize("written", ["{", "[]", '{"path": "gone.ipynb"}', '{"path": "../chapters/1_inner_loop.ipynb"}'])
 def test_a_place_that_is_not_there_is_not_offered(root: Path, written: str) -> None:
     (root / "my/lab").mkdir()
@@ -111,12 +123,12 @@ def test_a_place_that_is_not_there_is_not_offered(root: Path, written: str) -> N
 def test_whoever_is_new_is_told_where_to_begin_until_that_set_has_a_mark(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "New here?" not in start_page.start_page(root).html, "this book has no such set"
+    assert "New here" not in start_page.start_page(root).html, "this book has no such set"
     monkeypatch.setattr(contents, "STARTER", "kv_cache")
-    assert 'New here? The set to begin with is <a href="drills/kv_cache/' in start_page.start_page(root).html
+    assert 'then <a href="drills/kv_cache/kv_cache.ipynb">KV cache</a>: five' in start_page.start_page(root).html
     (root / "my/graded").mkdir()
     keep_mark("kv_cache", Result(student="reader", status="graded", answers=()), root / "my/graded")
-    assert "New here?" not in start_page.start_page(root).html
+    assert "New here" not in start_page.start_page(root).html
 
 
 def test_the_page_is_a_file_too_for_other_editors(root: Path) -> None:
@@ -137,7 +149,10 @@ def test_the_whole_book_is_on_the_page() -> None:
     assert sorted(Path(copy).parent.name for copy in named) == sorted(sets), "every set stands once"
     assert Path(named[0]).parent.name == contents.STARTER
     assert f"<code>python3 book.py grade my/{Path(named[0]).parent}</code>" in page.html
-    assert "New here? The set to begin with is" in replace(page, chapters=tuple(map(unmarked, page.chapters))).html
+    assert (
+        "New here, with half an hour? The short way of"
+        in replace(page, chapters=tuple(map(unmarked, page.chapters))).html
+    )
 
 
 def unmarked(chapter: start_page.Chapter) -> start_page.Chapter:

@@ -105,5 +105,5 @@ def test_a_chosen_stage_and_a_moved_slider_change_state_map_and_words() -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_leads_to_a_part_of_the_book(stage: str) -> None:
     (link,) = system_map.links(State(stage=stage, gpus=64))
-    parts = {(f"Open part {place.chapter}.{place.name}", place.copy) for place in contents.places(contents.book_root())}
+    parts = {(f"Open part {place.name}", place.copy) for place in contents.places(contents.book_root())}
     assert (link.words, link.notebook) in parts

@@ -94,11 +94,21 @@ def room_words(history: Path) -> str:
     return f"{due} now, {report.due_week} within a week."
 
 
+def opened(root: Path) -> frozenset[str]:
+    """The notebooks that the reader has had before them, below my/."""
+    return frozenset(path for path in _here(root).get("opened", ()) if isinstance(path, str))
+
+
+def _here(root: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((root / "my" / "lab" / "here.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def last_place(root: Path) -> str:
     """The notebook that the reader had before them last, below my/; empty if that is not known or it is gone."""
-    try:
-        path = str(json.loads((root / "my" / "lab" / "here.json").read_text(encoding="utf-8"))["path"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    path = str(_here(root).get("path", ""))
     inside = ".." not in Path(path).parts and not Path(path).is_absolute()
     return path if inside and (root / "my" / path).is_file() else ""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from threeloops import contents
 from threeloops.desk.parts import Cell, source
 from threeloops.drills.engine import answers
 from threeloops.drills.engine.bank import DRILLS
@@ -58,6 +59,7 @@ def _about(cell: Cell, before: Sequence[Cell], following: Sequence[Cell]) -> dic
             "before": check["before"],
             "after": check["after"],
             "question": asked,
+            "taught": _taught(check["key"]),
         }
     found = OPEN.fullmatch(text)
     if not found:
@@ -68,12 +70,20 @@ def _about(cell: Cell, before: Sequence[Cell], following: Sequence[Cell]) -> dic
     if judge and judged:
         asking = next((other for other in reversed(before) if other["cell_type"] == "code"), None)
         asks = [asking["id"]] if asking and ASKS.search(source(asking)) else []
-        return {"kind": "answer", "key": judged[1], **ends, "asks": asks, "then": [judge["id"]]}
+        taught = {"taught": _taught(judged[1])} if judged[1] in DRILLS else {}
+        return {"kind": "answer", "key": judged[1], **ends, "asks": asks, "then": [judge["id"]], **taught}
     if not found["name"].startswith("prediction"):
         return None
     again = [place for place, other in enumerate(following) if _opens(source(other)) == found["name"]]
     _, unit = predictions.comparing(found["name"], following[: again[0] if again else None], after=-1)
     return {"kind": "prediction", **ends, "hint": _hint(text), **({} if unit is None else {"unit": unit})}
+
+
+def _taught(key: str) -> list[str]:
+    """The part that teaches a drill, for whoever's answer is not right: its name, and its notebook below my/."""
+    root = contents.book_root()
+    _, copy = contents.taught(DRILLS[key].section, DRILLS[key].loop, root)
+    return [next(place.name for place in contents.places(root) if place.copy == copy), copy]
 
 
 def _opens(text: str) -> str | None:

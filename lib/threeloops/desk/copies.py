@@ -9,6 +9,7 @@ graded.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,13 @@ def find_notebook(word: str, root: Path) -> tuple[str, Place | None]:
     return part_key(place), place
 
 
+def set_title(path: Path) -> str:
+    """What a drill set is called: its heading up to a colon, or, without one, its file's name."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    found = re.match(r"# ([^:\n]+)", parts.source(cells[0])) if cells else None
+    return found[1].strip() if found else path.stem.replace("_", " ")
+
+
 def copy_of_set(name: str, root: Path) -> str:
     """Where the reader's copy of a drill set stands now, below my/."""
     return _record(root).get(name, {}).get("copy", name)
@@ -78,7 +86,7 @@ def sources(root: Path) -> Iterator[Source]:
     record = _record(root)
     sets = {path.relative_to(root).as_posix(): path for path in drill_notebooks(root)}
     stand = {name: record.get(name, {}).get("copy", name) for name in sets}
-    all_links = parts.links(made, stand)
+    all_links = parts.links(made, stand, {name: set_title(path) for name, path in sets.items()})
     for part in made:
         yield _of_part(part, all_links)
     for name, path in sets.items():
@@ -123,7 +131,7 @@ def whole_copy(path: Path, root: Path) -> Path:
     record, name = _record(root), path.relative_to(root).as_posix()
     content = path.read_bytes()
     chapter = json.loads(content)
-    all_links = parts.links(parts.parts(root), {})
+    all_links = parts.links(parts.parts(root), {}, {})
     cells = parts.moved_cells(parts.cleared(chapter["cells"]), all_links, notebook=name, copy=name, whole=True)
     notebook = parts.noted(chapter | {"cells": cells})
     source = Source(key=name, copy=name, edition=_digest(content), notebook=notebook, told=path.name)

@@ -7,8 +7,9 @@ them. What was a link inside the chapter becomes a link to another notebook.
 import json
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from posixpath import dirname, join, normpath, relpath
 from typing import Any
@@ -17,6 +18,7 @@ from urllib.parse import quote, unquote
 from threeloops import contents
 from threeloops.contents import Place
 from threeloops.site import behind
+from threeloops.site.cells import is_plumbing
 
 START = "start.html"  # below my/: the start page, for whoever opens it without the book's JupyterLab
 TOP, END = "desk-top", "desk-end"  # ids of the cells that lead from part to part
@@ -24,6 +26,9 @@ TOP, END = "desk-top", "desk-end"  # ids of the cells that lead from part to par
 LINKS = re.compile(
     r"```.*?```|`[^`\n]*`|(?P<markdown>\]\()(?P<to>[^)\s]+)|(?P<html>href=\")(?P<there>[^\"]+)", re.DOTALL
 )
+# Code of a drill set or of the interview room that a reader runs and need not read.
+OF_SETS = re.compile(r"^(student = |sheet\.(begin|ask|check|check_function)\(|interview\.)", re.MULTILINE)
+STOP = "**You can stop here.**"
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|/")
 
 Cell = dict[str, Any]
@@ -60,6 +65,17 @@ def marked(cells: Sequence[Cell]) -> list[Cell]:
     return found
 
 
+def folded(cells: Sequence[Cell], plumbing: Callable[[Cell], bool]) -> list[Cell]:
+    """Cells of which the code that only gets things ready is folded, as JupyterLab itself folds it: one click opens
+    it.
+    """
+    hidden = {"jupyter": {"source_hidden": True}}
+    return [
+        cell | {"metadata": cell["metadata"] | hidden} if cell["cell_type"] == "code" and plumbing(cell) else cell
+        for cell in cells
+    ]
+
+
 def source(cell: Cell) -> str:
     """A cell's text, which a file may hold in lines."""
     return "".join(cell["source"])
@@ -87,6 +103,7 @@ class Links:
     headings: Mapping[tuple[str, str], str]  # (chapter, anchor of a heading) -> the copy of its part
     tops: frozenset[str]  # anchors of the parts' own headings: nobody has to scroll to them
     sets: Mapping[str, str]  # drill set, or the interview room -> its copy
+    titles: Mapping[str, str]  # drill set -> what it is called
 
     def moved(self, markdown: str, *, notebook: str, copy: str, whole: bool = False) -> str:
         """The markdown of a committed notebook with its links as they have to be in a copy of it. In a whole chapter
@@ -124,7 +141,7 @@ def timeless(anchor: str) -> str:
     return re.sub(r"-·-\d+-min$", "", anchor)
 
 
-def links(made: Sequence[Part], sets: Mapping[str, str]) -> Links:
+def links(made: Sequence[Part], sets: Mapping[str, str], titles: Mapping[str, str]) -> Links:
     """The links of the whole book."""
     headings: dict[tuple[str, str], str] = {}
     for part in made:
@@ -134,14 +151,29 @@ def links(made: Sequence[Part], sets: Mapping[str, str]) -> Links:
                 for heading in re.findall(r"^#+ (.+?)\s*$", source(cell), re.MULTILINE):
                     headings[part.place.notebook, timeless(heading.replace(" ", "-"))] = part.place.copy
     tops = frozenset(timeless(part.place.heading.replace(" ", "-")) for part in made)
-    return Links(headings=headings, tops=tops, sets=sets)
+    return Links(headings=headings, tops=tops, sets=sets, titles=titles)
 
 
 def part_notebook(part: Part, all_links: Links) -> Notebook:
     """The reader's notebook of a part: its cells, and at both ends the way on."""
     copy = part.place.copy
     cells = moved_cells(part.cells, all_links, notebook=part.place.notebook, copy=copy)
+    cells = folded(cells, lambda cell: is_plumbing(cell, part.cells))
+    onward = f"From here: {_onward(part, all_links)}"
+    cells = [
+        cell | {"source": f"{source(cell)}\n\n{onward}"}
+        if cell["cell_type"] == "markdown" and STOP in source(cell)
+        else cell
+        for cell in map(partial(_named, part.place), cells)
+    ]
     return noted({"cells": [_note(TOP, _top(part)), *cells, _note(END, _end(part))], "metadata": part.metadata})
+
+
+def _named(place: Place, cell: Cell) -> Cell:
+    """A cell as it is, and the part's own heading with the chapter: "## 1.2 Roofline · 110 min"."""
+    if cell["id"] != place.cell or not place.number:
+        return cell
+    return cell | {"source": source(cell).replace(f"## {place.heading}", f"## {place.chapter}.{place.heading}", 1)}
 
 
 def set_notebook(notebook: Notebook, *, name: str, copy: str, made: Sequence[Part], all_links: Links) -> Notebook:
@@ -152,10 +184,18 @@ def set_notebook(notebook: Notebook, *, name: str, copy: str, made: Sequence[Par
         for part in made
         if any(cell["cell_type"] == "markdown" and link in source(cell) for cell in part.cells)
     ]
-    leads = [f"[{place.name}]({_way(place.copy, copy)}) of chapter {place.chapter}" for place in senders]
+    leads = [f"[{place.name}]({_way(place.copy, copy)})" for place in senders]
     words = _start(copy) + (f" · goes with {' and '.join(leads)}" if leads else "")
     cells = moved_cells(cleared(notebook["cells"]), all_links, notebook=name, copy=copy)
+    cells = [_begun(cell) for cell in folded(cells, lambda cell: bool(OF_SETS.search(source(cell))))]
     return noted(notebook | {"cells": [_note(TOP, words), *cells]})
+
+
+def _begun(cell: Cell) -> Cell:
+    """A cell as it is; the interview room's runs as soon as the notebook is open (lab/threeloops/static/reading.js)."""
+    if "interview.room(" not in source(cell):
+        return cell
+    return cell | {"metadata": cell["metadata"] | {"threeloops": {"opens": True}}}
 
 
 def moved_cells(
@@ -215,12 +255,19 @@ def _end(part: Part) -> str:
     return " · ".join([*_neighbours(part), _start(part.place.copy)])
 
 
+def _onward(part: Part, all_links: Links) -> str:
+    """Links to the drill sets that the part names, the part after it and the start page."""
+    here = part.place.copy
+    named = re.findall(r"\((?:\.\./)*(drills/\w+/\w+\.ipynb)", "\n".join(map(source, part.cells)))
+    sets = [
+        f"drill set [{all_links.titles[name]}]({_way(all_links.sets[name], here)})"
+        for name in dict.fromkeys(named)
+        if name in all_links.titles and name in all_links.sets
+    ]
+    return " · ".join([*sets, *_neighbours(part)[-1:] * bool(part.after), _start(here)])
+
+
 def _neighbours(part: Part) -> list[str]:
     """Links to the part before and the part after."""
-    here = part.place
-
-    def named(place: Place) -> str:
-        return place.name if place.chapter == here.chapter else f"{place.name} of chapter {place.chapter}"
-
     said = [(word, place) for word, place in (("before", part.before), ("after", part.after)) if place]
-    return [f"{word}: [{named(place)}]({_way(place.copy, here.copy)})" for word, place in said]
+    return [f"{word}: [{place.name}]({_way(place.copy, part.place.copy)})" for word, place in said]

@@ -1,9 +1,13 @@
 """The server's half of the book's JupyterLab: it says, whenever the start page is looked at, how things stand,
-answers the explorer that lives there, which has no kernel, and reads what is predicted.
+answers the explorer that lives there, which has no kernel, searches the book, reads what is predicted and grades.
 """
 
+import functools
 import json
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +18,27 @@ from tornado import web
 from tornado.ioloop import IOLoop
 
 from threeloops import desk, widgets
-from threeloops.desk import carded, start_page
+from threeloops.desk import carded, copies, start_page
+from threeloops.desk.begun import marks
 from threeloops.drills.engine.student_draws import COURSE_VARIABLE, STUDENT_VARIABLE
 from threeloops.room.after import at_desk
 from threeloops.room.history import History
 from threeloops.site import exploring
+from threeloops.site.finding import index
+from threeloops.site.parts import parts
 
 PANEL = Path(widgets.__file__).parent
+STATIC = Path(exploring.__file__).parent / "static"
+GRADES = """
+import sys
+from pathlib import Path
+
+from threeloops.classroom.grade import grade
+
+reader = dict(code=None, roster=None, work=None, browser=False, trust_students=False)
+sys.exit(grade(Path(sys.argv[1]), root=Path(sys.argv[2]), **reader))
+"""
+GRADES_S = 300  # the longest that a set of functions takes on a busy machine, and more
 
 
 class Answered(JupyterHandler):
@@ -70,6 +88,35 @@ class Read(Answered):
             raise web.HTTPError(400, f"a prediction is {{written, unit}} in JSON, not {told[:80]!r}") from wrong
 
 
+class Found(Answered):
+    """GET threeloops/finding: the index of the whole book, the script that searches it, and the reader's notebook of
+    every page that it names.
+    """
+
+    @web.authenticated
+    async def get(self) -> None:
+        root = Path(self.settings["server_root_dir"]).expanduser()
+        await self.answer(lambda: searched(root))
+
+
+class Graded(Answered):
+    """POST threeloops/grade: a drill set is graded as `book.py grade` does, {set} in JSON; what that said, and the
+    feedback page, from the book's root.
+    """
+
+    @web.authenticated
+    async def post(self) -> None:
+        root = Path(self.settings["server_root_dir"]).expanduser()
+        told = self.request.body.decode(errors="replace")
+        try:
+            name = json.loads(told)["set"]
+            if name not in {path.stem for path in copies.drill_notebooks(root)}:
+                raise ValueError(name)
+        except (ValueError, KeyError, TypeError) as wrong:
+            raise web.HTTPError(400, f"a drill set of this book is {{set}} in JSON, not {told[:80]!r}") from wrong
+        await self.answer(lambda: graded(name, root))
+
+
 class Sure(Answered):
     """POST threeloops/sure: how sure an answer on a card is, {key, written, sure, student, course} in JSON, before it
     is checked; what is said of it, or why it is no confidence.
@@ -101,6 +148,26 @@ def heard(told: str) -> str:
         return json.dumps({"said": "", "refused": f"{str(error)[:1].upper()}{str(error)[1:]}."})
 
 
+def graded(name: str, root: Path) -> str:
+    """What grading a reader's own drill set says, its mark and its feedback page, as JSON."""
+    command = [sys.executable, "-c", GRADES, f"my/drills/{name}", str(root)]
+    done = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", timeout=GRADES_S, check=False)
+    said = (done.stdout + (done.stderr if done.returncode else "")).strip()
+    page = re.search(r"^Feedback.*: (\S.*\.html)$", done.stdout, re.MULTILINE)
+    place = Path(page[1]).resolve().relative_to(root.resolve()).as_posix() if page else ""
+    return json.dumps({"said": said, "page": place, "mark": marks(root).get(name, "") if place else ""})
+
+
+@functools.lru_cache(maxsize=1)
+def searched(root: Path) -> str:
+    """What a search needs, as JSON."""
+    pages = parts(root)
+    first = {page.notebook: page.place for page in reversed(pages) if page.place}
+    stands = {page.page: (page.place or first[page.notebook]).copy for page in pages}
+    script = (STATIC / "finding.js").read_text(encoding="utf-8")
+    return json.dumps({"script": script, "index": json.loads(index.index(pages, {})), "copies": stands})
+
+
 def begun() -> str:
     """The explorer, its script and its style."""
     script, style = ((PANEL / name).read_text(encoding="utf-8") for name in ("panel.js", "panel.css"))
@@ -113,5 +180,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _load_jupyter_server_extension(server: Any) -> None:
     base = server.web_app.settings["base_url"]
-    places = (("start", StartPage), ("explorer", Explored), ("read", Read), ("sure", Sure))
-    server.web_app.add_handlers(".*$", [(url_path_join(base, "threeloops", name), page) for name, page in places])
+    places = {"start": StartPage, "explorer": Explored, "read": Read, "sure": Sure, "finding": Found, "grade": Graded}
+    server.web_app.add_handlers(
+        ".*$", [(url_path_join(base, "threeloops", name), page) for name, page in places.items()]
+    )

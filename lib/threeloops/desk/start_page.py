@@ -17,7 +17,22 @@ from threeloops.desk.begun import Begun
 
 ROOM = "drills/interview.ipynb"
 EXPLORER, EXPLAINED = "inner_loop.roofline", "roofline"  # what lives on the page, and the part that explains it
+SHEET = "reference_sheet"
 HOUR_MIN = 60
+SENTENCE = (
+    "Predict how fast machine learning can run, count it, measure it, and be told which mistake you made when you are"
+    " wrong."
+)
+JUPYTER = (
+    "<details><summary>Never used Jupyter?</summary><p>A part is a page of cells: text, and code that runs here, on"
+    " your machine. Shift+Enter runs the cell with the frame and goes on to the next; <em>Run to the next question</em>"
+    " above the page (or the key N) runs all cells up to the next card at once. A card takes a number: type it, press"
+    " Enter. What is folded opens with a click. Pages save themselves, and nothing can be broken:"
+    " <code>python3 book.py reset 1.2</code> in a terminal starts a part afresh and keeps the old one.</p>"
+    "<p>Beside a part stand its drill sets: questions with numbers drawn for you. <em>Grade</em>, above such a set,"
+    " marks it and shows what went wrong, as"
+    f" <code>python3 book.py grade my/drills/{contents.STARTER}</code> does in a terminal.</p></details>"
+)
 STYLE = Path(__file__).parents[1] / "lab" / "threeloops" / "static" / "desk.css"
 
 
@@ -30,6 +45,11 @@ class Entry:
     begun: Begun
     minutes: int = 0
     mark: str = ""
+    opened: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.begun.done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,34 +75,47 @@ class Page:
         chapters = "".join(_chapter(chapter) for chapter in self.chapters)
         touch = self._touch()
         return (
-            '<main class="threeloops-start"><h1>Three Loops</h1>'
-            "<p>Predict how fast machine learning can run, count it, measure it. Each part opens with a question and"
-            " says which parts it needs; its first 20 to 25 minutes are the short way. Shift+Enter"
-            " runs a cell and goes on. Beside a part stand its drill sets: questions with numbers drawn for you. Once"
-            f" you have answered some of a set, <code>python3 book.py grade my/drills/{contents.STARTER}</code> in a"
-            " terminal marks it.</p>"
-            + self._to_begin_with()
+            f'<main class="threeloops-start"><h1>Three Loops</h1><p class="lead">{escape(SENTENCE)}</p>'
             + self._continued()
-            + f'<p><a href="{ROOM}">The interview room</a>: {escape(self.room)}</p>'
+            + '<form class="find" role="search" hidden><label for="threeloops-find">Search the book</label>'
+            '<input id="threeloops-find" type="search" autocomplete="off" data-lm-suppress-shortcuts="true">'
+            '</form><div class="found" role="status"></div>'
+            + f'<ul class="ways">{self._to_begin_with()}'
+            + f'<li><a href="{ROOM}">The interview room</a>: {escape(self.room)}</li>{self._sheet()}{self._far()}</ul>'
+            + JUPYTER
             + (chapters + touch if self.last else touch + chapters)  # who has been here wants to go on
             + "</main>"
         )
 
+    @property
+    def _parts(self) -> list[Entry]:
+        return [part for chapter in self.chapters for part, _ in chapter.parts]
+
     def _to_begin_with(self) -> str:
-        """Which set is for whoever is new; nothing once it has a mark, or where it is missing."""
+        """What to do with a first half hour; nothing once its set has a mark, or where it is missing."""
         sets = [entry for chapter in self.chapters for _, its in chapter.parts for entry in its]
         first = next((entry for entry in sets if contents.STARTER in entry.copy), None)
         if first is None or first.mark:
             return ""
         return (
-            f"<p>New here? The set to begin with is {_link(first, first.title)}: five numbers from all loops in about"
-            " twelve minutes, once you have read the short way of part 1.</p>"
+            f"<li>New here, with half an hour? The short way of {_link(self._parts[0], self._parts[0].title)}, then"
+            f" {_link(first, first.title)}: five numbers from all loops in about twelve minutes.</li>"
         )
+
+    def _sheet(self) -> str:
+        sheet = next((part for part in self._parts if SHEET in part.copy), None)
+        return f"<li>To look something up, or to print: {_link(sheet, sheet.title)}</li>" if sheet else ""
+
+    def _far(self) -> str:
+        """How far the reader is in all."""
+        opened, done = (sum(getattr(part, what) for part in self._parts) for what in ("opened", "done"))
+        if not opened and not done:
+            return ""
+        return f"<li>So far: {max(opened, done)} of {len(self._parts)} parts opened, {done} done</li>"
 
     def _touch(self) -> str:
         """The place of the explorer, which the book's JupyterLab makes live; nothing where its part is missing."""
-        parts_there = [part for chapter in self.chapters for part, _ in chapter.parts]
-        part = next((part for part in parts_there if EXPLAINED in part.copy), None)
+        part = next((part for part in self._parts if EXPLAINED in part.copy), None)
         if part is None:
             return ""
         return (
@@ -93,8 +126,8 @@ class Page:
 
     def _continued(self) -> str:
         if self.last is None:
-            first = self.chapters[0].parts[0][0] if self.chapters and self.chapters[0].parts else None
-            return f'<p class="go">{_link(first, f"Begin with {first.title}")}</p>' if first else ""
+            first = next(iter(self._parts), None)
+            return f'<p class="go">{_link(first, f"Start reading: {first.title}")}</p>' if first else ""
         words = f" <span>{escape(self.last.begun.words)}</span>" if self.last.begun.words else ""
         return f'<p class="go">{_link(self.last, f"Continue: {self.last.title}")}{words}</p>'
 
@@ -127,8 +160,8 @@ def written_page(root: Path) -> Path:
 
 
 def _part(place: Place, root: Path) -> Entry:
-    done = begun.begun(root / "my" / place.copy)
-    return Entry(title=place.name, copy=place.copy, begun=done, minutes=place.minutes)
+    done, opened = begun.begun(root / "my" / place.copy), place.copy in begun.opened(root)
+    return Entry(title=place.name, copy=place.copy, begun=done, minutes=place.minutes, opened=opened or done.run > 0)
 
 
 def _sets(root: Path) -> dict[str, Entry]:
@@ -139,7 +172,7 @@ def _sets(root: Path) -> dict[str, Entry]:
         if path.parent.name == path.stem:
             copy = copies.copy_of_set(path.relative_to(root).as_posix(), root)
             found[path.stem] = Entry(
-                title=path.stem.replace("_", " "),
+                title=copies.set_title(path),
                 copy=copy,
                 begun=begun.begun(root / "my" / copy),
                 mark=marks.get(path.stem, ""),
@@ -176,7 +209,7 @@ def _link(entry: Entry, words: str) -> str:
 def _chapter(chapter: Chapter) -> str:
     rows = "".join(_row(part, sets) for part, sets in chapter.parts)
     minutes = sum(part.minutes for part, _ in chapter.parts)
-    done = sum(part.begun.done for part, _ in chapter.parts)
+    done = sum(part.done for part, _ in chapter.parts)
     about = f"{len(chapter.parts)} parts, {minutes / HOUR_MIN:.1f} hours" + (f", {done} done" if done else "")
     heads = (
         '<th scope="col">part</th><th scope="col" class="number">minutes</th><th scope="col">so far</th>'
@@ -190,7 +223,8 @@ def _chapter(chapter: Chapter) -> str:
 
 
 def _row(part: Entry, sets: Sequence[Entry]) -> str:
-    so_far = f'<strong class="done">done</strong> {escape(part.begun.words)}' if part.begun.done else part.begun.words
+    words = part.begun.words or ("opened" if part.opened else "")
+    so_far = f'<strong class="done">done</strong> {escape(words)}' if part.done else words
     drills = "<br>".join(_drill(entry) for entry in sets)
     return (
         f'<tr><th scope="row">{_link(part, part.title)}</th><td class="number">{part.minutes or ""}</td>'

@@ -3,7 +3,7 @@ a question as a card.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from threeloops.drills.engine import prediction
@@ -14,6 +14,8 @@ from threeloops.site.parts import Cell, Part, text
 ASKED = re.compile(r'^sheet\.ask\("(?P<key>[^"]+)"\)', re.MULTILINE)
 PREDICTION = re.compile(r"^prediction = \.\.\.\s*(?:# *(?P<hint>.*))?$")
 PICTURE = "image/png"
+IMPORTS = ("import ", "from ", "stand_in.watch()")
+EXPLORER = re.compile(r"\w+\.explorer\(\)")
 # Said to whoever has the notebook open, and not true of a page.
 OF_NOTEBOOKS = re.compile(r"^This is your own copy: .*?\n\n", re.DOTALL)
 # Key of a drill -> its card, as HTML.
@@ -44,7 +46,7 @@ def shown(cell: Cell, part: Part, known: Places, card: Card) -> list[Cell]:
         return [prose(f":::{{admonition}} Predict\n:class: tip\nCommit to a number before you read on.{hint}\n:::")]
     made = [_output(output) for output in cell["outputs"]]
     pictures = [about for output in cell["outputs"] if (about := output.get("metadata", {}).get(PICTURE))]
-    metadata: dict[str, Any] = {"tags": ["hide-input"]} if pictures or _only_imports(source) else {}
+    metadata: dict[str, Any] = {"tags": ["hide-input"]} if pictures or is_plumbing(cell, part.cells) else {}
     if pictures:
         width = {"width": f"{pictures[0]['width']}px"} if "width" in pictures[0] else {}
         metadata["mystnb"] = {"image": {"alt": pictures[0]["alt"], **width}}
@@ -56,10 +58,19 @@ def shown(cell: Cell, part: Part, known: Places, card: Card) -> list[Cell]:
     return page
 
 
-def _only_imports(source: str) -> bool:
-    """Whether a cell gets things ready and shows nothing of the subject."""
-    lines = [line for line in source.splitlines() if line.strip() and not line.startswith(("#", " ", ")"))]
-    return all(line.startswith(("import ", "from ", "stand_in.watch()")) for line in lines)
+def is_plumbing(cell: Cell, cells: Sequence[Cell]) -> bool:
+    """Whether a code cell of a part gets things ready and shows nothing of the subject: imports alone, a call for an
+    explorer, or the part's first code, where that begins with imports.
+
+    >>> ready, taught = ({"cell_type": "code", "source": words} for words in ("import math\\n\\nx = 2", "import math\\nx"))
+    >>> [is_plumbing(cell, [ready, taught]) for cell in (ready, taught)]
+    [True, False]
+    """
+    lines = [line for line in text(cell).splitlines() if line.strip() and not line.startswith(("#", " ", ")"))]
+    rest = [line for line in lines if not line.startswith(IMPORTS)]
+    first = next((other for other in cells if other["cell_type"] == "code"), None)
+    begins = bool(lines) and lines[0].startswith(IMPORTS[:2])
+    return not rest or (begins and (cell == first or all(EXPLORER.fullmatch(line) for line in rest)))
 
 
 def _output(output: dict[str, Any]) -> dict[str, Any]:

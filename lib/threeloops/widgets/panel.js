@@ -24,6 +24,7 @@ function render({ model, el }) {
     hand.draw();
     busy();
   });
+  let first; // how it stood at the beginning
   // `sent` and `unsent` are the turns that no answer has seen yet
   let standing = {}, sent = [], unsent = [], serial = 0, answered = 0, asked_ms = 0;
 
@@ -45,6 +46,11 @@ function render({ model, el }) {
     ask();
     busy();
   };
+  page.reset.addEventListener("click", () => {
+    for (const [name, place] of Object.entries(first)) if (standing[name] !== place) turn(name, place);
+    desk.show(desk.told(), standing);
+    page.controls.querySelector("input, select, button")?.focus();
+  });
   const desk = controls(page.controls, turn, () => !unsent.length && answered >= serial);
   const hand = dragging(page.chart, chart.view, (name, place) => {
     if (standing[name] === place) return;
@@ -56,7 +62,9 @@ function render({ model, el }) {
     const shown = JSON.parse(model.get("shown"));
     answered = shown.answers;
     if (answered >= serial) sent = [];
+    first ??= shown.standing;
     standing = { ...shown.standing, ...Object.fromEntries([...sent, ...unsent]) }; // the reader may be further already
+    page.reset.hidden = JSON.stringify(first) === JSON.stringify(standing);
     desk.show(shown.controls, standing);
     el.firstChild.classList.toggle("tl-undrawn", !model.get("chart"));
     words(page, shown);
@@ -91,6 +99,7 @@ function make(tag, attributes = {}, ...inside) {
 function scaffold(el) {
   const page = {
     controls: make("div", { class: "tl-controls", role: "group", "aria-label": "controls" }),
+    reset: make("button", own({ class: "tl-reset", type: "button", hidden: "" }), "reset"),
     title: make("p", { class: "tl-title" }),
     caption: make("p", { class: "tl-caption" }),
     chart: make("div", { class: "tl-chart" }),
@@ -98,7 +107,7 @@ function scaffold(el) {
     links: make("p", { class: "tl-links" }),
     table: make("div", { class: "tl-table" }),
   };
-  const figure = make("figure", { class: "tl-figure" }, page.title, page.caption, page.chart);
+  const figure = make("figure", { class: "tl-figure" }, page.reset, page.title, page.caption, page.chart);
   el.append(make("div", { class: "tl-explorer" }, page.controls, figure, page.said, page.links, page.table));
   const held = [page.title, page.caption, page.chart, page.said];
   let width = 0;

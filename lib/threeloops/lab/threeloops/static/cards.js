@@ -3,9 +3,10 @@
 import { behind } from "./behind.js";
 
 const LITERAL = /^(?:\.\.\.|"(?:[^"\\\n]|\\.)*")$/;
+const PLUMBING = /^(?:from threeloops\.drills\.engine import sheet\n+)?(?:"""Right[^"]*"""\n+)?sheet\.(?:begin|ask|check|check_function)\([^\n]*\)\s*$/; // of a drill set
 const VERDICT = /^sheet\.check/m;
 const WORDS = {
-  prediction: { label: "Your prediction", button: "predict", noted: "Noted. Shift+Enter runs the cells below, which compare it." },
+  prediction: { label: "Your prediction", button: "predict", noted: "Noted. What compares it stands below." },
   check: { label: "Your answer", button: "check", noted: "" },
   answer: { label: "Your answer", button: "check", noted: "" },
 };
@@ -29,13 +30,10 @@ const saveInTurn = (context) => {
   context.save = () => (last = last.catch(() => undefined).then(save));
 };
 
-export const cards = (app, actions, { read, tell }) => {
+export const cards = (app, actions, { ran, missing, run }, { read, tell }) => {
   const known = new WeakMap(); // cell -> its card
   const attended = new WeakSet();
   const veil = behind();
-  const ranIn = new WeakMap(); // cell -> id of the kernel that ran it last
-  const kernelOf = (panel) => panel.sessionContext.session?.kernel?.id;
-  actions.executed.connect((_, { notebook, cell }) => ranIn.set(cell, kernelOf(notebook.parent)));
 
   const attend = async (panel) => {
     if (!panel?.content?.widgets || !panel.sessionContext || attended.has(panel)) return;
@@ -46,8 +44,9 @@ export const cards = (app, actions, { read, tell }) => {
     const scan = () => {
       for (const cell of panel.content.widgets) {
         if (VERDICT.test(cell.model.sharedModel.getSource())) cell.node.classList.add("threeloops-verdict");
+        if (PLUMBING.test(cell.model.sharedModel.getSource())) cell.node.classList.add("threeloops-plumbing");
         const about = cell.model.getMetadata("threeloops")?.card;
-        if (about && !known.has(cell)) known.set(cell, card(panel, cell, about, { actions, read, tell, ranIn, kernelOf }));
+        if (about && !known.has(cell)) known.set(cell, card(panel, cell, about, { read, tell, ran, missing, run }));
       }
       veil(panel.content);
     };
@@ -71,7 +70,7 @@ export const cards = (app, actions, { read, tell }) => {
   }, true);
 };
 
-const card = (panel, cell, about, { actions, read, tell, ranIn, kernelOf }) => {
+const card = (panel, cell, about, { read, tell, ran, missing, run }) => {
   const words = WORDS[about.kind];
   const id = `threeloops-card-${(count += 1)}`;
   const question = make("p", { class: "question", id: `${id}-question`, words: about.question ?? "" });
@@ -112,8 +111,29 @@ const card = (panel, cell, about, { actions, read, tell, ranIn, kernelOf }) => {
   const runs = async (names) => {
     const cells = panel.content.widgets.filter(({ model }) => names.includes(model.id));
     await panel.sessionContext.ready;
-    const needed = panel.content.widgets.filter((other) => about.needs?.includes(other.model.id) && ranIn.get(other) !== kernelOf(panel));
-    await actions.runCells(panel.content, [...needed, ...cells], panel.sessionContext);
+    const needed = panel.content.widgets.filter((other) => about.needs?.includes(other.model.id) && !ran(panel, other));
+    await run(panel, [...needed, ...cells]);
+  };
+  // What waited for a prediction fills in by itself, with all that stands before it and has not been run.
+  const comesOut = () => {
+    const { widgets } = panel.content, own = widgets.indexOf(cell);
+    const hidden = cell.model.getMetadata("threeloops")?.hides ?? [];
+    const last = widgets.findLastIndex(({ model }) => hidden.includes(model.id));
+    const wanted = new Set([...missing(panel, Math.max(own, last) + 1), cell, ...widgets.filter(({ model }) => model.type === "code" && hidden.includes(model.id))]);
+    return run(panel, widgets.filter((one) => wanted.has(one)));
+  };
+  // Whoever is wrong is led to the part that teaches it, unless it is this one.
+  const leads = () => {
+    const [name, copy] = about.taught ?? [];
+    const judging = panel.content.widgets.find(({ model }) => model.id === (about.then?.[0] ?? cell.model.id));
+    const said = Array.from({ length: judging?.model.outputs?.length ?? 0 }, (_, place) => [judging.model.outputs.get(place).toJSON().text ?? ""].flat().join("")).join("\n");
+    if (!name || !said || /^Right\./m.test(said) || panel.context.path.endsWith(copy)) return [];
+    const link = make("a", { href: "#", words: name });
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      window.dispatchEvent(new CustomEvent("threeloops:open", { detail: { path: panel.context.path.replace(/my\/.*$/, "my/") + copy }, cancelable: true }));
+    });
+    return [" Taught in ", link, "."];
   };
   const write = (value) => cell.model.sharedModel.setSource(about.before + JSON.stringify(value) + about.after);
   const onward = () => {
@@ -147,9 +167,8 @@ const card = (panel, cell, about, { actions, read, tell, ranIn, kernelOf }) => {
     write(value);
     if (about.kind === "prediction") {
       show();
-      const ran = runs([cell.model.id]);
       onward();
-      return ran;
+      return comesOut();
     }
     const own = (turn += 1); // a second answer may come while the first is being saved: the last one has the word
     said.textContent = "Checking …";
@@ -158,7 +177,7 @@ const card = (panel, cell, about, { actions, read, tell, ranIn, kernelOf }) => {
     sure.value = "";
     await runs([cell.model.id, ...(about.then ?? [])]);
     await panel.context.save(); // `book.py grade` reads the file
-    if (own === turn) said.textContent = heard.said;
+    if (own === turn) said.replaceChildren(heard.said, ...leads());
     show();
   };
 

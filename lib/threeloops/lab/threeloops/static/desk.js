@@ -1,6 +1,8 @@
 // The book's JupyterLab: a start page, cards in place of code that a reader would have to edit, and links that arrive.
 import { cards } from "./cards.js";
+import { finding } from "./finding.js";
 import { outputs } from "./outputs.js";
+import { reading } from "./reading.js";
 import { touched } from "./touch.js";
 
 const WIDE_PX = 1100; // in a narrower window the contents would take the place of the text
@@ -24,7 +26,8 @@ const begin = async (app, asked) => {
   app.shell.collapseLeft?.(); // the start page says what there is; the list of files does not
   window.matchMedia(`(max-width: ${WIDE_PX}px)`).addEventListener("change", ({ matches }) => { if (matches) app.shell.collapseLeft?.(); });
   const toStart = startPage(app, Widget);
-  cards(app, notebooks.NotebookActions, { read: (told) => server(app, "read", told), tell: (told) => server(app, "sure", told) });
+  const ran = reading(app, Widget, notebooks.NotebookActions, { copies, grade: (told) => server(app, "grade", told) });
+  cards(app, notebooks.NotebookActions, ran, { read: (told) => server(app, "read", told), tell: (told) => server(app, "sure", told) });
   outputs(notebooks.NotebookActions);
   beside(app);
   remember(app);
@@ -40,11 +43,15 @@ const startPage = (app, Widget) => {
   page.node.tabIndex = -1;
   let written = "";
   const touch = touched((told) => server(app, "explorer", told));
+  const find = finding(() => server(app, "finding"));
   Object.assign(page.title, { label: "Start", caption: "The book: parts, drills, the interview room", closable: true });
   const draw = async () => {
     await saved(app);
     const { html } = await server(app, "start");
-    if (written !== html) page.node.innerHTML = written = html;
+    if (written !== html) {
+      page.node.innerHTML = written = html;
+      find(page.node);
+    }
     await touch(page.node.querySelector(".touch"));
   };
   const drawn = () => draw().catch((error) => { page.node.textContent = `${error.message}. Is the server still running? \`book.py\` starts it again.`; });
@@ -54,7 +61,9 @@ const startPage = (app, Widget) => {
     const link = event.target.closest("a[href]");
     if (!link) return;
     event.preventDefault();
-    app.commands.execute("docmanager:open", { path: copies + decodeURIComponent(link.getAttribute("href")) });
+    const [path, heading] = link.getAttribute("href").split("#").map(decodeURIComponent);
+    const open = app.commands.execute("docmanager:open", { path: copies + path });
+    if (heading) open.then((there) => toHeading(there, heading)).catch(() => undefined);
   });
   const show = async (activate = true) => {
     if (!page.isAttached) app.shell.add(page, "main", { activate, mode: "tab-before" });
@@ -65,12 +74,25 @@ const startPage = (app, Widget) => {
   return show;
 };
 
+// A heading of a notebook that is being opened: it can be gone to once its cell has been drawn.
+const toHeading = async (there, heading) => {
+  await there.context.ready;
+  await there.revealed;
+  const view = there.content.node.getBoundingClientRect();
+  for (let tries = 0; tries < 30; tries += 1) {
+    await there.content.setFragment(`#heading=${heading}`);
+    await new Promise((done) => { setTimeout(done, 150); });
+    const top = there.node.querySelector(`[data-jupyter-id="${CSS.escape(heading)}"]`)?.getBoundingClientRect().top;
+    if (top >= view.top - 5 && top < view.bottom) return;
+  }
+};
+
 // What the book's half of the server answers; with something to tell it, a POST.
 const server = async (app, name, told) => {
   const { baseUrl, token } = app.serviceManager.serverSettings;
   const headers = token ? { Authorization: `token ${token}` } : { "X-XSRFToken": /\b_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? "" };
   const answer = await fetch(`${baseUrl}threeloops/${name}`, told === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(told) });
-  if (!answer.ok) throw new Error(`the start page cannot be read: ${answer.status}`);
+  if (!answer.ok) throw new Error(`the book's server said ${answer.status} to "${name}"`);
   return answer.json();
 };
 
@@ -81,12 +103,21 @@ const saved = (app) =>
 // The notebook that was looked at last: the start page offers to go on with it.
 const remember = (app) => {
   let last = "";
-  const note = () => {
+  const file = `${copies}lab/here.json`;
+  // Nothing is asked for that is not there: a browser would complain of it.
+  const read = async () => {
+    const { contents } = app.serviceManager;
+    const there = (await contents.get(`${copies}lab`)).content.some(({ name }) => name === "here.json");
+    return there ? JSON.parse((await contents.get(file, { type: "file", format: "text" })).content) ?? {} : {};
+  };
+  const note = async () => {
     const path = app.shell.currentWidget?.context?.path ?? "";
     if (!path.startsWith(copies) || !path.endsWith(".ipynb") || path === last) return;
     last = path;
-    const content = JSON.stringify({ path: path.slice(copies.length) });
-    app.serviceManager.contents.save(`${copies}lab/here.json`, { type: "file", format: "text", content }).catch(() => undefined);
+    const before = await read().catch(() => ({}));
+    const own = path.slice(copies.length);
+    const content = JSON.stringify({ path: own, opened: [...new Set([...(before.opened ?? []), own])] });
+    app.serviceManager.contents.save(file, { type: "file", format: "text", content }).catch(() => undefined);
   };
   app.shell.currentChanged.connect(note);
   note();
