@@ -135,14 +135,18 @@ def one_of(known: Iterable[str], *, see: str = "", **values: object) -> None:
             raise ValueError(unknown(words, what=name, value=value, read_as=str(value).lower(), see=see))
 
 
-def unknown(known: Iterable[str], *, what: str, value: object, read_as: str, see: str) -> str:
-    """The sentence that one_of refuses with; the nearest words are those nearest to `read_as`.
+def unknown(
+    known: Iterable[str], *, what: str, value: object, read_as: str, see: str, meant: Iterable[str] | None = None
+) -> str:
+    """The sentence that one_of refuses with; the nearest words are those that begin with `read_as`, else those nearest
+    to it, among those that may be `meant`, if not all may.
 
     >>> unknown(["ring", "tree"], what="algorithm", value="Rings!", read_as="rings", see="")
     "algorithm='Rings!' is not known; did you mean 'ring'? Known: ring, tree"
     """
     words = [str(word) for word in known]
+    possible = words if meant is None else list(meant)
     near = [word for word in words if read_as and word.startswith(read_as)][:3]
-    near = near or difflib.get_close_matches(read_as, words, n=3, cutoff=0.5)
+    near = near or difflib.get_close_matches(read_as, possible, n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
     return f"{what}={value!r} is not known{hint} {see or 'Known: ' + ', '.join(words)}"

@@ -13,6 +13,7 @@ Traceback (most recent call last):
 ValueError: part='h100' may be 'h100-sxm5' or 'h100-pcie'; say which
 """
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -28,10 +29,16 @@ Word = list[str]  # in pieces, letters and numbers apart: sxm5 is sxm and 5
 def key_of(known: Mapping[str, Iterable[str]], *, see: str = "", **value: str) -> str:
     """The key that a name means; `known` has for every key its other names.
 
-    Raises:   ValueError with the candidates for a name that fits several keys, with the nearest for one that fits none
+    Raises:   ValueError with the candidates for a name that fits several keys; for one that fits none with the nearest,
+              which of a long list (one that `see` tells where to read) have its numbers and as many words: others are
+              other things
 
     >>> key_of({"llama-3-70b": ("Llama 3 70B",), "llama-2-70b": ()}, model="meta-llama/Llama-3-70B-Instruct")
     'llama-3-70b'
+    >>> key_of({"qwen2.5-7b": (), "gpt2": ()}, see="A page lists all.", model="qwen2.5-vl-7b")
+    Traceback (most recent call last):
+        ...
+    ValueError: model='qwen2.5-vl-7b' is not known. A page lists all.
     """
     ((what, typed),) = value.items()
     found = candidates(known, typed)
@@ -41,7 +48,8 @@ def key_of(known: Mapping[str, Iterable[str]], *, see: str = "", **value: str) -
         raise ValueError(which_of(found, what=what, typed=typed))
     between = "_" if any("_" in key for key in known) else "-"
     read_as = re.sub("[^a-z0-9.]+", between, _own(typed))
-    raise ValueError(checks.unknown(known, what=what, value=typed, read_as=read_as, see=see))
+    meant = [key for key in known if _alike(key, typed)] if see else None
+    raise ValueError(checks.unknown(known, what=what, value=typed, read_as=read_as, see=see, meant=meant))
 
 
 def which_of(found: Iterable[str], *, what: str, typed: str, besides: str = "") -> str:
@@ -94,6 +102,28 @@ def left_out(typed: str, name: str) -> list[str]:
     ([], ['coder'])
     """
     return list((Counter(_pieces(name)) - Counter(_pieces(typed))).elements())
+
+
+def _alike(key: str, typed: str) -> bool:
+    """Whether two names have the same numbers (the key may end in more), and words that differ by letters only."""
+    (numbers, words), (typed_numbers, typed_words) = _numbers_and_words(key), _numbers_and_words(typed)
+    return (
+        numbers[: len(typed_numbers)] == typed_numbers
+        and len(words) == len(typed_words)
+        and all(
+            difflib.SequenceMatcher(None, one, other).ratio() >= _ALIKE
+            for one, other in zip(words, typed_words, strict=True)
+        )
+    )
+
+
+_ALIKE = 0.6
+
+
+def _numbers_and_words(name: str) -> tuple[list[str], list[str]]:
+    pieces = [piece for word in _words(name) for piece in word]
+    numbers = [piece for piece in pieces if piece[0].isdigit()]
+    return numbers, [piece for piece in pieces if not piece[0].isdigit()]
 
 
 def _pieces(name: str) -> list[str]:

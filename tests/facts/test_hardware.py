@@ -13,7 +13,8 @@ from threeloops.facts.hardware import Engine, Part
 from threeloops.units import GB, TB, MiB
 
 PARTS = {key: hardware.part(key) for key in hardware.part_keys()}
-ACCELERATORS = {key: part for key, part in PARTS.items() if part.family in ("nvidia", "other_accelerators", "socs")}
+FAMILIES = ("nvidia", "other_accelerators", "further_cards", "socs")
+ACCELERATORS = {key: part for key, part in PARTS.items() if part.family in FAMILIES}
 NVIDIA = {key: part for key, part in PARTS.items() if part.family == "nvidia"}
 LINKS = {key: part for key, part in PARTS.items() if part.family == "links"}
 CPUS = {key: part for key, part in PARTS.items() if part.family == "cpus"}
@@ -163,6 +164,32 @@ def test_every_exception_is_still_one(key: str, wide: str, narrow: str) -> None:
     assert ratio != pytest.approx(2, rel=0.005)
 
 
+# What nvidia-smi prints of cards whose figure is reckoned from a sibling's, in logs whose addresses were not kept.
+SEEN_MIB = {
+    "rtx-2080-ti": 11264, "rtx-3080-10gb": 10240, "rtx-4060-ti-16gb": 16380, "rtx-4070": 12282, "rtx-4070-super": 12282,
+    "rtx-4070-ti": 12282, "rtx-4070-ti-super": 16376, "rtx-4080": 16376, "rtx-5060": 8151, "rtx-5060-ti-16gb": 16311,
+    "rtx-5070-ti": 16303, "rtx-5080": 16303, "a40": 46068, "l40": 46068, "l20": 46068, "h100-nvl-94gb": 95830,
+    "h800-sxm": 81559,
+}  # fmt: skip
+
+
+@every("key", SEEN_MIB)
+def test_a_reckoned_memory_is_what_the_card_reports(key: str) -> None:
+    """Its own gigabytes read as decimal were 5 to 7 % less."""
+    assert PARTS[key].facts["usable_bytes"].kind == "estimate"
+    assert PARTS[key].capacity_bytes() == pytest.approx(SEEN_MIB[key] * MiB, rel=6e-4)
+    assert PARTS[key]["memory_bytes"] < 0.98 * SEEN_MIB[key] * MiB or key in ("a40", "l40", "l20")  # with ECC
+
+
+def test_no_card_of_a_desk_or_a_server_falls_back_to_decimal_gigabytes() -> None:
+    without = {
+        key
+        for key, part in ACCELERATORS.items()
+        if part.vendor in ("NVIDIA", "AMD", "Apple") and part.family != "socs" and not known(part, "usable_bytes")
+    }
+    assert without == {"b300-hgx", "rubin", "gb10"}  # no sibling's share gives theirs: see FORMAT.md
+
+
 BLACKWELL_ULTRA = ("b300-hgx", "gb300")  # dense fp4 was raised over Blackwell's, sparse fp4 was not
 
 
@@ -213,8 +240,9 @@ def test_no_product_was_measured_above_the_dense_peak(key: str) -> None:
 @every("key", having(ACCELERATORS, "usable_bytes", "memory_bytes"))
 def test_usable_memory_is_near_what_the_datasheet_promises(key: str) -> None:
     part = ACCELERATORS[key]
-    # The datasheet's GB may be meant as GiB (7.4 % more), and drivers keep a little back.
-    assert 0.93 <= part["usable_bytes"] / part["memory_bytes"] <= 1.0738
+    # The datasheet's GB may be meant as GiB (7.4 % more), and drivers keep a little back; Metal a third or a quarter.
+    least = 0.66 if part.vendor == "Apple" else 0.93
+    assert least <= part["usable_bytes"] / part["memory_bytes"] <= (1.0738 if least > 0.9 else 0.75)
     assert part.capacity_bytes() == part["usable_bytes"]
 
 
@@ -307,7 +335,7 @@ def test_a_name_that_fits_several_parts_is_refused_with_all_of_them() -> None:
         ValueError, match="part='a100' may be 'dgx-a100', 'a100-sxm4-40gb', 'a100-sxm4-80gb' or 'a100-p"
     ):
         hardware.part("a100")
-    with pytest.raises(ValueError, match="^hardware='h100' may be 'h100-sxm5' or 'h100-pcie'; say which$"):
+    with pytest.raises(ValueError, match="^hardware='h100' may be 'h100-nvl-94gb', 'h100-sxm5' or"):
         hardware.part_key("h100", kind="hardware")
     with pytest.raises(ValueError, match="kind='hardwear' is not known"):
         hardware.part_key("h100", kind="hardwear")

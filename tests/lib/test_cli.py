@@ -13,6 +13,9 @@ import pytest
 
 from threeloops.cli import main
 from threeloops.drills.engine.answers import parse
+from threeloops.facts import hardware
+from threeloops.models import catalogue
+from threeloops.product_loop.sizing.served_layout import ServedLayout
 
 
 def answers(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -228,13 +231,13 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
     [
         (
             "kv --model llama-3-9b --tokens 10 --dtype bf16",
-            "--model 'llama-3-9b' is not known; did you mean 'llama-3-8b'",
+            "--model 'llama-3-9b' is not known. `threeloops sources` lists all. The path of a config.json is taken",
         ),
         ("kv --model llama-3-8b --tokens 10 --dtype bf17", "--dtype 'bf17' is not known; did you mean 'bf16'"),
         ("kv --model llama-3-8b --tokens 0 --dtype bf16 --hardware h100-sxm5 --weights bf16", "--tokens 0 must be"),
         (
             "kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100 --weights bf16",
-            "--hardware 'h100' may be 'h100-sxm5' or 'h100-pcie'; say which",
+            "--hardware 'h100' may be 'h100-nvl-94gb', 'h100-sxm5' or 'h100-pcie'; say which",
         ),
         ("kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100-sxm5", "--weights bf16"),
         (
@@ -575,3 +578,67 @@ def test_with_one_tensor_rank_experts_are_whole(capsys):
     """Mixtral 8x7B has 46,702,792,704 parameters."""
     command = LORA.replace("llama-2-7b", "mixtral-8x7b")
     assert answers(command, capsys)["weights"] == 4 * 46_702_792_704
+
+
+def test_ranks_that_share_a_cache_keep_what_serve_counts(capsys):
+    """DeepSeek-V3 on eight GPUs: 61 layers of 576 numbers a token, an eighth on each."""
+    asked = "--model deepseek-v3 --tokens 131072 --cache bf16 --tp 8 --hardware b200 --weights fp8 --json"
+
+    def told(more: str) -> dict:
+        assert main(["kv", *asked.split(), *more.split()]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    alone, shared = told(""), told("--dcp 8")
+    assert shared["bytes_per_token"] == 61 * 576 * 2 / 8 == alone["bytes_per_token"] / 8
+    assert shared["longest_context_by_memory"] == pytest.approx(8 * alone["longest_context_by_memory"], rel=1e-6)
+    assert shared["fits"] >= 8 * alone["fits"] > 0
+    layout = ServedLayout(
+        model=catalogue.model("deepseek-v3"), part=hardware.part("b200-hgx"), weights="fp8", cache="bf16", tp=8, dcp=8,
+        memory_utilisation=1.0, other_bytes=0.0,
+    )  # fmt: skip
+    assert layout.cached_bytes / (8 * shared["bytes_per_token"]) == pytest.approx(
+        shared["longest_context_by_memory"], rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("--dcp 3", "--dcp 3 must divide the copies on 8 ranks, of which there are 8"),
+        ("--dcp 2 --model qwen3-next-80b-a3b", "keeps states beside caches, which nobody shares"),
+        ("--dcp 2 --model llama3-70b", "--dcp 2 must divide the copies on 8 ranks, of which there are 1"),
+    ],
+)
+def test_what_nobody_keeps_twice_is_not_shared(more, told, capsys):
+    asked = f"kv --model deepseek-v3 --tokens 8k --cache bf16 --tp 8 {more}"
+    assert main(asked.split()) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("fit", "--model llama3-8b --weights q4_k_m --tokens 8k"),
+        ("kv", "--model llama3-8b --weights q4_k_m --tokens 8k --cache fp16"),
+        (
+            "memory",
+            "--model gpt2 --recipe autocast --zero 0 --micro-batch 1 --sequence 1k --kernels sdpa --recompute none",
+        ),
+    ],
+)
+def test_a_card_that_nobody_listed_is_taken_by_its_memory(command, asked, capsys):
+    """The same as the card that reports so much; gigabytes that may be meant either way are asked back."""
+    told = {}
+    for hardware_named in ("rtx-4090", "24564MiB"):
+        assert main([command, *asked.split(), "--hardware", hardware_named, "--json"]) == 0
+        told[hardware_named] = json.loads(capsys.readouterr().out)
+    for name in ("left_bytes", "fits", "longest_context_by_memory", "largest_micro_batch"):
+        assert told["rtx-4090"].get(name) == told["24564MiB"].get(name)
+    assert main([command, *asked.split(), "--hardware", "24GB"]) == 2
+    assert "give 24GiB, or what nvidia-smi prints, like 24564MiB" in capsys.readouterr().err
+
+
+def test_a_reckoned_memory_is_said_to_be_one(capsys):
+    asked = "fit --model llama3-8b --weights q4_k_m --tokens 8k --hardware"
+    assert main([*asked.split(), "RTX 4070"]) == 0
+    assert "reckoned, as nobody printed what its driver reports: RTX 4090 reports" in capsys.readouterr().out

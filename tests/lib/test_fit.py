@@ -122,9 +122,9 @@ def test_gpt_oss_weighs_what_its_card_prints(name: str, printed_gib: float) -> N
     [
         ("--weights q4_k_x", "--weights 'q4_k_x' is not known; did you mean 'q4_k_s' or 'q4_k_m'"),
         ("--weights int4", "--weights 'int4' is not known"),
-        ("--model qwen3.5-27b", "layers without attention, whose GGUF files are not counted here"),
+        ("--model deepseek-v4-flash", "residual streams that are mixed beside attention and MLP, whose GGUF files are"),
         ("--hardware nvlink-4", "--hardware nvlink-4: that has no arithmetic of its own"),
-        ("--hardware rtx-4091", "--hardware 'rtx-4091' is not known; did you mean 'rtx-4090'"),
+        ("--hardware rtx-4091", "--hardware 'rtx-4091' is not known. `threeloops sources --keys`"),
         ("--cache int", "--cache 'int' may be 'int8', 'int4' or 'int8_per_token_head'; say which"),
         ("--cache int2", "--cache 'int2' is not known; did you mean 'int"),
         ("--users 0", "--users 0"),

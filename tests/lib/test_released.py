@@ -27,6 +27,8 @@ RELEASES = {
     "Llama-3.1-8B-Instruct-Q4_K_M.gguf": ("llama-3.1-8b", "q4_k_m", "Q4_K_M"),
     "google/gemma-3-27b-it": ("gemma-3-27b", "", ""),
     "zai-org/GLM-4.5-Air-FP8": ("glm-4.5-air", "fp8", "FP8"),
+    "nvidia/DeepSeek-R1-FP4": ("deepseek-r1", "nvfp4", "FP4"),
+    "google/gemma-3-12b-it-qat-q4_0-gguf": ("gemma-3-12b", "q4_0", "q4_0"),
 }
 KV = "--tokens 1000 --dtype bf16"
 

@@ -8,13 +8,33 @@ from threeloops.models import catalogue
 from threeloops.spelling import key_of, says_all_of
 
 CARDS = {
-    "h100-sxm5": ["h100 sxm", "H100-SXM5", "H100_SXM", "nvidia h100 sxm5 80gb", "h100sxm", "NVIDIA/H100-SXM5"],
+    "h100-sxm5": [
+        "h100 sxm",
+        "H100-SXM5",
+        "H100_SXM",
+        "nvidia h100 sxm5 80gb",
+        "h100sxm",
+        "NVIDIA/H100-SXM5",
+        "NVIDIA H100 80GB HBM3",
+    ],
     "rtx-4090": ["4090", "RTX 4090", "rtx4090", "GeForce RTX 4090 24GB"],
     "gb200": ["GB200", "gb200 nvl72"],
     "b200-hgx": ["b200", "HGX B200"],
     "l40s": ["L40S", "nvidia l40s"],
     "a100-sxm4-80gb": ["A100-SXM4-80GB", "a100 sxm 80gb"],
+    "rtx-4080": ["4080", "RTX 4080", "NVIDIA GeForce RTX 4080"],
+    "rtx-4070-ti-super": ["4070 Ti Super", "RTX4070 Ti SUPER"],
+    "rtx-a6000": ["A6000", "RTX A6000"],
+    "rtx-6000-ada": ["RTX 6000 Ada", "NVIDIA RTX 6000 Ada Generation"],
+    "a10g": ["A10G", "NVIDIA A10G"],
+    "rtx-2080-ti": ["2080 Ti"],
+    "t4": ["Tesla T4"],
+    "h20-96gb": ["H20"],
+    "apple-m4-max-128gb": ["M4 Max 128GB", "Apple M4 Max 128 GB"],
 }
+
+# Cards whose name others have, too, with more memory or less.
+CARDS_OF_SEVERAL = ["2080", "4060 Ti", "5060 Ti", "M1 Max", "V100", "H100", "A100 PCIe", "M4 Max", "GH200"]
 MODELS = {
     "llama-3-70b": [
         "llama3 70b",
@@ -60,6 +80,12 @@ MODELS = {
     "glm-4.7": ["zai-org/GLM-4.7", "GLM 4.7"],
     "deepseek-v4-flash": ["deepseek-ai/DeepSeek-V4-Flash", "deepseek v4 flash"],
     "deepseek-v4-pro": ["deepseek-ai/DeepSeek-V4-Pro", "DeepSeek V4 Pro"],
+    "glm-5": ["zai-org/GLM-5", "glm5"],
+    "kimi-k2.5": ["moonshotai/Kimi-K2.5"],
+    "qwen3-vl-30b-a3b": ["Qwen/Qwen3-VL-30B-A3B-Instruct", "Qwen/Qwen3-VL-30B-A3B-Thinking"],
+    "qwen3.6-27b": ["Qwen/Qwen3.6-27B"],
+    "llama-4-maverick": ["meta-llama/Llama-4-Maverick-17B-128E-Instruct"],
+    "mimo-v2-flash": ["XiaomiMiMo/MiMo-V2-Flash"],
 }
 
 # Names that leave out what others of their family differ in, and what the answer must name.
@@ -75,14 +101,14 @@ FAMILIES = {
     "mistral": ["mistral-7b", "mistral-7b-v0.3"],
     "phi-3": ["phi-3-mini"],
     "Phi3": ["phi-3-mini"],
-    "kimi": ["kimi-k2"],
+    "kimi": ["kimi-k2", "kimi-k2.5", "kimi-k3"],
     "llama 7b": ["llama-2-7b"],
     "gemma 9b": ["gemma-2-9b"],
     "qwen 7b": ["qwen2.5-7b"],
     "opt": ["opt-13b"],
     "falcon": ["falcon-7b"],
     "olmo 2": ["olmo-2-7b"],
-    "minimax": ["minimax-m2.5"],
+    "minimax": ["minimax-m2.5", "minimax-m2.7", "minimax-m3"],
     "nemotron-h": ["nemotron-h-56b"],
     "nemotron 3 nano": ["nemotron-3-nano-30b-a3b"],
     "gpt-oss": ["gpt-oss-20b", "gpt-oss-120b"],
@@ -112,6 +138,43 @@ KNOWN = {
 @pytest.mark.parametrize("key", CARDS)
 def test_every_spelling_of_a_card_is_that_card(key: str) -> None:
     assert {hardware.part_key(name, kind="hardware") for name in CARDS[key]} == {key}
+
+
+@pytest.mark.parametrize("name", CARDS_OF_SEVERAL)
+def test_a_card_of_several_is_asked_back(name: str) -> None:
+    with pytest.raises(ValueError, match="may be .* say which"):
+        hardware.part_key(name, kind="hardware")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MiMo-VL-Flash",
+        "gpt-4",
+        "Yi-34B",
+        "falcon-h1-1.5b",
+        "Qwen2.5-Math-7B",
+        "TinyLlama-1.1B",
+        "Llama-Guard-3-8B",
+        "glm-9-plus",
+    ],
+)
+def test_another_architecture_is_never_hinted_at(name: str) -> None:
+    with pytest.raises(ValueError, match="is not known") as refused:
+        catalogue.model(name)
+    assert "did you mean" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["mi301", "P40", "H200 NVL", "RTX 4000 Ada", "Strix Halo", "3060 Ti", "A800"])
+def test_another_card_is_never_hinted_at(name: str) -> None:
+    with pytest.raises(ValueError, match="is not known") as refused:
+        hardware.part_key(name, kind="hardware")
+    assert "did you mean" not in str(refused.value)
+
+
+def test_a_slip_of_the_pen_is_hinted_at() -> None:
+    with pytest.raises(ValueError, match="did you mean 'llama-3-8b'"):
+        catalogue.model("lama3-8b")
 
 
 @pytest.mark.parametrize("key", MODELS)
@@ -174,7 +237,7 @@ def test_a_family_is_asked_back_and_no_member_chosen(name: str) -> None:
 
 
 def test_a_family_of_which_one_is_known_is_said_to_be_larger() -> None:
-    for name, key in (("kimi", "kimi-k2"), ("falcon", "falcon-7b"), ("minimax", "minimax-m2.5")):
+    for name, key in (("olmo", "olmo-2-7b"), ("falcon", "falcon-7b"), ("palm", "palm-540b")):
         with pytest.raises(
             ValueError, match=f"^model='{name}' may be '{key}' or another of that name, which is not known here; say"
         ):

@@ -54,6 +54,15 @@ CATALOGUED = {
     "deepseek-v3.2": "deepseek-v3.2",
     "deepseek-v4-flash": "deepseek-v4-flash",
     "qwen2.5-32b": "qwen2.5-32b",
+    "glm-5": "glm-5",
+    "glm-5.2": "glm-5.2",
+    "kimi-k2.5": "kimi-k2.5",
+    "kimi-k3": "kimi-k3",
+    "gemma-4-26b-a4b": "gemma-4-26b-a4b",
+    "mimo-7b-base": "mimo-7b",
+    "mimo-v2-flash": "mimo-v2-flash",
+    "qwen3-vl-4b-instruct": "qwen3-vl-4b",
+    "qwen3-vl-30b-a3b-instruct": "qwen3-vl-30b-a3b",
 }
 
 

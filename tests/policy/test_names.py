@@ -24,6 +24,8 @@ SETTLED = {
     "bandwidth": "memory_bytes_per_s",
     "peak_flops": "peak_flops_per_s",
     "utilization": "utilisation",
+    "arrivals_per_s": "requests_per_s",
+    "arrival_rate": "requests_per_s",
 }
 # What an argument of this name is, wherever it stands.
 KINDS = {

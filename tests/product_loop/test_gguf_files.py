@@ -54,6 +54,8 @@ NOT_COUNTED = {
     "deepseek-v4-flash": "residual streams",
     "deepseek-v4-pro": "residual streams",
     "nemotron-3-super-120b-a12b": "experts behind a narrower width",
+    "nemotron-3-ultra-550b-a55b": "experts behind a narrower width",
+    "kimi-k3": "attention over earlier residuals",
 }
 
 

@@ -71,12 +71,12 @@ def test_the_largest_batch_of_an_itl(weights: int, cache: int, budget: int) -> N
 def test_queue_formulas_against_a_count_of_heads(share: int, service: int, servers: int) -> None:
     service_s = service / 100
     arrivals = share / 100 * servers / service_s
-    counted = queue.mean_wait_s(arrivals_per_s=arrivals, service_s=service_s, servers=servers)
-    assert queueing.mmc_wait_s(arrivals_per_s=arrivals, service_s=service_s, servers=servers) == pytest.approx(
+    counted = queue.mean_wait_s(requests_per_s=arrivals, service_s=service_s, servers=servers)
+    assert queueing.mmc_wait_s(requests_per_s=arrivals, service_s=service_s, servers=servers) == pytest.approx(
         counted, rel=1e-6
     )
-    found_busy = queue.waiting_share(arrivals_per_s=arrivals, service_s=service_s, servers=servers)
-    assert queueing.erlang_c(arrivals_per_s=arrivals, service_s=service_s, servers=servers) == pytest.approx(
+    found_busy = queue.waiting_share(requests_per_s=arrivals, service_s=service_s, servers=servers)
+    assert queueing.erlang_c(requests_per_s=arrivals, service_s=service_s, servers=servers) == pytest.approx(
         found_busy, rel=1e-6
     )
 
@@ -84,7 +84,7 @@ def test_queue_formulas_against_a_count_of_heads(share: int, service: int, serve
 def test_erlang_b_of_fifteen_lines_as_published() -> None:
     # erlang.com, "How much traffic can a trunk group handle?": 15 lines of which one call in a hundred is blocked
     # carry 8.108 erlangs
-    assert queueing.erlang_b(arrivals_per_s=8.108, service_s=1, servers=15) == pytest.approx(0.01, rel=1e-3)
+    assert queueing.erlang_b(requests_per_s=8.108, service_s=1, servers=15) == pytest.approx(0.01, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_erlang_b_between_the_loads_that_a_table_rounds_to_tenths(share: float, 
     blocked calls.
     """
     low, high = (
-        queueing.erlang_b(arrivals_per_s=offered + half, service_s=1, servers=servers) for half in (-0.05, 0.05)
+        queueing.erlang_b(requests_per_s=offered + half, service_s=1, servers=servers) for half in (-0.05, 0.05)
     )
     assert low < share < high
 
@@ -105,9 +105,9 @@ def test_erlang_b_against_a_count_of_heads_that_cannot_exceed_the_servers(
     offered: int, service: int, servers: int
 ) -> None:
     arrivals, service_s = offered / service, service / 10
-    counted = queue.heads(arrivals_per_s=arrivals, service_s=service_s, servers=servers, most=servers + 1)
+    counted = queue.heads(requests_per_s=arrivals, service_s=service_s, servers=servers, most=servers + 1)
     full = counted[servers] if len(counted) > servers else 0.0  # the count ends where hardly anybody ever stands
-    told = queueing.erlang_b(arrivals_per_s=arrivals, service_s=service_s, servers=servers)
+    told = queueing.erlang_b(requests_per_s=arrivals, service_s=service_s, servers=servers)
     assert told == pytest.approx(full, abs=1e-9)
 
 
@@ -120,7 +120,7 @@ def test_erlang_b_against_customers_who_go_away_whatever_their_service_times(ser
     )
     batches = [statistics.fmean(gone[start : start + 10_000]) for start in range(0, len(gone), 10_000)]
     error = statistics.stdev(batches) / len(batches) ** 0.5
-    assert abs(statistics.fmean(gone) - queueing.erlang_b(arrivals_per_s=2, service_s=1, servers=3)) < 4 * error
+    assert abs(statistics.fmean(gone) - queueing.erlang_b(requests_per_s=2, service_s=1, servers=3)) < 4 * error
 
 
 @given(share=st.integers(5, 95), servers=st.integers(1, 40))
@@ -128,7 +128,7 @@ def test_more_requests_wait_than_would_have_been_turned_away(share: int, servers
     """C = B / (1 - load * (1 - B)), the identity that the books print between the two: whoever waits stands in the
     way of others.
     """
-    pool = {"arrivals_per_s": share / 100 * servers, "service_s": 1.0, "servers": servers}
+    pool = {"requests_per_s": share / 100 * servers, "service_s": 1.0, "servers": servers}
     lost, waits = queueing.erlang_b(**pool), queueing.erlang_c(**pool)
     assert lost < waits
     assert waits * (1 - share / 100 * (1 - lost)) == pytest.approx(lost)
@@ -137,8 +137,8 @@ def test_more_requests_wait_than_would_have_been_turned_away(share: int, servers
 @given(share=st.integers(2, 90), service=st.integers(1, 100))
 def test_constant_service_against_a_count_of_those_left_behind(share: int, service: int) -> None:
     arrivals, service_s = share / service, service / 100
-    counted = queue.mean_wait_of_constant_service_s(arrivals_per_s=arrivals, service_s=service_s)
-    assert queueing.mg1_wait_s(arrivals_per_s=arrivals, service_s=service_s, service_cv=0) == pytest.approx(
+    counted = queue.mean_wait_of_constant_service_s(requests_per_s=arrivals, service_s=service_s)
+    assert queueing.mg1_wait_s(requests_per_s=arrivals, service_s=service_s, service_cv=0) == pytest.approx(
         counted, rel=1e-6
     )
 
@@ -184,7 +184,7 @@ def test_queue_formulas_against_customers_who_come_and_wait() -> None:
         batches = [statistics.fmean(waited[start : start + 20_000]) for start in range(0, len(waited), 20_000)]
         error = statistics.stdev(batches) / len(batches) ** 0.5
         assert (
-            abs(statistics.fmean(waited) - queueing.mg1_wait_s(arrivals_per_s=0.7, service_s=1, service_cv=cv))
+            abs(statistics.fmean(waited) - queueing.mg1_wait_s(requests_per_s=0.7, service_s=1, service_cv=cv))
             < 5 * error
         )
 
@@ -197,7 +197,7 @@ def test_little_holds_in_a_run_whatever_the_order(arrivals: int, slots: int) -> 
     stays = [(start, start + slots) for start in range(arrivals + 10 * slots)]
     middle = range(slots, arrivals + 9 * slots)
     present = statistics.fmean(sum(begin <= moment + 0.5 < end for begin, end in stays) for moment in middle)
-    assert present == pytest.approx(queueing.littles_law(arrivals_per_s=1, seconds=slots))
+    assert present == pytest.approx(queueing.littles_law(requests_per_s=1, seconds=slots))
 
 
 @given(accepted=st.integers(0, 100), drafted=st.integers(0, 10))
@@ -230,13 +230,13 @@ def test_the_table_of_the_paper(accepted: float, drafted: int, operations: float
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: queueing.mm1_wait_s(arrivals_per_s=2, service_s=0.5), "grow without end"),
-        (lambda: queueing.erlang_b(arrivals_per_s=2, service_s=0, servers=1), "service_s=0 must be greater than 0"),
+        (lambda: queueing.mm1_wait_s(requests_per_s=2, service_s=0.5), "grow without end"),
+        (lambda: queueing.erlang_b(requests_per_s=2, service_s=0, servers=1), "service_s=0 must be greater than 0"),
         (
-            lambda: queueing.erlang_b(arrivals_per_s=2, service_s=0.5, servers=0),
+            lambda: queueing.erlang_b(requests_per_s=2, service_s=0.5, servers=0),
             "servers=0 must be a whole number of at least 1",
         ),
-        (lambda: queueing.littles_law(arrivals_per_s=-1, seconds=1), "arrivals_per_s=-1 must be at least 0"),
+        (lambda: queueing.littles_law(requests_per_s=-1, seconds=1), "requests_per_s=-1 must be at least 0"),
         (lambda: serving.tpot_s(request_s=1, ttft_s=2, output_tokens=3), "shorter than ttft_s"),
         (lambda: serving.tpot_s(request_s=1, ttft_s=0.5, output_tokens=1), "output_tokens=1"),
         (lambda: serving.replicas(requests_per_s=1, seconds=1, slots=1, headroom=1), "leaves no slot"),
@@ -255,9 +255,9 @@ def test_nonsense_is_refused(call: object, told: str) -> None:
 
 def test_a_load_above_one_overflows_a_queue_and_only_loses_more_where_nobody_waits() -> None:
     # one request in three finds the server free
-    assert queueing.erlang_b(arrivals_per_s=2, service_s=1, servers=1) == pytest.approx(2 / 3)
+    assert queueing.erlang_b(requests_per_s=2, service_s=1, servers=1) == pytest.approx(2 / 3)
     with pytest.raises(ValueError, match="grow without end"):
-        queueing.erlang_c(arrivals_per_s=2, service_s=1, servers=1)
+        queueing.erlang_c(requests_per_s=2, service_s=1, servers=1)
 
 
 @pytest.mark.parametrize(("requests", "gpus", "prompt", "answer"), [(4, 2, 30, 10), (7, 8, 5, 50), (1, 1, 9, 1)])

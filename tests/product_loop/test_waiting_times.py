@@ -25,17 +25,17 @@ def times(load: float, *, count: int = 120_000, seed: int = 3) -> list[float]:
 def test_quantiles_of_the_time_in_the_system(load: float, within: float) -> None:
     simulated = times(load)
     for share in (0.5, 0.9, 0.99):
-        predicted = queueing.mm1_time_quantile_s(arrivals_per_s=load, service_s=1, share=share)
+        predicted = queueing.mm1_time_quantile_s(requests_per_s=load, service_s=1, share=share)
         assert visits.quantile(simulated, share) == pytest.approx(predicted, rel=within)
 
 
 def test_the_load_for_a_quantile_is_its_inverse() -> None:
     busy = queueing.most_load_for_quantile(service_s=0.1, share=0.99, seconds=1)
-    p99 = queueing.mm1_time_quantile_s(arrivals_per_s=busy / 0.1, service_s=0.1, share=0.99)
+    p99 = queueing.mm1_time_quantile_s(requests_per_s=busy / 0.1, service_s=0.1, share=0.99)
     assert p99 == pytest.approx(1)
     assert queueing.most_load_for_quantile(service_s=0.3, share=0.99, seconds=1) == 0
     with pytest.raises(ValueError, match="share=1"):
-        queueing.mm1_time_quantile_s(arrivals_per_s=1, service_s=0.1, share=1)
+        queueing.mm1_time_quantile_s(requests_per_s=1, service_s=0.1, share=1)
 
 
 @pytest.mark.parametrize("servers", [300, 709, 711, 5_000, 100_000])
@@ -45,18 +45,18 @@ def test_the_share_that_waits_before_very_many_servers(servers: int) -> None:
         offered = servers - spare * servers**0.5
         terms = np.cumsum(np.log(offered) - np.log(np.arange(1, servers + 1)))
         few, all_busy = np.exp(terms[:-1] - terms[-1]).sum() + np.exp(-terms[-1]), servers / (servers - offered)
-        told = queueing.erlang_c(arrivals_per_s=offered / 3, service_s=3, servers=servers)
+        told = queueing.erlang_c(requests_per_s=offered / 3, service_s=3, servers=servers)
         assert told == pytest.approx(all_busy / (few + all_busy), rel=1e-8)
         # Halfin and Whitt, Operations Research 29(3), 1981: what it tends to as servers grow
         density = math.exp(-(spare**2) / 2) / math.sqrt(2 * math.pi)
         limit = 1 / (1 + spare * statistics.NormalDist().cdf(spare) / density)
         assert told == pytest.approx(limit, rel=3 * servers**-0.5)
-        waits = queueing.mmc_wait_s(arrivals_per_s=offered / 3, service_s=3, servers=servers)
+        waits = queueing.mmc_wait_s(requests_per_s=offered / 3, service_s=3, servers=servers)
         assert waits == pytest.approx(told * 3 / (servers - offered))
 
 
 def test_the_share_that_waits_longer_than_that() -> None:
-    pool = {"arrivals_per_s": 2.8, "service_s": 1, "servers": 4}
+    pool = {"requests_per_s": 2.8, "service_s": 1, "servers": 4}
     waits = queue.waits(
         customers=200_000,
         servers=4,
@@ -79,9 +79,9 @@ def test_how_far_off_the_wait_before_several_servers_is_said_to_be() -> None:
         stages = two_stages.erlang() if cv == "0.71" else two_stages.balanced(cv=float(cv))
         for servers, table in zip((4, 16), tables, strict=True):
             for load, said in zip((0.5, 0.7, 0.9), table.split(), strict=True):
-                exact = two_stages.mean_wait_s(stages, arrivals_per_s=load * servers, servers=servers)
+                exact = two_stages.mean_wait_s(stages, requests_per_s=load * servers, servers=servers)
                 told = queueing.mgc_wait_s(
-                    arrivals_per_s=load * servers, service_s=1, servers=servers, service_cv=stages.cv
+                    requests_per_s=load * servers, service_s=1, servers=servers, service_cv=stages.cv
                 )
                 assert round(100 * (told / exact - 1)) == int(said)
 
@@ -95,10 +95,10 @@ def test_the_exact_wait_is_that_of_customers_one_by_one() -> None:
         service=lambda r: r.expovariate(stages.rates[r.random() > stages.first]),
         seed=9,
     )
-    exact = two_stages.mean_wait_s(stages, arrivals_per_s=2.8, servers=4)
+    exact = two_stages.mean_wait_s(stages, requests_per_s=2.8, servers=4)
     assert statistics.fmean(waits) == pytest.approx(exact, rel=0.06)
-    one = two_stages.mean_wait_s(stages, arrivals_per_s=0.7, servers=1)
-    assert one == pytest.approx(queueing.mg1_wait_s(arrivals_per_s=0.7, service_s=1, service_cv=2))
+    one = two_stages.mean_wait_s(stages, requests_per_s=0.7, servers=1)
+    assert one == pytest.approx(queueing.mg1_wait_s(requests_per_s=0.7, service_s=1, service_cv=2))
 
 
 @pytest.mark.parametrize("service", ["exponential", "constant"])
@@ -124,7 +124,7 @@ def test_sharing_a_server_step_by_step() -> None:
 def test_several_servers_with_less_varied_service() -> None:
     """Constant service before four servers: the approximation is within a tenth of the simulated wait."""
     waits = queue.waits(customers=150_000, servers=4, gap=lambda r: r.expovariate(3.2), service=lambda r: 1.0, seed=2)
-    approximated = queueing.mgc_wait_s(arrivals_per_s=3.2, service_s=1, servers=4, service_cv=0)
+    approximated = queueing.mgc_wait_s(requests_per_s=3.2, service_s=1, servers=4, service_cv=0)
     assert statistics.fmean(waits) == pytest.approx(approximated, rel=0.1)
 
 
@@ -134,7 +134,7 @@ def test_bursty_gaps_wait_longer() -> None:
     assert statistics.stdev(gaps) / statistics.fmean(gaps) == pytest.approx(2, rel=0.02)
     services = visits.exponential(len(came), mean_s=1, seed=12)
     waited = statistics.fmean(visit.began_s - visit.came_s for visit in visits.play(came, services, servers=1))
-    kingman = queueing.kingman_wait_s(arrivals_per_s=0.8, service_s=1, gap_cv=2, service_cv=1)
+    kingman = queueing.kingman_wait_s(requests_per_s=0.8, service_s=1, gap_cv=2, service_cv=1)
     assert waited == pytest.approx(kingman, rel=0.15)
 
 
@@ -143,20 +143,20 @@ def test_a_late_server_finds_the_backlog() -> None:
     added = [90.0] * 4
     seen = visits.play(came, [0.1] * len(came), servers=2, added_s=added)
     waiting = dict(visits.waiting_over_time(seen, every_s=1))
-    backlog = backlogs.cold_start_backlog(arrivals_per_s=30, served_per_s=20, late_s=90)
+    backlog = backlogs.cold_start_backlog(requests_per_s=30, served_per_s=20, late_s=90)
     assert waiting[90] == pytest.approx(backlog, abs=8)  # six are in service
-    drained = backlogs.drain_s(backlog=backlog, arrivals_per_s=30, served_per_s=60)
+    drained = backlogs.drain_s(backlog=backlog, requests_per_s=30, served_per_s=60)
     assert waiting[90 + round(drained) - 2] > 0
     assert waiting[90 + round(drained) + 2] == 0
-    assert backlogs.cold_start_backlog(arrivals_per_s=10, served_per_s=20, late_s=90) == 0
+    assert backlogs.cold_start_backlog(requests_per_s=10, served_per_s=20, late_s=90) == 0
     with pytest.raises(ValueError, match="never ends"):
-        backlogs.drain_s(backlog=1, arrivals_per_s=2, served_per_s=2)
+        backlogs.drain_s(backlog=1, requests_per_s=2, served_per_s=2)
 
 
 @pytest.mark.parametrize(("service_s", "wait_s"), [(0.2, 0.5), (0.3, 0.07), (1.7, 9.0)])
 def test_as_many_may_come_as_wait_that_long(service_s: float, wait_s: float) -> None:
     rate = queueing.most_arrivals_for_wait(service_s=service_s, wait_s=wait_s)
-    assert queue.mean_wait_s(arrivals_per_s=rate, service_s=service_s, servers=1) == pytest.approx(wait_s)
+    assert queue.mean_wait_s(requests_per_s=rate, service_s=service_s, servers=1) == pytest.approx(wait_s)
 
 
 @pytest.mark.parametrize(("servers", "rate", "line"), [(3, 21, 40), (5, 55, 9), (1, 7, 60)])
@@ -165,9 +165,9 @@ def test_a_full_queue_turns_away_what_is_not_served(servers: int, rate: float, l
     services = visits.exponential(len(came), mean_s=0.2, seed=7)
     seen = visits.play(came, services, servers=servers, most_waiting=line)
     away = sum(visit.turned_away for visit in seen) / len(seen)
-    predicted = queueing.turned_away_share(arrivals_per_s=rate, service_s=0.2, servers=servers)
+    predicted = queueing.turned_away_share(requests_per_s=rate, service_s=0.2, servers=servers)
     assert away == pytest.approx(predicted, rel=0.05)
-    assert queueing.turned_away_share(arrivals_per_s=rate / 3, service_s=0.2, servers=servers) == 0
+    assert queueing.turned_away_share(requests_per_s=rate / 3, service_s=0.2, servers=servers) == 0
 
 
 @pytest.mark.parametrize(("clients", "service_s", "think_s"), [(9, 0.5, 2.5), (4, 0.3, 3.0), (23, 0.2, 0.7)])
@@ -190,7 +190,7 @@ def test_users_who_come_early_in_a_pause_are_late(rate: int, pause_s: float, lim
     came = [(number + 0.5) / rate for number in range(9 * rate)]
     seen = visits.play(came, [0.0] * len(came), servers=1, pauses_s=[(1.0, 1.0 + pause_s)])
     late = sum(visit.time_s > limit_s for visit in seen)
-    predicted = backlogs.late_after_pause(arrivals_per_s=rate, pause_s=pause_s, limit_s=limit_s)
+    predicted = backlogs.late_after_pause(requests_per_s=rate, pause_s=pause_s, limit_s=limit_s)
     assert late == pytest.approx(predicted, abs=1)
 
 
@@ -198,9 +198,9 @@ def test_users_who_come_early_in_a_pause_are_late(rate: int, pause_s: float, lim
     ("call", "told"),
     [
         (lambda: queueing.most_arrivals_for_wait(service_s=0.2, wait_s=0), "wait_s=0 must be greater than 0"),
-        (lambda: queueing.turned_away_share(arrivals_per_s=2, service_s=1, servers=0), "servers=0 must be a whole"),
+        (lambda: queueing.turned_away_share(requests_per_s=2, service_s=1, servers=0), "servers=0 must be a whole"),
         (lambda: queueing.closed_loop_per_s(clients=2.5, answer_s=1, think_s=1), "clients=2.5 must be a whole"),
-        (lambda: backlogs.late_after_pause(arrivals_per_s=9, pause_s=-1, limit_s=1), "pause_s=-1 must be at least 0"),
+        (lambda: backlogs.late_after_pause(requests_per_s=9, pause_s=-1, limit_s=1), "pause_s=-1 must be at least 0"),
     ],
 )
 def test_nonsense_is_refused(call: object, told: str) -> None:

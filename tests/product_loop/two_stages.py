@@ -77,11 +77,11 @@ def _within(stages: Stages, inside: int, servers: int, rate: float) -> Matrix:
     return moves - np.diag(out)
 
 
-def mean_wait_s(stages: Stages, *, arrivals_per_s: float, servers: int) -> float:
+def mean_wait_s(stages: Stages, *, requests_per_s: float, servers: int) -> float:
     """Mean seconds before service begins, service times having a mean of one second."""
     above = servers + 1
-    up, down = _up(stages, above, servers, arrivals_per_s), _down(stages, above, servers)
-    stay = np.linalg.inv(-_within(stages, above, servers, arrivals_per_s))
+    up, down = _up(stages, above, servers, requests_per_s), _down(stages, above, servers)
+    stay = np.linalg.inv(-_within(stages, above, servers, requests_per_s))
     ratio, step = np.zeros_like(up), np.inf
     while step > 1e-15:
         after = (up + ratio @ ratio @ down) @ stay
@@ -90,11 +90,11 @@ def mean_wait_s(stages: Stages, *, arrivals_per_s: float, servers: int) -> float
     moves = np.zeros((ends[-1], ends[-1]))
     for inside in range(servers + 1):
         here = slice(ends[inside], ends[inside + 1])
-        moves[here, here] += _within(stages, inside, servers, arrivals_per_s)
+        moves[here, here] += _within(stages, inside, servers, requests_per_s)
         if inside == servers:
             moves[here, here] += ratio @ down
         else:
-            moves[here, ends[inside + 1] : ends[inside + 2]] += _up(stages, inside, servers, arrivals_per_s)
+            moves[here, ends[inside + 1] : ends[inside + 2]] += _up(stages, inside, servers, requests_per_s)
         if inside:
             moves[here, ends[inside - 1] : ends[inside]] += _down(stages, inside, servers)
     beyond = np.linalg.inv(np.eye(servers + 1) - ratio)
@@ -104,4 +104,4 @@ def mean_wait_s(stages: Stages, *, arrivals_per_s: float, servers: int) -> float
     total = np.zeros(ends[-1])
     total[0] = 1
     full = np.linalg.solve(moves.T, total)[ends[-2] :]
-    return float((full @ ratio @ beyond @ beyond).sum() / arrivals_per_s)
+    return float((full @ ratio @ beyond @ beyond).sum() / requests_per_s)

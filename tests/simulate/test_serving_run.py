@@ -49,7 +49,7 @@ def test_one_slot_is_a_queue_with_one_server(constant):
     requests = traffic.together(arrivals, tokens.astype(int), np.ones(number, int))
     step_s = AffineStep(base_s=0.0, per_prefill_token_s=1e-6)
     waited = run(requests, step_s=step_s, policy=continuous_batching(slots=1)).waited_s
-    theory = queueing.mg1_wait_s(arrivals_per_s=1.4, service_s=service_s, service_cv=0.0 if constant else 1.0)
+    theory = queueing.mg1_wait_s(requests_per_s=1.4, service_s=service_s, service_cv=0.0 if constant else 1.0)
     agrees(waited, theory)
 
 
@@ -64,7 +64,7 @@ def test_slots_that_do_not_slow_one_another_are_erlangs_servers():
     )
     policy = continuous_batching(slots=slots, order="decode first")
     waited = run(requests, step_s=AffineStep(base_s=step_s), policy=policy).waited_s
-    theory = queueing.mmc_wait_s(arrivals_per_s=rate, service_s=0.5, servers=slots)
+    theory = queueing.mmc_wait_s(requests_per_s=rate, service_s=0.5, servers=slots)
     agrees(waited, theory, besides=step_s)
 
 
@@ -77,7 +77,7 @@ def test_whom_a_server_without_a_queue_turns_away_is_erlangs_share():
     )
     policy = Policy(name="no queue", slots=slots, shed_at=0)
     shed = [moments.shed for moments in run(requests, step_s=AffineStep(base_s=1e-3), policy=policy).moments]
-    agrees(shed, queueing.erlang_b(arrivals_per_s=rate, service_s=0.5, servers=slots), besides=2e-3)
+    agrees(shed, queueing.erlang_b(requests_per_s=rate, service_s=0.5, servers=slots), besides=2e-3)
 
 
 def test_littles_law_holds_in_any_run():
@@ -93,7 +93,7 @@ def test_littles_law_holds_in_any_run():
         area, heads, before = area + heads * (moment - before), heads + change, moment
     rate = len(requests) / done.end_s
     stay_s = float(np.mean(done.each(lambda one: one.request_s)))
-    assert area / done.end_s == pytest.approx(queueing.littles_law(arrivals_per_s=rate, seconds=stay_s))
+    assert area / done.end_s == pytest.approx(queueing.littles_law(requests_per_s=rate, seconds=stay_s))
 
 
 @pytest.mark.parametrize("slots", [2, 3, 7])

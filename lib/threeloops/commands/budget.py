@@ -4,6 +4,7 @@ import argparse
 from dataclasses import dataclass, replace
 
 from threeloops import dtypes, spelling, units
+from threeloops.commands.named import GivenMemory
 from threeloops.commands.typed import quantity, whole
 from threeloops.commands.working import Line, plain, share_of_memory
 from threeloops.facts.hardware import Part
@@ -141,5 +142,12 @@ def size_line(name: str, formula: str, numbers: str, value: float) -> Line:
 
 def capacity_words(part: Part) -> str:
     """How much memory a part has, and who says so."""
-    who = "as the driver reports it" if "usable_bytes" in part.facts else "by its datasheet"
+    if isinstance(part, GivenMemory):
+        who = "as given"
+    elif "usable_bytes" not in part.facts:
+        who = "by its datasheet"
+    elif part.facts["usable_bytes"].kind == "estimate":
+        who = f"reckoned, as nobody printed what its driver reports: {part.facts['usable_bytes'].note}"
+    else:
+        who = "as the driver reports it"
     return f"{units.fmt(part.capacity_bytes(), 'B', binary=True)} {who}"

@@ -16,7 +16,7 @@ from threeloops.commands.budget import (
     weights_format,
 )
 from threeloops.commands.cache_lines import CACHE_HELP, cache_assumed, cache_lines, cache_words, stored
-from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
+from threeloops.commands.named import MEMORY_HELP, MODEL_HELP, memory_named, model_named
 from threeloops.commands.typed import context, whole
 from threeloops.commands.working import Line, Working, plain, said_of_positions
 from threeloops.models.architecture import LatentAttention, Model
@@ -190,7 +190,7 @@ def add_flags(fit: argparse.ArgumentParser) -> None:
     """The flags of `threeloops fit`."""
     fit.add_argument("--model", required=True, help=MODEL_HELP)
     fit.add_argument("--weights", "--format", dest="weights", required=True, help=WEIGHTS_HELP)
-    fit.add_argument("--hardware", required=True, help=HARDWARE_HELP)
+    fit.add_argument("--hardware", required=True, help=MEMORY_HELP)
     fit.add_argument("--tokens", type=context, required=True, help="context of each user, like 8192 or 32k")
     fit.add_argument("--users", type=whole, default=1, help="at once, each with a context of its own (default 1)")
     fit.add_argument("--cache", default="fp16", help=f"{CACHE_HELP} (default fp16)")
@@ -203,7 +203,7 @@ def from_flags(given: argparse.Namespace) -> Working:
     return working(
         model,
         wanted=weights_format(given.weights),
-        budget=budget_of(given, part_named("hardware", given.hardware, given.catalog)),
+        budget=budget_of(given, memory_named(given.hardware, given.catalog)),
         tokens=given.tokens,
         users=given.users,
         cache=cache_format(model, cache=given.cache),

@@ -18,9 +18,9 @@ from threeloops.commands.budget import (
     weights_format,
 )
 from threeloops.commands.cache_lines import CACHE_HELP
-from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP, model_named, part_named
+from threeloops.commands.named import HARDWARE_HELP, MEMORY_HELP, MODEL_HELP, memory_named, model_named, part_named
 from threeloops.commands.released import with_model_said
-from threeloops.commands.serve.options import add_serve_flags
+from threeloops.commands.serve.options import DCP_HELP, add_serve_flags
 from threeloops.commands.typed import context, quantity, whole
 from threeloops.commands.working import Working
 from threeloops.models.forward_step import ForwardStep
@@ -86,7 +86,7 @@ def _kv(given: argparse.Namespace) -> Working:
     beside = None
     if given.hardware:
         beside = kv.Beside(
-            budget=budget_of(given, part_named("hardware", given.hardware, given.catalog)),
+            budget=budget_of(given, memory_named(given.hardware, given.catalog)),
             weights=_weights_format(given.weights),
         )
     model = model_named(given.model, given.catalog)
@@ -96,6 +96,7 @@ def _kv(given: argparse.Namespace) -> Working:
         batch=given.batch,
         cache=cache_format(model, cache=given.cache),
         tp=given.tp,
+        dcp=given.dcp,
         allocator=_allocator(given),
         beside=beside,
     )
@@ -251,9 +252,10 @@ def _kv_flags(kv: argparse.ArgumentParser) -> None:
     kv.add_argument("--reserve", type=context, help="tokens that a static allocator reserves")
     kv.add_argument("--batched", type=context, help="tokens that vllm-admission may prefill in one step")
     kv.add_argument("--ubatch", type=whole, help="tokens of llama.cpp's micro-batch (its default is 512)")
-    kv.add_argument("--hardware", help=f"how many such requests fit on it: {HARDWARE_HELP}")
+    kv.add_argument("--hardware", help=f"how many such requests fit on it: {MEMORY_HELP}")
     kv.add_argument("--weights", help=f"for --hardware: {WEIGHTS_HELP}")
     add_budget_flags(kv)
+    kv.add_argument("--dcp", type=whole, default=1, help=DCP_HELP)
 
 
 def _allreduce_flags(allreduce: argparse.ArgumentParser) -> None:

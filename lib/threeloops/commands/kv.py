@@ -37,23 +37,27 @@ def working(
     batch: int,
     cache: CacheFormat,
     tp: int,
+    dcp: int = 1,
     allocator: Allocator | None,
     beside: Beside | None,
 ) -> Working:
-    """The cache of `batch` requests of `tokens` tokens on each of `tp` ranks; with an accelerator, how many such
-    requests fit beside the weights.
+    """The cache of `batch` requests of `tokens` tokens on each of `tp` ranks, of which `dcp` share the tokens of one
+    that each would keep; with an accelerator, how many such requests fit beside the weights.
     """
     checks.count(tokens=tokens, batch=batch)
     groups, states = alike(model), kv_cache.states_bytes(model, tp=tp)
     lines = cache_lines(model, tokens=tokens, cache=cache, tp=tp)
-    request = kv_cache.request_bytes(model, tokens=tokens, **stored(cache), tp=tp)
+    if dcp > 1 and states:
+        raise ValueError(f"dcp={dcp}: {model.name} keeps states beside caches, which nobody shares")
+    request = kv_cache.per_rank(model, tokens=tokens, batch=1, tp=tp, **stored(cache), dcp=dcp).rank_bytes
     first, next_one = (
-        kv_cache.bytes_per_token(model, **stored(cache), tp=tp, past_tokens=past) for past in (0, tokens)
+        kv_cache.bytes_per_token(model, **stored(cache), tp=tp, past_tokens=past) / dcp for past in (0, tokens)
     )
-    if len(lines) > 1:
-        lines.append(
-            size_line("one request", "sum over the layers", " + ".join(plain(line.value) for line in lines), request)
-        )
+    if len(lines) > 1 or dcp > 1:
+        formula, numbers = "sum over the layers", " + ".join(plain(line.value) for line in lines)
+        if dcp > 1:
+            formula, numbers = f"({formula}) / dcp", f"({numbers}) / {dcp}"
+        lines.append(size_line("one request", formula, numbers, request))
     if batch > 1:
         lines.append(
             size_line("all requests", "requests × one request", f"{batch} × {plain(request)}", batch * request)
@@ -66,7 +70,7 @@ def working(
         f" {growth}."
     )
     if allocator:
-        held = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=allocator, tp=tp)
+        held = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=allocator, tp=tp) / dcp
         numbers = f"{batch} × {plain(held)}"
         lines.append(
             size_line(f"reserved by {allocator.name}", "requests × what it holds for one", numbers, batch * held)
@@ -75,7 +79,7 @@ def working(
     fits: dict[str, float | None] = {}
     if beside:
         fit_lines, fits, conclusion = _fit(
-            model, beside, tokens=tokens, cache=cache, tp=tp, allocator=allocator or InformationMinimum()
+            model, beside, tokens=tokens, cache=cache, tp=tp, dcp=dcp, allocator=allocator or InformationMinimum()
         )
         lines += fit_lines
     conclusion += said_of_positions(model, tokens)
@@ -85,7 +89,8 @@ def working(
             "tokens": f"{tokens:,} per request (prompt and answer together)",
             "requests": f"{batch:,}",
             "cache": cache_words(cache),
-            "tensor parallel": units.counted(tp, "rank"),
+            "tensor parallel": units.counted(tp, "rank")
+            + (f", {dcp} of which share the tokens of each cache (decode context parallelism)" if dcp > 1 else ""),
             "layers": f"{model.num_layers}: {', '.join(describe(layer, count, tp) for layer, count in groups)}",
         }
         | ({"accelerator": f"{beside.budget.part.name}, {capacity_words(beside.budget.part)}"} if beside else {}),
@@ -93,7 +98,7 @@ def working(
         conclusion=conclusion,
         assumes=(
             "the newest token is already cached; a windowed layer keeps min(tokens, window)",
-            *_without_windows(model, tokens=tokens, batch=batch, cache=cache, tp=tp),
+            *_without_windows(model, tokens=tokens, batch=batch, cache=cache, tp=tp, dcp=dcp),
             "no sharing between requests",
             *((STATE_FORMATS,) if states else ()),
             *((WAITING,) if any(isinstance(one, CompressedAttention) for one, _ in groups) else ()),
@@ -105,12 +110,14 @@ def working(
     )
 
 
-def _without_windows(model: Model, *, tokens: int, batch: int, cache: CacheFormat, tp: int) -> tuple[str, ...]:
+def _without_windows(
+    model: Model, *, tokens: int, batch: int, cache: CacheFormat, tp: int, dcp: int
+) -> tuple[str, ...]:
     """What an engine would keep that gives every layer the whole context, where that is more."""
     windows = [layer.attention.window for layer, _ in model.groups if isinstance(layer.attention, Attention)]
     if not any(window and window < tokens for window in windows):
         return ()
-    held = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=WholeContext(), tp=tp)
+    held = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=WholeContext(), tp=tp) / dcp
     return (
         f"an engine that gives windowed layers the whole context (ik_llama.cpp, llama.cpp --swa-full) keeps"
         f" {units.fmt_bytes(batch * held, base=2)}: --allocator {WholeContext.name}",
@@ -123,7 +130,7 @@ def _beside_assumed(beside: Beside) -> str:
 
 
 def _fit(
-    model: Model, beside: Beside, *, tokens: int, cache: CacheFormat, tp: int, allocator: Allocator
+    model: Model, beside: Beside, *, tokens: int, cache: CacheFormat, tp: int, dcp: int, allocator: Allocator
 ) -> tuple[list[Line], dict[str, float | None], str]:
     """How many such requests fit beside the weights: the working, the numbers for a script, the sentence."""
     budget, lines = beside.budget, weight_lines(model, beside.weights, tp=tp)
@@ -135,12 +142,12 @@ def _fit(
     if free <= 0:
         needed, there = units.fmt_bytes(weights, base=2), units.fmt_bytes(max(room, 0), base=2)
         return lines, {"fits": 0}, f"The weights alone need {needed} of {there}: raise tp, or store them in fewer bits."
-    most = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=allocator, tp=tp, peak=True)
+    most = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=allocator, tp=tp, peak=True) / dcp
     fits = kv_capacity.max_concurrent_requests(
-        model, tokens=tokens, free_bytes=free, **stored(cache), allocator=allocator, tp=tp
+        model, tokens=tokens, free_bytes=dcp * free, **stored(cache), allocator=allocator, tp=tp
     )
     longest = kv_capacity.longest_by_memory(
-        model, batch=1, free_bytes=free, **stored(cache), allocator=allocator, tp=tp
+        model, batch=1, free_bytes=dcp * free, **stored(cache), allocator=allocator, tp=tp
     )
     exact = isinstance(allocator, InformationMinimum)
     held = "the tokens that its layers read, to the byte" if exact else f"the most that {allocator.name} sets aside"

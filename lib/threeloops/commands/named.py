@@ -1,8 +1,9 @@
 """Models and parts by the name that stands after a flag, in any spelling."""
 
 import re
+from dataclasses import dataclass
 
-from threeloops import checks
+from threeloops import checks, units
 from threeloops.commands.measured.by_class import counted_on_its_class
 from threeloops.commands.released import is_path, known_name
 from threeloops.commands.typed import quantity
@@ -13,6 +14,7 @@ from threeloops.models.architecture import Model
 
 MODEL_HELP = "a model's name in any spelling (llama3 8b), or the path of a config.json or .gguf"
 HARDWARE_HELP = "an accelerator's name in any spelling: h100-sxm5, H200, 4090"
+MEMORY_HELP = f"{HARDWARE_HELP}; or only its memory, like 24564MiB"
 
 
 def model_named(name: str, overlay: str | None) -> Model:
@@ -35,6 +37,50 @@ def model_named(name: str, overlay: str | None) -> Model:
         raise ValueError(f"{error} The path of a config.json is taken, too.") from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenMemory(Part):
+    """A card of which nothing is known but its memory, as it was typed."""
+
+    typed_bytes: float
+
+    def capacity_bytes(self) -> float:
+        """What was typed."""
+        return self.typed_bytes
+
+
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)", re.IGNORECASE)
+
+
+def memory_named(name: str, overlay: str | None) -> Part:
+    """An accelerator by its name, or any other by its memory, as its driver reports that: 24564MiB.
+
+    >>> memory_named("96GiB", None).capacity_bytes() / 2**30
+    96.0
+    >>> memory_named("24GB", None)
+    Traceback (most recent call last):
+        ...
+    ValueError: --hardware 24GB: a card that is sold so has about 24GiB, and 24GB are 22.4 GiB; give 24GiB, or ...
+    """
+    written = _MEMORY.fullmatch(name.strip())
+    if not written:
+        try:
+            return part_named("hardware", name, overlay)
+        except ValueError as error:
+            if "is not known" not in str(error):
+                raise
+            said = str(error).removesuffix(".")
+            raise ValueError(f"{said}. What its driver reports as memory is taken, too, like 24564MiB.") from error
+    size = quantity(name, "B")
+    checks.positive(hardware=size)
+    if "i" not in written[2].lower():
+        binary = f"{written[1]}{written[2][0].upper()}iB"
+        raise ValueError(
+            f"--hardware {name}: a card that is sold so has about {binary}, and {name} are"
+            f" {units.fmt_bytes(size, base=2)}; give {binary}, or what nvidia-smi prints, like 24564MiB"
+        )
+    return GivenMemory(key="", name=f"a card with {name}", vendor="", family="", facts={}, typed_bytes=size)
+
+
 def part_named(flag: str, name: str, overlay: str | None) -> Part:
     """A part by its name; a link where an accelerator is meant, or the other way round, is refused."""
     if name not in hardware.part_keys(overlay=overlay):
@@ -46,7 +92,7 @@ def part_named(flag: str, name: str, overlay: str | None) -> Part:
             f"--link {name}: that is no link; give one like nvlink-4, pcie-5-x16 or infiniband-ndr, or its rate with"
             " --bandwidth"
         )
-    if flag == "hardware" and (is_link or not (part.peaks or part.engines)):
+    if flag == "hardware" and (is_link or not (part.peaks or part.engines or "usable_bytes" in part.facts)):
         raise ValueError(f"--hardware {name}: that has no arithmetic of its own; give an accelerator like h100-sxm5")
     return part
 

@@ -21,7 +21,7 @@ from threeloops.product_loop.sizing.stored_weights import FORMATS
 # How an ending names a format -> the format that is counted here; empty where none is.
 _ENDINGS = {
     r"fp8(?:-(?:dynamic|static|block|kv|perchannel|pertensor))*": "fp8",
-    r"nvfp4": "nvfp4",
+    r"(?:nv)?fp4": "nvfp4",
     r"mxfp4": "mxfp4",
     r"mxfp8": "mxfp8",
     r"awq(?:-(?:int4|4bit|w4a16|marlin))?": "awq",
@@ -51,7 +51,7 @@ class Release:
 def read_release(typed: str) -> Release:
     """A name without its ending and its date; both are empty where it has none."""
     base, ending, stored = typed, "", ""
-    file_type = re.search(rf"[-_. ]({_GGUF_TYPE})(?:\.gguf)?$", base, re.IGNORECASE)
+    file_type = re.search(rf"(?:[-_. ]qat)?[-_. ]({_GGUF_TYPE})(?:[-.]gguf)?$", base, re.IGNORECASE)
     if file_type and file_type[1].lower() in FORMATS:
         base, ending, stored = base[: file_type.start()], file_type[1], file_type[1].lower()
         base = re.sub(r"[-_. ]gguf$", "", base, flags=re.IGNORECASE)

@@ -3,7 +3,7 @@
 import argparse
 
 from threeloops.commands.budget import add_share_flag
-from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP
+from threeloops.commands.named import HARDWARE_HELP, MEMORY_HELP, MODEL_HELP
 from threeloops.commands.typed import amount, context, price, whole
 
 DEGREES = {"dp": "replicas", "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"}
@@ -63,7 +63,7 @@ def add_memory_flags(memory: argparse.ArgumentParser) -> None:
     )
     memory.add_argument("--adapter-dropout", action="store_true", help="with --lora: dropout before every adapter")
     memory.add_argument("--dora", action="store_true", help="with --lora: a trained magnitude for every output")
-    memory.add_argument("--hardware", help=f"does it fit there, and what would: {HARDWARE_HELP}")
+    memory.add_argument("--hardware", help=f"does it fit there, and what would: {MEMORY_HELP}")
     add_share_flag(memory)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from threeloops import checks, spelling
 from threeloops.dtypes import PEAK_FORMATS
+from threeloops.facts import driver_names
 from threeloops.facts.fact import OVERLAY_VARIABLE, Fact, catalogue_files, read_fact
 
 # Every fact a part may carry, with its unit. The name's suffix is the unit; this table says it in words for
@@ -257,8 +258,8 @@ def _shipped_part(key: str) -> Part:
 
 
 def part_key(name: str, *, overlay: str | Path | None = None, kind: str = "part") -> str:
-    """The key that a name means, among all parts or those of one kind: "hardware" computes, a "link" carries, a
-    "node" joins GPUs by fast links.
+    """The key that a name means, among all parts or those of one kind: "hardware" computes (what is known of it may be
+    its memory alone), a "link" carries, a "node" joins GPUs by fast links.
 
     >>> part_key("4090", kind="hardware"), part_key("nvlink4", kind="link"), part_key("GB200 NVL72", kind="node")
     ('rtx-4090', 'nvlink-4', 'gb200-nvl72')
@@ -266,11 +267,21 @@ def part_key(name: str, *, overlay: str | Path | None = None, kind: str = "part"
     rows = {key: row for key, (row, _, _) in _rows(overlay).items()}
     if name in rows:
         return name
+    drivers: dict[str, list[str]] = {}
+    for driver_name, key in driver_names.DRIVER_NAMES.items():
+        drivers.setdefault(key, []).append(driver_name)
     known = {
-        key: (str(row.get("name", "")), str(row.get("vendor", "")))
+        key: (str(row.get("name", "")), *drivers.get(key, ()), str(row.get("vendor", "")))
         for key, row in rows.items()
         if isinstance(row, Mapping) and _is_of_kind(row, kind)
     }
+    found = spelling.candidates(known, name)
+    whole = [key for key in found if any(driver_names.says_all_of(name, one) for one in (key, *known[key][:-1]))]
+    if len(whole) == 1:  # a 4080 is no 4080 SUPER
+        return whole[0]
+    if len(found) == 1 and driver_names.is_one_of_several(found[0], name):
+        besides = "another of that name, which is not known here"
+        raise ValueError(spelling.which_of(found, what=kind, typed=name, besides=besides))
     return spelling.key_of(known, see=_ALL, **{kind: name})
 
 
@@ -280,7 +291,7 @@ _ALL = "`threeloops sources --keys` lists all."
 def _is_of_kind(row: Mapping[str, Any], kind: str) -> bool:
     has = {
         "part": True,
-        "hardware": "peaks" in row or "engines" in row,
+        "hardware": "peaks" in row or "engines" in row or "usable_bytes" in row.get("facts", {}),
         "link": "bytes_per_s_one_way" in row.get("facts", {}),
         "node": "domain_gpus" in row.get("facts", {}),
     }

@@ -139,7 +139,7 @@ def in_flight(load: Load, *, ttft_s: float, itl_s: float) -> float:
     Counted:  tests.product_loop.test_capacity.walked_in_flight
     """
     stay = serving.request_s(ttft_s=ttft_s, itl_s=itl_s, output_tokens=load.output_tokens)
-    return queueing.littles_law(arrivals_per_s=load.requests_per_s, seconds=stay)
+    return queueing.littles_law(requests_per_s=load.requests_per_s, seconds=stay)
 
 
 def request_work_s(load: Load, replica: Replica, *, batch: int) -> float:
@@ -185,7 +185,7 @@ def inside_each(load: Load, replica: Replica, *, replicas: float) -> float:
     Counted:  tests.product_loop.test_capacity.test_at_the_bare_rate_bound_every_slot_is_taken
     """
     gap_s = mean_gap_s(load, replica, replicas=replicas)
-    return queueing.littles_law(arrivals_per_s=load.requests_per_s / replicas, seconds=load.output_tokens * gap_s)
+    return queueing.littles_law(requests_per_s=load.requests_per_s / replicas, seconds=load.output_tokens * gap_s)
 
 
 def bounds(load: Load, replica: Replica, *, itl_s: float, headroom: float) -> Bounds:

@@ -3,7 +3,7 @@
 Little's law holds for every system; Erlang's B is for requests that are turned away when no server is free, his C for
 requests that wait.
 
->>> one, two = mm1_wait_s(arrivals_per_s=0.5, service_s=1), mm1_wait_s(arrivals_per_s=0.9, service_s=1)
+>>> one, two = mm1_wait_s(requests_per_s=0.5, service_s=1), mm1_wait_s(requests_per_s=0.9, service_s=1)
 >>> one, round(two, 9)  # from half load to nine tenths: nine times the wait
 (1.0, 9.0)
 """
@@ -14,7 +14,7 @@ from threeloops import checks
 from threeloops.foundations import waiting
 
 
-def littles_law(*, arrivals_per_s: float, seconds: float) -> float:
+def littles_law(*, requests_per_s: float, seconds: float) -> float:
     """Requests inside the system, on average: Little's law.
 
     Formula:  arrival rate * time in the system
@@ -22,11 +22,11 @@ def littles_law(*, arrivals_per_s: float, seconds: float) -> float:
     Source:   Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
     Counted:  simulate.product_loop.serving_run.run
 
-    >>> littles_law(arrivals_per_s=12, seconds=3.5)
+    >>> littles_law(requests_per_s=12, seconds=3.5)
     42.0
     """
-    checks.non_negative(arrivals_per_s=arrivals_per_s, seconds=seconds)
-    return arrivals_per_s * seconds
+    checks.non_negative(requests_per_s=requests_per_s, seconds=seconds)
+    return requests_per_s * seconds
 
 
 def closed_loop_per_s(*, clients: int, answer_s: float, think_s: float) -> float:
@@ -46,7 +46,7 @@ def closed_loop_per_s(*, clients: int, answer_s: float, think_s: float) -> float
     return clients / (answer_s + think_s)
 
 
-def load(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+def load(*, requests_per_s: float, service_s: float, servers: int) -> float:
     """The share of time that each server is busy.
 
     Formula:  arrivals/s * service time / servers
@@ -54,12 +54,12 @@ def load(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     Source:   by definition
     Counted:  drills.queues.waits.MM1
 
-    >>> load(arrivals_per_s=6, service_s=0.5, servers=4)
+    >>> load(requests_per_s=6, service_s=0.5, servers=4)
     0.75
     """
-    checks.positive(arrivals_per_s=arrivals_per_s, service_s=service_s)
+    checks.positive(requests_per_s=requests_per_s, service_s=service_s)
     checks.count(servers=servers)
-    share = arrivals_per_s * service_s / servers
+    share = requests_per_s * service_s / servers
     if share >= 1:
         raise ValueError(
             f"a load of {share:.3g} is more than {servers} servers can work off; the queue would grow without end. Add"
@@ -68,7 +68,7 @@ def load(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     return share
 
 
-def mm1_wait_s(*, arrivals_per_s: float, service_s: float) -> float:
+def mm1_wait_s(*, requests_per_s: float, service_s: float) -> float:
     """Mean seconds in the queue of a single server, before service begins.
 
     Formula:  service time * load / (1 - load)
@@ -76,7 +76,7 @@ def mm1_wait_s(*, arrivals_per_s: float, service_s: float) -> float:
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.2
     Counted:  drills.queues.waits.MM1
     """
-    share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=1)
+    share = load(requests_per_s=requests_per_s, service_s=service_s, servers=1)
     return service_s * share / (1 - share)
 
 
@@ -95,7 +95,7 @@ def most_arrivals_for_wait(*, service_s: float, wait_s: float) -> float:
     return wait_s / (wait_s + service_s) / service_s
 
 
-def mg1_wait_s(*, arrivals_per_s: float, service_s: float, service_cv: float) -> float:
+def mg1_wait_s(*, requests_per_s: float, service_s: float, service_cv: float) -> float:
     """Mean seconds in the queue of a single server whose service times vary more or less than exponentially.
 
     Formula:  service time * load / (1 - load) * (1 + cv^2) / 2, cv = standard deviation / mean
@@ -103,14 +103,14 @@ def mg1_wait_s(*, arrivals_per_s: float, service_s: float, service_cv: float) ->
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 5.6 (Pollaczek-Khinchine)
     Counted:  simulate.product_loop.queue.waits
 
-    >>> mg1_wait_s(arrivals_per_s=0.5, service_s=1, service_cv=0)  # constant service halves the wait
+    >>> mg1_wait_s(requests_per_s=0.5, service_s=1, service_cv=0)  # constant service halves the wait
     0.5
     """
     checks.non_negative(service_cv=service_cv)
-    return mm1_wait_s(arrivals_per_s=arrivals_per_s, service_s=service_s) * (1 + service_cv**2) / 2
+    return mm1_wait_s(requests_per_s=requests_per_s, service_s=service_s) * (1 + service_cv**2) / 2
 
 
-def erlang_b(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+def erlang_b(*, requests_per_s: float, service_s: float, servers: int) -> float:
     """The share of requests that are turned away because every server is busy and there is no queue.
 
     Formula:  A^c/c! / (sum of A^k/k! for k <= c), A = arrivals/s * service time, c = servers
@@ -120,16 +120,16 @@ def erlang_b(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     Counted:  simulate.product_loop.queue.turned_away
 
     >>> round(
-    ...     erlang_b(arrivals_per_s=8, service_s=1, servers=10), 3
+    ...     erlang_b(requests_per_s=8, service_s=1, servers=10), 3
     ... )  # where all may wait, three times as many find ten servers busy: erlang_c
     0.122
     """
-    checks.positive(arrivals_per_s=arrivals_per_s, service_s=service_s)
+    checks.positive(requests_per_s=requests_per_s, service_s=service_s)
     checks.count(servers=servers)
-    return waiting.blocked_share(offered_load=arrivals_per_s * service_s, servers=servers)
+    return waiting.blocked_share(offered_load=requests_per_s * service_s, servers=servers)
 
 
-def turned_away_share(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+def turned_away_share(*, requests_per_s: float, service_s: float, servers: int) -> float:
     """The share of requests that a queue turns away which is bounded and always full; 0 where the servers keep up.
 
     Formula:  1 - servers / service time / arrivals/s, and at least 0
@@ -138,15 +138,15 @@ def turned_away_share(*, arrivals_per_s: float, service_s: float, servers: int) 
     Source:   conservation of requests; see Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383
     Counted:  simulate.product_loop.visits.play
 
-    >>> turned_away_share(arrivals_per_s=32, service_s=0.5, servers=12)
+    >>> turned_away_share(requests_per_s=32, service_s=0.5, servers=12)
     0.25
     """
-    checks.positive(arrivals_per_s=arrivals_per_s, service_s=service_s)
+    checks.positive(requests_per_s=requests_per_s, service_s=service_s)
     checks.count(servers=servers)
-    return max(0.0, 1 - servers / service_s / arrivals_per_s)
+    return max(0.0, 1 - servers / service_s / requests_per_s)
 
 
-def erlang_c(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+def erlang_c(*, requests_per_s: float, service_s: float, servers: int) -> float:
     """The share of requests that find all servers busy and have to wait.
 
     Formula:  B / (1 - load * (1 - B)), B = erlang_b: no factorial, so it holds for many thousand servers
@@ -154,15 +154,15 @@ def erlang_c(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.5
     Counted:  simulate.product_loop.queue.waiting_share
 
-    >>> round(erlang_c(arrivals_per_s=8, service_s=1, servers=10), 3)
+    >>> round(erlang_c(requests_per_s=8, service_s=1, servers=10), 3)
     0.409
     """
-    share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
-    blocked = waiting.blocked_share(offered_load=arrivals_per_s * service_s, servers=servers)
+    share = load(requests_per_s=requests_per_s, service_s=service_s, servers=servers)
+    blocked = waiting.blocked_share(offered_load=requests_per_s * service_s, servers=servers)
     return blocked / (1 - share * (1 - blocked))
 
 
-def mmc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> float:
+def mmc_wait_s(*, requests_per_s: float, service_s: float, servers: int) -> float:
     """Mean seconds in the one queue of several servers.
 
     Formula:  Erlang C * service time / (servers * (1 - load))
@@ -170,18 +170,18 @@ def mmc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int) -> floa
     Source:   Kleinrock, Queueing Systems, volume 1, 1975 (M/M/c)
     Counted:  simulate.product_loop.queue.mean_wait_s
 
-    >>> round(mmc_wait_s(arrivals_per_s=0.9, service_s=1, servers=1), 6)  # one server: M/M/1
+    >>> round(mmc_wait_s(requests_per_s=0.9, service_s=1, servers=1), 6)  # one server: M/M/1
     9.0
     """
-    share = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+    share = load(requests_per_s=requests_per_s, service_s=service_s, servers=servers)
     return (
-        erlang_c(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+        erlang_c(requests_per_s=requests_per_s, service_s=service_s, servers=servers)
         * service_s
         / (servers * (1 - share))
     )
 
 
-def mmc_late_share(*, arrivals_per_s: float, service_s: float, servers: int, wait_s: float) -> float:
+def mmc_late_share(*, requests_per_s: float, service_s: float, servers: int, wait_s: float) -> float:
     """The share of requests that wait longer than that in the one queue of several servers.
 
     Formula:  Erlang C * exp(-servers * (1 - load) * wait / service time)
@@ -189,16 +189,16 @@ def mmc_late_share(*, arrivals_per_s: float, service_s: float, servers: int, wai
     Source:   Kleinrock, Queueing Systems, volume 1, 1975, section 3.5
     Counted:  simulate.product_loop.queue.waits
 
-    >>> round(mmc_late_share(arrivals_per_s=8, service_s=1, servers=10, wait_s=1), 3)
+    >>> round(mmc_late_share(requests_per_s=8, service_s=1, servers=10, wait_s=1), 3)
     0.055
     """
     checks.non_negative(wait_s=wait_s)
-    idle = 1 - load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
-    waits = erlang_c(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+    idle = 1 - load(requests_per_s=requests_per_s, service_s=service_s, servers=servers)
+    waits = erlang_c(requests_per_s=requests_per_s, service_s=service_s, servers=servers)
     return waits * math.exp(-servers * idle * wait_s / service_s)
 
 
-def mm1_time_quantile_s(*, arrivals_per_s: float, service_s: float, share: float) -> float:
+def mm1_time_quantile_s(*, requests_per_s: float, service_s: float, share: float) -> float:
     """The time in the system, wait and service, within which such a share of requests is done: 0.99 for p99.
 
     Formula:  mean time * ln(1 / (1 - share)), mean time = service / (1 - load): the time is itself exponential
@@ -206,13 +206,13 @@ def mm1_time_quantile_s(*, arrivals_per_s: float, service_s: float, share: float
     Source:   Kleinrock, Queueing Systems, volume 1, 1975 (the time in an M/M/1 system is exponential)
     Counted:  simulate.product_loop.visits.play
 
-    >>> round(mm1_time_quantile_s(arrivals_per_s=0.8, service_s=1, share=0.99), 2)  # mean 5, p99 4.6 times that
+    >>> round(mm1_time_quantile_s(requests_per_s=0.8, service_s=1, share=0.99), 2)  # mean 5, p99 4.6 times that
     23.03
     """
     checks.fraction(share=share)
     if share == 1:
         raise ValueError("share=1 asks for the slowest request of all, which has no bound; give 0.99 or 0.999")
-    busy = load(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=1)
+    busy = load(requests_per_s=requests_per_s, service_s=service_s, servers=1)
     return service_s / (1 - busy) * -math.log1p(-share)
 
 
@@ -232,7 +232,7 @@ def most_load_for_quantile(*, service_s: float, share: float, seconds: float) ->
     return max(0.0, 1 + service_s * math.log1p(-share) / seconds)
 
 
-def mgc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int, service_cv: float) -> float:
+def mgc_wait_s(*, requests_per_s: float, service_s: float, servers: int, service_cv: float) -> float:
     """Mean wait before several servers whose service times vary more or less than exponentially: an approximation.
 
     Formula:  M/M/c wait * (1 + cv^2) / 2
@@ -245,11 +245,11 @@ def mgc_wait_s(*, arrivals_per_s: float, service_s: float, servers: int, service
     Counted:  simulate.product_loop.queue.waits
     """
     checks.non_negative(service_cv=service_cv)
-    exponential = mmc_wait_s(arrivals_per_s=arrivals_per_s, service_s=service_s, servers=servers)
+    exponential = mmc_wait_s(requests_per_s=requests_per_s, service_s=service_s, servers=servers)
     return exponential * (1 + service_cv**2) / 2
 
 
-def kingman_wait_s(*, arrivals_per_s: float, service_s: float, gap_cv: float, service_cv: float) -> float:
+def kingman_wait_s(*, requests_per_s: float, service_s: float, gap_cv: float, service_cv: float) -> float:
     """Mean wait before one server when arrivals come in bursts: an approximation that is good at high load.
 
     Formula:  service * load / (1 - load) * (gap cv^2 + service cv^2) / 2
@@ -259,8 +259,8 @@ def kingman_wait_s(*, arrivals_per_s: float, service_s: float, gap_cv: float, se
               doi:10.1017/S0305004100036094
     Counted:  simulate.product_loop.visits.play
 
-    >>> kingman_wait_s(arrivals_per_s=0.5, service_s=1, gap_cv=3, service_cv=1)  # five times the Poisson wait
+    >>> kingman_wait_s(requests_per_s=0.5, service_s=1, gap_cv=3, service_cv=1)  # five times the Poisson wait
     5.0
     """
     checks.non_negative(gap_cv=gap_cv, service_cv=service_cv)
-    return mm1_wait_s(arrivals_per_s=arrivals_per_s, service_s=service_s) * (gap_cv**2 + service_cv**2) / 2
+    return mm1_wait_s(requests_per_s=requests_per_s, service_s=service_s) * (gap_cv**2 + service_cv**2) / 2

@@ -193,7 +193,7 @@ def replicas(*, requests_per_s: float, seconds: float, slots: int, headroom: flo
     if headroom == 1:
         raise ValueError("headroom=1 leaves no slot to serve with; give a share below 1")
     return math.ceil(
-        queueing.littles_law(arrivals_per_s=requests_per_s, seconds=seconds) / (slots * (1 - headroom)) * (1 - 1e-12)
+        queueing.littles_law(requests_per_s=requests_per_s, seconds=seconds) / (slots * (1 - headroom)) * (1 - 1e-12)
     )
 
 

@@ -127,7 +127,7 @@ def recipes() -> Table:
 def waiting() -> Table:
     """How long a queue makes one wait, in service times."""
     rows = [
-        (f"{units.fmt_percent(load)}", f"{queueing.mm1_wait_s(arrivals_per_s=load, service_s=1.0):.3g}")
+        (f"{units.fmt_percent(load)}", f"{queueing.mm1_wait_s(requests_per_s=load, service_s=1.0):.3g}")
         for load in LOADS
     ]
     head = ("load", "mean wait, in service times")

@@ -57,7 +57,7 @@ def test_deepseeks_day_gives_each_user_the_speed_that_is_expected() -> None:
     day, printed = served_day("deepseek-day"), decode_pool("deepseek-day")
     assert day.decode_tokens_per_s == printed.tokens_per_s
     slow, fast = printed.user_tokens_per_s
-    inside = queueing.littles_law(arrivals_per_s=printed.tokens_per_s / 8, seconds=2 / (slow + fast))
+    inside = queueing.littles_law(requests_per_s=printed.tokens_per_s / 8, seconds=2 / (slow + fast))
     assert round(inside) == 88
     told = node_tokens_per_s("deepseek-day", 88)
     assert told / 8 / 88 == pytest.approx((slow + fast) / 2, rel=0.04)

@@ -5,7 +5,7 @@ import argparse
 from threeloops import dtypes
 from threeloops.commands.memory import adapted
 from threeloops.commands.memory.verdict import MOMENTS, said_of_fit
-from threeloops.commands.named import model_named, part_named
+from threeloops.commands.named import memory_named, model_named
 from threeloops.commands.working import Line, Working, plain, said_of_positions, share_of_memory
 from threeloops.facts.hardware import Part
 from threeloops.models.architecture import Model, MoeMlp
@@ -219,7 +219,7 @@ def from_flags(given: argparse.Namespace) -> Working:
         offload=given.offload,
         classes=given.classes,
     )
-    part = part_named("hardware", given.hardware, given.catalog) if given.hardware else None
+    part = memory_named(given.hardware, given.catalog) if given.hardware else None
     return working(training, micro_batch=given.micro_batch, sequence=given.sequence, part=part, share=given.share)
 
 

@@ -6,6 +6,8 @@ from threeloops.commands.budget import WEIGHTS_HELP, add_share_flag
 from threeloops.commands.named import HARDWARE_HELP, MODEL_HELP
 from threeloops.commands.typed import context, price, rate, share, whole
 
+DCP_HELP = "GPUs of a group that share a cache's tokens where they would keep copies (default 1)"
+
 UTILISATION, OTHER = 0.92, "3GB"
 
 
@@ -34,9 +36,7 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--dp", type=whole, default=1, help="groups of tp GPUs with requests of their own, which share the experts"
     )
-    serve.add_argument(
-        "--dcp", type=whole, default=1, help="GPUs of a group that share a cache's tokens where they would keep copies"
-    )
+    serve.add_argument("--dcp", type=whole, default=1, help=DCP_HELP)
     serve.add_argument("--ep", type=whole, help="GPUs of a copy that hold different experts (default: with --dp all)")
     serve.add_argument("--prefill-tp", type=whole, help="read prompts on GPUs of their own, groups of so many")
     serve.add_argument("--prefill-dp", type=whole, default=1, help="of them the groups that share a copy's experts")

@@ -25,7 +25,7 @@ def _small_late(rng: random.Random) -> Draw:
 
 
 def _backlog(p: Draw) -> float:
-    return backlogs.cold_start_backlog(arrivals_per_s=p.arrive, served_per_s=p.before, late_s=p.late_s)
+    return backlogs.cold_start_backlog(requests_per_s=p.arrive, served_per_s=p.before, late_s=p.late_s)
 
 
 def _count_late(p: Draw) -> float:
@@ -54,7 +54,7 @@ LATE = Drill(
         " queue is gone?"
     ),
     derive=lambda p: Derivation(
-        value=backlogs.drain_s(backlog=_backlog(p), arrivals_per_s=p.arrive, served_per_s=p.after),
+        value=backlogs.drain_s(backlog=_backlog(p), requests_per_s=p.arrive, served_per_s=p.after),
         formula="(arrivals − handled before) × delay / (handled after − arrivals)",
         substitution=f"({p.arrive} − {p.before}) × {p.late_s} / ({p.after} − {p.arrive})",
         source="conservation of requests; see Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383",
@@ -129,7 +129,7 @@ SHED = Drill(
         " finds it full is turned away. What share of the requests is that?"
     ),
     derive=lambda p: Derivation(
-        value=queueing.turned_away_share(arrivals_per_s=p.arrive, service_s=p.service_ms * ms, servers=p.servers),
+        value=queueing.turned_away_share(requests_per_s=p.arrive, service_s=p.service_ms * ms, servers=p.servers),
         formula="1 − servers / service time / arrivals, and 0 where the servers keep up",
         substitution=f"max(0, 1 − {p.servers} × 1000 / {p.service_ms} / {p.arrive})",
         source="conservation of requests; see Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383",
@@ -267,7 +267,7 @@ HIDDEN = Drill(
         f" users took longer than {p.slow_ms:,} ms?"
     ),
     derive=lambda p: Derivation(
-        value=backlogs.late_after_pause(arrivals_per_s=p.rate, pause_s=p.pause_s, limit_s=p.slow_ms * ms),
+        value=backlogs.late_after_pause(requests_per_s=p.rate, pause_s=p.pause_s, limit_s=p.slow_ms * ms),
         formula="users per second × (pause − limit): who came later than that waited for less",
         substitution=f"{p.rate} × ({p.pause_s} − {p.slow_ms} / 1000)",
         source="Tene, wrk2, README, 2012 onwards (coordinated omission)",

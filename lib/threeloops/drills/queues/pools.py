@@ -27,7 +27,7 @@ def _load(p: Draw) -> float:
 
 
 def _arguments(p: Draw) -> dict[str, Any]:
-    return {"arrivals_per_s": p.per_minute / 60, "service_s": p.service_ms * ms, "servers": p.servers}
+    return {"requests_per_s": p.per_minute / 60, "service_s": p.service_ms * ms, "servers": p.servers}
 
 
 # --- how often ----------------------------------------------------------------------------------

@@ -44,14 +44,14 @@ P99 = Drill(
     ),
     derive=lambda p: Derivation(
         value=queueing.mm1_time_quantile_s(
-            arrivals_per_s=p.percent / 100 / (p.service_ms * ms), service_s=p.service_ms * ms, share=0.99
+            requests_per_s=p.percent / 100 / (p.service_ms * ms), service_s=p.service_ms * ms, share=0.99
         ),
         formula="service time / (1 − utilisation) × ln 100: the time in the system is exponential",
         substitution=f"{p.service_ms} / 1000 / (1 − {p.percent} / 100) × log2(100) × {LN2}",
         source=f"{KLEINROCK} (M/M/1)",
     ),
     count=lambda p: queue.time_quantile_s(
-        arrivals_per_s=p.percent / 100 / (p.service_ms * ms), service_s=p.service_ms * ms, share=0.99
+        requests_per_s=p.percent / 100 / (p.service_ms * ms), service_s=p.service_ms * ms, share=0.99
     ),
     prerequisites=("serving-single-server-wait",),
     slips=(
@@ -104,7 +104,7 @@ def _count_allowed(p: Draw) -> float:
     service_s = p.service_ms * ms
 
     def kept(rate: float) -> bool:
-        return bool(queue.time_quantile_s(arrivals_per_s=rate, service_s=service_s, share=0.99) < p.p99_ms * ms)
+        return bool(queue.time_quantile_s(requests_per_s=rate, service_s=service_s, share=0.99) < p.p99_ms * ms)
 
     return holds_up_to(kept, high=1 / service_s, halvings=45)
 
@@ -194,7 +194,7 @@ def _derive_mixed(p: Draw) -> Derivation:
     square = f"({shares[0]} × ({p.short_ms} / 1000)² + {shares[1]} × ({p.long_ms} / 1000)²)"
     mean = f"({shares[0]} × {p.short_ms} / 1000 + {shares[1]} × {p.long_ms} / 1000)"
     return Derivation(
-        value=queueing.mg1_wait_s(arrivals_per_s=p.per_minute / 60, service_s=_mean_s(p), service_cv=_cv(p)),
+        value=queueing.mg1_wait_s(requests_per_s=p.per_minute / 60, service_s=_mean_s(p), service_cv=_cv(p)),
         formula=(
             "arrivals × mean of the squared service time / (2 (1 − arrivals × mean service time)); that is service"
             " time × load / (1 − load) × (1 + cv²) / 2"
@@ -219,7 +219,7 @@ MIXED = Drill(
     ),
     derive=_derive_mixed,
     count=lambda p: queue.mean_wait_of_mixed_services_s(
-        arrivals_per_s=p.per_minute / 60,
+        requests_per_s=p.per_minute / 60,
         kinds=[(1 - p.percent / 100, p.short_ms * ms), (p.percent / 100, p.long_ms * ms)],
     ),
     prerequisites=("serving-constant-service-wait",),

@@ -53,7 +53,7 @@ LITTLE = Drill(
         " served at a time, on average?"
     ),
     derive=lambda p: Derivation(
-        value=queueing.littles_law(arrivals_per_s=p.per_minute / 60, seconds=_stay(p)),
+        value=queueing.littles_law(requests_per_s=p.per_minute / 60, seconds=_stay(p)),
         formula="arrivals per second × (TTFT + (tokens − 1) × ITL)",
         substitution=f"{p.per_minute} / 60 × ({p.ttft} + ({p.tokens} − 1) × {p.itl_ms} / 1000)",
         source="Little, Operations Research 9(3), 1961, doi:10.1287/opre.9.3.383",
@@ -119,7 +119,7 @@ def _substituted(p: Draw) -> tuple[str, str]:
 def _derive_mm1(p: Draw) -> Derivation:
     service, load = _substituted(p)
     return Derivation(
-        value=queueing.mm1_wait_s(arrivals_per_s=p.per_minute / 60, service_s=p.service_ms * ms),
+        value=queueing.mm1_wait_s(requests_per_s=p.per_minute / 60, service_s=p.service_ms * ms),
         formula="service time × load / (1 − load), load = arrivals per second × service time",
         substitution=f"{service} × ({load}) / (1 − {load})",
         source=f"{KLEINROCK}, section 3.2 (M/M/1)",
@@ -140,7 +140,7 @@ MM1 = Drill(
         " begins?"
     ),
     derive=_derive_mm1,
-    count=lambda p: queue.mean_wait_s(arrivals_per_s=p.per_minute / 60, service_s=p.service_ms * ms, servers=1),
+    count=lambda p: queue.mean_wait_s(requests_per_s=p.per_minute / 60, service_s=p.service_ms * ms, servers=1),
     slips=(
         Slip(
             key="with-service",
@@ -176,7 +176,7 @@ MM1 = Drill(
 def _derive_constant(p: Draw) -> Derivation:
     service, load = _substituted(p)
     return Derivation(
-        value=queueing.mg1_wait_s(arrivals_per_s=p.per_minute / 60, service_s=p.service_ms * ms, service_cv=0),
+        value=queueing.mg1_wait_s(requests_per_s=p.per_minute / 60, service_s=p.service_ms * ms, service_cv=0),
         formula="service time × load / (1 − load) × (1 + cv²) / 2, cv = 0",
         substitution=f"{service} × ({load}) / (1 − {load}) × (1 + 0²) / 2",
         source=f"{KLEINROCK}, section 5.6 (M/G/1, Pollaczek-Khinchine)",
@@ -198,7 +198,7 @@ CONSTANT = Drill(
     ),
     derive=_derive_constant,
     count=lambda p: queue.mean_wait_of_constant_service_s(
-        arrivals_per_s=p.per_minute / 60, service_s=p.service_ms * ms
+        requests_per_s=p.per_minute / 60, service_s=p.service_ms * ms
     ),
     prerequisites=("serving-single-server-wait",),
     slips=(
@@ -252,7 +252,7 @@ def _count_rate(p: Draw) -> float:
     service_s = p.service_ms * ms
 
     def kept(rate: float) -> bool:
-        return bool(queue.mean_wait_s(arrivals_per_s=rate, service_s=service_s, servers=1) < p.wait_ms * ms)
+        return bool(queue.mean_wait_s(requests_per_s=rate, service_s=service_s, servers=1) < p.wait_ms * ms)
 
     return holds_up_to(kept, high=1 / service_s, halvings=50)
 

@@ -16,7 +16,7 @@ AT = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95)
 
 def wait(load: float) -> float:
     """Mean wait, in service times."""
-    return mm1_wait_s(arrivals_per_s=load, service_s=1)
+    return mm1_wait_s(requests_per_s=load, service_s=1)
 
 
 QUESTION = Question(
@@ -34,7 +34,7 @@ QUESTION = Question(
         "You counted the request's own service. That is the time in the system, one service time more than the"
         " wait.": lambda load: wait(load) + 1,
         "That is the curve of requests that all take equally long (M/D/1): they wait half as long.": lambda load: (
-            mg1_wait_s(arrivals_per_s=load, service_s=1, service_cv=0)
+            mg1_wait_s(requests_per_s=load, service_s=1, service_cv=0)
         ),
     },
 )
