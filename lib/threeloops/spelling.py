@@ -109,6 +109,7 @@ def _alike(key: str, typed: str) -> bool:
     (numbers, words), (typed_numbers, typed_words) = _numbers_and_words(key), _numbers_and_words(typed)
     return (
         numbers[: len(typed_numbers)] == typed_numbers
+        and bool(typed_numbers) == bool(numbers)
         and len(words) == len(typed_words)
         and all(
             difflib.SequenceMatcher(None, one, other).ratio() >= _ALIKE
