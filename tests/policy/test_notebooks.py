@@ -2,6 +2,7 @@
 run.
 """
 
+import functools
 import importlib
 import itertools
 import json
@@ -128,6 +129,7 @@ def test_readme_promises_the_hours_that_the_headings_add_up_to(path: Path) -> No
     assert f"| {minutes / 60:.1f} of reading" in row
 
 
+@functools.cache
 def names() -> dict[str, Any]:
     """What a binding may use: the modules of facts and formulas, each by the last word of its name."""
     rooms = ("facts", "operations", "models", "foundations", "inner_loop", "training_loop", "product_loop", "driving")
@@ -168,7 +170,7 @@ def test_bound_numbers_are_what_the_library_says(path: Path) -> None:
         for figure, expression in cell["metadata"].get("numbers", {}).items():
             number = figure.split()[0]
             assert number in source(cell), f"{cell['id']} binds {figure!r}, which it does not contain"
-            value = eval(expression, names())
+            value = eval(expression, {**names()})
             assert float(number.replace(",", "")) == pytest.approx(value, rel=printed_digits(number)), (
                 f"{cell['id']}: {figure} is {value}"
             )
