@@ -47,7 +47,8 @@ def expert_bias_bytes(*, rows: float, hidden: int, intermediate: int, routing_by
     Measured: tests.training_loop.test_expert_biases.moved_by_torch
     """
     checks.positive(rows=rows, hidden=hidden, intermediate=intermediate)
-    checks.one_of((2, 4), routing_bytes=routing_bytes)
+    if routing_bytes not in (2, 4):
+        raise ValueError(f"routing_bytes={routing_bytes} must be 2 or 4: a routing weight has 16 or 32 bits")
     cast = routing_bytes + 2 if routing_bytes != 2 else 0
     return BiasBytes(
         activation=16 * intermediate * rows,

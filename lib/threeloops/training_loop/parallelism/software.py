@@ -54,7 +54,11 @@ class Software:
         checks.one_of((*PARTS_OF, UNFUSED), attention=self.attention)
         checks.one_of(LOSS_BYTES, loss=self.loss)
         checks.non_negative(gradient_bytes_moved=self.gradient_bytes_moved, wide_layers=self.wide_layers)
-        checks.one_of((0, 2, 4), bias_weight_bytes=self.bias_weight_bytes)
+        if self.bias_weight_bytes not in (0, 2, 4):
+            raise ValueError(
+                f"bias_weight_bytes={self.bias_weight_bytes} must be 2 or 4, as a routing weight has, or 0"
+                " where kernels add the biases"
+            )
         for module in self.recomputes:
             checks.one_of(MODULES, recomputes=module)
         for role, _ in self.formats:
