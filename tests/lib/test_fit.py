@@ -167,3 +167,14 @@ def test_a_file_that_says_its_group_is_told_the_flag_that_counts_it(
     assert "as --weights GPTQ-g32 says" in spoken(f"{asked} GPTQ-g32", capsys)
     sizes = [answer(f"{asked} {form}", capsys)["weights_bytes"] for form in ("gptq", "gptq-g32")]
     assert sizes[1] - sizes[0] == pytest.approx(6_979_321_856 * (20 / 32 - 20 / 128) / 8)
+
+
+def test_four_bits_of_bitsandbytes_weigh_codes_and_scales() -> None:
+    """Of Llama 3.1 8B by hand: half a byte a weight of its layers' matrices, a scale for 64, a scale for 256 of those;
+    table and head in 16 bits.
+    """
+    matrices = 32 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 4096 * 14336)
+    wide = 2 * (2 * 128_256 * 4096 + 65 * 4096)
+    llama = model("llama-3.1-8b")
+    assert weights_bytes_in(llama, "nf4") == matrices // 2 + matrices / 64 + matrices / 64 / 256 * 4 + wide
+    assert weights_bytes_in(llama, "nf4-single") == matrices // 2 + 4 * matrices / 64 + wide

@@ -22,7 +22,9 @@ RELEASES = {
     "Qwen/Qwen3-235B-A22B-Instruct-2507": ("qwen3-235b-a22b-2507", "", ""),
     "nvidia/DeepSeek-R1-NVFP4": ("deepseek-r1", "nvfp4", "NVFP4"),
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": ("nemotron-3-nano-30b-a3b", "bf16", "BF16"),
-    "unsloth/Llama-3.1-8B-Instruct-bnb-4bit": ("llama-3.1-8b", "", "bnb-4bit"),
+    "unsloth/Llama-3.1-8B-Instruct-bnb-4bit": ("llama-3.1-8b", "nf4", "bnb-4bit"),
+    "unsloth/Llama-3.1-8B-Instruct-unsloth-bnb-4bit": ("llama-3.1-8b", "", "unsloth-bnb-4bit"),
+    "hf.co/unsloth/Qwen3-8B-GGUF:Q4_K_M": ("qwen3-8b", "q4_k_m", "Q4_K_M"),
     "unsloth/gemma-3-12b-it-GGUF": ("gemma-3-12b", "", "GGUF"),
     "Llama-3.1-8B-Instruct-Q4_K_M.gguf": ("llama-3.1-8b", "q4_k_m", "Q4_K_M"),
     "google/gemma-3-27b-it": ("gemma-3-27b", "", ""),
@@ -60,7 +62,7 @@ def test_the_format_of_the_name_is_held_against_the_one_that_is_given(capsys: py
     line = "roofline --model Llama-3.1-8B-FP8 --hardware h100-sxm --dtype bf16"
     assert "FP8 is how its weights are stored: --weights fp8 counts them" in spoken(line, capsys)
     assert "stored, as --weights e4m3 says" in spoken(f"{line} --weights e4m3", capsys)
-    bits = "roofline --model Llama-3.1-8B-bnb-4bit --hardware h100-sxm --dtype bf16"
+    bits = "roofline --model Llama-3.1-8B-exl2 --hardware h100-sxm --dtype bf16"
     assert "stored, in a format that is not counted here" in spoken(bits, capsys)
     assert "not counted here: --weights awq is" in spoken(f"{bits} --weights awq", capsys)
     memory = (

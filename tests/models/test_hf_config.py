@@ -630,7 +630,12 @@ def test_the_multimodal_wrapper():
 
 BOOKKEEPING = [
     {"_load_in_4bit": True, "_load_in_8bit": False, "_pre_quantization_dtype": "bfloat16"},
-    {"unsloth_fixed": True, "unsloth_version": "2025.9.1", "model_name": "unsloth/mine"},
+    {
+        "unsloth_fixed": True,
+        "unsloth_version": "2025.9.1",
+        "unsloth_training_args": {"rank": 8},
+        "model_name": "unsloth/mine",
+    },
     {"quantization_status": "compressed", "quantization_config": {"quant_method": "compressed-tensors"}},
     {"compression_config": {"format": "pack-quantized"}},
     {"rope_scaling": None, "nobody_knows_this": None, "attention_bias": None},

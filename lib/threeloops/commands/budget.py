@@ -20,7 +20,7 @@ from threeloops.product_loop.sizing.stored_weights import (
 )
 
 WEIGHTS_HELP = (
-    "how the weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, gptq-g32 (groups of 32), q4_k_m, q8_0, …"
+    "how the weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, gptq-g32 (groups of 32), nf4, q4_k_m, q8_0, …"
 )
 
 # What an engine keeps besides, under the flag that says how much.

@@ -21,6 +21,10 @@ def model_named(name: str, overlay: str | None) -> Model:
     """A model by its name, also by that of a release of it (…-Instruct-FP8), or from the path of a config.json or its
     folder; one whose type has no reader is counted on its class, where that is installed.
     """
+    if re.match(r"(?:https?://|hf\.co/|huggingface\.co/).*\.(?:json|gguf)$", name):
+        raise ValueError(
+            f"--model {name}: nothing is fetched from the web; download the file and give its path, or name the model"
+        )
     if is_path(name):
         try:
             return hf_config.from_hf_config(name)

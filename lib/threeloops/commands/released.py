@@ -29,7 +29,8 @@ _ENDINGS = {
     r"(?:gptq-)?(?:int8|8bit|w8a8|w8a16)": "int8",
     r"bf16": "bf16",
     r"fp16": "fp16",
-    r"(?:unsloth-)?bnb-4bit": "",
+    r"unsloth-bnb-4bit": "",  # some layers are left wide
+    r"bnb-4bit": "nf4",
     r"int4|4bit|w4a16|q4f16|gguf|exl2|exl3|mlx": "",
 }
 _GGUF_TYPE = r"i?q\d(?:_[a-z0-9]+)+"
@@ -51,7 +52,7 @@ class Release:
 def read_release(typed: str) -> Release:
     """A name without its ending and its date; both are empty where it has none."""
     base, ending, stored = typed, "", ""
-    file_type = re.search(rf"(?:[-_. ]qat)?[-_. ]({_GGUF_TYPE})(?:[-.]gguf)?$", base, re.IGNORECASE)
+    file_type = re.search(rf"(?:[-_. ]qat)?[-_. :]({_GGUF_TYPE})(?:[-.]gguf)?$", base, re.IGNORECASE)
     if file_type and file_type[1].lower() in FORMATS:
         base, ending, stored = base[: file_type.start()], file_type[1], file_type[1].lower()
         base = re.sub(r"[-_. ]gguf$", "", base, flags=re.IGNORECASE)

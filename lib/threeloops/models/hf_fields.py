@@ -64,6 +64,7 @@ CHANGES_NO_COUNT = frozenset({
 })
 # fmt: on
 
+NOTED = "unsloth_"  # what this program notes about its own training, whatever it is called
 # However a field is called that names a token by its number, it changes no count.
 NUMBERS_OF_TOKENS = ("_token_id", "_token_ids", "_token_index")
 
@@ -194,7 +195,7 @@ class Fields:
         unknown = sorted(
             name
             for name in stated - self.seen - CHANGES_NO_COUNT - OUTSIDE_THE_DECODER
-            if not name.endswith(NUMBERS_OF_TOKENS)
+            if not name.endswith(NUMBERS_OF_TOKENS) and not name.startswith(NOTED)
         )
         if unknown:
             raise ValueError(

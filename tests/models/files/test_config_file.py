@@ -14,7 +14,7 @@ from threeloops.models.hf_config import from_hf_config
 LLAMA = json.dumps(small("llama"))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_any_unicode_is_read(encoding: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_bytes(LLAMA.encode(encoding))
     assert from_hf_config(tmp_path) == from_hf_config(small("llama"), name=tmp_path.name)

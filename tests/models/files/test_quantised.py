@@ -33,7 +33,14 @@ SAID: list[tuple[dict[str, Any], SaidStored]] = [
         {"quant_method": "modelopt", "quant_algo": "NVFP4"},
         SaidStored(words="modelopt, NVFP4", counted_as="nvfp4"),
     ),
-    ({"load_in_4bit": True, "load_in_8bit": False}, SaidStored(words="bitsandbytes, load_in_4bit")),
+    (
+        {"load_in_4bit": True, "load_in_8bit": False},
+        SaidStored(words="bitsandbytes, load_in_4bit", counted_as="nf4-single"),
+    ),
+    (
+        {"load_in_4bit": True, "bnb_4bit_use_double_quant": True},
+        SaidStored(words="bitsandbytes, load_in_4bit", counted_as="nf4"),
+    ),
     ({"quant_method": "exl3", "bits": 4.25}, SaidStored(words="exl3, 4.25 bits")),
     ({"quant_method": "new_way"}, SaidStored(words="new_way")),
     ({"group_size": 64, "bits": 4}, SaidStored(words="4 bits")),

@@ -120,6 +120,8 @@ def unicode_text(raw: bytes) -> str:
             return raw.decode(encoding)
     if raw[:1] == b"{" and raw[1:2] == b"\0":
         return raw.decode("utf-16-le")
+    if raw[:2] == b"\0{":
+        return raw.decode("utf-16-be")
     return raw.decode("utf-8")
 
 

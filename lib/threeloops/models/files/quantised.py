@@ -42,7 +42,7 @@ _COUNTED = {
 }
 # Counted with a scale and a zero for every group of these sizes; the first is the usual one, which a name leaves out.
 _IN_FOUR_BITS = {"awq": (128, 32, 64), "gptq": (128, 16, 32, 64, 256, 512, 1024)}
-_BITSANDBYTES = {"load_in_8bit": "int8", "load_in_4bit": ""}
+_BITSANDBYTES = {"load_in_8bit": "int8", "load_in_4bit": "nf4"}
 _PARTS = ("text_config", "thinker_config")
 _NAME = 40  # letters of a name at most
 
@@ -83,7 +83,10 @@ def _read(field: str, said: object) -> SaidStored:
         checks.positive(**{f"{field}.bits": bits})
     detail = next((said[name] for name in ("quant_algo", "format") if _printable(said.get(name))), "")
     if loaded:
-        return SaidStored(words=f"{method}, {loaded[0]}", counted_as=_BITSANDBYTES[loaded[0]])
+        counted = _BITSANDBYTES[loaded[0]]
+        if counted == "nf4" and said.get("bnb_4bit_use_double_quant") is not True:
+            counted = "nf4-single"
+        return SaidStored(words=f"{method}, {loaded[0]}", counted_as=counted)
     width = f"{bits} bits" if bits else ""
     words = ", ".join(filter(None, (method, detail, width))) or "a format of its own"
     return SaidStored(words=words, counted_as=_counted(method, detail, said))

@@ -4,7 +4,8 @@ Source: llama.cpp, src/llama-quant.cpp (what a GGUF file keeps in which blocks);
         2023; NVIDIA, Introducing NVFP4, 2025 (scales of blocks); Frantar et al., 2022, arXiv:2210.17323 (GPTQ's
         groups); llm-awq, awq/quantize/qmodule.py (a scale of 16 bits and a zero of 4 for each group), and GPTQModel,
         gptqmodel/nn_modules/qlinear (SUPPORTS_GROUP_SIZE: which groups kernels take); Hugging Face, transformers,
-        docs/source/en/quantization/mxfp4.md (modules_to_not_convert of gpt-oss)
+        docs/source/en/quantization/mxfp4.md (modules_to_not_convert of gpt-oss); Dettmers et al., 2023,
+        arXiv:2305.14314, section 3 (NF4 and its scales)
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from threeloops.product_loop.compression import Groups
 from threeloops.product_loop.gguf_files import file_weights
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS
 from threeloops.product_loop.gguf_recipes import FILE_TYPES
+from threeloops.training_loop.updates.adapters import nf4_bits
 
 WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
 LAYERS_ONLY = ("fp8", "int8", "mxfp8", "mxfp6", "mxfp4", "nvfp4")  # tables, norms and routers stay in 16 bits
@@ -28,7 +30,9 @@ GROUPED = {
     for method, sizes in (("awq", (32, 64)), ("gptq", (16, 32, 64, 256, 512, 1024)))
     for size in sizes
 }
-FORMATS = (*WHOLE, *LAYERS_ONLY, "awq", "gptq", *GROUPED, *(name.lower() for name in FILE_TYPES))
+# bitsandbytes' 4 bits: the scale of 64 weights in 8 bits, or ("single") in 32.
+BITSANDBYTES = {"nf4": nf4_bits(), "nf4-single": 4 + 32 / 64}
+FORMATS = (*WHOLE, *LAYERS_ONLY, "awq", "gptq", *GROUPED, *BITSANDBYTES, *(name.lower() for name in FILE_TYPES))
 WIDE = "tables, norms, routers"
 BESIDE_EXPERTS = "all but the experts' matrices"
 WIDER = (WIDE, BESIDE_EXPERTS)  # no names of formats
@@ -56,7 +60,8 @@ def weights_in(model: Model, wanted: str) -> Weights:
     narrow, wide = parameters.attention + parameters.mlp - routers, WIDE
     if wanted in EXPERTS_ONLY and parameters.routed_experts:
         narrow, wide = _expert_matrices(model), BESIDE_EXPERTS
-    bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else GROUPED.get(wanted, GROUPS).bits_per_weight
+    bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else BITSANDBYTES.get(wanted)
+    bits = bits or GROUPED.get(wanted, GROUPS).bits_per_weight
     return {wanted: (narrow, bits), wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
 
 
