@@ -62,7 +62,9 @@ def is_plumbing(cell: Cell, cells: Sequence[Cell]) -> bool:
     """Whether a code cell of a part gets things ready and shows nothing of the subject: imports alone, a call for an
     explorer, or the part's first code, where that begins with imports.
 
-    >>> ready, taught = ({"cell_type": "code", "source": words} for words in ("import math\\n\\nx = 2", "import math\\nx"))
+    >>> ready, taught = (
+    ...     {"cell_type": "code", "source": words} for words in ("import math\\n\\nx = 2", "import math\\nx")
+    ... )
     >>> [is_plumbing(cell, [ready, taught]) for cell in (ready, taught)]
     [True, False]
     """
