@@ -148,6 +148,7 @@ WHOLE_PART = 2
 BY_TEST = {
     "test_browser.py::test_a_page_without_a_kernel_shows_the_widgets_picture": WHOLE_PART,
     "test_browser.py::test_the_browser_complains_about_nothing_of_ours": WHOLE_PART,
+    "test_links.py::test_clicked_links_lead_to_their_parts_and_back": 4,
 }
 # One explorer each; those that are named here are not about one and belong to every run.
 EXPLORER, EVERY_RUN = (
