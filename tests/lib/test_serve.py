@@ -410,6 +410,7 @@ def test_chapter_3_says_what_the_command_says(capsys: pytest.CaptureFixture[str]
         ("--users 5 --gpus 2 --dp 2", "dp 2 groups share experts, and llama-3-8b has none"),
         ("--users 5 --gpus 8 --tp 8 --dcp 2 --model qwen3-next-80b-a3b", "keeps states beside caches"),
         ("--users 5 --gpus 2 --tp 2 --dcp 2", "2 GPUs keep each cache once"),
+        ("--users 5 --gpus 1 --hardware a10g", "of NVIDIA A10G 24GB only the memory is known, no rates"),
         ("--users 5 --gpus 8 --tp 8 --dcp 4 --model qwen3-235b-a22b --weights fp8", "must divide the 2 copies"),
         ("--users 5 --gpus 8 --tp 8 --dcp 2 --model qwen3-235b-a22b --engine tensorrt-llm", "take --engine vllm"),
         ("--users 5 --gpus 2 --dp 4", "a node, or --gpus, has 2"),

@@ -42,8 +42,8 @@ _COUNTED_OF_HYBRIDS = (
     " `threeloops roofline`), an engine's steps and adapters are not"
 )
 _COUNTED_OF_OTHERS = (
-    "its parameters and caches are counted (`threeloops kv`, `threeloops fit`), FLOPs, training memory, GGUF files and"
-    " layouts are not"
+    "its parameters and caches are counted (`threeloops kv`, `threeloops fit`), FLOPs, training memory and layouts are"
+    " not"
 )
 
 # A norm's values per channel: weight and bias, weight alone, or nothing that is learned.

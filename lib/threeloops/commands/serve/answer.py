@@ -36,6 +36,10 @@ def from_flags(given: argparse.Namespace) -> Working:
         both = ", not both" if given.rate is not None else ""
         raise ValueError(f"say the load: requests as they come (--rate 50/s) or people at a time (--users 64){both}")
     served = asked_for(given)
+    if not (served.part.peaks or served.part.engines):
+        raise ValueError(
+            f"of {served.part.name} only the memory is known, no rates: `threeloops kv` and `threeloops fit` answer"
+        )
     if not served.part.peaks:
         raise ValueError(
             f"{served.part.name} has several engines and power modes, and serve counts one; take a step apart with"
