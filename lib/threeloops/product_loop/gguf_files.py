@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from threeloops import checks
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp, Recurrent
+from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.models.layers.states import KimiDelta, SelectiveScan, ShortConvolution
 from threeloops.models.parameters import model_parameters
 from threeloops.models.recurrent_layers import DeltaState, StateSpace
@@ -122,8 +123,10 @@ def _matrices(layer: Layer, model: Model) -> Iterator[Matrix]:
         yield from _attention(attention, hidden)
     elif isinstance(attention, LatentAttention):
         yield from _latent(attention, hidden)
+    elif isinstance(attention, CompressedAttention):
+        _refuse(f"{model.name} has entries of several tokens in its caches")
     for state in (attention, layer.state):
-        if state is not None and not isinstance(state, Attention | LatentAttention):
+        if isinstance(state, Recurrent):
             yield from _state(state, model)
     mlp = layer.mlp
     if isinstance(mlp, DenseMlp):
