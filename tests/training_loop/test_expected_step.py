@@ -232,6 +232,14 @@ def test_products_have_the_format_of_their_role_and_wide_layers_have_16_bits() -
     assert matmuls_s(replace(PLAIN, wide_layers=6), "fp8") == pytest.approx(narrow_s + (wide_s - narrow_s) / 4)
 
 
+def test_a_second_head_multiplies_and_loses_once_more() -> None:
+    one, two = (expected(ONE, job(RECORDED), software=replace(PLAIN, more_heads=some)).parts for some in (0, 1))
+    shapes = ((8192, 50304, 1024), (8192, 1024, 50304), (50304, 1024, 8192))
+    took_s = sum(expected_product(PART, m=m, n=n, k=k, format="bf16").seconds for m, n, k in shapes)
+    assert two["matmuls"] - one["matmuls"] == pytest.approx(took_s)
+    assert two["loss"] == pytest.approx(2 * one["loss"])
+
+
 def test_biases_of_experts_pass_over_memory_where_no_kernel_adds_them() -> None:
     """gpt-oss: 36 layers of 8 x 1,024 tokens with 4 experts each, 2,880 wide inside and out: clamps move 16 bytes an
     element forward and 30 backward, biases 12 and 16 with weights of 2 bytes.

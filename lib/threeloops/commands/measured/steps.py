@@ -41,7 +41,7 @@ FAR_OFF: tuple[tuple[str, Callable[[PublishedStep], bool], str], ...] = (
     (
         "Nemotron 3 Super in nvfp4",
         lambda row: row.model.name.startswith("nemotron-3-super") and row.format == "nvfp4",
-        "unknown; 14 layers in bf16 and some products in wider formats are charged; in fp8 its steps take as long",
+        "unknown; 16 layers in bf16 and some products in wider formats are charged; in fp8 its steps take as long",
     ),
     (
         "other experts, one sequence at a time",

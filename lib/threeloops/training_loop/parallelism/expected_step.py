@@ -56,7 +56,7 @@ class ExpectedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """The slowest stage: so many layers, with the head or without."""
+    """The slowest stage: so many layers, with heads or without."""
 
     layers: int
     heads: int
@@ -104,6 +104,7 @@ def expected_step(
         job,
         layer=layer_pass(layout, job, cluster, timed, format, software),
         head=head_pass(layout, job, cluster, timed, software),
+        heads=1 + software.more_heads,
     )
     m = layouts.micro_batches(layout, job=job)
     again_s = {
@@ -152,10 +153,10 @@ def _carried(job: Job, part: str, timed: str) -> tuple[str, ...]:
     return (*whole, *(f"scans at the share of their roof that {one} reached" for one in sorted(scans)))
 
 
-def _slowest_stage(layout: Layout, job: Job, *, layer: Pass, head: Pass) -> _Stage:
+def _slowest_stage(layout: Layout, job: Job, *, layer: Pass, head: Pass, heads: int) -> _Stage:
     most, last = layouts.stage_layers(layout, job=job), layouts.last_layers(layout, job=job)
     plain = _Stage(layers=most, heads=0, layer=layer, head=head)
-    ending = _Stage(layers=last, heads=1, layer=layer, head=head)
+    ending = _Stage(layers=last, heads=heads, layer=layer, head=head)
     return max(plain, ending, key=lambda stage: stage.forward_s + stage.backward_s)
 
 

@@ -10,14 +10,14 @@ Source: catalog/training_steps.toml; nothing is fitted to its rows
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any
 
 from threeloops.facts import hardware
 from threeloops.facts.fact import catalogue_files
 from threeloops.models import catalogue
-from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model, MoeMlp
 from threeloops.training_loop.parallelism.expected_step import ExpectedStep, expected_step
 from threeloops.training_loop.parallelism.layout_step import layout_step
 from threeloops.training_loop.parallelism.layouts import Cluster, Job, Layout
@@ -72,7 +72,8 @@ def _rows(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _step(key: str, row: Mapping[str, Any], source: str) -> PublishedStep:
-    job = _job(row)
+    recipe = _recipe(row)
+    job = _job(row, recipe)
     tokens = job.tokens / row["num_gpus"]
     return PublishedStep(
         key=f"{key}-{row['id']}",
@@ -91,7 +92,7 @@ def _step(key: str, row: Mapping[str, Any], source: str) -> PublishedStep:
         software=Software(
             **{name: row[name] for name in ("attention", "loss", "gradient_bytes_moved", "overlaps_tensor")},
             overlaps_experts=row.get("overlaps_experts", False),
-            **_recipe(row),
+            **_told(row, recipe),
         ),
         measured_s=row["step_s"] if "step_s" in row else tokens / row["tokens_per_gpu_s"],
         unseen=row.get("unseen", False),
@@ -99,18 +100,31 @@ def _step(key: str, row: Mapping[str, Any], source: str) -> PublishedStep:
     )
 
 
-def _recipe(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the recipe of a row's release says of its software beyond the page: the row's own, if one fits."""
-    for recipe in row["recipes"]:
-        if all(row.get(name) in values for name, values in recipe["rows"].items()):
-            return {
-                "recomputes": tuple(recipe.get("recomputes", ())),
-                "formats": tuple(recipe.get("formats", {}).items()),
-                "wide_layers": recipe.get("wide_layers", 0),
-                # DeepEP and HybridEP, which send a token once, know routing weights in fp32 only
-                "bias_weight_bytes": recipe.get("biases_apart", False) * (4 if row.get("dispatches_once") else 2),
-            }
-    return {}
+def _recipe(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the recipe of a row's release says beyond the page, if one fits."""
+    fits = (
+        recipe for recipe in row["recipes"] if all(row.get(name) in values for name, values in recipe["rows"].items())
+    )
+    return next(fits, {})
+
+
+def _told(row: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """The software of it."""
+    return {
+        "recomputes": tuple(recipe.get("recomputes", ())),
+        "formats": tuple(recipe.get("formats", {}).items()),
+        "wide_layers": recipe.get("wide_layers", 0),
+        # DeepEP and HybridEP, which send a token once, know routing weights in fp32 only
+        "bias_weight_bytes": recipe.get("biases_apart", False) * (4 if row.get("dispatches_once") else 2),
+        "more_heads": recipe.get("next_tokens", 0),
+    }
+
+
+def _predicting_more(model: Model, next_tokens: int) -> Model:
+    """With a layer of attention and one of experts for each token after the next one."""
+    (attention,) = [layer for layer, _ in model.groups if isinstance(layer.attention, Attention)]
+    (experts,) = [layer for layer, _ in model.groups if isinstance(layer.mlp, MoeMlp)]
+    return replace(model, groups=(*model.groups, (attention, next_tokens), (experts, next_tokens)))
 
 
 def _apart(job: Job, row: Mapping[str, Any]) -> str:
@@ -120,8 +134,10 @@ def _apart(job: Job, row: Mapping[str, Any]) -> str:
     return ""
 
 
-def _job(row: Mapping[str, Any]) -> Job:
+def _job(row: Mapping[str, Any], recipe: Mapping[str, Any]) -> Job:
     model = catalogue.model(row["model"]) if "model" in row else _gpt(row)
+    if recipe.get("next_tokens"):
+        model = _predicting_more(model, recipe["next_tokens"])
     return Job(
         model=model,
         sequence=row["sequence"],

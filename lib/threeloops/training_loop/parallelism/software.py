@@ -49,11 +49,13 @@ class Software:
     wide_layers: int = 0  # of the first or last, whose products are all in 16 bits
     # bytes of a routing weight where operations of their own add experts' biases; 0 where kernels do
     bias_weight_bytes: int = 0
+    more_heads: int = 0  # heads with a loss beyond the first: of tokens after the next one
 
     def __post_init__(self) -> None:
         checks.one_of((*PARTS_OF, UNFUSED), attention=self.attention)
         checks.one_of(LOSS_BYTES, loss=self.loss)
         checks.non_negative(gradient_bytes_moved=self.gradient_bytes_moved, wide_layers=self.wide_layers)
+        checks.non_negative(more_heads=self.more_heads)
         if self.bias_weight_bytes not in (0, 2, 4):
             raise ValueError(
                 f"bias_weight_bytes={self.bias_weight_bytes} must be 2 or 4, as a routing weight has, or 0"
