@@ -117,6 +117,14 @@ STATES = Drill(
             story="That is the model as it is served. Training keeps several more numbers for each of its weights.",
         ),
         Slip(
+            key="optimiser-forgotten",
+            wrong=lambda p: 4 * p.parameters,
+            story=(
+                "A weight and its gradient: that is what forward and backward pass need. The update needs more for each"
+                " parameter, and that is most of the bill."
+            ),
+        ),
+        Slip(
             key="all-sixteen-bit",
             wrong=lambda p: 8 * p.parameters,
             story=(
