@@ -46,7 +46,7 @@ def _count_retrieved(p: Draw) -> float:
     for length in (*[p.passage] * p.passages, p.question):
         for _token in range(length):
             now += p.token_us
-    return now * us
+    return float(now * us)
 
 
 RETRIEVED = Drill(
