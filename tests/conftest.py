@@ -41,6 +41,7 @@ SECONDS = {
     "test_release.py": 16,
     "test_grading_canaries.py": 15,
     "test_grading_command.py": 30,
+    "test_graded_there.py": 12,
     "test_term.py": 25,
     "test_elsewhere.py": 12,
     "test_partial_credit.py": 12,
