@@ -181,8 +181,8 @@ def test_the_widget_works_by_keyboard(part_run: Reader) -> None:
 def test_the_changed_value_is_read_in_the_next_cell(part_run: Reader) -> None:
     """What a reader set by keyboard is an ordinary value for the next cell."""
     index = part_run.code(r"roofline_widget\.explorer\(")
-    number = part_run.cell(index).locator(".jp-InputPrompt").first.text_content().strip("[]:")
-    part_run.cell(index).locator(".cm-content").click()
+    number = part_run.cell(index).locator(".jp-OutputPrompt").first.text_content().strip("[]:")
+    part_run.cell(index).click(position={"x": 4, "y": 20})  # its code may be folded
     part_run.page.keyboard.press("Escape")
     part_run.page.keyboard.press("b")
     part_run.page.keyboard.press("Enter")

@@ -36,6 +36,14 @@ def test_a_set_is_graded_as_the_command_grades_it(tmp_path: Path) -> None:
     assert broken["said"]
 
 
+def test_a_grading_that_takes_too_long_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "GRADES_S", 0.01)
+    told = json.loads(server.graded(contents.STARTER, tmp_path))
+    assert (told["mark"], told["page"]) == ("", "")
+    assert "took more than 0.01 s" in told["said"]
+    assert f"book.py grade my/drills/{contents.STARTER}" in told["said"]
+
+
 def test_every_page_that_is_found_is_a_notebook_of_the_readers() -> None:
     told = json.loads(server.searched(BOOK))
     known = {place.copy for place in contents.places(BOOK)}

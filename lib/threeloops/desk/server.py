@@ -151,7 +151,11 @@ def heard(told: str) -> str:
 def graded(name: str, root: Path) -> str:
     """What grading a reader's own drill set says, its mark and its feedback page, as JSON."""
     command = [sys.executable, "-c", GRADES, f"my/drills/{name}", str(root)]
-    done = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", timeout=GRADES_S, check=False)
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", timeout=GRADES_S, check=False)
+    except subprocess.TimeoutExpired:
+        late = f"Grading {name} took more than {GRADES_S} s and was stopped; `python3 book.py grade my/drills/{name}`"
+        return json.dumps({"said": f"{late} in a terminal waits for it.", "page": "", "mark": ""})
     said = (done.stdout + (done.stderr if done.returncode else "")).strip()
     page = re.search(r"^Feedback.*: (\S.*\.html)$", done.stdout, re.MULTILINE)
     place = Path(page[1]).resolve().relative_to(root.resolve()).as_posix() if page else ""
