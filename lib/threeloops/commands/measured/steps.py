@@ -36,7 +36,8 @@ FAR_OFF: tuple[tuple[str, Callable[[PublishedStep], bool], str], ...] = (
         "gpt-oss-120b",
         lambda row: row.model.name == "gpt-oss-120b",
         "unknown; biases added and activations clamped outside of kernels are charged, as its recipes say; what is"
-        " lacking still goes with the tokens and with the card's memory rate",
+        " lacking in bf16 still goes with the tokens and with the card's memory rate, but for B200 in release 25.11 and"
+        " B300 in 26.02, which lack more",
     ),
     (
         "Nemotron 3 Super in nvfp4",
