@@ -61,19 +61,19 @@ def test_what_a_page_prints_beside_tokens_is_what_they_come_to(key: str, causal:
     assert model_flops_per_s(row, causal) == pytest.approx(printed, rel=0.04)
 
 
-def test_a_recipe_that_predicts_a_token_more_has_the_flops_that_its_page_prints() -> None:
-    """NVIDIA prints 598 TFLOP/s for 7,040 tokens/s of Nemotron 3 Super: within 5 % with a layer of attention, one of
-    experts and a second head; a tenth more than without.
+def test_a_recipe_that_predicts_two_tokens_more_has_the_flops_that_its_page_prints() -> None:
+    """NVIDIA prints 600 TFLOP/s for 7,040 tokens/s of Nemotron 3 Super: within 3 % with a layer of attention, one of
+    experts and a head for each of two tokens; a tenth more than without.
     """
     (row,) = [one for one in ROWS if one.key == "megatron-bridge-26-08-012"]
-    assert row.software.more_heads == 1
-    printed = 598e12 / 7040
+    assert row.software.more_heads == 2
+    printed = 600e12 / 7040
     without = training_flops(
         catalogue.model("nemotron-3-super-120b-a12b"), batch=1, sequence=8192, causal="full", recompute="none"
     )
     within = training_flops(row.model, batch=1, sequence=8192, causal="full", recompute="none")
     head = 3 * 2 * row.model.hidden * row.model.vocab
-    assert within.model / within.tokens + head == pytest.approx(printed, rel=0.05)
+    assert within.model / within.tokens + 2 * head == pytest.approx(printed, rel=0.03)
     assert printed > 1.09 * without.model / without.tokens
 
 
