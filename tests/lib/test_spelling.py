@@ -28,13 +28,18 @@ CARDS = {
     "rtx-6000-ada": ["RTX 6000 Ada", "NVIDIA RTX 6000 Ada Generation"],
     "a10g": ["A10G", "NVIDIA A10G"],
     "rtx-2080-ti": ["2080 Ti"],
+    "rtx-3080-10gb": ["RTX 3080 10GB"],
+    "rx-7900-xtx": ["7900 XTX", "AMD Radeon RX 7900 XTX"],
     "t4": ["Tesla T4"],
     "h20-96gb": ["H20"],
     "apple-m4-max-128gb": ["M4 Max 128GB", "Apple M4 Max 128 GB"],
 }
 
 # Cards whose name others have, too, with more memory or less.
-CARDS_OF_SEVERAL = ["2080", "4060 Ti", "5060 Ti", "M1 Max", "V100", "H100", "A100 PCIe", "M4 Max", "GH200"]
+CARDS_OF_SEVERAL = [
+    *("2080", "3080", "NVIDIA GeForce RTX 3080", "4060 Ti", "5060 Ti", "RX 7900", "AMD Radeon RX 7900"),
+    *("M1 Max", "V100", "H100", "A100 PCIe", "M4 Max", "GH200"),
+]
 MODELS = {
     "llama-3-70b": [
         "llama3 70b",

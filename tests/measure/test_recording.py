@@ -220,6 +220,7 @@ def test_only_what_is_missing_is_measured_and_nothing_of_the_same_day_is_lost(tm
 
 def test_driver_names_lead_to_parts_of_the_catalogue():
     assert set(recording.DRIVER_NAMES.values()) <= set(part_keys())
+    assert "NVIDIA GeForce RTX 3080" not in recording.DRIVER_NAMES  # with 10 GB or 12: its name does not say which
 
 
 def test_refusals(capsys):

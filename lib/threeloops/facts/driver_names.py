@@ -6,7 +6,8 @@ import re
 
 from threeloops import spelling
 
-# A name that is not here leaves the part unknown, unless somebody says it.
+# A name that is not here leaves the part unknown, unless somebody says it: so does one of several cards with different
+# memory ("NVIDIA GeForce RTX 3080" has 10 GB or 12).
 DRIVER_NAMES = {
     "Tesla V100-SXM2-32GB": "v100-sxm2-32gb",
     "NVIDIA A100-SXM4-40GB": "a100-sxm4-40gb",
@@ -31,7 +32,6 @@ DRIVER_NAMES = {
     "NVIDIA RTX A6000": "rtx-a6000",
     "NVIDIA RTX 6000 Ada Generation": "rtx-6000-ada",
     "NVIDIA GeForce RTX 2080 Ti": "rtx-2080-ti",
-    "NVIDIA GeForce RTX 3080": "rtx-3080-10gb",
     "NVIDIA GeForce RTX 3090": "rtx-3090",
     "NVIDIA GeForce RTX 3090 Ti": "rtx-3090-ti",
     "NVIDIA GeForce RTX 4060": "rtx-4060",
@@ -50,7 +50,7 @@ DRIVER_NAMES = {
 }
 
 _MAKERS_WORDS = {"nvidia", "geforce", "rtx", "tesla", "amd", "radeon", "rx", "instinct", "intel", "apple"}
-_ANOTHER_CARD = {"ti", "super", "max", "pro", "ultra"}
+_ANOTHER_CARD = {"ti", "super", "max", "pro", "ultra", "xt", "xtx", "gre"}
 
 
 def says_all_of(typed: str, name: str) -> bool:
