@@ -636,6 +636,8 @@ def test_a_card_that_nobody_listed_is_taken_by_its_memory(command, asked, capsys
         assert told["rtx-4090"].get(name) == told["24564MiB"].get(name)
     assert main([command, *asked.split(), "--hardware", "24GB"]) == 2
     assert "give 24GiB, or what nvidia-smi prints, like 24564MiB" in capsys.readouterr().err
+    assert main([command, *asked.split(), "--hardware", "0GiB"]) == 2
+    assert "--hardware 0GiB: a card's memory must be greater than 0" in capsys.readouterr().err
 
 
 def test_a_reckoned_memory_is_said_to_be_one(capsys):

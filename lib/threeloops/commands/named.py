@@ -75,7 +75,8 @@ def memory_named(name: str, overlay: str | None) -> Part:
             said = str(error).removesuffix(".")
             raise ValueError(f"{said}. What its driver reports as memory is taken, too, like 24564MiB.") from error
     size = quantity(name, "B")
-    checks.positive(hardware=size)
+    if size <= 0:
+        raise ValueError(f"--hardware {name}: a card's memory must be greater than 0; give it like 24564MiB")
     if "i" not in written[2].lower():
         binary = f"{written[1]}{written[2][0].upper()}iB"
         raise ValueError(
