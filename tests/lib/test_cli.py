@@ -601,6 +601,25 @@ def test_ranks_that_share_a_cache_keep_what_serve_counts(capsys):
     )
 
 
+def test_a_block_of_ranks_that_share_a_cache_is_whole_on_each(capsys):
+    """16 tokens of 576 numbers in 61 layers on every one of eight, for 1 token of a request or for 128."""
+    block, asked = 16 * 61 * 576 * 2, "--model deepseek-v3 --cache bf16 --tp 8 --dcp 8 --allocator vllm-paged"
+
+    def told(more: str) -> dict:
+        assert main(["kv", *asked.split(), *more.split(), "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    reserved = [
+        told(f"--tokens {tokens}")["results"]["reserved_by_vllm_paged"]["value"] / block
+        for tokens in (1, 100, 128, 129)
+    ]
+    assert reserved == [1, 1, 1, 2]
+    fitted = told("--tokens 100 --hardware b200 --weights fp8")
+    blocks = fitted["results"]["left_for_the_cache"]["value"] // block
+    assert fitted["fits"] == blocks
+    assert fitted["longest_context_by_memory"] == 128 * blocks
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [

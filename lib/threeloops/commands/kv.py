@@ -45,6 +45,7 @@ def working(
     that each would keep; with an accelerator, how many such requests fit beside the weights.
     """
     checks.count(tokens=tokens, batch=batch)
+    allocator = allocator and allocator.shared_by(dcp)
     groups, states = alike(model), kv_cache.states_bytes(model, tp=tp)
     lines = cache_lines(model, tokens=tokens, cache=cache, tp=tp)
     if dcp > 1 and states:

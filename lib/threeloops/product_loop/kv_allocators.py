@@ -23,8 +23,8 @@ llama.cpp 1024 768
 whole-context 1000 1000
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 from threeloops import checks
 
@@ -52,6 +52,12 @@ class Allocator:
     def longest(self) -> int | None:
         """Tokens after which the allocator has no room at all; None where it grows on demand."""
         return None
+
+    def shared_by(self, ranks: int) -> Self:
+        """The allocator where that many ranks share the tokens of a cache (decode context parallelism): its slots are
+        those of all of them.
+        """
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +138,7 @@ class VllmPaged(Allocator):
               blocks(window + block_tokens - 1)
     Assumes:  one token per step, no shared prefix; vLLM's padding of unequal layer groups is not counted
     Source:   Kwon et al., 2023, arXiv:2309.06180, section 4.3; vLLM, v1/core/single_type_kv_cache_manager.py,
-              SlidingWindowManager.remove_skipped_blocks
+              SlidingWindowManager.remove_skipped_blocks, and block_size *= dcp_world_size
     """
 
     name: ClassVar[str] = "vllm-paged"
@@ -142,6 +148,10 @@ class VllmPaged(Allocator):
 
     def __post_init__(self) -> None:
         checks.count(block_tokens=self.block_tokens)
+
+    def shared_by(self, ranks: int) -> Self:
+        """A block of vLLM has its tokens on each of the ranks."""
+        return replace(self, block_tokens=self.block_tokens * ranks)
 
     def slots(self, *, tokens: int, window: int | None) -> int:
         unreadable = 0 if window is None or not self.hybrid_manager else max(0, tokens - window)
@@ -172,6 +182,10 @@ class VllmAdmission(Allocator):
 
     def __post_init__(self) -> None:
         checks.count(block_tokens=self.block_tokens, max_batched_tokens=self.max_batched_tokens)
+
+    def shared_by(self, ranks: int) -> Self:
+        """A block of vLLM has its tokens on each of the ranks."""
+        return replace(self, block_tokens=self.block_tokens * ranks)
 
     def slots(self, *, tokens: int, window: int | None) -> int:
         if window is None:
