@@ -37,6 +37,9 @@ def file_weights(model: Model, *, file_type: str) -> dict[str, int]:
               a matrix's place is counted as llama.cpp counts it: value projections among themselves (queries, keys and
               values of a delta net in one matrix are one of them), feed-forward blocks by their layer where the model
               has experts, else among themselves
+              a hybrid's order of layers is not kept: each kind is spread evenly over the depth, and as a recipe gives
+              some places more bits, other orders weigh otherwise (forty shuffled ones of Nemotron 3 Nano in Q4_K_M
+              from 3 % less to 5 % more)
     Raises:   ValueError for an unknown type, with the known ones, and for a layer that no file's recipe is known of
     Source:   as the module
 
