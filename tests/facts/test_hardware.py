@@ -164,21 +164,28 @@ def test_every_exception_is_still_one(key: str, wide: str, narrow: str) -> None:
     assert ratio != pytest.approx(2, rel=0.005)
 
 
-# What nvidia-smi prints of cards whose figure is reckoned from a sibling's, in logs whose addresses were not kept.
-SEEN_MIB = {
-    "rtx-2080-ti": 11264, "rtx-3080-10gb": 10240, "rtx-4060-ti-16gb": 16380, "rtx-4070": 12282, "rtx-4070-super": 12282,
-    "rtx-4070-ti": 12282, "rtx-4070-ti-super": 16376, "rtx-4080": 16376, "rtx-5060": 8151, "rtx-5060-ti-16gb": 16311,
-    "rtx-5070-ti": 16303, "rtx-5080": 16303, "a40": 46068, "l40": 46068, "l20": 46068, "h100-nvl-94gb": 95830,
-    "h800-sxm": 81559,
-}  # fmt: skip
+RECKONED = {
+    key: fact
+    for key, part in ACCELERATORS.items()
+    if (fact := part.facts.get("usable_bytes")) and fact.kind == "estimate"
+}
+OF_A_SIBLING = re.compile(r"([\d.]+) ?(MiB|MB|) of (\d+) GB")  # Metal's MB are MiB
 
 
-@every("key", SEEN_MIB)
-def test_a_reckoned_memory_is_what_the_card_reports(key: str) -> None:
-    """Its own gigabytes read as decimal were 5 to 7 % less."""
-    assert PARTS[key].facts["usable_bytes"].kind == "estimate"
-    assert PARTS[key].capacity_bytes() == pytest.approx(SEEN_MIB[key] * MiB, rel=6e-4)
-    assert PARTS[key]["memory_bytes"] < 0.98 * SEEN_MIB[key] * MiB or key in ("a40", "l40", "l20")  # with ECC
+@every("key", [key for key, fact in RECKONED.items() if OF_A_SIBLING.fullmatch(fact.printed)])
+def test_a_reckoned_memory_is_a_siblings_share_of_it(key: str) -> None:
+    printed, own = OF_A_SIBLING.fullmatch(RECKONED[key].printed), re.search(r"(\d+) ?GB", PARTS[key].name)
+    assert printed
+    assert own
+    reported, unit, sold = printed.groups()
+    share, own_gib = float(reported) * (MiB if unit else 1) / (int(sold) * 1024 * MiB), int(own[1])
+    assert PARTS[key].capacity_bytes() == pytest.approx(share * own_gib * 1024 * MiB, rel=1e-3)
+
+
+def test_a_reckoned_memory_says_whose_it_is() -> None:
+    assert len(RECKONED) > 30
+    for key, fact in RECKONED.items():
+        assert re.search(r"report|Metal recommends", fact.note), key
 
 
 def test_no_card_of_a_desk_or_a_server_falls_back_to_decimal_gigabytes() -> None:

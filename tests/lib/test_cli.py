@@ -662,4 +662,4 @@ def test_a_card_that_nobody_listed_is_taken_by_its_memory(command, asked, capsys
 def test_a_reckoned_memory_is_said_to_be_one(capsys):
     asked = "fit --model llama3-8b --weights q4_k_m --tokens 8k --hardware"
     assert main([*asked.split(), "RTX 4070"]) == 0
-    assert "reckoned, as nobody printed what its driver reports: RTX 4090 reports" in capsys.readouterr().out
+    assert "reckoned from another card, as no log of this one was opened: RTX 4090 reports" in capsys.readouterr().out

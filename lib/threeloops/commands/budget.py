@@ -147,7 +147,7 @@ def capacity_words(part: Part) -> str:
     elif "usable_bytes" not in part.facts:
         who = "by its datasheet"
     elif part.facts["usable_bytes"].kind == "estimate":
-        who = f"reckoned, as nobody printed what its driver reports: {part.facts['usable_bytes'].note}"
+        who = f"reckoned from another card, as no log of this one was opened: {part.facts['usable_bytes'].note}"
     else:
         who = "as the driver reports it"
     return f"{units.fmt(part.capacity_bytes(), 'B', binary=True)} {who}"
