@@ -162,7 +162,7 @@ def test_the_example_of_each_help_runs_and_stands_in_the_readme(name: str, capsy
     ("command", "told"),
     [
         (f"{PLAN} --model llama", "--model 'llama' may be 'llama-2-7b', "),
-        (f"{PLAN} --hardware h100", "--hardware 'h100' may be 'h100-sxm5' or 'h100-pcie'; say which"),
+        (f"{PLAN} --hardware h100", "--hardware 'h100' may be 'h100-nvl-94gb', 'h100-sxm5' or 'h100-pcie'; say which"),
         (f"{PLAN} --hardware drive-orin", "a system on a chip is not planned for"),
         (f"{PLAN} --hardware h200", "nobody measured for the catalogue what bf16 matmuls reach on h200-sxm"),
         (f"{PLAN} --hardware 4090 --reach 0.8", "the catalogue knows no link between cards for rtx-4090"),

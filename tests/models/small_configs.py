@@ -357,9 +357,13 @@ SMALL = {
 }
 
 
+# Of these transformers has no class; `readers/test_own_code.py` holds them against the code that ships with them.
+OWN_CODE = ("kimi-k3", "mimo-7b")
+
+
 def attending(keys: Iterable[str]) -> list[str]:
-    """The catalogued models whose layers all have an MLP and attention to every token: hybrids, and models with an
-    indexer, are counted in part only.
+    """The catalogued models whose layers all have an MLP and attention to every token, and nothing beside: others are
+    counted in part only.
     """
     return [
         key
@@ -368,6 +372,7 @@ def attending(keys: Iterable[str]) -> list[str]:
             isinstance(layer.attention, Attention | LatentAttention)
             and not getattr(layer.attention, "indexer", None)
             and layer.mlp is not None
+            and not layer.unusual
             for layer, _ in catalogue.model(key).groups
         )
     ]

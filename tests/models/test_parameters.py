@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from tests.models.small_configs import OWN_CODE
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from threeloops.models import catalogue
@@ -19,8 +20,12 @@ from threeloops.models.parameters import (
     weights_bytes,
 )
 
-KEYS = catalogue.model_keys()
-MOE_KEYS = [key for key in KEYS if any(isinstance(layer.mlp, MoeMlp) for layer, _ in catalogue.model(key).groups)]
+# What these have beside attention, MLPs, norms and tables: mixed streams, an attention over earlier residuals, further
+# norms and scales around experts.
+BESIDE = ("deepseek-v4-flash", "deepseek-v4-pro", "kimi-k3", "gemma-4-26b-a4b")
+ALL_KEYS = catalogue.model_keys()
+KEYS = [key for key in ALL_KEYS if key not in OWN_CODE]
+MOE_KEYS = [key for key in ALL_KEYS if any(isinstance(layer.mlp, MoeMlp) for layer, _ in catalogue.model(key).groups)]
 
 
 @functools.cache
@@ -67,14 +72,15 @@ def items(counts) -> int:
 @pytest.mark.parametrize("key", KEYS)
 def test_items_equal_the_real_model(key):
     counts = model_parameters(catalogue.model(key))
-    norm = r"norm|\.ln_|layer_norm|layernorm|_hc\."
+    norm = r"(?<!layer)norm|layernorm(?!_[12]\.)|\.ln_|_hc\."
     assert counts.embedding == measured(key, r"wte|embed_tokens|word_embeddings(?!_layernorm)|model\.embeddings")
     assert counts.positions == measured(key, r"wpe|embed_positions")
     assert counts.head == measured(key, r"lm_head")
     assert counts.norms == measured(key, norm.removesuffix(r"|_hc\."))
-    assert counts.total - items(counts) == measured(key, r"_hc\.|hc_head")  # what mixes DeepSeek-V4's streams
+    # what mixes DeepSeek-V4's streams; what Gemma 4 has around its experts
+    assert counts.total - items(counts) == measured(key, r"_hc\.|hc_head|layernorm_[12]\.|router\.\w*scale")
     assert counts.attention == measured(key, rf"^(?!.*({norm})).*(attn|attention|{NEMOTRON_MIXERS})")
-    assert counts.mlp == measured(key, rf"mlp|fc1|fc2|feed_forward|{NEMOTRON_MLPS}")
+    assert counts.mlp == measured(key, rf"mlp|fc1|fc2|feed_forward|router\.proj|\.experts\.|{NEMOTRON_MLPS}")
     assert counts.routed_experts == measured(key, r"\.experts\.")
 
 
@@ -90,10 +96,18 @@ ROUTING_BIASES = {
     "deepseek-v4-pro": 58 * 384,
     "glm-4.5": 89 * 160,
     "glm-4.5-air": 45 * 128,
+    "glm-5": 75 * 256,
+    "glm-5.1": 75 * 256,
+    "glm-5.2": 75 * 256,
     "kimi-k2": 60 * 384,
+    "kimi-k2.5": 60 * 384,
+    "kimi-k2.6": 60 * 384,
+    "mimo-v2-flash": 47 * 256,
     "minimax-m2.5": 62 * 256,
+    "minimax-m2.7": 62 * 256,
     "nemotron-3-nano-30b-a3b": 23 * 128,
     "nemotron-3-super-120b-a12b": 40 * 512,
+    "nemotron-3-ultra-550b-a55b": 48 * 512,
 }
 
 
@@ -102,27 +116,29 @@ def test_buffers_are_not_parameters(key):
     # Everything else that transformers keeps as a buffer (rotary tables, Gemma's embedding scale) is computed, not
     # stored in the checkpoint.
     stored = set(built(key).state_dict()) - {name for name, _ in built(key).named_parameters(remove_duplicate=False)}
-    # DeepSeek-V4's tables from words to experts are whole numbers, 2.4 million of them, and no weights.
-    kept = {name for name in stored if not name.endswith("tid2eid")}
+    # DeepSeek-V4's tables from words to experts are whole numbers, 2.4 million of them, and no weights; Gemma 4's
+    # factor of a layer is one number, and is not counted.
+    kept = {name for name in stored if not name.endswith(("tid2eid", "layer_scalar"))}
     sizes = [buffer.numel() for name, buffer in built(key).named_buffers() if name in kept]
     counts = model_parameters(catalogue.model(key))
     assert counts.buffers == sum(sizes)
     assert counts.buffers == ROUTING_BIASES.get(key, 0)
 
 
-@pytest.mark.parametrize("key", MOE_KEYS)
+@pytest.mark.parametrize("key", [key for key in MOE_KEYS if key not in OWN_CODE])
 def test_active_leaves_out_the_experts_not_visited(key):
     # Experts are the first dimension of the stacked weights: a token visits top_k of them.
-    config, idle = catalogue.model_entry(key).config, 0
+    config, idle = built(key).config.get_text_config(), 0
+    top_k = getattr(config, "num_experts_per_tok", None) or config.top_k_experts  # as Gemma 4 calls it
     for name, parameter in built(key).named_parameters():
         if ".experts." in name:
-            idle += parameter.numel() // parameter.shape[0] * (parameter.shape[0] - config["num_experts_per_tok"])
+            idle += parameter.numel() // parameter.shape[0] * (parameter.shape[0] - top_k)
     counts = model_parameters(catalogue.model(key))
     assert counts.active == counts.total - idle
     assert idle > 0
 
 
-PUBLISHED = [(key, convention) for key in KEYS for convention in catalogue.model_entry(key).published]
+PUBLISHED = [(key, convention) for key in ALL_KEYS for convention in catalogue.model_entry(key).published]
 
 
 @pytest.mark.parametrize(("key", "convention"), PUBLISHED)
@@ -159,13 +175,13 @@ def test_deepseek_v3_layers():
     assert dense.routed_experts == dense.router == 0
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", ALL_KEYS)
 def test_identities(key):
     model = catalogue.model(key)
     counts = model_parameters(model)
     beside = counts.outside + sum(layer.beside * number for layer, number in counts.layers)
     assert counts.total == items(counts) + beside
-    assert bool(beside) == key.startswith("deepseek-v4")
+    assert bool(beside) == (key in BESIDE)
     assert counts.total - counts.active == counts.non_embedding - counts.active_non_embedding
     assert counts.active_with_head == counts.active - counts.positions - (0 if model.tied_head else counts.embedding)
     assert (counts.active == counts.total) == (key not in MOE_KEYS)
