@@ -16,21 +16,22 @@ START_S = 60
 
 
 class Machines:
-    """What is running; everything is ended with the `with` that began it."""
+    """What is running; everything is ended with the `with` that began it, or by `end`."""
 
-    def __init__(
-        self,
-        folder: Path,
-        protocol: str = "tcp",
-        more: Mapping[str, str] = {},  # read only
-        port: int = 0,
-    ) -> None:
+    def __init__(self, folder: Path, protocol: str, more: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self._environment = folder, os.environ | more
         self._environment["DASK_TEMPORARY_DIRECTORY"] = str(folder / "scratch")
         self._running: list[subprocess.Popen[bytes]] = []
-        told = folder / "scheduler.json"
-        words = ("--port", str(port), "--protocol", protocol, "--scheduler-file", str(told))
+        self._protocol, self.address = protocol, ""
+        self.schedule()
+
+    def schedule(self) -> None:
+        """Start a scheduler; the second one listens where the first has listened."""
+        told = self.folder / "scheduler.json"
+        told.unlink(missing_ok=True)
+        port = self.address.rpartition(":")[2] or "0"
+        words = ("--port", port, "--protocol", self._protocol, "--scheduler-file", str(told))
         self.scheduler = self._start("scheduler", *words)
         self.address = ""
 
@@ -43,7 +44,7 @@ class Machines:
 
     def _start(self, kind: str, *words: str, more: Mapping[str, str] = {}) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "distributed.cli.dask_" + kind, *LOOPBACK, *words]
-        with (self.folder / f"{kind}-{len(self._running)}.log").open("wb") as log:
+        with (self.folder / f"{kind}-{len(self._running)}.log").open("ab") as log:
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=self._environment | more, start_new_session=True
             )
@@ -63,11 +64,12 @@ class Machines:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        self._running.clear()
 
 
 @contextlib.contextmanager
-def machines(folder: Path, protocol: str = "tcp", more: Mapping[str, str] = {}, port: int = 0) -> Iterator[Machines]:
-    started = Machines(folder, protocol, more, port)
+def machines(folder: Path, protocol: str = "tcp", more: Mapping[str, str] = {}) -> Iterator[Machines]:
+    started = Machines(folder, protocol, more)
     try:
         yield started
     finally:
