@@ -121,7 +121,7 @@ class Watcher(ast.NodeTransformer):
             if output["output_type"] == "stream":
                 print("".join(output["text"]), end="")
             elif "data" in output:
-                display({mime: _joined(value) for mime, value in output["data"].items()}, raw=True)  # type: ignore[no-untyped-call]
+                display({mime: _joined(value) for mime, value in output["data"].items()}, raw=True)
 
 
 def watch() -> None:

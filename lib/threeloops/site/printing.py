@@ -113,7 +113,7 @@ def _finish(pdf: Path, titles: Sequence[str]) -> None:
                 raise PrintError(f"{pdf.name} lists {len(entries)} headings, and its pages have {len(titles)}")
             for entry, title in zip(entries, titles, strict=True):
                 entry.title = title
-        begins = entries[0].destination[0].objgen  # type: ignore[index]
+        begins = entries[0].destination[0].objgen
         front.number(made, next(place for place, page in enumerate(made.pages) if page.obj.objgen == begins))
         made.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 

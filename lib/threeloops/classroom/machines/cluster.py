@@ -142,7 +142,7 @@ def _client(address: str) -> Any:
 
     client = Client.__new__(Client)  # at hand to be closed when it gets no further than half of its start
     try:
-        Client.__init__(client, address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+        Client.__init__(client, address, timeout=CONNECT_S, set_as_default=False)
         return client
     except (OSError, TimeoutError):
         raise ValueError(
@@ -151,5 +151,5 @@ def _client(address: str) -> Any:
         ) from None
     except (TypeError, RuntimeError, ValueError) as error:
         with contextlib.suppress(Exception):
-            client.close(timeout=CLOSE_S)  # type: ignore[no-untyped-call]  # or this process could not end for 40 s
+            client.close(timeout=CLOSE_S)
         raise ValueError(f"{address} cannot be spoken to: {' '.join(str(error).split())}") from None

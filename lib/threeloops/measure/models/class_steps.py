@@ -131,7 +131,7 @@ def kept(model: PreTrainedModel, lengths: Sequence[int]) -> list[Shapes]:
     for tokens in lengths:
         try:
             prompt = torch.zeros((1, tokens), dtype=torch.long, device="meta")
-            with torch.no_grad(), shapes_config.patch(meta_nonzero_assume_all_nonzero=True):  # type: ignore[attr-defined]
+            with torch.no_grad(), shapes_config.patch(meta_nonzero_assume_all_nonzero=True):
                 answer = model(input_ids=prompt, use_cache=True)
         except Exception as error:
             raise ValueError(
