@@ -8,13 +8,15 @@ refused with the nearest keys; a name that would fit others of its family as wel
 """
 
 import datetime
+import functools
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from threeloops import checks, spelling
-from threeloops.facts.fact import Fact, catalogue_files, read_fact
+from threeloops.facts.fact import OVERLAY_VARIABLE, Fact, catalogue_files, read_fact
 from threeloops.models.architecture import Model
 from threeloops.models.convnet_config import convnet_from_config
 from threeloops.models.convnets import ConvNet
@@ -194,9 +196,21 @@ def model(key: str, *, overlay: str | Path | None = None) -> Model:
     >>> model("meta-llama/Llama-3-70B-Instruct").name
     'llama-3-70b'
     """
+    if not (overlay or os.environ.get(OVERLAY_VARIABLE)):
+        return _shipped_model(key)
+    return _found_model(key, overlay)
+
+
+def _found_model(key: str, overlay: str | Path | None) -> Model:
     entry = model_entry(key, overlay=overlay)
     found = from_hf_config(entry.config, name=entry.key)
     return replace(found, not_counted=(*entry.left_out, *found.not_counted))
+
+
+@functools.cache
+def _shipped_model(key: str) -> Model:
+    """One of those that come with the library, read once: an expected time asks for its model thousands of times."""
+    return _found_model(key, None)
 
 
 def convnet_keys(*, overlay: str | Path | None = None) -> tuple[str, ...]:
