@@ -3,8 +3,8 @@
 A drill promises something about a thousand draws. Trying them all at every commit takes longer than anybody waits, so
 
 - `--quick` tries the first 6 (before a commit);
-- a plain run tries the first 10, and one of eleven shares: that of this commit, so that eleven commits in a row try
-  every seed; eleven and five have no common divisor, so that what takes turns as well sees every share in time;
+- a plain run tries the first 10, and one of 23 shares: that of this commit, so that 23 commits in a row try every
+  seed; 23 and five have no common divisor, so that what takes turns as well sees every share in time;
 - `--thorough` tries them all.
 
 What is not drawn and takes long is cut into shares in the same way: `todays`. Whole tests that take long take turns:
@@ -25,7 +25,7 @@ from tests.turns import TURNS
 from threeloops import wall_clock
 
 T = TypeVar("T")
-QUICK, USUAL, SHARES = 6, 10, 11
+QUICK, USUAL, SHARES = 6, 10, 23
 # in the environment, which the workers of one run have in common
 MODE, ALL = "THREELOOPS_TESTS", "THREELOOPS_TESTS_ALL"
 COUNT = "THREELOOPS_TESTS_COUNT"
@@ -70,7 +70,7 @@ def chosen(most: int, *, mode: str, share: int) -> list[int]:
     ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3])
     >>> usual = chosen(1000, mode="usual", share=3)
     >>> len(usual), usual[8:14]
-    (100, [8, 9, 14, 25, 36, 47])
+    (53, [8, 9, 26, 49, 72, 95])
     """
     if mode == "thorough":
         return list(range(most))
@@ -110,7 +110,7 @@ def said() -> str:
         return "Every seed was tried."
     if mode() == "quick":
         return f"The first {QUICK} seeds were tried, and nothing that takes long; `book.py test` tries more."
-    tried = f"The first {USUAL} seeds were tried, and of all of them every eleventh from {counted() % SHARES}"
+    tried = f"The first {USUAL} seeds were tried, and of all of them every {SHARES}rd from {counted() % SHARES}"
     if turn() is not None:
         tried += f"; of what takes turns, the tests of turn {turn()} of 0 to {TURNS - 1}"
     return f"{tried}. `book.py test --thorough` tries all."

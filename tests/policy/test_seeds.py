@@ -1,4 +1,4 @@
-"""Eleven commits in a row try every seed, and what a run tries is the same for all its workers."""
+"""As many commits in a row as there are shares try every seed, and what a run tries is the same for all its workers."""
 
 import pytest
 from tests import seeds
@@ -16,18 +16,18 @@ def test_a_test_that_asks_for_few_gets_them_all_in_a_usual_run() -> None:
 
 
 def test_workers_take_mode_and_share_from_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(seeds.COUNT, "18")
+    monkeypatch.setenv(seeds.COUNT, "30")
     monkeypatch.setenv(seeds.MODE, "usual")
     monkeypatch.setenv(seeds.ALL, "yes")
     seeds.begin("usual")
-    assert seeds.turn() == 18 % seeds.TURNS
+    assert seeds.turn() == 30 % seeds.TURNS
     assert {seed % seeds.SHARES for seed in seeds.seeds(1000)[seeds.USUAL :]} == {7}
-    assert "every eleventh from 7" in seeds.said()
+    assert "every 23rd from 7" in seeds.said()
 
 
 def test_what_takes_turns_sees_every_share_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(seeds.MODE, "usual")
-    everything = list(range(23))
+    everything = list(range(2 * seeds.SHARES))
     seen = set()
     for commit in range(2, 2 + seeds.TURNS * seeds.SHARES, seeds.TURNS):
         monkeypatch.setenv(seeds.COUNT, str(commit))
