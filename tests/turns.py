@@ -20,6 +20,17 @@ BY_TURN = (
         "test_measure_stack.py",
         "test_workers.py",
         "test_published_layouts.py",
+        "test_second_opinions.py",
+        "test_log_command.py",
+        "test_mixed_precision.py",
+        "test_soc_fit.py",
+        "test_canvas.py",
+        "test_information_age.py",
+        "test_measure_hosts.py",
+        "test_measure_config_caches.py",
+        "test_recorded.py",
+        "test_measure_experts_contexts.py",
+        "test_pipeline_widget.py",
     ),
     (
         "test_wheel.py",
@@ -48,6 +59,19 @@ BY_TURN = (
         "test_expected_token.py",
         "test_waiting_times.py",
         "test_redundant_experts.py",
+        "test_graded_there.py",
+        "test_capacity.py",
+        "test_measure_sharded_state.py",
+        "test_exported.py",
+        "test_printed.py",
+        "test_tables.py",
+        "test_kernel_starts.py",
+        "test_replica_runs.py",
+        "test_two_batches.py",
+        "test_measure_pipeline.py",
+        "test_perception_cost.py",
+        "test_tiled_gemm.py",
+        "test_browser_panel.py",
     ),
     (
         "test_grading_hostile.py",
@@ -68,6 +92,19 @@ BY_TURN = (
         "test_groups.py",
         "test_term_refusals.py",
         "test_serve_pools.py",
+        "test_used.py",
+        "test_after.py",
+        "test_convnets.py",
+        "test_trace_command.py",
+        "test_alternatives.py",
+        "test_quantised.py",
+        "test_shared_blocks.py",
+        "test_adapted_memory.py",
+        "test_gguf_formats.py",
+        "test_measure_kv_cache.py",
+        "test_adapter_times.py",
+        "test_measure_own_traces.py",
+        "test_browser.py",
     ),
     (
         "test_cells.py",
@@ -94,6 +131,18 @@ BY_TURN = (
         "test_site_printed.py",
         "test_site_offline.py",
         "test_drawn_anew.py",
+        "test_measure_wire.py",
+        "test_taken_apart.py",
+        "test_possible.py",
+        "test_attention_io.py",
+        "test_expected_times.py",
+        "test_word_and_latex.py",
+        "test_number_line.py",
+        "test_gemm_tiles.py",
+        "test_joint_formulas.py",
+        "test_shares.py",
+        "test_draws.py",
+        "test_measure_streaming.py",
     ),
     (
         "test_machines.py",
@@ -117,6 +166,19 @@ BY_TURN = (
         "test_measure_server_load.py",
         "test_measure_tensor_parallel.py",
         "test_teaching.py",
+        "test_serving.py",
+        "test_copies.py",
+        "test_served_points.py",
+        "test_trial.py",
+        "test_serve_on_page.py",
+        "test_sensor_data.py",
+        "test_cards.py",
+        "test_scenarios.py",
+        "test_typed_code.py",
+        "test_expert_layers.py",
+        "test_compression.py",
+        "test_training_stack_widget.py",
+        "test_measure_speculative.py",
     ),
 )
 WHOLE = {file: turn for turn, files in enumerate(BY_TURN) for file in files}
@@ -142,19 +204,12 @@ ONE_BY_ONE = {
 }
 # The same, by the last word of a test's name: what is made for one drill set is made once.
 BY_SET = ("test_grading_canaries.py", "test_release.py")
-# The turn in which test_browser.py goes through a whole part in JupyterLab; in the others it ends where one may stop.
-WHOLE_PART = 2
 # Single tests of files that else belong to every run.
 BY_TEST = {
-    "test_browser.py::test_a_page_without_a_kernel_shows_the_widgets_picture": WHOLE_PART,
-    "test_browser.py::test_the_browser_complains_about_nothing_of_ours": WHOLE_PART,
     "test_links.py::test_clicked_links_lead_to_their_parts_and_back": 4,
 }
-# One explorer each; those that are named here are not about one and belong to every run.
-EXPLORER, EVERY_RUN = (
-    "test_browser_",
-    ("test_browser_desk.py", "test_browser_panel.py", *WHOLE),
-)
+# One explorer each, but for this one.
+EXPLORER, DESK = "test_browser_", "test_browser_desk.py"
 
 
 def turns(tests: Sequence[str]) -> dict[str, int]:
@@ -192,7 +247,7 @@ def _variant(test: str) -> str:
 
 
 def _explorer(test: str) -> bool:
-    return _file(test).startswith(EXPLORER) and _file(test) not in EVERY_RUN
+    return _file(test).startswith(EXPLORER) and _file(test) not in (DESK, *WHOLE)
 
 
 def _varied(tests: Iterable[str], files: tuple[str, ...]) -> list[str]:

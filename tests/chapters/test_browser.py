@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests import seeds, turns
 from tests.chapters.conftest import FEDERATED, PART, Door, Sight
-from tests.chapters.parts_in_figures import STOP
 from threeloops import contents
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.student_draws import HOME_COURSE, HOME_STUDENT, posed
@@ -85,21 +83,12 @@ def reader(lab: Door, look: Callable[[Door], Sight]) -> Reader:
     sight.page.wait_for_selector(CELL)
     copy = lab.root / "my" / place.copy
     cells = json.loads(copy.read_text())["cells"]
-    if seeds.turn() not in (None, turns.WHOLE_PART):
-        cells = short_way(cells)
     return Reader(door=lab, page=sight.page, sight=sight, copy=copy, place=place, cells=cells)
-
-
-def short_way(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    (last,) = (index for index, cell in enumerate(cells) if STOP in "".join(cell["source"]))
-    return cells[: last + 1]
 
 
 @pytest.fixture(scope="module")
 def part_run(reader: Reader) -> Reader:
-    """The part's short way, and in one of five turns all of it, run the way a reader runs it: from its heading, cell by
-    cell with Shift+Enter.
-    """
+    """The whole part, run the way a reader runs it: from its heading, cell by cell with Shift+Enter."""
     reader.page.wait_for_selector(".threeloops-bar[data-kernel='idle']")
     reader.at_the_part()
     reader.cell(reader.span[0]).click(position={"x": 4, "y": 20})

@@ -31,7 +31,7 @@ BROWSER = ("jupyterlab", "room", "site", "widget")
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("name", todays(BENCHES, shares=6))
+@pytest.mark.parametrize("name", todays(BENCHES, shares=len(BENCHES)))
 def test_its_smallest_run_comes_to_its_end(name: str) -> None:
     if name in BROWSER:
         from tests.chapters.conftest import chromium_path

@@ -6,7 +6,7 @@ from tests import turns
 from tests.conftest import SECONDS
 
 FILES = {path.name for path in (Path(__file__).parents[1]).rglob("test_*.py")}
-NAMED = {*turns.WHOLE, *turns.ONE_BY_ONE, *turns.BY_SET, *turns.EVERY_RUN}
+NAMED = {*turns.WHOLE, *turns.ONE_BY_ONE, *turns.BY_SET, turns.DESK}
 TESTS = [
     *(f"tests/a/{test}" for test in turns.BY_TEST),
     *(f"tests/a/{name}::test_{number}" for name in turns.WHOLE for number in range(3)),
