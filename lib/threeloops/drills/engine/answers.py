@@ -20,7 +20,7 @@ from numbers import Real
 from typing import Any
 
 from threeloops import units
-from threeloops.drills.engine import spelling
+from threeloops.drills.engine import in_words, shorthand, spelling
 
 DEFINITIONS = """
 yotta- = 1e24
@@ -84,9 +84,14 @@ _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-
 _COMMA = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # thousands, or a decimal comma
 _POINT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # of what comes whole: decimals, or thousands
 _WHOLE = re.compile(r"(?:B|bytes?|tok(?:en)?s?)?", re.IGNORECASE)
-_TWICE = re.compile(r"^(.+?)\s*\(([^()]*\d[^()]*[A-Za-z][^()]*)\)[\s,;!.]*$")  # as the book prints a size, twice
+# A size twice: as the book prints it, or as people say it.
+_TWICE = re.compile(
+    r"^([^()=]*\d[^()=]*[A-Za-z])\s*(?:\(|=|\bor\b|(?:,\s*)?\bi\.e\.)\s*([^()=]*\d[^()=]*[A-Za-z][^()=]*)\)?[\s,;!.]*$"
+)
 SAME = 0.01  # what rounding to three digits makes of one size in two units
-_CAPITALS = re.compile(r"\b(?:Kilo|Mega|Giga|Tera|Second|Minute|Hour|Day|Watt|Token|Dollar|Met)(?=[a-z])")
+_CAPITALS = re.compile(
+    r"\b(?:Kilo|Mega|Giga|Tera|Kibi|Mebi|Gibi|Tebi|Second|Minute|Hour|Day|Watt|Token|Dollar|Met)(?=[a-z])|\bWatt\b"
+)
 _UNIT = re.compile(r"^[A-Za-zµμ%×/*·. ]{0,40}$")
 
 
@@ -224,7 +229,7 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
     """The answer in the base unit `like` ("B", "s", "FLOP/B", …; "" for a plain share or count). `nouns` are words of
     the question that may follow the number ("72 GPUs"), see `spelling`; `example` is how an answer to it looks.
 
-    Assumes:  a comma groups thousands; a point marks decimals
+    Assumes:  a comma before three digits groups thousands; any other marks decimals, as a point does
     Raises:   UnreadableError, in one sentence, for what is not a number with a fitting unit
 
     >>> parse("6 GiB", like="B").value
@@ -236,29 +241,27 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
     """
     example = example or EXAMPLES.get(like, like)
     if isinstance(written, bool) or not isinstance(written, str | Real):
-        raise UnreadableError(
-            f"an answer is a number with its unit, written like {example}, not a {type(written).__name__}"
-        )
+        raise UnreadableError(f"an answer is a number with its unit, like {example}, not a {type(written).__name__}")
     if not isinstance(written, str) and not _printable(written):
-        raise UnreadableError(
-            f"a number as large as this, or no number at all, cannot be an answer; write it like {example}"
-        )
+        raise UnreadableError(f"a number as large as this, or no number at all, is no answer; write it like {example}")
     text = str(written).strip()
     if len(text) > 100:
         raise UnreadableError(
-            f"an answer of {len(text)} characters is too long to be one number; write it like {example}"
+            f"an answer of {len(text)} characters is too long for one number; write it like {example}"
         )
     if re.match(r"[+-]?0[xX][0-9a-fA-F]", text):
         raise UnreadableError(f"{text[:40]!r} is hexadecimal; write it in decimal, like {example}")
     if like.startswith("B") and (twice := _TWICE.match(text)):
         return _both(*(parse(one, like=like, nouns=nouns, example=example) for one in twice.groups()), written=text)
+    if two := in_words.two_readings(shorthand.bare(text), like=like):
+        return Answer(value=two[0], written=text, number=two[0], unit=like, other=two[1], doubt=two[2])
     match = _NUMBER.match(spelling.plain(text, like=like, nouns=nouns))
     if not text or not match or not match[1] or not _UNIT.match(match[2]):
         near = re.match(r"^\s*[+-]?\d+,\d+\b", text)
         hint = "write a decimal point, not a comma" if near else f"write it like {example}"
         raise UnreadableError(f"{text[:40]!r} is not a number with a unit; {hint}")
     number, unit = _number(match[1], text), match[2]
-    if match[1].startswith("0,") or re.search(r",\d{3}[eE]", match[1]):
+    if re.search(r",\d{3}[eE]", match[1]):
         raise UnreadableError(f"{text[:40]!r} is not a number with a unit; write a decimal point, not a comma")
     if like in ("B", "B/token") and unit in ("k", "K", "M", "G", "T"):
         return _either_base(number, unit, like, text)
@@ -267,20 +270,18 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
     value = number * (_factor(unit, like, example) if unit else 1.0)
     if not math.isfinite(value):
         raise UnreadableError(f"{text!r} is larger than any number that a computer keeps; write it like {example}")
+    read = functools.partial(Answer, value=value, written=text, number=number, unit=unit)
     if _COMMA.fullmatch(match[1]):
         comma = match[1].replace(",", "")
         doubt = f"{match[1]!r} is {comma} to some and {match[1].replace(',', '.')} to others; write one of these"
-        return Answer(value=value, written=text, number=number, unit=unit, other=value / units.kB, doubt=doubt)
+        return read(other=value / units.kB, doubt=doubt)
     if like in ("B", "token") and _POINT.fullmatch(match[1]) and _WHOLE.fullmatch(unit):
         plain = match[1].replace(".", "")
         doubt = f"{match[1]!r} is {plain} to some and {match[1]} to others; write it without a point"
-        return Answer(value=value, written=text, number=number, unit=unit, other=value * units.kB, doubt=doubt)
+        return read(other=value * units.kB, doubt=doubt)
     if like in ("", "token") and re.search(r"\dK\b", text):
-        doubt = f"{text!r} can mean thousands, or 1024s; write it out"
-        return Answer(
-            value=value, written=text, number=number, unit=unit, other=value * units.KiB / units.kB, doubt=doubt
-        )
-    return Answer(value=value, written=text, number=number, unit=unit)
+        return read(other=value * units.KiB / units.kB, doubt=f"{text!r} can mean thousands, or 1024s; write it out")
+    return read()
 
 
 def _both(first: Answer, second: Answer, *, written: str) -> Answer:

@@ -13,27 +13,42 @@ import math
 import re
 
 from threeloops import units
+from threeloops.drills.engine import in_words
 
 _BEFORE = re.compile(
-    r"^\s*(?:[~≈≃≅=]|(?:about|around|approximately|approx|roughly|circa|ca|some|nearly|an?|the|it is|is)\b\.?)\s*",
+    r"^\s*(?:[~≈≃≅≥≤=→#]|[<>]=|[-=]>|(?:about|around|approximately|approx|roughly|circa|ca|some|nearly|an?|the|it is"
+    r"|it's|is|maybe|probably|i think|i guess|i'd say|say|at least|at most|up to|no more than|no fewer than|exactly|min"
+    r"|max|minimum|maximum|in total|total)\b\.?:?|c\.|(?:answer|result)\s*[:=]|[A-Za-z]\w{0,20}\s*=)\s*",
     re.IGNORECASE,
 )
 _BEHIND = re.compile(
-    r"(?:[\s,;!.]+|(?<=[\s\d(])\(?(?:or so|in total|total|altogether|all in all|each|rounded)\)?)+$", re.IGNORECASE
+    r"(?:[\s,;!?.]+|(?<=[\s\d(])\(?(?:or so|in total|total|altogether|all in all|each|rounded(?: (?:up|down))?|or more"
+    r"|or less|or fewer|at least|at most|i think|i guess|(?:of )?(?:memory|HBM|VRAM)|decimal|binary)\)?"
+    r"|-ish|(?<=\s)ish)+$",
+    re.IGNORECASE,
 )
+_ISH = re.compile(r"(?<=\d)\s?-?ish\b", re.IGNORECASE)
+_WORKED_OUT = re.compile(r"^[\d.,\s]*[*×·^/+][\d.,\s*×·x^/+()]*=\s*(?=[\d.])")  # 9*8 = 72
+_ENCLOSED = re.compile(r"^\(([^()]+)\)$")
+_A_SECOND = re.compile(r"(?<=[A-Za-z])\s+(?:an?|each|every)\s+(?=[A-Za-z]+(?:\s|$))")
+_PRECISION = re.compile(r"\s+(?:dense|bf16|fp16|fp8|fp32|tf32|int8)$", re.IGNORECASE)
+_OPERATIONS = re.compile(r"\bfloating[ -]point (?:operations|ops)\b", re.IGNORECASE)
 _GROUPED = re.compile(r"^([+-]?\d{1,3}(?:[ _'’\u00a0\u2009\u202f]\d{3})+)(?![\d.,]*\d)")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _POWER = re.compile(r"(?<=\d)([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_SCIENTIFIC = re.compile(r"^([+-]?\d[\d.]*)\s*[x×·*]\s*10\s*(?:\^|\*\*)\s*\(?([+-]?\d{1,3})\)?(?![\d.])")
 _MONEY = re.compile(r"^(?:(?:US|U\.S\.)?\$|USD\b)\s*([\d.,]+(?:e[+-]?\d{1,3})?)\s*(.*)$", re.IGNORECASE)
 _AMOUNT = re.compile(
     r"^([\d.,]+(?:e[+-]?\d{1,3})?\s*(?:[kKMB]|thousand|million|billion)?)\s*(?:(?:US)?\$|usd\b)\s*(.*)$"
 )
+_MILLION = re.compile(r"^(?:m|MM|mln|mio)\b\.?")  # as money is written
 _PART = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms)(?![a-z])\s*(?:and\s+)?"
+    r"(\d+(?:\.\d+)?)\s*(d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms)(?![a-z])\s*(?:and\s+|,\s*)?"
 )
 _CLOCK = {"d": units.day, "h": units.hour, "m": units.minute, "s": 1.0, "ms": units.ms}
 _FLOPS = re.compile(
-    r"^([kKMGTPE]|kilo|mega|giga|tera|peta|exa)?\s?(?:flops?|F|ops)(?:\s?(?:/|per )\s?s(?:ec(?:ond)?)?)?$", re.I
+    r"^([kKMGTPE]|kilo|mega|giga|tera|peta|exa)?\s?(?:flops?|F|ops|(?<=[MGTPE]))(?:\s?(?:/|per )\s?s(?:ec(?:ond)?)?)?$",
+    re.I,
 )
 _COUNTED = {"thousand": "k", "million": "M", "billion": "G", "trillion": "T"}
 _PREFIX = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "exa": "E"}
@@ -56,8 +71,10 @@ _PERCENT = re.compile(r"(?<=\d)\s?(?:per\s?cent|pct\.?|percent)(?![a-z])", re.IG
 
 def longhand(written: str, *, like: str) -> str:
     """The same answer in words that the units know; unchanged where nothing is short."""
-    text = _bare(written)
+    text = in_words.in_figures(bare(written), like=like)
+    text = _A_SECOND.sub(" per ", _OPERATIONS.sub("FLOP", text))
     text = _POWER.sub(lambda found: f"^{found[1].translate(_RAISED)}", text).replace("−", "-")
+    text = _SCIENTIFIC.sub(r"\1e\2", text)
     text = _GROUPED.sub(lambda found: re.sub(r"[^\d+-]", "", found[1]), text)
     if like == "s":
         text = _added(text)
@@ -73,12 +90,16 @@ def longhand(written: str, *, like: str) -> str:
     return text if spelled == unit else f"{number[0]} {spelled}"
 
 
-def _bare(written: str) -> str:
-    """Without what is said before a number (about, ~) and left behind it (a comma, an exclamation mark)."""
-    text, before = _BEHIND.sub("", written.strip()), ""
+def bare(written: str) -> str:
+    """Without what is said before a number (about, at least, ~) and left behind it (or so, an exclamation mark).
+
+    >>> bare("I'd say at least 72 or so!"), bare("9*8 = 72"), bare("(24.5 GB)")
+    ('72', '72', '24.5 GB')
+    """
+    text, before = _ISH.sub("", _BEHIND.sub("", written.strip())), ""
     while text != before:
-        before, text = text, _BEFORE.sub("", text)
-    return text
+        before, text = text, _WORKED_OUT.sub("", _BEFORE.sub("", text))
+    return _ENCLOSED.sub(r"\1", text)
 
 
 def _added(text: str) -> str:
@@ -96,7 +117,8 @@ def _dollars(text: str) -> str:
     found = _MONEY.match(text) or _AMOUNT.match(text)
     if not found:
         return text
-    scale = re.match(r"^(k|K|M|B|thousand|million|billion)?\b\s*(.*)$", found[2])
+    found_scale = _MILLION.sub("M", found[2])
+    scale = re.match(r"^(k|K|M|B|thousand|million|billion)?\b\s*(.*)$", found_scale)
     return f"{found[1]}{scale[1] or ''} dollar {scale[2]}".strip() if scale else f"{found[1]} dollar"
 
 
@@ -125,6 +147,7 @@ def _unit(unit: str, like: str) -> str:
 
 def _flops(unit: str, like: str) -> str:
     """Arithmetic or a rate of it, as the question asks, where the letters leave that open ("TFLOPS", "TF")."""
+    unit = _PRECISION.sub("", unit)
     unit = _SCALED_FLOPS.sub(lambda found: _COUNTED[found[1].lower()], unit)
     found = _FLOPS.match(unit)
     rate = "/" in unit or " per " in unit
@@ -139,6 +162,9 @@ def _bytes(unit: str) -> str:
     """Bytes in letters of one case (gb, GIB). A single small b under a large prefix (Gb) is a bit as often, and is
     asked about.
     """
+    unit = re.sub(
+        r"^gigs?\b", "GB", re.sub(r"^([kKMGTP]i?B)s\b", r"\1", re.sub(r"^([kMGTP])\s+(?=bytes?\b)", r"\1", unit))
+    )
     found = _BYTES.match(unit)
     if not found or found[0] == "KB" or not (found[0].islower() or found[0].isupper()):
         return unit

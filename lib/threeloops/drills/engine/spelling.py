@@ -27,6 +27,8 @@ _SHORT = {  # how else a noun of a question is written
     "fps": "per second",
     "qps": "per second",
     "rps": "per second",
+    "QPS": "per second",
+    "RPS": "per second",
     "Hz": "per second",
     "km/h": "km",
     "kmh": "km",
@@ -37,15 +39,19 @@ _SHORT = {  # how else a noun of a question is written
     "USD": "dollars",
     "-fold": "times",
 }
-_SUFFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_SUFFIXES = {"Ki": 1024.0, "Mi": 1024.0**2, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _ALIKE = (  # nouns that people take for each other, and may
     {"gpu", "card", "device", "accelerator"},
     {"request", "req", "conversation", "sequence"},
     {"replica", "server", "instance"},
     {"worker", "process", "processe"},
     {"node", "machine", "host"},
+    {"token", "tok"},
 )
 _SUFFIXED = ("", "token", "token/s", "dollar")  # elsewhere a prefix belongs to a unit
+_SHARERS = frozenset({"gpu", "user", "direction"})  # whose a rate is, as people say it of any rate
+_RATE = re.compile(r"/|\bper\b|ps$|FLOPS$", re.IGNORECASE)  # what a rate has before a second “per”
+_CARD = re.compile(r"(?:(?:[AHBLV]|GH|GB|MI)\d{2,3}X?|TPU|[A-Z]{1,4}200)s?")  # what a GPU is called by
 _OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -134,9 +140,12 @@ def _without_nouns(unit: str, like: str, nouns: frozenset[str]) -> str:
     if like == "":
         unit = re.sub(r"/s(?:ec)?$", " per second", _SHORT.get(unit, unit))
         unit = re.sub(r"^req\b", "requests", unit)
-    per = re.match(r"^(.*?)\s*(?:/|\bper\b)\s*([A-Za-z]{2,}(?: [A-Za-z]{2,})*)$", unit)
-    if per and "/" not in like and all(_singular(word) in nouns for word in per[2].split()):
-        return _without_nouns(per[1], like, nouns)
+        if "gpu" in nouns and _CARD.fullmatch(unit):
+            return ""
+    per = re.match(r"^(.*)(?:\s*/\s*|\s+per\s+|^per\s+)([A-Za-z]{2,}(?: [A-Za-z]{2,})*)$", unit)
+    shared = nouns | _SHARERS if "/" in like else nouns
+    if per and ("/" not in like or _RATE.search(per[1])) and all(_singular(one) in shared for one in per[2].split()):
+        return _without_nouns(per[1].strip(), like, nouns)
     words = re.findall(r"[A-Za-z]+", unit)
     # a question that speaks of 62 million scenes takes no "million" away from an answer
     counted = like == "" and words and words[0].lower() not in _SCALES and re.fullmatch(r"[A-Za-z\s-]+", unit)

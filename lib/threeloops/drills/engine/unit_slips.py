@@ -14,6 +14,7 @@ from threeloops.drills.engine.exactness import Beside
 
 _TIMES = ("s", "token/s", "B/s", "FLOP/s", "token", "dollar", "")  # in which a duration may have been mistaken
 _SIZES = re.compile(r"\b(?:[kKMGTP]i?)?(?:B|bits?|bytes?)\b|bits?/s|bytes?")
+_RATES = re.compile(r"(?:B|bits?|bytes?)(?:/s| per second)\b")
 _WAYS = ((1, "large"), (-1, "small"))
 
 
@@ -54,8 +55,11 @@ class Mistaken:
         return None
 
     def _bits(self) -> Beside | None:
-        """In sizes, and in times and rates of a question that names sizes."""
-        if "B" not in self.like and not (self.like in ("s", "token/s") and _SIZES.search(self.question)):
+        """In sizes, in times and rates of a question that names sizes, and in shares and counts of one that names a
+        rate of bits or bytes.
+        """
+        named = _SIZES if self.like in ("s", "token/s") else _RATES if self.like in ("", "token") else None
+        if "B" not in self.like and not (named and named.search(self.question)):
             return None
         way = self._times(units.BITS_PER_BYTE)
         return Beside("bits-and-bytes", f"Exactly 8 times too {way}: bits or bytes?") if way else None
