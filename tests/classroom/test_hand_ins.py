@@ -17,7 +17,7 @@ from submissions import Notebook, asked, filled, released, set_source
 from threeloops.classroom import recognising, sources_only, uploads
 from threeloops.classroom.intake import handed_in, lone_notebook
 from threeloops.classroom.questions import bound, question, source
-from threeloops.classroom.transplant import parsed, told, worked_in
+from threeloops.classroom.transplant import UnparsableError, parsed, told, worked_in
 
 SET = "kv_cache"
 SETS = ("all_reduce", "first_steps", "kv_cache")
@@ -214,6 +214,45 @@ def test_what_is_gone_is_said_and_nothing_else() -> None:
     long = done()
     set_source(long, "latent-answer", "latent_cache = '1 GB'" + "#" * 100_000)
     assert "1 cell of more than 100,000 characters not read" in told(released(SET), long)[1]
+
+
+def test_characters_of_a_word_processor_are_read_and_other_slips_of_the_pen_told() -> None:
+    notebook = done()
+    for cell in answers(notebook):
+        cell["source"] = source(cell).replace(" ", "\u00a0").replace("'", "\u2019").replace('"', "\u201d")
+    made, notes = told(released(SET), notebook)
+    assert reaches(made) == WANTED
+    assert notes == ("10 cells with quotes or blanks of a word processor, read as plain ones",)
+    broken = done()
+    set_source(broken, "latent-answer", "latent_cache = 1 GB")
+    set_source(broken, "scales-answer", "%%time\n" + source(cell_of(broken, "scales-answer")))
+    assert told(released(SET), broken)[1] == ("Python cannot read the answer's cell: latent",)
+    curly = done()
+    set_source(curly, "latent-answer", source(cell_of(curly, "latent-answer")) + "  # as they said: “all of it”")
+    assert told(released(SET), curly)[1] == (), "in a comment they are at home"
+
+
+def test_sources_are_read_as_other_programs_write_them() -> None:
+    lines = done()
+    for cell in lines["cells"]:
+        cell["source"] = source(cell).splitlines()
+    assert reaches(told(released(SET), lines)[0]) == WANTED
+    pictured = done()
+    set_source(pictured, "doubling-gpus-answer", f"{WHY}![](data:image/png;base64,{'iVBORw0' * 40_000})")
+    made, notes = told(released(SET), pictured)
+    assert reaches(made)["why"].startswith(WHY)
+    assert notes == ()
+    lines["cells"][-1]["source"] = 5
+    assert "1 cell whose source is no text not read" in told(released(SET), lines)[1]
+    german = done()
+    set_source(german, "doubling-gpus-answer", "Die Köpfe werden kopiert.")
+    content = json.dumps(german, ensure_ascii=False)
+    assert {source(parsed(content.encode(code))["cells"][-1]) for code in ("cp1252", "utf-16-le", "utf-32")} == {
+        source(german["cells"][-1])
+    }
+    for content, what in ((packed({"kv_cache.ipynb": b"{}"}), "a zip"), (b"\x1f\x8b\x08", "packed by gzip")):
+        with pytest.raises(UnparsableError, match=f"the file is {what}"):
+            parsed(content)
 
 
 def test_names_are_found_as_python_binds_them() -> None:

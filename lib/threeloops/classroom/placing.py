@@ -116,7 +116,14 @@ def placed(released: Sequence[Cell], cells: Sequence[Cell]) -> Placed:
             latest = number
             forms.setdefault(number, []).append(one)
     found = Placed()
-    untold: dict[str, list[str]] = {"lost": [], "elsewhere": [], "retyped": [], "prose": [], "nameless": []}
+    untold: dict[str, list[str]] = {
+        "lost": [],
+        "elsewhere": [],
+        "retyped": [],
+        "prose": [],
+        "nameless": [],
+        "broken": [],
+    }
     for number, cell in enumerate(released):
         if is_answer(cell):
             _answer(found, number, released, forms.get(number, []), written, untold)
@@ -146,6 +153,8 @@ def _answer(
         untold["prose" if len(code) < len(changed) else "retyped"].append(_called(cell))
     if code:
         _combined(found, number, code, _named(cell))
+        if not _runs(found.answers[number]):
+            untold["broken"].append(_called(cell))
     if any(re.search(rf"\b{re.escape(name)}\b", one.text) for one in code for name in _named(cell)):
         return
     if not _elsewhere(found, number, released, written, untold, has_own=bool(code)) and not forms:
@@ -254,6 +263,11 @@ def _explained(
         untold["lost"].append(_called(released[number]))
 
 
+def _runs(text: str) -> bool:
+    """Can Python read an answer, lines for the shell and for the notebook left out?"""
+    return is_python(text) or is_python(re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", text))
+
+
 def _is_prose(one: _Written) -> bool:
     """Text, or words in a cell of code; a cell for the shell is none."""
     return one.kind != "code" or not (is_python(one.text) or one.text.lstrip().startswith(("!", "%")))
@@ -277,6 +291,7 @@ def _told(untold: dict[str, list[str]], *, marked: bool) -> list[str]:
         "read as code, though the cell's type was changed": untold["retyped"],
         "no code, for the cell was turned into text": untold["prose"],
         "the name that the question asks for does not stand in the answer's cell": untold["nameless"],
+        "Python cannot read the answer's cell": untold["broken"],
         "not in the notebook, nor found in another cell": untold["lost"],
     }
     return [f"{sentence}: {', '.join(names)}" for sentence, names in sentences.items() if names]

@@ -33,10 +33,17 @@ class Question:
 
 
 def source(cell: Cell) -> str:
-    """A cell's source, however the file stores it."""
+    """A cell's source, however the file stores it: as a text, or as lines with what ends them, or without.
+
+    >>> source({"source": ["a = 1\\n", "b = 2"]}) == source({"source": ["a = 1", "b = 2"]})
+    True
+    """
     text = cell.get("source", "")
-    whole = text if isinstance(text, str) else "".join(line for line in text if isinstance(line, str))
-    return whole_characters(whole)
+    if isinstance(text, str):
+        return whole_characters(text)
+    lines = [line for line in text if isinstance(line, str)]
+    ended = any(line.endswith("\n") for line in lines[:-1])
+    return whole_characters(("" if ended else "\n").join(lines))
 
 
 def mark(cell: Cell, name: str) -> Any:

@@ -9,12 +9,13 @@ the student has split, merged, moved or retyped it, `placing` finds the answer b
 import copy
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from threeloops import units
 from threeloops.classroom.placing import is_answer, placed
-from threeloops.classroom.questions import Notebook, bound, source
+from threeloops.classroom.questions import Notebook, bound, is_python, source
 from threeloops.classroom.sources_only import PIECE_BYTES, without_outputs
 from threeloops.drills.engine.student_draws import plain_id
 
@@ -23,6 +24,18 @@ LONGEST_CELL = 100_000  # characters
 MOST_ADDED_CELLS = 200
 MOST_CELLS = 5_000
 MOST_BRACKETS = 1_000_000  # each object takes some hundred bytes once it is read, however few it takes in the file
+
+# Colab writes a picture into the text of its cell.
+PICTURE = re.compile(r"data:image/[\w.+-]{1,40};base64,[\w+/=]{100,}")
+# What word processors and telephones put in place of the quotes and blanks that Python reads.
+PLAIN = str.maketrans(
+    {chr(code): " " for code in (0xA0, 0x202F, 0x2007, 0x3000)}
+    | {chr(code): "'" for code in (0x2018, 0x2019, 0x201A, 0xB4)}
+    | {chr(code): '"' for code in (0x201C, 0x201D, 0x201E)}
+    | {chr(code): "" for code in (0x200B, 0x200C, 0x200D, 0xFEFF)}
+)
+ODD = frozenset(map(chr, PLAIN))
+PACKED = {b"PK\x03\x04": "a zip or an office document", b"\x1f\x8b": "packed by gzip", b"7z\xbc\xaf": "packed by 7-Zip"}
 
 
 class UnparsableError(ValueError):
@@ -44,8 +57,10 @@ def parsed(content: bytes) -> Notebook:
         raise UnparsableError(f"the file holds more than {MOST_BRACKETS:,} lists and objects, its outputs not counted")
     if content[:200].lstrip().startswith(b"<"):
         raise UnparsableError("the file is a web page, so it is no notebook; the .ipynb file itself is needed")
+    if told := next((what for start, what in PACKED.items() if content.startswith(start)), ""):
+        raise UnparsableError(f"the file is {told} under another name; the notebook in it is needed")
     try:
-        notebook = json.loads(content)
+        notebook = json.loads(_text(content))
     except (ValueError, RecursionError):
         raise UnparsableError(
             "the file is not JSON, so it is no notebook (cut off on its way, or merged with conflict marks?)"
@@ -59,6 +74,15 @@ def parsed(content: bytes) -> Notebook:
             f"the notebook's format is {str(notebook.get('nbformat'))[:20]}, not 4; open and save it in JupyterLab"
         )
     return notebook
+
+
+def _text(content: bytes) -> str | bytes:
+    """What JSON is read from: UTF-8, -16 or -32; what is none of these is what editors of Windows save."""
+    try:
+        content.decode(json.detect_encoding(content))
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+    return content
 
 
 def _brackets(content: bytes) -> int:
@@ -75,15 +99,28 @@ def _sources(content: bytes) -> bytes:
         return content
 
 
-def _readable(notebook: Notebook) -> Iterator[dict[str, Any]]:
-    """The cells that can be read at all."""
+def _readable(notebook: Notebook, notes: list[str]) -> Iterator[dict[str, Any]]:
+    """The cells that can be read at all: pictures in their text left out, quotes and blanks of a word processor made
+    plain where they keep Python from reading.
+    """
+    unread: Counter[str] = Counter()
     for cell in notebook["cells"]:
-        if (
-            isinstance(cell, dict)
-            and isinstance(cell.get("source", ""), str | list)
-            and len(source(cell)) <= LONGEST_CELL
-        ):
-            yield cell
+        if not isinstance(cell, dict):
+            continue
+        if not isinstance(cell.get("source", ""), str | list):
+            unread["whose source is no text not read"] += 1
+            continue
+        text = PICTURE.sub("(picture)", source(cell))
+        if len(text) > LONGEST_CELL:
+            unread[f"of more than {LONGEST_CELL:,} characters not read"] += 1
+            continue
+        if cell.get("cell_type") == "code" and not ODD.isdisjoint(text) and not is_python(text):
+            plain = text.translate(PLAIN)
+            if is_python(plain):
+                text = plain
+                unread["with quotes or blanks of a word processor, read as plain ones"] += 1
+        yield cell if text == source(cell) else cell | {"source": text}
+    notes += [f"{units.counted(times, 'cell')} {how}" for how, times in unread.items()]
 
 
 def disarmed(prose: str) -> str:
@@ -103,11 +140,8 @@ def transplanted(release: Notebook, submission: Notebook) -> dict[str, Any]:
 def told(release: Notebook, submission: Notebook) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The same, and a sentence for whatever was not found where it belongs, or could not be taken."""
     result: dict[str, Any] = copy.deepcopy(dict(release))
-    readable, notes = list(_readable(submission)), []
-    found = placed(result["cells"], readable)
-    too_long = sum(isinstance(cell, dict) for cell in submission["cells"]) - len(readable)
-    if too_long > 0:
-        notes.append(f"{units.counted(too_long, 'cell')} of more than {LONGEST_CELL:,} characters not read")
+    notes: list[str] = []
+    found = placed(result["cells"], list(_readable(submission, notes)))
     merged: list[dict[str, Any]] = []
     added = 0
     for number in range(-1, len(result["cells"])):
