@@ -12,6 +12,7 @@ from threeloops import cli
 from threeloops.classroom.grade import listed
 from threeloops.classroom.term import people, settings
 from threeloops.classroom.term.collecting import received
+from threeloops.drills.engine.student_draws import plain_id
 
 PLAIN = "id,name,email,extra_days,extra_time\nada,Ada Lovelace,ada@x,,\ngrace,Grace Hopper,grace@x,2,1.25\n"
 TERM = ("--timezone", "UTC", "--late", "none")
@@ -358,3 +359,31 @@ def test_a_formula_and_a_comma_too_many_are_told(tmp_path: Path, written: str, t
     (tmp_path / "class.csv").write_text(written)
     with pytest.raises(ValueError, match=re.escape(told)):
         people.class_list(tmp_path / "class.csv")
+
+
+def test_a_canvas_export_in_any_language_and_with_split_names(tmp_path: Path) -> None:
+    people_of = {
+        "Étudiant": '"Lovelace, Ada",1,u1,ada01,A,\n"Étudiant, Test",9,,0123456789abcdef0123456789abcdef01234567,A,',
+        "LastName,FirstName": "Lovelace,Ada,1,u1,ada01,A,\nTest,Student,9,,0123456789abcdef0123456789abcdef01234567,A,",
+    }
+    for named, written in people_of.items():
+        blank = "," * named.count(",")
+        path = tmp_path / "canvas.csv"
+        path.write_text(
+            f"{named},ID,SIS User ID,SIS Login ID,Section,A (1)\n    Points Possible{blank},,,,,14\n{written}\n"
+        )
+        (one,) = people.class_list(path).people
+        assert (one.student, one.canvas_id) == ("ada01", "1")
+        assert sorted(plain_id(one.name).split("-")) == ["ada", "lovelace"]
+
+
+def test_two_with_one_address_and_zeros_that_are_gone_are_told(
+    term: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "class.csv"
+    path.write_text("id,name,email\n1001,Ada,a@x.edu\n1002,Grace,A@x.edu\n")
+    assert run("roster", path, "--term", term) == 2
+    assert "two people have the e-mail address 'a@x.edu'" in capsys.readouterr().err
+    path.write_text("id,name\n100234,Ada\n100235,Grace\n4567,Emmy\n")
+    assert run("roster", path, "--term", term) == 0
+    assert "4567 is shorter than the other ids, which have 6 digits" in capsys.readouterr().out

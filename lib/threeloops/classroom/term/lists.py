@@ -4,6 +4,7 @@ import csv
 import io
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from threeloops.classroom.course import write_whole
 MOST_BYTES = 20_000_000
 KEPT_DIGITS = 15  # of a whole number in a spreadsheet: those behind become zeros
 MONTH = "Jan|Feb|Fev|Fév|Mar|Mär|Mrz|Apr|Avr|Abr|May|Mai|Jun|Jul|Aug|Ago|Sep|Set|Oct|Okt|Out|Nov|Dec|Dez|Déc|Dic|Ene"
-DATE = re.compile(rf"\d{{1,2}}[-. ]+(?:{MONTH})|(?:{MONTH})[-. ]+\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\1(?:\d\d){{1,2}}")
+DATE = re.compile(
+    rf"\d{{1,2}}[-. ]+(?:{MONTH})|(?:{MONTH})[-. ]+\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\1(?:\d\d){{1,2}}"
+    r"|(?:19|20)\d\d-[01]\d-[0-3]\d"
+)
 DELIMITERS = ",;\t"
 SAID = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 TEXT_ALONE = re.compile(r'="([^"]*)"')
@@ -121,6 +125,24 @@ def spoiled(cell: str) -> str:
     if re.fullmatch(r"#+|#(?:N/A|NAME\?|VALUE!|REF!|NUM!|NV|WERT!)", cell, re.IGNORECASE):
         return "replaced by a spreadsheet's error"
     return ""
+
+
+def shorter(ids: Sequence[str]) -> list[str]:
+    """A sentence where most ids are numbers of one length and some are shorter.
+
+    >>> shorter(["100234", "100235", "4567"])[0].partition(":")[0]
+    '4567 is shorter than the other ids, which have 6 digits'
+    """
+    lengths = Counter(len(one) for one in ids if one.isdecimal())
+    usual, times = lengths.most_common(1)[0] if lengths else (0, 0)
+    short = [one for one in ids if one.isdecimal() and len(one) < usual]
+    if not short or 2 * times <= len(ids):
+        return []
+    return [
+        f"{', '.join(short[:3])}{', …' if len(short) > 3 else ''} {'is' if len(short) == 1 else 'are'} shorter than the"
+        f" other ids, which have {usual} digits: has a spreadsheet taken zeros from the front? Then take the list from"
+        " the platform again."
+    ]
 
 
 def safe(cell: object) -> str:

@@ -79,7 +79,7 @@ def class_list(path: Path, *, id_column: str | None = None) -> ClassList:
     names, numbered = _translated(headings, numbered)
     kind = _kind(names)
     if kind == "Canvas":
-        numbered = [row for row in numbered if _is_person(row[1])]
+        numbered = [row for row in numbered if _is_person(row[1], names[0])]
     if not numbered:
         raise ValueError(f"{path} lists nobody; expected a row for each student below the headings")
     column = _id_column(path, headings, names, numbered, kind, id_column)
@@ -91,12 +91,14 @@ def class_list(path: Path, *, id_column: str | None = None) -> ClassList:
             f"{path}: two people have the id {same[0]!r} in column {column!r}; case and punctuation do not tell ids"
             " apart, so choose another column with --id"
         )
-    same = [number for number, times in Counter(one.canvas_id for one in people if one.canvas_id).items() if times > 1]
-    if same:
-        raise ValueError(
-            f"{path}: two people have the Canvas ID {same[0]!r}, so one would get the other's mark; take the list from"
-            " Canvas again"
-        )
+    for what, own in (("Canvas ID", "canvas_id"), ("e-mail address", "email")):
+        numbers = Counter(getattr(one, own).casefold() for one in people if getattr(one, own))
+        same = [number for number, times in numbers.items() if times > 1]
+        if same:
+            raise ValueError(
+                f"{path}: two people have the {what} {same[0]!r}, so one would get the other's mark; take the list from"
+                " the platform again"
+            )
     return ClassList(people=tuple(people), kind=kind, id_column=headings[names.index(column)])
 
 
@@ -142,7 +144,8 @@ def _check_cells(
 
 
 def _kind(names: Sequence[str]) -> str:
-    if {"student", "id", "section"} <= set(names):
+    """Canvas calls its first column as its user's language does, or has two where names are split."""
+    if {"student", "id", "section"} <= set(names) or {"id", "sis login id"} <= set(names[1:]):
         return "Canvas"
     moodle = {"first name", "full name", "firstname", "username"} & set(names) and "email address" in names
     return "Moodle" if moodle and not {"id", "student"} & set(names) else "plain"
@@ -159,10 +162,11 @@ def is_platforms(names: Sequence[str]) -> bool:
     return bool(known) and (_kind(english) == "Canvas" or english[0] in ("first name", "last name", "full name"))
 
 
-def _is_person(row: Mapping[str, str]) -> bool:
-    """Not Canvas's rows of what each column is worth and how it is posted, nor its test student."""
-    named = row.get("student", "")
-    return bool(named) and "Points Possible" not in named and named != "Student, Test"
+def _is_person(row: Mapping[str, str], name: str) -> bool:
+    """Not Canvas's rows of a column's points and of how it is posted, nor its test student, whose login is a hash."""
+    named = row.get(name, "")
+    is_test = named in ("Student, Test", "Test Student") or re.fullmatch(r"[0-9a-f]{40}", row.get("sis login id", ""))
+    return bool(named) and "Points Possible" not in named and not is_test
 
 
 def _id_column(
@@ -206,7 +210,9 @@ def _person(path: Path, line: int, row: Mapping[str, str], *, kind: str, column:
         raise ValueError(f"{path}, line {line}: {error}") from None
     return Person(
         student=row[column],
-        name=cell("student") if kind == "Canvas" else cell("name", "full name") or first,
+        name=cell("student") or first or cell(next(iter(row)))
+        if kind == "Canvas"
+        else cell("name", "full name") or first,
         canvas_id=cell("id") if kind == "Canvas" else cell("canvas id"),
         extra_days=days,
         extra_time=time,
@@ -288,5 +294,6 @@ def keep(path: Path, listed: ClassList) -> list[str]:
             f"No name is known of {len(nameless)}, {nameless[0]} among them: platforms call files by names, so theirs"
             " are found by the id alone. A column called name, or first name and last name, would tell them."
         )
+    said += lists.shorter([one.student for one in now])
     lists.write(path, HEADINGS, [asdict(one) for one in now])
     return said

@@ -33,6 +33,7 @@ function render({ model, el }) {
     model.send({ turn: shown.turn, ...wish });
   };
   const clock = ticking(parts.clock, parts.aloud);
+  const voice = speaking(parts);
 
   const show = () => {
     const screen = model.get("screen");
@@ -45,6 +46,8 @@ function render({ model, el }) {
     if (screen.starter && screen.key !== shown.key) parts.file.value = screen.starter;
     if (screen.key !== shown.key) clock.set(null);
     clock.set(screen.clock);
+    if (screen.stage !== "asking") voice.hush();
+    else if (screen.key !== shown.key) voice.read(`${screen.heading}. ${parts.question.innerText}`);
     if (answered && acted) focus(parts, screen, shown);
     if (answered) acted = false;
     shown = screen;
@@ -84,6 +87,7 @@ function render({ model, el }) {
   sync();
   return () => {
     clock.set(null);
+    voice.hush();
     clearTimeout(slow);
     document.removeEventListener("visibilitychange", sync);
     window.removeEventListener("focus", sync);
@@ -119,7 +123,10 @@ function build(id, choices) {
   const code = make("div", {}, make("label", { for: file.id, words: "Your file (indent with spaces; Tab leaves the field)" }), file);
   const sure = make("input", { type: "text", id: `${id}-sure`, kind: "few", inputmode: "decimal", autocomplete: "off", placeholder: "not said" });
   const surely = make("span", {}, make("label", { for: sure.id, words: "How sure, in %" }), sure, " ");
-  const answering = make("form", {}, line, code, surely, make("button", { words: "answer", kind: "main" }));
+  const dictate = make("button", { type: "button", words: "dictate", hidden: "" });
+  const answering = make("form", {}, line, code, surely, make("button", { words: "answer", kind: "main" }), " ", dictate);
+  const reading = make("input", { type: "checkbox" });
+  const spoken = make("p", { kind: "aside", hidden: "" }, make("label", {}, reading, " Read questions out, with a voice of this machine"));
   const cost = make("p", { id: `${id}-cost`, kind: "aside" });
   buttons.hint.setAttribute("aria-describedby", cost.id);
   const unfinished = make("p", { id: `${id}-unfinished` });
@@ -127,8 +134,8 @@ function build(id, choices) {
   const row = make("div", { kind: "buttons" }, buttons.next, buttons.hint, buttons["give up"], buttons.skip, buttons.stop);
   const form = opening(id, choices);
   const left = make("div", {}, unfinished, buttons.continue);
-  const rows = [heading, about, clock, aloud, question, hints, answering, given, said, cost, row, working, taught, checklist, left, form, score];
-  return { rows, heading, about, clock, aloud, question, hints, given, said, working, link, taught, score, checklist, buttons, answer, sure, line, file, code, answering, cost, unfinished, left, form };
+  const rows = [heading, about, spoken, clock, aloud, question, hints, answering, given, said, cost, row, working, taught, checklist, left, form, score];
+  return { rows, heading, about, spoken, reading, dictate, clock, aloud, question, hints, given, said, working, link, taught, score, checklist, buttons, answer, sure, line, file, code, answering, cost, unfinished, left, form };
 }
 
 function opening(id, choices) {
@@ -184,6 +191,7 @@ function draw(parts, screen) {
   parts.answering.hidden = !asking;
   parts.line.hidden = Boolean(screen.starter);
   parts.code.hidden = !screen.starter;
+  parts.dictate.disabled = Boolean(screen.starter);
   parts.form.hidden = !between;
   put(parts.unfinished, screen.unfinished && `Left unfinished: ${screen.unfinished}.`);
   parts.left.hidden = !between || !screen.unfinished;
@@ -256,6 +264,37 @@ function ticking(face, aloud) {
 
 function minutes(seconds) {
   return `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
+}
+
+// --- the voice ----------------------------------------------------------------------------------------------------------------------------------
+
+// Off until it is asked for, and only what this machine does by itself: voices of its own read, and a recogniser that works here listens, so nothing
+// that is read or said leaves it. What was heard stands in the field, and counts once its writer sends it.
+function speaking({ spoken, reading, dictate, answer, line, question, said }) {
+  const lang = "en-US", synthesis = window.speechSynthesis, Listener = window.SpeechRecognition ?? window.webkitSpeechRecognition;
+  const own = () => synthesis?.getVoices().find((one) => one.localService && one.lang.startsWith("en"));
+  const offer = () => { spoken.hidden = !own(); };
+  const hush = () => synthesis?.cancel();
+  const read = (words) => {
+    hush();
+    if (reading.checked && own()) synthesis.speak(Object.assign(new SpeechSynthesisUtterance(words), { voice: own(), lang }));
+  };
+  offer();
+  synthesis?.addEventListener?.("voiceschanged", offer);
+  reading.addEventListener("change", () => read(question.innerText));
+  Promise.resolve(Listener?.available?.({ langs: [lang], processLocally: true })).then((there) => { dictate.hidden = there !== "available"; }, () => {});
+  dictate.addEventListener("click", () => {
+    hush();
+    const heard = ({ results }) => {
+      if (line.hidden) return; // a file is not dictated
+      answer.value = results[0][0].transcript;
+      said.textContent = `Heard: ${answer.value}. It counts once you press answer.`;
+      answer.focus();
+    };
+    const failed = ({ error }) => { said.textContent = `Nothing was heard (${error}); type the answer, or dictate it again.`; };
+    Object.assign(new Listener(), { lang, processLocally: true, onresult: heard, onerror: failed }).start();
+  });
+  return { read, hush };
 }
 
 // --- the book -----------------------------------------------------------------------------------------------------------------------------------
