@@ -16,6 +16,7 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.room import ideas
 from threeloops.room.attempts import Ask
 from threeloops.room.history import History
+from threeloops.room.notebook import interview
 from threeloops.room.question import Question, draw_of
 from threeloops.room.session import Session
 
@@ -293,3 +294,43 @@ def test_the_link_leads_to_the_part(page: Any) -> None:
                    return box && box.top >= 0 && box.bottom < window.innerHeight; }""",  # noqa: E501
     )
     assert "/my/chapters/1_inner_loop/2_roofline.ipynb" in page.url
+
+
+VOICES = """([local, there]) => {
+    window.said = []; window.sent = []; window.heard = [];
+    const voices = [{ localService: false, lang: 'en-US' }, ...(local ? [{ localService: true, lang: 'en-GB' }] : [])];
+    const synthesis = { getVoices: () => voices, cancel: () => {}, speak: (one) => said.push(one) };
+    Object.defineProperty(window, 'speechSynthesis', { value: synthesis });
+    window.SpeechSynthesisUtterance = class { constructor(words) { this.words = words; } };
+    window.SpeechRecognition = class {
+        static available = async (wanted) => (wanted.processLocally ? there : 'available');
+        start() { heard.push(this.processLocally); this.onresult({ results: [[{ transcript: '24.5 gigabytes' }]] }); }
+    }; }"""
+HELD = """([screen, form]) => room.render({ el: document.body, model: {
+    get: (name) => ({ screen, form })[name], on() {}, off() {}, send: (wish) => sent.push(wish) } })"""
+
+
+def test_the_room_reads_and_listens_with_what_this_machine_has_alone(chromium: Any, tmp_path: Path) -> None:
+    held = interview.room(tmp_path / "history.sqlite3")
+    held.history.begin("sprint", {"extra": 1.0}, asks()[:2])
+    held.act({"do": "continue"})
+    state = held.panel.get_state()
+    script = Path(interview.__file__).with_name("interview.js").read_text()
+    for local, there in ((False, "downloadable"), (True, "available")):
+        page = chromium.new_page()
+        page.evaluate(VOICES, [local, there])
+        page.add_script_tag(content=script.replace("export default", "window.room ="), type="module")
+        page.wait_for_function("window.room")
+        page.evaluate(HELD, [state["screen"], state["form"]])
+        box, button = page.get_by_role("checkbox"), page.get_by_role("button", name="dictate")
+        expect(button).to_be_visible(visible=local)
+        expect(box).to_be_visible(visible=local)
+        assert page.evaluate("said.length") == 0, "off until it is asked for"
+        if local:
+            box.check()
+            assert page.evaluate("[said[0].voice.localService, said[0].words.length > 40]") == [True, True]
+            button.click()
+            expect(page.get_by_label("Your answer")).to_have_value("24.5 gigabytes")
+            assert page.evaluate("heard") == [True]
+            assert [wish["do"] for wish in page.evaluate("sent")] == ["sync"], "it waits for whoever said it"
+        page.close()
