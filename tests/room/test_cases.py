@@ -138,6 +138,18 @@ def test_a_failure_interval_that_is_told_is_the_one_that_youngs_rule_is_given() 
         assert DRILLS["failure-save-interval"].derive(p).value == pytest.approx(by_young, rel=0.01), seed
 
 
+def test_the_hours_between_failures_are_told_as_they_are_used() -> None:
+    opened = CASES["case-train-405b"]
+    number = next(n for n, (key, _) in enumerate(opened.kinds, 1) if key == "failure-dollars")
+    for seed in map(str, range(5)):
+        asked = put(opened, number, seed)
+        told = re.search(r"fails every ([\d.]+) hours", asked.text)
+        used = re.search(r"86,400 / ([\d,]+) ×", asked.hints[2])
+        assert told
+        assert used
+        assert float(told[1]) * 3600 == pytest.approx(float(used[1].replace(",", "")), rel=0.005)
+
+
 def test_the_tokens_of_a_model_answer_follow_from_its_printed_step() -> None:
     case = CASES["case-code-completion"]
     for seed in map(str, seeds(40)):

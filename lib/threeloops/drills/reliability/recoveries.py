@@ -192,7 +192,7 @@ DOLLARS = Drill(
     small=_small_dollars,
     prompt=lambda p: (
         f"A run on {p.gpus} GPUs, at {p.dollars} dollars per GPU-hour, lasts {p.days} days and fails every"
-        f" {p.mtbf_s // hour} hours on average. It saves every {p.interval_s // minute} min (the save itself is"
+        f" {p.mtbf_s / hour:.3g} hours on average. It saves every {p.interval_s // minute} min (the save itself is"
         f" hidden), and after a failure {p.recovery_s // minute} min go by before it works again from the last save."
         " How many dollars are paid for work done twice and for waiting?"
     ),

@@ -231,7 +231,8 @@ SEVENTY = Case(
             drill="queue-late-servers",
             numbers=_seventy_burst,
             text=lambda p: (
-                f"After lunch {_seventy_burst(p).arrive} requests arrive per second where the replicas handle"
+                "Suppose it was built without the free share. After lunch"
+                f" {_seventy_burst(p).arrive} requests arrive per second where the replicas handle"
                 f" {_seventy_burst(p).before}. The autoscaler's new replicas are ready after {p.late_s} s; from then on"
                 f" {_seventy_burst(p).after} per second are handled, and none is turned away. How long, counted from"
                 " then, until the queue is gone?"
