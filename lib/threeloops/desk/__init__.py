@@ -3,6 +3,7 @@
 parts       one notebook per part, made from the committed chapter, with links that lead on
 copies      what stands under my/: made, renewed while untouched, kept when not, started afresh
 jupyter     settings and command of the JupyterLab that shows them; its extension is in lab/
+grading     a set is graded where it stands
 opening     `book.py`: from a word to an open book
 """
 

@@ -19,6 +19,7 @@ from threeloops import contents
 from threeloops.contents import Place
 from threeloops.site import behind
 from threeloops.site.cells import is_plumbing
+from threeloops.site.parts import imports_apart
 
 START = "start.html"  # below my/: the start page, for whoever opens it without the book's JupyterLab
 TOP, END = "desk-top", "desk-end"  # ids of the cells that lead from part to part
@@ -91,7 +92,7 @@ def parts(root: Path) -> list[Part]:
         ids = [cell["id"] for cell in chapter["cells"]]
         first = ids.index(place.cell) if before and before.notebook == place.notebook else 0
         end = ids.index(after.cell) if after and after.notebook == place.notebook else len(ids)
-        cells = cleared(marked(chapter["cells"][first:end]))
+        cells = cleared(marked(imports_apart(chapter["cells"][first:end])))
         found.append(Part(place=place, cells=cells, metadata=chapter["metadata"], before=before, after=after))
     return found
 
@@ -158,7 +159,7 @@ def part_notebook(part: Part, all_links: Links) -> Notebook:
     """The reader's notebook of a part: its cells, and at both ends the way on."""
     copy = part.place.copy
     cells = moved_cells(part.cells, all_links, notebook=part.place.notebook, copy=copy)
-    cells = folded(cells, lambda cell: is_plumbing(cell, part.cells))
+    cells = folded(cells, is_plumbing)
     onward = f"From here: {_onward(part, all_links)}"
     cells = [
         cell | {"source": f"{source(cell)}\n\n{onward}"}

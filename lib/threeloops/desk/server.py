@@ -5,9 +5,6 @@ answers the explorer that lives there, which has no kernel, searches the book, r
 import functools
 import json
 import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from tornado.ioloop import IOLoop
 
 from threeloops import desk, widgets
 from threeloops.desk import carded, copies, start_page
-from threeloops.desk.begun import marks
+from threeloops.desk.grading import graded
 from threeloops.drills.engine.student_draws import COURSE_VARIABLE, STUDENT_VARIABLE
 from threeloops.room.after import at_desk
 from threeloops.room.history import History
@@ -29,16 +26,6 @@ from threeloops.site.parts import parts
 
 PANEL = Path(widgets.__file__).parent
 STATIC = Path(exploring.__file__).parent / "static"
-GRADES = """
-import sys
-from pathlib import Path
-
-from threeloops.classroom.grade import grade
-
-reader = dict(code=None, roster=None, work=None, browser=False, trust_students=False)
-sys.exit(grade(Path(sys.argv[1]), root=Path(sys.argv[2]), **reader))
-"""
-GRADES_S = 300  # the longest that a set of functions takes on a busy machine, and more
 
 
 class Answered(JupyterHandler):
@@ -146,20 +133,6 @@ def heard(told: str) -> str:
             history.close()
     except ValueError as error:
         return json.dumps({"said": "", "refused": f"{str(error)[:1].upper()}{str(error)[1:]}."})
-
-
-def graded(name: str, root: Path) -> str:
-    """What grading a reader's own drill set says, its mark and its feedback page, as JSON."""
-    command = [sys.executable, "-c", GRADES, f"my/drills/{name}", str(root)]
-    try:
-        done = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", timeout=GRADES_S, check=False)
-    except subprocess.TimeoutExpired:
-        late = f"Grading {name} took more than {GRADES_S} s and was stopped; `python3 book.py grade my/drills/{name}`"
-        return json.dumps({"said": f"{late} in a terminal waits for it.", "page": "", "mark": ""})
-    said = (done.stdout + (done.stderr if done.returncode else "")).strip()
-    page = re.search(r"^Feedback.*: (\S.*\.html)$", done.stdout, re.MULTILINE)
-    place = Path(page[1]).resolve().relative_to(root.resolve()).as_posix() if page else ""
-    return json.dumps({"said": said, "page": place, "mark": marks(root).get(name, "") if place else ""})
 
 
 @functools.lru_cache(maxsize=1)

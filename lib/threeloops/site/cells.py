@@ -3,18 +3,17 @@ a question as a card.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from threeloops.drills.engine import prediction
 from threeloops.site import explorers
 from threeloops.site.links import Places, rewritten
-from threeloops.site.parts import Cell, Part, text
+from threeloops.site.parts import IMPORTS, Cell, Part, text
 
 ASKED = re.compile(r'^sheet\.ask\("(?P<key>[^"]+)"\)', re.MULTILINE)
 PREDICTION = re.compile(r"^prediction = \.\.\.\s*(?:# *(?P<hint>.*))?$")
 PICTURE = "image/png"
-IMPORTS = ("import ", "from ", "stand_in.watch()")
 EXPLORER = re.compile(r"\w+\.explorer\(\)")
 # Said to whoever has the notebook open, and not true of a page.
 OF_NOTEBOOKS = re.compile(r"^This is your own copy: .*?\n\n", re.DOTALL)
@@ -46,7 +45,7 @@ def shown(cell: Cell, part: Part, known: Places, card: Card) -> list[Cell]:
         return [prose(f":::{{admonition}} Predict\n:class: tip\nCommit to a number before you read on.{hint}\n:::")]
     made = [_output(output) for output in cell["outputs"]]
     pictures = [about for output in cell["outputs"] if (about := output.get("metadata", {}).get(PICTURE))]
-    metadata: dict[str, Any] = {"tags": ["hide-input"]} if pictures or is_plumbing(cell, part.cells) else {}
+    metadata: dict[str, Any] = {"tags": ["hide-input"]} if pictures or is_plumbing(cell) else {}
     if pictures:
         width = {"width": f"{pictures[0]['width']}px"} if "width" in pictures[0] else {}
         metadata["mystnb"] = {"image": {"alt": pictures[0]["alt"], **width}}
@@ -58,21 +57,16 @@ def shown(cell: Cell, part: Part, known: Places, card: Card) -> list[Cell]:
     return page
 
 
-def is_plumbing(cell: Cell, cells: Sequence[Cell]) -> bool:
-    """Whether a code cell of a part gets things ready and shows nothing of the subject: imports alone, a call for an
-    explorer, or the part's first code, where that begins with imports.
+def is_plumbing(cell: Cell) -> bool:
+    """Whether a code cell gets things ready and shows nothing of the subject: imports alone, or with a call for an
+    explorer.
 
-    >>> ready, taught = (
-    ...     {"cell_type": "code", "source": words} for words in ("import math\\n\\nx = 2", "import math\\nx")
-    ... )
-    >>> [is_plumbing(cell, [ready, taught]) for cell in (ready, taught)]
-    [True, False]
+    >>> [is_plumbing({"source": words}) for words in ("import math", "import math\\nx = 2", "import w\\nw.explorer()")]
+    [True, False, True]
     """
     lines = [line for line in text(cell).splitlines() if line.strip() and not line.startswith(("#", " ", ")"))]
     rest = [line for line in lines if not line.startswith(IMPORTS)]
-    first = next((other for other in cells if other["cell_type"] == "code"), None)
-    begins = bool(lines) and lines[0].startswith(IMPORTS[:2])
-    return not rest or (begins and (cell == first or all(EXPLORER.fullmatch(line) for line in rest)))
+    return not rest or (lines[0].startswith(IMPORTS) and all(EXPLORER.fullmatch(line) for line in rest))
 
 
 def _output(output: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,11 @@
 ('4 the programming model', '4 the programming model')
 """
 
+import ast
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from threeloops.contents import PART_HEADING, Place, places
 
 Cell = dict[str, Any]
 HEADING = re.compile(r"^(?P<depth>#{1,6}) +(?P<title>.+?)\s*$")
+IMPORTS = ("import ", "from ", "stand_in.watch()")
 FENCE = re.compile(r"^\s*(?:> ?)*(```|~~~)")
 
 
@@ -105,6 +107,28 @@ def _cut(cell: Cell) -> Iterator[Cell]:
         yield {**cell, "source": "".join(lines[first:end])}
 
 
+def imports_apart(cells: Sequence[Cell]) -> list[Cell]:
+    """Cells of a part, of which the first that imports is cut behind its imports: those are folded, and what stands
+    below them is not.
+
+    >>> first = {"cell_type": "code", "id": "load", "source": "import math\\n\\nx = 2\\nx", "outputs": ["2"]}
+    >>> [(cell["id"], cell["source"], cell["outputs"]) for cell in imports_apart([first])]
+    [('load-imports', 'import math', []), ('load', 'x = 2\\nx', ['2'])]
+    """
+    found = list(cells)
+    code = (place for place, cell in enumerate(cells) if cell["cell_type"] == "code")
+    place = next((place for place in code if text(cells[place]).startswith(IMPORTS)), len(found))
+    for cell in found[place : place + 1]:
+        lines = text(cell).splitlines(keepends=True)
+        starts = [node.lineno - 1 for node in ast.parse(text(cell)).body]
+        rest = next((line for line in starts if not lines[line].startswith(IMPORTS)), 0)
+        if rest:
+            ready = "".join(lines[:rest]).rstrip()
+            apart = {**cell, "id": f"{cell['id']}-imports", "source": ready, "outputs": []}
+            found[place : place + 1] = [apart, {**cell, "source": "".join(lines[rest:])}]
+    return found
+
+
 def parts(root: Path) -> list[Part]:
     """Every page of every chapter, in reading order; the chapter's opening first."""
     known = {(place.notebook, place.heading): place for place in places(root)}
@@ -119,7 +143,7 @@ def parts(root: Path) -> list[Part]:
                     gathered.append((known[notebook, match[0].removeprefix("## ")], []))
                 gathered[-1][1].append(cell)
         found += [
-            Part(notebook=notebook, place=place, page=f"{path.stem}/{_name(place)}", cells=tuple(cells))
+            Part(notebook=notebook, place=place, page=f"{path.stem}/{_name(place)}", cells=tuple(imports_apart(cells)))
             for place, cells in gathered
         ]
     return found
