@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import time
 import xml.etree.ElementTree as ET
 from collections import Counter
 
@@ -153,15 +152,23 @@ def test_turned_controls_change_state_figure_and_words() -> None:
     assert explorer.state.formats == ("FP16",)
 
 
-def test_a_step_of_a_slider_is_quick() -> None:
+def test_a_step_of_a_slider_looks_at_the_numbers_that_can_be_told_apart_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     explorer = widget.explorer()
     explorer.turn(formats=FORMATS)
-    taken = []
-    for place in range(50, 60):
-        begin = time.process_time()  # of this process alone, and the best of ten: a busy machine does not fail it
-        explorer.turn(value=explorer.controls["value"].values[place])
-        taken.append(time.process_time() - begin)
-    assert min(taken) < 0.1
+    asked, number_at = [], formats.number_at
+
+    def counted(place: int, form: formats.Format) -> float:
+        asked.append(form.name)
+        return number_at(place, form)
+
+    monkeypatch.setattr(formats, "number_at", counted)
+    explorer.turn(value=explorer.controls["value"].values[50])
+    told_apart = look.PLOT_WIDTH / number_line.APART + 1
+    assert formats.numbers_up_to(8.0, formats.BF16) > 10 * told_apart  # a step that took them all would not be quick
+    for name in FORMATS:
+        assert 0 < asked.count(name) < 3 * told_apart, name  # once for each of two colours, and where they begin
 
 
 def test_impossible_states_are_refused() -> None:

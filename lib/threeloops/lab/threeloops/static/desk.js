@@ -110,14 +110,23 @@ const remember = (app) => {
     const there = (await contents.get(`${copies}lab`)).content.some(({ name }) => name === "here.json");
     return there ? JSON.parse((await contents.get(file, { type: "file", format: "text" })).content) ?? {} : {};
   };
-  const note = async () => {
+  // One note after the other, over all tabs of a browser: each adds to what the one before it has written.
+  let earlier = Promise.resolve();
+  const inTurn = (work) => {
+    if (navigator.locks) return navigator.locks.request("threeloops-here", work);
+    earlier = earlier.then(work);
+    return earlier;
+  };
+  const note = () => {
     const path = app.shell.currentWidget?.context?.path ?? "";
     if (!path.startsWith(copies) || !path.endsWith(".ipynb") || path === last) return;
     last = path;
-    const before = await read().catch(() => ({}));
     const own = path.slice(copies.length);
-    const content = JSON.stringify({ path: own, opened: [...new Set([...(before.opened ?? []), own])] });
-    app.serviceManager.contents.save(file, { type: "file", format: "text", content }).catch(() => undefined);
+    inTurn(async () => {
+      const before = await read().catch(() => ({}));
+      const content = JSON.stringify({ path: own, opened: [...new Set([...(before.opened ?? []), own])] });
+      await app.serviceManager.contents.save(file, { type: "file", format: "text", content }).catch(() => undefined);
+    });
   };
   app.shell.currentChanged.connect(note);
   note();
