@@ -135,8 +135,8 @@ def matmul_tiled(w: Warp, n: int, k: int, tile: int, barriers: bool, a: Array, b
 
 
 def reduce_interleaved(w: Warp, x: Array, sums: Array) -> Barriers:
-    """One sum per block, pairs first: threads 0, 2, 4, … add their neighbour, then 0, 4, 8, …: most warps stay half
-    awake to the end.
+    """One sum per block, pairs first: threads 0, 2, 4, … add their neighbour, then 0, 4, 8, …: most warps stay
+    active to the end, with ever fewer active threads.
     """
     parts, t = w.shared("parts", w.block_dim.x), w.thread.x
     w.store(parts, t, w.load(x, w.block.x * w.block_dim.x + t))
@@ -152,7 +152,7 @@ def reduce_interleaved(w: Warp, x: Array, sums: Array) -> Barriers:
 
 
 def reduce_strided(w: Warp, x: Array, sums: Array) -> Barriers:
-    """The same additions by the first threads, so that whole warps go to sleep; their words lie further and further
+    """The same additions by the first threads, so that whole warps become idle; their words lie further and further
     apart.
     """
     parts, t = w.shared("parts", w.block_dim.x), w.thread.x
@@ -169,7 +169,7 @@ def reduce_strided(w: Warp, x: Array, sums: Array) -> Barriers:
 
 
 def reduce_sequential(w: Warp, x: Array, sums: Array) -> Barriers:
-    """Halves first: thread t adds the number half an array away; awake threads and their words both lie side by
+    """Halves first: thread t adds the number half an array away; active threads and their words both lie side by
     side.
     """
     parts, t = w.shared("parts", w.block_dim.x), w.thread.x
