@@ -4,6 +4,7 @@ keeps a PNG of it for every other reader.
 look        colours, shapes and sizes
 figure      what every function here returns: a drawing with its title, its caption and its words (still: the PNG)
 narrow      a drawing's form for a phone
+plans       and that of a plan of boxes
 labels      names of points, placed so that none overlap
 boxes       plans of things that are built of parts
 curves      one quantity against another (drawn_curve: after the reader has drawn it)

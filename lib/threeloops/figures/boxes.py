@@ -62,8 +62,18 @@ class Arrow:
     to_y: float
 
 
-def boxes(plan: Sequence[Box], *, title: str, caption: str, alt: str, arrows: Sequence[Arrow] = ()) -> Figure:
-    """The plan; later boxes lie over earlier ones."""
+def boxes(
+    plan: Sequence[Box],
+    *,
+    title: str,
+    caption: str,
+    alt: str,
+    arrows: Sequence[Arrow] = (),
+    to_scale: tuple[float, float] | None = None,
+) -> Figure:
+    """The plan; later boxes lie over earlier ones. to_scale: between which places across widths are quantities, which a
+    phone is shown in the same proportions.
+    """
     if not plan:
         raise ValueError("plan is empty; give at least one Box")
     width, height = (
@@ -90,6 +100,7 @@ def boxes(plan: Sequence[Box], *, title: str, caption: str, alt: str, arrows: Se
         title=title,
         caption=caption,
         alt=alt,
+        to_scale=to_scale,
         body={
             "width": width,
             "height": height,

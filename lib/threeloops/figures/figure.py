@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from threeloops.figures import look, narrow, still
+from threeloops.figures import look, narrow, plans, still
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 MIME = "application/vnd.vegalite.v5+json"
@@ -25,6 +25,9 @@ class Figure:
     alt: str  # the same for someone who cannot see it, with the values
     body: Mapping[str, Any]  # the Vega-Lite view: width, height, layers
     narrow_px: int = narrow.PLOT  # how wide a plot is on a phone; 0 where words in boxes leave no choice
+    slim: Mapping[str, Any] | None = None  # the view for a phone, where it is drawn anew for it
+    # of a plan: between which places across it is to scale; the whole of it is wherever its words allow that
+    to_scale: tuple[float, float] | None = None
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -40,6 +43,18 @@ class Figure:
     @property
     def narrow_body(self) -> dict[str, Any] | None:
         """The view for a phone; None for a drawing that has none, or needs none."""
+        if self.slim is not None:
+            return dict(self.slim)
+        if self.narrow_px and plans.is_boxes(self.body):
+            wide = self.body["width"] > plans.WIDEST
+            return plans.slim(self.body, size=look.TEXT, to_scale=self.to_scale) if wide else None
+        return self._narrow(self.body)
+
+    @property
+    def live_narrow_body(self) -> dict[str, Any] | None:
+        """The same for a chart that stays while it takes new rows, as an explorer's does: a plan's rows are its
+        places, which another width moves.
+        """
         return self._narrow(self.body)
 
     def _narrow(self, body: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -1,13 +1,13 @@
 """Narrow: a drawing's form for a phone. Its plots become narrower and its letters stay as large as they are; views that
 stood side by side stand one below the other.
 
-A plan, whose places are pixels and whose boxes have words in them, has no such form: it keeps its width, and the page
-lets it be pushed along.
+A plan, whose places are pixels and whose boxes have words in them, has no such form: see plans.py.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+NEAR = 10  # pixels before the right edge where its words stand
 PLOT = 345  # pixels; beside it stand the labels of an axis
 OF_MARKS = ("mark", "data", "transform")  # what has a width that is no plot's
 BELOW = {"hconcat": "vconcat"}
@@ -61,10 +61,21 @@ def narrowed(node: Any, widest: int = PLOT) -> Any:
     return made
 
 
+def _at(place: Any, edge: float) -> bool:
+    """Whether a place is a view's right edge, or a few pixels before it."""
+    at = place["value"] if isinstance(place, Mapping) and place.keys() == {"value"} else None
+    return isinstance(at, int | float) and edge - NEAR <= at <= edge
+
+
 def _moved(node: Any, edge: float, to: int) -> Any:
     """What stood at the right edge, at the new one."""
     if isinstance(node, Mapping):
-        if dict(node) == {"value": edge}:
-            return {"value": to}
-        return {key: value if key in OF_MARKS else _moved(value, edge, to) for key, value in node.items()}
+        return {
+            key: value
+            if key in OF_MARKS
+            else {"value": to + value["value"] - edge}
+            if key in ("x", "x2") and _at(value, edge)
+            else _moved(value, edge, to)
+            for key, value in node.items()
+        }
     return [_moved(one, edge, to) for one in node] if isinstance(node, list | tuple) else node

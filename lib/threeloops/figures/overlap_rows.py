@@ -76,4 +76,5 @@ def overlap_rows(
         for row in names
         if any(span.row == row for span in spans)
     )
-    return boxes(plan, title=title, caption=caption, alt=". ".join(told).replace("\n", " ") + ".")
+    alt = ". ".join(told).replace("\n", " ") + "."
+    return boxes(plan, title=title, caption=caption, alt=alt, to_scale=(NAME + 12, NAME + 12 + width))

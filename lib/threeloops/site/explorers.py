@@ -65,8 +65,8 @@ def section(name: str) -> str:
     bare = {key: value for key, value in figure.spec.items() if key not in ("title", "description")}
     bare["config"] = {**bare["config"], "background": "transparent"}
     drawing = f'<div class="tl-wide">{_set(still.svg(bare), name)}</div>'
-    if figure.narrow_body:
-        slim = {key: value for key, value in bare.items() if key not in figure.body} | figure.narrow_body
+    if figure.live_narrow_body:
+        slim = {key: value for key, value in bare.items() if key not in figure.body} | figure.live_narrow_body
         drawing += f'<div class="tl-slim">{_set(still.svg(slim), f"{name}-slim")}</div>'
     told = json.dumps(asdict(made.message), ensure_ascii=False).replace("</", r"<\/")
     return (

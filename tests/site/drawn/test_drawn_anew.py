@@ -13,6 +13,7 @@ from threeloops.site.drawn.letters import SVG, held
 from threeloops.site.parts import Cell, Part, parts
 
 MOST_SLIM = 30e3
+LETTER, PHONE = 13, 358  # pixels: of a letter as it is drawn, and of the place for a picture at 390
 
 
 def pictures(part: Part) -> int:
@@ -30,6 +31,7 @@ def test_pictures_are_drawn_as_the_notebook_has_them_and_fit_a_phone() -> None:
                 ElementTree.fromstring(drawing)
             if one.slim:
                 assert anew.size(one.slim)[0] < anew.size(one.wide)[0] + 1
+                assert LETTER * PHONE / anew.size(one.slim)[0] > 10
 
 
 def picture(source: str) -> Cell:

@@ -89,7 +89,9 @@ def bit_fields(forms: Sequence[Format], *, title: str, caption: str) -> Figure:
             plan.append(Box(x=left, y=top, width=width, height=ROW, kind=kind, text=text))
             left += width + 2
     told = " ".join(f"{form.name}: 1, {form.exponent_bits} and {form.mantissa_bits}." for form in forms)
-    return boxes(plan, title=title, caption=caption, alt=f"Sign, exponent and mantissa bits. {told}")
+    alt = f"Sign, exponent and mantissa bits. {told}"
+    bits = (NAME, max(box.x + box.width for box in plan))
+    return boxes(plan, title=title, caption=caption, alt=alt, to_scale=bits)
 
 
 def _relative(forms: Sequence[Format]) -> dict[str, Any]:

@@ -17,9 +17,10 @@ backward, D and W its two halves.
 """  # noqa: E501
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from threeloops.figures import look
+from threeloops.figures import look, narrow
 from threeloops.figures.figure import Figure
 from threeloops.simulate.training_loop.pipeline_orders import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, Slot
 from threeloops.simulate.training_loop.pipeline_schedules import Run, Timed
@@ -29,6 +30,7 @@ from threeloops.units import counted, fmt_percent
 # letter, with room to spare
 BAND, SMALL_BAND, SPLIT_BAND, LETTER = 30, 19, 28, 7
 MARGIN = 62  # pixels that the names of ranks take
+WIDTH = look.PLOT_WIDTH - MARGIN
 SPOKEN = 6  # passes of a rank that the words name one by one
 
 # Name, shade (light, for dark letters) and share of the band's height.
@@ -54,9 +56,10 @@ def gantt(
     stands at that time; with span_s, only what lies between these two times is drawn.
     """
     span_s = span_s or (0, run.step_s)
-    body = _view(run, span_s=span_s, unit_s=unit_s, unit=unit, band=BAND, seen=_seen([run]), now_s=now_s)
+    drawn = partial(_view, run, span_s=span_s, unit_s=unit_s, unit=unit, band=BAND, seen=_seen([run]), now_s=now_s)
     alt = words(run, unit_s=unit_s, unit=unit)
-    return Figure(title=title, caption=caption, alt=alt, body=body, narrow_px=0)
+    slim = drawn(width=narrow.PLOT)
+    return Figure(title=title, caption=caption, alt=alt, body=drawn(), slim=slim, narrow_px=0)
 
 
 def panel(runs: Mapping[str, Run], *, title: str, caption: str, unit_s: float = 1, unit: str = "") -> Figure:
@@ -73,12 +76,16 @@ def panel(runs: Mapping[str, Run], *, title: str, caption: str, unit_s: float = 
         "now_s": None,
     }
     lowest = list(runs)[-1]
-    views = [
-        {"title": {"text": key, "fontSize": look.TEXT}, **_view(run, **shared, last=key == lowest)}
-        for key, run in runs.items()
-    ]
+
+    def drawn(width: int) -> dict[str, Any]:
+        views = [
+            {"title": {"text": key, "fontSize": look.TEXT}, **_view(run, **shared, last=key == lowest, width=width)}
+            for key, run in runs.items()
+        ]
+        return {"vconcat": views, "spacing": 10}
+
     alt = " ".join(f"{key}: {words(run, unit_s=unit_s, unit=unit)}" for key, run in runs.items())
-    return Figure(title=title, caption=caption, alt=alt, body={"vconcat": views, "spacing": 10}, narrow_px=0)
+    return Figure(title=title, caption=caption, alt=alt, body=drawn(WIDTH), slim=drawn(narrow.PLOT), narrow_px=0)
 
 
 def words(run: Run, *, unit_s: float = 1, unit: str = "") -> str:
@@ -106,8 +113,9 @@ def _view(
     seen: list[str],
     now_s: float | None,
     last: bool = True,
+    width: int = WIDTH,
 ) -> dict[str, Any]:
-    width, ranks = look.PLOT_WIDTH - MARGIN, len(run.operations)
+    ranks = len(run.operations)
     begun = [
         (rank, slot)
         for rank, slots in enumerate(run.operations)

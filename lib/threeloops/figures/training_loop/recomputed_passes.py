@@ -60,7 +60,7 @@ def recomputed_passes(*, num_layers: int, block_bytes: float, input_bytes: float
         told.append(f"{name}: {ends[name]} units of work, {most:g} bytes at most")
     order = ", ".join(one.text for one in rows["run layers again"])
     alt = f"{'. '.join(told)}. Order of the second: {order}."
-    return boxes(plan, title=title, caption=caption, alt=alt)
+    return boxes(plan, title=title, caption=caption, alt=alt, to_scale=(NAME + 12, NAME + 12 + WIDTH))
 
 
 def _passes(step: Step) -> list[_Pass]:

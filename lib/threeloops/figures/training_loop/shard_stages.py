@@ -40,7 +40,8 @@ def shard_stages(*, gpus: int, title: str, caption: str) -> Figure:
             x += size * WIDTH + 4
         plan.append(Box(x=x + 8, y=y, width=74, height=HEIGHT, kind="off", text=f"{total:g} B"))
         told.append(f"Stage {stage}: {', '.join(words)}: {total:g} bytes a parameter")
-    return boxes(plan, title=title, caption=caption, alt=". ".join(told) + ".")
+    shares = (NAME + 12, x)
+    return boxes(plan, title=title, caption=caption, alt=". ".join(told) + ".", to_scale=shares)
 
 
 def gathers_beside_work(*, title: str, caption: str) -> Figure:

@@ -14,7 +14,8 @@ import multiprocessing
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from textwrap import wrap
 from typing import Any
 
@@ -30,6 +31,7 @@ HERE = frozenset({"numpy"})  # what simulations need
 TITLE_LINE, CAPTION_LINE = 42, 58  # letters that fit on one line of a phone
 SIZE = re.compile(r'<svg\b[^>]*\bwidth="(?P<width>[\d.]+)"[^>]*\bheight="(?P<height>[\d.]+)"')
 WORKERS = 2
+WIDEST, LEAST_PLOT = 423, 160  # pixels: letters of 13 are 11 where so many are shown in 358; a plot keeps the second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +97,20 @@ def _run(source: str, space: dict[str, Any], need: Needs) -> object:
 
 
 def _slim(figure: Figure) -> str:
+    """The drawing for a phone: what stands beside a plot, such as the names of its rows, takes from the plot."""
+    drawing = _drawn(figure)
+    over = size(drawing)[0] - WIDEST if drawing else 0
+    fits = over <= 0 or not figure.narrow_px
+    return drawing if fits else _drawn(replace(figure, narrow_px=max(LEAST_PLOT, figure.narrow_px - ceil(over))))
+
+
+def _drawn(figure: Figure) -> str:
     body = figure.narrow_body
     if body is None:
         return ""
-    about: Mapping[str, Any] = {
-        "$schema": SCHEMA,
-        "title": {"text": wrap(figure.title, TITLE_LINE), "subtitle": wrap(figure.caption, CAPTION_LINE)},
-        "config": look.config(),
-    }
-    return held(still.svg({**about, **_stacked(body)}))
+    title = {"text": wrap(figure.title, TITLE_LINE), "subtitle": wrap(figure.caption, CAPTION_LINE), "frame": "bounds"}
+    spec = {"$schema": SCHEMA, "config": look.config(), **_stacked(body), "title": title}
+    return held(still.svg(spec))
 
 
 def _stacked(node: Any) -> Any:
