@@ -206,6 +206,7 @@ ONE_BY_ONE = {
 BY_SET = ("test_grading_canaries.py", "test_release.py")
 # Single tests of files that else belong to every run.
 BY_TEST = {
+    "test_digests.py::test_no_task_has_moved": 1,
     "test_links.py::test_clicked_links_lead_to_their_parts_and_back": 4,
 }
 # One explorer each, but for this one.
