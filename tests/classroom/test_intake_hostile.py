@@ -227,3 +227,19 @@ def test_flags_that_lie_are_a_damaged_file(tmp_path: Path) -> None:
     whole[at + 8] |= 1
     path.write_bytes(whole)
     assert {one.student: one.content for one in handed_in(path, SETS).submissions} == HONEST | {"mallory": b""}
+
+
+def test_the_list_of_a_zip_is_not_read_again_for_each_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class's zip has thousands of members, and a teacher waits."""
+    path = tmp_path / "uploads.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(20):
+            archive.writestr(f"s{number}/{FILE}", f"{number}")
+    lists: list[zipfile.ZipFile] = []
+    real = zipfile.ZipFile._RealGetContents  # type: ignore[attr-defined]
+    monkeypatch.setattr(zipfile.ZipFile, "_RealGetContents", lambda archive: lists.append(archive) or real(archive))
+    found = handed_in(path, SETS)
+    assert {one.student: one.read() for one in found.submissions if one.read} == {
+        f"s{number}": f"{number}".encode() for number in range(20)
+    }
+    assert 1 <= len(lists) <= 2

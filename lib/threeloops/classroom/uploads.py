@@ -146,7 +146,7 @@ def in_zip(path: Path, left_out: list[str]) -> Iterator[Upload]:
     the zip is left out, because it would pass for somebody else's.
     """
     with zipfile.ZipFile(path) as archive:
-        for number, member in enumerate(archive.infolist()):
+        for member in archive.infolist():
             parts = PurePosixPath(member.filename.replace("\\", "/")).parts
             if {"/", "//", ".."} & set(parts):
                 left_out.append(f"{member.filename!r} leads out of the zip")
@@ -160,7 +160,7 @@ def in_zip(path: Path, left_out: list[str]) -> Iterator[Upload]:
             else:
                 if member.compress_type not in PACKED:
                     left_out.append(f"what {member.filename!r} holds: packed otherwise than by deflate, it is not read")
-                yield _member(member, "/".join(parts), partial(_open_member, partial(_open_file, path), number))
+                yield _member(member, "/".join(parts), partial(_open_member, partial(_open_file, path), member))
 
 
 def _member(member: zipfile.ZipInfo, label: str, opened: Opener, inside: str = "") -> Upload:
@@ -169,11 +169,17 @@ def _member(member: zipfile.ZipInfo, label: str, opened: Opener, inside: str = "
     return Upload(label=label, inside=inside, size=member.file_size, opened=opened, why=_kept_by(inside or label))
 
 
+class _KnownZip(zipfile.ZipFile):
+    """A zip that is opened for a member of which all is known: its list is not read again for each of them."""
+
+    def _RealGetContents(self) -> None:  # zipfile's own; a Python that calls it otherwise reads the list
+        pass
+
+
 @contextlib.contextmanager
-def _open_member(opened: Opener, number: int) -> Iterator[IO[bytes]]:
-    """One member of a zip, by its number: two may have the same name."""
-    with opened() as stream, zipfile.ZipFile(stream) as archive:
-        member = archive.infolist()[number]
+def _open_member(opened: Opener, member: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
+    """One member of a zip, by its entry in the list: two may have the same name."""
+    with opened() as stream, _KnownZip(stream) as archive:
         if member.compress_type not in PACKED:
             raise ValueError("packed otherwise than by deflate")
         with archive.open(member) as content:
@@ -196,10 +202,10 @@ def within(upload: Upload) -> list[Upload]:
         return [_unopened(upload, "a zip that is damaged")]
     del packed
     found = []
-    for number, member in enumerate(members):
+    for member in members:
         path = PurePosixPath(member.filename.replace("\\", "/")).as_posix()
         if not member.is_dir() and path != "." and not is_nobodys(path):
-            opened = partial(_open_member, partial(_unpacked, upload), number)
+            opened = partial(_open_member, partial(_unpacked, upload), member)
             found.append(_member(member, upload.label, opened, path))
     return found or [_unopened(upload, "a zip without files")]
 
