@@ -66,14 +66,14 @@ class Fabric:
         """Bytes on every link. A message that changes leaf is cut evenly over all spines, as adaptive routing does at
         best.
         """
-        loads: Counter[tuple[str, ...]] = Counter()
+        whole: Counter[tuple[str, ...]] = Counter()
         for source, destination, num_bytes in flows:
             for link in self.links(source, destination):
-                ways = (
-                    [(*link, f"spine {spine}") for spine in range(self.spines)] if link[0] in ("up", "down") else [link]
-                )
-                for way in ways:
-                    loads[way] += num_bytes / len(ways)  # type: ignore[assignment]
+                whole[link] += num_bytes  # type: ignore[assignment]
+        loads: Counter[tuple[str, ...]] = Counter()
+        for link, num_bytes in whole.items():
+            ways = [(*link, f"spine {spine}") for spine in range(self.spines)] if link[0] in ("up", "down") else [link]
+            loads.update(dict.fromkeys(ways, num_bytes / len(ways)))
         return loads
 
     def seconds(
