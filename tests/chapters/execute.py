@@ -44,7 +44,7 @@ def executed(notebook: Notebook) -> Notebook:
     """
     fresh = copy.deepcopy(notebook)
     run_through(fresh)
-    return stripped(fresh)
+    return fresh
 
 
 def run_through(notebook: Notebook, limit_s: float = LIMIT_S, root: Path = ROOT) -> None:
@@ -171,7 +171,7 @@ def main(places: list[str]) -> None:
         name, _, part = place.partition("#")
         path = Path(name)
         notebook = nbformat.read(path, as_version=4)
-        notebook = with_part(notebook, part) if part else executed(notebook)
+        notebook = with_part(notebook, part) if part else stripped(executed(notebook))
         if not part:
             notebook.metadata[stand_in.STAMP] = {"run_on": run_on()}
         nbformat.write(notebook, path)

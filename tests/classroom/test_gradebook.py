@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machines import machines
 from submissions import ROOT, filled, write
 from test_grading_durable import FULL, SET, table
-from test_machines import marks
-from test_workers import class_of
+from test_workers import class_of, marks
 
 from threeloops import cli
 from threeloops.classroom import gradebook
@@ -136,19 +134,6 @@ def test_a_server_that_stops_is_one_sentence(
     assert run(tmp_path, "--gradebook", url, "--workers", 1) == 2, "nor does it begin without one"
     server.start()
     assert run(tmp_path, "--gradebook", url, "--workers", 1) == 0
-    assert is_whole(tmp_path, url, deserved)
-
-
-@needs_walls
-@needs_server
-def test_other_machines_know_nothing_of_the_server(
-    server: Server, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Graded elsewhere, entered here."""
-    url, deserved = server.database(), class_of(3, tmp_path)
-    with machines(tmp_path_factory.mktemp("machines")) as started:
-        started.workers(1)
-        assert run(tmp_path, "--gradebook", url, "--workers", started.address) == 0, started.log()
     assert is_whole(tmp_path, url, deserved)
 
 

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 from machines import Machines, grading, machines
 from submissions import ROOT, filled, write
+from test_gradebook import is_whole as is_whole_there
+from test_gradebook import needs_server, server  # noqa: F401  (a fixture)
 from test_grading_durable import FULL, SET, empty_gradebook, folder, run, table  # noqa: F401  (fixtures)
-from test_workers import class_of, is_whole
+from test_workers import class_of, is_whole, marks
 from tests.sandbox.sides import comes_to_be
 
 from threeloops import cli
@@ -53,10 +55,6 @@ def began(folder: Path, address: str, *words: str) -> "subprocess.Popen[str]":  
 def has_begun(folder: Path) -> bool:  # noqa: F811
     """Is somebody graded, and written down?"""
     return any((folder / "work" / "kept").rglob("*.json"))
-
-
-def marks(folder: Path) -> dict[str, int]:  # noqa: F811
-    return {path.parent.name: path.stat().st_mtime_ns for path in (folder / "work" / "kept").rglob("*.json")}
 
 
 @needs_walls
@@ -128,7 +126,24 @@ def test_points_that_a_teacher_gave_stay(two: Machines, folder: Path) -> None:  
 
 
 @needs_walls
-def test_a_killed_scheduler_is_one_sentence(two: Machines, folder: Path) -> None:  # noqa: F811
+@needs_server
+def test_other_machines_know_nothing_of_a_gradebook_on_a_server(
+    two: Machines,
+    server: Any,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Graded elsewhere, entered here."""
+    url, deserved = server.database(), class_of(3, tmp_path)
+    assert run(tmp_path, "--gradebook", url, "--workers", two.address) == 0, two.log()
+    assert is_whole_there(tmp_path, url, deserved)
+
+
+@needs_walls
+def test_a_killed_scheduler_is_one_sentence(
+    two: Machines,
+    folder: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """kill -9 of the scheduler: the run ends, and goes on where it stopped when there is another."""
     deserved = class_of(4, folder)
     first = began(folder, two.address)
@@ -143,6 +158,7 @@ def test_a_killed_scheduler_is_one_sentence(two: Machines, folder: Path) -> None
     two.schedule()
     assert two.address == lost
     two.nanny = two.workers(1).pid
+    monkeypatch.setattr(cluster, "NO_WORKER_S", PATIENCE_S)
     assert run(folder, "--workers", two.address) == 0, two.log()
     assert is_whole(folder, deserved)
     assert before.items() <= marks(folder).items()
