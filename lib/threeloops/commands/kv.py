@@ -48,8 +48,7 @@ def working(
     allocator = allocator and allocator.shared_by(dcp)
     groups, states = alike(model), kv_cache.states_bytes(model, tp=tp)
     lines = cache_lines(model, tokens=tokens, cache=cache, tp=tp)
-    if dcp > 1 and states:
-        raise ValueError(f"dcp={dcp}: {model.name} keeps states beside caches, which nobody shares")
+    kv_cache.refuse_sharing(model, dcp=dcp)
     request = kv_cache.per_rank(model, tokens=tokens, batch=1, tp=tp, **stored(cache), dcp=dcp).rank_bytes
     first, next_one = (
         kv_cache.bytes_per_token(model, **stored(cache), tp=tp, past_tokens=past) / dcp for past in (0, tokens)
@@ -99,7 +98,7 @@ def working(
         conclusion=conclusion,
         assumes=(
             "the newest token is already cached; a windowed layer keeps min(tokens, window)",
-            *_without_windows(model, tokens=tokens, batch=batch, cache=cache, tp=tp, dcp=dcp),
+            *_without_windows(model, tokens=tokens, batch=batch, cache=cache, tp=tp),
             "no sharing between requests",
             *((STATE_FORMATS,) if states else ()),
             *((WAITING,) if any(isinstance(one, CompressedAttention) for one, _ in groups) else ()),
@@ -111,14 +110,12 @@ def working(
     )
 
 
-def _without_windows(
-    model: Model, *, tokens: int, batch: int, cache: CacheFormat, tp: int, dcp: int
-) -> tuple[str, ...]:
+def _without_windows(model: Model, *, tokens: int, batch: int, cache: CacheFormat, tp: int) -> tuple[str, ...]:
     """What an engine would keep that gives every layer the whole context, where that is more."""
     windows = [layer.attention.window for layer, _ in model.groups if isinstance(layer.attention, Attention)]
     if not any(window and window < tokens for window in windows):
         return ()
-    held = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=WholeContext(), tp=tp) / dcp
+    held = kv_cache.held_bytes(model, tokens=tokens, **stored(cache), allocator=WholeContext(), tp=tp)
     return (
         f"an engine that gives windowed layers the whole context (ik_llama.cpp, llama.cpp --swa-full) keeps"
         f" {units.fmt_bytes(batch * held, base=2)}: --allocator {WholeContext.name}",

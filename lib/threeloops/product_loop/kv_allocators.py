@@ -56,8 +56,15 @@ class Allocator:
     def shared_by(self, ranks: int) -> Self:
         """The allocator where that many ranks share the tokens of a cache (decode context parallelism): its slots are
         those of all of them.
+
+        Raises: ValueError where the system has no such thing
         """
-        return self
+        if ranks == 1:
+            return self
+        raise ValueError(
+            f"dcp={ranks}: in the system of {self.name} no ranks share a cache's tokens; vLLM's do, --allocator"
+            " vllm-paged"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +76,10 @@ class InformationMinimum(Allocator):
     """
 
     name: ClassVar[str] = "information-minimum"
+
+    def shared_by(self, ranks: int) -> Self:
+        """The same tokens, on more ranks."""
+        return self
 
     def slots(self, *, tokens: int, window: int | None) -> int:
         return tokens if window is None else min(tokens, window)

@@ -224,6 +224,26 @@ def per_rank(
     return spread if dcp == 1 else replace(spread, rank_bytes=spread.rank_bytes / dcp)
 
 
+def refuse_sharing(model: Model, *, dcp: int) -> None:
+    """For decode context parallelism: the ranks of a group share the tokens of every layer's cache, or of none.
+
+    Raises: ValueError for a model with layers whose caches are not shared like that
+    Source: vLLM 0.30, v1/kv_cache_interface.py (SlidingWindowSpec) and v1/core/kv_cache_coordinator.py
+            (HybridKVCacheCoordinator); SGLang, pull request 31821, 2026 (an indexer's keys stay whole on every rank)
+    """
+    for layer, _ in model.groups:
+        mixer = layer.attention
+        why = ""
+        if isinstance(mixer, Attention) and mixer.window is not None:
+            why = "has windowed layers, whose tokens vLLM does not share"
+        elif isinstance(mixer, LatentAttention) and mixer.indexer:
+            why = "has an indexer that reads every token on every rank"
+        elif mixer is not None and not isinstance(mixer, Attention | LatentAttention):
+            why = "has layers with a state, or with compressed tokens"
+        if dcp > 1 and why:
+            raise ValueError(f"dcp={dcp}: {model.name} {why}; leave it out")
+
+
 def held_bytes(
     model: Model,
     *,

@@ -9,7 +9,7 @@ from threeloops.commands.named import model_named, part_named, rate_named
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.typed import quantity
 from threeloops.facts.request_traces import KEYS, request_trace
-from threeloops.models.architecture import Model
+from threeloops.models.architecture import LatentAttention, Model
 from threeloops.product_loop.expected.expected_token import MIXED
 from threeloops.product_loop.kv_quantisation import cache_format
 from threeloops.product_loop.sizing.adapter_times import ServedAdapters, reserved_rank
@@ -31,7 +31,8 @@ def asked_for(given: argparse.Namespace) -> Served:
     Raises:   ValueError in one sentence for what does not fit together
     """
     _refuse_below_one(given)
-    model = model_named(given.model, given.catalog)
+    model, engine = model_named(given.model, given.catalog), _engine(given)
+    _engine_shares(engine, model, given.dcp)
     lengths, traced = _lengths(given, model)
     timed = {name: getattr(given, name) for name in ("ttft", "itl", "tpot")}
     promised_s = {f"{name}_s": _quantity(name, text, "s") for name, text in timed.items() if text is not None}
@@ -40,7 +41,7 @@ def asked_for(given: argparse.Namespace) -> Served:
         part=part_named("hardware", given.hardware, given.catalog),
         weights=weights_format(given.weights),
         cache=_cache(given.cache, model),
-        engine=_engine(given),
+        engine=engine,
         ep=given.ep,
         stages=_stages(given),
         dp=given.dp,
@@ -124,6 +125,24 @@ def _stages(given: argparse.Namespace) -> Stages | None:
 
 def _engine(given: argparse.Namespace) -> str:
     return spelling.key_of({name: () for name in MIXED}, engine=given.engine)
+
+
+def _engine_shares(engine: str, model: Model, dcp: int) -> None:
+    """Source:   SGLang, docs/advanced_features/dcp.md, 2026 (of latents); TensorRT-LLM, features/helix.md, 2026
+
+    Raises:   ValueError where the engine does not share the tokens of this model's cache
+    """
+    if dcp > 1 and engine == "TensorRT-LLM":
+        raise ValueError(
+            f"dcp={dcp}: TensorRT-LLM shares tokens only where other GPUs read the prompts (Helix), which is not"
+            " counted; take --engine vllm"
+        )
+    latents = all(isinstance(layer.attention, LatentAttention) for layer, _ in model.groups)
+    if dcp > 1 and engine == "SGLang" and not latents:
+        raise ValueError(
+            f"dcp={dcp}: SGLang shares the tokens of latents, and {model.name} keeps keys and values; take"
+            " --engine vllm"
+        )
 
 
 def _adapters(given: argparse.Namespace) -> ServedAdapters | None:

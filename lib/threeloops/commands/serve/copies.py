@@ -161,8 +161,6 @@ def _fits(served: Served, layout: ServedLayout) -> None:
         raise ValueError(f"ep={ep}: vLLM spreads experts over all {layout.stage_gpus} GPUs of a copy or over none")
     if served.engine == "TensorRT-LLM" and layout.dp > 1 < layout.tp:
         raise ValueError(f"tp={layout.tp}: in TensorRT-LLM every GPU has requests of its own, or none; take --tp 1")
-    if served.engine == "TensorRT-LLM" and layout.dcp > 1:
-        raise ValueError(f"dcp={layout.dcp}: vLLM and SGLang share the tokens of a cache so; take --engine vllm")
     if layout.dp > 1 and served.adapters and served.engine != "SGLang":
         raise ValueError(
             f"dp={layout.dp}: adapters for groups with requests of their own are SGLang's; --engine sglang"

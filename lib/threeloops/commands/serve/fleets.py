@@ -66,10 +66,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
     """
     checks.positive(requests_per_s=requests_per_s)
     copy, lengths, promised = copy_of(served, tp), served.in_steps, served.promised_steps
-    limits, largest = max(
-        ((limits, _largest(served, copy, limits)) for limits in _limits(served, copy)),
-        key=lambda found: found[1].requests_per_s,
-    )
+    limits, largest = _best_limits(served, copy)
     if not largest.requests_per_s:
         late, promise_s = largest.broken, served.promised_s[largest.broken]
         raise ValueError(
@@ -92,6 +89,17 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
     )
 
 
+def _best_limits(served: Served, copy: Copy) -> tuple[EngineLimits, LargestRate]:
+    """Those under which a copy carries most; others are followed only as far as they might carry more."""
+    found: tuple[EngineLimits, LargestRate] | None = None
+    for limits in _limits(served, copy):
+        largest = _largest(served, copy, limits, beyond_per_s=found[1].requests_per_s if found else 0.0)
+        if found is None or largest.requests_per_s > found[1].requests_per_s:
+            found = limits, largest
+    assert found is not None
+    return found
+
+
 def _fewest(
     served: Served,
     copy: Copy,
@@ -101,15 +109,15 @@ def _fewest(
     *,
     promised_s: Mapping[str, float],
 ) -> tuple[int, ReplicaRun]:
-    """Copies, and what their users see: a percentile goes up and down a little with the rate, and the promises are kept
-    at the rate that is left to each.
+    """Copies, to a hundredth, and what their users see: a percentile goes up and down a little with the rate, and the
+    promises are kept at the rate that is left to each.
     """
     copies = math.ceil(requests_per_s / largest.requests_per_s)
     while True:
         seen = _seen(served, copy, limits, requests_per_s / copies)
         if all(seen.late_s(name) <= seconds for name, seconds in promised_s.items()):
-            return copies, seen
-        copies += 1
+            return copies, _with_gaps(served, copy, limits, requests_per_s / copies, seen)
+        copies += max(1, copies // 100)
 
 
 def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: float) -> Fleet:
@@ -170,14 +178,19 @@ def prefill_limits(served: Served, copy: Copy) -> EngineLimits:
 
 
 def _seen(served: Served, copy: Copy, limits: EngineLimits, requests_per_s: float) -> ReplicaRun:
-    """What users of one copy see; gaps between tokens, of which there are many, from a shorter run."""
+    """What users of one copy see, gaps between tokens only where they are promised."""
     replica, sizes, requests = _replica(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
-    load: dict[str, Any] = {"requests_per_s": requests_per_s, "seed": SEED}
+    asked: dict[str, Any] = {"requests": requests, "seed": SEED, "each_token": served.promised.itl_s is not None}
+    return in_tokens(served, at_rate(replica, sizes, requests_per_s=requests_per_s, **asked))
+
+
+def _with_gaps(served: Served, copy: Copy, limits: EngineLimits, requests_per_s: float, seen: ReplicaRun) -> ReplicaRun:
+    """With gaps between tokens, of which there are many, from a shorter run."""
     if served.promised.itl_s is not None:
-        return in_tokens(served, at_rate(replica, sizes, **load, requests=requests))
-    brief = at_rate(replica, sizes, **load, requests=requests // 5)
-    long = at_rate(replica, sizes, **load, requests=requests, each_token=False)
-    return in_tokens(served, replace(long, itl_s=brief.itl_s))
+        return seen
+    replica, sizes, requests = _replica(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
+    brief = at_rate(replica, sizes, requests_per_s=requests_per_s, requests=requests // 5, seed=SEED)
+    return replace(seen, itl_s=brief.itl_s)
 
 
 def _limits(served: Served, copy: Copy) -> Iterator[EngineLimits]:
@@ -199,10 +212,10 @@ def usual_tokens(served: Served) -> int:
     return served.dp * served.pp * engine_defaults(served.part).max_num_batched_tokens
 
 
-def _largest(served: Served, copy: Copy, limits: EngineLimits) -> LargestRate:
+def _largest(served: Served, copy: Copy, limits: EngineLimits, *, beyond_per_s: float) -> LargestRate:
     fills, promised_s = 1 / copy.times.work_s(limits.max_num_seqs, served.in_steps.answer), served.promised_steps_s
-    replica = _replica(served, copy, limits)
-    found = largest_rate(replica, _sizes(served, copy), most_per_s=fills, promised_s=promised_s, seed=SEED)
+    replica, asked = _replica(served, copy, limits), {"most_per_s": fills, "beyond_per_s": beyond_per_s}
+    found = largest_rate(replica, _sizes(served, copy), **asked, promised_s=promised_s, seed=SEED)
     return replace(found, late_s=found.late_s / served.yielded) if found.broken == "tpot" else found
 
 

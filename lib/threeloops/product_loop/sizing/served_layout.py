@@ -77,8 +77,7 @@ class ServedLayout:
     def _share_copies(self) -> None:
         """Source: vLLM, docs/serving/context_parallel_deployment.md, 2026: at most as many as there are copies."""
         copies = self.copies
-        if kv_cache.states_bytes(self.model):
-            raise ValueError(f"dcp={self.dcp}: {self.model.name} keeps states beside caches, which nobody shares")
+        kv_cache.refuse_sharing(self.model, dcp=self.dcp)
         if copies == 1:
             raise ValueError(f"dcp={self.dcp}: {self.tp} GPUs keep each cache once, so that there is nothing to share")
         if copies % self.dcp:

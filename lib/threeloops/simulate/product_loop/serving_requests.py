@@ -90,7 +90,10 @@ class Moments:
 class Sequence:
     """A request inside a server: what it has still to compute."""
 
-    __slots__ = ("admission", "done", "last", "member", "moments", "produced", "prompt", "shared", "swapped", "unread")
+    __slots__ = (
+        *("admission", "done", "last", "member", "moments", "produced", "prompt", "shared", "since", "swapped"),
+        "unread",
+    )
 
     def __init__(self, moments: Moments) -> None:
         self.moments = moments
@@ -99,6 +102,7 @@ class Sequence:
         self.produced = 0
         self.unread = True  # the prompt, or some of it, must still be computed
         self.swapped = False  # its cache is somewhere else, whole
+        self.since = 0  # the server's count of decode steps after which it decodes
         self.last = -1  # the server's count of decode steps after which it has ended
         self.admission = 0  # who was admitted after whom
         self.shared = 0  # of its blocks, those that belong to a prefix

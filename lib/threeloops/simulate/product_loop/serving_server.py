@@ -10,7 +10,7 @@ import math
 from threeloops.simulate.product_loop.serving_blocks import BlockCount, NoLimit
 from threeloops.simulate.product_loop.serving_policies import KVBlocks, Policy
 from threeloops.simulate.product_loop.serving_requests import Moments, Sequence
-from threeloops.simulate.product_loop.serving_steps import AddsUp, Step, StepContents, StepModel
+from threeloops.simulate.product_loop.serving_steps import AddsUp, Step, StepContents, StepModel, TellsEnds
 
 Chunk = tuple[Sequence, int]  # a sequence, and how many tokens of its prompt a step reads
 
@@ -31,10 +31,13 @@ class Server:
         self.step_s, self.policy = step_s, policy
         self.blocks = NoLimit() if blocks is None else BlockCount(blocks)
         self.each_token, self.kept = each_token, list[Step]() if keep_steps else None
-        # jumps need a model that can add up steps, and nobody who wants to see each of them
-        self.affine = step_s if isinstance(step_s, AddsUp) and not keep_steps and not each_token else None
+        # jumps need a model that can add up steps, and tell their ends to those who want to see each token
+        self.ends_of = step_s.ends_s if each_token and isinstance(step_s, TellsEnds) else None
+        jumps = isinstance(step_s, AddsUp) and not keep_steps and (not each_token or self.ends_of is not None)
+        self.affine = step_s if isinstance(step_s, AddsUp) and jumps else None
         self.now, self.busy_s, self.swapping_s = begin_s, 0.0, 0.0
         self.steps = self.decode_steps = 0
+        self.decoded_s = list[float]()  # of each decode step its end, where each token is kept
         self.waiting: list[tuple[int, int, Sequence]] = []
         self.reading: list[Sequence] = []
         self.decoding: set[Sequence] = set()
@@ -150,8 +153,9 @@ class Server:
         if self.now + seconds >= until:  # begin only those steps that begin before
             steps = self._steps_before(until, first_s, most=steps)
             seconds = self.affine.steps_s(first_s, steps, growing)
-        self.now += seconds
         self.busy_s += seconds
+        *early_s, self.now = self.ends_of(self.now, first_s, steps) if self.ends_of else [self.now + seconds]
+        self.decoded_s += early_s
         self.steps += steps
         self._decoded(steps)
 
@@ -185,8 +189,7 @@ class Server:
         self.decode_steps += steps
         self.cached += steps * len(self.decoding)
         if self.each_token:
-            for sequence in self.decoding:
-                sequence.moments.token_s.append(self.now)
+            self.decoded_s.append(self.now)
         while self.ends and self.ends[0][0] <= self.decode_steps:
             last, _, sequence = heapq.heappop(self.ends)
             if sequence.last == last:
@@ -210,6 +213,7 @@ class Server:
     def _begin_decoding(self, sequence: Sequence, context: int) -> None:
         self.decoding.add(sequence)
         self.cached += context
+        sequence.since = self.decode_steps
         sequence.last = self.decode_steps + sequence.moments.request.output_tokens - sequence.produced
         heapq.heappush(self.ends, (sequence.last, sequence.admission, sequence))
         self.blocks.grow(context, at=self.decode_steps)
@@ -217,6 +221,7 @@ class Server:
     def _stop_decoding(self, sequence: Sequence) -> int:
         """A sequence decodes no more: the tokens in its cache."""
         self.decoding.remove(sequence)
+        sequence.moments.token_s += self.decoded_s[sequence.since :]
         sequence.produced = sequence.moments.request.output_tokens - (sequence.last - self.decode_steps)
         sequence.last = -1
         first = sequence.moments.request.prompt_tokens

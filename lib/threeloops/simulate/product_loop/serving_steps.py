@@ -49,6 +49,15 @@ class AddsUp(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsEnds(AddsUp, Protocol):
+    """One that can also say when each of them ends, so that a run that keeps every token may jump, too."""
+
+    def ends_s(self, begin_s: float, first_s: float, steps: int) -> list[float]:
+        """The ends of so many steps, from when the first one begins."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffineStep:
     """Seconds = base + so much per prompt token, per decoding sequence and per cached token.

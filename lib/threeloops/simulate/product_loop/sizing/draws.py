@@ -11,6 +11,8 @@ Source: numpy 2.4, reference/random/bit_generators/pcg64 (PCG XSL RR 128/64, by 
 
 import functools
 import math
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, localcontext
 from itertools import accumulate, pairwise
@@ -171,14 +173,16 @@ def quantiles(values: Iterable[float], shares: Sequence[float]) -> list[float]:
     >>> quantiles([3.0, 1.0, 2.0, 5.0], [0.5, 0.9])
     [2.5, 4.4]
     """
-    ordered = sorted(values)
-    if not ordered:
+    often = Counter(values)  # many gaps between tokens are alike
+    if not often:
         raise ValueError("values=[] has no quantiles; give one at least")
+    ordered = sorted(often)
+    last = list(accumulate(often[value] for value in ordered))  # places before which each value stands
     found = []
     for share in shares:
-        place = (len(ordered) - 1) * share
-        before = min(int(place), len(ordered) - 1)
-        low, high = ordered[before], ordered[min(before + 1, len(ordered) - 1)]
+        place = (last[-1] - 1) * share
+        before = min(int(place), last[-1] - 1)
+        low, high = (ordered[bisect_right(last, at)] for at in (before, min(before + 1, last[-1] - 1)))
         way = place - before  # from the nearer of both, as numpy rounds
         found.append(high - (high - low) * (1 - way) if way >= 1 / 2 else low + (high - low) * way)
     return found

@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, repeat
 from typing import Protocol
 
 from threeloops import checks
@@ -50,6 +51,10 @@ class ReplicaStep:
     def steps_s(self, first_s: float, steps: int, growing: int) -> float:
         """Of decode steps in a row, as long as nobody joins or leaves: all alike."""
         return steps * first_s
+
+    def ends_s(self, begin_s: float, first_s: float, steps: int) -> list[float]:
+        """When each of them ends."""
+        return list(accumulate(repeat(first_s, steps), initial=begin_s))[1:]
 
     def steps_in(self, first_s: float, seconds: float, growing: int) -> int:
         """How many of them fill the seconds."""
@@ -204,9 +209,16 @@ class LargestRate:
 
 
 def largest_rate(
-    replica: Replica, sizes: Sizes, *, most_per_s: float, promised_s: Mapping[str, float], seed: int
+    replica: Replica,
+    sizes: Sizes,
+    *,
+    most_per_s: float,
+    promised_s: Mapping[str, float],
+    seed: int,
+    beyond_per_s: float = 0.0,
 ) -> LargestRate:
-    """The largest rate of requests at which 99 % of what was promised comes in time.
+    """The largest rate of requests at which 99 % of what was promised comes in time; where it is not beyond a rate that
+    something else carries, any rate up to that one, unconfirmed.
 
     Formula:  by halving between 0 and most_per_s, HALVINGS times; then by steps back, until a longer run of other draws
               keeps all promises
@@ -225,6 +237,8 @@ def largest_rate(
 
     fits, too_much, why, why_s = 0.0, most_per_s, "", 0.0
     for _ in range(HALVINGS):
+        if too_much <= beyond_per_s:
+            break
         middle = (fits + too_much) / 2
         over, name, late_s = worst(middle, max(SEARCHING, 4 * replica.max_num_seqs), seed + 1)
         if over > 1:
@@ -232,7 +246,7 @@ def largest_rate(
         else:
             fits = middle
     least = most_per_s / 2**HALVINGS / 2
-    while fits and promised_s:
+    while fits > beyond_per_s and promised_s:
         over, name, late_s = worst(fits, confirming(replica.max_num_seqs), seed)
         if over <= 1:
             break
