@@ -25,7 +25,7 @@ from threeloops.simulate.product_loop.sizing.replica_runs import (
     with_users,
 )
 
-SHARES = (0.3, 0.6, 0.9)  # of the requests that would just keep the gap between tokens: those that are let in
+SHARES = (0.9, 0.6, 0.3)  # of the requests that would just keep the gap between tokens: those that are let in
 CHUNKS = (4, 16)  # parts of a step's usual tokens
 ROUNDS = 4  # answers of each user
 AT_ONCE = 3  # full steps within which 99 % of handed requests have a token: one is under way, one is theirs

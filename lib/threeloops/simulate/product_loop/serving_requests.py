@@ -54,6 +54,7 @@ class Moments:
     shed: bool = False  # turned away on arrival
     reused_tokens: int = 0  # prompt tokens that the prefix cache had
     token_s: list[float] = field(default_factory=list)  # every token's moment, where the run was asked for them
+    decoded: list[tuple[int, int]] = field(default_factory=list)  # counts of decode steps between which it decoded
 
     @property
     def waited_s(self) -> float:

@@ -41,6 +41,7 @@ class Run:
     busy_s: float  # in steps
     end_s: float
     kept: tuple[Step, ...] = ()  # every step, where they were asked for
+    decoded_s: Sequence[float] = ()  # the end of every decode step, where these were asked for
 
     @property
     def served(self) -> list[Moments]:
@@ -111,6 +112,7 @@ def run(
     blocks: KVBlocks | None = None,
     keep_steps: bool = False,
     each_token: bool = False,
+    keep_ends: bool = False,
 ) -> Run:
     """Serve all the requests on one server, to the last token.
 
@@ -118,8 +120,13 @@ def run(
               at the end of the step that reads the last of the prompt, every later one with a decode step
     Raises:   ValueError for a request that the whole pool of blocks could not hold
     """
-    server = Server(step_s=step_s, policy=policy, blocks=blocks, keep_steps=keep_steps, each_token=each_token)
-    moments = played(requests, server=server)
+    keeps = {"keep_steps": keep_steps, "each_token": each_token, "keep_ends": keep_ends}
+    server = Server(step_s=step_s, policy=policy, blocks=blocks, **keeps)
     return Run(
-        moments=moments, steps=server.steps, busy_s=server.busy_s, end_s=server.now, kept=tuple(server.kept or ())
+        moments=played(requests, server=server),
+        steps=server.steps,
+        busy_s=server.busy_s,
+        end_s=server.now,
+        kept=tuple(server.kept or ()),
+        decoded_s=server.decoded_s,
     )

@@ -26,18 +26,23 @@ class Server:
         blocks: KVBlocks | None = None,
         keep_steps: bool = False,
         each_token: bool = False,
+        keep_ends: bool = False,
         begin_s: float = 0.0,
     ) -> None:
         self.step_s, self.policy = step_s, policy
         self.blocks = NoLimit() if blocks is None else BlockCount(blocks)
-        self.each_token, self.kept = each_token, list[Step]() if keep_steps else None
+        self.each_token, self.keep_ends, self.kept = (
+            each_token,
+            each_token or keep_ends,
+            list[Step]() if keep_steps else None,
+        )
         # jumps need a model that can add up steps, and tell their ends to those who want to see each token
-        self.ends_of = step_s.ends_s if each_token and isinstance(step_s, TellsEnds) else None
-        jumps = isinstance(step_s, AddsUp) and not keep_steps and (not each_token or self.ends_of is not None)
+        self.ends_of = step_s.ends_s if self.keep_ends and isinstance(step_s, TellsEnds) else None
+        jumps = not keep_steps and (not self.keep_ends or self.ends_of is not None)
         self.affine = step_s if isinstance(step_s, AddsUp) and jumps else None
         self.now, self.busy_s, self.swapping_s = begin_s, 0.0, 0.0
         self.steps = self.decode_steps = 0
-        self.decoded_s = list[float]()  # of each decode step its end, where each token is kept
+        self.decoded_s = list[float]()  # of each decode step its end, where it is kept
         self.waiting: list[tuple[int, int, Sequence]] = []
         self.reading: list[Sequence] = []
         self.decoding: set[Sequence] = set()
@@ -188,7 +193,7 @@ class Server:
         self.blocks.decoded(self.decode_steps, steps)
         self.decode_steps += steps
         self.cached += steps * len(self.decoding)
-        if self.each_token:
+        if self.keep_ends:
             self.decoded_s.append(self.now)
         while self.ends and self.ends[0][0] <= self.decode_steps:
             last, _, sequence = heapq.heappop(self.ends)
@@ -221,7 +226,9 @@ class Server:
     def _stop_decoding(self, sequence: Sequence) -> int:
         """A sequence decodes no more: the tokens in its cache."""
         self.decoding.remove(sequence)
-        sequence.moments.token_s += self.decoded_s[sequence.since :]
+        sequence.moments.decoded.append((sequence.since, self.decode_steps))
+        if self.each_token:
+            sequence.moments.token_s += self.decoded_s[sequence.since :]
         sequence.produced = sequence.moments.request.output_tokens - (sequence.last - self.decode_steps)
         sequence.last = -1
         first = sequence.moments.request.prompt_tokens

@@ -13,7 +13,7 @@ import functools
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from itertools import accumulate, pairwise
 
@@ -163,8 +163,9 @@ def arrivals_s(*, requests_per_s: float, requests: int, seed: int) -> list[float
     return list(accumulate(mean_s * drawn.exponential() for _ in range(requests)))
 
 
-def quantiles(values: Iterable[float], shares: Sequence[float]) -> list[float]:
-    """The values below which such shares of a sample lie; between two neighbours on a straight line.
+def quantiles(values: Iterable[float] | Mapping[float, int], shares: Sequence[float]) -> list[float]:
+    """The values below which such shares of a sample lie; between two neighbours on a straight line. Of many that are
+    alike: each value and how often it came.
 
     Formula:  at place (values - 1) × share of the sorted values, counted from 0
     Source:   numpy 2.4, numpy.quantile (method linear)
@@ -172,8 +173,10 @@ def quantiles(values: Iterable[float], shares: Sequence[float]) -> list[float]:
 
     >>> quantiles([3.0, 1.0, 2.0, 5.0], [0.5, 0.9])
     [2.5, 4.4]
+    >>> quantiles({1.0: 3, 2.0: 1}, [0.5, 1.0])
+    [1.0, 2.0]
     """
-    often = Counter(values)  # many gaps between tokens are alike
+    often = Counter(values)
     if not often:
         raise ValueError("values=[] has no quantiles; give one at least")
     ordered = sorted(often)

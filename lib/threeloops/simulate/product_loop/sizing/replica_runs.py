@@ -8,7 +8,7 @@
 """
 
 import math
-import operator
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, repeat
@@ -144,7 +144,7 @@ def at_rate(
     """
     arrivals = arrivals_s(requests_per_s=requests_per_s, requests=requests, seed=seed)
     given = [Request(at, *sized) for at, sized in zip(arrivals, sizes.drawn(requests, seed), strict=True)]
-    done = run(given, step_s=replica.step, policy=replica.policy, each_token=each_token)
+    done = run(given, step_s=replica.step, policy=replica.policy, keep_ends=each_token)
     return _seen(done, first=int(WARMING * requests), to_seat_s=True)
 
 
@@ -155,13 +155,12 @@ def with_users(replica: Replica, sizes: Sizes, *, rounds: int, seed: int) -> Rep
     """
     requests = replica.max_num_seqs * (rounds + 1)
     given = [Request(0.0, *sized) for sized in sizes.drawn(requests, seed)]
-    done = run(given, step_s=replica.step, policy=replica.policy, each_token=True)
+    done = run(given, step_s=replica.step, policy=replica.policy, keep_ends=True)
     return _seen(done, first=replica.max_num_seqs, to_seat_s=False)
 
 
 def _seen(done: Run, *, first: int, to_seat_s: bool) -> ReplicaRun:
     late = done.served[first:]
-    gaps_s = _gaps_s(late) if late[0].token_s else [math.nan]
     firsts_s = [one.ttft_s - (0 if to_seat_s else one.waited_s) for one in late]
     begin_s, end_s = late[0].admitted_s, max(one.admitted_s for one in late)
     stayed_s = sum(max(0.0, min(one.finished_s, end_s) - max(one.admitted_s, begin_s)) for one in done.served)
@@ -169,7 +168,7 @@ def _seen(done: Run, *, first: int, to_seat_s: bool) -> ReplicaRun:
     seconds = end_s - begin_s
     return ReplicaRun(
         ttft_s=_half_and_late(firsts_s),
-        itl_s=_half_and_late(gaps_s),
+        itl_s=_gaps_s(done, late),
         tpot_s=_half_and_late([one.tpot_s for one in late]),
         tokens_per_s=made / seconds,
         inside=stayed_s / seconds,
@@ -182,11 +181,22 @@ def _made(one: Moments, begin_s: float, end_s: float) -> float:
     return one.request.output_tokens * inside_s / (one.finished_s - one.first_token_s)
 
 
-def _gaps_s(all_moments: Iterable[Moments]) -> list[float]:
-    found: list[float] = []
-    for moments in all_moments:
-        found += map(operator.sub, moments.token_s[1:], moments.token_s)
-    return found
+def _gaps_s(done: Run, late: Iterable[Moments]) -> Seconds:
+    """Of all gaps between tokens: a decode step gives as many alike as requests decoded in the one before, too."""
+    ends_s, often = done.decoded_s, Counter[float]()
+    if not ends_s:
+        return math.nan, math.nan
+    more = [0] * (len(ends_s) + 1)
+    for one in late:
+        for since, until in one.decoded:
+            often[ends_s[since] - one.first_token_s] += 1
+            more[since + 1] += 1
+            more[until] -= 1
+    for both, before_s, end_s in zip(accumulate(more[1:]), ends_s, ends_s[1:], strict=False):
+        if both:
+            often[end_s - before_s] += both
+    half, late_s = quantiles(often, [0.5, 0.99])
+    return half, late_s
 
 
 def _half_and_late(seconds: Iterable[float]) -> Seconds:
