@@ -624,7 +624,11 @@ def test_a_block_of_ranks_that_share_a_cache_is_whole_on_each(capsys):
     ("more", "told"),
     [
         ("--dcp 3", "--dcp 3 must divide the copies on 8 ranks, of which there are 8"),
-        ("--dcp 2 --model qwen3-next-80b-a3b", "keeps states beside caches, which nobody shares"),
+        ("--dcp 2 --model qwen3-next-80b-a3b", "has layers with a state, or with compressed tokens"),
+        ("--dcp 2 --model gemma-3-4b", "has windowed layers, whose tokens vLLM does not share"),
+        ("--dcp 8 --model deepseek-v3.2", "has an indexer that reads every token on every rank"),
+        ("--dcp 8 --allocator llama.cpp", "in the system of llama.cpp no ranks share a cache's tokens"),
+        ("--dcp 8 --allocator hf-dynamic", "vLLM's do, --allocator vllm-paged"),
         ("--dcp 2 --model llama3-70b", "--dcp 2 must divide the copies on 8 ranks, of which there are 1"),
     ],
 )

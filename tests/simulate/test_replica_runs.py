@@ -3,11 +3,15 @@
 import math
 import random
 from collections import deque
+from dataclasses import replace
 from statistics import quantiles
 
 import pytest
 
+from threeloops.simulate.product_loop.serving_requests import Request
+from threeloops.simulate.product_loop.serving_run import run
 from threeloops.simulate.product_loop.serving_steps import StepContents
+from threeloops.simulate.product_loop.sizing.draws import arrivals_s
 from threeloops.simulate.product_loop.sizing.replica_runs import (
     Replica,
     ReplicaStep,
@@ -39,6 +43,33 @@ def test_jumps_over_steps_change_nothing() -> None:
     assert quick.tpot_s == pytest.approx(slow.tpot_s)
     assert quick.inside == pytest.approx(slow.inside)
     assert math.isnan(quick.itl_s[1])
+
+
+def test_a_run_that_jumps_sees_the_tokens_of_one_that_does_not() -> None:
+    """A step model that cannot add up steps is taken step by step; gaps are then counted from the tokens' moments."""
+    arrivals, sizes = arrivals_s(requests_per_s=4, requests=400, seed=3), CHAT.drawn(400, 3)
+    given = [Request(at, *sized) for at, sized in zip(arrivals, sizes, strict=True)]
+    for order in ("decode first", "prefill first"):
+        server = replace(SERVER, mixed=order == "decode first")
+        slow = run(given, step_s=lambda contents: STEP(contents), policy=server.policy, each_token=True)
+        quick = run(given, step_s=STEP, policy=server.policy, each_token=True)
+        for one, other in zip(slow.moments, quick.moments, strict=True):
+            assert len(other.token_s) == other.request.output_tokens
+            assert other.token_s == pytest.approx(one.token_s, abs=1e-9)
+        gaps = sorted(gap for one in slow.moments[100:] for gap in one.gaps_s)
+        seen = at_rate(server, CHAT, requests_per_s=4, requests=400, seed=3)
+        assert seen.itl_s[1] == pytest.approx(gaps[round(0.99 * (len(gaps) - 1))], rel=1e-3)
+        assert seen.itl_s[0] == pytest.approx(gaps[len(gaps) // 2], rel=1e-3)
+
+
+def test_what_cannot_win_is_left_early() -> None:
+    promised = {"ttft": 0.5}
+    fills = 1 / (1000 * 1e-4 + 100 * STEP.decode_s[40] / 40)
+    most = largest_rate(SERVER, CHAT, most_per_s=fills, promised_s=promised, seed=3).requests_per_s
+    asked = {"most_per_s": fills, "promised_s": promised, "seed": 3}
+    below, above = (largest_rate(SERVER, CHAT, **asked, beyond_per_s=share * most) for share in (0.5, 1.01))
+    assert below.requests_per_s == most
+    assert above.requests_per_s <= 1.01 * most
 
 
 def test_nobody_else_there() -> None:

@@ -121,8 +121,11 @@ def _tried(given: argparse.Namespace, one: Callable[[int], Found]) -> tuple[list
         raise ValueError(f"--dp {given.dp}: as many groups need as many GPUs, and a node, or --gpus, has {most}")
     if not fleets:
         whys = list(dict.fromkeys(why for _, why in lost))
+        cures = {why.rstrip(".").rpartition("; ")[2] for why in whys}  # said once where it is the same
+        cure = f"; {cures.pop()}" if len(whys) > 1 == len(cures) else ""
         named = ((", ".join(name for name, same in lost if same == why), why.rstrip(".")) for why in whys)
-        raise ValueError("; ".join(f"{name}: {why}" if len(whys) > 1 else why for name, why in named))
+        said = (f"{name}: {why.removesuffix(cure)}" if len(whys) > 1 else why for name, why in named)
+        raise ValueError("; ".join(said) + cure)
     return fleets, lost
 
 
@@ -163,7 +166,8 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
 def _for_users(served: Served, given: argparse.Namespace) -> Working:
     fleets, lost = _tried(given, lambda tp: for_users(served, tp, gpus=given.gpus, users=given.users))
     best = _most_useful(served, fleets)
-    wait = f" Only {best.copies * best.limits.max_num_seqs} have a seat: other requests wait" if best.waiting_s else ""
+    seats = best.copies * best.limits.max_num_seqs
+    wait = f" Only {seats} {'have' if seats > 1 else 'has'} a seat: other requests wait" if best.waiting_s else ""
     wait += f" {units.fmt_seconds(best.waiting_s)} for one on average." if best.waiting_s else ""
     return Working(
         title=title(served),

@@ -124,7 +124,8 @@ def _stages(given: argparse.Namespace) -> Stages | None:
 
 
 def _engine(given: argparse.Namespace) -> str:
-    return spelling.key_of({name: () for name in MIXED}, engine=given.engine)
+    known = {name: ("trtllm", "trt-llm", "tensorrt") if name == "TensorRT-LLM" else () for name in MIXED}
+    return spelling.key_of(known, engine=given.engine)
 
 
 def _engine_shares(engine: str, model: Model, dcp: int) -> None:
