@@ -260,6 +260,7 @@ SMALL = {
     "granitemoehybrid": GQA | GRANITE,
     "gemma3n_text": GEMMA | OWN_INPUTS | {"num_kv_shared_layers": 0, "altup_num_inputs": 3, "laurel_rank": 5},
     "gemma4_text": GEMMA | OWN_INPUTS | {"global_head_dim": 28, "num_hidden_layers": 7},
+    "gemma4_unified_text": GEMMA | {"global_head_dim": 28, "num_hidden_layers": 7},
     "falcon_h1": GQA | FALCON_H1,
     "jamba": GQA | MAMBA_1 | {"num_experts": 7, "num_experts_per_tok": 2},
     "lfm2": {name: value for name, value in GQA.items() if name != "hidden_act"}

@@ -31,7 +31,8 @@ _ENDINGS = {
     r"fp16": "fp16",
     r"unsloth-bnb-4bit": "",  # some layers are left wide
     r"bnb-4bit": "nf4",
-    r"int4|4bit|w4a16|q4f16|gguf|exl2|exl3|mlx": "",
+    r"w4a16": "w4a16",
+    r"int4|4bit|q4f16|gguf|exl2|exl3|mlx": "",
 }
 _GGUF_TYPE = r"i?q\d(?:_[a-z0-9]+)+"
 _DATE = r"(?:2\d(?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)"  # 2507 is July 2025, 0528 the 28th of May
@@ -126,6 +127,8 @@ def with_model_said(command: str, working: Working, given: argparse.Namespace, m
     if model.not_counted:
         named = f"not counted of {model.name}: {', '.join(model.not_counted)}"
         working = replace(working, assumes=(*working.assumes, named))
+    if model.noted:
+        working = replace(working, assumes=(*working.assumes, *model.noted))
     if model.assumed:
         taken = f"left out of the config, so as the class of transformers has it: {', '.join(model.assumed)}"
         working = replace(working, assumes=(*working.assumes, taken))

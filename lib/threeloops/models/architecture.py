@@ -261,6 +261,7 @@ class Model:
     counted: CountedWeights | None = None  # all its weights, where layers say only what they keep
     not_counted: tuple[str, ...] = field(default=(), compare=False)  # what its checkpoint holds besides, in words
     assumed: tuple[str, ...] = field(default=(), compare=False)  # sizes that its config leaves to its class
+    noted: tuple[str, ...] = field(default=(), compare=False)  # how its config was read, where that needs saying
     stored: SaidStored = field(default=SaidStored(), compare=False)  # how its config says that its weights are kept
 
     def __post_init__(self) -> None:

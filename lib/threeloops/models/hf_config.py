@@ -8,7 +8,6 @@ Source: the configuration and modelling files of Hugging Face transformers 5.23.
         https://github.com/huggingface/transformers
 """
 
-import re
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,8 @@ from threeloops import checks
 from threeloops.models.architecture import Model
 from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.files.gguf_header import ELEMENTS
+from threeloops.models.files.heads import refuse_other_heads
+from threeloops.models.files.known_by_class import by_letters, read_under_another_name, squeezed
 from threeloops.models.files.left_out import beside_the_decoder
 from threeloops.models.files.quantised import said_stored
 from threeloops.models.files.within import WITHIN, decoder_within
@@ -74,14 +75,22 @@ def _own_name(content: Mapping[str, Any]) -> str | None:
 
 
 def _model(config: Mapping[str, Any], *, name: str) -> Model:
-    if "model_type" not in config:
-        raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
-    model_type = config["model_type"]
+    model_type = config.get("model_type")
     if isinstance(model_type, str) and model_type in NOT_READ:
         raise UnreadTypeError(f"model_type={model_type!r} is not read: {NOT_READ[model_type]}")
     if isinstance(model_type, str) and model_type in ENCODERS:
         raise ValueError(encoder_sentence(config))
+    if not isinstance(model_type, str | None):
+        raise UnreadTypeError(f"model_type={checks.shortened(model_type)} is not read; {_LISTED}")
+    flat = model_type in WRAPPERS and model_type not in _FLAT and "text_config" not in config
+    if model_type not in READ or flat:
+        other = read_under_another_name(config, by_letters(READ))
+        if other and other[0]["model_type"] != model_type:
+            model = _model(other[0], name=name)
+            return replace(model, noted=(other[1], *model.noted))
     if model_type not in READ:
+        if "model_type" not in config:
+            raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
         raise UnreadTypeError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
     if model_type in WITHIN:
         return _model(decoder_within(config), name=name)
@@ -90,11 +99,13 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
     refuse_other_heads(config, multimodal=model_type in WRAPPERS)
     if model_type in WRAPPERS:
         return _model(_text_part(config, model_type), name=name)
+    config = {**_NEVER.get(model_type, {}), **config}
     model_type = SAME_CLASS.get(model_type, model_type)
     fields = Fields(config, model_type)
     model = (FAMILIES | OWN_CODE)[model_type](fields, name)
     fields.refuse_unread()
-    return replace(model, assumed=tuple(f"{name}={value}" for name, value in fields.assumed.items()))
+    assumed = tuple(f"{name}={value}" for name, value in fields.assumed.items())
+    return replace(model, assumed=assumed, noted=fields.noted())
 
 
 _LISTED = "`threeloops sources --types` lists the types that are"
@@ -103,35 +114,9 @@ _LISTED = "`threeloops sources --types` lists the types that are"
 def _same_letters(model_type: object) -> str:
     """A type that is written the same but for its case and signs; near letters alone are another architecture."""
 
-    def squeezed(name: str) -> str:
-        return "".join(letter for letter in name.lower() if letter.isalnum())
+    same = by_letters(READ).get(squeezed(model_type))
+    return f" (did you mean {same!r}?)" if same else ""
 
-    same = [known for known in READ if squeezed(known) == squeezed(str(model_type))]
-    return f" (did you mean {same[0]!r}?)" if same else ""
-
-
-def refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
-    """Refuse a checkpoint whose class does not end in a language model's head.
-
-    Raises: ValueError, naming the class
-    """
-    heads = ("ForCausalLM", "LMHeadModel", *(("ForConditionalGeneration",) if multimodal else ()))
-    named = config.get("architectures") or []
-    if _DRAFTS.search(str(named)) or isinstance(config.get("draft_vocab_size"), int):
-        raise ValueError(
-            f"architectures={checks.shortened(named)} is a draft for speculative decoding, which reads its target's"
-            " hidden states and is not counted alone: give the config.json of that target"
-        )
-    for architecture in named if isinstance(named, list | tuple) else [named]:
-        if not str(architecture).endswith(heads):
-            raise ValueError(
-                f"architectures={architecture!r} has no language-model head; only ...ForCausalLM and ...LMHeadModel are"
-                " counted (`threeloops memory --classes` fine-tunes the decoder below it: give the config.json of that)"
-            )
-
-
-# Classes that guess tokens for a larger model, by what their names say.
-_DRAFTS = re.compile(r"eagle|draft|medusa|nextn", re.IGNORECASE)
 
 # Multimodal configs, which keep their language model in text_config; the model_type that stands there, if none does.
 WRAPPERS = {
@@ -155,6 +140,7 @@ WRAPPERS = {
     "paligemma": "gemma",
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
+    "gemma4_unified": "gemma4_unified_text",
     "minimax_m3_vl": "minimax_m3_vl_text",
     "lfm2_vl": "lfm2",
     "aya_vision": "cohere2",
@@ -176,6 +162,9 @@ OMNI = {"qwen2_5_omni": "qwen2_5_omni_thinker", "qwen3_omni_moe": "qwen3_omni_mo
 _FLAT = ("qwen2_vl", "qwen2_5_vl", "step3p7")
 # A name of its own for layers of another family.
 SAME_CLASS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4", "exaone4_5_text": "exaone4"}
+SAME_CLASS |= {"gemma4_unified_text": "gemma4_text"}
+# What the other family may have and these have not, where a file says nothing.
+_NEVER: Mapping[str, Mapping[str, Any]] = {"gemma4_unified_text": {"hidden_size_per_layer_input": 0}}
 SAME_CLASS |= {"minimax_m3": "minimax_m3_vl_text", "phi4mm": "phi4_multimodal"}
 READ = (*FAMILIES, *OWN_CODE, *SAME_CLASS, *WRAPPERS, *OMNI, *WITHIN)
 
@@ -203,6 +192,7 @@ _MARKS = {
 _AROUND_ONE: Mapping[str, Set[str]] = {
     "gemma3n": _AUDIO,
     "gemma4": _AUDIO,
+    "gemma4_unified": _AUDIO,
     "voxtral": _AUDIO,
     "minimax_m3_vl": {
         "projector_hidden_size", "img_token_compression_config", "image_token_compression_config", "video_token_index",
@@ -232,7 +222,14 @@ _AROUND_THE_THINKER = {
 # Mistral 3's is left to its text: checkpoints from before that default say nothing, and have both.
 _TIED_OUTSIDE = {"gemma3": True, "qwen3_vl": False, "qwen3_vl_moe": False, "qwen3_5": False, "qwen3_5_moe": False}
 _TIED_OUTSIDE |= {"llava_next": False, "idefics3": False, "smolvlm": False, "cohere2_vision": True, "paligemma": True}
-_TIED_OUTSIDE |= {"gemma3n": True, "gemma4": True, "lfm2_vl": True, "aya_vision": True, "internvl": True}
+_TIED_OUTSIDE |= {
+    "gemma3n": True,
+    "gemma4": True,
+    "gemma4_unified": True,
+    "lfm2_vl": True,
+    "aya_vision": True,
+    "internvl": True,
+}
 _TIED_OUTSIDE |= {"ovis2": True, "qwen2_5_omni_thinker": False, "qwen3_omni_moe_thinker": False}
 _TIED_OUTSIDE |= {"glm46v": False, "step3p7": False, "exaone4_5": False}
 _TIED_INSIDE, _TIED_NEVER = ("llama4",), ("voxtral",)

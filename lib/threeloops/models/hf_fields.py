@@ -20,7 +20,7 @@ CHANGES_NO_COUNT = frozenset({
     "unsloth_fixed", "unsloth_version", "quantization_status", "model_name", "transformers.js_config", "use_flash_attn",
     "attn_implementation", "model_max_length", "max_sequence_length", "seq_length", "neftune_noise_alpha",
     "use_grouped_mm", "is_llama_config", "rope_interleaved", "fuse_cross_entropy", "fuse_linear_cross_entropy",
-    "fuse_norm", "fuse_swiglu", "num_image_tokens",
+    "fuse_norm", "fuse_swiglu", "num_image_tokens", "for_llm_compressor",
     "pad_token", "bos_token", "eos_token",
     "return_dict", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
     "chunk_size_feed_forward", "prefix",
@@ -104,6 +104,15 @@ def _under_own_names(config: Mapping[str, Any], model_type: str) -> Mapping[str,
     }
 
 
+def may_build(value: object) -> bool:
+    """Whether a field that nobody knows could be a size or a switch of a layer: no word is, no number that is not
+    whole, and nothing that is off.
+    """
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return value >= 1 and float(value).is_integer()
+    return bool(value) and not isinstance(value, str)
+
+
 LARGEST = 1_000_000_000_000  # of any size: a hidden width, a vocabulary, a context
 
 
@@ -116,6 +125,7 @@ class Fields:
         self.defaults = class_defaults(model_type)
         self.seen = {"model_type", "architectures"}
         self.assumed: dict[str, int] = {}  # sizes that the file leaves to its class
+        self.words: tuple[str, ...] = ()  # fields that nobody knows and that cannot be a size or a switch that is on
 
     def has(self, name: str) -> bool:
         """Whether the config states the field or its class has a default for it."""
@@ -197,8 +207,16 @@ class Fields:
             for name in stated - self.seen - CHANGES_NO_COUNT - OUTSIDE_THE_DECODER
             if not name.endswith(NUMBERS_OF_TOKENS) and not name.startswith(NOTED)
         )
+        self.words = tuple(name for name in unknown if not may_build(self.config[name]))
+        unknown = [name for name in unknown if name not in self.words]
         if unknown:
             raise ValueError(
                 f"{unknown[0]!r} is a field that {self.model_type} configs are not known to have; it may change a"
                 " count: remove it if it changes none"
             )
+
+    def noted(self) -> tuple[str, ...]:
+        """What was passed over, in words."""
+        if not self.words:
+            return ()
+        return (f"not read, as {self.model_type} configs are not known to have it: {', '.join(self.words)}",)

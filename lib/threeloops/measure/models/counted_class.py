@@ -17,9 +17,9 @@ from transformers import PreTrainedConfig
 from threeloops import units
 from threeloops.measure.models.class_steps import Place, Shapes, built, class_config, first_line, held, kept, quietly
 from threeloops.models.architecture import Attention, Layer, Model
+from threeloops.models.files.heads import refuse_other_heads
 from threeloops.models.files.left_out import beside_the_decoder
 from threeloops.models.files.quantised import said_stored
-from threeloops.models.hf_config import refuse_other_heads
 from threeloops.models.hf_fields import LARGEST
 from threeloops.models.layers.beside import Beside
 from threeloops.models.layers.counted import ON_ITS_CLASS, CountedState

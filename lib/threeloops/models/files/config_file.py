@@ -162,6 +162,8 @@ def what_lies_beside(content: Mapping[str, Any]) -> str:
         return f"is the config of an adapter ({content['peft_type']}){of}"
     if isinstance(content.get("error"), str):
         return f"holds a host's answer, {content['error'][:60]!r}, and not the file: check its address and your login"
+    if "architectures" in content and content.keys() & {"hidden_size", "n_embd"}:
+        return ""  # a config.json that lacks its type
     for fields, what in _BESIDE.items():
         if all(name in content for name in fields):
             return f"{what}: give the config.json beside it"
