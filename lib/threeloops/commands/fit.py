@@ -30,6 +30,7 @@ from threeloops.product_loop.sizing.stored_weights import (
     BESIDE_EXPERTS,
     FORMATS,
     GROUPED,
+    LEFT_WIDE,
     WHOLE,
     weights_bytes_in,
     weights_in,
@@ -42,7 +43,7 @@ def working(
     """Weights and caches beside each card's memory: what is left, or what is missing and what would fit."""
     checks.count(tokens=tokens, users=users, tp=tp)
     part, room = budget.part, budget.room_bytes
-    weights = weights_bytes_in(model, wanted) / tp
+    weights, held = weights_bytes_in(model, wanted) / tp, weights_in(model, wanted)
     request = kv_cache.request_bytes(model, tokens=tokens, **stored(cache), tp=tp)
     left = room - weights - users * request
     lines = [
@@ -91,7 +92,7 @@ def working(
         lines=tuple(lines),
         conclusion=verdict,
         assumes=(
-            *_assumed(wanted, budget, tp, experts_only=BESIDE_EXPERTS in weights_in(model, wanted)),
+            *_assumed(wanted, budget, tp, experts_only=BESIDE_EXPERTS in held, left_wide=LEFT_WIDE in held),
             *rounded_words(model, wanted, tp=tp),
             *cache_assumed(cache),
         ),
@@ -164,7 +165,7 @@ def _instead(model: Model, *, users: int, longest: int | None, room: float, tp: 
     return "; ".join(possible) + "."
 
 
-def _assumed(wanted: str, budget: Budget, tp: int, *, experts_only: bool) -> tuple[str, ...]:
+def _assumed(wanted: str, budget: Budget, tp: int, *, experts_only: bool, left_wide: bool) -> tuple[str, ...]:
     """What the figures leave out."""
     of_the_format = (
         f"llama.cpp's recipe with{'' if wanted.upper() in NEVER_WITHOUT_IMPORTANCES else 'out'} an importance matrix;"
@@ -172,6 +173,8 @@ def _assumed(wanted: str, budget: Budget, tp: int, *, experts_only: bool) -> tup
         if wanted.upper() in FILE_TYPES
         else "experts' matrices in the format, everything else in 16 bits"
         if experts_only
+        else "tables, norms and routers in 16 bits, what its config lists as not converted too, the rest in the format"
+        if left_wide
         else "tables, norms and routers in 16 bits, everything else in the format"
         if wanted not in WHOLE
         else "every parameter in the format"

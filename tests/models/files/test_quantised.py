@@ -41,6 +41,27 @@ SAID: list[tuple[dict[str, Any], SaidStored]] = [
         {"load_in_4bit": True, "bnb_4bit_use_double_quant": True},
         SaidStored(words="bitsandbytes, load_in_4bit", counted_as="nf4"),
     ),
+    (
+        {
+            "quant_method": "compressed-tensors",
+            "format": "pack-quantized",
+            "config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 32, "symmetric": True}}},
+            "ignore": ["lm_head", "re:.*self_attn.*"],
+        },
+        SaidStored(words="compressed-tensors, pack-quantized", counted_as="w4a16-g32", left=("re:.*self_attn.*",)),
+    ),
+    (
+        {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {}},
+        SaidStored(words="compressed-tensors, pack-quantized"),
+    ),
+    (
+        {"quant_method": "fp8", "modules_to_not_convert": ["model.layers.0.mlp.gate", "model.visual", "lm_head", 7]},
+        SaidStored(words="fp8", counted_as="fp8", left=("model.layers.0.mlp.gate",)),
+    ),
+    (
+        {"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*attn.*": {}, "lm_head": {}}},
+        SaidStored(words="gptq, 4 bits", counted_as="gptq", left=("re:.*attn.*",)),
+    ),
     ({"quant_method": "exl3", "bits": 4.25}, SaidStored(words="exl3, 4.25 bits")),
     ({"quant_method": "new_way"}, SaidStored(words="new_way")),
     ({"group_size": 64, "bits": 4}, SaidStored(words="4 bits")),

@@ -13,6 +13,7 @@ Source: utils/quantization_config.py of Hugging Face transformers 5.23.0, https:
         https://github.com/NVIDIA/TensorRT-Model-Optimizer (quant_algo)
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ class SaidStored:
 
     words: str = ""  # empty where nothing is said
     counted_as: str = ""  # the format that is counted here; empty where none is
+    left: tuple[str, ...] = ()  # modules that it leaves in 16 bits, as its list names them
 
 
 # What a config says, whatever else it says -> the format that is counted here.
@@ -43,6 +45,10 @@ _COUNTED = {
 # Counted with a scale and a zero for every group of these sizes; the first is the usual one, which a name leaves out.
 _IN_FOUR_BITS = {"awq": (128, 32, 64), "gptq": (128, 16, 32, 64, 256, 512, 1024)}
 _BITSANDBYTES = {"load_in_8bit": "int8", "load_in_4bit": "nf4"}
+_PACKED = {128: "w4a16", 32: "w4a16-g32", 64: "w4a16-g64"}  # size of a group -> the format
+# Under what names programs list modules that stay as they are, and what no list has to say: it is never converted here.
+_LEFT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "llm_int8_skip_modules")
+_OUTSIDE = re.compile(r"norm|vis(?:ion|ual)|projector|lm_head|embed_tokens|e_score_correction_bias|^mtp")
 _PARTS = ("text_config", "thinker_config")
 _NAME = 40  # letters of a name at most
 
@@ -82,14 +88,33 @@ def _read(field: str, said: object) -> SaidStored:
     if bits is not None:
         checks.positive(**{f"{field}.bits": bits})
     detail = next((said[name] for name in ("quant_algo", "format") if _printable(said.get(name))), "")
+    left = _left_wide(said)
     if loaded:
         counted = _BITSANDBYTES[loaded[0]]
         if counted == "nf4" and said.get("bnb_4bit_use_double_quant") is not True:
             counted = "nf4-single"
-        return SaidStored(words=f"{method}, {loaded[0]}", counted_as=counted)
+        return SaidStored(words=f"{method}, {loaded[0]}", counted_as=counted, left=left)
     width = f"{bits} bits" if bits else ""
     words = ", ".join(filter(None, (method, detail, width))) or "a format of its own"
-    return SaidStored(words=words, counted_as=_counted(method, detail, said))
+    return SaidStored(words=words, counted_as=_counted(method, detail, said), left=left)
+
+
+def _left_wide(said: Mapping[str, Any]) -> tuple[str, ...]:
+    """The modules that a list names as not converted; GPTQModel's `dynamic` marks them by "-:" before an expression."""
+    listed = [entry for name in _LEFT if isinstance(said.get(name), list | tuple) for entry in said[name]]
+    dynamic = said.get("dynamic")
+    listed += [f"re:{name[2:]}" for name in dynamic if name.startswith("-:")] if isinstance(dynamic, Mapping) else []
+    return tuple(entry for entry in listed if isinstance(entry, str) and entry and not _OUTSIDE.search(entry))
+
+
+def _packed(said: Mapping[str, Any]) -> str:
+    """compressed-tensors' packed whole numbers, where all are of one width with scales alone."""
+    groups = said.get("config_groups")
+    found = [group.get("weights") for group in groups.values()] if isinstance(groups, Mapping) else []
+    if len(found) != 1 or not isinstance(found[0], Mapping):
+        return ""
+    bits, group, symmetric = (found[0].get(name) for name in ("num_bits", "group_size", "symmetric"))
+    return _PACKED.get(group, "") if bits == 4 and symmetric is True and type(group) is int else ""
 
 
 def _counted(method: str, detail: str, said: Mapping[str, Any]) -> str:
@@ -99,6 +124,8 @@ def _counted(method: str, detail: str, said: Mapping[str, Any]) -> str:
         if said.get("bits", 4) != 4 or group not in (usual, *others):
             return ""
         return method if group == usual else f"{method}-g{group:g}"
+    if detail == "pack-quantized":
+        return _packed(said)
     return _COUNTED.get(detail.lower() or method.lower(), "")
 
 

@@ -1,6 +1,7 @@
 """Which GPUs a load needs so that its promises hold, and what given GPUs give: for `threeloops serve`.
 
 stored_weights   how many weights take how many bits in a format
+left_wide        how many a checkpoint keeps in 16 bits beside them, by the list in its config
 served_layout    one copy of a model on its GPUs: memory, seats, longest context
 request_lengths  what each request brings and gets: one mean, or drawn from a recorded trace
 bound_steps      seconds of a step and of a prompt that no engine beats, by the roofline

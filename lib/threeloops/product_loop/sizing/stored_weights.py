@@ -18,6 +18,7 @@ from threeloops.product_loop.compression import Groups
 from threeloops.product_loop.gguf_files import file_weights
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS
 from threeloops.product_loop.gguf_recipes import FILE_TYPES
+from threeloops.product_loop.sizing.left_wide import left_wide
 from threeloops.training_loop.updates.adapters import nf4_bits
 
 WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
@@ -30,12 +31,19 @@ GROUPED = {
     for method, sizes in (("awq", (32, 64)), ("gptq", (16, 32, 64, 256, 512, 1024)))
     for size in sizes
 }
+# compressed-tensors' packed whole numbers: a scale for every group, and no zero.
+PACKED = {
+    "w4a16": replace(GROUPS, zero_bits=0),
+    **{f"w4a16-g{size}": replace(GROUPS, group=size, zero_bits=0) for size in (32, 64)},
+}
+GROUPED |= PACKED
 # bitsandbytes' 4 bits: the scale of 64 weights in 8 bits, or ("single") in 32.
 BITSANDBYTES = {"nf4": nf4_bits(), "nf4-single": 4 + 32 / 64}
 FORMATS = (*WHOLE, *LAYERS_ONLY, "awq", "gptq", *GROUPED, *BITSANDBYTES, *(name.lower() for name in FILE_TYPES))
 WIDE = "tables, norms, routers"
 BESIDE_EXPERTS = "all but the experts' matrices"
-WIDER = (WIDE, BESIDE_EXPERTS)  # no names of formats
+LEFT_WIDE = "what its config leaves wide"
+WIDER = (WIDE, BESIDE_EXPERTS, LEFT_WIDE)  # no names of formats
 
 Weights = Mapping[str, tuple[int, float]]  # what they are -> how many, bits of each
 
@@ -57,12 +65,15 @@ def weights_in(model: Model, wanted: str) -> Weights:
     if wanted in WHOLE:
         return {wanted: (parameters.total, dtypes.BITS[wanted])}
     routers = sum(layer.router * count for layer, count in parameters.layers)
-    narrow, wide = parameters.attention + parameters.mlp - routers, WIDE
+    narrow, wide, left = parameters.attention + parameters.mlp - routers, WIDE, 0
     if wanted in EXPERTS_ONLY and parameters.routed_experts:
         narrow, wide = _expert_matrices(model), BESIDE_EXPERTS
+    elif wanted == model.stored.counted_as:
+        left = left_wide(model)
     bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else BITSANDBYTES.get(wanted)
     bits = bits or GROUPED.get(wanted, GROUPS).bits_per_weight
-    return {wanted: (narrow, bits), wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
+    kept = {LEFT_WIDE: (left, dtypes.BITS["bf16"])} if left else {}
+    return {wanted: (narrow - left, bits), **kept, wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
 
 
 def _expert_matrices(model: Model) -> int:
