@@ -350,6 +350,14 @@ def test_what_a_clock_or_a_prefix_does_to_a_time(key: str, factor: float, slip: 
     assert judge(drill, p, f"{drill.derive(p).value * factor!r} {drill.unit}").slips == (slip,)
 
 
+def test_a_ratio_upside_down_and_the_rest_of_a_share_are_named() -> None:
+    speed, share = DRILLS["amdahl-one-part"], DRILLS["sensor-bus-share"]
+    p = speed.draw(seeded("test", "1", speed.key))
+    assert judge(speed, p, f"{1 / speed.derive(p).value!r}").slips == ("upside-down",)
+    p = share.draw(seeded("test", "1", share.key))
+    assert judge(share, p, f"{1 - share.derive(p).value!r}").slips == ("the-other-part",)
+
+
 def test_per_cent_more_is_not_times_as_much() -> None:
     drill = DRILLS["amdahl-one-part"]
     p = drill.draw(seeded("test", "1", drill.key))

@@ -8,7 +8,7 @@ from threeloops.drills.engine import spelling
 from threeloops.drills.engine.answers import Answer, UnreadableError, parse
 from threeloops.drills.engine.drill import Draw, Drill, Slip
 from threeloops.drills.engine.exactness import Exactness, is_whole
-from threeloops.drills.engine.unit_slips import Mistaken, more_for_times
+from threeloops.drills.engine.unit_slips import Mistaken, more_for_times, turned
 
 # How far off, in words too coarse to give the answer away: for what is too large, and for what is too small.
 DISTANCES = (
@@ -127,7 +127,8 @@ def unit_slip(answer: Answer, target: float, *, like: str, tolerance: float, que
     mistaken = Mistaken(
         value=answer.value, target=target, like=like, unit=answer.unit, tolerance=tolerance, question=question
     )
-    found = more or mistaken.named()
+    turn = turned(answer.value, target, tolerance=tolerance) if like == "" and not is_whole(target) else None
+    found = more or mistaken.named() or turn
     return Verdict(status="unit", slips=(found.slip,), message=found.story) if found else None
 
 

@@ -111,3 +111,18 @@ def more_for_times(value: float, target: float, unit: str, *, tolerance: float) 
     if unit.strip() != "%" or target <= 1 or not math.isclose(value + 1, target, rel_tol=tolerance):
         return None
     return Beside("percent-more", "That is by how much it is more. Asked is how many times as much it is.")
+
+
+def turned(value: float, target: float, *, tolerance: float) -> Beside | None:
+    """A ratio the other way round, or the part of the whole that was not asked.
+
+    >>> turned(0.5, 2.0, tolerance=0.02).slip, turned(0.3, 0.7, tolerance=0.02).slip, turned(0.3, 0.8, tolerance=0.02)
+    ('upside-down', 'the-other-part', None)
+    """
+    if value <= 0 or target <= 0:
+        return None
+    if math.isclose(value, 1 / target, rel_tol=tolerance):
+        return Beside("upside-down", "Upside down: which of the two belongs on top?")
+    if target < 1 and math.isclose(value, 1 - target, rel_tol=tolerance):
+        return Beside("the-other-part", "That is the rest of the whole. The other part is asked.")
+    return None
