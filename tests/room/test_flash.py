@@ -117,7 +117,7 @@ def test_there_are_enough_and_the_room_asks_them() -> None:
     ("written", "unit", "said"),
     [
         ("460", "B", "460 of what? Add the unit"),
-        ("2,08 ms", "s", "write a decimal point, not a comma"),
+        ("1234,567 ms", "s", "write a decimal point, not a comma"),
         ("18.7 Gb", "B", "'Gb' could mean bits or bytes"),
         ("5 m", "B", "does not measure what was asked"),
     ],
