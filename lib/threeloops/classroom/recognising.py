@@ -31,6 +31,7 @@ KINDS = {
     "a web page": (".html", ".htm", ".mhtml", ".xhtml"),
     "a PDF": (".pdf",),
     "a Python script": (".py",),
+    "a zip in a zip, or one too many, which is not opened": (".zip",),
     "an archive of another kind than zip": (".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz"),
     "a shortcut to a file elsewhere": (".url", ".webloc", ".lnk", ".desktop", ".gdoc", ".gsheet", ".gslides"),
     "a picture": (".png", ".jpg", ".jpeg", ".heic", ".gif", ".webp", ".svg"),
