@@ -1,7 +1,7 @@
 """What every drill shares. Read the modules in this order.
 
-answers         what a learner typed, as a number in base SI (spelling, shorthand, in_words: brought to the form that
-                it reads; exactness: how exact it has to be)
+answers         what a learner typed, as a number in base SI (spelling, shorthand: brought to the form that it reads;
+                exactness: how exact it has to be)
 drill           what a drill is: draw, prompt, answer, independent count, slips, derivation
 judge           right, or which slip, or how far off (unit_slips: mistakes that belong to no idea)
 student_draws   whose numbers a question is asked with

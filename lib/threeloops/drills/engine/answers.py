@@ -20,7 +20,7 @@ from numbers import Real
 from typing import Any
 
 from threeloops import units
-from threeloops.drills.engine import in_words, shorthand, spelling
+from threeloops.drills.engine import shorthand, spelling
 
 DEFINITIONS = """
 yotta- = 1e24
@@ -253,7 +253,7 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
         raise UnreadableError(f"{text[:40]!r} is hexadecimal; write it in decimal, like {example}")
     if like.startswith("B") and (twice := _TWICE.match(text)):
         return _both(*(parse(one, like=like, nouns=nouns, example=example) for one in twice.groups()), written=text)
-    if two := in_words.two_readings(shorthand.bare(text), like=like):
+    if two := shorthand.two_readings(shorthand.bare(text), like=like):
         return Answer(value=two[0], written=text, number=two[0], unit=like, other=two[1], doubt=two[2])
     match = _NUMBER.match(spelling.plain(text, like=like, nouns=nouns))
     if not text or not match or not match[1] or not _UNIT.match(match[2]):

@@ -11,9 +11,9 @@ Nothing is guessed. What has two readings comes back with both of them, and the 
 import itertools
 import math
 import re
+import unicodedata
 
 from threeloops import units
-from threeloops.drills.engine import in_words
 
 _BEFORE = re.compile(
     r"^\s*(?:[~≈≃≅≥≤=→#]|[<>]=|[-=]>|(?:about|around|approximately|approx|roughly|circa|ca|some|nearly|an?|the|it is"
@@ -67,11 +67,49 @@ _INTENSITY = re.compile(r"^([kMGT]?)\s?(?:flops?|ops)\s?(?:/|per )\s?(?:b|bytes?
 _SCALED_FLOPS = re.compile(r"^(thousand|million|billion|trillion)\s+(?=flops?\b)", re.IGNORECASE)
 _FACTOR = re.compile(r"^(?:factor(?:\s+of)?\s+|[x×]\s?)(?=[\d.])", re.IGNORECASE)
 _PERCENT = re.compile(r"(?<=\d)\s?(?:per\s?cent|pct\.?|percent)(?![a-z])", re.IGNORECASE)
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+    " eighteen nineteen"
+)
+_SMALL = {word: number for number, word in enumerate(_ONES.split())}
+_TENS_SAID = "twenty thirty forty fifty sixty seventy eighty ninety"
+_TENS = {word: 10 * number for number, word in enumerate(_TENS_SAID.split(), 2)}
+_SHARES_SAID = "half third quarter fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_SHARES = {word: number for number, word in enumerate(_SHARES_SAID.split(), 2)} | {
+    "fourth": 4,
+    "sixteenth": 16,
+    "twentieth": 20,
+    "hundredth": 100,
+    "thousandth": 1000,
+}
+_SAID = "|".join(sorted({*_SMALL, *_TENS, "hundred", "thousand", "million", "billion"}, key=len, reverse=True))
+_NUMBER_WORDS = re.compile(
+    rf"\b(?:{_SAID})\b(?:(?:[ -]+(?:and )?)(?:{_SAID})\b)*(?: point(?: (?:{_ONES.replace(' ', '|')})\b)+)?",
+    re.IGNORECASE,
+)
+_LARGE = ("thousand", "million", "billion")
+_SHARE = re.compile(
+    rf"^(\d+ )?(?:an? )?({'|'.join(_SHARES)})s?(?:(?:\s+of)?\s+an?(?=\s)|\s+of(?=\s)|(?=[\s%]|$))", re.IGNORECASE
+)
+_AND_A_HALF = re.compile(r"^(?:(\d+) and (?:a |one )?half|(\d+) (\d)/(\d)(?=\s|$))\b", re.IGNORECASE)
+_UNIT_AND_A_HALF = re.compile(r"^(second|minute|hour|day|week|year) and a half$", re.IGNORECASE)
+_FOLD = re.compile(r"^(two|three|four|five|six|seven|eight|nine|ten)-?fold\b", re.IGNORECASE)
+_MULTIPLES = {
+    "twice": "2 times",
+    "double": "2 times",
+    "doubled": "2 times",
+    "triple": "3 times",
+    "quadruple": "4 times",
+}
+_ROOT = re.compile(r"(\d)?\s*(?:√|\bsqrt)\s*(?:(\([\d.+*/ ]+\))|([\d.]+))")
+_DECIMAL_COMMA = re.compile(r"^([+-]?\$?)(?:(\d{1,3}(?:\.\d{3})+),(\d+)|(0),(\d+)|(\d+),(\d{1,2}|\d{4,}))(?![\d.,])")
+_RATIO = re.compile(r"^(\d+(?:\.\d+)?)\s*(?::|-?to-?|\s+to\s+)\s*(\d+(?:\.\d+)?)$")
+_HANDS = re.compile(r"^(?:(\d{1,3}):)?(\d{1,3}):(\d{2})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?$")
 
 
 def longhand(written: str, *, like: str) -> str:
     """The same answer in words that the units know; unchanged where nothing is short."""
-    text = in_words.in_figures(bare(written), like=like)
+    text = in_figures(bare(written), like=like)
     text = _A_SECOND.sub(" per ", _OPERATIONS.sub("FLOP", text))
     text = _POWER.sub(lambda found: f"^{found[1].translate(_RAISED)}", text).replace("−", "-")
     text = _SCIENTIFIC.sub(r"\1e\2", text)
@@ -170,3 +208,82 @@ def _bytes(unit: str) -> str:
         return unit
     letter = "k" if found[1].lower() == "k" and not found[2] else found[1].upper()
     return f"{letter}{'i' if found[2] else ''}B{unit[found.end() :]}"
+
+
+def in_figures(text: str, *, like: str) -> str:
+    """The same answer in figures; unchanged where it has none of these forms."""
+    text = _DECIMAL_COMMA.sub(_with_a_point, text)
+    text = _ROOT.sub(lambda one: f"{one[1] + '*' if one[1] else ''}{one[2] or one[3]}^0.5", text)
+    text = "".join(f" {unicodedata.numeric(sign):.15g}" if _is_fraction(sign) else sign for sign in text)
+    text = re.sub(r"^\s*(\d+) +(0\.\d+)(?=\s|$)", lambda one: f"{int(one[1]) + float(one[2]):.15g}", text).strip()
+    if found := _FOLD.match(text):
+        return f"{_SMALL[found[1].lower()]} times"
+    if (word := text.lower()) in _MULTIPLES:
+        return _MULTIPLES[word]
+    if found := _UNIT_AND_A_HALF.match(text):
+        return f"1.5 {found[1]}"
+    if re.search(r"[A-Za-z]{3}", text):
+        text = re.sub(r"^hundred\b", "one hundred", text, flags=re.IGNORECASE)
+        text = _NUMBER_WORDS.sub(lambda one: _said(one[0]), text)
+    if found := _AND_A_HALF.match(text):
+        whole, part = (int(found[1]), 0.5) if found[1] else (int(found[2]), int(found[3]) / max(int(found[4]), 1))
+        return f"{whole + part:.15g}{text[found.end() :]}"
+    if found := _SHARE.match(text):
+        share = int(found[1] or 1) / _SHARES[found[2].lower()]
+        return f"{share!r}{text[found.end() :]}"
+    if like == "s" and (found := re.match(r"^(\d+)\s?h\s?(\d{1,2})$", text)):
+        return f"{found[1]} h {found[2]} min"
+    return text
+
+
+def _with_a_point(found: re.Match[str]) -> str:
+    whole = (found[2] or found[4] or found[6]).replace(".", "")
+    return f"{found[1]}{whole}.{found[3] or found[5] or found[7]}"
+
+
+def _is_fraction(sign: str) -> bool:
+    return unicodedata.category(sign) == "No" and "FRACTION" in unicodedata.name(sign, "")
+
+
+def _said(words: str) -> str:
+    """A number in words, in figures; a scale behind it stays for whoever reads scales.
+
+    >>> _said("one hundred and twenty"), _said("twenty-four point five"), _said("two million")
+    ('120', '24.5', '2 million')
+    """
+    whole, _, decimals = words.lower().partition(" point ")
+    total, scales = 0, []
+    for word in re.split(r"[ -]+(?:and )?", whole):
+        if word in _LARGE:
+            scales.append(word)
+        elif scales:
+            return words  # two thousand and five: figures are clearer, and asked for
+        elif word == "hundred":
+            total = max(total, 1) * 100
+        else:
+            total += _SMALL.get(word, 0) + _TENS.get(word, 0)
+    digits = "".join(str(_SMALL[word]) for word in decimals.split())
+    figures = f"{total}.{digits}" if digits else str(total)
+    return " ".join([*([figures] if whole.split()[0] not in _LARGE else []), *scales])
+
+
+def two_readings(text: str, *, like: str) -> tuple[float, float | None, str] | None:
+    """A ratio or a clock's time: its value, what else it can mean, and the sentence that asks which; None for neither.
+
+    >>> two_readings("3:1", like=""), two_readings("2:03", like="s")[:2], two_readings("1:30 h", like="s")[:2]
+    ((3.0, 0.75, "'3:1' can be 3 times as much or a share of 0.75; write which"), (123.0, 7380.0), (5400.0, None))
+    """
+    if like == "" and (found := _RATIO.match(text)) and float(found[1]) and float(found[2]):
+        first, second = float(found[1]), float(found[2])
+        times, share = first / second, first / (first + second)
+        return times, share, f"{text!r} can be {times:.3g} times as much or a share of {share:.3g}; write which"
+    found = _HANDS.match(text) if like == "s" else None
+    if not found or int(found[3]) >= units.minute:
+        return None
+    first, second, unit = int(found[2]), int(found[3]), (found[4] or "")[:1]
+    if found[1]:
+        return (int(found[1]) * units.hour + first * units.minute + second, None, "") if first < units.minute else None
+    short, long = float(first * units.minute + second), float(first * units.hour + second * units.minute)
+    if unit:
+        return long if unit == "h" else short, None, ""
+    return short, long, f"{text!r} can be minutes and seconds or hours and minutes; write the units"
