@@ -46,3 +46,39 @@ def test_a_rewrite_says_what_the_dla_has() -> None:
     assert dla_placement.rewrite(GraphNode(name="b", op="Conv")) == ""
     assert dla_placement.rewrite(GraphNode(name="c", op="LSTM")) == ""
     assert set(dla_layers.LIMITS) <= set(dla_layers.LAYER_OF.values())
+
+
+@given(
+    pieces=st.integers(1, 12),
+    gpu=st.integers(1, 300),
+    hand_over=st.integers(0, 500),
+    megabytes=st.integers(0, 40),
+    bandwidth=st.integers(50, 300),
+)
+def test_fall_back_takes_what_the_clock_says(
+    pieces: int, gpu: int, hand_over: int, megabytes: int, bandwidth: int
+) -> None:
+    """Against a chain that is walked, an uneven one: the DLA's parts grow from the first to the last."""
+    parts = [1e-4 * (place + 1) for place in range(pieces + 1)]
+    layers = [("dla", parts[0])]
+    for part in parts[1:]:
+        layers += [("gpu", gpu * 1e-6), ("dla", part)]
+    passed_s = megabytes * 1e6 / (bandwidth * 1e9)
+    walked = dla_turns.chain_s(layers, hand_over_s=hand_over * 1e-6, write_s=passed_s, read_s=passed_s)
+    told = dla_placement.with_fallback_s(
+        alone_s=sum(parts),
+        pieces=pieces,
+        gpu_s=gpu * 1e-6,
+        hand_over_s=hand_over * 1e-6,
+        tensor_bytes=megabytes * 1e6,
+        memory_bytes_per_s=bandwidth * 1e9,
+    )
+    assert told == pytest.approx(walked, rel=1e-9)
+
+
+def test_fall_back_refuses_no_piece() -> None:
+    whole = {"alone_s": 4e-3, "gpu_s": 3e-5, "hand_over_s": 2e-4, "tensor_bytes": 5e6, "memory_bytes_per_s": 2e11}
+    with pytest.raises(ValueError, match="pieces"):
+        dla_placement.with_fallback_s(**whole, pieces=0)
+    with pytest.raises(ValueError, match="hand_over_s"):
+        dla_placement.with_fallback_s(**whole | {"hand_over_s": -1e-6}, pieces=2)

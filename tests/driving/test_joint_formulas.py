@@ -3,10 +3,10 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threeloops.driving import frame_window, voxel_grids
+from threeloops.driving import frame_window, language_loop, voxel_grids
 from threeloops.driving.language_loop import LanguageLoop
 from threeloops.driving.slow_fast import SlowFast
 from threeloops.simulate.driving import slow_fast_clocks, voxel_scenes, word_clock
@@ -104,6 +104,7 @@ def test_repeated_work_is_what_a_memory_of_pictures_finds(
 
 
 @given(st.integers(1, 90), st.integers(1, 16), st.integers(1, 4000), st.integers(20, 400), st.integers(5, 900))
+@settings(deadline=None)
 def test_tokens_are_those_that_a_clock_lets_through(
     parameters: int, bits: int, prompt: int, bandwidth: int, deadline_ms: int
 ) -> None:
@@ -120,3 +121,19 @@ def test_tokens_are_those_that_a_clock_lets_through(
     deadline = Fraction(deadline_ms, 1000) + Fraction(1, 10**7)  # no tie that rounding could decide
     counted = word_clock.tokens_until(deadline, first=max(step, computing), step=step)
     assert loop.tokens_in(float(deadline)) == counted
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(1, 5), st.integers(1, 6))
+def test_picture_tokens_are_squares_that_are_cut_out(
+    cameras: int, frames: int, rows: int, columns: int, edge: int
+) -> None:
+    """Each pixel says in which square it lies; different squares are different tokens."""
+    pixels = ((y // edge, x // edge) for y in range(rows * edge) for x in range(columns * edge))
+    squares = len({(camera, frame, *one) for one in pixels for camera in range(cameras) for frame in range(frames)})
+    shape = {"height": rows * edge, "width": columns * edge, "edge": edge}
+    assert language_loop.picture_tokens(cameras=cameras, frames=frames, **shape) == squares
+
+
+def test_a_picture_of_broken_squares_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"multiples of edge=32"):
+        language_loop.picture_tokens(cameras=6, frames=4, height=330, width=576, edge=32)

@@ -50,3 +50,16 @@ def test_simulated_metres_are_driven_second_by_second() -> None:
     while driven < 50 * km:
         driven, seconds = driven + 12.5, seconds + 1
     assert data_engine.simulation_gpu_s(metres=50 * km, speed_m_per_s=12.5, gpu_s_per_s=3.5) == 3.5 * seconds
+
+
+def test_a_denoised_second_is_the_chapters_and_is_made_place_by_place() -> None:
+    """Part 7 prints 3.55 s of an H100 for a denoiser of GAIA-1's size; here also step by step, with small numbers."""
+    gaia = {"frames_per_s": 6.25, "steps": 30, "places": 18 * 32, "num_parameters": 6.5e9, "utilisation": 0.4}
+    assert data_engine.denoised_gpu_s(**gaia, peak_flops_per_s=989.4 * TFLOP) == pytest.approx(3.55, rel=0.002)
+    flops = sum(2 * 700 for _frame in range(3) for _step in range(4) for _place in range(5))
+    few = {"frames_per_s": 3, "steps": 4, "places": 5, "num_parameters": 700, "utilisation": 0.25}
+    assert data_engine.denoised_gpu_s(**few, peak_flops_per_s=1e6) == pytest.approx(flops / 0.25e6)
+    with pytest.raises(ValueError, match="steps"):
+        data_engine.denoised_gpu_s(**few | {"steps": 0}, peak_flops_per_s=1e6)
+    with pytest.raises(ValueError, match="utilisation"):
+        data_engine.denoised_gpu_s(**few | {"utilisation": 1.5}, peak_flops_per_s=1e6)

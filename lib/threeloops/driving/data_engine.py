@@ -1,4 +1,4 @@
-"""Data engine: what one retraining and one round of simulation take of GPUs, in a fleet that learns every week.
+"""Data engine: what one retraining, one round of simulation and one second of a learnt world take of GPUs.
 
 >>> from threeloops.units import TFLOP, day, hour, km
 >>> week = {"examples": 2e6, "passes": 10, "forward_flops": 0.5 * TFLOP, "seconds": 7 * day}
@@ -56,3 +56,45 @@ def simulation_gpu_s(*, metres: float, speed_m_per_s: float, gpu_s_per_s: float)
     """
     checks.positive(metres=metres, speed_m_per_s=speed_m_per_s, gpu_s_per_s=gpu_s_per_s)
     return metres / speed_m_per_s * gpu_s_per_s
+
+
+def denoised_gpu_s(
+    *,
+    frames_per_s: float,
+    steps: int,
+    places: int,
+    num_parameters: float,
+    peak_flops_per_s: float,
+    utilisation: float,
+) -> float:
+    """GPU-seconds of one second of a world that a diffusion model makes.
+
+    Formula:  frames per second * steps * 2 * parameters * places / (utilisation * peak)
+    Units:    places: tokens of one frame, in the space in which it is denoised; peak of one GPU, dense
+    Assumes:  each step runs the whole denoiser over all places of one frame; its attention, what turns places into
+              pixels, and guidance by a second run are not in it
+    Source:   Kaplan et al., 2020, arXiv:2001.08361, section 2.1 (2 FLOPs for each parameter and token)
+    Counted:  drills.joint_models.actions.DENOISED
+
+    >>> round(
+    ...     denoised_gpu_s(
+    ...         frames_per_s=6.25,
+    ...         steps=30,
+    ...         places=576,
+    ...         num_parameters=6.5e9,
+    ...         peak_flops_per_s=989.4e12,
+    ...         utilisation=0.4,
+    ...     ),
+    ...     2,
+    ... )
+    3.55
+    """
+    checks.count(steps=steps, places=places)
+    checks.positive(
+        frames_per_s=frames_per_s,
+        num_parameters=num_parameters,
+        peak_flops_per_s=peak_flops_per_s,
+        utilisation=utilisation,
+    )
+    checks.fraction(utilisation=utilisation)
+    return frames_per_s * steps * 2 * num_parameters * places / (utilisation * peak_flops_per_s)

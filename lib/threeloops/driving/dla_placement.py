@@ -13,6 +13,7 @@ many loadables that cuts the network.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from threeloops import checks
 from threeloops.facts import dla_layers
 
 
@@ -67,6 +68,33 @@ def loadables(nodes: Sequence[GraphNode]) -> int:
     Counted:  simulate.driving.dla_turns.fewest
     """
     return min(_turns(nodes, dla_begins=begins) for begins in (True, False))
+
+
+def with_fallback_s(
+    *, alone_s: float, pieces: int, gpu_s: float, hand_over_s: float, tensor_bytes: float, memory_bytes_per_s: float
+) -> float:
+    """Seconds of a network on the DLA when some of its layers run on the GPU.
+
+    Formula:  alone + pieces * (gpu + 2 * (hand-over + 2 * tensor / bandwidth))
+    Units:    alone: without fall-back; pieces: runs of layers on the GPU; gpu: one of them; hand-over: one change of
+              engine, without its bytes
+    Assumes:  one frame at a time; a piece lies between two of the DLA; each change writes a tensor in one layout and
+              reads it in another; the DLA's own layers take as long as before, and neither engine has other work
+    Source:   by definition
+    Counted:  simulate.driving.dla_turns.chain_s
+
+    >>> round(
+    ...     with_fallback_s(
+    ...         alone_s=4e-3, pieces=8, gpu_s=30e-6, hand_over_s=200e-6, tensor_bytes=5e6, memory_bytes_per_s=200e9
+    ...     ),
+    ...     6,
+    ... )
+    0.00824
+    """
+    checks.count(pieces=pieces)
+    checks.positive(alone_s=alone_s, gpu_s=gpu_s, memory_bytes_per_s=memory_bytes_per_s)
+    checks.non_negative(hand_over_s=hand_over_s, tensor_bytes=tensor_bytes)
+    return alone_s + pieces * (gpu_s + 2 * (hand_over_s + 2 * tensor_bytes / memory_bytes_per_s))
 
 
 def _turns(nodes: Sequence[GraphNode], *, dla_begins: bool) -> int:

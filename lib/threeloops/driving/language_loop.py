@@ -19,6 +19,27 @@ from threeloops.product_loop import serving
 from threeloops.units import BITS_PER_BYTE
 
 
+def picture_tokens(*, cameras: int, frames: int, height: int, width: int, edge: int) -> int:
+    """Tokens that a model reads of its cameras' pictures at one decision.
+
+    Formula:  cameras * frames * (height / edge) * (width / edge)
+    Units:    frames: pictures of each camera; height, width: pixels as the model reads them; edge: pixels of the square
+              that becomes one token, merging of patches included
+    Assumes:  whole squares: pictures are resized to multiples of the edge; no token is dropped
+    Source:   by definition
+    Counted:  drills.joint_models.actions.PICTURES
+
+    >>> picture_tokens(cameras=6, frames=4, height=320, width=576, edge=32)
+    4320
+    """
+    checks.count(cameras=cameras, frames=frames, height=height, width=width, edge=edge)
+    if height % edge or width % edge:
+        raise ValueError(
+            f"height={height} and width={width} must be multiples of edge={edge}: resize the picture first"
+        )
+    return cameras * frames * (height // edge) * (width // edge)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageLoop:
     """A dense model, alone on its chip, one request at a time.

@@ -1,8 +1,8 @@
 """Drills on joint models and on the story that the three loops make together: tokens in a deadline, voxel grids, old
-plans, repeated work, and who is credited with a speed-up.
+plans, repeated work, pictures as tokens, actions and worlds refined in steps, and who is credited with a speed-up.
 """
 
 from threeloops.drills.engine.drill import Drill
-from threeloops.drills.joint_models import credit, windows, words
+from threeloops.drills.joint_models import actions, credit, windows, words
 
-DRILLS: tuple[Drill, ...] = (*words.DRILLS, *windows.DRILLS, *credit.DRILLS)
+DRILLS: tuple[Drill, ...] = (*words.DRILLS, *windows.DRILLS, *actions.DRILLS, *credit.DRILLS)
