@@ -50,10 +50,10 @@ class Recipe:
 _DRAFT = DecoderSizes(hidden=64, layers=1, heads=4, kv_heads=2, head_dim=16, intermediate=176)
 RECIPES = {
     "target": Recipe(
-        sizes=DecoderSizes(hidden=160, layers=3, heads=8, kv_heads=4, head_dim=20, intermediate=440), steps=840
+        sizes=DecoderSizes(hidden=160, layers=3, heads=8, kv_heads=4, head_dim=20, intermediate=440), steps=420
     ),
-    "draft": Recipe(sizes=_DRAFT, steps=1400, learning_rate=4e-3),
-    "distilled": Recipe(sizes=_DRAFT, steps=500, learning_rate=2e-3, taught_by="target", begins_as="draft"),
+    "draft": Recipe(sizes=_DRAFT, steps=700, learning_rate=4e-3),
+    "distilled": Recipe(sizes=_DRAFT, steps=250, learning_rate=2e-3, taught_by="target", begins_as="draft"),
 }
 
 
@@ -108,7 +108,7 @@ def _make_sure_of(name: str) -> None:
         if needed:
             _make_sure_of(needed)
     kept_models.make_sure_of(
-        path, lambda: _as_kept(recipe), said=f"no copy of {name} yet: trained now, about a minute on two free cores"
+        path, lambda: _as_kept(recipe), said=f"no copy of {name} yet: trained now, half a minute on a free core"
     )
 
 
