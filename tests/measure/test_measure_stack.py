@@ -2,6 +2,8 @@
 training run with its switches.
 """
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -119,7 +121,7 @@ def test_switches_leave_the_training_as_it_was_and_free_what_they_should() -> No
 def test_a_way_far_slower_than_its_baseline_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, ...]] = []
 
-    def timed(switches: tuple[str, ...], *, steps: int) -> training_stack.Ran:
+    def timed(switches: tuple[str, ...], *, steps: int, limit_s: float = math.inf) -> training_stack.Ran:
         ran.append(switches)
         step_s = {(): 1.0, ("bf16",): 3.1, ("loader",): 2.9}[switches]
         return training_stack.Ran(
@@ -138,3 +140,10 @@ def test_a_way_far_slower_than_its_baseline_is_run_once(monkeypatch: pytest.Monk
     assert [ran.count(switches) for switches in ((), ("bf16",), ("loader",))] == [3, 1, 3]
     assert [len(rounds) for rounds in found.values()] == [3, 3]
     assert len({id(base) for base, _ in found["narrow"]}) == 3  # its baseline is that of the round
+
+
+def test_a_run_that_is_too_slow_ends_early() -> None:
+    whole = training_stack.run((), steps=6)
+    assert len(whole.losses) == 6
+    cut = training_stack.run((), steps=6, limit_s=0.0)
+    assert cut.losses == pytest.approx(whole.losses[:4], abs=1e-4)

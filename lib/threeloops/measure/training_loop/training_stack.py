@@ -9,9 +9,11 @@ batches, so that losses can be compared.
 ['accumulation', 'bf16', 'checkpointing', 'compile', 'fused optimiser', 'loader']
 """
 
+import math
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -24,10 +26,11 @@ from threeloops.measure.models.transformer_block import TransformerBlock
 from threeloops.models.architecture import Attention, DenseMlp, Layer
 
 SWITCHES = ("loader", "bf16", "compile", "fused optimiser", "accumulation", "checkpointing")
-VOCAB, HIDDEN, HEADS, LAYERS, SEQUENCE, BATCH = 2000, 128, 4, 3, 128, 8
+VOCAB, HIDDEN, HEADS, LAYERS, SEQUENCE, BATCH = 2000, 128, 4, 3, 128, 4
 # of text that is read for each sequence: preparing a batch takes about a quarter of the time that training on it does
 WORDS = 2500
 SLOW = 3  # times the baseline's step: a repair that takes longer is no repair here, and is not run again to say so
+WARM_UP, ENOUGH = 2, 2  # steps that are not timed, and timed ones that say that a run is slow
 LAYER = Layer(
     attention=Attention(num_heads=HEADS, num_kv_heads=HEADS, head_dim=HIDDEN // HEADS),
     mlp=DenseMlp(intermediate=4 * HIDDEN, gated=False, activation="gelu_new"),
@@ -93,16 +96,17 @@ class Ran:
     losses: tuple[float, ...]
 
 
-def run(switches: Collection[str], *, steps: int = 6) -> Ran:
+def run(switches: Collection[str], *, steps: int = 6, limit_s: float = math.inf) -> Ran:
     """Train for some steps on one thread, with the given repairs, and time each part of each step but the first two.
+    A run whose first timed steps both take more than limit_s seconds ends with them.
 
     Raises:   ValueError for an unknown switch; what torch raises if "compile" is on and there is no C++ compiler
     """
     for switch in switches:
         checks.one_of(SWITCHES, switch=switch)
-    checks.count(at_least=3, steps=steps)
+    checks.count(at_least=WARM_UP + 1, steps=steps)
     with one_core():
-        return _run(switches, steps)
+        return _run(switches, steps, limit_s)
 
 
 def beside(ways: Mapping[str, Collection[str]], *, rounds: int = 3, steps: int = 6) -> dict[str, list[tuple[Ran, Ran]]]:
@@ -110,7 +114,7 @@ def beside(ways: Mapping[str, Collection[str]], *, rounds: int = 3, steps: int =
     round met about the same.
 
     Assumes:  a way that is more than SLOW times as slow as its baseline (bf16, on a processor whose torch has no
-              kernels for it) is run in the first round only, and that run stands in the others
+              kernels for it) is run in the first round only, for four steps, and that run stands in the others
     Raises:   ValueError for an unknown switch
     """
     checks.count(rounds=rounds)
@@ -119,12 +123,15 @@ def beside(ways: Mapping[str, Collection[str]], *, rounds: int = 3, steps: int =
         base = run((), steps=steps)
         for name, switches in ways.items():
             before = found[name][0] if found[name] else None
-            slow = before is not None and before[1].step_s > SLOW * before[0].step_s
-            found[name].append((base, before[1] if before is not None and slow else run(switches, steps=steps)))
+            if before is not None and before[1].step_s > SLOW * before[0].step_s:
+                ran = before[1]
+            else:
+                ran = run(switches, steps=steps, limit_s=SLOW * base.step_s)
+            found[name].append((base, ran))
     return found
 
 
-def _run(switches: Collection[str], steps: int) -> Ran:
+def _run(switches: Collection[str], steps: int, limit_s: float) -> Ran:
     torch.manual_seed(5)
     model = Language(recompute="full" if "checkpointing" in switches else "none")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused="fused optimiser" in switches, foreach=False)
@@ -144,10 +151,12 @@ def _run(switches: Collection[str], steps: int) -> Ran:
         optimizer.zero_grad()
         times.append(time.perf_counter())
         clocks.append(times)
-    load, between, update = (sorted(row[i + 1] - row[i] for row in clocks[2:])[(steps - 2) // 2] for i in range(3))
+        if len(clocks) == WARM_UP + ENOUGH and min(row[3] - row[0] for row in clocks[WARM_UP:]) > limit_s:
+            break
+    load, between, update = (median(row[i + 1] - row[i] for row in clocks[WARM_UP:]) for i in range(3))
     return Ran(
         switches=tuple(switches),
-        step_s=sorted(row[3] - row[0] for row in clocks[2:])[(steps - 2) // 2],
+        step_s=median(row[3] - row[0] for row in clocks[WARM_UP:]),
         load_s=load,
         model_s=between,
         update_s=update,
