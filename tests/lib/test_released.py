@@ -30,6 +30,13 @@ RELEASES = {
     "google/gemma-3-27b-it": ("gemma-3-27b", "", ""),
     "zai-org/GLM-4.5-Air-FP8": ("glm-4.5-air", "fp8", "FP8"),
     "nvidia/DeepSeek-R1-FP4": ("deepseek-r1", "nvfp4", "FP4"),
+    "mlx-community/Qwen3-8B-MLX-4bit": ("qwen3-8b", "", "MLX-4bit"),
+    "mlx-community/gemma-3-27b-it-6bit": ("gemma-3-27b", "", "6bit"),
+    "RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16": ("llama-3.3-70b", "w4a16", "quantized.w4a16"),
+    "RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8": ("llama-3.1-8b", "int8", "quantized.w8a8"),
+    "Qwen/QwQ-32B-AWQ": ("qwen2.5-32b", "awq", "AWQ"),
+    "microsoft/Phi-4-mini-instruct": ("phi-4-mini", "", ""),
+    "deepseek-ai/DeepSeek-V3.2-Exp": ("deepseek-v3.2", "", ""),
     "google/gemma-3-12b-it-qat-q4_0-gguf": ("gemma-3-12b", "q4_0", "q4_0"),
 }
 KV = "--tokens 1000 --dtype bf16"
@@ -104,3 +111,30 @@ def test_what_is_not_counted_is_said(capsys: pytest.CaptureFixture[str]) -> None
     file = Path(__file__).parents[1] / "models" / "configs" / "qwen3-vl-4b-instruct.json"
     assert "not counted of qwen3-vl-4b-instruct: its vision tower" in spoken(f"kv --model {file} {KV}", capsys)
     assert "not counted of" not in spoken(f"kv --model llama-3.1-8b {KV}", capsys)
+
+
+@pytest.mark.parametrize("name", ["Qwen/Qwen3-8B@main", "Qwen/Qwen3-8B:latest", "Qwen3-8B-FP8@9f2c", " qwen3-8b "])
+def test_a_revision_says_no_shape(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kv", "--model", name, *KV.split()]) == 0
+    assert capsys.readouterr().out.startswith("KV cache of qwen3-8b\n")
+
+
+@pytest.mark.parametrize("typed", ["int4", "4bit", "4-bit", "W4"])
+def test_a_width_alone_is_asked_back(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(f"fit --model qwen3-8b --hardware 4090 --tokens 4k --format {typed}".split()) == 2
+    told = f"threeloops: --format {typed!r} may be 'awq', 'gptq', 'w4a16', 'nf4', 'nvfp4' or 'q4_k_m'; say which\n"
+    assert capsys.readouterr().err == told
+
+
+def test_what_is_refused_fits_on_a_screen_and_names_its_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    fit = "fit --model qwen3-8b --hardware 4090 --tokens 4k --weights"
+    for words, told in (
+        (f"{fit} fp7", "--weights 'fp7' is not known; did you mean 'fp8'"),
+        (f"{fit} fp8 --gpus 0", "--gpus 0 must be a whole number of at least 1"),
+        (f"{fit} fp8 --activations 2", "--activations 2: 2 of what?"),
+        ("kv --model ./models/mine --tokens 4k --cache fp8", "cannot be read (No such file or directory)"),
+    ):
+        assert main(words.split()) == 2
+        said = capsys.readouterr().err
+        assert told in said
+        assert len(said) < 320

@@ -1,6 +1,7 @@
 """Budget: what of a card's memory the weights and caches may fill, by the flags that `kv` and `fit` have for it."""
 
 import argparse
+import re
 from dataclasses import dataclass, replace
 
 from threeloops import dtypes, spelling, units
@@ -22,6 +23,14 @@ from threeloops.product_loop.sizing.stored_weights import (
 WEIGHTS_HELP = (
     "how the weights are stored: bf16, fp8, nvfp4, mxfp4, awq, gptq, gptq-g32 (groups of 32), nf4, q4_k_m, q8_0, …"
 )
+
+_KNOWN = (
+    "Known: fp32, bf16, fp16, fp8, int8, mxfp8, mxfp6, mxfp4, nvfp4, awq, gptq, w4a16 (with their groups, as gptq-g32),"
+    " nf4 and llama.cpp's types of files, iq1_s to q8_0."
+)
+# What says only how many bits -> what has as many.
+_WIDTHS = dict.fromkeys(("int4", "4bit", "4bits", "w4"), ("awq", "gptq", "w4a16", "nf4", "nvfp4", "q4_k_m"))
+_WIDTHS |= dict.fromkeys(("8bit", "8bits", "w8"), ("fp8", "int8", "mxfp8", "q8_0"))
 
 # What an engine keeps besides, under the flag that says how much.
 _BESIDES = {
@@ -89,8 +98,16 @@ def _portion(text: str) -> float:
 
 def budget_of(given: argparse.Namespace, part: Part) -> Budget:
     """The budget that the flags give."""
-    besides = {name: quantity(size, "B") for name in _BESIDES if (size := getattr(given, name)) is not None}
+    besides = {name: _size(name, size) for name in _BESIDES if (size := getattr(given, name)) is not None}
     return Budget(part=part, share=given.share, besides=besides)
+
+
+def _size(name: str, typed: str) -> float:
+    """Bytes, as typed behind a flag."""
+    try:
+        return quantity(typed, "B")
+    except ValueError as error:
+        raise ValueError(f"--{name} {typed}: {error}") from error
 
 
 def besides_without_hardware(given: argparse.Namespace) -> str:
@@ -99,8 +116,14 @@ def besides_without_hardware(given: argparse.Namespace) -> str:
 
 
 def weights_format(typed: str) -> str:
-    """A format of weights by its name in any spelling."""
-    return spelling.key_of({name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}, weights=typed)
+    """A format of weights by its name in any spelling; a width alone fits several."""
+    if found := _WIDTHS.get(re.sub("[^a-z0-9]", "", typed.lower())):
+        raise ValueError(spelling.which_of(found, what="weights", typed=typed))
+    known = {name: dtypes.SPELLINGS.get(name, ()) for name in FORMATS}
+    try:
+        return spelling.key_of(known, weights=typed)
+    except ValueError as error:  # all of them would fill a screen
+        raise ValueError(re.sub(r"Known: .*", _KNOWN, str(error))) from None
 
 
 def weight_lines(model: Model, wanted: str, *, tp: int) -> list[Line]:

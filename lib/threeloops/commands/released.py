@@ -26,16 +26,18 @@ _ENDINGS = {
     r"mxfp8": "mxfp8",
     r"awq(?:-(?:int4|4bit|w4a16|marlin))?": "awq",
     r"gptq(?:-(?:int4|4bit|w4a16))?": "gptq",
-    r"(?:gptq-)?(?:int8|8bit|w8a8|w8a16)": "int8",
+    r"mlx-(?:\dbit|bf16|fp16)": "",
+    r"(?:gptq-)?(?:int8|8bit|w8a8|w8a16)|quantized\.w8a(?:8|16)": "int8",
     r"bf16": "bf16",
     r"fp16": "fp16",
     r"unsloth-bnb-4bit": "",  # some layers are left wide
     r"bnb-4bit": "nf4",
-    r"w4a16": "w4a16",
-    r"int4|4bit|q4f16|gguf|exl2|exl3|mlx": "",
+    r"(?:quantized\.)?w4a16": "w4a16",
+    r"int4|[2-6]bit|q4f16|gguf|exl2|exl3|mlx": "",
 }
 _GGUF_TYPE = r"i?q\d(?:_[a-z0-9]+)+"
 _DATE = r"(?:2\d(?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)"  # 2507 is July 2025, 0528 the 28th of May
+_PLACES = ("./", "../", "/", "~/", ".\\")  # how a path begins and no name does
 # The flag of each command that says how weights are stored.
 _STORED_BY = {"kv": "weights", "fit": "weights", "roofline": "weights", "serve": "weights"}
 
@@ -52,7 +54,7 @@ class Release:
 
 def read_release(typed: str) -> Release:
     """A name without its ending and its date; both are empty where it has none."""
-    base, ending, stored = typed, "", ""
+    base, ending, stored = re.sub(r"(?:@[\w.-]+|:latest)$", "", typed.strip()), "", ""  # a revision says no shape
     file_type = re.search(rf"(?:[-_. ]qat)?[-_. :]({_GGUF_TYPE})(?:[-.]gguf)?$", base, re.IGNORECASE)
     if file_type and file_type[1].lower() in FORMATS:
         base, ending, stored = base[: file_type.start()], file_type[1], file_type[1].lower()
@@ -71,7 +73,7 @@ def read_release(typed: str) -> Release:
 
 def is_path(typed: str) -> bool:
     """Whether a file or a folder is meant, and no name."""
-    return typed.lower().endswith(".json") or bool(typed and Path(typed).exists())
+    return typed.lower().endswith(".json") or typed.startswith(_PLACES) or bool(typed and Path(typed).exists())
 
 
 def known_name(typed: str, overlay: str | None) -> str:

@@ -33,9 +33,11 @@ ALIKE = """
     prefill_tp prefill_dp targets base lora dora offload recompute classes cross_entropy
 """
 FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
-# Flags that some commands know under an older name, too: a refusal uses the name that was typed.
+# Flags that some commands know under another name, too: a refusal uses the name that was typed. To `kv` and `fit`
+# GPUs are tensor-parallel ranks; `serve` and `plan` have more of them.
 SECOND_NAMES = (
-    ("--dtype", "--cache"), ("--format", "--weights"), ("--format", "--dtype"), ("--utilisation", "--share"),
+    ("--gpus", "--tp"), ("--dtype", "--cache"), ("--format", "--weights"), ("--format", "--dtype"),
+    ("--utilisation", "--share"),
 )  # fmt: skip
 
 
@@ -140,6 +142,6 @@ def in_flags(sentence: str, words: Sequence[str]) -> str:
         r"(?<![*\w])([a-z_]+)=(?=\S)", lambda name: f"{FLAGS[name[1]]} " if name[1] in FLAGS else name[0], sentence
     )
     for other, flag in SECOND_NAMES:
-        if other in words and flag not in words:
+        if other in words and flag not in words and (other != "--gpus" or words[0] in ("kv", "fit")):
             said = said.replace(f"{flag} ", f"{other} ")
     return said

@@ -114,3 +114,20 @@ def test_an_answer_and_a_tower_of_brackets_are_named(tmp_path):
         from_hf_config(answer)
     with pytest.raises(ValueError, match="is not JSON: it is nested too deeply$"):
         from_hf_config(tower)
+
+
+def test_a_folder_with_a_gguf_file_names_it(tmp_path: Path) -> None:
+    (tmp_path / "mine-Q4_K_M.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ValueError, match=r"holds no config.json but mine-Q4_K_M.gguf: give that file"):
+        from_hf_config(tmp_path)
+
+
+def test_what_is_no_name_of_a_type_and_an_adapter_without_its_base_are_refused() -> None:
+    for model_type in (["llama"], {"llama": 1}, 7, True):
+        with pytest.raises(ValueError, match=r"model_type=.* is not read; `threeloops sources --types`"):
+            from_hf_config({"model_type": model_type, "hidden_size": 8})
+    with pytest.raises(ValueError, match="is the config of an adapter, without its base model: give that model"):
+        from_hf_config({"r": 16, "lora_alpha": 32, "target_modules": ["q_proj"]})
+    old = {"architectures": ["QWenLMHeadModel"], "n_embd": 256, "bos_token_id": 1, "eos_token_id": 1}
+    with pytest.raises(ValueError, match="'model_type' is missing, which every config.json has"):
+        from_hf_config(old | {"transformers_version": "4.33.1"})

@@ -63,7 +63,10 @@ def read_config(path: Path) -> tuple[Mapping[str, Any], str]:
 
     Raises: ValueError in one sentence for what is none, saying what it is instead where that shows
     """
+    path = path.expanduser()
     file = path / "config.json" if path.is_dir() else path
+    if path.is_dir() and not file.exists() and (others := sorted(path.glob("*.gguf"))):
+        raise ValueError(f"{str(path)!r} holds no config.json but {others[0].name}: give that file")
     try:
         if _begins(file, MAGIC):
             return gguf_config(file), path.stem
@@ -160,6 +163,8 @@ def what_lies_beside(content: Mapping[str, Any]) -> str:
         base = content.get("base_model_name_or_path")
         of = f" of {base!r}: give that model, or its config.json" if base else ": give the config.json of its base"
         return f"is the config of an adapter ({content['peft_type']}){of}"
+    if "lora_alpha" in content:
+        return "is the config of an adapter, without its base model: give that model, or its config.json"
     if isinstance(content.get("error"), str):
         return f"holds a host's answer, {content['error'][:60]!r}, and not the file: check its address and your login"
     if "architectures" in content and content.keys() & {"hidden_size", "n_embd"}:
