@@ -212,3 +212,28 @@ def plain(message: dict[str, str]) -> dict[str, Any]:
         for name, text in shown["rows"].items()
     }
     return {**message, "shown": {**shown, "rows": rows, "signals": None}}
+
+
+def test_while_a_slider_is_held_axes_stay_and_the_former_state_is_in_sight(visit: Callable[..., Visit]) -> None:
+    page = visit("1_inner_loop/2_roofline.html").page
+    shown = page.locator("[data-explorer='inner_loop.roofline']")
+    slider = shown.get_by_label("bandwidth", exact=True)
+    ticks = lambda: shown.locator(".tl-chart svg > g:not(.tl-ghost) .role-axis-label text").all_text_contents()  # noqa: E731
+    slider.scroll_into_view_if_needed()
+    shown.get_by_label("batch", exact=True).press("ArrowRight")
+    expect(shown.locator(".tl-chart")).to_have_attribute("aria-busy", "false")
+    before, box = ticks(), slider.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 4, box["y"] + box["height"] / 2, steps=8)
+    expect(shown.get_by_role("status")).to_contain_text("times the bandwidth")
+    expect(shown.locator(".tl-chart")).to_have_attribute("aria-busy", "false")
+    assert ticks() == before
+    assert shown.locator(".tl-ghost path").count() > 5
+    page.mouse.up()
+    expect(shown.locator(".tl-ghost")).to_have_count(0)
+    page.wait_for_function(
+        "([one, was]) => one.textContent !== was",
+        arg=[shown.locator(".tl-chart svg .role-axis-label").nth(1).element_handle(), "".join(before)],
+    )
+    assert ticks() != before

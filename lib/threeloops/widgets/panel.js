@@ -56,6 +56,11 @@ function render({ model, el }) {
     if (standing[name] === place) return;
     turn(name, place);
     desk.show(desk.told(), standing);
+  }, chart.hold);
+  page.controls.addEventListener("pointerdown", ({ target }) => {
+    if (!target.matches("input[type=range]")) return;
+    chart.hold(true);
+    for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => chart.hold(false), { once: true });
   });
 
   const show = () => {
@@ -165,15 +170,19 @@ function formed({ usermeta, ...wide }, slim) {
   return slim && usermeta ? { $schema, autosize, config, ...usermeta.narrow } : wide;
 }
 
+// A chart without its numbers: the places of ticks and the slopes of words follow the ends of its axes.
+const built = (chart) => JSON.stringify(chart && JSON.parse(chart), (name, value) => (name === "values" ? [] : typeof value === "number" ? 0 : value));
+
 // Draws one state after the other; of those that come while it draws, only the last.
 function drawing(place, library, drew, rested) {
   const isNarrow = () => place.clientWidth < NARROW;
-  let drawn = "", rows = {}, result, next, busy = false, last, slim;
+  let drawn = "", rows = {}, result, next, busy = false, last, slim, holding = false, ghost;
 
   const draw = async (now) => {
     const { chart, rows: data, signals, alt } = now;
     last = now;
-    if (chart !== drawn || slim !== isNarrow()) {
+    const stays = holding && result && built(chart) === built(drawn);
+    if ((chart !== drawn && !stays) || slim !== isNarrow()) {
       slim = isNarrow();
       const embed = await library();
       const datasets = Object.fromEntries(Object.entries(data).map(([name, text]) => [name, JSON.parse(text)]));
@@ -185,7 +194,7 @@ function drawing(place, library, drew, rested) {
       old?.finalize();
       drawn = chart;
     } else {
-      for (const [name, value] of Object.entries(signals)) result.view.signal(name, value);
+      for (const [name, value] of Object.entries(signals)) if (!holding || !name.startsWith("end")) result.view.signal(name, value);
       for (const [name, text] of Object.entries(data)) if (rows[name] !== text) result.view.data(name, JSON.parse(text));
       await result.view.resize().runAsync();
     }
@@ -219,8 +228,28 @@ function drawing(place, library, drew, rested) {
     busy = false;
     rested();
   };
+  // While something is held, the axes stay where they are and what was there before stays in sight, faint.
+  const hold = (on) => {
+    if (on === holding || (on && !result)) return;
+    holding = on;
+    ghost?.remove();
+    ghost = undefined;
+    if (on) {
+      const root = place.querySelector("svg > g");
+      ghost = root.cloneNode(true);
+      for (const one of ghost.querySelectorAll("text, .background, .role-axis, .role-legend, .role-title")) one.remove();
+      for (const one of ghost.querySelectorAll("*")) for (const name of ["role", "aria-label", "aria-roledescription"]) one.removeAttribute(name);
+      ghost.setAttribute("class", "tl-ghost");
+      ghost.setAttribute("aria-hidden", "true");
+      root.after(ghost);
+    } else if (last) {
+      next ??= last;
+      work();
+    }
+  };
   return {
     fit,
+    hold,
     busy: () => busy,
     show: (chart, shown) => {
       if (!chart) return;
@@ -235,7 +264,7 @@ function drawing(place, library, drew, rested) {
 // What can be taken hold of in the drawing turns a control, whose slider does the same by keyboard. The line that
 // follows the pointer is the page's own; all else waits for Python's answer.
 const REACH = 14; // pixels
-function dragging(place, view, turn) {
+function dragging(place, view, turn, hold) {
   let drags = [], held, scales, line;
   let early; // a stroke that came before there were axes to measure it by: its points, as shares of the drawing
   // from the pointer to the drawing's pixels, and on to the units of its axes
@@ -287,6 +316,7 @@ function dragging(place, view, turn) {
     held = near(event);
     // an axis that reaches further after a turn does not pull what is held away with it
     if (held) scales = { x: view().scale("x").copy(), y: view().scale("y").copy() };
+    if (held && !held.drawn) hold(true);
     return held;
   };
   let down = false;
@@ -314,6 +344,7 @@ function dragging(place, view, turn) {
       held = undefined;
       down = false;
       line?.remove();
+      hold(false);
     });
   }
   // the stroke from before, now that there are axes

@@ -170,7 +170,7 @@ def roofline(
         title=title,
         caption=caption,
         alt=_alt(points, roofs, feeds, memories, measured),
-        narrow_px=430,  # below which names, whose places are reckoned for the full width, would meet
+        narrow_px=380,  # below which names, whose places are reckoned for the full width, would meet
         body={
             "width": look.PLOT_WIDTH,
             "height": look.PLOT_HEIGHT,

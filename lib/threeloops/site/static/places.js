@@ -21,7 +21,7 @@
   if (/^\d_[^/]+\/(?!index)/.test(page)) {
     const title = document.querySelector('h1').firstChild.textContent.trim();
     const note = () => leave({page, title, heading: heading()});
-    note();
+    leave({page, title, heading: location.hash.slice(1)}); // headings are not measured while the page is being laid out
     addEventListener('pagehide', note);
     document.addEventListener('visibilitychange', note); // a phone may end a page without another word
   }

@@ -77,7 +77,8 @@ export const reading = (app, Widget, actions, { copies, grade }) => {
       try {
         await panel.context.save();
         const { said: told, mark, page } = await grade({ set });
-        said.textContent = mark ? `${mark} points; what went wrong stands beside it.` : told.split("\n").at(-1);
+        const last = told.split("\n").at(-1);
+        said.textContent = mark && page ? `${mark} points; what went wrong stands beside it.` : mark ? `${mark} points. ${last}` : last;
         said.title = told;
         if (page) app.commands.execute("docmanager:open", { path: copies.replace(/my\/$/, "") + page, factory: "HTML Viewer", options: { mode: "split-right", ref: panel.id } });
       } finally {
