@@ -17,6 +17,7 @@ import operator
 import re
 from collections.abc import Callable
 
+from threeloops import units
 from threeloops.drills.engine.shorthand import longhand
 
 _FIGURES = re.compile(r"^[\d.,\s+\-*/^×·()]*(?:[eE][+-]?\d[\d.,\s+\-*/^×·()]*)*")
@@ -39,7 +40,7 @@ _SHORT = {  # how else a noun of a question is written
     "USD": "dollars",
     "-fold": "times",
 }
-_SUFFIXES = {"Ki": 1024.0, "Mi": 1024.0**2, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_SUFFIXES = {"Ki": units.KiB, "Mi": units.MiB, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _ALIKE = (  # nouns that people take for each other, and may
     {"gpu", "card", "device", "accelerator"},
     {"request", "req", "conversation", "sequence"},
