@@ -41,3 +41,9 @@ def test_the_books_backbone_is_one_loadable() -> None:
     nodes = dla_nodes.of(graph)
     assert not any(map(dla_placement.fallback, nodes))
     assert dla_placement.loadables(nodes) == 1
+    for block in list(network.backbone.modules()):
+        for name, part in list(block.named_children()):
+            if isinstance(part, nn.ReLU):
+                setattr(block, name, nn.Hardswish())
+    cut = dla_nodes.of(onnx_engine.exported(network.backbone, torch.rand(2, 3, 64, 176)))
+    assert dla_placement.loadables(cut) == 9  # as part 6 prints
