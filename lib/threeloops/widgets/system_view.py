@@ -182,7 +182,7 @@ def _picture(state: State, notes: dict[str, str], title: str, numbers: str) -> F
         plan,
         arrows=arrows,
         title=title,
-        caption=f"From data to vehicle; the chosen stage is dark. {chosen.sentence}",
+        caption=f"From data to vehicle; a dot marks the chosen stage. {chosen.sentence}",
         alt=(
             f"Stages in a row: {', '.join(f'{stage.name} ({notes[key]})' for key, stage in STAGES.items())}. Chosen:"
             f" {chosen.name}. {numbers}"

@@ -19,6 +19,7 @@ from threeloops.inner_loop.prediction_error import Row
 from threeloops.units import fmt_seconds
 
 ROW_HEIGHT = 36  # pixels, of a pair
+NAME_LINE = 34  # letters of a case's name that fit beside the plot; a longer one takes two lines
 SERIES = ("predicted", "recorded")
 
 
@@ -70,10 +71,14 @@ def recorded_bars(pairs: Sequence[Pair], *, title: str, caption: str) -> Figure:
             "width": look.PLOT_WIDTH - 190,
             "height": ROW_HEIGHT * len(pairs),
             "data": {"values": [row for pair in pairs for row in _rows(pair, low)]},
-            "encoding": _places(names, low, high),
+            "encoding": _places([_lines(name) for name in names], low, high),
             "layer": [_bars(), _words()],
         },
     )
+
+
+def _lines(name: str) -> str:
+    return "\n".join(wrap(name, NAME_LINE))
 
 
 def _ratios(pairs: Sequence[Pair]) -> str:
@@ -83,7 +88,7 @@ def _ratios(pairs: Sequence[Pair]) -> str:
 
 def _rows(pair: Pair, low: float) -> list[dict[str, Any]]:
     predicted = {
-        "name": pair.name,
+        "name": _lines(pair.name),
         "series": SERIES[0],
         "from": low,
         "to": pair.predicted_s,
@@ -91,7 +96,7 @@ def _rows(pair: Pair, low: float) -> list[dict[str, Any]]:
         "label": "",
     }
     recorded = {
-        "name": pair.name,
+        "name": _lines(pair.name),
         "series": SERIES[1],
         "from": low,
         "to": pair.recorded_s,
@@ -112,7 +117,13 @@ def _places(names: list[str], low: float, high: float) -> dict[str, Any]:
             "field": "name",
             "type": "nominal",
             "sort": names,
-            "axis": {"title": None, "labelLimit": 260, "ticks": False, "domain": False},
+            "axis": {
+                "title": None,
+                "labelLimit": 260,
+                "labelExpr": r"split(datum.label, '\n')",
+                "ticks": False,
+                "domain": False,
+            },
         },
         "yOffset": {"field": "series", "type": "nominal", "sort": list(SERIES), "scale": {"paddingInner": 0.05}},
         "x": {

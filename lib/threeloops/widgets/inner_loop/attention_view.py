@@ -109,8 +109,8 @@ def _figure(state: State, done: Walked, moved: int) -> Figure:
     return Figure(
         title=f"{fmt_percent(share)} of the bytes, and {scores} scores at a time",
         caption=(
-            f"One head, {TOKENS} tokens, {HEAD_DIM} wide, 4 bytes a number. Orange: the two blocks that meet; light"
-            " blue: met; grey: masked, never loaded."
+            f"One head, {TOKENS} tokens, {HEAD_DIM} wide, 4 bytes a number. Orange: the two blocks that meet; blue:"
+            " met; grey: masked, never loaded."
         ),
         alt=(
             f"{state.step} of {len(done.visits)} meetings of two blocks are over. Bytes moved: in blocks {moved:,} of"
