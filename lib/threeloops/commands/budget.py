@@ -29,7 +29,9 @@ _KNOWN = (
     " nf4 and llama.cpp's types of files, iq1_s to q8_0."
 )
 # What says only how many bits -> what has as many.
-_WIDTHS = dict.fromkeys(("int4", "4bit", "4bits", "w4"), ("awq", "gptq", "w4a16", "nf4", "nvfp4", "q4_k_m"))
+_WIDTHS: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("int4", "4bit", "4bits", "w4"), ("awq", "gptq", "w4a16", "nf4", "nvfp4", "q4_k_m")
+)
 _WIDTHS |= dict.fromkeys(("8bit", "8bits", "w8"), ("fp8", "int8", "mxfp8", "q8_0"))
 
 # What an engine keeps besides, under the flag that says how much.
