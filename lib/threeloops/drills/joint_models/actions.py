@@ -62,7 +62,7 @@ def _read_s(p: Draw) -> float:
 def _count_pictures(p: Draw) -> float:
     """Every square of every picture, one after the other."""
     passed = Fraction(0)
-    a_token = 2 * Fraction(p.parameters) / (Fraction(p.tera) * 10**12 * Fraction(p.reached, 100))
+    a_token = 2 * Fraction(p.parameters) / (Fraction(p.tera * TFLOP) * Fraction(p.reached, 100))
     for _camera in range(p.cameras):
         for _frame in range(p.frames):
             for _row in range(0, p.height, p.edge):
@@ -264,7 +264,7 @@ def _count_denoised(p: Draw) -> float:
         for _step in range(p.steps):
             for _place in range(p.places):
                 flops += 2 * round(p.parameters)
-    return float(Fraction(flops) / (Fraction(p.tera) * 10**12 * Fraction(p.reached, 100)))
+    return float(Fraction(flops) / (Fraction(p.tera * TFLOP) * Fraction(p.reached, 100)))
 
 
 DENOISED = Drill(
