@@ -154,7 +154,7 @@ def _step_s(p: Draw, parameters: float, bits: float) -> float:
 
 
 def _token_by_token_s(p: Draw, *, numbers: int = NUMBERS) -> float:
-    return numbers * p.waypoints * _step_s(p, p.model, p.model_bits)
+    return float(numbers * p.waypoints * _step_s(p, p.model, p.model_bits))
 
 
 def _refined_s(p: Draw, *, steps: int | None = None, bits: float | None = None) -> float:
