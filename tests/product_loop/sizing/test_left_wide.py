@@ -69,13 +69,15 @@ def test_what_a_list_leaves_wide_is_what_the_class_has_under_its_names(
 
 
 def test_the_bytes_of_a_published_list() -> None:
-    """Kimi K2.5 keeps attention, shared experts and its dense layer in 16 bits: 595 GB on its page, with its tower."""
+    """Kimi K2.5 keeps attention, shared experts and its dense layer in 16 bits; Unsloth's "Kimi K2.5: How to Run
+    Locally" says 600 GB of disk, with its tower.
+    """
     file = Path(__file__).parents[2] / "models" / "configs" / "kimi-k2.5.json"
     model = from_hf_config(file)
     assert model.stored.counted_as == "w4a16-g32"
-    assert weights_bytes_in(model, "w4a16-g32") == pytest.approx(595e9, rel=0.005)
+    assert weights_bytes_in(model, "w4a16-g32") == pytest.approx(600e9, rel=0.015)
     without = replace(model, stored=replace(model.stored, left=()))
-    assert weights_bytes_in(without, "w4a16-g32") < 582e9
+    assert weights_bytes_in(without, "w4a16-g32") < 0.97 * 600e9
 
 
 def test_a_list_that_names_all_experts_means_what_lies_beside_them() -> None:
