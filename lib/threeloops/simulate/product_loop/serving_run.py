@@ -41,7 +41,7 @@ class Run:
     busy_s: float  # in steps
     end_s: float
     kept: tuple[Step, ...] = ()  # every step, where they were asked for
-    decoded_s: Sequence[float] = ()  # the end of every decode step, where these were asked for
+    decoded_s: tuple[float, ...] = ()  # the end of every decode step, where these were asked for
 
     @property
     def served(self) -> list[Moments]:
@@ -128,5 +128,5 @@ def run(
         busy_s=server.busy_s,
         end_s=server.now,
         kept=tuple(server.kept or ()),
-        decoded_s=server.decoded_s,
+        decoded_s=tuple(server.decoded_s),
     )

@@ -38,8 +38,8 @@ class Server:
         )
         # jumps need a model that can add up steps, and tell their ends to those who want to see each token
         self.ends_of = step_s.ends_s if self.keep_ends and isinstance(step_s, TellsEnds) else None
-        jumps = not keep_steps and (not self.keep_ends or self.ends_of is not None)
-        self.affine = step_s if isinstance(step_s, AddsUp) and jumps else None
+        seen = keep_steps or (self.keep_ends and not self.ends_of)
+        self.affine = step_s if isinstance(step_s, AddsUp) and not seen else None
         self.now, self.busy_s, self.swapping_s = begin_s, 0.0, 0.0
         self.steps = self.decode_steps = 0
         self.decoded_s = list[float]()  # of each decode step its end, where it is kept
@@ -89,13 +89,11 @@ class Server:
         open_slots = self.open_slots if moment < self.now else len(self.free_slots)
         return len(self.waiting) - open_slots >= self.policy.shed_at
 
-    def _occupied(self) -> bool:
-        return bool(self.reading or self.decoding or self.held)
-
     def _wait(self, sequence: Sequence) -> None:
-        moments = sequence.moments
-        priority = moments.request.priority if self.policy.by_priority else 0
-        heapq.heappush(self.waiting, (-priority, moments.place, sequence))
+        heapq.heappush(self.waiting, (self._last(sequence.moments), sequence.moments.place, sequence))
+
+    def _last(self, moments: Moments) -> int:
+        return -moments.request.priority if self.policy.by_priority else 0
 
     def advance(self, until: float) -> None:
         """Begin every step that begins before `until`; the last one may end later."""
@@ -130,10 +128,7 @@ class Server:
 
     def _read(self, chunks: list[Chunk]) -> None:
         decoding = self.policy.order == "decode first"
-        tokens = cached = 0
-        for sequence, some in chunks:
-            tokens += some
-            cached += sequence.done
+        tokens, cached = sum(some for _, some in chunks), sum(sequence.done for sequence, _ in chunks)
         rows = len(self.decoding) + len(self.held) if decoding else 0
         contents = StepContents(tokens, rows, cached + (self.cached if decoding else 0))
         self._pass(contents, self.step_s(contents))
@@ -260,14 +255,10 @@ class Server:
         self.held = []
 
     def _admit(self) -> None:
-        if self.policy.static and self._occupied():
+        if self.policy.static and (self.reading or self.decoding or self.held):
             return
-        while self.waiting and self.free_slots:
-            sequence = self.waiting[0][2]
-            if not self.blocks.admit(sequence, at=self.decode_steps):
-                return
-            heapq.heappop(self.waiting)
-            self._enter(sequence)
+        while self.waiting and self.free_slots and self.blocks.admit(self.waiting[0][2], at=self.decode_steps):
+            self._enter(heapq.heappop(self.waiting)[2])
 
     def _enter(self, sequence: Sequence) -> None:
         moments = sequence.moments
@@ -288,13 +279,10 @@ class Server:
         """Preempt until everyone who decodes can have the block of its next token; whether anybody had to go."""
         crowded = False
         while self.blocks.crowded(self.decode_steps):
-            self._preempt(max((*self.decoding, *self.reading), key=self._first_to_go))
+            first = max((*self.decoding, *self.reading), key=lambda one: (self._last(one.moments), one.admission))
+            self._preempt(first)
             crowded = True
         return crowded
-
-    def _first_to_go(self, sequence: Sequence) -> tuple[int, int]:
-        priority = sequence.moments.request.priority if self.policy.by_priority else 0
-        return -priority, sequence.admission
 
     def _preempt(self, sequence: Sequence) -> None:
         sequence.moments.preempted += 1
