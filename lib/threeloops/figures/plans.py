@@ -88,7 +88,8 @@ class _Rect:
 
     def carries(self, words: Mapping[str, Any]) -> bool:
         """Whether words stand in its middle, seen across."""
-        return self.y <= words["y"] <= self.y2 and abs(self.x + self.x2 - 2 * words["x"]) < 1
+        x, y = float(words["x"]), float(words["y"])
+        return self.y <= y <= self.y2 and abs(self.x + self.x2 - 2 * x) < 1
 
     @property
     def area(self) -> float:
