@@ -47,7 +47,7 @@ def test_another_schedule_brings_its_own_micro_batches_and_starts_at_its_end(pag
     schedule = cell.get_by_label("schedule", exact=True)
     schedule.focus()
     page.keyboard.press("ArrowUp")
-    wait(page, cell, SHOWS, "GPipe: ranks stand idle")
+    wait(page, cell, SHOWS, "GPipe: ranks are idle")
     expect(cell.get_by_role("status")).to_contain_text("is done")
     tab_to(page, cell.locator("input[type=range]").nth(0))
     page.keyboard.press("ArrowRight")

@@ -70,7 +70,7 @@ def test_the_summary_says_who_works_and_who_waits() -> None:
     )
     last = view(State(**{**FINE, "step": 31}))
     assert last.summary.count("is done") == 4
-    assert last.figure.title == "1F1B: ranks stand idle for 27.3 % of the step"  # 3 / 11
+    assert last.figure.title == "1F1B: ranks are idle for 27.3 % of the step"  # 3 / 11
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values())

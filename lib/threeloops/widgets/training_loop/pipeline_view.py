@@ -98,7 +98,7 @@ def view(state: State) -> View:
     label = next(name for name, key in SCHEDULES.items() if key == state.schedule)
     figure = pipeline_gantt.gantt(
         done,
-        title=f"{label}: ranks stand idle for {fmt_percent(done.idle_share)} of the step",
+        title=f"{label}: ranks are idle for {fmt_percent(done.idle_share)} of the step",
         caption=(
             f"{state.pp} stages, {state.micro_batches} micro-batches; a forward pass takes 1, a whole backward pass 2."
             f" Shown up to time {now_s:g}."
