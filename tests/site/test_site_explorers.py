@@ -226,7 +226,7 @@ def test_while_a_slider_is_held_axes_stay_and_the_former_state_is_in_sight(visit
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
     page.mouse.move(box["x"] + 4, box["y"] + box["height"] / 2, steps=8)
-    expect(shown.get_by_role("status")).to_contain_text("times the bandwidth")
+    expect(shown.locator(".tl-said")).to_contain_text("times the bandwidth")
     expect(shown.locator(".tl-chart")).to_have_attribute("aria-busy", "false")
     assert ticks() == before
     assert shown.locator(".tl-ghost path").count() > 5
