@@ -1,5 +1,6 @@
 """A reader's own drill set is graded from the desk, as `book.py grade` does it, in a process of its own."""
 
+import functools
 import json
 import re
 import subprocess
@@ -41,5 +42,5 @@ def below(page: Path, root: Path) -> str:
 if __name__ == "__main__":
     from threeloops.classroom.grade import grade  # the desk itself opens without a classroom
 
-    reader = {"code": None, "roster": None, "work": None}
-    sys.exit(grade(Path(sys.argv[1]), root=Path(sys.argv[2]), browser=False, trust_students=False, **reader))
+    asked = functools.partial(grade, Path(sys.argv[1]), root=Path(sys.argv[2]), code=None, roster=None, work=None)
+    sys.exit(asked(browser=False, trust_students=False))

@@ -90,8 +90,8 @@ def bit_fields(forms: Sequence[Format], *, title: str, caption: str) -> Figure:
             left += width + 2
     told = " ".join(f"{form.name}: 1, {form.exponent_bits} and {form.mantissa_bits}." for form in forms)
     alt = f"Sign, exponent and mantissa bits. {told}"
-    bits = (NAME, max(box.x + box.width for box in plan))
-    return boxes(plan, title=title, caption=caption, alt=alt, to_scale=bits)
+    drawn = (NAME, max(box.x + box.width for box in plan))
+    return boxes(plan, title=title, caption=caption, alt=alt, to_scale=drawn)
 
 
 def _relative(forms: Sequence[Format]) -> dict[str, Any]:
