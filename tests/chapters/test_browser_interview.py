@@ -123,7 +123,7 @@ def test_a_sprint_is_chosen_and_begun_by_keyboard(page: Any, file: Path) -> None
     page.keyboard.press("ArrowDown")
     tab_to(page, room(page).get_by_label("Topic"))
     page.keyboard.type("kv")
-    tab_to(page, room(page).get_by_label("Questions"))
+    tab_to(page, room(page).get_by_label("Questions", exact=True))
     page.keyboard.insert_text("3")
     tab_to(page, room(page).get_by_label("Extra time"))
     page.keyboard.press("ArrowDown")

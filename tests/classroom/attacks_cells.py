@@ -249,6 +249,6 @@ BROKEN: dict[str, bytes] = {
     "a-hundred-thousand-cells": json.dumps({"nbformat": 4, "cells": [{"cell_type": "code"}] * 100_000}).encode(),
     "a-million-brackets": b'{"nbformat": 4, "cells": [' + b"[]," * 1_200_000 + b"0]}",
     "a-giant-number": b'{"nbformat": 4, "cells": [], "x": ' + b"9" * (sys.get_int_max_str_digits() + 1) + b"}",
-    "no-encoding": b'{"nbformat": 4, "cells": [], "x": "\xff\xfe"}',
+    "no-encoding": b'\xff\xfe{"nbformat": 4, "cells": []}',
     "two-notebooks": json.dumps(released(SET)).encode() * 2,
 }

@@ -70,7 +70,10 @@ WRONG_CONFIGS = {
     "no object": ("[1, 2]", "config.json"),
     "no JSON": ("{'model_type': 'llama'}", "config.json"),
     "a tokenizer": (json.dumps({"added_tokens": [], "model": {}}), "tokenizer"),
-    "an unknown type": (json.dumps(TINY | {"model_type": "nosuch"}), "model_type 'nosuch' is not read"),
+    "an unknown type": (
+        json.dumps(TINY | {"model_type": "nosuch", "architectures": ["NoSuchForCausalLM"]}),
+        "model_type 'nosuch' is not read",
+    ),
     "no type": (json.dumps({"hidden_size": 256}), "'model_type' is missing"),
     "heads that do not divide": (json.dumps(TINY | {"num_key_value_heads": 3}), "num_key_value_heads"),
 }

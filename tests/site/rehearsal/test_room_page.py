@@ -50,7 +50,7 @@ def test_a_sprint_is_held_left_taken_up_and_remembered(visit: Callable[..., Visi
     assert page.get_by_label("Mode", exact=True).input_value() == "sprint"
     assert not [address for address in seen.asked if "python/" in address], "nothing of Python before the first touch"
     page.get_by_label("Topic").select_option(TOPIC)
-    page.get_by_label("Questions").fill("2")
+    page.get_by_label("Questions", exact=True).fill("2")
     button(page, "begin").click()
     heading(page, "Question 1 of 2: ")
     page.locator(".interview-room .clock", has_text="left of").wait_for()
@@ -108,7 +108,7 @@ def what_is_due_here_is_due_at_the_desk(page: Any, kept: list[Attempt]) -> None:
 def test_a_wrong_answer_is_told_its_mistake_and_stays_until_it_is_right(visit: Callable[..., Visit]) -> None:
     page = visit(f"{ROOM}?mode=warm-up").page
     page.get_by_label("Topic").select_option(STARTER)
-    page.get_by_label("Questions").fill("1")
+    page.get_by_label("Questions", exact=True).fill("1")
     button(page, "begin").click()
     heading(page, "Question 1 of 1: ")
     assert page.locator(".interview-room .clock").is_hidden()

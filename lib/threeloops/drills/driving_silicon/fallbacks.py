@@ -1,6 +1,5 @@
 """Drills on layers that a DLA lacks: into how many loadables they cut networks, and what the hand-overs take."""
 
-import functools
 import random
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
@@ -31,7 +30,6 @@ def _ops(layers: int, every: int) -> list[str]:
     return [*ops, "Conv"]
 
 
-@functools.cache
 def _loadables(layers: int, every: int) -> int:
     ops = enumerate(_ops(layers, every))
     return dla_placement.loadables([GraphNode(name=str(i), op=op, after=(i - 1,) if i else ()) for i, op in ops])
