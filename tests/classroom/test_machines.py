@@ -76,9 +76,11 @@ def test_a_killed_worker_and_a_killed_parent_lose_nobody(two: Machines, folder: 
 
     killer = threading.Thread(target=kill_another)
     killer.start()
-    code = run(folder, "--workers", two.address)
-    ended.set()
-    killer.join()
+    try:
+        code = run(folder, "--workers", two.address)
+    finally:
+        ended.set()
+        killer.join()
     assert code == 0, two.log()
     assert is_whole(folder, deserved)
     assert before.items() <= marks(folder).items(), "what was graded is not graded again"

@@ -377,6 +377,14 @@ def test_a_canvas_export_in_any_language_and_with_split_names(tmp_path: Path) ->
         assert sorted(plain_id(one.name).split("-")) == ["ada", "lovelace"]
 
 
+def test_who_has_one_name_only_stays_on_a_list_with_split_names(tmp_path: Path) -> None:
+    path = tmp_path / "canvas.csv"
+    path.write_text(
+        "LastName,FirstName,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,,\n,Suharto,2,u2,su02,A\n"
+    )
+    assert [(one.student, one.name) for one in people.class_list(path).people] == [("su02", "Suharto")]
+
+
 def test_two_with_one_address_and_zeros_that_are_gone_are_told(
     term: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

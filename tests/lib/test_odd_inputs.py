@@ -30,6 +30,11 @@ FILES: dict[str, tuple[bytes, str]] = {
     "without.json": (written({"text_config": LLAMA}), ""),
     "language.json": (written({"model_type": "their_vl", "language_config": LLAMA, "vision_config": {}}), ""),
     "fraction.json": (written(LLAMA | {"hidden_size": 4096.5}), "hidden_size=4096.5 must be a whole number"),
+    "endless.json": (written(LLAMA | {"nobody_knows": 10**400}), "'nobody_knows' is a field"),
+    "pattern.json": (
+        written(LLAMA | {"quantization_config": {"quant_method": "fp8", "ignore": ["re:a{9999999999}"]}}),
+        "",
+    ),
     "string.json": (written(LLAMA | {"num_hidden_layers": "32"}), "num_hidden_layers='32' must be a whole number"),
     "negative.json": (written(LLAMA | {"num_hidden_layers": -4}), "num_hidden_layers=-4 must be a whole number"),
     "headless.json": (written(LLAMA | {"num_attention_heads": 0}), "num_attention_heads=0 must be a whole number"),

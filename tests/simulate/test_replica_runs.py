@@ -11,6 +11,7 @@ import pytest
 from threeloops.simulate.product_loop.serving_requests import Request
 from threeloops.simulate.product_loop.serving_run import run
 from threeloops.simulate.product_loop.serving_steps import StepContents
+from threeloops.simulate.product_loop.sizing import replica_runs
 from threeloops.simulate.product_loop.sizing.draws import arrivals_s
 from threeloops.simulate.product_loop.sizing.replica_runs import (
     Replica,
@@ -62,14 +63,20 @@ def test_a_run_that_jumps_sees_the_tokens_of_one_that_does_not() -> None:
         assert seen.itl_s[0] == pytest.approx(gaps[len(gaps) // 2], rel=1e-3)
 
 
-def test_what_cannot_win_is_left_early() -> None:
-    promised = {"ttft": 0.5}
+def test_what_cannot_win_is_left_early(monkeypatch: pytest.MonkeyPatch) -> None:
     fills = 1 / (1000 * 1e-4 + 100 * STEP.decode_s[40] / 40)
-    most = largest_rate(SERVER, CHAT, most_per_s=fills, promised_s=promised, seed=3).requests_per_s
-    asked = {"most_per_s": fills, "promised_s": promised, "seed": 3}
-    below, above = (largest_rate(SERVER, CHAT, **asked, beyond_per_s=share * most) for share in (0.5, 1.01))
-    assert below.requests_per_s == most
-    assert above.requests_per_s <= 1.01 * most
+    asked = {"most_per_s": fills, "promised_s": {"ttft": 0.5}, "seed": 3}
+    runs: list[float] = []
+    monkeypatch.setattr(replica_runs, "at_rate", lambda *of, **at: runs.append(at["seed"]) or at_rate(*of, **at))
+    most = largest_rate(SERVER, CHAT, **asked).requests_per_s
+    all_of_it = runs.copy()
+    runs.clear()
+    assert largest_rate(SERVER, CHAT, **asked, beyond_per_s=0.5 * most).requests_per_s == most
+    assert runs == all_of_it
+    runs.clear()
+    assert largest_rate(SERVER, CHAT, **asked, beyond_per_s=1.3 * most).requests_per_s <= 1.3 * most
+    assert len(runs) < len(all_of_it)
+    assert set(runs) == {4}, "nothing that cannot win is confirmed"
 
 
 def test_nobody_else_there() -> None:

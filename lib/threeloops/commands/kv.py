@@ -45,10 +45,10 @@ def working(
     that each would keep; with an accelerator, how many such requests fit beside the weights.
     """
     checks.count(tokens=tokens, batch=batch)
+    kv_cache.refuse_sharing(model, dcp=dcp)
     allocator = allocator and allocator.shared_by(dcp)
     groups, states = alike(model), kv_cache.states_bytes(model, tp=tp)
     lines = cache_lines(model, tokens=tokens, cache=cache, tp=tp)
-    kv_cache.refuse_sharing(model, dcp=dcp)
     request = kv_cache.per_rank(model, tokens=tokens, batch=1, tp=tp, **stored(cache), dcp=dcp).rank_bytes
     first, next_one = (
         kv_cache.bytes_per_token(model, **stored(cache), tp=tp, past_tokens=past) / dcp for past in (0, tokens)

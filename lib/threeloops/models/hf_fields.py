@@ -108,8 +108,10 @@ def may_build(value: object) -> bool:
     """Whether a field that nobody knows could be a size or a switch of a layer: no word is, no number that is not
     whole, and nothing that is off.
     """
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return value >= 1 and float(value).is_integer()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value >= 1
+    if isinstance(value, float):
+        return value >= 1 and value.is_integer()
     return bool(value) and not isinstance(value, str)
 
 

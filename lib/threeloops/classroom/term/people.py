@@ -79,7 +79,7 @@ def class_list(path: Path, *, id_column: str | None = None) -> ClassList:
     names, numbered = _translated(headings, numbered)
     kind = _kind(names)
     if kind == "Canvas":
-        numbered = [row for row in numbered if _is_person(row[1], names[0])]
+        numbered = [row for row in numbered if _is_person(row[1], names[: names.index("id")])]
     if not numbered:
         raise ValueError(f"{path} lists nobody; expected a row for each student below the headings")
     column = _id_column(path, headings, names, numbered, kind, id_column)
@@ -162,9 +162,11 @@ def is_platforms(names: Sequence[str]) -> bool:
     return bool(known) and (_kind(english) == "Canvas" or english[0] in ("first name", "last name", "full name"))
 
 
-def _is_person(row: Mapping[str, str], name: str) -> bool:
-    """Not Canvas's rows of a column's points and of how it is posted, nor its test student, whose login is a hash."""
-    named = row.get(name, "")
+def _is_person(row: Mapping[str, str], columns: Sequence[str]) -> bool:
+    """Not Canvas's rows of a column's points and of how it is posted, nor its test student, whose login is a hash. Of
+    split names one may be empty.
+    """
+    named = ", ".join(row[column] for column in columns if row.get(column))
     is_test = named in ("Student, Test", "Test Student") or re.fullmatch(r"[0-9a-f]{40}", row.get("sis login id", ""))
     return bool(named) and "Points Possible" not in named and not is_test
 

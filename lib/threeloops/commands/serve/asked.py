@@ -10,6 +10,7 @@ from threeloops.commands.serve.copies import Served
 from threeloops.commands.typed import quantity
 from threeloops.facts.request_traces import KEYS, request_trace
 from threeloops.models.architecture import LatentAttention, Model
+from threeloops.product_loop import kv_cache
 from threeloops.product_loop.expected.expected_token import MIXED
 from threeloops.product_loop.kv_quantisation import cache_format
 from threeloops.product_loop.sizing.adapter_times import ServedAdapters, reserved_rank
@@ -32,6 +33,7 @@ def asked_for(given: argparse.Namespace) -> Served:
     """
     _refuse_below_one(given)
     model, engine = model_named(given.model, given.catalog), _engine(given)
+    kv_cache.refuse_sharing(model, dcp=given.dcp)
     _engine_shares(engine, model, given.dcp)
     lengths, traced = _lengths(given, model)
     timed = {name: getattr(given, name) for name in ("ttft", "itl", "tpot")}

@@ -173,7 +173,7 @@ def _fits(served: Served, layout: ServedLayout) -> None:
         raise ValueError(
             f"{'weights, adapters' if served.adapters else 'weights'}, activations and buffers take"
             f" {units.fmt_bytes(needed, base=2)} of each GPU, and"
-            f" {units.fmt_bytes(usable, base=2)} may be used; a larger --tp or --weights of fewer bits would do"
+            f" {units.fmt_bytes(usable, base=2)} may be used; a larger --tp or --weights of fewer bits may do"
         )
 
 

@@ -23,7 +23,7 @@ _BEFORE = re.compile(
 )
 _BEHIND = re.compile(
     r"(?:[\s,;!?.]+|(?<=[\s\d(])\(?(?:or so|in total|total|altogether|all in all|each|rounded(?: (?:up|down))?|or more"
-    r"|or less|or fewer|at least|at most|i think|i guess|(?:of )?(?:memory|HBM|VRAM)|decimal|binary)\)?"
+    r"|or less|or fewer|at least|at most|i think|i guess|(?:of )?(?:memory|HBM|VRAM))\)?"
     r"|-ish|(?<=\s)ish)+$",
     re.IGNORECASE,
 )
@@ -91,7 +91,7 @@ _LARGE = ("thousand", "million", "billion")
 _SHARE = re.compile(
     rf"^(\d+ )?(?:an? )?({'|'.join(_SHARES)})s?(?:(?:\s+of)?\s+an?(?=\s)|\s+of(?=\s)|(?=[\s%]|$))", re.IGNORECASE
 )
-_AND_A_HALF = re.compile(r"^(?:(\d+) and (?:a |one )?half|(\d+) (\d)/(\d)(?=\s|$))\b", re.IGNORECASE)
+_AND_A_HALF = re.compile(r"^(?:(\d+) and (?:a |one )?half|(\d+) (\d)/([1-9])(?=\s|$))\b", re.IGNORECASE)
 _UNIT_AND_A_HALF = re.compile(r"^(second|minute|hour|day|week|year) and a half$", re.IGNORECASE)
 _FOLD = re.compile(r"^(two|three|four|five|six|seven|eight|nine|ten)-?fold\b", re.IGNORECASE)
 _MULTIPLES = {
@@ -226,7 +226,7 @@ def in_figures(text: str, *, like: str) -> str:
         text = re.sub(r"^hundred\b", "one hundred", text, flags=re.IGNORECASE)
         text = _NUMBER_WORDS.sub(lambda one: _said(one[0]), text)
     if found := _AND_A_HALF.match(text):
-        whole, part = (int(found[1]), 0.5) if found[1] else (int(found[2]), int(found[3]) / max(int(found[4]), 1))
+        whole, part = (int(found[1]), 0.5) if found[1] else (int(found[2]), int(found[3]) / int(found[4]))
         return f"{whole + part:.15g}{text[found.end() :]}"
     if found := _SHARE.match(text):
         share = int(found[1] or 1) / _SHARES[found[2].lower()]
@@ -252,19 +252,34 @@ def _said(words: str) -> str:
     ('120', '24.5', '2 million')
     """
     whole, _, decimals = words.lower().partition(" point ")
-    total, scales = 0, []
-    for word in re.split(r"[ -]+(?:and )?", whole):
-        if word in _LARGE:
-            scales.append(word)
-        elif scales:
-            return words  # two thousand and five: figures are clearer, and asked for
-        elif word == "hundred":
-            total = max(total, 1) * 100
-        else:
-            total += _SMALL.get(word, 0) + _TENS.get(word, 0)
+    said = re.split(r"[ -]+(?:and )?", whole)
+    counted = list(itertools.takewhile(lambda word: word not in _LARGE, said))
+    total, scales = _counted(counted), said[len(counted) :]
+    if total is None or not set(scales) <= set(_LARGE):
+        return words  # two thousand and five, one twenty: figures are clearer, and asked for
     digits = "".join(str(_SMALL[word]) for word in decimals.split())
     figures = f"{total}.{digits}" if digits else str(total)
-    return " ".join([*([figures] if whole.split()[0] not in _LARGE else []), *scales])
+    return " ".join([*([figures] if counted else []), *scales])
+
+
+def _counted(words: list[str]) -> int | None:
+    """A number up to 9,999 that has hundreds at most; None for figures that are said one after the other.
+
+    >>> _counted(["twelve", "hundred", "twenty", "five"]), _counted(["one", "twenty"]), _counted(["two", "five"])
+    (1225, None, None)
+    """
+    if "hundred" in words:
+        at = words.index("hundred")
+        hundreds, rest = _counted(words[:at] or ["one"]), _counted(words[at + 1 :])
+        return None if hundreds is None or rest is None or rest > 99 else 100 * hundreds + rest
+    match words:
+        case []:
+            return 0
+        case [word]:
+            return (_SMALL | _TENS)[word]
+        case [tens, ones] if tens in _TENS and 1 <= _SMALL.get(ones, 0) <= 9:
+            return _TENS[tens] + _SMALL[ones]
+    return None
 
 
 def two_readings(text: str, *, like: str) -> tuple[float, float | None, str] | None:

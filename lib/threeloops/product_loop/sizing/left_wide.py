@@ -152,5 +152,5 @@ def _covers(named: tuple[str, ...]) -> Callable[[str], bool]:
 def _compiled(expression: str) -> re.Pattern[str] | None:
     try:
         return re.compile(expression)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return None

@@ -87,7 +87,7 @@ function render({ model, el }) {
   sync();
   return () => {
     clock.set(null);
-    voice.hush();
+    voice.leave();
     clearTimeout(slow);
     document.removeEventListener("visibilitychange", sync);
     window.removeEventListener("focus", sync);
@@ -274,7 +274,12 @@ function speaking({ spoken, reading, dictate, answer, line, question, said }) {
   const lang = "en-US", synthesis = window.speechSynthesis, Listener = window.SpeechRecognition ?? window.webkitSpeechRecognition;
   const own = () => synthesis?.getVoices().find((one) => one.localService && one.lang.startsWith("en"));
   const offer = () => { spoken.hidden = !own(); };
-  const hush = () => synthesis?.cancel();
+  let listening = null; // what is heard belongs to the question at which it began
+  const hush = () => {
+    synthesis?.cancel();
+    listening?.abort?.();
+    listening = null;
+  };
   const read = (words) => {
     hush();
     if (reading.checked && own()) synthesis.speak(Object.assign(new SpeechSynthesisUtterance(words), { voice: own(), lang }));
@@ -285,16 +290,24 @@ function speaking({ spoken, reading, dictate, answer, line, question, said }) {
   Promise.resolve(Listener?.available?.({ langs: [lang], processLocally: true })).then((there) => { dictate.hidden = there !== "available"; }, () => {});
   dictate.addEventListener("click", () => {
     hush();
+    const mine = new Listener();
     const heard = ({ results }) => {
-      if (line.hidden) return; // a file is not dictated
+      if (listening !== mine || line.hidden) return; // a file is not dictated
       answer.value = results[0][0].transcript;
       said.textContent = `Heard: ${answer.value}. It counts once you press answer.`;
       answer.focus();
     };
-    const failed = ({ error }) => { said.textContent = `Nothing was heard (${error}); type the answer, or dictate it again.`; };
-    Object.assign(new Listener(), { lang, processLocally: true, onresult: heard, onerror: failed }).start();
+    const failed = ({ error }) => {
+      if (listening === mine) said.textContent = `Nothing was heard (${error}); type the answer, or dictate it again.`;
+    };
+    listening = Object.assign(mine, { lang, processLocally: true, onresult: heard, onerror: failed });
+    mine.start();
   });
-  return { read, hush };
+  const leave = () => {
+    hush();
+    synthesis?.removeEventListener?.("voiceschanged", offer);
+  };
+  return { read, hush, leave };
 }
 
 // --- the book -----------------------------------------------------------------------------------------------------------------------------------
