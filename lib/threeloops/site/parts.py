@@ -107,6 +107,9 @@ def _cut(cell: Cell) -> Iterator[Cell]:
         yield {**cell, "source": "".join(lines[first:end])}
 
 
+APART = "-imports"  # behind the id of a cell that was cut, for the half with its imports
+
+
 def imports_apart(cells: Sequence[Cell]) -> list[Cell]:
     """Cells of a part, of which the first that imports is cut behind its imports: those are folded, and what stands
     below them is not.
@@ -124,7 +127,7 @@ def imports_apart(cells: Sequence[Cell]) -> list[Cell]:
         rest = next((line for line in starts if not lines[line].startswith(IMPORTS)), 0)
         if rest:
             ready = "".join(lines[:rest]).rstrip()
-            apart = {**cell, "id": f"{cell['id']}-imports", "source": ready, "outputs": []}
+            apart = {**cell, "id": cell["id"] + APART, "source": ready, "outputs": []}
             found[place : place + 1] = [apart, {**cell, "source": "".join(lines[rest:])}]
     return found
 

@@ -163,9 +163,7 @@ def is_platforms(names: Sequence[str]) -> bool:
 
 
 def _is_person(row: Mapping[str, str], columns: Sequence[str]) -> bool:
-    """Not Canvas's rows of a column's points and of how it is posted, nor its test student, whose login is a hash. Of
-    split names one may be empty.
-    """
+    """Not Canvas's rows of points and of how they are posted, nor its test student, whose login is a hash."""
     named = ", ".join(row[column] for column in columns if row.get(column))
     is_test = named in ("Student, Test", "Test Student") or re.fullmatch(r"[0-9a-f]{40}", row.get("sis login id", ""))
     return bool(named) and "Points Possible" not in named and not is_test

@@ -1,7 +1,7 @@
 """What a config.json says about how its checkpoint's weights are stored.
 
 >>> said_stored({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}})
-SaidStored(words='awq, 4 bits', counted_as='awq')
+SaidStored(words='awq, 4 bits', counted_as='awq', left=())
 >>> said_stored({"quantization_config": "fp8"})
 Traceback (most recent call last):
     ...

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from threeloops.site import wasm
-from threeloops.site.parts import Cell, Part, text
+from threeloops.site.parts import APART, Cell, Part, text
 from threeloops.site.running.names import modules_of, names_of
 
 OURS = "threeloops"
@@ -35,6 +35,8 @@ def needs(cells: Sequence[Cell]) -> dict[int, Needs]:
     made: dict[int, Needs] = {}
     makers: dict[str, int] = {}  # name -> the cell above that made it last
     packages: dict[str, frozenset[str]] = {}  # name -> what it needs
+    # What was cut from a part's imports comes with them: who changes a cell below finds its names, too.
+    halves = {place: place + 1 for place, cell in enumerate(cells) if cell.get("id", "").endswith(APART)}
     for place, cell in enumerate(cells):
         if cell["cell_type"] != "code":
             continue
@@ -47,6 +49,9 @@ def needs(cells: Sequence[Cell]) -> dict[int, Needs]:
                 above |= {maker, *made[maker].above}
             own |= read.made
             wanted |= each
+        for half in (halves[place] for place in above & halves.keys()):
+            if half in made:
+                above |= {half, *made[half].above}
         made[place] = Needs(packages=wanted, above=tuple(sorted(above)))
         makers |= dict.fromkeys(own, place)
     return made
