@@ -260,11 +260,13 @@ def choices(logits, temperature, top_k, top_p):
 
 def _word(rng: random.Random) -> Draw:
     pieces, merges = list("abc"), list[list[str]]()
-    while len(merges) < 8:
-        pair = [rng.choice(pieces), rng.choice(pieces)]
-        if pair not in merges and len("".join(pair)) <= 4:
-            merges.append(pair)
-            pieces.append("".join(pair))
+    for _ in range(8):
+        pair = wanted(
+            lambda: [rng.choice(pieces), rng.choice(pieces)],
+            lambda pair: pair not in merges and len("".join(pair)) <= 4,
+        )
+        merges.append(pair)
+        pieces.append("".join(pair))
     return drawn(word="".join(rng.choice("abc") for _ in range(rng.randrange(9, 14))), merges=merges)
 
 

@@ -7,6 +7,7 @@ from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Derivation, Draw, Slip, drawn
 from threeloops.drills.engine.phrasing import to_the_byte
+from threeloops.drills.engine.searches import wanted
 from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.drills.roofline.intensity import SOURCE_GEMM, SOURCE_PART
 from threeloops.driving import latency_budget
@@ -86,11 +87,13 @@ def _draw_product(rng: random.Random) -> Draw:
     """Memory-bound as the drill draws it, or with more tokens compute-bound, but not where twice the bytes would take
     just as long.
     """
-    while True:
+
+    def draw() -> Draw:
         p = DRILLS["roofline-time-bound"].draw(rng)
         p.m = rng.choice((p.m, 8 * p.m + 8))
-        if not 0.9 < 2 * p.peak / p.memory / _product(p).arithmetic_intensity <= 1.1:
-            return p
+        return p
+
+    return wanted(draw, lambda p: not 0.9 < 2 * p.peak / p.memory / _product(p).arithmetic_intensity <= 1.1)
 
 
 def _bound(p: Draw) -> str:

@@ -5,6 +5,7 @@ import random
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
@@ -14,11 +15,8 @@ LOST = (0.24, 0.38)  # of the tokens per second: what the story calls a third
 
 
 def _draw_tuesday(rng: random.Random) -> Draw:
-    """Until the broken cable costs about what the story says."""
-    while True:
-        p = _draw_job(rng)
-        if LOST[0] < _lost(p) < LOST[1]:
-            return p
+    """Drawn until the broken cable costs about what the story says."""
+    return wanted(lambda: _draw_job(rng), lambda p: LOST[0] < _lost(p) < LOST[1])
 
 
 def _draw_job(rng: random.Random) -> Draw:

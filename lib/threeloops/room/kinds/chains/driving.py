@@ -6,6 +6,7 @@ import random
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step, best, clear
 from threeloops.room.letters import Option
 from threeloops.units import fmt_seconds, ms
@@ -20,9 +21,10 @@ def _value(key: str, p: Draw) -> float:
 
 def _draw(rng: random.Random) -> Draw:
     """Stages that need less than half of their period, so that each could be run twice as often."""
-    while True:
+
+    def draw() -> Draw:
         periods = (rng.choice((40, 50, 60, 80)), rng.choice((50, 60, 100, 120)), rng.choice((10, 20)))
-        p = drawn(
+        return drawn(
             periods_ms=periods,
             responses_ms=tuple(rng.randrange(round(0.25 * period), period // 2) for period in periods),
             saved_ms=rng.choice((10, 15, 20)),
@@ -33,8 +35,8 @@ def _draw(rng: random.Random) -> Draw:
             minutes=rng.choice((30, 45, 90)),
             per_ten_thousand=rng.choice((3, 5, 12)),
         )
-        if p.saved_ms < p.responses_ms[0] and clear(_gains(p)):
-            return p
+
+    return wanted(draw, lambda p: p.saved_ms < p.responses_ms[0] and clear(_gains(p)))
 
 
 def _with(p: Draw, place: int, **changed: int) -> Draw:

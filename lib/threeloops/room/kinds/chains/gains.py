@@ -4,6 +4,7 @@ import random
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step, best, clear
 from threeloops.room.letters import Option
 from threeloops.units import ms
@@ -26,7 +27,7 @@ def _gains_told(gains: dict[str, float], options: tuple[Option, ...], unit: str,
 
 
 def _draw_parts(rng: random.Random) -> Draw:
-    while True:
+    def draw() -> Draw:
         p = drawn(
             products=rng.choice((50, 60, 70, 80)),
             waiting=rng.choice((5, 10, 15)),
@@ -34,8 +35,9 @@ def _draw_parts(rng: random.Random) -> Draw:
             better=10,
         )
         p.speedup = 1.5 if p.products < 60 else 2
-        if clear(_part_gains(p)):
-            return p
+        return p
+
+    return wanted(draw, lambda p: clear(_part_gains(p)))
 
 
 def _part_gains(p: Draw) -> dict[str, float]:
@@ -90,7 +92,7 @@ PARTS = Chain(
 
 
 def _draw_car(rng: random.Random) -> Draw:
-    while True:
+    def draw() -> Draw:
         p = drawn(
             rate=rng.choice((10, 15, 20)),
             latency_ms=rng.choice((100, 150, 200)),
@@ -99,8 +101,9 @@ def _draw_car(rng: random.Random) -> Draw:
             braking=6.0,
         )
         p.saved_ms, p.harder, p.slower = rng.choice((30, 50, 80)), rng.choice((0.2, 0.5, 1.0)), rng.choice((2, 5))
-        if clear(_car_gains(p)):
-            return p
+        return p
+
+    return wanted(draw, lambda p: clear(_car_gains(p)))
 
 
 def _stopping(p: Draw, kmh: float) -> Draw:

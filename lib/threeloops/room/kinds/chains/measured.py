@@ -4,6 +4,7 @@ import functools
 import random
 
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.drills.measured.loads import two_loads, with_lighter
 from threeloops.drills.measured.rows import took
 from threeloops.drills.measured.served import server
@@ -27,12 +28,14 @@ def _pairs() -> tuple[tuple[ServedPoint, ServedPoint], ...]:
 
 def published_server(rng: random.Random) -> Draw:
     """One of them, with its model's numbers, as long as the prompts of others are a part of its TPOT and not most."""
-    while True:
+
+    def draw() -> Draw:
         light, heavy = rng.choice(_pairs())
-        p = drawn(**(config_of(heavy) | vars(with_lighter(light, heavy))))
-        if SHARE[0] < others_s(p) / p.tpot_s < SHARE[1]:
-            p.total = total_per_gpu(p)
-            return p
+        return drawn(**(config_of(heavy) | vars(with_lighter(light, heavy))))
+
+    p = wanted(draw, lambda p: SHARE[0] < others_s(p) / p.tpot_s < SHARE[1])
+    p.total = total_per_gpu(p)
+    return p
 
 
 def others_s(p: Draw) -> float:

@@ -4,6 +4,7 @@ import random
 
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step, best, clear
 from threeloops.room.letters import Option
 from threeloops.units import MB, TB, fmt_seconds
@@ -22,7 +23,8 @@ def _with(p: Draw, **changes: object) -> Draw:
 
 def _draw(rng: random.Random) -> Draw:
     """Until one of the three changes is clearly the best."""
-    while True:
+
+    def draw() -> Draw:
         context = rng.choice((500, 1000, 2000, 4000))
         p = drawn(
             billions=8.0,
@@ -35,8 +37,9 @@ def _draw(rng: random.Random) -> Draw:
             busy=rng.choice((0.4, 0.5, 0.6)),
         )
         p.rate = round(p.batch / _value("serving-decode-step", p) / 100) * 100
-        if clear(_gains(p)) and _value("serving-batch-for-itl", p) > 0:
-            return p
+        return p
+
+    return wanted(draw, lambda p: clear(_gains(p)) and _value("serving-batch-for-itl", p) > 0)
 
 
 def _gains(p: Draw) -> dict[str, float]:

@@ -6,6 +6,7 @@ from typing import Any
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.searches import wanted
 from threeloops.drills.roofline.intensity import dense
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step, best, clear
 from threeloops.room.letters import Option
@@ -35,11 +36,13 @@ def _gains_told(gains: dict[str, float], options: tuple[Option, ...], unit: str,
 def _draw_nodes(rng: random.Random) -> Draw:
     inside, between = (catalogued.part(key)["bytes_per_s_one_way"] for key in ("nvlink-4", "infiniband-ndr"))
     names = {"gpu": "H100", "card": catalogued.part("infiniband-ndr").name, "link": catalogued.part("nvlink-4").name}
-    while True:
+
+    def draw() -> Draw:
         p = drawn(inside=inside, between=between, **names, per_node=8, nodes=8, size=rng.choice((2, 7, 14, 16)) * GB)
         p.wider, p.cards, p.fewer = rng.choice((1.5, 2, 3, 4)), rng.choice((1.5, 2, 4)), rng.choice((0.1, 0.2, 0.4))
-        if clear(_node_gains(p)):
-            return p
+        return p
+
+    return wanted(draw, lambda p: clear(_node_gains(p)))
 
 
 def _node_gains(p: Draw) -> dict[str, float]:
