@@ -89,9 +89,9 @@ SENT = Drill(
     draw=_draw_sent,
     small=_small_sent,
     prompt=lambda p: (
-        f"A model of {p.parameters / GB:g} billion parameters is trained by plain data parallelism on {p.ranks} GPUs."
-        " Gradients are kept and exchanged in fp32. How many bytes does each GPU send per step, if the all-reduce is a"
-        " ring?"
+        f"A model of {p.parameters / billion:g} billion parameters is trained by plain data parallelism on {p.ranks}"
+        " GPUs. Gradients are kept and exchanged in fp32. How many bytes does each GPU send per step, if the all-reduce"
+        " is a ring?"
     ),
     derive=_derive_sent,
     count=lambda p: counted_ring(p)[1][0],

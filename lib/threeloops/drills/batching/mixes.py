@@ -10,7 +10,7 @@ from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shap
 from threeloops.models import parameters
 from threeloops.product_loop import batching
 from threeloops.simulate.product_loop import cache_walk
-from threeloops.units import GB, billion, ms, us
+from threeloops.units import billion, ms, us
 
 TAUGHT = Taught("product", "Batching")
 ORCA = "Yu et al., Orca, OSDI 2022, section 3 (a batch ends with its longest request)"
@@ -213,7 +213,7 @@ def _draw_more(rng: random.Random) -> Draw:
     total = parameters.model_parameters(catalogued.model(key)).total
     return drawn(
         **real_shape(key),
-        billions=round(total / GB, 2),
+        billions=round(total / billion, 2),
         tokens=rng.randrange(2000, 12_000, 500),
         slots=slots,
         more=slots * rng.choice((3, 4, 5)),

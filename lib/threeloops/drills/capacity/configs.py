@@ -46,7 +46,7 @@ def _draw(rng: random.Random) -> Draw:
         part=catalogued.part(part).name,
         bandwidth=tb * TB,
         memory_gb=memory_gb,
-        billions=round(total / GB, 2),
+        billions=round(total / billion, 2),
         tokens=rng.randrange(2000, 9000, 500),
     )
 

@@ -10,7 +10,7 @@ from threeloops.drills.engine.phrasing import giga
 from threeloops.foundations import dense_networks
 from threeloops.product_loop import compression
 from threeloops.simulate.product_loop import narrow_weights
-from threeloops.units import GB, billion
+from threeloops.units import billion
 
 TAUGHT = Taught("product", "Compression")
 
@@ -246,7 +246,7 @@ LORA = Drill(
 
 def _draw_student(rng: random.Random) -> Draw:
     teacher, student = rng.choice(((70, 8), (70, 12), (49, 8), (32, 4), (27, 4), (72, 14)))
-    return drawn(teacher=teacher, student=student, tokens=rng.randrange(8, 40), unit=GB)
+    return drawn(teacher=teacher, student=student, tokens=rng.randrange(8, 40), unit=billion)
 
 
 def _small_student(rng: random.Random) -> Draw:
@@ -285,11 +285,11 @@ STUDENT = Drill(
     wanted=_is_no_figure,
     small=_small_student,
     prompt=lambda p: (
-        f"A student of {p.student}{' billion' if p.unit == GB else ''} parameters learns from a teacher of"
-        f" {p.teacher}{' billion' if p.unit == GB else ''}, both dense, on"
-        f" {p.tokens}{' billion' if p.unit == GB else ''} tokens, for each of which the teacher's forward pass is run,"
-        " too. An operation costs the same in training and in serving. After how many served tokens has the student"
-        " saved what its training cost?"
+        f"A student of {p.student}{' billion' if p.unit == billion else ''} parameters learns from a teacher of"
+        f" {p.teacher}{' billion' if p.unit == billion else ''}, both dense, on"
+        f" {p.tokens}{' billion' if p.unit == billion else ''} tokens, for each of which the teacher's forward pass is"
+        " run, too. An operation costs the same in training and in serving. After how many served tokens has the"
+        " student saved what its training cost?"
     ),
     derive=lambda p: Derivation(
         value=compression.break_even_tokens(

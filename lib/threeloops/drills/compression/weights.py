@@ -102,7 +102,7 @@ BITS = Drill(
 
 def _draw_model(rng: random.Random) -> Draw:
     return drawn(
-        narrow=rng.randrange(26, 57, 2), wide=rng.choice((6, 7, 8, 9)), bits=4, group=rng.choice((24, 32)), unit=GB
+        narrow=rng.randrange(26, 57, 2), wide=rng.choice((6, 7, 8, 9)), bits=4, group=rng.choice((24, 32)), unit=billion
     )
 
 
@@ -167,7 +167,7 @@ MODEL = Drill(
 
 
 def _billion(p: Draw) -> str:
-    return " billion" if p.unit == GB else ""
+    return " billion" if p.unit == billion else ""
 
 
 # --- how many GPUs ------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def _draw_gpus(rng: random.Random) -> Draw:
         group=rng.choice((16, 24)),
         memory=24,
         kept=rng.choice((11, 12, 13)),
-        unit=GB,
+        unit=billion,
     )
 
 

@@ -12,7 +12,7 @@ from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shap
 from threeloops.models import parameters
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import cache_walk
-from threeloops.units import GB, TB, billion
+from threeloops.units import TB, billion
 
 TAUGHT = Taught("product", "Prefill and decode")
 
@@ -49,7 +49,7 @@ def _served(rng: random.Random, key: str) -> Draw:
         part=part.name,
         bandwidth=tb * TB,
         memory_bytes=part["memory_bytes"],
-        billions=round(parameters.model_parameters(model).total / GB, 2),
+        billions=round(parameters.model_parameters(model).total / billion, 2),
         tokens=rng.randrange(3000, min(model.max_context, LONGEST) + 1, 500),
         batch=rng.randrange(4, 48),
     )

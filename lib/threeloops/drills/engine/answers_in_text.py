@@ -58,7 +58,7 @@ _SPELLED = {
     "days": ("s", units.day),
 }
 _SIZES = {f"{prefix}{base}": (base, scale) for base in _BASES for prefix, scale in _PREFIXES.items()} | _SPELLED
-_COUNTS = {"%": 0.01, "million": float(units.MB), "billion": float(units.GB)}  # of a plain number
+_COUNTS = {"%": 0.01, "million": float(units.million), "billion": float(units.billion)}  # of a plain number
 
 
 def held(text: str, value: float, *, unit: str, tolerance: float) -> str:

@@ -7,12 +7,12 @@ from threeloops.inner_loop import block_formats
 from threeloops.inner_loop.block_formats import BlockFormat
 from threeloops.inner_loop.number_formats import E2M1, E2M3, Format
 from threeloops.simulate.inner_loop import packed_blocks
+from threeloops.units import billion
 
 TAUGHT = Taught("inner", "Number formats")
 
 SOURCE_MX = "OCP Microscaling Formats (MX) v1.0, 2023, section 5"
 
-BILLION = 1_000_000_000  # weights
 
 GRIDS = {4: "E2M1", 6: "E2M3"}  # by element bits
 ELEMENTS: dict[int, Format] = {4: E2M1, 6: E2M3}
@@ -25,7 +25,7 @@ def block_form(p: Draw) -> BlockFormat:
 
 def amount(weights: int) -> str:
     """Billions in words, smaller numbers in digits."""
-    return f"{weights // BILLION} billion" if weights >= BILLION else f"{weights:,}"
+    return f"{weights // billion} billion" if weights >= billion else f"{weights:,}"
 
 
 def written_bits(p: Draw, elements: int) -> int:
@@ -39,7 +39,7 @@ def written_bits(p: Draw, elements: int) -> int:
 
 def _draw_block(rng: random.Random) -> Draw:
     element_bits, block = rng.choice(((4, 32), (4, 16), (4, 8), (6, 16), (6, 8)))
-    return drawn(element_bits=element_bits, block=block, weights=rng.randrange(13, 73, 3) * BILLION)
+    return drawn(element_bits=element_bits, block=block, weights=rng.randrange(13, 73, 3) * billion)
 
 
 def _small_block(rng: random.Random) -> Draw:
@@ -104,7 +104,7 @@ BLOCK = Drill(
 
 def _draw_mixed(rng: random.Random) -> Draw:
     return drawn(
-        element_bits=4, block=16, narrow=rng.randrange(19, 60, 2) * BILLION, wide=rng.choice((5, 6, 7)) * BILLION
+        element_bits=4, block=16, narrow=rng.randrange(19, 60, 2) * billion, wide=rng.choice((5, 6, 7)) * billion
     )
 
 

@@ -153,8 +153,8 @@ SAVING = Drill(
     draw=_draw_saving,
     small=_small_saving,
     prompt=lambda p: (
-        f"A model of {p.parameters / GB:g} billion parameters trains with bf16 weights, bf16 gradients and Adam (fp32"
-        f" master weights and two fp32 moments). After every {fmt_seconds(p.interval_s)} of training it stops and"
+        f"A model of {p.parameters / billion:g} billion parameters trains with bf16 weights, bf16 gradients and Adam"
+        f" (fp32 master weights and two fp32 moments). After every {fmt_seconds(p.interval_s)} of training it stops and"
         f" saves weights, master weights and moments, but no gradients: {p.nodes} nodes write equal shares at the same"
         f" time, {p.bytes_per_s / GB:g} GB/s each. Which share of the whole time goes into saving?"
     ),

@@ -8,7 +8,7 @@ from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.models import utilisation
 from threeloops.training_loop.parallelism import step_time
-from threeloops.units import GB, TB, billion, fmt_si, trillion
+from threeloops.units import billion, fmt_si, trillion
 
 TAUGHT = Taught("training", "Why many GPUs")
 
@@ -66,8 +66,8 @@ DAYS = Drill(
     draw=_draw_days,
     small=_small_days,
     prompt=lambda p: (
-        f"A dense model of {p.parameters / GB:g} billion parameters is to be trained on {p.tokens / TB:g} trillion"
-        f" tokens with {p.gpus} {p.part}s in bf16 ({fmt_si(p.peak, 'FLOP/s')} dense, twice that with 2:4"
+        f"A dense model of {p.parameters / billion:g} billion parameters is to be trained on {p.tokens / trillion:g}"
+        f" trillion tokens with {p.gpus} {p.part}s in bf16 ({fmt_si(p.peak, 'FLOP/s')} dense, twice that with 2:4"
         " sparsity)."
         f" Past runs reached an MFU of {p.percent} %, all pauses included. By the rule of 6 FLOPs per parameter and"
         " token, how long will it take?"
@@ -192,7 +192,7 @@ CONTEXT = Drill(
     draw=_draw_context,
     small=_small_context,
     prompt=lambda p: (
-        f"A dense model has {p.parameters / GB:g} billion parameters in its matrices, {p.layers} layers, {p.heads}"
+        f"A dense model has {p.parameters / billion:g} billion parameters in its matrices, {p.layers} layers, {p.heads}"
         f" query heads of size {p.head_dim}. With sequences of {p.short:,} tokens a GPU trains {p.rate:,} tokens/s. The"
         f" context is raised to {p.long:,} tokens, at the same share of the peak. How many tokens/s remain? (Causal"
         " attention, charged at half of all pairs, in both cases.)"

@@ -7,7 +7,7 @@ import random
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop import rollouts as player
 from threeloops.training_loop.updates import adapters, rollouts
-from threeloops.units import GB, billion, ms, us
+from threeloops.units import billion, ms, us
 
 TAUGHT = Taught("training", "The optimisation stack")
 SOURCE_QLORA = (
@@ -94,7 +94,7 @@ QLORA = Drill(
     draw=_draw_qlora,
     small=_small_qlora,
     prompt=lambda p: (
-        f"A model of {p.parameters / GB:g} billion parameters is frozen in 4 bits, one 16-bit scale per block of"
+        f"A model of {p.parameters / billion:g} billion parameters is frozen in 4 bits, one 16-bit scale per block of"
         f" {p.block} weights. In each of its {p.layers} layers, {p.matrices} matrices of {p.hidden:,} × {p.hidden:,}"
         f" get an adapter of rank {p.rank}, trained by Adam, all in fp32. How much memory do frozen weights, adapters,"
         " gradients and optimiser state take together?"

@@ -9,7 +9,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught
 from threeloops.drills.engine.phrasing import billions
 from threeloops.inner_loop.fusion import Operation, separate_bytes
 from threeloops.training_loop.updates import optimisers
-from threeloops.units import GB, billion, fmt_si
+from threeloops.units import billion, fmt_si
 
 TAUGHT = Taught("training", "The optimisation stack")
 SOURCE_FUSED = (
@@ -96,10 +96,10 @@ FUSED = Drill(
     draw=_draw_fused,
     small=_small_fused,
     prompt=lambda p: (
-        f"An Adam-like update runs as kernels over all {p.parameters / GB:g} billion parameters of a model: {p.ones}"
-        f" kernels read one tensor and write one, {p.twos} read two and write one, {p.threes} read three and write one."
-        " A fused kernel reads weight, gradient and moments once and writes all but the gradient. Everything is fp32,"
-        f" and the {p.part} moves {fmt_si(p.bandwidth, 'B/s')}. How much time does fusing save per update?"
+        f"An Adam-like update runs as kernels over all {p.parameters / billion:g} billion parameters of a model:"
+        f" {p.ones} kernels read one tensor and write one, {p.twos} read two and write one, {p.threes} read three and"
+        " write one. A fused kernel reads weight, gradient and moments once and writes all but the gradient. Everything"
+        f" is fp32, and the {p.part} moves {fmt_si(p.bandwidth, 'B/s')}. How much time does fusing save per update?"
     ),
     derive=_derive_fused,
     count=_count_fused,
@@ -300,7 +300,7 @@ NARROW = Drill(
     draw=_draw_narrow,
     small=_small_narrow,
     prompt=lambda p: (
-        f"Adam's two moments of a model with {p.parameters / GB:g} billion parameters are kept in 8 bits, one fp32"
+        f"Adam's two moments of a model with {p.parameters / billion:g} billion parameters are kept in 8 bits, one fp32"
         f" scale per block of {p.block} values. The {billions(p.wide)} parameters of the embeddings keep both moments"
         " in fp32. How much memory do the moments take?"
     ),

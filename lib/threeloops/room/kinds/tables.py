@@ -14,10 +14,9 @@ from threeloops.driving import latency_budget
 from threeloops.models.parameters import model_parameters
 from threeloops.operations import kernels, roofline
 from threeloops.room.kinds.table import Cell, Table, Word, idea
-from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_si, hour, kB, ms
+from threeloops.units import billion, fmt_bytes, fmt_percent, fmt_si, hour, kB, ms
 
 YES_NO = ("yes", "no")
-BILLION = GB  # a number of things, not of bytes
 
 
 def _same(p: Draw) -> Draw:
@@ -208,7 +207,7 @@ def _draw_states(rng: random.Random) -> Draw:
     )
     p = drawn(
         name=f"A model of {parameters} billion parameters",
-        parameters=parameters * BILLION,
+        parameters=parameters * billion,
         dp=dp,
         card=part.name,
         memory_bytes=part["usable_bytes"],

@@ -10,7 +10,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
-from threeloops.units import GB, fmt_percent, ms
+from threeloops.units import GB, billion, fmt_percent, ms
 
 
 def _printed_ms(p: Draw) -> float:
@@ -23,7 +23,7 @@ def _draw_coder(rng: random.Random) -> Draw:
     p = drawn(
         name=catalogued.model_name("qwen3-32b"),
         card=card.name,
-        billions=round(model_parameters(model).total / GB, 1),
+        billions=round(model_parameters(model).total / billion, 1),
         layers=model.num_layers,
         tp=rng.choice((2, 4)),
         bandwidth=card["memory_bytes_per_s"],

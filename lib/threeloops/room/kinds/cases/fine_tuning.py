@@ -10,9 +10,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown
-from threeloops.units import GB, TFLOP, fmt_bytes
-
-BILLION = GB  # a number of things, not of bytes
+from threeloops.units import GB, TFLOP, billion, fmt_bytes
 
 
 def _gb(value: float) -> str:
@@ -117,7 +115,7 @@ TUNING = Case(
         drill="zero-host-update",
         now=_tuning_rounded,
         text=lambda p: (
-            f"It shall be full training after all, with the optimiser on the host: {p.parameters / BILLION:.1f} billion"
+            f"It shall be full training after all, with the optimiser on the host: {p.parameters / billion:.1f} billion"
             f" parameters; gradients down and weights up in 16 bits over {p.links} links of {_gb(p.link)} per second;"
             f" 12 bytes of state per parameter read and written at {_gb(p.memory)} per second. Which single change"
             " shortens the update most?"

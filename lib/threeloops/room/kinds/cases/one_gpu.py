@@ -15,7 +15,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
-from threeloops.units import GB, fmt_percent, fmt_seconds, fmt_si, us
+from threeloops.units import billion, fmt_percent, fmt_seconds, fmt_si, us
 
 # --- busy, and yet slow --------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ BUSY = Case(
         (
             "tokens per second, GPUs and parameters: with these three the MFU is known",
             lambda p: (
-                f"{p.tokens_per_s:,} tokens per second, {p.gpus} GPUs, {p.parameters / GB:.1f} billion parameters"
+                f"{p.tokens_per_s:,} tokens per second, {p.gpus} GPUs, {p.parameters / billion:.1f} billion parameters"
             ),
         ),
         ("which card, which format, and its dense peak", lambda p: f"{p.part}, BF16, {fmt_si(p.peak, 'FLOP/s')} dense"),
@@ -179,7 +179,7 @@ def _draw_small(rng: random.Random) -> Draw:
         name=catalogued.model_name(key),
         layers=model.num_layers,
         parameters=parameters,
-        billions=round(parameters / GB, 2),
+        billions=round(parameters / billion, 2),
         launches=launches,
         fewer=launches // 2 - 1,
         launch_s=launch_s,

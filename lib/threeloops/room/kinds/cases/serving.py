@@ -13,7 +13,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
-from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, ms
+from threeloops.units import billion, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, ms
 
 H200 = "h200-sxm"
 
@@ -37,7 +37,7 @@ def _draw_seventy(rng: random.Random) -> Draw:
         bytes_per_element=2,
         parameters=parameters,
         weights_bytes=2 * parameters,
-        billions=round(parameters / GB, 1),
+        billions=round(parameters / billion, 1),
         card=card.name,
         memory_bytes=TP * card["usable_bytes"],
         share=0.9,

@@ -10,17 +10,14 @@ from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
 from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
-from threeloops.units import GB, MB, TB, day, fmt_percent, fmt_seconds, hour
-
-BILLION, TRILLION = GB, TB  # numbers of things, not of bytes
-
+from threeloops.units import MB, billion, day, fmt_percent, fmt_seconds, hour, trillion
 
 TP, PP = 8, 16
 
 
 def _draw_large(rng: random.Random) -> Draw:
     part, gpus = catalogued.part("h100-sxm5"), rng.choice((15_360, 16_384))
-    parameters = round(model_parameters(catalogued.model("llama-3-405b")).total / BILLION) * round(BILLION)
+    parameters = round(model_parameters(catalogued.model("llama-3-405b")).total / billion) * round(billion)
     p = drawn(
         name=catalogued.model_name("llama-3-405b"),
         part=part.name,
@@ -62,12 +59,12 @@ LARGE = Case(
     draw=_draw_large,
     requirements=requirements(
         lambda p: (
-            f"You have {p.gpus:,} {p.part}. Train a dense model of {p.parameters / BILLION:g} billion parameters."
+            f"You have {p.gpus:,} {p.part}. Train a dense model of {p.parameters / billion:g} billion parameters."
         ),
         (
             "how many tokens, and by when",
             lambda p: (
-                f"{p.tokens / TRILLION:g} trillion, through {p.layers} layers ({p.layers + 2} in the pipeline, where"
+                f"{p.tokens / trillion:g} trillion, through {p.layers} layers ({p.layers + 2} in the pipeline, where"
                 " embedding and head count as one each); the day follows from your estimate"
             ),
         ),
@@ -100,7 +97,7 @@ LARGE = Case(
     ),
     design=design(
         lambda p: (
-            f"Now the design: how are {p.parameters / BILLION:g} billion parameters laid out on {p.gpus:,} GPUs, and"
+            f"Now the design: how are {p.parameters / billion:g} billion parameters laid out on {p.gpus:,} GPUs, and"
             " how does the run survive its own failures?"
         ),
         (

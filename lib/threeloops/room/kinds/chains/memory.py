@@ -12,9 +12,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step
 from threeloops.room.letters import Option
 from threeloops.training_loop.memory.rank_states import model_states
-from threeloops.units import GB, fmt_bytes, fmt_percent
-
-BILLION = GB  # a number of things, not of bytes
+from threeloops.units import billion, fmt_bytes, fmt_percent
 
 
 def _value(key: str, p: Draw) -> float:
@@ -123,7 +121,7 @@ STAGES = {0: "no sharding", 1: "ZeRO stage 1", 2: "ZeRO stage 2", 3: "ZeRO stage
 def _draw_states(rng: random.Random) -> Draw:
     billions = rng.choice((2, 7, 8, 13, 14, 30, 70))
     return drawn(
-        parameters=billions * BILLION,
+        parameters=billions * billion,
         name=f"A model of {billions} billion",
         memory_bytes=catalogued.part("h100-sxm5")["usable_bytes"],
     )
@@ -151,7 +149,7 @@ STATES = Chain(
             drill="memory-zero-2",
             numbers=lambda p: _with(p, dp=8),
             text=lambda p: (
-                f"Now on 8 GPUs with ZeRO stage 2: gradients and update are sharded ({p.parameters / BILLION:g} billion"
+                f"Now on 8 GPUs with ZeRO stage 2: gradients and update are sharded ({p.parameters / billion:g} billion"
                 " parameters). How much per GPU?"
             ),
         ),
@@ -159,7 +157,7 @@ STATES = Chain(
             drill="memory-zero-2",
             numbers=lambda p: _with(p, dp=64),
             text=lambda p: (
-                f"Now at 64 GPUs, stage 2 still ({p.parameters / BILLION:g} billion parameters). How much per GPU?"
+                f"Now at 64 GPUs, stage 2 still ({p.parameters / billion:g} billion parameters). How much per GPU?"
             ),
         ),
     ),
@@ -167,7 +165,7 @@ STATES = Chain(
         drill="memory-zero-2",
         text=lambda p: (
             f"Activations need half of each H100 ({_gb(p.memory_bytes)} usable), the states of"
-            f" {p.parameters / BILLION:g} billion parameters may have the other. Each stage costs more waiting than the"
+            f" {p.parameters / billion:g} billion parameters may have the other. Each stage costs more waiting than the"
             " one before. So what do you run on the 64 GPUs?"
         ),
         options=lambda p: tuple(Option(key=str(stage), text=text) for stage, text in STAGES.items()),

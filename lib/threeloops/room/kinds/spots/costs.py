@@ -6,9 +6,7 @@ from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.product_loop import serving
 from threeloops.room.kinds.spots.spot import Line, Misstep, Worked
-from threeloops.units import BITS_PER_BYTE, GB, MB, fmt_bytes, fmt_percent, hour, minute
-
-BILLION, MILLION = GB, MB  # numbers of things, not of bytes
+from threeloops.units import BITS_PER_BYTE, billion, fmt_bytes, fmt_percent, hour, million, minute
 
 
 def _gb(value: float) -> str:
@@ -54,12 +52,12 @@ COST = Worked(
         Line(
             name="tokens",
             value=lambda v: v.average * hour,
-            text=lambda v: f"Tokens per hour: {v.average:,.0f} × {hour:,} = {v.tokens / MILLION:,.4g} million",
+            text=lambda v: f"Tokens per hour: {v.average:,.0f} × {hour:,} = {v.tokens / million:,.4g} million",
         ),
         Line(
             name="cost",
-            value=lambda v: v.hourly / v.tokens * MILLION,
-            text=lambda v: f"A million tokens: {v.hourly:.4g} / {v.tokens / MILLION:,.4g} = {v.cost:.3g} dollars",
+            value=lambda v: v.hourly / v.tokens * million,
+            text=lambda v: f"A million tokens: {v.hourly:.4g} / {v.tokens / million:,.4g} = {v.cost:.3g} dollars",
         ),
     ),
     missteps=(
@@ -81,7 +79,7 @@ COST = Worked(
             key="minutes",
             line="tokens",
             value=lambda v: v.average * minute,
-            text=lambda v: f"Tokens per hour: {v.average:,.0f} × {minute} = {v.tokens / MILLION:,.4g} million",
+            text=lambda v: f"Tokens per hour: {v.average:,.0f} × {minute} = {v.tokens / million:,.4g} million",
             story="That is a minute's worth of tokens against an hour's worth of dollars.",
         ),
     ),
@@ -96,7 +94,7 @@ COST = Worked(
 
 def _draw_file(rng: random.Random) -> Draw:
     return drawn(
-        weights=rng.choice((7, 8, 13, 32, 70)) * BILLION, element_bits=rng.choice((4, 6)), block=rng.choice((8, 16))
+        weights=rng.choice((7, 8, 13, 32, 70)) * billion, element_bits=rng.choice((4, 6)), block=rng.choice((8, 16))
     )
 
 
@@ -109,19 +107,19 @@ FILE = Worked(
     target_s=75,
     draw=_draw_file,
     prompt=lambda p: (
-        f"A file holds {p.weights / BILLION:g} billion weights in {p.element_bits} bits each, and beside every"
+        f"A file holds {p.weights / billion:g} billion weights in {p.element_bits} bits each, and beside every"
         f" {p.block} of them a scale of 8 bits. How much smaller is it than the same weights in 16 bits?"
     ),
     lines=(
         Line(
             name="elements",
             value=lambda v: v.weights * v.element_bits / BITS_PER_BYTE,
-            text=lambda v: f"Weights: {v.weights / BILLION:g} billion × {v.element_bits} bits / 8 = {_gb(v.elements)}",
+            text=lambda v: f"Weights: {v.weights / billion:g} billion × {v.element_bits} bits / 8 = {_gb(v.elements)}",
         ),
         Line(
             name="scales",
             value=lambda v: v.weights / v.block,
-            text=lambda v: f"Scales, one byte each: {v.weights / BILLION:g} billion / {v.block} = {_gb(v.scales)}",
+            text=lambda v: f"Scales, one byte each: {v.weights / billion:g} billion / {v.block} = {_gb(v.scales)}",
         ),
         Line(
             name="file",
@@ -156,7 +154,7 @@ FILE = Worked(
             key="whole-bytes",
             line="elements",
             value=lambda v: v.weights,
-            text=lambda v: f"Weights: {v.weights / BILLION:g} billion, a byte each = {_gb(v.elements)}",
+            text=lambda v: f"Weights: {v.weights / billion:g} billion, a byte each = {_gb(v.elements)}",
             story="Weights of fewer than 8 bits are packed; they do not take a byte each.",
         ),
         Misstep(
@@ -164,7 +162,7 @@ FILE = Worked(
             line="scales",
             value=lambda v: 4 * v.weights / v.block,
             text=lambda v: (
-                f"Scales, four bytes each: 4 × {v.weights / BILLION:g} billion / {v.block} = {_gb(v.scales)}"
+                f"Scales, four bytes each: 4 × {v.weights / billion:g} billion / {v.block} = {_gb(v.scales)}"
             ),
             story="A scale of 8 bits is one byte.",
         ),

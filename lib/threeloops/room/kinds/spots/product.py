@@ -9,9 +9,7 @@ from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.models.parameters import model_parameters
 from threeloops.product_loop import serving
 from threeloops.room.kinds.spots.spot import Line, Misstep, Worked
-from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_seconds, fmt_si
-
-BILLION = GB  # a number of things, not of bytes
+from threeloops.units import billion, fmt_bytes, fmt_percent, fmt_seconds, fmt_si
 
 
 def _gb(value: float) -> str:
@@ -51,7 +49,7 @@ FIT = Worked(
     target_s=90,
     draw=_draw_fit,
     prompt=lambda p: (
-        f"{p.name} ({p.parameters / BILLION:.3g} billion parameters, {p.layers} layers, {p.query_heads} query heads,"
+        f"{p.name} ({p.parameters / billion:.3g} billion parameters, {p.layers} layers, {p.query_heads} query heads,"
         f" {p.kv_heads} KV heads, {p.head_dim} wide), weights and cache in 16 bits, on an {p.card}. The driver reports"
         f" {_gb(p.memory_bytes)}; the engine may use {fmt_percent(p.share)} of that. How many whole conversations of"
         f" {p.tokens:,} tokens fit?"
@@ -171,7 +169,7 @@ RATE = Worked(
     target_s=100,
     draw=_draw_rate,
     prompt=lambda p: (
-        f"{p.name} ({p.parameters / BILLION:.3g} billion parameters, {p.layers} layers, {p.query_heads} query heads,"
+        f"{p.name} ({p.parameters / billion:.3g} billion parameters, {p.layers} layers, {p.query_heads} query heads,"
         f" {p.kv_heads} KV heads, {p.head_dim} wide) decodes {p.batch} requests of {p.tokens:,} tokens each, all in 16"
         f" bits, on an {p.card} with {fmt_si(p.memory, 'B/s')}. At best, limited by memory, how many tokens per second"
         " come out in all?"

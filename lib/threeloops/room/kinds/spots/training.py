@@ -8,15 +8,13 @@ from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.drills.engine.phrasing import people
 from threeloops.models import model_flops
 from threeloops.room.kinds.spots.spot import Line, Misstep, Worked
-from threeloops.units import BITS_PER_BYTE, GB, day, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, hour
-
-BILLION = GB  # a number of things, not of bytes
+from threeloops.units import BITS_PER_BYTE, GB, billion, day, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, hour
 
 # --- model states under ZeRO ---------------------------------------------------------------------
 
 
 def _draw_states(rng: random.Random) -> Draw:
-    return drawn(parameters=rng.choice((3, 5, 7, 8, 13)) * BILLION, dp=rng.choice((8, 12, 16, 32)))
+    return drawn(parameters=rng.choice((3, 5, 7, 8, 13)) * billion, dp=rng.choice((8, 12, 16, 32)))
 
 
 def _gb(value: float) -> str:
@@ -32,7 +30,7 @@ STATES = Worked(
     target_s=75,
     draw=_draw_states,
     prompt=lambda p: (
-        f"A model of {p.parameters / BILLION:g} billion parameters trains on {p.dp} GPUs with fp16 weights and"
+        f"A model of {p.parameters / billion:g} billion parameters trains on {p.dp} GPUs with fp16 weights and"
         " gradients and fp32 Adam with a master copy, under ZeRO stage 2. How many bytes of model states does each GPU"
         " hold?"
     ),
@@ -113,7 +111,7 @@ STATES = Worked(
 
 def _draw_ring(rng: random.Random) -> Draw:
     return drawn(
-        parameters=rng.choice((3, 7, 8, 13)) * BILLION,
+        parameters=rng.choice((3, 7, 8, 13)) * billion,
         ranks=rng.choice((6, 8, 12, 16)),
         gigabits=rng.choice((100, 200, 400)),
     )
@@ -135,7 +133,7 @@ RING = Worked(
     target_s=90,
     draw=_draw_ring,
     prompt=lambda p: (
-        f"{p.ranks} machines with one GPU each all-reduce the 16-bit gradients of a model of {p.parameters / BILLION:g}"
+        f"{p.ranks} machines with one GPU each all-reduce the 16-bit gradients of a model of {p.parameters / billion:g}"
         f" billion parameters by a ring, over cards of {p.gigabits} Gbit/s in each direction. Latency is negligible."
         " How long does it take?"
     ),
@@ -217,8 +215,8 @@ def _draw_days(rng: random.Random) -> Draw:
         part=part.name,
         peak=part.peak_flops_per_s("bf16"),
         sparse=part.sparse_peak_flops_per_s("bf16"),
-        parameters=rng.choice((3, 7, 13, 30)) * BILLION,
-        tokens=rng.choice((300, 600, 1000, 1400)) * BILLION,
+        parameters=rng.choice((3, 7, 13, 30)) * billion,
+        tokens=rng.choice((300, 600, 1000, 1400)) * billion,
         gpus=rng.choice((96, 128, 256, 512)),
         mfu=rng.choice((0.35, 0.4, 0.45)),
     )
@@ -233,7 +231,7 @@ DAYS = Worked(
     target_s=90,
     draw=_draw_days,
     prompt=lambda p: (
-        f"A dense model of {p.parameters / BILLION:g} billion parameters sees {p.tokens / BILLION:g} billion tokens on"
+        f"A dense model of {p.parameters / billion:g} billion parameters sees {p.tokens / billion:g} billion tokens on"
         f" {p.gpus} GPUs of the type {p.part}, {fmt_si(p.peak, 'FLOP/s')} dense in BF16 each, at an MFU of"
         f" {fmt_percent(p.mfu)}. Attention's own matmuls aside, how many days is that?"
     ),
