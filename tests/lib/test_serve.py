@@ -116,7 +116,10 @@ def test_copies_of_a_cache_are_named_and_shared(capsys: pytest.CaptureFixture[st
     assert f"with --dcp 8 {shared['seats']} requests fit instead of {copied['seats']}" in str(copied["reasons"])
     assert "--decode-context-parallel-size 8" in shared["reasons"]["in vLLM's flags"]
     assert "--dcp-size 8" in spoken(f"{asked} --dcp 8 --engine sglang", capsys)
-    assert "queries and partial answers" in spoken(f"{asked} --dcp 8", capsys)
+    assert "queries and partial answers" in (alone := spoken(f"{asked} --dcp 8", capsys))
+    beside = spoken(f"{asked} --dcp 8 --draft-tokens 3 --acceptance 0.7 --draft-cost 0.05", capsys)
+    assert "issue 50391" in beside
+    assert "issue 50391" not in alone
 
 
 @pytest.mark.parametrize("model", ["qwen3-next-80b-a3b", "nemotron-3-nano-30b-a3b", "gemma-3-27b", "deepseek-v2"])

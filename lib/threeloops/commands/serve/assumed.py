@@ -34,6 +34,11 @@ TOKENS_SHARED = (
     "decode context parallelism is counted in memory and in what attention reads; the queries and partial answers that"
     " GPUs then exchange in every layer cost nothing here, and prompts take as long as without"
 )
+DRAFTS_SHARED = (
+    "drafts beside decode context parallelism: by vLLM's page some attention backends have both, with multi-token"
+    " prediction, and its issue 50391 (open in August 2026) asks for the others; SGLang's page has the check of drafts:"
+    " try the pair before you count on it"
+)
 EXPECTED = (
     "an expected time sums the kernels that others timed, and charges no host and no network: `threeloops measured"
     " served` says how far such times are from servers"
@@ -86,6 +91,7 @@ def assumed(served: Served, fleet: Fleet) -> tuple[str, ...]:
     assumes = (_lengths_said(served), *load, *ASSUMES, *([GROUPS_WAIT] if served.dp > 1 else []))
     assumes += (DRAFTED,) if served.drafts else ()
     assumes += (TOKENS_SHARED,) if served.dcp > 1 else ()
+    assumes += (DRAFTS_SHARED,) if served.dcp > 1 and served.drafts else ()
     assumes += (STAGED,) if served.stages else ()
     assumes += (ADAPTED,) if served.adapters else ()
     assumes += (ADAPTED_BEGINNINGS,) if served.adapters and served.lengths.kept else ()

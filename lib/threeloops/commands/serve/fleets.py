@@ -92,7 +92,7 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
 def _best_limits(served: Served, copy: Copy) -> tuple[EngineLimits, LargestRate]:
     """Those under which a copy carries most; others are followed only as far as they might carry more."""
     found: tuple[EngineLimits, LargestRate] | None = None
-    for limits in _limits(served, copy):
+    for limits in dict.fromkeys(_limits(served, copy)):  # few seats make some of them alike
         largest = _largest(served, copy, limits, beyond_per_s=found[1].requests_per_s if found else 0.0)
         if found is None or largest.requests_per_s > found[1].requests_per_s:
             found = limits, largest

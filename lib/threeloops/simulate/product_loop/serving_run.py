@@ -23,7 +23,7 @@ from threeloops.simulate.product_loop.serving_play import played
 from threeloops.simulate.product_loop.serving_policies import KVBlocks, Policy
 from threeloops.simulate.product_loop.serving_requests import Moments, Request
 from threeloops.simulate.product_loop.serving_server import Server
-from threeloops.simulate.product_loop.serving_steps import Step, StepModel
+from threeloops.simulate.product_loop.serving_steps import Step, StepModel, Stretch
 
 if TYPE_CHECKING:  # a run needs no numpy; columns of what came of it do
     import numpy as np
@@ -41,7 +41,7 @@ class Run:
     busy_s: float  # in steps
     end_s: float
     kept: tuple[Step, ...] = ()  # every step, where they were asked for
-    decoded_s: tuple[float, ...] = ()  # the end of every decode step, where these were asked for
+    stretches: tuple[Stretch, ...] = ()  # of decode steps, where they were asked for
 
     @property
     def served(self) -> list[Moments]:
@@ -112,7 +112,7 @@ def run(
     blocks: KVBlocks | None = None,
     keep_steps: bool = False,
     each_token: bool = False,
-    keep_ends: bool = False,
+    keep_stretches: bool = False,
 ) -> Run:
     """Serve all the requests on one server, to the last token.
 
@@ -120,7 +120,7 @@ def run(
               at the end of the step that reads the last of the prompt, every later one with a decode step
     Raises:   ValueError for a request that the whole pool of blocks could not hold
     """
-    keeps = {"keep_steps": keep_steps, "each_token": each_token, "keep_ends": keep_ends}
+    keeps = {"keep_steps": keep_steps, "each_token": each_token, "keep_stretches": keep_stretches}
     server = Server(step_s=step_s, policy=policy, blocks=blocks, **keeps)
     return Run(
         moments=played(requests, server=server),
@@ -128,5 +128,5 @@ def run(
         busy_s=server.busy_s,
         end_s=server.now,
         kept=tuple(server.kept or ()),
-        decoded_s=tuple(server.decoded_s),
+        stretches=tuple(server.stretches or ()),
     )

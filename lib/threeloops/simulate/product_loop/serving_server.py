@@ -10,7 +10,7 @@ import math
 from threeloops.simulate.product_loop.serving_blocks import BlockCount, NoLimit
 from threeloops.simulate.product_loop.serving_policies import KVBlocks, Policy
 from threeloops.simulate.product_loop.serving_requests import Moments, Sequence
-from threeloops.simulate.product_loop.serving_steps import AddsUp, Step, StepContents, StepModel, TellsEnds
+from threeloops.simulate.product_loop.serving_steps import AddsUp, Step, StepContents, StepModel, Stretch
 
 Chunk = tuple[Sequence, int]  # a sequence, and how many tokens of its prompt a step reads
 
@@ -26,23 +26,18 @@ class Server:
         blocks: KVBlocks | None = None,
         keep_steps: bool = False,
         each_token: bool = False,
-        keep_ends: bool = False,
+        keep_stretches: bool = False,
         begin_s: float = 0.0,
     ) -> None:
         self.step_s, self.policy = step_s, policy
-        self.blocks = NoLimit() if blocks is None else BlockCount(blocks)
-        self.each_token, self.keep_ends, self.kept = (
-            each_token,
-            each_token or keep_ends,
-            list[Step]() if keep_steps else None,
-        )
-        # jumps need a model that can add up steps, and tell their ends to those who want to see each token
-        self.ends_of = step_s.ends_s if self.keep_ends and isinstance(step_s, TellsEnds) else None
-        seen = keep_steps or (self.keep_ends and not self.ends_of)
-        self.affine = step_s if isinstance(step_s, AddsUp) and not seen else None
+        self.blocks, self.limited = NoLimit() if blocks is None else BlockCount(blocks), blocks is not None
+        self.each_token, self.kept = each_token, list[Step]() if keep_steps else None
+        # jumps need a model that can add up steps, and nobody who wants to see each
+        self.affine = step_s if isinstance(step_s, AddsUp) and not (keep_steps or each_token) else None
         self.now, self.busy_s, self.swapping_s = begin_s, 0.0, 0.0
         self.steps = self.decode_steps = 0
-        self.decoded_s = list[float]()  # of each decode step its end, where it is kept
+        self.decoded_s = list[float]()  # of each decode step its end, where each token is wanted
+        self.stretches = list[Stretch]() if keep_stretches else None
         self.waiting: list[tuple[int, int, Sequence]] = []
         self.reading: list[Sequence] = []
         self.decoding: set[Sequence] = set()
@@ -98,8 +93,8 @@ class Server:
     def advance(self, until: float) -> None:
         """Begin every step that begins before `until`; the last one may end later."""
         while self.now < until and (self.waiting or self.reading or self.decoding):
-            crowded = self._make_room()
-            if not crowded:
+            crowded = self.limited and self._make_room()
+            if self.waiting and not crowded:
                 self._admit()
             self.open_slots = 0 if self.policy.static else len(self.free_slots)
             chunks = self._chunks() if self.reading else []
@@ -107,7 +102,8 @@ class Server:
                 self._read(chunks)
             elif self.decoding:
                 self._decode(until, one=crowded)  # then look again whom one can admit
-            self._release_batch()
+            if self.held:
+                self._release_batch()
 
     def _chunks(self) -> list[Chunk]:
         """What the coming step reads of the prompts: all, or what the budget leaves, first admitted first."""
@@ -128,7 +124,10 @@ class Server:
 
     def _read(self, chunks: list[Chunk]) -> None:
         decoding = self.policy.order == "decode first"
-        tokens, cached = sum(some for _, some in chunks), sum(sequence.done for sequence, _ in chunks)
+        tokens = cached = 0
+        for sequence, some in chunks:
+            tokens += some
+            cached += sequence.done
         rows = len(self.decoding) + len(self.held) if decoding else 0
         contents = StepContents(tokens, rows, cached + (self.cached if decoding else 0))
         self._pass(contents, self.step_s(contents))
@@ -154,10 +153,9 @@ class Server:
             steps = self._steps_before(until, first_s, most=steps)
             seconds = self.affine.steps_s(first_s, steps, growing)
         self.busy_s += seconds
-        *early_s, self.now = self.ends_of(self.now, first_s, steps) if self.ends_of else [self.now + seconds]
-        self.decoded_s += early_s
+        self.now += seconds
         self.steps += steps
-        self._decoded(steps)
+        self._decoded(steps, first_s)
 
     def _to_next_end(self) -> int:
         while self.ends[0][2].last != self.ends[0][0]:  # preempted meanwhile
@@ -183,13 +181,15 @@ class Server:
         if self.kept is not None:
             self.kept.append(Step(begin, self.now, contents))
 
-    def _decoded(self, steps: int) -> None:
-        """Everybody who decodes has so many tokens more."""
+    def _decoded(self, steps: int, each_s: float = 0.0) -> None:
+        """Everybody who decodes has so many tokens more, after the first as many seconds apart."""
         self.blocks.decoded(self.decode_steps, steps)
         self.decode_steps += steps
         self.cached += steps * len(self.decoding)
-        if self.keep_ends:
+        if self.each_token:
             self.decoded_s.append(self.now)
+        if self.stretches is not None:
+            self.stretches.append(Stretch(self.decode_steps, steps, self.now - (steps - 1) * each_s, each_s, self.now))
         while self.ends and self.ends[0][0] <= self.decode_steps:
             last, _, sequence = heapq.heappop(self.ends)
             if sequence.last == last:
@@ -247,7 +247,7 @@ class Server:
         heapq.heappush(self.free_slots, sequence.moments.slot)
 
     def _release_batch(self) -> None:
-        if self.reading or self.decoding or not self.held:
+        if self.reading or self.decoding:
             return
         for sequence in self.held:
             self.cached -= sequence.done

@@ -34,6 +34,16 @@ class Step(NamedTuple):
     contents: StepContents
 
 
+class Stretch(NamedTuple):
+    """Decode steps in a row, in which nobody joins or leaves."""
+
+    until: int  # decode steps of the server once they are over
+    steps: int
+    first_s: float  # when the first of them ends
+    each_s: float  # between the ends of two of them
+    end_s: float
+
+
 @runtime_checkable
 class AddsUp(Protocol):
     """A step model that can add up decode steps in a row, so that a simulator may jump over them."""
@@ -46,15 +56,6 @@ class AddsUp(Protocol):
 
     def steps_in(self, first_s: float, seconds: float, growing: int) -> int:
         """About how many such steps fill the seconds."""
-        ...
-
-
-@runtime_checkable
-class TellsEnds(AddsUp, Protocol):
-    """One that can also say when each of them ends, so that a run that keeps every token may jump, too."""
-
-    def ends_s(self, begin_s: float, first_s: float, steps: int) -> list[float]:
-        """The ends of so many steps, from when the first one begins."""
         ...
 
 

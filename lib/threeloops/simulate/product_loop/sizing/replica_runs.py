@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import Protocol
 
 from threeloops import checks
@@ -51,10 +51,6 @@ class ReplicaStep:
     def steps_s(self, first_s: float, steps: int, growing: int) -> float:
         """Of decode steps in a row, as long as nobody joins or leaves: all alike."""
         return steps * first_s
-
-    def ends_s(self, begin_s: float, first_s: float, steps: int) -> list[float]:
-        """When each of them ends."""
-        return list(accumulate(repeat(first_s, steps), initial=begin_s))[1:]
 
     def steps_in(self, first_s: float, seconds: float, growing: int) -> int:
         """How many of them fill the seconds."""
@@ -144,7 +140,7 @@ def at_rate(
     """
     arrivals = arrivals_s(requests_per_s=requests_per_s, requests=requests, seed=seed)
     given = [Request(at, *sized) for at, sized in zip(arrivals, sizes.drawn(requests, seed), strict=True)]
-    done = run(given, step_s=replica.step, policy=replica.policy, keep_ends=each_token)
+    done = run(given, step_s=replica.step, policy=replica.policy, keep_stretches=each_token)
     return _seen(done, first=int(WARMING * requests), to_seat_s=True)
 
 
@@ -155,7 +151,7 @@ def with_users(replica: Replica, sizes: Sizes, *, rounds: int, seed: int) -> Rep
     """
     requests = replica.max_num_seqs * (rounds + 1)
     given = [Request(0.0, *sized) for sized in sizes.drawn(requests, seed)]
-    done = run(given, step_s=replica.step, policy=replica.policy, keep_ends=True)
+    done = run(given, step_s=replica.step, policy=replica.policy, keep_stretches=True)
     return _seen(done, first=replica.max_num_seqs, to_seat_s=False)
 
 
@@ -183,18 +179,25 @@ def _made(one: Moments, begin_s: float, end_s: float) -> float:
 
 def _gaps_s(done: Run, late: Iterable[Moments]) -> Seconds:
     """Of all gaps between tokens: a decode step gives as many alike as requests decoded in the one before, too."""
-    ends_s, often = done.decoded_s, Counter[float]()
-    if not ends_s:
+    stretches, often = done.stretches, Counter[float]()
+    if not stretches:
         return math.nan, math.nan
-    more = [0] * (len(ends_s) + 1)
-    for one in late:
-        for since, until in one.decoded:
-            often[ends_s[since] - one.first_token_s] += 1
-            more[since + 1] += 1
-            more[until] -= 1
-    for both, before_s, end_s in zip(accumulate(more[1:]), ends_s, ends_s[1:], strict=False):
-        if both:
-            often[end_s - before_s] += both
+    follows = {0: 0} | {one.until: place for place, one in enumerate(stretches, 1)}
+    begun, more = [0] * len(stretches), [0] * (len(stretches) + 1)
+    for moments in late:
+        for since, until in moments.decoded:
+            first = follows[since]
+            often[stretches[first].first_s - moments.first_token_s] += 1
+            begun[first] += 1
+            more[first] += 1
+            more[follows[until]] -= 1
+    before_s = 0.0
+    for decoding, new, one in zip(accumulate(more), begun, stretches, strict=False):
+        if decoding > new:
+            often[one.first_s - before_s] += decoding - new
+        if decoding and one.steps > 1:
+            often[one.each_s] += decoding * (one.steps - 1)
+        before_s = one.end_s
     half, late_s = quantiles(often, [0.5, 0.99])
     return half, late_s
 
