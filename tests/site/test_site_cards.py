@@ -1,6 +1,7 @@
 """Questions answered in the page: Python comes on the first touch and not before, and says what it says at home."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def left_to_python(written: str) -> str:
 
 def said(card: Any, start: str) -> None:
     """Wait until a card says something that begins so."""
-    card.locator(".drill-said", has_text=start).wait_for()
+    card.locator(".drill-said", has_text=re.compile(rf"^\s*{re.escape(start)}")).wait_for()
 
 
 def test_wrong_then_right(visit: Callable[..., Visit]) -> None:

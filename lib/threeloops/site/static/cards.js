@@ -127,6 +127,7 @@
 
     async check() {
       const written = this.answer.value;
+      const {key, seed} = this;
       const told = await this.doing(async () => {
         const known = await this.known();
         const said = known && verdict(written, known);
@@ -134,7 +135,7 @@
         if (known && wrong(written, known) && !this.python.running) this.surely('Not right. Which mistake it looks like, Python will say.');
         return call('judged', this.key, this.seed, written);
       });
-      if (!told) return;
+      if (!told || key !== this.key || seed !== this.seed) return; // another question stands there by now
       const right = told.status === 'right';
       this.say(told.message, right ? 'drill-right' : 'drill-wrong');
       if (told.status !== 'unreadable') this.settle(right ? 'right' : 'wrong', written, told.slips); // first: what follows may read it
@@ -162,10 +163,12 @@
       return this.put(key, fresh, () => call('other', key, this.seed, fresh));
     }
 
-    // Ask another question in this card; where it comes under another seed than asked for, it says so.
+    // Ask another question in this card; where it comes under another seed than asked for, it says so. Of two that were wished for one after the other,
+    // the last one counts: the reader may be answering it already when the first one comes.
     async put(key, seed, posed = () => call('pose', key, seed)) {
+      const turn = this.turn = (this.turn ?? 0) + 1;
       const asked = await this.doing(posed);
-      if (!asked) return;
+      if (!asked || turn !== this.turn) return;
       Object.assign(this, {key, seed: asked.seed ?? seed});
       this.question.replaceChildren(...asked.text.split('\n').filter(Boolean).map(line => made('p', {textContent: line})));
       const title = this.section.querySelector('.drill-title');
