@@ -248,6 +248,15 @@ def install_torch():
     return quietly(*command) == 0
 
 
+def install_middleware():
+    """The pinned middleware, where it has a build for this machine; without it a part shows its recorded run."""
+    wanted = re.search(r'"(iceoryx2==[^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8")).group(1)
+    command = ("-m", "pip", "install", "-qq", "--disable-pip-version-check", "--retries", "1", "--only-binary", ":all:")
+    subprocess.run(
+        [str(PYTHON), *command, "-c", "requirements.lock", wanted], capture_output=True, cwd=str(ROOT), check=False
+    )
+
+
 def let_all_read():
     """Root runs students' code as another user, who is to read what is installed: with umask 077, here or when a
     package first came into uv's cache, it could not.
@@ -288,6 +297,8 @@ def set_up(level, with_torch):
     torch = bool(done.get("torch"))
     if level != "drill" and with_torch and not refusal:
         torch = install_torch()
+    if level != "drill":
+        install_middleware()
     let_all_read()
     MARK.write_text(json.dumps({"level": level, "stamp": stamp(), "python": platform.python_version(), "torch": torch}))
 

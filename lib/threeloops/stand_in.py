@@ -3,8 +3,8 @@
 A chapter's cells marked "torch" need torch, and some of them processes or a compiler. `watch()`, called where a part
 loads what it needs, lets such a cell show its recorded output (from the committed chapter) where torch is not
 installed, where processes cannot be started or did not answer, where the operating system does not tell what is
-asked, and where torch.compile finds no compiler. Every other error is the reader's to see, and so is every error in a
-cell that the reader has changed.
+asked, where a middleware is not installed, and where torch.compile finds no compiler. Every other error is the
+reader's to see, and so is every error in a cell that the reader has changed.
 """
 
 import ast
@@ -23,6 +23,7 @@ TAG, STAMP = "torch", "threeloops"
 # Named, so that nothing of torch is imported to recognise them.
 _NO_PROCESSES = ("RankError", "PermissionError", "BlockingIOError")
 _NO_SUCH_SYSTEM = ("UnsupportedSystem",)
+_NO_MIDDLEWARE = ("MiddlewareMissing",)
 _NO_COMPILER = ("MissingCompiler", "InvalidCxxCompiler", "CppCompileError", "InductorError", "BackendCompilerFailed")
 _STARTED = "__threeloops_stands_in__"  # the name under which the wrapped cell finds this module's watcher
 
@@ -71,6 +72,8 @@ def reason(error: Exception, *, after_another: bool) -> str:
         return f"the processes of this cell did not do their work here ({first_line})"
     if names & set(_NO_SUCH_SYSTEM):
         return f"this system does not tell what the cell asks for ({first_line})"
+    if names & set(_NO_MIDDLEWARE):
+        return first_line
     if names & set(_NO_COMPILER):
         return f"torch.compile found no working compiler here ({first_line}; `threeloops doctor` says what to install)"
     if after_another and isinstance(error, NameError):

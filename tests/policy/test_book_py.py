@@ -129,11 +129,13 @@ def test_a_second_start_runs_nothing(book: ModuleType) -> None:
 
 def test_the_light_door_takes_neither_torch_nor_jupyterlab(book: ModuleType) -> None:
     book.set_up("drill", with_torch=True)
-    assert not [line for line in book.ran if "torch" in line or "[book]" in line]
+    assert not [line for line in book.ran if "torch" in line or "[book]" in line or "iceoryx2" in line]
     book.ran.clear()
     book.set_up("book", with_torch=True)  # a larger door later keeps the environment and adds to it
     assert not [line for line in book.ran if "venv" in line.split()]
     assert any("[book]" in line for line in installs(book))
+    (line,) = [line for line in book.ran if "iceoryx2" in line]
+    assert "--only-binary" in line, "where it has no build, none is compiled"
 
 
 def test_a_teachers_verbs_reach_the_command(book: ModuleType) -> None:

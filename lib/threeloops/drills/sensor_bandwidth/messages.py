@@ -8,7 +8,7 @@ from threeloops.driving import messages
 from threeloops.simulate.driving import message_queue
 from threeloops.units import GB, ms
 
-TAUGHT = Taught("driving", "A pipeline that runs")
+TAUGHT = Taught("driving", "Between the processes")
 SENSORS = ((1920, 1080), (1920, 1280), (2880, 1860), (3840, 2160), (1936, 1220))
 KERNEL = "the copies between user and kernel memory that splice(2) of the Linux man-pages avoids; read in 2026"
 SERIAL = 4  # copies: serialised, into the kernel, out of it, read back

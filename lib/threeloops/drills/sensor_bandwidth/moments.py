@@ -272,7 +272,7 @@ def _count_clocks(p: Draw) -> float:
 
 CLOCKS = Drill(
     key="sensor-clock-drift",
-    taught=Taught("driving", "A pipeline that runs"),
+    taught=Taught("driving", "Between the processes"),
     title="Two clocks that no longer agree",
     unit="s",
     target_s=120,

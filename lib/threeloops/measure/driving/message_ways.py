@@ -25,7 +25,7 @@ COPIES = {"pickled": 4, "bytes": 2, "shared memory": 1, "made in place": 0}
 STAMP = struct.Struct("d")
 Bytes = npt.NDArray[np.uint8]
 FIRST = 2  # messages that only touch pages
-FILLED_LIMIT_S = 5.0  # for a queue to fill on a crowded machine, beyond twice its messages' periods
+STARTED_LIMIT_S = 30.0  # for the sender to start on a crowded machine, beyond twice the periods of a full queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +121,8 @@ def _whole(source: socket.socket, into: bytearray) -> bytearray:
 
 
 def queue_ages(*, depth: int, period_s: float, busy_s: float, takes: int) -> list[float]:
-    """Age of each message when it is taken: a sender stamps one every period, a queue keeps the newest `depth`, the
-    reader takes the oldest and then is busy with it. It begins when the queue is full.
+    """Age of each message when it is taken: another process sends a stamp every period, a queue here keeps the newest
+    `depth`, the reader takes the oldest and then is busy with it. It begins when the queue is full.
 
     Raises: ValueError for a reader as fast as the sender, whose queue is never full
     """
@@ -131,21 +131,39 @@ def queue_ages(*, depth: int, period_s: float, busy_s: float, takes: int) -> lis
     if busy_s <= period_s:
         raise ValueError(f"busy_s={busy_s} must be more than period_s={period_s}: else no queue builds up")
     held: deque[float] = deque(maxlen=depth)
-    done = threading.Event()
-    sender = threading.Thread(target=_stamp_every, args=(held, period_s, done), daemon=True)
-    sender.start()
-    wall_clock.until(lambda: len(held) == depth, limit_s=FILLED_LIMIT_S + 2 * depth * period_s, step_s=period_s / 4)
-    found: list[float] = []
-    for _ in range(takes):
-        found.append(time.perf_counter() - held.popleft())
-        wall_clock.pause(busy_s)
-    done.set()
-    sender.join()
-    return found
+    here, there = socket.socketpair()
+    sender = multiprocessing.get_context("spawn").Process(target=_stamp_every, args=(there, period_s), daemon=True)
+    receiver = threading.Thread(target=_keep, args=(here, held), daemon=True)
+    try:
+        sender.start()
+        there.close()  # the sender has its own: when it ends, the receiver does
+        receiver.start()
+        wall_clock.until(
+            lambda: len(held) == depth, limit_s=STARTED_LIMIT_S + 2 * depth * period_s, step_s=period_s / 4
+        )
+        found: list[float] = []
+        for _ in range(takes):
+            found.append(time.perf_counter() - held.popleft())
+            wall_clock.pause(busy_s)
+        return found
+    finally:
+        sender.terminate()
+        sender.join()
+        receiver.join()
+        here.close()
 
 
-def _stamp_every(held: deque[float], period_s: float, done: threading.Event) -> None:
+def _keep(here: socket.socket, held: deque[float]) -> None:
+    try:
+        while True:
+            held.append(*STAMP.unpack(_whole(here, bytearray(STAMP.size))))
+    except OSError:  # the sender has ended
+        return
+
+
+def _stamp_every(there: socket.socket, period_s: float) -> None:
     due = time.perf_counter()
-    while not done.wait(max(0.0, due - time.perf_counter())):
-        held.append(time.perf_counter())
+    while True:
+        there.sendall(STAMP.pack(time.perf_counter()))
         due += period_s
+        wall_clock.pause(due - time.perf_counter())

@@ -1,1 +1,1 @@
-"""Local processes that form one gloo group, and the bytes they send."""
+"""Local processes: one gloo group and the bytes that its ranks send; a middleware between two of them."""

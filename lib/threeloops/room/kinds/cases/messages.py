@@ -56,7 +56,7 @@ MESSAGE = Case(
     key="case-camera-message",
     title="The camera message is 40 ms old",
     loop="driving",
-    section="A pipeline that runs",
+    section="Between the processes",
     draw=_draw_message,
     requirements=requirements(
         lambda p: (
