@@ -10,11 +10,10 @@ from tests.each import each
 from tests.seeds import seeds
 
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, Slip, seeded
+from threeloops.drills.engine.drill import Draw, Slip, changed, seeded
 from threeloops.room import examples, ideas
 from threeloops.room.kinds.band_draws import INTERVIEW, MAGNITUDE, draws
 from threeloops.room.kinds.bands import BAND, BONUS, DECADE, band, judged, suspects
-from threeloops.room.kinds.chains.change import altered
 
 EDGES = {"": "within 20 %", "up": "up to 20 % more", "down": "up to 20 % less", "exact": "has to be exact"}
 SEEDS = [str(seed) for seed in range(1000)]
@@ -125,7 +124,7 @@ def test_what_is_counted_is_right_as_a_whole_number_only() -> None:
     assert unrounded.message.startswith("Not rounded up")
     assert judged(drill, p, "6").right  # enough, in one's head
     assert not judged(drill, p, "4").right  # less is not, however near
-    assert judged(drill, altered(p, rate=p.rate * 10), "44").slips == ("too-few",)
+    assert judged(drill, changed(p, rate=p.rate * 10), "44").slips == ("too-few",)
     assert judged(drill, p, "4.2").slips == ("not-rounded-up",)  # within the band, and still no number of replicas
     assert "Answer with a whole number" in band(drill, "1").text
 

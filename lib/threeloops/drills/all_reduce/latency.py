@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, engineering, ring
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collective_limits
 from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, fmt_si, us
 
@@ -94,6 +94,11 @@ LATENCY = Drill(
             wrong=lambda p: (p.ranks - 1) * p.alpha + 2 * (p.ranks - 1) / p.ranks * p.size / p.rate,
             story="You counted the bytes of both trips around the ring, but the latency of one.",
         ),
+    ),
+    function=AsFunction(
+        takes=("ranks", "size", "alpha", "rate"),
+        limit={"ranks": 1},
+        limit_case="a single GPU, which has no other GPU's gradients to add",
     ),
 )
 

@@ -6,7 +6,7 @@ import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, engineering, ring
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collectives
 from threeloops.units import BITS_PER_BYTE, GB, fmt_bytes, fmt_si
 
@@ -133,6 +133,9 @@ TWO_LEVELS = Drill(
             wrong=lambda p: 2 * _levels_time(p).intra_s + _levels_time(p).inter_s,
             story="You ran a whole all-reduce inside the node before and after. Each of the two phases is half of one.",
         ),
+    ),
+    function=AsFunction(
+        takes=("size", "nodes", "per_node", "inside", "between"), limit={"nodes": 1}, limit_case="a single node"
     ),
 )
 

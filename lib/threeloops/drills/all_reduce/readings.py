@@ -5,7 +5,7 @@ makes of it.
 import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_RING, counted_ring, engineering, small_ring
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.network import collectives
 from threeloops.units import GB, fmt_bytes, fmt_seconds, ms
 
@@ -161,6 +161,7 @@ BUSBW = Drill(
             story="You added up the buffers of all ranks. busbw is about one link.",
         ),
     ),
+    function=AsFunction(takes=("ranks", "size", "seconds"), limit={"ranks": 2}, limit_case="two ranks"),
 )
 
 DRILLS = (MORE_RANKS, BUSBW)

@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import step as player
 from threeloops.units import ms
@@ -93,6 +93,11 @@ PACE = Drill(
             story="You left forward and backward as they were.",
         ),
     ),
+    function=AsFunction(
+        takes=("loader_ms", "passes_ms", "optimiser_ms", "loader_factor", "passes_factor"),
+        limit={"loader_factor": 4},
+        limit_case="a loader that gets ahead of the accelerator",
+    ),
 )
 
 # --- how fast the loader must become -------------------------------------------------------------
@@ -173,6 +178,11 @@ FOLLOW = Drill(
             wrong=lambda p: p.loader_ms / ((p.passes_ms + p.optimiser_ms) / p.passes_factor),
             story="You made the optimiser faster as well. The compiler touched forward and backward.",
         ),
+    ),
+    function=AsFunction(
+        takes=("loader_ms", "passes_ms", "optimiser_ms", "passes_factor"),
+        limit={"loader_ms": 100},
+        limit_case="a loader that is quick enough as it is",
     ),
 )
 

@@ -6,7 +6,7 @@ import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_RING, engineering
 from threeloops.drills.amdahl.law import SOURCE_AMDAHL, WHOLE, share
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import ticks
 from threeloops.training_loop.network import collectives
@@ -191,6 +191,9 @@ FIXED = Drill(
             wrong=lambda p: (p.compute_s + _ring_s(p, p.gpus)) / (p.compute_s / p.gpus + _ring_s(p, p.gpus)),
             story="You made the single GPU pay for an exchange. It has no other GPU to send to.",
         ),
+    ),
+    function=AsFunction(
+        takes=("compute_s", "gpus", "size", "rate"), limit={"gpus": 1}, limit_case="a single GPU, which sends nothing"
     ),
 )
 

@@ -5,7 +5,7 @@ a causal mask spares.
 import random
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import attention_io
 from threeloops.operations import kernels
 from threeloops.units import KiB
@@ -240,6 +240,11 @@ TRAFFIC = Drill(
             story="That is one head. Each head's queries see its own keys.",
         ),
     ),
+    function=AsFunction(
+        takes=("heads", "head_dim", "tokens", "block", "bytes_per_element"),
+        limit=lambda p: {"tokens": p.block},
+        limit_case="a sequence that is one block of queries",
+    ),
 )
 
 # --- blocks that a causal mask spares ------------------------------------------------------------
@@ -331,6 +336,9 @@ CAUSAL = Drill(
             wrong=lambda p: _block_flops(p, p.blocks * (p.blocks + 1) / 2) / p.heads,
             story="That is one head. How many are there?",
         ),
+    ),
+    function=AsFunction(
+        takes=("block", "blocks", "head_dim", "heads"), limit={"blocks": 1}, limit_case="a sequence of a single block"
     ),
 )
 

@@ -4,7 +4,7 @@ overlap.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import attention_cycles, fusion, gemm_tiles
 from threeloops.simulate.inner_loop import unit_turns
 
@@ -199,6 +199,11 @@ CHAIN = Drill(
             wrong=lambda p: _wide(p, 2 * (p.unary + p.binary - 1)) / p.bytes_per_element * 4,
             story="You took four bytes per number. Read again how the tensors are stored.",
         ),
+    ),
+    function=AsFunction(
+        takes=("unary", "binary", "rows", "width", "bytes_per_element"),
+        limit={"unary": 1, "binary": 0},
+        limit_case="a single kernel, with which nothing can be fused",
     ),
 )
 

@@ -4,7 +4,7 @@ comes free.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.product_loop import batching, serving
 from threeloops.simulate.product_loop import decoding
@@ -210,6 +210,15 @@ def _derive_refilled(p: Draw) -> Derivation:
     )
 
 
+def _slots_for_all(rng: random.Random) -> Draw:
+    return drawn(outputs=[rng.randrange(2, 60) for _ in range(6)], slots=9)
+
+
+def _any_slots(rng: random.Random) -> Draw:
+    """Any number of slots, not only the two that the question names."""
+    return drawn(outputs=[rng.randrange(2, 60) for _ in range(rng.randrange(8, 14))], slots=rng.choice((2, 3, 5)))
+
+
 REFILLED = Drill(
     key="serving-refilled-steps",
     taught=TAUGHT,
@@ -248,6 +257,9 @@ REFILLED = Drill(
             wrong=lambda p: float(max(p.outputs)),
             story="That is when the longest is done. Who came after it?",
         ),
+    ),
+    function=AsFunction(
+        takes=("outputs", "slots"), limit_draw=_slots_for_all, limit_case="more slots than requests", draw=_any_slots
     ),
 )
 

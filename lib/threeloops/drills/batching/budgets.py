@@ -4,7 +4,7 @@ that come together.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import batching
 from threeloops.simulate.product_loop.serving_play import played
@@ -168,6 +168,11 @@ BUDGET = Drill(
             wrong=lambda p: -(-p.prompt // (p.budget + p.running)) * p.step_ms * ms,
             story="You added the running requests to the budget. They use some of it up.",
         ),
+    ),
+    function=AsFunction(
+        takes=("budget", "running", "prompt", "step_ms"),
+        limit=lambda p: {"prompt": 11 * (p.budget - p.running)},
+        limit_case="a prompt that fills its last step exactly",
     ),
 )
 

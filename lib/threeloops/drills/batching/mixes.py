@@ -5,7 +5,7 @@ import math
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models import parameters
 from threeloops.product_loop import batching
@@ -105,6 +105,11 @@ GAIN = Drill(
             wrong=lambda p: 1 / _gain(p),
             story="That is what static batches keep of continuous batching's rate. The gain is asked for.",
         ),
+    ),
+    function=AsFunction(
+        takes=("short", "long", "share", "slots"),
+        limit={"slots": 1},
+        limit_case="a single slot, in which no request waits for another's answer",
     ),
 )
 

@@ -3,7 +3,7 @@
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import capacity
 from threeloops.units import ms, us
 
@@ -118,6 +118,11 @@ FULL = Drill(
             wrong=lambda p: p.rate * (p.prefill_ms + _shared_ms(p)) * ms,
             story="You forgot that caches are read, too, and that requests do not share them.",
         ),
+    ),
+    function=AsFunction(
+        takes=("rate", "output", "slots", "prefill_ms", "cache_ms", "weights_us"),
+        limit={"slots": 1},
+        limit_case="GPUs with room for one request each",
     ),
 )
 

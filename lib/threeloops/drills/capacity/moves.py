@@ -4,7 +4,8 @@ prompts, and how busy a rented machine must be.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, changed, drawn
+from threeloops.drills.engine.fair_draws import fair
 from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import adapter_batches, decode_floor, kv_transfer, prices
 from threeloops.units import GB, MB, TB, TFLOP
@@ -129,6 +130,11 @@ def _tokens(p: Draw) -> float:
     )
 
 
+def _even_stream(rng: random.Random) -> Draw:
+    p = fair(STREAMED).draw(rng)
+    return changed(p, link=rng.choice((10, 20, 25)), tflops=rng.choice((100, 200, 300)))
+
+
 STREAMED = Drill(
     key="capacity-streamed-weights",
     taught=TAUGHT,
@@ -174,6 +180,11 @@ STREAMED = Drill(
             wrong=lambda p: _tokens(p) / p.bytes_per_parameter**2,
             story="You put the bytes on the wrong side. The more bytes a weight has, the more tokens it must serve.",
         ),
+    ),
+    function=AsFunction(
+        takes=("bytes_per_parameter", "link", "tflops"),
+        limit_draw=_even_stream,
+        limit_case="a number of tokens that comes out even",
     ),
 )
 
@@ -266,6 +277,11 @@ ADAPTERS = Drill(
             wrong=lambda p: (p.weights + p.cache + p.distinct * p.adapter) / p.memory,
             story="You read the cache of one request. Each has its own.",
         ),
+    ),
+    function=AsFunction(
+        takes=("weights", "cache", "adapter", "batch", "distinct", "memory"),
+        limit={"distinct": 0},
+        limit_case="a batch that wants the base alone",
     ),
 )
 

@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.searches import wanted
 from threeloops.models.architecture import Attention, DenseMlp, Layer
 from threeloops.models.parameter_buckets import ParameterBuckets
@@ -223,6 +223,11 @@ SHARDED = Drill(
             wrong=lambda p: 12 * p.parameters / p.gpus + _kept(p),
             story="You left out one copy in 32 bits. The update works on a master copy and on two moments.",
         ),
+    ),
+    function=AsFunction(
+        takes=("parameters", "layers", "hidden", "sequence", "batch", "gpus"),
+        limit={"gpus": 1},
+        limit_case="one GPU, with no other to shard over",
     ),
 )
 

@@ -5,11 +5,11 @@ import random
 
 from threeloops.drills.all_reduce.ring import SOURCE_PARTS, SOURCE_RING, engineering
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.models.parameters import model_parameters
 from threeloops.training_loop.network import collectives
-from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, fmt_si, us
+from threeloops.units import GB, MB, TB, fmt_bytes, fmt_seconds, fmt_si, us
 
 TAUGHT = Taught("driving", "The reference sheet")
 MODELS = ("llama-2-7b", "qwen2.5-7b", "llama-3-8b", "llama-2-13b")
@@ -238,6 +238,11 @@ BUCKETED = Drill(
             wrong=lambda p: _latency_s(p) / 2 + _bytes_s(p),
             story="You counted the bytes of both trips around the ring, but the latency of one.",
         ),
+    ),
+    function=AsFunction(
+        takes=("parameters", "bytes_per_gradient", "ranks", "bucket_bytes", "alpha", "rate"),
+        limit={"bucket_bytes": round(TB)},
+        limit_case="a bucket larger than all gradients",
     ),
 )
 

@@ -8,7 +8,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine.code_task import Change, CodeTask
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.engine.functions import Value
 from threeloops.drills.engine.searches import wanted
 from threeloops.product_loop.quantisation import symmetric_grid
@@ -124,7 +124,7 @@ def _draw_slots(rng: random.Random) -> Draw:
 
 def _full_table(rng: random.Random) -> Draw:
     p = _draw_slots(rng)
-    return drawn(**vars(p) | {"length": 2 * p.block, "more": 3})
+    return changed(p, length=2 * p.block, more=3)
 
 
 def _count_slots(p: Draw) -> Value:

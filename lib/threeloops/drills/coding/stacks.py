@@ -3,7 +3,7 @@
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop.recomputed_step import Stretch, even_stretches, play
 from threeloops.training_loop.memory import recomputation
 from threeloops.units import GFLOP, MB, fmt_bytes, fmt_si
@@ -168,6 +168,11 @@ SEGMENTS = Drill(
             story="You forgot one block in k and kept the others. Here every segment keeps its input alone.",
         ),
     ),
+    function=AsFunction(
+        takes=("layers", "every", "block_bytes", "input_bytes"),
+        limit=lambda p: {"every": p.layers},
+        limit_case="one segment as long as the stack: everything is there at once",
+    ),
 )
 
 
@@ -246,6 +251,11 @@ AGAIN = Drill(
             wrong=lambda p: (3 * p.layers - _last(p)) * p.forward_flops,
             story="You let the backward pass cost what the forward pass costs. It is twice that.",
         ),
+    ),
+    function=AsFunction(
+        takes=("layers", "every", "forward_flops"),
+        limit=lambda p: {"every": p.layers},
+        limit_case="one segment as long as the stack, which is the last one and left alone",
     ),
 )
 

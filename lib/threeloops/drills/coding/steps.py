@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.kv_cache.contexts import bare_model
 from threeloops.drills.kv_cache.sharing import SOURCE_WINDOW
 from threeloops.models.architecture import Attention, Model
@@ -218,6 +218,21 @@ STEP = Drill(
             wrong=lambda p: _read(p, _cache(p)) - (p.batch - 1) * _cache(p) / p.bandwidth,
             story="You read one request's cache. Each request of the batch has its own.",
         ),
+    ),
+    function=AsFunction(
+        takes=(
+            "weights",
+            "batch",
+            "windowed",
+            "full",
+            "window",
+            "kv_heads",
+            "head_dim",
+            "tokens",
+            "bandwidth",
+        ),
+        limit={"tokens": 700},
+        limit_case="a context shorter than the window",
     ),
 )
 

@@ -4,8 +4,9 @@ and a channel that hands its outlier on.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
-from threeloops.drills.engine.searches import holds_up_to
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, changed, drawn
+from threeloops.drills.engine.fair_draws import fair
+from threeloops.drills.engine.searches import holds_up_to, wanted
 from threeloops.product_loop import quantisation
 from threeloops.product_loop.gguf_formats import GgufFormat
 from threeloops.simulate.product_loop import narrow_weights, weight_pairs
@@ -46,6 +47,15 @@ def _derive_zero(p: Draw) -> Derivation:
     )
 
 
+def _between_no_codes(rng: random.Random) -> Draw:
+    """A range whose zero is nearer to one code: where two are equally near, a float's last digit decides."""
+
+    def decided(p: Draw) -> bool:
+        return bool(2 * round(-p.lowest / (p.highest - p.lowest) * (2**p.bits - 1), 6) % 2 != 1)
+
+    return wanted(lambda: fair(ZERO_POINT).draw(rng), decided)
+
+
 ZERO_POINT = Drill(
     key="compression-zero-point",
     taught=TAUGHT,
@@ -83,6 +93,12 @@ ZERO_POINT = Drill(
             wrong=lambda p: -p.lowest / (p.highest - p.lowest) * (2 ** (p.bits - 1) - 1),
             story="You used half of the codes, as a symmetric grid has them on each side.",
         ),
+    ),
+    function=AsFunction(
+        takes=("lowest", "highest", "bits"),
+        limit={"lowest": 0.0},
+        limit_case="values that are never negative",
+        draw=_between_no_codes,
     ),
 )
 
@@ -143,6 +159,7 @@ MEAN_ERROR = Drill(
         ),
         Slip(key="step", wrong=_symmetric_step, story="That is the distance between two grid points."),
     ),
+    function=AsFunction(takes=("bits", "largest"), limit={"bits": 2}, limit_case="two bits"),
 )
 
 # --- scales on two levels ------------------------------------------------------------------------
@@ -161,7 +178,7 @@ def _draw_levels(rng: random.Random) -> Draw:
 
 def _small_levels(rng: random.Random) -> Draw:
     p = _draw_levels(rng)
-    return drawn(**vars(p) | {"weights": 5 * p.block})
+    return changed(p, weights=5 * p.block)
 
 
 def _levels_bytes(p: Draw, **changes: int) -> float:
@@ -291,6 +308,11 @@ COMPENSATION = Drill(
             wrong=lambda p: p.second - (p.rounded - p.exact),
             story="You gave the second weight the whole error. The two inputs are not the same.",
         ),
+    ),
+    function=AsFunction(
+        takes=("exact", "rounded", "second", "own", "together", "other"),
+        limit={"together": 0},
+        limit_case="inputs that have nothing to do with each other",
     ),
 )
 

@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import data_age, fault_times
 from threeloops.simulate.driving import hand_overs, heartbeat, late_frames
 from threeloops.units import ms
@@ -78,6 +78,11 @@ CHAIN = Drill(
             wrong=lambda p: _chain(p) - p.periods_ms[0] * ms,
             story="You let the event fall just before the first stage starts. It may fall just after.",
         ),
+    ),
+    function=AsFunction(
+        takes=("periods_ms", "responses_ms"),
+        limit=lambda p: {"periods_ms": p.periods_ms[:1], "responses_ms": p.responses_ms[:1]},
+        limit_case="a chain of a single stage",
     ),
 )
 

@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import shared_chip
 from threeloops.simulate.driving import chip_sharing
 from threeloops.simulate.driving.chip_sharing import Kernel, Network
@@ -80,6 +80,7 @@ LAUNCH = Drill(
             story="You waited while the GPU was idle. A launch waits in the other part of the time.",
         ),
     ),
+    function=AsFunction(takes=("kernel_us", "busy"), limit={"busy": 1.0}, limit_case="a GPU that is never idle"),
 )
 
 DRILLS = (LAUNCH,)

@@ -3,7 +3,7 @@
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.searches import holds_up_to
 from threeloops.driving import tail_samples
 from threeloops.simulate.driving import tail_draws
@@ -72,6 +72,11 @@ FRAMES = Drill(
             wrong=lambda p: 2.0 * p.one_in,
             story="You doubled what is expected, to be safe. The chance of seeing none falls slower than that.",
         ),
+    ),
+    function=AsFunction(
+        takes=("one_in", "confidence"),
+        limit={"one_in": 2, "confidence": 0.5},
+        limit_case="the slower half, as likely as not",
     ),
 )
 

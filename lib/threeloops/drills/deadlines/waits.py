@@ -5,7 +5,7 @@ import random
 from fractions import Fraction
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.searches import holds_up_to
 from threeloops.driving import response_time as analysis
 from threeloops.driving.response_time import Task
@@ -271,6 +271,11 @@ RESPONSE = Drill(
             wrong=_whole_period,
             story="You counted what comes in the whole period. Once the task has finished, nothing delays it.",
         ),
+    ),
+    function=AsFunction(
+        takes=("cost_ms", "above_costs_ms", "above_periods_ms"),
+        limit={"above_costs_ms": (), "above_periods_ms": ()},
+        limit_case="a task that has the core to itself",
     ),
 )
 

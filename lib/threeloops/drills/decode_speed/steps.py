@@ -4,7 +4,7 @@ import itertools
 import random
 
 from threeloops.drills.decode_speed.times import POPE, TB
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.operations.expert_layers import experts_touched
 from threeloops.product_loop import decode_floor, serving
@@ -307,6 +307,11 @@ TENSOR = Drill(
             story="You read everything from one memory. The GPUs read their parts at the same time.",
         ),
     ),
+    function=AsFunction(
+        takes=("billions", "layers", "tp", "bandwidth", "cache", "latency_us"),
+        limit={"tp": 1},
+        limit_case="a single GPU, which has no other GPU's part to add",
+    ),
 )
 
 # --- experts -------------------------------------------------------------------------------------
@@ -394,6 +399,9 @@ EXPERTS = Drill(
             wrong=lambda p: _derive_experts(p).value / p.layers,
             story="That is one layer. Each layer has its own experts and its own router.",
         ),
+    ),
+    function=AsFunction(
+        takes=("experts", "top_k", "batch", "layers", "expert_mb"), limit={"batch": 1}, limit_case="a single request"
     ),
 )
 

@@ -6,7 +6,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.product_loop import serving
 from threeloops.simulate.product_loop import decoding
@@ -318,6 +318,11 @@ MOST = Drill(
             story="That is how many come in a second. How many seconds are there?",
         ),
         Slip(key="ttft-twice", wrong=lambda p: _most(p, ttft_s=2 * p.ttft_ms * ms), story="You took TTFT off twice."),
+    ),
+    function=AsFunction(
+        takes=("deadline_ms", "ttft_ms", "itl_ms"),
+        limit={"deadline_ms": 900, "ttft_ms": 900},
+        limit_case="a deadline at which the first token just comes",
     ),
 )
 

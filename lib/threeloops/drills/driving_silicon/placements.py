@@ -5,7 +5,7 @@ language model in the car.
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.searches import holds_up_to
 from threeloops.driving import soc_fit
 from threeloops.driving.soc_fit import Stage
@@ -167,6 +167,11 @@ FLOOR = Drill(
             wrong=lambda p: (p.weights + p.values) * MB / (p.bandwidth * GB),
             story="What is written has to be read again by the next layer.",
         ),
+    ),
+    function=AsFunction(
+        takes=("gops", "weights", "values", "peak", "bandwidth"),
+        limit={"values": 0, "weights": 1},
+        limit_case="a network whose activations never leave the chip",
     ),
 )
 
@@ -346,6 +351,11 @@ SHARED = Drill(
             wrong=lambda p: p.dla_mb * MB / (p.bandwidth * GB),
             story="Those are the DLA's bytes only. The GPU's go over the same bus.",
         ),
+    ),
+    function=AsFunction(
+        takes=("gpu_ms", "gpu_mb", "dla_ms", "dla_mb", "bandwidth"),
+        limit=lambda p: {"gpu_mb": 3, "dla_mb": 2},
+        limit_case="two engines that hardly touch the memory",
     ),
 )
 

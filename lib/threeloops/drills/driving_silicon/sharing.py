@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import shared_chip, soc_fit
 from threeloops.driving.soc_fit import Stage
 from threeloops.simulate.driving import chip_sharing
@@ -117,6 +117,11 @@ SIDE = Drill(
             story="You computed first and moved bytes afterwards. Both happen at the same time.",
         ),
     ),
+    function=AsFunction(
+        takes=("camera_gops", "camera_mb", "words_gops", "words_mb", "peak", "bandwidth"),
+        limit={"camera_mb": 1, "words_mb": 1},
+        limit_case="two networks that hardly touch the memory",
+    ),
 )
 
 # --- SMs of its own ------------------------------------------------------------------------------
@@ -214,6 +219,11 @@ OWN = Drill(
             wrong=lambda p: _own_share(p) / 2,
             story="You counted a multiply-add as one operation. The rate counts it as two.",
         ),
+    ),
+    function=AsFunction(
+        takes=("gops", "megabytes", "peak", "bandwidth", "sms"),
+        limit={"megabytes": 1},
+        limit_case="a network that waits for arithmetic, and needs all SMs",
     ),
 )
 

@@ -7,7 +7,7 @@ import itertools
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import datasheet_tops
 from threeloops.facts import hardware
 from threeloops.inner_loop import peak_rates
@@ -75,6 +75,7 @@ DENSE = Drill(
         ),
         Slip(key="the-dlas", wrong=lambda p: p.dla / 2 * TFLOP, story="That is what the DLAs do. Asked is the GPU."),
     ),
+    function=AsFunction(takes=("total", "dla"), limit={"dla": 0}, limit_case="a chip without DLAs"),
 )
 
 # --- power mode ----------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ answers         what a learner typed, as a number in base SI (spelling, shorthan
 drill           what a drill is: draw, prompt, answer, independent count, slips, derivation
 judge           right, or which slip, or how far off (unit_slips: mistakes that belong to no idea)
 student_draws   whose numbers a question is asked with
-functions       functions that a learner writes (function_bank: all that families ask for; limit_cases: how a limit
-                case is made; calls: calling it at home; code_task: small tasks in code, whose slips are the solution
-                with one thing changed; kernel_task, schedule_task: those that run on a machine of benches)
+functions       functions that a learner writes (function_bank: the drills that ask for one; calls: calling it at home;
+                code_task: small tasks in code, whose slips are the solution with one thing changed; kernel_task,
+                schedule_task: those that run on a machine of benches)
 bank            every drill, by key and by family
 sheet, prediction       drills and predictions in a notebook (ask_first: nothing is shown before there is one)
 fair_draws      draws that can be asked: slips and answer can be told apart; answers_in_text: nor is it in the question;

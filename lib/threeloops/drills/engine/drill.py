@@ -7,8 +7,8 @@ at the mistake without giving the answer away.
 
 import hashlib
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +28,15 @@ Draw = Any
 def drawn(**numbers: object) -> Draw:
     """The numbers of one draw."""
     return SimpleNamespace(**numbers)
+
+
+def changed(p: Draw, **numbers: object) -> Draw:
+    """The same numbers with some of them changed.
+
+    >>> changed(drawn(gpus=8, rate=3), rate=4)
+    namespace(gpus=8, rate=4)
+    """
+    return drawn(**vars(p) | numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +72,20 @@ class Taught:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AsFunction:
+    """The idea as a function of its numbers, which is tried on draws and on a limit case: one GPU, a context shorter
+    than the window.
+    """
+
+    takes: tuple[str, ...]  # names of the numbers that the function is called with
+    limit_case: str  # in words, told to whoever fails there alone
+    limit: Mapping[str, object] | Callable[[Draw], Mapping[str, object]] = field(default_factory=dict)  # what it sets
+    limit_draw: Callable[[random.Random], Draw] | None = None  # where it is drawn anew instead
+    # where the question names one model, a function is tried on others too
+    draw: Callable[[random.Random], Draw] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drill:
     """One idea, ready to be asked anywhere."""
 
@@ -88,6 +111,7 @@ class Drill:
     apart: float = APART
     fewest: int = FEWEST  # different answers over a thousand draws; an idea that cannot have as many says why
     prerequisites: tuple[str, ...] = ()
+    function: AsFunction | None = None  # where a function is asked for, too
     family: str = ""  # the folder that lists it, which the bank knows
 
     @property

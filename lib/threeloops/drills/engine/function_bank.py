@@ -1,20 +1,24 @@
-"""The drills that also ask for a function: what each family says in its functions.py."""
+"""The drills that also ask for a function."""
 
-import importlib
-import importlib.util
+import random
 
-from threeloops import drills
-from threeloops.drills.engine.bank import families
+from threeloops.drills.engine.bank import DRILLS
+from threeloops.drills.engine.drill import AsFunction, Draw, Drill, changed
 from threeloops.drills.engine.functions import FunctionDrill
 
 
-def _defined(family: str) -> tuple[FunctionDrill, ...]:
-    """What a family asks to be written; nothing where it has no such file."""
-    name = f"{drills.__name__}.{family}.functions"
-    if importlib.util.find_spec(name) is None:
-        return ()
-    asked: tuple[FunctionDrill, ...] = importlib.import_module(name).FUNCTIONS
-    return asked
+def _asked(drill: Drill, function: AsFunction) -> FunctionDrill:
+    def limit(rng: random.Random) -> Draw:
+        if function.limit_draw:
+            return function.limit_draw(rng)
+        p = drill.draw(rng)
+        return changed(p, **(function.limit(p) if callable(function.limit) else function.limit))
+
+    return FunctionDrill(
+        drill=drill, takes=function.takes, limit=limit, limit_case=function.limit_case, draw=function.draw
+    )
 
 
-FUNCTIONS: dict[str, FunctionDrill] = {one.key: one for family in families() for one in _defined(family)}
+FUNCTIONS: dict[str, FunctionDrill] = {
+    key: _asked(drill, drill.function) for key, drill in DRILLS.items() if drill.function
+}

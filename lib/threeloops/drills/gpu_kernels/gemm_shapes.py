@@ -5,7 +5,7 @@ the inner dimension.
 import random
 from collections.abc import Callable
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.searches import wanted
 from threeloops.inner_loop import gemm_tiles
 from threeloops.inner_loop.matrix_instructions import INSTRUCTIONS
@@ -119,6 +119,11 @@ SHARE = Drill(
         ),
         Slip(key="waves-down", wrong=_waves_down, story="You rounded the waves down. The rest has to run somewhere."),
         Slip(key="lost", wrong=lambda p: 1 - _quantisation(p).share, story="That is the share that is lost."),
+    ),
+    function=AsFunction(
+        takes=("m", "n", "tile_m", "tile_n", "sms"),
+        limit=lambda p: {"m": p.tile_m, "n": 2 * p.tile_n * p.sms},
+        limit_case="tiles and waves that come out even",
     ),
 )
 

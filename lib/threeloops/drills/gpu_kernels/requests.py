@@ -6,7 +6,7 @@ Strides and row lengths are no powers of two, so that each mistake leads to a nu
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import coalescing
 
 TAUGHT = Taught("inner", "The programming model")
@@ -96,6 +96,11 @@ GATHER = Drill(
             wrong=lambda p: _gather_bytes(p, 128, 4),
             story="You moved a whole line of 128 bytes per lane. Lines are fetched by sectors, and lanes share them.",
         ),
+    ),
+    function=AsFunction(
+        takes=("stride", "warps"),
+        limit={"stride": 11},
+        limit_case="a stride so long that every lane has a sector of its own",
     ),
 )
 

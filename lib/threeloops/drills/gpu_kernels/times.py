@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.gpu_kernels.launches import SOURCE_OCCUPANCY
 from threeloops.inner_loop import occupancy, scaling
 from threeloops.simulate.inner_loop import block_scheduler
@@ -90,6 +90,11 @@ WAVES = Drill(
             wrong=lambda p: _waves_s(p, 1),
             story="You ran all blocks at once. There is no room for so many.",
         ),
+    ),
+    function=AsFunction(
+        takes=("sms", "resident", "blocks", "block_us"),
+        limit=lambda p: {"blocks": 3 * p.sms * p.resident},
+        limit_case="a grid that fills its last wave exactly",
     ),
 )
 

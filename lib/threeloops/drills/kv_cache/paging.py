@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop.kv_allocators import HfStatic, VllmPaged
 from threeloops.simulate.product_loop import block_allocator
 from threeloops.units import KiB
@@ -83,6 +83,11 @@ BLOCKS = Drill(
             wrong=lambda p: p.requests * (-(-p.tokens // p.block)) * p.per_token,
             story="You multiplied the number of blocks by the bytes of a token. How many tokens does a block hold?",
         ),
+    ),
+    function=AsFunction(
+        takes=("block", "tokens", "per_token", "requests"),
+        limit=lambda p: {"tokens": 3 * p.block},
+        limit_case="a context that fills its last block exactly",
     ),
 )
 

@@ -5,7 +5,8 @@ spread over GPUs.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, changed, drawn
+from threeloops.drills.engine.fair_draws import fair
 from threeloops.drills.kv_cache.contexts import attention, bare_model, real_shape
 from threeloops.models.architecture import Attention, LatentAttention, Model
 from threeloops.product_loop import kv_cache
@@ -82,6 +83,21 @@ def _slots(p: Draw, slots: float) -> float:
     return float(slots * 2 * p.kv_heads * p.head_dim * p.bytes_per_element)
 
 
+def _mixed_layers(rng: random.Random) -> Draw:
+    """Any model with windows, not only the one that the question names."""
+    kv_heads, full = rng.choice((3, 4, 6)), rng.choice((6, 7, 9))
+    heads = {
+        "kv_heads": kv_heads,
+        "query_heads": kv_heads * rng.choice((5, 6, 7)),
+        "head_dim": rng.choice((80, 96, 112)),
+        "bytes_per_element": 2,
+    }
+    window = rng.choice((512, 1024, 2048))
+    return drawn(
+        windowed_layers=4 * full, full_layers=full, window=window, tokens=window * rng.choice((11, 13, 17)), **heads
+    )
+
+
 WINDOW = Drill(
     key="kv-sliding-window",
     taught=TAUGHT,
@@ -133,6 +149,21 @@ WINDOW = Drill(
             wrong=lambda p: _slots(p, p.full_layers * p.tokens + p.windowed_layers * p.window) / 2,
             story="You cached keys or values. Every later token needs both.",
         ),
+    ),
+    function=AsFunction(
+        takes=(
+            "windowed_layers",
+            "full_layers",
+            "window",
+            "query_heads",
+            "kv_heads",
+            "head_dim",
+            "bytes_per_element",
+            "tokens",
+        ),
+        limit=lambda p: {"tokens": p.window // 3},
+        limit_case="a context shorter than the window",
+        draw=_mixed_layers,
     ),
 )
 
@@ -292,6 +323,24 @@ def _heads(p: Draw, heads: float) -> float:
     return float(p.requests * p.tokens * 2 * p.layers * heads * p.head_dim * p.bytes_per_element)
 
 
+def _enough_heads(rng: random.Random) -> Draw:
+    p = fair(GPUS).draw(rng)
+    return changed(p, tp=rng.choice((2, 4)))
+
+
+def _any_heads(rng: random.Random) -> Draw:
+    p = fair(GPUS).draw(rng)
+    kv_heads = rng.choice((2, 4))
+    return changed(
+        p,
+        layers=rng.choice((22, 28, 46)),
+        head_dim=rng.choice((80, 96, 112)),
+        kv_heads=kv_heads,
+        query_heads=48,
+        tp=rng.choice((12, 16, 24)),
+    )
+
+
 GPUS = Drill(
     key="kv-more-gpus-than-heads",
     taught=TAUGHT,
@@ -351,6 +400,12 @@ GPUS = Drill(
             wrong=lambda p: _heads(p, 1) / p.layers,
             story="That is one layer. Tensor parallelism leaves every layer on every GPU.",
         ),
+    ),
+    function=AsFunction(
+        takes=("tp", "layers", "query_heads", "kv_heads", "head_dim", "bytes_per_element", "requests", "tokens"),
+        limit_draw=_enough_heads,
+        limit_case="fewer GPUs than KV heads",
+        draw=_any_heads,
     ),
 )
 

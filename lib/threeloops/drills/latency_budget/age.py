@@ -6,7 +6,7 @@ import math
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import information_age
 from threeloops.simulate.driving import picture_age
 from threeloops.units import ms
@@ -220,6 +220,9 @@ BUSY = Drill(
             story="You let it wait a whole period after every frame. It waits only until the next frame comes.",
         ),
     ),
+    function=AsFunction(
+        takes=("rate", "busy_ms"), limit={"busy_ms": 7}, limit_case="a chain that is faster than the camera"
+    ),
 )
 
 # --- a queue -------------------------------------------------------------------------------------
@@ -281,6 +284,9 @@ QUEUE = Drill(
             wrong=lambda p: p.busy_ms * ms + (p.frame - 1) * _period_s(p),
             story="You added a period for each frame before it. Add what the processor is too slow by.",
         ),
+    ),
+    function=AsFunction(
+        takes=("rate", "busy_ms", "frame"), limit={"busy_ms": 7}, limit_case="a chain that is faster than the camera"
     ),
 )
 

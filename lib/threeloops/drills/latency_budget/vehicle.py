@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import latency_budget
 from threeloops.simulate.driving import vehicle
 from threeloops.units import hour, km, mile, ms
@@ -122,6 +122,9 @@ STOP = Drill(
         Slip(
             key="kmh-as-m-per-s", wrong=lambda p: _stop(p, speed_m_per_s=p.kmh), story="You put km/h where m/s belong."
         ),
+    ),
+    function=AsFunction(
+        takes=("kmh", "reaction_ms", "braking"), limit={"reaction_ms": 0}, limit_case="brakes that bite at once"
     ),
 )
 

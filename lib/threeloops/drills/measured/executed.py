@@ -5,7 +5,7 @@ import random
 from itertools import product
 from typing import TYPE_CHECKING
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.drills.measured.rows import gpu_name, printed_steps
 from threeloops.drills.measured.steps import STACK, cited, multiplied, named
@@ -113,6 +113,9 @@ EXECUTED = Drill(
             wrong=lambda p: _executed(p) / p.sequence,
             story="You counted sequences. The work goes by tokens.",
         ),
+    ),
+    function=AsFunction(
+        takes=("parameters", "batch", "sequence", "gpus", "step_s"), limit={"gpus": 1}, limit_case="a single GPU"
     ),
 )
 

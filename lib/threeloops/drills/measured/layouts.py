@@ -4,7 +4,7 @@ import functools
 import random
 from typing import TYPE_CHECKING
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.measured.rows import gpu_name, printed_steps
 from threeloops.drills.measured.steps import cited, named
 from threeloops.simulate.training_loop.pipeline_schedules import Work, run
@@ -139,6 +139,11 @@ BUBBLE = Drill(
             wrong=lambda p: p.step_s - _bubble_s(p),
             story="Those are the seconds in which it works.",
         ),
+    ),
+    function=AsFunction(
+        takes=("pp", "chunks", "dp", "batch", "micro_batch", "step_s"),
+        limit={"dp": 1},
+        limit_case="a single data-parallel copy",
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.measured.rows import gpu_name, took
 from threeloops.facts.served_points import ServedPoint, served_points, served_sources
 from threeloops.product_loop import queueing, serving
@@ -141,6 +141,11 @@ OUTPUT = Drill(
             wrong=lambda p: 1 / p.tpot_s,
             story="That is what one user sees while tokens come.",
         ),
+    ),
+    function=AsFunction(
+        takes=("requests", "answer", "ttft_s", "tpot_s", "tp"),
+        limit={"answer": 1},
+        limit_case="answers of a single token, which comes with TTFT",
     ),
 )
 

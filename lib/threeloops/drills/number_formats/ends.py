@@ -6,7 +6,7 @@ every mistake has a value of its own.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import number_formats
 from threeloops.inner_loop.number_formats import Format
 from threeloops.simulate.inner_loop import bit_patterns
@@ -111,6 +111,11 @@ LARGEST = Drill(
                 " powers as well."
             ),
         ),
+    ),
+    function=AsFunction(
+        takes=("exponent_bits", "mantissa_bits"),
+        limit={"exponent_bits": 2},
+        limit_case="the fewest exponent bits that leave room for infinity",
     ),
 )
 

@@ -3,7 +3,7 @@
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import people
 from threeloops.drills.number_formats.ends import SOURCE_IEEE, SOURCE_TIES, form, patterns, positive
 from threeloops.inner_loop import number_formats
@@ -86,6 +86,11 @@ GAP = Drill(
             wrong=lambda p: 2.0 ** (p.power - p.mantissa_bits - 1),
             story="That is half of the gap: what rounding can be wrong by, or what one more mantissa bit would give.",
         ),
+    ),
+    function=AsFunction(
+        takes=("value", "exponent_bits", "mantissa_bits"),
+        limit={"exponent_bits": 5, "mantissa_bits": 10, "value": 2**-17 * 1.375, "power": -17},
+        limit_case="a value below the smallest normal number",
     ),
 )
 

@@ -4,7 +4,7 @@ import math
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.number_formats.ends import form, positive
 from threeloops.drills.number_formats.gaps import EXPONENT_BITS, NAMES
 from threeloops.inner_loop import number_formats, summation
@@ -181,6 +181,7 @@ CHAIN = Drill(
             story="That would be adding in pairs. Here each thread adds one number after the other.",
         ),
     ),
+    function=AsFunction(takes=("parts", "each"), limit={"parts": 1}, limit_case="one thread for all the terms"),
 )
 
 DRILLS = (COINS, CHAIN)

@@ -5,7 +5,7 @@ and by how much a layout loses.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop.pipeline_orders import orders
 from threeloops.simulate.training_loop.pipeline_schedules import Work, run
 from threeloops.training_loop.network import traffic
@@ -446,6 +446,11 @@ RUNNER_UP = Drill(
         ),
     ),
     prerequisites=("pipeline-step-time",),
+    function=AsFunction(
+        takes=("work_s", "few", "few_runs", "dear_s", "many", "many_runs", "cheap_s"),
+        limit={"few": 1},
+        limit_case="a first layout without a pipeline",
+    ),
 )
 
 DRILLS = (FIXED, LINKS, CROSSING, RUNNER_UP)

@@ -5,7 +5,7 @@ model and a node allow.
 import itertools
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.models.parameters import weights_bytes
 from threeloops.training_loop.parallelism import layouts, pipelines, placement, tensor_parallel
@@ -187,6 +187,11 @@ FAR_END = Drill(
             story="You went one replica too far: they count from 0, too.",
         ),
     ),
+    function=AsFunction(
+        takes=("rank", "tp", "cp", "dp", "pp"),
+        limit={"dp": 1, "rank": 7},
+        limit_case="a single replica, whose ranks have no gradients of others to add",
+    ),
 )
 
 
@@ -304,6 +309,11 @@ LARGEST = Drill(
             wrong=lambda p: 4 * p.parameters / _largest(p) / p.pp,
             story="You took 4 bytes for a weight.",
         ),
+    ),
+    function=AsFunction(
+        takes=("parameters", "pp", "heads", "kv_heads", "domain"),
+        limit={"domain": 1},
+        limit_case="a GPU without fast links to any other",
     ),
 )
 

@@ -4,7 +4,7 @@ up its batch.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.pipeline.bubbles import SOURCE_1F1B
 from threeloops.simulate.training_loop.pipeline_orders import FORWARD, orders
 from threeloops.simulate.training_loop.pipeline_schedules import Work, run
@@ -92,6 +92,11 @@ BYTES = Drill(
             story="You sent numbers of 4 bytes.",
         ),
     ),
+    function=AsFunction(
+        takes=("pp", "chunks", "m", "sequence", "hidden"),
+        limit={"chunks": 1},
+        limit_case="one chunk per GPU, the plain pipeline",
+    ),
 )
 
 # --- a slow stage --------------------------------------------------------------------------------
@@ -162,6 +167,11 @@ SLOW = Drill(
             wrong=lambda p: (p.m + p.pp - 1) * p.fast_s + p.slow_s - p.fast_s,
             story="You paid the extra time once. Every micro-batch goes through that stage.",
         ),
+    ),
+    function=AsFunction(
+        takes=("pp", "m", "fast_s", "slow_s"),
+        limit=lambda p: {"slow_s": p.fast_s},
+        limit_case="a last stage that is no slower than the others",
     ),
 )
 
@@ -298,6 +308,9 @@ LATE = Drill(
         ),
     ),
     prerequisites=("pipeline-step-time",),
+    function=AsFunction(
+        takes=("pp", "total_s", "send_s"), limit={"pp": 1}, limit_case="a single stage, with no hop to make"
+    ),
 )
 
 DRILLS = (BYTES, SLOW, BATCH, LATE)

@@ -3,7 +3,7 @@
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import backlogs, queueing
 from threeloops.units import ms
 
@@ -156,6 +156,11 @@ SHED = Drill(
             wrong=lambda p: p.arrive / _handled(p),
             story="That is the load. It says how many come for each that is handled.",
         ),
+    ),
+    function=AsFunction(
+        takes=("servers", "service_ms", "arrive"),
+        limit=lambda p: {"arrive": round(p.arrive / 3)},
+        limit_case="servers that keep up",
     ),
 )
 

@@ -3,7 +3,7 @@
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import queueing
 from threeloops.simulate.product_loop import queue
@@ -152,6 +152,11 @@ ALLOWED = Drill(
             story="That is the utilisation. How many requests a second make it?",
         ),
     ),
+    function=AsFunction(
+        takes=("service_ms", "p99_ms"),
+        limit=lambda p: {"p99_ms": 3 * p.service_ms},
+        limit_case="a promise that even an empty server cannot keep",
+    ),
 )
 
 # --- long ones among short ones ------------------------------------------------------------------
@@ -249,6 +254,11 @@ MIXED = Drill(
             wrong=lambda p: _square_s2(p) * p.per_minute / 60 / 2 / (1 - _busy(p)) + _mean_s(p),
             story="You added the request's own service. The question ends when it begins.",
         ),
+    ),
+    function=AsFunction(
+        takes=("short_ms", "long_ms", "percent", "per_minute"),
+        limit={"percent": 0},
+        limit_case="no long requests at all",
     ),
 )
 

@@ -4,7 +4,7 @@ import itertools
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.run import reliability, stragglers
 from threeloops.units import day, ms
 
@@ -101,6 +101,7 @@ STALLS = Drill(
             story="That is the waiting. How long is the step?",
         ),
     ),
+    function=AsFunction(takes=("ranks", "every", "step_s", "stall_s"), limit={"ranks": 1}, limit_case="a single rank"),
 )
 
 # --- the slowest of a few ------------------------------------------------------------------------
@@ -183,6 +184,9 @@ SLOWEST = Drill(
             wrong=lambda p: _slowest(p) - p.base_s,
             story="That is the longest delay. What does every rank need before it?",
         ),
+    ),
+    function=AsFunction(
+        takes=("ranks", "base_s", "delay_s"), limit={"ranks": 1}, limit_case="a single rank, which waits for no other"
     ),
 )
 

@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.run import checkpoint_levels, cost, reliability
 from threeloops.units import day, hour, minute
 
@@ -116,6 +116,11 @@ LEVELS = Drill(
             wrong=lambda p: _levels_lost(p, _intact(p)) + _intact(p) * p.memory_s / 2 + (1 - _intact(p)) * p.disk_s / 2,
             story="You lost whole intervals. A failure comes half-way on average.",
         ),
+    ),
+    function=AsFunction(
+        takes=("percent", "memory_s", "memory_restart_s", "disk_s", "disk_restart_s", "detect_s"),
+        limit={"percent": 100},
+        limit_case="copies in memory that survive every failure",
     ),
 )
 

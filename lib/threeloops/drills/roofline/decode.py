@@ -6,7 +6,7 @@ import random
 from itertools import count
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions, tera
 from threeloops.drills.roofline.intensity import SOURCE_PART, dense, roofs
 from threeloops.models.architecture import Attention
@@ -388,6 +388,11 @@ LAUNCH = Drill(
             wrong=lambda p: p.layers * p.launch_s,
             story="You issued one kernel per layer. Count what a layer is made of here.",
         ),
+    ),
+    function=AsFunction(
+        takes=("layers", "launches", "launch_s", "parameters", "memory"),
+        limit={"launches": 1},
+        limit_case="one fused kernel per layer",
     ),
 )
 

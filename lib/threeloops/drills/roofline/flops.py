@@ -4,7 +4,7 @@ import random
 from itertools import product
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.roofline.intensity import counted_product
 from threeloops.models.architecture import Attention
 from threeloops.operations import kernels
@@ -232,6 +232,11 @@ CONV = Drill(
             wrong=lambda p: 2 * _outputs(p) / p.cameras * p.kernel**2 * p.in_channels / p.groups,
             story="That is one camera. All of them run through the network.",
         ),
+    ),
+    function=AsFunction(
+        takes=("cameras", "groups", "in_channels", "out_channels", "height", "width", "kernel", "stride"),
+        limit={"height": 135, "width": 241},
+        limit_case="a map whose height and width are odd",
     ),
 )
 

@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.drills.roofline.intensity import SOURCE_PART, SOURCE_ROOFLINE, counted_product, dense, roofs
 from threeloops.operations import kernels, roofline
@@ -204,6 +204,11 @@ TIME = Drill(
             wrong=lambda p: _memory_s(p, 2 * (p.m * p.k + p.k * p.n + p.m * p.n)),
             story="You moved four bytes per element. How wide is BF16?",
         ),
+    ),
+    function=AsFunction(
+        takes=("m", "k", "n", "bytes_per_element", "peak", "memory"),
+        limit={"m": 16_000, "k": 8_000, "n": 8_000},
+        limit_case="a matmul so large that arithmetic takes longer than memory",
     ),
 )
 

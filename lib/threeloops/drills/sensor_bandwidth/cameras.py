@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import sensor_data
 from threeloops.simulate.driving import sensors
 from threeloops.units import BITS_PER_BYTE, MB
@@ -165,6 +165,11 @@ LANES = Drill(
             story="You compared bytes with bits. Links are rated in bits.",
         ),
         Slip(key="free", wrong=lambda p: 1 - _lane_share(p), story="That is the share that stays free."),
+    ),
+    function=AsFunction(
+        takes=("width", "height", "bits", "rate", "lane_mbit"),
+        limit={"rate": 1},
+        limit_case="one picture a second, which a single lane carries",
     ),
 )
 

@@ -4,7 +4,7 @@ import functools
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import ranging_data
 from threeloops.facts import hardware
 from threeloops.simulate.driving import sensors
@@ -171,6 +171,9 @@ PACKETS = Drill(
             wrong=lambda p: _packet_rate(p) / p.beams,
             story="You shared the packets among the beams. They hold all of them.",
         ),
+    ),
+    function=AsFunction(
+        takes=("beams", "firings", "other", "firing_us"), limit={"firings": 1}, limit_case="a packet for every firing"
     ),
 )
 

@@ -3,7 +3,7 @@
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import ranging_data, sensor_data
 from threeloops.simulate.driving import sensors
 from threeloops.units import hour, km, million, minute, ms, thousand, us
@@ -93,6 +93,11 @@ STAMP = Drill(
             story="You used degrees where radians belong.",
         ),
         Slip(key="kmh", wrong=lambda p: _stamp(p, speed_m_per_s=p.kmh), story="You put km/h where m/s belong."),
+    ),
+    function=AsFunction(
+        takes=("kmh", "range_m", "turn_deg", "error_ms"),
+        limit={"turn_deg": 0},
+        limit_case="a car that drives straight on",
     ),
 )
 

@@ -3,7 +3,7 @@
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop import speculative
 from threeloops.simulate.product_loop import decoding
@@ -73,6 +73,9 @@ YIELD = Drill(
             wrong=lambda p: p.drafted + 1.0,
             story="You accepted every draft. Some are rejected, and take the rest with them.",
         ),
+    ),
+    function=AsFunction(
+        takes=("accepted", "drafted"), limit={"accepted": 0.0}, limit_case="a draft that is never right"
     ),
 )
 

@@ -7,7 +7,7 @@ import math
 import random
 from fractions import Fraction
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.product_loop import speculative
 from threeloops.simulate.product_loop import decoding, exact_speculation
 from threeloops.units import ms
@@ -289,6 +289,11 @@ BATCH = Drill(
             story="You tried every token of the draft. After the first refusal the rest is gone.",
         ),
     ),
+    function=AsFunction(
+        takes=("plain_ms", "check_ms", "draft_ms", "accepted", "drafted"),
+        limit=lambda p: {"drafted": 0, "check_ms": p.plain_ms},
+        limit_case="nothing drafted at all",
+    ),
 )
 
 # --- work ----------------------------------------------------------------------------------------
@@ -356,6 +361,9 @@ WORK = Drill(
             wrong=lambda p: (p.drafted * p.operations + p.drafted + 1) / (_work_yield(p) - 1),
             story="You left out the target's own token. Every check yields it.",
         ),
+    ),
+    function=AsFunction(
+        takes=("accepted", "drafted", "operations"), limit={"drafted": 1}, limit_case="a single drafted token"
     ),
 )
 

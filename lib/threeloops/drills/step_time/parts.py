@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop import overlapped_step
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import ms
@@ -100,6 +100,11 @@ OVERLAP = Drill(
             wrong=_sending_s,
             story="That is how long the link is busy. When can it begin, and what comes after?",
         ),
+    ),
+    function=AsFunction(
+        takes=("forward_ms", "backward_ms", "update_ms", "buckets", "bucket_ms"),
+        limit={"buckets": 1},
+        limit_case="a single bucket, which is complete when the backward pass is",
     ),
 )
 

@@ -4,7 +4,7 @@ worth in money.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import scaling
 from threeloops.simulate.inner_loop import step as player
 from threeloops.training_loop.updates import accumulation
@@ -188,6 +188,11 @@ WEIGHT = Drill(
             wrong=lambda p: sum(p.tokens) / (len(p.tokens) * max(p.tokens)),
             story="You answered for the longest micro-batch.",
         ),
+    ),
+    function=AsFunction(
+        takes=("tokens",),
+        limit=lambda p: {"tokens": [p.tokens[0]] * len(p.tokens)},
+        limit_case="micro-batches of equal length",
     ),
 )
 

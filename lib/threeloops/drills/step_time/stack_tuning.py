@@ -4,7 +4,7 @@ step of reinforcement learning.
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop import rollouts as player
 from threeloops.training_loop.updates import adapters, rollouts
 from threeloops.units import billion, ms, us
@@ -245,6 +245,11 @@ ROLLOUT = Drill(
                 "You let every response cost time until the last one is complete. Those that are finished cost nothing."
             ),
         ),
+    ),
+    function=AsFunction(
+        takes=("responses", "usual", "longest", "weights_ms", "response_us", "reward_s", "update_s"),
+        limit=lambda p: {"longest": p.usual},
+        limit_case="responses that are all of one length",
     ),
 )
 

@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
 from threeloops.models.architecture import MoeMlp
@@ -216,6 +216,11 @@ EXPERTS = Drill(
             wrong=lambda p: 16 * (p.dense + p.experts / p.ep),
             story="You gave each GPU a whole optimiser for what it holds. Others hold the same and share the work.",
         ),
+    ),
+    function=AsFunction(
+        takes=("dense", "experts", "dp", "ep"),
+        limit=lambda p: {"ep": p.dp},
+        limit_case="experts dealt out over all GPUs, so that each is held once",
     ),
 )
 

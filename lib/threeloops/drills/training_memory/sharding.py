@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
 from threeloops.models.parameter_buckets import ParameterBuckets
@@ -208,6 +208,11 @@ GRID = Drill(
             wrong=lambda p: 16 * p.parameters / (p.tp * p.pp),
             story="You gave every data-parallel rank a whole optimiser for its slice.",
         ),
+    ),
+    function=AsFunction(
+        takes=("parameters", "tp", "pp", "dp"),
+        limit={"dp": 1},
+        limit_case="one data-parallel rank, with no other to shard over",
     ),
 )
 

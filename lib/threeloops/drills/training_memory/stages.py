@@ -3,7 +3,7 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.simulate.training_loop import in_flight as schedules
 from threeloops.training_loop.memory import activations, in_flight
 from threeloops.units import fmt_bytes
@@ -114,6 +114,11 @@ FLIGHT = Drill(
             wrong=lambda p: (p.pp - p.stage) * p.layers * p.layer_bytes,
             story="You kept every layer of the model. A stage runs its own.",
         ),
+    ),
+    function=AsFunction(
+        takes=("pp", "stage", "micro_batches", "layers", "layer_bytes"),
+        limit={"stage": 0, "micro_batches": 3},
+        limit_case="fewer micro-batches than stages",
     ),
 )
 

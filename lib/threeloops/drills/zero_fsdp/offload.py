@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import giga, tera
 from threeloops.training_loop.memory import offload
 from threeloops.units import GB, MB, TFLOP, fmt_bytes, fmt_percent, fmt_si
@@ -100,6 +100,11 @@ FETCH = Drill(
                 " times."
             ),
         ),
+    ),
+    function=AsFunction(
+        takes=("size", "ranks", "link", "exchange"),
+        limit={"ranks": 1},
+        limit_case="a single GPU, which has no other to gather from",
     ),
 )
 

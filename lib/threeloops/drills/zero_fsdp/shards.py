@@ -6,7 +6,7 @@ import random
 from itertools import pairwise
 from math import ceil
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.engine.phrasing import billions, giga
 from threeloops.drills.training_memory.states import MIXED, SOURCE_ZERO, rank_bytes
 from threeloops.models.parameter_buckets import ParameterBuckets
@@ -108,6 +108,11 @@ RANKS_TO_FIT = Drill(
             story="You put the 16-bit weights on every GPU and shared them as well.",
         ),
     ),
+    function=AsFunction(
+        takes=("parameters", "budget"),
+        limit=lambda p: {"budget": 4 * p.parameters},
+        limit_case="states that fill the budget to the last byte",
+    ),
 )
 
 # --- rows that do not come out even --------------------------------------------------------------
@@ -201,6 +206,11 @@ UNEVEN_ROWS = Drill(
             wrong=lambda p: p.rows * p.width * p.bytes_per_element,
             story="That is the whole matrix, which stands on a GPU only while its layer computes.",
         ),
+    ),
+    function=AsFunction(
+        takes=("rows", "width", "ranks", "rank", "bytes_per_element"),
+        limit=lambda p: {"rows": p.ranks - 2},
+        limit_case="fewer rows than ranks",
     ),
 )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Derivation, Draw, Slip, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Slip, changed, drawn
 from threeloops.drills.engine.phrasing import to_the_byte
 from threeloops.drills.engine.searches import wanted
 from threeloops.drills.kv_cache.contexts import real_shape
@@ -13,6 +13,7 @@ from threeloops.drills.roofline.intensity import SOURCE_GEMM, SOURCE_PART
 from threeloops.driving import latency_budget
 from threeloops.models.parameters import model_parameters
 from threeloops.operations import kernels, roofline
+from threeloops.room.kinds.chains.change import value_of
 from threeloops.room.kinds.table import Cell, Table, Word, idea
 from threeloops.units import billion, fmt_bytes, fmt_percent, fmt_si, hour, kB, ms
 
@@ -21,10 +22,6 @@ YES_NO = ("yes", "no")
 
 def _same(p: Draw) -> Draw:
     return p
-
-
-def _value(key: str, p: Draw) -> float:
-    return DRILLS[key].derive(p).value
 
 
 # --- a product ----------------------------------------------------------------------------------
@@ -146,7 +143,7 @@ def _draw_cache(rng: random.Random) -> Draw:
         tokens=rng.randrange(3000, 7000, 200),
         generated=0,
     )
-    fit = int(_value("kv-largest-batch", p))
+    fit = int(value_of("kv-largest-batch", p))
     p.requests = rng.choice((fit - fit // 3, fit + fit // 3 + 2))
     p.prompt = p.tokens
     return p
@@ -154,7 +151,7 @@ def _draw_cache(rng: random.Random) -> Draw:
 
 def _per_token(p: Draw) -> Draw:
     """One token of one request."""
-    return drawn(**(vars(p) | {"prompt": 1, "generated": 0, "requests": 1}))
+    return changed(p, prompt=1, generated=0, requests=1)
 
 
 CACHE_TOKEN = replace(
@@ -189,7 +186,7 @@ CACHE = Table(
         Word(
             name="Do all fit",
             words=YES_NO,
-            right=lambda p: YES_NO[p.requests > _value("kv-largest-batch", p)],
+            right=lambda p: YES_NO[p.requests > value_of("kv-largest-batch", p)],
             because="Compare the requests that want to run with those that fit.",
         ),
     ),
@@ -217,8 +214,8 @@ def _draw_states(rng: random.Random) -> Draw:
 
 def _stages(p: Draw) -> dict[str, float]:
     return {
-        "none": _value("memory-model-states", drawn(**(vars(p) | {"dp": 1}))),
-        "2": _value("memory-zero-2", p),
+        "none": value_of("memory-model-states", changed(p, dp=1)),
+        "2": value_of("memory-zero-2", p),
         "3": 16 * p.parameters / p.dp,
     }
 
@@ -245,7 +242,7 @@ STATES = Table(
         Cell(
             name="Model states per GPU, unsharded",
             drill=DRILLS["memory-model-states"],
-            numbers=lambda p: drawn(**(vars(p) | {"dp": 1})),
+            numbers=lambda p: changed(p, dp=1),
         ),
         Cell(name="Per GPU under ZeRO stage 2", drill=DRILLS["memory-zero-2"], numbers=_same),
         Word(
@@ -266,7 +263,7 @@ STATES = Table(
 
 def _draw_ring(rng: random.Random) -> Draw:
     p = DRILLS["ring-time"].draw(rng)
-    p.backward_ms = round(_value("ring-time", p) / ms * rng.choice((0.6, 0.75, 1.4, 1.8)))
+    p.backward_ms = round(value_of("ring-time", p) / ms * rng.choice((0.6, 0.75, 1.4, 1.8)))
     return p
 
 
@@ -289,7 +286,7 @@ RING = Table(
         Word(
             name="Can it hide behind the backward pass",
             words=YES_NO,
-            right=lambda p: YES_NO[_value("ring-time", p) > p.backward_ms * ms],
+            right=lambda p: YES_NO[value_of("ring-time", p) > p.backward_ms * ms],
             because="Compare the two times.",
         ),
     ),
@@ -314,7 +311,7 @@ def _draw_car(rng: random.Random) -> Draw:
 
 
 def _reaction_ms(p: Draw) -> float:
-    return float(_value("latency-oldest-picture", p) / ms + p.actuators_ms)
+    return float(value_of("latency-oldest-picture", p) / ms + p.actuators_ms)
 
 
 def _fastest_kmh(p: Draw) -> float:
@@ -349,7 +346,7 @@ CAR = Table(
         Word(
             name="Does it stop in time",
             words=YES_NO,
-            right=lambda p: YES_NO[_value("latency-stopping-distance", _stop(p)) > p.sight_m],
+            right=lambda p: YES_NO[value_of("latency-stopping-distance", _stop(p)) > p.sight_m],
             because="Compare the distance until it stands with the distance to the obstacle.",
         ),
     ),

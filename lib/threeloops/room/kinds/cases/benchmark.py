@@ -3,12 +3,12 @@
 import random
 
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw
+from threeloops.drills.engine.drill import Draw, changed
 from threeloops.drills.engine.phrasing import people
 from threeloops.drills.measured.rows import took
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown
+from threeloops.room.kinds.chains.change import Best, Change, shown
 from threeloops.room.kinds.chains.measured import caches_s, others_s, published_server, weights_s
 from threeloops.units import fmt_seconds
 
@@ -23,7 +23,7 @@ def _draw_slide(rng: random.Random) -> Draw:
 
 def _hit(p: Draw) -> Draw:
     """With so much of each prompt found: as much less of others' prompts in a TPOT, and of one's own before it."""
-    return altered(p, ttft_s=p.ttft_s - HIT * p.light_ttft_s, tpot_s=p.tpot_s - HIT * others_s(p))
+    return changed(p, ttft_s=p.ttft_s - HIT * p.light_ttft_s, tpot_s=p.tpot_s - HIT * others_s(p))
 
 
 BENCHMARK = Case(
@@ -107,12 +107,12 @@ BENCHMARK = Case(
             Change(
                 key="weights",
                 text=lambda p: f"weights in {4 * p.width} bits instead of {8 * p.width}",
-                numbers=lambda p: altered(p, tpot_s=p.tpot_s - weights_s(p) / 2),
+                numbers=lambda p: changed(p, tpot_s=p.tpot_s - weights_s(p) / 2),
             ),
             Change(
                 key="caches",
                 text=lambda p: f"caches in {4 * p.cache_width} bits instead of {8 * p.cache_width}",
-                numbers=lambda p: altered(p, tpot_s=p.tpot_s - caches_s(p) / 2),
+                numbers=lambda p: changed(p, tpot_s=p.tpot_s - caches_s(p) / 2),
             ),
             Change(
                 key="prompts",

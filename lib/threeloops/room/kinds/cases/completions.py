@@ -5,11 +5,11 @@ and card are the catalogue's.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, shown, value_of
 from threeloops.units import GB, billion, fmt_percent, ms
 
 
@@ -45,7 +45,7 @@ def _draw_coder(rng: random.Random) -> Draw:
         price_cents=rng.choice((60, 80, 120)),
     )
     p.step_ms = _printed_ms(p)
-    p.narrow_ms = _printed_ms(altered(p, billions=p.billions / 2))
+    p.narrow_ms = _printed_ms(changed(p, billions=p.billions / 2))
     return p
 
 
@@ -68,7 +68,7 @@ def _coder_answer(p: Draw) -> Draw:
 
 
 def _coder_rush(p: Draw) -> Draw:
-    return altered(
+    return changed(
         _coder_answer(p),
         plain_ms=round(p.step_ms * 4, 1),
         check_ms=round(p.step_ms * 4 * p.check, 1),
@@ -157,17 +157,17 @@ CODER = Case(
             Change(
                 key="draft",
                 text=lambda p: "a draft that takes half as long and is accepted as often",
-                numbers=lambda p: altered(_coder_answer(p), draft_ms=p.draft_tenths / 20),
+                numbers=lambda p: changed(_coder_answer(p), draft_ms=p.draft_tenths / 20),
             ),
             Change(
                 key="acceptance",
                 text=lambda p: f"a draft trained on our code: acceptance {p.accepted + p.better:g}",
-                numbers=lambda p: altered(_coder_answer(p), accepted=p.accepted + p.better),
+                numbers=lambda p: changed(_coder_answer(p), accepted=p.accepted + p.better),
             ),
             Change(
                 key="weights",
                 text=lambda p: f"the target's weights in 8 bits: a step of {p.narrow_ms:g} ms",
-                numbers=lambda p: altered(_coder_answer(p), target_ms=p.narrow_ms),
+                numbers=lambda p: changed(_coder_answer(p), target_ms=p.narrow_ms),
             ),
         ),
     ),

@@ -5,10 +5,10 @@ figures are invented.
 import random
 
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, shown, value_of
 from threeloops.units import ms
 
 # --- a perception stack --------------------------------------------------------------------------
@@ -272,17 +272,17 @@ RECORDER = Case(
             Change(
                 key="lossy",
                 text=lambda p: f"compression {p.lossy:g} times as strong, with some loss",
-                numbers=lambda p: altered(p, factor=p.factor * p.lossy),
+                numbers=lambda p: changed(p, factor=p.factor * p.lossy),
             ),
             Change(
                 key="cameras",
                 text=lambda p: f"{p.fewer} of the cameras not recorded",
-                numbers=lambda p: altered(p, cameras=p.cameras - p.fewer),
+                numbers=lambda p: changed(p, cameras=p.cameras - p.fewer),
             ),
             Change(
                 key="rate",
                 text=lambda p: f"{p.rate * p.half:g} frames per second recorded instead of {p.rate}",
-                numbers=lambda p: altered(p, rate=p.rate * p.half),
+                numbers=lambda p: changed(p, rate=p.rate * p.half),
             ),
         ),
     ),

@@ -5,11 +5,11 @@ catalogue's.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown
+from threeloops.room.kinds.chains.change import Best, Change, shown
 from threeloops.units import GB, TFLOP, billion, fmt_bytes
 
 
@@ -55,7 +55,7 @@ def _draw_tuning(rng: random.Random) -> Draw:
 
 
 def _tuning_rounded(p: Draw) -> Draw:
-    return altered(p, parameters=round(p.parameters / 1e8) * 10**8)
+    return changed(p, parameters=round(p.parameters / 1e8) * 10**8)
 
 
 TUNING = Case(
@@ -85,7 +85,7 @@ TUNING = Case(
         ("how many tokens there are, and by when it is wanted", lambda p: "a few tens of millions, by Monday"),
     ),
     estimates=(
-        Step(drill="memory-model-states", numbers=lambda p: altered(p, dp=1)),
+        Step(drill="memory-model-states", numbers=lambda p: changed(p, dp=1)),
         Step(drill="stack-8-bit-moments", numbers=_tuning_rounded),
         Step(drill="stack-qlora-memory", numbers=_tuning_rounded),
     ),
@@ -102,7 +102,7 @@ TUNING = Case(
             "what is done to the base for serving: adapters merged or not, and in which format",
         ),
         lambda p: (
-            f"All states take {shown('memory-model-states', altered(p, dp=1))}; the moments in 8 bits would still take"
+            f"All states take {shown('memory-model-states', changed(p, dp=1))}; the moments in 8 bits would still take"
             f" {shown('stack-8-bit-moments', _tuning_rounded(p))}. Sharded over {GPUS} cards, with two whole layers at"
             f" work, it is {shown('memory-zero-3', p)} a card, and a card has {_gb(p.memory_bytes)}:"
             " full training does not fit without the host. Frozen in 4 bits with adapters of rank"
@@ -124,17 +124,17 @@ TUNING = Case(
             Change(
                 key="links",
                 text=lambda p: "links twice as fast",
-                numbers=lambda p: altered(_tuning_rounded(p), link=2 * p.link),
+                numbers=lambda p: changed(_tuning_rounded(p), link=2 * p.link),
             ),
             Change(
                 key="memory",
                 text=lambda p: f"a host whose memory is {p.faster:g} times as fast",
-                numbers=lambda p: altered(_tuning_rounded(p), memory=p.faster * p.memory),
+                numbers=lambda p: changed(_tuning_rounded(p), memory=p.faster * p.memory),
             ),
             Change(
                 key="state",
                 text=lambda p: "moments in 8 bits: 6 bytes of state per parameter",
-                numbers=lambda p: altered(_tuning_rounded(p), state=6),
+                numbers=lambda p: changed(_tuning_rounded(p), state=6),
             ),
         ),
     ),

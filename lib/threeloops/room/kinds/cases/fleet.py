@@ -3,12 +3,12 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, shown, value_of
 from threeloops.units import fmt_bytes, fmt_percent, ms
 
 TURN = 40  # tokens of a question: with the rest cached, prefill is little beside the steps
@@ -123,17 +123,17 @@ FLEET = Case(
             Change(
                 key="weights",
                 text=lambda p: "weights in 8 bits",
-                numbers=lambda p: altered(p, weights_bytes=p.weights_bytes // 2),
+                numbers=lambda p: changed(p, weights_bytes=p.weights_bytes // 2),
             ),
             Change(
                 key="cache",
                 text=lambda p: "the cache in 8 bits",
-                numbers=lambda p: altered(p, bytes_per_element=1),
+                numbers=lambda p: changed(p, bytes_per_element=1),
             ),
             Change(
                 key="context",
                 text=lambda p: f"conversations summed up at {round(p.tokens * p.shorter):,} tokens",
-                numbers=lambda p: altered(p, tokens=round(p.tokens * p.shorter)),
+                numbers=lambda p: changed(p, tokens=round(p.tokens * p.shorter)),
             ),
         ),
     ),

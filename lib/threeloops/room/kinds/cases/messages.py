@@ -4,10 +4,10 @@ invented.
 
 import random
 
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, redrawn, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, redrawn, shown, value_of
 from threeloops.units import ms
 
 SEEN_MS = 40  # the age that the team has measured
@@ -30,14 +30,14 @@ def _draw_any(rng: random.Random) -> Draw:
         mph=rng.choice((30, 45, 60, 75)),
         minutes=rng.choice((30, 45, 90)),
     )
-    return altered(p, arrives_ms=round(p.camera_ms + value_of("sensor-message-copies", p) / ms))
+    return changed(p, arrives_ms=round(p.camera_ms + value_of("sensor-message-copies", p) / ms))
 
 
 _draw_message = redrawn(_draw_any, lambda p: abs(value_of("sensor-message-age", p) / ms - SEEN_MS) <= NEAR_MS)
 
 
 def _no_copies(p: Draw) -> Draw:
-    return altered(p, arrives_ms=p.camera_ms)
+    return changed(p, arrives_ms=p.camera_ms)
 
 
 def _road(p: Draw) -> Draw:
@@ -45,7 +45,7 @@ def _road(p: Draw) -> Draw:
 
 
 def _narrow(p: Draw) -> Draw:
-    return altered(p, pixel_bytes=1.5)
+    return changed(p, pixel_bytes=1.5)
 
 
 def _lost(p: Draw) -> Draw:
@@ -137,7 +137,7 @@ MESSAGE = Case(
             Change(
                 key="one",
                 text=lambda p: "a queue that keeps the newest message only",
-                numbers=lambda p: altered(p, depth=1),
+                numbers=lambda p: changed(p, depth=1),
             ),
             Change(
                 key="shared",
@@ -147,7 +147,7 @@ MESSAGE = Case(
             Change(
                 key="rate",
                 text=lambda p: f"a camera of {p.rate * 3 // 2} pictures a second, the network as slow as before",
-                numbers=lambda p: altered(p, rate=p.rate * 3 // 2),
+                numbers=lambda p: changed(p, rate=p.rate * 3 // 2),
             ),
         ),
     ),

@@ -8,13 +8,13 @@ from typing import Any
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.drills.roofline.intensity import dense
 from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, shown, value_of
 from threeloops.units import billion, fmt_percent, fmt_seconds, fmt_si, us
 
 # --- busy, and yet slow --------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def _draw_small(rng: random.Random) -> Draw:
 
 
 def _replayed(p: Draw) -> Draw:
-    return altered(p, launch_s=p.recording_s)
+    return changed(p, launch_s=p.recording_s)
 
 
 def _floor(p: Draw) -> Draw:
@@ -271,17 +271,17 @@ SMALL = Case(
             Change(
                 key="fused",
                 text=lambda p: f"a compiler that leaves {p.fewer} kernels a layer",
-                numbers=lambda p: altered(p, launches=p.fewer),
+                numbers=lambda p: changed(p, launches=p.fewer),
             ),
             Change(
                 key="issue",
                 text=lambda p: f"a server in C++ that issues {p.issue:g} times as fast",
-                numbers=lambda p: altered(p, launch_s=p.launch_s / p.issue),
+                numbers=lambda p: changed(p, launch_s=p.launch_s / p.issue),
             ),
             Change(
                 key="weights",
                 text=lambda p: "weights in 8 bits, kernels as before",
-                numbers=lambda p: altered(p, parameters=p.parameters / 2),
+                numbers=lambda p: changed(p, parameters=p.parameters / 2),
             ),
         ),
     ),

@@ -6,13 +6,13 @@ import math
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.engine.phrasing import to_the_byte
 from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, shown, value_of
 from threeloops.units import billion, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, ms
 
 H200 = "h200-sxm"
@@ -72,7 +72,7 @@ def _draw_seventy(rng: random.Random) -> Draw:
 
 def _seventy_busy(p: Draw) -> float:
     """Seconds of a replica's time that one request takes: its prefill, and its share of the steps it is in."""
-    prefill = value_of("serving-prefill", altered(p, tokens=p.prompt))
+    prefill = value_of("serving-prefill", changed(p, tokens=p.prompt))
     return float(prefill + p.load.tokens * value_of("decode-tensor-parallel-step", _seventy_step(p)) / p.slots)
 
 
@@ -88,7 +88,7 @@ def _seventy_replicas(p: Draw) -> Draw:
 
 def _seventy_step(p: Draw) -> Draw:
     cache = p.slots * p.tokens * value_of("kv-bytes-per-token", p)
-    return altered(p, tp=TP, cache=round(cache / 1e8) * 1e8)
+    return changed(p, tp=TP, cache=round(cache / 1e8) * 1e8)
 
 
 def _seventy_burst(p: Draw) -> Draw:
@@ -153,7 +153,7 @@ SEVENTY = Case(
         ),
         Step(
             drill="serving-prefill",
-            numbers=lambda p: altered(p, tokens=p.prompt),
+            numbers=lambda p: changed(p, tokens=p.prompt),
             text=lambda p: (
                 f"The floor of the first token: a prompt of {p.prompt:,} tokens is read by {p.billions:g} billion dense"
                 f" parameters. The {TP} cards of a replica have {fmt_si(p.peak, 'FLOP/s')} together and matmuls reach"
@@ -182,7 +182,7 @@ SEVENTY = Case(
             f" {fmt_seconds(_seventy_busy(p))} of a replica's time (its prefill, and its share of"
             f" {p.load.tokens} decode steps), {p.rate} of them a second {p.rate * _seventy_busy(p):.3g} replicas'"
             f" whole time: with the same share free, {_seventy_needed(p)} replicas."
-            f" Prefill takes {shown('serving-prefill', altered(p, tokens=p.prompt))} of the {PROMISED_S / ms:.0f} ms,"
+            f" Prefill takes {shown('serving-prefill', changed(p, tokens=p.prompt))} of the {PROMISED_S / ms:.0f} ms,"
             " so the queue may take the rest and no more: prompts are read in chunks between decode steps, which at"
             f" full slots take {shown('decode-tensor-parallel-step', _seventy_step(p))} of the {p.load.itl_ms} ms"
             " promised. A router sends each request to the shortest queue that has its prefix; autoscaling follows the"
@@ -202,22 +202,22 @@ SEVENTY = Case(
             Change(
                 key="weights",
                 text=lambda p: f"weights in {p.narrow} bits, scales not counted",
-                numbers=lambda p: altered(_seventy_step(p), billions=p.billions * p.narrow / 16),
+                numbers=lambda p: changed(_seventy_step(p), billions=p.billions * p.narrow / 16),
             ),
             Change(
                 key="caches",
                 text=lambda p: "caches in 8 bits",
-                numbers=lambda p: altered(_seventy_step(p), cache=_seventy_step(p).cache / 2),
+                numbers=lambda p: changed(_seventy_step(p), cache=_seventy_step(p).cache / 2),
             ),
             Change(
                 key="cards",
                 text=lambda p: "the H200 instead of the H100",
-                numbers=lambda p: altered(_seventy_step(p), bandwidth=catalogued.part(H200)["memory_bytes_per_s"]),
+                numbers=lambda p: changed(_seventy_step(p), bandwidth=catalogued.part(H200)["memory_bytes_per_s"]),
             ),
             Change(
                 key="exchange",
                 text=lambda p: "all-reduces that take half as long",
-                numbers=lambda p: altered(_seventy_step(p), latency_us=p.latency_us / 2),
+                numbers=lambda p: changed(_seventy_step(p), latency_us=p.latency_us / 2),
             ),
         ),
     ),

@@ -5,10 +5,10 @@ are not.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, shown, value_of
 from threeloops.units import GB, MB, TFLOP, billion, fmt_percent
 
 ORIN = "jetson-agx-orin-64gb"
@@ -38,7 +38,7 @@ def _draw_three(rng: random.Random) -> Draw:
 
 
 def _reader(p: Draw) -> Draw:
-    return altered(p, gops=p.words_gops, megabytes=p.words_mb)
+    return changed(p, gops=p.words_gops, megabytes=p.words_mb)
 
 
 def _own(p: Draw) -> str:
@@ -46,7 +46,7 @@ def _own(p: Draw) -> str:
 
 
 def _narrow(p: Draw) -> Draw:
-    return altered(p, words_mb=p.words_mb // 2)
+    return changed(p, words_mb=p.words_mb // 2)
 
 
 THREE = Case(
@@ -130,12 +130,12 @@ THREE = Case(
             Change(
                 key="pixels",
                 text=lambda p: f"{p.fewer:g} of the pixels for the camera network, its work and bytes in proportion",
-                numbers=lambda p: altered(p, camera_gops=p.camera_gops * p.fewer, camera_mb=p.camera_mb * p.fewer),
+                numbers=lambda p: changed(p, camera_gops=p.camera_gops * p.fewer, camera_mb=p.camera_mb * p.fewer),
             ),
             Change(
                 key="drafted",
                 text=lambda p: "half as many drafted tokens a step, and so half the language model's operations",
-                numbers=lambda p: altered(p, words_gops=p.words_gops / 2),
+                numbers=lambda p: changed(p, words_gops=p.words_gops / 2),
             ),
         ),
     ),

@@ -5,11 +5,11 @@ catalogue's.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, shown, value_of
 from threeloops.units import MB, billion, day, fmt_percent, fmt_seconds, hour, trillion
 
 TP, PP = 8, 16
@@ -134,17 +134,17 @@ LARGE = Case(
             Change(
                 key="shorter",
                 text=lambda p: "saves that stop the job a quarter as long (to host memory first)",
-                numbers=lambda p: altered(p, save_s=p.save_s / 4),
+                numbers=lambda p: changed(p, save_s=p.save_s / 4),
             ),
             Change(
                 key="restart",
                 text=lambda p: "half the time until it works again (spares that wait, a shorter timeout)",
-                numbers=lambda p: altered(p, recovery_s=p.recovery_s / 2),
+                numbers=lambda p: changed(p, recovery_s=p.recovery_s / 2),
             ),
             Change(
                 key="oftener",
                 text=lambda p: "a save twice as often",
-                numbers=lambda p: altered(p, interval_s=p.interval_s / 2),
+                numbers=lambda p: changed(p, interval_s=p.interval_s / 2),
             ),
         ),
     ),
@@ -156,7 +156,7 @@ LARGE = Case(
     follow_ups=(
         Step(
             drill="failure-dollars",
-            numbers=lambda p: altered(p, days=round(value_of("step-days-of-training", p) / day)),
+            numbers=lambda p: changed(p, days=round(value_of("step-days-of-training", p) / day)),
         ),
         Step(drill="step-mfu-from-hfu", numbers=lambda p: drawn(layers=p.layers, again=p.again, percent=p.hfu)),
     ),

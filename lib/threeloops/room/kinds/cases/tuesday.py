@@ -4,11 +4,11 @@ import random
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.engine.searches import wanted
 from threeloops.room.kinds.cases.case import Case, design, requirements
 from threeloops.room.kinds.chains.chain import Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, shown, value_of
+from threeloops.room.kinds.chains.change import Best, Change, shown, value_of
 from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, ms
 
 LOST = (0.24, 0.38)  # of the tokens per second: what the story calls a third
@@ -44,16 +44,16 @@ def _draw_job(rng: random.Random) -> Draw:
 
 
 def _broken(p: Draw) -> Draw:
-    return altered(p, between=p.between / p.broken)
+    return changed(p, between=p.between / p.broken)
 
 
 def _step(p: Draw) -> Draw:
-    return altered(p, bucket_ms=p.ill_ms)
+    return changed(p, bucket_ms=p.ill_ms)
 
 
 def _lost(p: Draw) -> float:
     """The share of the tokens per second that the cable costs."""
-    well = value_of("step-overlapped-buckets", altered(p, bucket_ms=p.well_ms))
+    well = value_of("step-overlapped-buckets", changed(p, bucket_ms=p.well_ms))
     return 1 - well / value_of("step-overlapped-buckets", _step(p))
 
 
@@ -66,7 +66,7 @@ def _step_words(p: Draw) -> str:
 
 
 def _stalls(p: Draw) -> Draw:
-    step_s = round(value_of("step-overlapped-buckets", altered(p, bucket_ms=p.well_ms)), 2)
+    step_s = round(value_of("step-overlapped-buckets", changed(p, bucket_ms=p.well_ms)), 2)
     return drawn(ranks=p.ranks, every=p.every, step_s=step_s, stall_s=p.stall_s)
 
 
@@ -142,7 +142,7 @@ TUESDAY = Case(
         lambda p: (
             f"On Monday the all-reduce took {shown('two-level-all-reduce', p)}, in {p.buckets} buckets of {p.well_ms}"
             f" ms that hid behind {p.backward_ms} ms of backward pass; a step took"
-            f" {shown('step-overlapped-buckets', altered(p, bucket_ms=p.well_ms))}. With one cable at"
+            f" {shown('step-overlapped-buckets', changed(p, bucket_ms=p.well_ms))}. With one cable at"
             f" {fmt_si(_broken(p).between, 'B/s')} every ring through it takes"
             f" {shown('two-level-all-reduce', _broken(p))} and a step {shown('step-overlapped-buckets', _step(p))}:"
             f" {fmt_percent(_lost(p))} fewer tokens per second, which is what was lost, so no second cause is needed."
@@ -162,17 +162,17 @@ TUESDAY = Case(
             Change(
                 key="cable",
                 text=lambda p: f"a technician at once, and the old cable's rate: {p.well_ms} ms a bucket",
-                numbers=lambda p: altered(p, bucket_ms=p.well_ms),
+                numbers=lambda p: changed(p, bucket_ms=p.well_ms),
             ),
             Change(
                 key="narrow",
                 text=lambda p: f"gradients exchanged in half the bytes: {p.ill_ms / 2:g} ms a bucket",
-                numbers=lambda p: altered(p, bucket_ms=p.ill_ms / 2),
+                numbers=lambda p: changed(p, bucket_ms=p.ill_ms / 2),
             ),
             Change(
                 key="update",
                 text=lambda p: f"a fused optimiser: {p.update_ms / 3:.0f} ms for the update",
-                numbers=lambda p: altered(_step(p), update_ms=p.update_ms / 3),
+                numbers=lambda p: changed(_step(p), update_ms=p.update_ms / 3),
             ),
         ),
     ),

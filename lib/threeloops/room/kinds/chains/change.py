@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from threeloops.drills.engine.answers_in_text import figures
 from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, Drill, drawn
+from threeloops.drills.engine.drill import Draw, Drill
 from threeloops.room import examples
 from threeloops.room.kinds.bands import BAND
 from threeloops.room.kinds.chains.chain import Decision, Step, best
@@ -29,15 +29,6 @@ def value_of(key: str, p: Draw) -> float:
 def shown(key: str, p: Draw) -> str:
     """A drill's answer to these numbers, as a person would write it."""
     return DRILLS[key].shown(value_of(key, p))
-
-
-def altered(p: Draw, **changes: object) -> Draw:
-    """The same numbers with some of them changed.
-
-    >>> altered(drawn(gpus=8, rate=3), rate=4)
-    namespace(gpus=8, rate=4)
-    """
-    return drawn(**(vars(p) | changes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 import random
 
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.room.kinds.chains.chain import Chain, Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, redrawn, slips_apart, told_apart
+from threeloops.room.kinds.chains.change import Best, Change, redrawn, slips_apart, told_apart
 from threeloops.units import GB, MB, fmt_seconds
 
 # --- a pipeline ----------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ PIPELINE_STEPS = (
             " forward and backward, under 1F1B. Links cost nothing. How long does the step take?"
         ),
     ),
-    Step(drill="memory-in-flight", numbers=lambda p: altered(p, micro_batches=p.m)),
+    Step(drill="memory-in-flight", numbers=lambda p: changed(p, micro_batches=p.m)),
 )
 PIPELINE_CHOICE = Best(
     drill="pipeline-step-time",
@@ -48,17 +48,17 @@ PIPELINE_CHOICE = Best(
         Change(
             key="pieces",
             text=lambda p: f"the same batch in {round(p.m * p.times)} micro-batches",
-            numbers=lambda p: altered(p, m=round(p.m * p.times)),
+            numbers=lambda p: changed(p, m=round(p.m * p.times)),
         ),
         Change(
             key="kernels",
             text=lambda p: f"kernels that need {100 * (1 - p.quicker):.0f} % less time",
-            numbers=lambda p: altered(p, compute_s=p.compute_s * p.quicker),
+            numbers=lambda p: changed(p, compute_s=p.compute_s * p.quicker),
         ),
         Change(
             key="shorter",
             text=lambda p: f"{p.pp // 2} stages of twice the layers, on half of the GPUs",
-            numbers=lambda p: altered(p, pp=p.pp // 2, compute_s=2 * p.compute_s),
+            numbers=lambda p: changed(p, pp=p.pp // 2, compute_s=2 * p.compute_s),
         ),
     ),
 )
@@ -91,7 +91,7 @@ def _draw_failing(rng: random.Random) -> Draw:
 
 FAILING_STEPS = (
     Step(drill="failure-larger-run", numbers=lambda p: p),
-    Step(drill="failure-save-interval", numbers=lambda p: altered(p, gpus=p.target)),
+    Step(drill="failure-save-interval", numbers=lambda p: changed(p, gpus=p.target)),
     Step(drill="failure-lost-time", numbers=lambda p: p),
 )
 FAILING_CHOICE = Best(
@@ -102,16 +102,16 @@ FAILING_CHOICE = Best(
         f" rank, {fmt_seconds(p.restart_s)} until steps run again. Which change makes a failure cheapest, on average?"
     ),
     changes=(
-        Change(key="saves", text=lambda p: "saves twice as often", numbers=lambda p: altered(p, steps=p.steps / 2)),
+        Change(key="saves", text=lambda p: "saves twice as often", numbers=lambda p: changed(p, steps=p.steps / 2)),
         Change(
             key="timeout",
             text=lambda p: f"a timeout of {fmt_seconds(p.detect_s / p.limit)}",
-            numbers=lambda p: altered(p, detect_s=p.detect_s / p.limit),
+            numbers=lambda p: changed(p, detect_s=p.detect_s / p.limit),
         ),
         Change(
             key="restart",
             text=lambda p: f"images and weights kept on the nodes: {fmt_seconds(p.restart_s / 3)} to restart",
-            numbers=lambda p: altered(p, restart_s=p.restart_s / 3),
+            numbers=lambda p: changed(p, restart_s=p.restart_s / 3),
         ),
     ),
 )
@@ -152,7 +152,7 @@ EXPERT_STEPS = (
     Step(drill="experts-busiest-gpu", numbers=lambda p: p),
     Step(
         drill="experts-busiest-gpu",
-        numbers=lambda p: altered(p, percent=p.fair_percent),
+        numbers=lambda p: changed(p, percent=p.fair_percent),
         text=lambda p: (
             f"Now a loss that balances: the busiest of the {p.ep} GPUs gets {p.fair_percent} % of all choices. (Each"
             f" brings {p.tokens:,} tokens of width {p.hidden:,}, {p.top_k} experts a token, three matrices of"
@@ -171,17 +171,17 @@ EXPERT_CHOICE = Best(
         Change(
             key="balance",
             text=lambda p: f"balance: {p.fair_percent} % of the choices on the busiest",
-            numbers=lambda p: altered(p, percent=p.fair_percent),
+            numbers=lambda p: changed(p, percent=p.fair_percent),
         ),
         Change(
             key="fewer",
             text=lambda p: f"{p.top_k - p.fewer} experts a token",
-            numbers=lambda p: altered(p, top_k=p.top_k - p.fewer),
+            numbers=lambda p: changed(p, top_k=p.top_k - p.fewer),
         ),
         Change(
             key="narrow",
             text=lambda p: f"matmuls in 8 bits, {p.narrow:g} times as fast",
-            numbers=lambda p: altered(p, tera=p.tera * p.narrow),
+            numbers=lambda p: changed(p, tera=p.tera * p.narrow),
         ),
     ),
 )

@@ -2,9 +2,9 @@
 
 import random
 
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.room.kinds.chains.chain import Chain, Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, redrawn, told_apart
+from threeloops.room.kinds.chains.change import Best, Change, redrawn, told_apart
 from threeloops.units import GB, TB, TFLOP
 
 H200 = 4.8 * TB  # bytes per second, as its datasheet has it
@@ -49,17 +49,17 @@ DRAFT_CHOICE = Best(
         Change(
             key="better",
             text=lambda p: f"acceptance {p.accepted + p.more:g} by training the draft on real answers",
-            numbers=lambda p: altered(p, accepted=p.accepted + p.more),
+            numbers=lambda p: changed(p, accepted=p.accepted + p.more),
         ),
         Change(
             key="cheaper",
             text=lambda p: "a draft step that takes half as long, accepted as often",
-            numbers=lambda p: altered(p, cost=p.cost / 2),
+            numbers=lambda p: changed(p, cost=p.cost / 2),
         ),
         Change(
             key="longer",
             text=lambda p: f"{p.drafted + 2} drafted tokens",
-            numbers=lambda p: altered(p, drafted=p.drafted + 2),
+            numbers=lambda p: changed(p, drafted=p.drafted + 2),
         ),
     ),
 )
@@ -111,14 +111,14 @@ NARROW_CHOICE = Best(
         " would raise that factor over the old step most?"
     ),
     changes=(
-        Change(key="bits", text=lambda p: "weights and zero points in 3 bits", numbers=lambda p: altered(p, bits=3)),
+        Change(key="bits", text=lambda p: "weights and zero points in 3 bits", numbers=lambda p: changed(p, bits=3)),
         Change(
-            key="groups", text=lambda p: "groups four times as large", numbers=lambda p: altered(p, group=4 * p.group)
+            key="groups", text=lambda p: "groups four times as large", numbers=lambda p: changed(p, group=4 * p.group)
         ),
         Change(
             key="caches",
             text=lambda p: "a batch of half the caches, in both steps",
-            numbers=lambda p: altered(p, cache=p.cache / 2),
+            numbers=lambda p: changed(p, cache=p.cache / 2),
         ),
     ),
 )

@@ -4,19 +4,15 @@ to change first.
 
 import random
 
-from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, drawn
 from threeloops.drills.engine.searches import wanted
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step, best, clear
+from threeloops.room.kinds.chains.change import value_of
 from threeloops.room.letters import Option
 from threeloops.units import fmt_seconds, ms
 
 BRAKES_MS = 300  # from a command until the brakes bite
 STAGES = ("perception", "planning", "control")
-
-
-def _value(key: str, p: Draw) -> float:
-    return DRILLS[key].derive(p).value
 
 
 def _draw(rng: random.Random) -> Draw:
@@ -49,17 +45,17 @@ def _with(p: Draw, place: int, **changed: int) -> Draw:
 
 def _gains(p: Draw) -> dict[str, float]:
     """How many seconds each change takes off the longest way from an event to a command."""
-    now = _value("deadlines-chain", p)
+    now = value_of("deadlines-chain", p)
     changed = {
         "perception": _with(p, 0, periods_ms=p.periods_ms[0] // 2),
         "planning": _with(p, 1, periods_ms=p.periods_ms[1] // 2),
         "network": _with(p, 0, responses_ms=p.responses_ms[0] - p.saved_ms),
     }
-    return {key: now - _value("deadlines-chain", q) for key, q in changed.items()}
+    return {key: now - value_of("deadlines-chain", q) for key, q in changed.items()}
 
 
 def _stopping(p: Draw) -> Draw:
-    reaction = _value("deadlines-chain", p) / ms + BRAKES_MS
+    reaction = value_of("deadlines-chain", p) / ms + BRAKES_MS
     return drawn(kmh=p.kmh, braking=p.braking, reaction_ms=round(reaction))
 
 

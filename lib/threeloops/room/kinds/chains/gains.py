@@ -2,20 +2,12 @@
 
 import random
 
-from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.engine.searches import wanted
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step, best, clear
+from threeloops.room.kinds.chains.change import value_of
 from threeloops.room.letters import Option
 from threeloops.units import ms
-
-
-def _value(key: str, p: Draw) -> float:
-    return DRILLS[key].derive(p).value
-
-
-def _with(p: Draw, **changes: object) -> Draw:
-    return drawn(**(vars(p) | changes))
 
 
 def _gains_told(gains: dict[str, float], options: tuple[Option, ...], unit: str, scale: float = 1) -> str:
@@ -61,7 +53,7 @@ PARTS = Chain(
         Step(drill="amdahl-one-part", numbers=lambda p: p),
         Step(
             drill="amdahl-one-part",
-            numbers=lambda p: _with(p, factor=p.better),
+            numbers=lambda p: changed(p, factor=p.better),
             text=lambda p: (
                 f"Now the library makes matmuls {p.better} times faster ({p.products} % of the time before, nothing"
                 " overlaps). How many times faster is the step?"
@@ -108,18 +100,18 @@ def _draw_car(rng: random.Random) -> Draw:
 
 def _stopping(p: Draw, kmh: float) -> Draw:
     """From event to standstill; the brakes take 300 ms after a command."""
-    return drawn(kmh=kmh, braking=p.braking, reaction_ms=_value("latency-oldest-picture", p) / ms + 300)
+    return drawn(kmh=kmh, braking=p.braking, reaction_ms=value_of("latency-oldest-picture", p) / ms + 300)
 
 
 def _car_gains(p: Draw) -> dict[str, float]:
-    now = _value("latency-stopping-distance", _stopping(p, p.fast))
-    changed = {
-        "camera": _stopping(_with(p, rate=2 * p.rate), p.fast),
-        "network": _stopping(_with(p, latency_ms=p.latency_ms - p.saved_ms), p.fast),
-        "brakes": _stopping(_with(p, braking=p.braking + p.harder), p.fast),
+    now = value_of("latency-stopping-distance", _stopping(p, p.fast))
+    changes = {
+        "camera": _stopping(changed(p, rate=2 * p.rate), p.fast),
+        "network": _stopping(changed(p, latency_ms=p.latency_ms - p.saved_ms), p.fast),
+        "brakes": _stopping(changed(p, braking=p.braking + p.harder), p.fast),
         "speed": _stopping(p, p.fast - p.slower),
     }
-    return {key: now - _value("latency-stopping-distance", q) for key, q in changed.items()}
+    return {key: now - value_of("latency-stopping-distance", q) for key, q in changes.items()}
 
 
 def _car_options(p: Draw) -> tuple[Option, ...]:

@@ -2,9 +2,9 @@
 
 import random
 
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.room.kinds.chains.chain import Chain, Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, redrawn, told_apart
+from threeloops.room.kinds.chains.change import Best, Change, redrawn, told_apart
 from threeloops.units import fmt_seconds, us
 
 # --- tiles of a product --------------------------------------------------------------------------
@@ -28,7 +28,7 @@ TILE_STEPS = (
     Step(drill="gpu-tiled-traffic", numbers=lambda p: p),
     Step(
         drill="gpu-tiled-traffic",
-        numbers=lambda p: altered(p, tile=2 * p.tile),
+        numbers=lambda p: changed(p, tile=2 * p.tile),
         text=lambda p: (
             f"Now tiles of {2 * p.tile} by {2 * p.tile}, otherwise the same: [{p.m:,}, {p.k:,}] times [{p.k:,},"
             f" {p.n:,}] in fp32, each block brings the strips that it needs, nothing stays in a cache, the result is"
@@ -49,7 +49,7 @@ TILE_CHOICE = Best(
         Change(
             key=f"{rows}x{columns}",
             text=lambda p, rows=rows, columns=columns: f"{rows} rows by {columns} columns",  # type: ignore[misc]
-            numbers=lambda p, rows=rows, columns=columns: altered(p, tile_m=rows, tile_n=columns),  # type: ignore[misc]
+            numbers=lambda p, rows=rows, columns=columns: changed(p, tile_m=rows, tile_n=columns),  # type: ignore[misc]
         )
         for rows, columns in TILES
     ),
@@ -95,14 +95,14 @@ SCORE_CHOICE = Best(
         Change(
             key="batch",
             text=lambda p: f"{p.batch - p.fewer} prompts at a time",
-            numbers=lambda p: altered(p, batch=p.batch - p.fewer),
+            numbers=lambda p: changed(p, batch=p.batch - p.fewer),
         ),
         Change(
             key="tokens",
             text=lambda p: f"prompts cut to {round(p.tokens * p.kept):,} tokens",
-            numbers=lambda p: altered(p, tokens=round(p.tokens * p.kept)),
+            numbers=lambda p: changed(p, tokens=round(p.tokens * p.kept)),
         ),
-        Change(key="bytes", text=lambda p: "scores in 8 bits", numbers=lambda p: altered(p, bytes_per_element=1)),
+        Change(key="bytes", text=lambda p: "scores in 8 bits", numbers=lambda p: changed(p, bytes_per_element=1)),
     ),
 )
 SCORES = Chain(
@@ -154,17 +154,17 @@ ASKING_CHOICE = Best(
         Change(
             key="reads",
             text=lambda p: "half as many reads, evenly spread",
-            numbers=lambda p: altered(p, syncs=p.syncs // 2),
+            numbers=lambda p: changed(p, syncs=p.syncs // 2),
         ),
         Change(
             key="kernels",
             text=lambda p: f"kernels {p.quicker:g} times as fast",
-            numbers=lambda p: altered(p, kernel_us=p.kernel_us / p.quicker),
+            numbers=lambda p: changed(p, kernel_us=p.kernel_us / p.quicker),
         ),
         Change(
             key="launches",
             text=lambda p: "launches that take half as long",
-            numbers=lambda p: altered(p, launch_us=p.launch_us / 2),
+            numbers=lambda p: changed(p, launch_us=p.launch_us / 2),
         ),
     ),
 )

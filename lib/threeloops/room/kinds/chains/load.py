@@ -2,9 +2,9 @@
 
 import random
 
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.room.kinds.chains.chain import Chain, Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, redrawn, told_apart
+from threeloops.room.kinds.chains.change import Best, Change, redrawn, told_apart
 from threeloops.units import fmt_percent, ms, us
 
 # --- prompts among tokens ------------------------------------------------------------------------
@@ -48,16 +48,16 @@ GAP_CHOICE = Best(
         " the mean gap between tokens most?"
     ),
     changes=(
-        Change(key="gpu", text=lambda p: "one GPU more", numbers=lambda p: altered(p, gpus=p.gpus + 1)),
+        Change(key="gpu", text=lambda p: "one GPU more", numbers=lambda p: changed(p, gpus=p.gpus + 1)),
         Change(
             key="prefix",
             text=lambda p: f"a prefix cache that saves {fmt_percent(p.hit)} of the prefill",
-            numbers=lambda p: altered(p, prefill_ms=p.prefill_ms * (1 - p.hit)),
+            numbers=lambda p: changed(p, prefill_ms=p.prefill_ms * (1 - p.hit)),
         ),
         Change(
             key="weights",
             text=lambda p: "weights in 8 bits: read in half the time",
-            numbers=lambda p: altered(p, weights_us=p.weights_us / 2),
+            numbers=lambda p: changed(p, weights_us=p.weights_us / 2),
         ),
     ),
 )
@@ -97,7 +97,7 @@ def _draw_queue(rng: random.Random) -> Draw:
 
 
 def _mixed(p: Draw) -> Draw:
-    return altered(p, percent=10)
+    return changed(p, percent=10)
 
 
 QUEUE_STEPS = (
@@ -116,17 +116,17 @@ QUEUE_CHOICE = Best(
         Change(
             key="cut",
             text=lambda p: f"long ones are cut off after {p.long_ms * p.cut:,.0f} ms",
-            numbers=lambda p: altered(_mixed(p), long_ms=p.long_ms * p.cut),
+            numbers=lambda p: changed(_mixed(p), long_ms=p.long_ms * p.cut),
         ),
         Change(
             key="cached",
             text=lambda p: f"{fmt_percent(p.cached)} of all requests, long and short, answered from a cache",
-            numbers=lambda p: altered(_mixed(p), per_minute=p.per_minute * (1 - p.cached)),
+            numbers=lambda p: changed(_mixed(p), per_minute=p.per_minute * (1 - p.cached)),
         ),
         Change(
             key="quicker",
             text=lambda p: f"short ones in {p.short_ms * p.quicker:.0f} ms",
-            numbers=lambda p: altered(_mixed(p), short_ms=p.short_ms * p.quicker),
+            numbers=lambda p: changed(_mixed(p), short_ms=p.short_ms * p.quicker),
         ),
     ),
 )
@@ -182,17 +182,17 @@ PREFIX_CHOICE = Best(
         Change(
             key="hits",
             text=lambda p: f"a router that raises the hits to {fmt_percent(p.hit + p.better)}",
-            numbers=lambda p: altered(p, hit=p.hit + p.better),
+            numbers=lambda p: changed(p, hit=p.hit + p.better),
         ),
         Change(
             key="order",
             text=lambda p: f"{p.moved} tokens that are the same for all, moved from the end to the shared beginning",
-            numbers=lambda p: altered(p, shared=p.shared + p.moved, own=p.own - p.moved),
+            numbers=lambda p: changed(p, shared=p.shared + p.moved, own=p.own - p.moved),
         ),
         Change(
             key="shorter",
             text=lambda p: "each request's own part at half its length",
-            numbers=lambda p: altered(p, own=p.own // 2),
+            numbers=lambda p: changed(p, own=p.own // 2),
         ),
     ),
 )

@@ -3,24 +3,16 @@
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.engine.phrasing import to_the_byte
 from threeloops.drills.kv_cache.contexts import real_shape
 from threeloops.models.parameter_buckets import ParameterBuckets
 from threeloops.models.parameters import model_parameters
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step
+from threeloops.room.kinds.chains.change import value_of
 from threeloops.room.letters import Option
 from threeloops.training_loop.memory.rank_states import model_states
 from threeloops.units import billion, fmt_bytes, fmt_percent
-
-
-def _value(key: str, p: Draw) -> float:
-    return DRILLS[key].derive(p).value
-
-
-def _with(p: Draw, **changes: object) -> Draw:
-    return drawn(**(vars(p) | changes))
 
 
 def _gb(value: float) -> str:
@@ -33,7 +25,7 @@ BY_MEMORY = ("l40s", "h100-sxm5", "h200-sxm", "b200-hgx")
 
 
 def _card(p: Draw, key: str) -> Draw:
-    return _with(p, card=catalogued.part(key).name, memory_bytes=catalogued.part(key)["usable_bytes"])
+    return changed(p, card=catalogued.part(key).name, memory_bytes=catalogued.part(key)["usable_bytes"])
 
 
 def _draw_cache(rng: random.Random) -> Draw:
@@ -48,14 +40,14 @@ def _draw_cache(rng: random.Random) -> Draw:
         share=0.9,
     )
     p.requests = rng.choice((8, 16, 32))
-    fits = [0, *(int(_value("kv-largest-batch", _card(p, card))) for card in BY_MEMORY)]
+    fits = [0, *(int(value_of("kv-largest-batch", _card(p, card))) for card in BY_MEMORY)]
     place = rng.randrange(len(BY_MEMORY))
     p.users = (fits[place] + fits[place + 1]) // 2 + 1
     return p
 
 
 def _smallest_card(p: Draw) -> str:
-    fitting = [key for key in BY_MEMORY if _value("kv-largest-batch", _card(p, key)) >= p.users]
+    fitting = [key for key in BY_MEMORY if value_of("kv-largest-batch", _card(p, key)) >= p.users]
     return min(fitting, key=lambda key: catalogued.part(key)["usable_bytes"])
 
 
@@ -66,7 +58,7 @@ CACHE = Chain(
     steps=(
         Step(
             drill="kv-whole-requests",
-            numbers=lambda p: _with(p, kv_heads=p.query_heads),
+            numbers=lambda p: changed(p, kv_heads=p.query_heads),
             text=lambda p: (
                 f"A model has {p.layers} layers with {p.query_heads} attention heads, {p.head_dim} wide; every head"
                 f" caches keys and values of its own, in 16 bits. {p.requests} requests of {p.tokens:,} tokens are"
@@ -106,7 +98,7 @@ CACHE = Chain(
         because=lambda p: (
             "They hold "
             + ", ".join(
-                f"{catalogued.part(key).name}: {_value('kv-largest-batch', _card(p, key)):.0f}" for key in BY_MEMORY
+                f"{catalogued.part(key).name}: {value_of('kv-largest-batch', _card(p, key)):.0f}" for key in BY_MEMORY
             )
             + "."
         ),
@@ -139,7 +131,7 @@ STATES = Chain(
     steps=(
         Step(
             drill="memory-model-states",
-            numbers=lambda p: _with(p, dp=1),
+            numbers=lambda p: changed(p, dp=1),
             text=lambda p: (
                 f"{p.name} parameters trains with fp16 weights and gradients and fp32 Adam with a master copy. How many"
                 " bytes of model states is that, on one GPU?"
@@ -147,7 +139,7 @@ STATES = Chain(
         ),
         Step(
             drill="memory-zero-2",
-            numbers=lambda p: _with(p, dp=8),
+            numbers=lambda p: changed(p, dp=8),
             text=lambda p: (
                 f"Now on 8 GPUs with ZeRO stage 2: gradients and update are sharded ({p.parameters / billion:g} billion"
                 " parameters). How much per GPU?"
@@ -155,7 +147,7 @@ STATES = Chain(
         ),
         Step(
             drill="memory-zero-2",
-            numbers=lambda p: _with(p, dp=64),
+            numbers=lambda p: changed(p, dp=64),
             text=lambda p: (
                 f"Now at 64 GPUs, stage 2 still ({p.parameters / billion:g} billion parameters). How much per GPU?"
             ),

@@ -2,9 +2,9 @@
 
 import random
 
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.room.kinds.chains.chain import Chain, Step
-from threeloops.room.kinds.chains.change import Best, Change, altered, redrawn, told_apart
+from threeloops.room.kinds.chains.change import Best, Change, redrawn, told_apart
 
 # --- a chip from its brochure --------------------------------------------------------------------
 
@@ -46,17 +46,17 @@ CHIP_CHOICE = Best(
         Change(
             key="fused",
             text=lambda p: f"fused layers that write {p.values * p.fused:.0f} MB of activations",
-            numbers=lambda p: altered(p, values=p.values * p.fused),
+            numbers=lambda p: changed(p, values=p.values * p.fused),
         ),
         Change(
             key="smaller",
             text=lambda p: f"a backbone of {p.gops * p.fewer:.0f} billion operations on as many bytes",
-            numbers=lambda p: altered(p, gops=p.gops * p.fewer),
+            numbers=lambda p: changed(p, gops=p.gops * p.fewer),
         ),
         Change(
             key="pruned",
             text=lambda p: "half of the weights' bytes, operations as before",
-            numbers=lambda p: altered(p, weights=p.weights / 2),
+            numbers=lambda p: changed(p, weights=p.weights / 2),
         ),
     ),
 )
@@ -103,17 +103,17 @@ LATE_CHOICE = Best(
         Change(
             key="missed",
             text=lambda p: f"a timeout of {p.missed - 1} heartbeats",
-            numbers=lambda p: altered(p, missed=p.missed - 1),
+            numbers=lambda p: changed(p, missed=p.missed - 1),
         ),
         Change(
             key="beat",
             text=lambda p: f"a heartbeat every {p.beat_ms * 3 // 4} ms",
-            numbers=lambda p: altered(p, beat_ms=p.beat_ms * 3 // 4),
+            numbers=lambda p: changed(p, beat_ms=p.beat_ms * 3 // 4),
         ),
         Change(
             key="poll",
             text=lambda p: f"a supervisor that looks every {p.poll_ms // 2} ms",
-            numbers=lambda p: altered(p, poll_ms=p.poll_ms // 2),
+            numbers=lambda p: changed(p, poll_ms=p.poll_ms // 2),
         ),
     ),
 )
@@ -164,17 +164,17 @@ TURN_CHOICE = Best(
         Change(
             key="fewer",
             text=lambda p: f"{p.reused + 1} cameras left out in turn",
-            numbers=lambda p: altered(p, reused=p.reused + 1),
+            numbers=lambda p: changed(p, reused=p.reused + 1),
         ),
         Change(
             key="align",
             text=lambda p: "features moved in half the time",
-            numbers=lambda p: altered(p, align=p.align / 2),
+            numbers=lambda p: changed(p, align=p.align / 2),
         ),
         Change(
             key="two",
             text=lambda p: f"{p.reused + 2} cameras left out in turn, and {p.dearer * p.align:g} ms to move features",
-            numbers=lambda p: altered(p, reused=p.reused + 2, align=p.dearer * p.align),
+            numbers=lambda p: changed(p, reused=p.reused + 2, align=p.dearer * p.align),
         ),
     ),
 )

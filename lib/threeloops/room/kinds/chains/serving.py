@@ -2,23 +2,15 @@
 
 import random
 
-from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.engine.searches import wanted
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step, best, clear
+from threeloops.room.kinds.chains.change import value_of
 from threeloops.room.letters import Option
 from threeloops.units import MB, TB, fmt_seconds
 
 H100, H200 = 3.35 * TB, 4.8 * TB  # bytes per second, as their datasheets have them
 KEPT = 131_072  # bytes that a token of Llama 3 8B leaves in 16 bits
-
-
-def _value(key: str, p: Draw) -> float:
-    return DRILLS[key].derive(p).value
-
-
-def _with(p: Draw, **changes: object) -> Draw:
-    return drawn(**(vars(p) | changes))
 
 
 def _draw(rng: random.Random) -> Draw:
@@ -36,25 +28,25 @@ def _draw(rng: random.Random) -> Draw:
             gpus=1,
             busy=rng.choice((0.4, 0.5, 0.6)),
         )
-        p.rate = round(p.batch / _value("serving-decode-step", p) / 100) * 100
+        p.rate = round(p.batch / value_of("serving-decode-step", p) / 100) * 100
         return p
 
-    return wanted(draw, lambda p: clear(_gains(p)) and _value("serving-batch-for-itl", p) > 0)
+    return wanted(draw, lambda p: clear(_gains(p)) and value_of("serving-batch-for-itl", p) > 0)
 
 
 def _gains(p: Draw) -> dict[str, float]:
     """How many seconds of a step each change takes away."""
-    now = _value("serving-decode-step", p)
-    changed = {
-        "weights": _with(p, billions=p.billions / 2),  # half of the bytes: as if half of the parameters
-        "caches": _with(p, per_request=p.per_request / 2),
-        "memory": _with(p, bandwidth=H200),
+    now = value_of("serving-decode-step", p)
+    changes = {
+        "weights": changed(p, billions=p.billions / 2),  # half of the bytes: as if half of the parameters
+        "caches": changed(p, per_request=p.per_request / 2),
+        "memory": changed(p, bandwidth=H200),
     }
-    return {key: now - _value("serving-decode-step", q) for key, q in changed.items()}
+    return {key: now - value_of("serving-decode-step", q) for key, q in changes.items()}
 
 
 def _because(p: Draw) -> str:
-    gains, now = _gains(p), _value("serving-decode-step", p)
+    gains, now = _gains(p), value_of("serving-decode-step", p)
     words = {"weights": "8-bit weights", "caches": "8-bit caches", "memory": "the H200"}
     left = ", ".join(f"{fmt_seconds(now - gains[key])} with {words[key]}" for key in words)
     return f"A step takes {fmt_seconds(now)} as it is; {left}."

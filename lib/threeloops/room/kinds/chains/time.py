@@ -4,21 +4,13 @@ import random
 from typing import Any
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.bank import DRILLS
-from threeloops.drills.engine.drill import Draw, drawn
+from threeloops.drills.engine.drill import Draw, changed, drawn
 from threeloops.drills.engine.searches import wanted
 from threeloops.drills.roofline.intensity import dense
 from threeloops.room.kinds.chains.chain import Chain, Decision, Step, best, clear
+from threeloops.room.kinds.chains.change import value_of
 from threeloops.room.letters import Option
 from threeloops.units import GB, fmt_bytes, fmt_percent, fmt_seconds, fmt_si, ms
-
-
-def _value(key: str, p: Draw) -> float:
-    return DRILLS[key].derive(p).value
-
-
-def _with(p: Draw, **changes: object) -> Draw:
-    return drawn(**(vars(p) | changes))
 
 
 def _gb(value: float) -> str:
@@ -46,13 +38,13 @@ def _draw_nodes(rng: random.Random) -> Draw:
 
 
 def _node_gains(p: Draw) -> dict[str, float]:
-    now = _value("two-level-all-reduce", p)
-    changed = {
+    now = value_of("two-level-all-reduce", p)
+    changes = {
         "inside": {"inside": p.inside * p.wider},
         "between": {"between": p.between * p.cards},
         "bytes": {"size": p.size * (1 - p.fewer)},
     }
-    return {key: now - _value("two-level-all-reduce", _with(p, **change)) for key, change in changed.items()}
+    return {key: now - value_of("two-level-all-reduce", changed(p, **change)) for key, change in changes.items()}
 
 
 def _node_options(p: Draw) -> tuple[Option, ...]:
@@ -71,7 +63,7 @@ NODES = Chain(
         Step(drill="ring-time", numbers=lambda p: drawn(ranks=8, size=p.size, rate=p.inside, link=p.link, alpha=0)),
         Step(
             drill="two-level-all-reduce",
-            numbers=lambda p: _with(p, nodes=4),
+            numbers=lambda p: changed(p, nodes=4),
             text=lambda p: (
                 f"Now at 32 GPUs across 4 nodes of 8, {_gb(p.size)} each: reduce-scatter inside each node at"
                 f" {fmt_si(p.inside, 'B/s')}, ring all-reduces between nodes, each GPU over its own card at"
@@ -128,7 +120,7 @@ def _rates(p: Draw) -> dict[str, float]:
     """Products per second of the deciding step, on each part that is offered."""
     m = p.m if p.decides == "prefill" else p.few
     rows: dict[str, dict[str, Any]] = {key: _roofs(key) | {"m": m} for key in OFFERED}
-    return {key: 1 / _value("roofline-time-bound", _with(p, **row)) for key, row in rows.items()}
+    return {key: 1 / value_of("roofline-time-bound", changed(p, **row)) for key, row in rows.items()}
 
 
 PRODUCT = Chain(
@@ -147,7 +139,7 @@ PRODUCT = Chain(
         ),
         Step(
             drill="roofline-gemm-intensity",
-            numbers=lambda p: _with(p, m=p.few),
+            numbers=lambda p: changed(p, m=p.few),
             text=lambda p: (
                 f"Now decoding: {p.few} tokens instead of {p.m:,}, the same matrix of {p.k:,} × {p.n:,}. What is the"
                 " arithmetic intensity?"
@@ -155,7 +147,7 @@ PRODUCT = Chain(
         ),
         Step(
             drill="roofline-time-bound",
-            numbers=lambda p: _with(p, m=p.few),
+            numbers=lambda p: changed(p, m=p.few),
             text=lambda p: (
                 f"On that H100 ({fmt_si(p.peak, 'FLOP/s')} dense, {fmt_si(p.memory, 'B/s')}), how long does the matmul"
                 f" of {p.few} tokens by {p.k:,} × {p.n:,} take at least?"
