@@ -40,6 +40,11 @@ class Network:
     kernels: tuple[Kernel, ...]
     launched: int = 0  # slice
     priority: int = 0
+    part: str = ""  # whose SMs and turns it uses, if several launches share them; its name if left empty
+
+    @property
+    def owner(self) -> str:
+        return self.part or self.name
 
 
 def network_of(stage: Placed, *, sms: int, slice_s: float) -> Network:
@@ -125,14 +130,14 @@ def run(
     """
     checks.count(networks=len(networks), sms=sms)
     checks.one_of(SHARING, rule=rule)
-    if rule == "own" and set(own or {}) != {one.name for one in networks}:
+    if rule == "own" and set(own or {}) != {one.owner for one in networks}:
         raise ValueError(f"own={own!r} must name each network and its SMs, as in {{'camera': 12, 'planner': 4}}")
     if rule == "turns":
         checks.count(turn=turn)
     states = {one.name: _State(one) for one in networks}
-    pools = {one.name: one.name if rule in ("own", "turns") else CHIP for one in networks}
+    pools = {one.name: one.owner if rule in ("own", "turns") else CHIP for one in networks}
     room = {name: (own or {}).get(name, sms) for name in pools.values()}
-    holder, since, free_from, now = networks[0].name, 0, 0, 0
+    holder, since, free_from, now = networks[0].owner, 0, 0, 0
     while any(state.ended is None for state in states.values()):
         if now >= most_slices:
             raise RuntimeError(f"not done after {most_slices} slices; take longer slices")
@@ -143,7 +148,7 @@ def run(
                 holder, since, free_from = taker, now + switch, now + switch
             elif now - since >= turn:  # nobody else wants the chip: the next turn is the holder's, too
                 since = now
-            active = [one for one in active if one.network.name == holder and now >= free_from]
+            active = [one for one in active if one.network.owner == holder and now >= free_from]
         _begin(active, pools, room, by_priority=rule == "priority", now=now)
         _advance(active, bus_bytes_per_slice, now=now + 1)
         now += 1
@@ -152,7 +157,7 @@ def run(
 
 def _next_holder(active: Sequence[_State], holder: str, *, used: bool) -> str:
     """Whose turn it is: the holder's while it has work and its turn is not used up, then the next one's in order."""
-    names = [one.network.name for one in active]
+    names = list(dict.fromkeys(one.network.owner for one in active))
     if not names or (holder in names and (not used or len(names) == 1)):
         return holder
     if holder not in names:
