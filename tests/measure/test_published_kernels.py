@@ -81,6 +81,7 @@ def as_a_document(part: str) -> dict[str, object]:
             | {"axes": {name: list(steps) for name, steps in table.axes.items()}}
             | {"percents": [[] if line[0] is None else line for line in lines]}
             | {"kept_back": [[*sizes, seconds] for sizes, seconds in table.kept_back]}
+            | {name: [list(one) for one in getattr(table, name)] for name in ("fifth", "of_roof")}
         )
     return {name: getattr(told, name) for name in ("device", "source", "licence", "timed")} | {"tables": tables}
 

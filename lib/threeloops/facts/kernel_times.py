@@ -25,6 +25,7 @@ from importlib import resources
 from typing import Any
 
 from threeloops import checks
+from threeloops.units import us
 
 MATMUL, PREFILL, DECODE, EXPERTS = "matmul", "prefill", "decode", "experts"
 LATENT_PREFILL, LATENT_DECODE = "latent_prefill", "latent_decode"  # whole blocks of DeepSeek-V3's widths
@@ -56,8 +57,19 @@ AXES = {
 # Beyond its last value an axis goes on at the border's share, but for these: another head, another number of ranks is
 # another kernel, and nothing lies between two of them.
 EXACT = ("head_dim", "ranks")
+FEW_ROWS = 128  # of a product: fewer, and its weights are read for little
+ROOFS_S = (5 * us, 50 * us)  # where calls part by their time at the roof: below, between, above
 SHAPES = "shapes.json"  # axes, and the sizes of calls that were kept back, which tables of several devices share
 TimedRow = tuple[tuple[int, ...], float]  # sizes in the order of SIZES, and seconds
+
+
+def sized(family: str, sizes: Sequence[int]) -> dict[str, int]:
+    """A row's sizes by name.
+
+    >>> sized("matmul", (16, 4096, 1024))
+    {'m': 16, 'n': 4096, 'k': 1024}
+    """
+    return dict(zip(SIZES[family], sizes, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +88,12 @@ class KernelTable:
     axes: Mapping[str, tuple[int, ...]]
     stretches: tuple[float | None, ...]  # of the cells, the last axis quickest; None where no row was
     kept_back: tuple[TimedRow, ...]  # a sample of those that are in no cell
+    # All that are in no cell, a product's calls of few rows apart from the others: how many, and how far the expected
+    # time is from theirs: median and ninth decile of the error's size, median with sign.
+    fifth: tuple[tuple[float, ...], ...]
+    # All rows, by their time at the roof (ROOFS_S): how many, the share of the roof that half of them reach, and the
+    # largest. Nothing for exchanges.
+    of_roof: tuple[tuple[float, ...], ...]
 
     @property
     def calls(self) -> tuple[tuple[dict[str, int], float], ...]:
@@ -85,7 +103,7 @@ class KernelTable:
         >>> [*sizes], seconds > 0
         (['m', 'n', 'k'], True)
         """
-        return tuple((dict(zip(SIZES[self.family], sizes, strict=True)), took_s) for sizes, took_s in self.kept_back)
+        return tuple((sized(self.family, sizes), took_s) for sizes, took_s in self.kept_back)
 
     def stretch(self, **place: float) -> float:
         """Measured time over bound + shortest kernel at a place of the axes.
@@ -200,13 +218,16 @@ def kernel_times(part: str) -> KernelTimes:
 def _tables(part: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[KernelTable]:
     for row in rows:
         axes, sizes = (_shapes()[kind][row["family"]][row[kind]] for kind in ("axes", "kept_back"))
-        rest = {name: row[name] for name in row if name not in ("axes", "kept_back", "kept_us", "percents", "kernels")}
+        read = ("axes", "kept_back", "kept_us", "percents", "kernels", "fifth", "of_roof")
+        rest = {name: row[name] for name in row if name not in read}
         yield KernelTable(
             part=part,
             kernels=tuple(row["kernels"]),
             axes={name: tuple(steps) for name, steps in axes.items()},
             stretches=tuple(_stretches(row["percents"], width=len([*axes.values()][-1]))),
             # microseconds as they are written, so that no digit is lost on the way to seconds
+            fifth=tuple(map(tuple, row["fifth"])),
+            of_roof=tuple(map(tuple, row["of_roof"])),
             kept_back=tuple((tuple(one), float(f"{took}e-6")) for one, took in zip(sizes, row["kept_us"], strict=True)),
             **rest,
         )

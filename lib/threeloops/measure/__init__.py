@@ -7,6 +7,6 @@ counted_kernels, traced_kernels     the same under NVIDIA's counters and torch's
 processes               local processes that form one gloo group, and the bytes they send
 models, kept_models     a plain transformer block to weigh; models that are trained once and kept
 published_rows          others' files into tables of facts: published_kernels, published_exchanges, published_points,
-                        published_pools, published_traces
+                        published_pools, published_traces; published_errors: what a table says of all of its rows
 inner_loop, training_loop, product_loop, driving        what the chapters measure
 """

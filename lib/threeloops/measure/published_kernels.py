@@ -34,6 +34,7 @@ from threeloops.facts.kernel_times import (
     STATE_SCAN,
     TimedRow,
 )
+from threeloops.measure.published_errors import over_all_rows
 from threeloops.measure.published_rows import SYSTEMS, Device, read, table_rows
 from threeloops.operations.expected_times import kernel_work, place
 from threeloops.operations.roofline import time
@@ -99,22 +100,14 @@ def made(rows: Iterable[TimedRow], *, family: str, axes: Mapping[str, Sequence[i
               whose nearest cell it is, by logarithms; an empty cell lies on the line between its neighbours along the
               last axis, or goes on as the border does
     """
-    names = kernel_times.SIZES[family]
-
-    def named(sizes: Sequence[int]) -> dict[str, float]:
-        return dict(zip(names, sizes, strict=True))
-
-    def where(sizes: Sequence[int]) -> Mapping[str, float]:
-        return place(family, named(sizes)) if family not in EXCHANGES else named(sizes)
-
-    rows = [row for row in rows if _within(where(row[0]), axes)]
+    rows = [row for row in rows if _within(_where(family, row[0]), axes)]
     used = [row for row in rows if not kept_back(row[0])]
     shortest_s = sorted(seconds for _, seconds in used)[int(NOT_BELOW * len(used))]
     cells: dict[tuple[int, ...], list[float]] = defaultdict(list)
     for sizes, seconds in used:
-        at = where(sizes)
+        at = _where(family, sizes)
         cells[tuple(_nearest(values, at[name]) for name, values in axes.items())].append(
-            seconds / (bound_s(named(sizes)) + shortest_s)
+            seconds / (bound_s(kernel_times.sized(family, sizes)) + shortest_s)
         )
     found = {cell: 100 * median(ratios) for cell, ratios in cells.items()}
     lines = [
@@ -131,6 +124,12 @@ def made(rows: Iterable[TimedRow], *, family: str, axes: Mapping[str, Sequence[i
         "percents": [[round(one) for one in line if one is not None] for line in lines],
         "kept_back": [[*sizes, float(f"{seconds:.4g}")] for sizes, seconds in sample[:kept]],
     }
+
+
+def _where(family: str, sizes: Sequence[int]) -> Mapping[str, float]:
+    """Where a row stands on the axes of its family's tables."""
+    named = kernel_times.sized(family, sizes)
+    return named if family in EXCHANGES else place(family, named)
 
 
 def _nearest(values: Sequence[int], value: float) -> int:
@@ -199,7 +198,9 @@ def document(folder: Path, device: Device, commit: str) -> dict[str, Any]:
         told |= {"engine": kernels[0] if exchange else device.engine_of(family)}
         told |= {"peak_flops_per_s": peak, "rate_bytes_per_s": rate}
         named = dict(zip(kernel_times.AXES[family], axes, strict=True))
-        tables.append(told | made(rows, family=family, axes=named, bound_s=bound_s))
+        table = told | made(rows, family=family, axes=named, bound_s=bound_s)
+        covered = [row for row in rows if _within(_where(family, row[0]), named)]
+        tables.append(table | over_all_rows(table, covered, kept=[row for row in covered if kept_back(row[0])]))
     products = read(folder, device, f"gemm/{device.engine}/gemm_perf.parquet")
     source = f"github.com/ai-dynamo/aiconfigurator at commit {commit}, {SYSTEMS / device.folder}"
     return {

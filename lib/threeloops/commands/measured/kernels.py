@@ -4,17 +4,14 @@ from collections.abc import Iterator
 
 from threeloops import spelling
 from threeloops.facts import hardware, kernel_times
-from threeloops.facts.kernel_times import EXCHANGES, MATMUL, KernelTable, TimedRow
-from threeloops.operations.expected_times import errors, kernel_expected
-from threeloops.training_loop.network.measured_collectives import collective_expected
+from threeloops.facts.kernel_times import FEW_ROWS, MATMUL
 from threeloops.units import fmt_seconds
 
-FEW_ROWS = 128  # of a product: fewer, and its weights are read for little
 HEAD = ("part", "kernels", "format", "measured with", "rows", "shortest", "judged on", "median", "p90", "sign")
 MEANS = (
-    "Expected times come from the rows; each is judged on rows that no table has seen (a sample of a fifth, chosen by"
-    " a hash of the sizes); where the cells' borders lie was chosen with these errors in view. median, p90: of the"
-    " error's size; sign: its median with sign, above 0 where the kernel was quicker than expected."
+    "Expected times come from the rows; each is judged on a fifth of all rows, chosen by a hash of the sizes, that no"
+    " table has seen; where the cells' borders lie was chosen with such errors in view. median, p90: of the error's"
+    " size; sign: its median with sign, above 0 where the kernel was quicker than expected."
 )
 
 
@@ -39,8 +36,8 @@ def _key(typed: str) -> str:
 
 def _rows(part: str) -> Iterator[tuple[str, ...]]:
     for table in kernel_times.kernel_times(part).tables:
-        for what, rows in _groups(table):
-            found = errors(table, rows, collective_expected if table.family in EXCHANGES else kernel_expected)
+        for what, (rows, *found) in zip(_groups(table.family), table.fifth, strict=True):
+            middle, ninth, signed = found
             yield (
                 part,
                 what,
@@ -48,16 +45,14 @@ def _rows(part: str) -> Iterator[tuple[str, ...]]:
                 table.engine,
                 f"{table.rows:,}",
                 fmt_seconds(table.shortest_s),
-                str(found.rows),
-                *(f"{share:.1%}".replace("%", " %") for share in (found.median, found.ninth_decile)),
-                f"{found.signed_median:+.1%}".replace("%", " %"),
+                f"{rows:,}",
+                *(f"{share:.1%}".replace("%", " %") for share in (middle, ninth)),
+                f"{signed:+.1%}".replace("%", " %"),
             )
 
 
-def _groups(table: KernelTable) -> Iterator[tuple[str, tuple[TimedRow, ...]]]:
-    """The rows to judge on: a matmul of few rows is another kind of work than one of many."""
-    if table.family != MATMUL:
-        yield table.family.replace("_", "-"), table.kept_back
-        return
-    for what, few in ((f"matmul, below {FEW_ROWS} rows", True), (f"matmul, {FEW_ROWS} rows and more", False)):
-        yield what, tuple(row for row in table.kept_back if (row[0][0] < FEW_ROWS) is few)
+def _groups(family: str) -> tuple[str, ...]:
+    """What is judged apart: a matmul of few rows is another kind of work than one of many."""
+    if family != MATMUL:
+        return (family.replace("_", "-"),)
+    return f"matmul, below {FEW_ROWS} rows", f"matmul, {FEW_ROWS} rows and more"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops import checks
+from threeloops.facts import recorded
 from threeloops.figures import look
 from threeloops.figures.figure import Figure
 from threeloops.units import GB, fmt, fmt_bytes, ns
@@ -41,6 +42,22 @@ class Curve:
             raise ValueError(f"readings of {self.name!r} must be given from the smallest size, at least one")
         checks.positive(**{f"size of {self.name!r}": self.readings[0][0]})
         checks.non_negative(**{f"reading {size:g} of {self.name!r}": value for size, value in self.readings})
+
+
+def recorded_reads() -> list[Curve]:
+    """What whole GPUs read in a second of arrays that they read again and again, past the L1s: a curve for each that
+    was recorded.
+
+    >>> [curve.name for curve in recorded_reads()]
+    ['NVIDIA H100 80GB HBM3', 'NVIDIA H200']
+    """
+    found = []
+    for one in recorded.shipped():
+        reads = [row for row in one.measured.values() if row.case.kind == "reread"]
+        rates = sorted((row.case.sizes["bytes"], row.case.sizes["read_bytes"] / row.median) for row in reads)
+        if rates:
+            found.append(Curve(name=one.stamp.hardware, unit="B/s", readings=tuple(rates)))
+    return found
 
 
 def working_set(curves: Sequence[Curve], *, marks: Mapping[str, float], title: str, caption: str) -> Figure:
