@@ -37,9 +37,8 @@ ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "lib/threeloops"
 EQUAL = Path(__file__).parent / "equal.tsv"
 LIMIT_S = 60  # of the processor: a mutant that never ends is found out as well
-FORMULAS = tuple(
-    f"lib/threeloops/{room}/" for room in ("foundations", "inner_loop", "training_loop", "product_loop", "driving")
-)
+LOOPS = ("foundations", "inner_loop", "training_loop", "product_loop", "driving")
+FORMULAS = tuple(f"lib/threeloops/{room}/" for room in ("operations", "models", *LOOPS))
 DRILLED = "tests/drills/test_every_drill.py::test_the_independent_count_agrees"
 FAMILIES = {drill.family for drill in DRILLS.values()}
 
@@ -68,7 +67,8 @@ def modules(name: str) -> list[str]:
 
 def tests_of(module: str) -> list[str]:
     """What may see a change of the module, the nearest first: its own examples, the quick tests that import it, those
-    that its docstrings name, those that import what imports it, and the counts of the drills that ask for it.
+    that its docstrings name, those that import what imports it, the counts of the drills that ask for it, and last what
+    takes long in its own room.
     """
     file, imports = f"lib/threeloops/{module.replace('.', '/')}.py", _imports()
     users, room = _users({file}, imports), f"tests/{module.partition('.')[0]}/"
@@ -86,7 +86,9 @@ def tests_of(module: str) -> list[str]:
     beyond = [test for test in quick if imports[test] & (formulas | users if test.startswith(room) else formulas)]
     families = sorted({user.split("/")[3] for user in users if user.startswith("lib/threeloops/drills/")} & FAMILIES)
     asked = [f"{DRILLED}[{family}]" for family in families]
-    return [*dict.fromkeys([file, *sorted(near), *sorted(named), *sorted(beyond), *asked])]
+    reached = {file} | formulas | _users(formulas, imports)
+    slow = [test for test in imports if test.startswith(room) and _is_test(test) and imports[test] & reached]
+    return [*dict.fromkeys([file, *sorted(near), *sorted(named), *sorted(beyond), *asked, *sorted(slow)])]
 
 
 _imports = functools.cache(touched.imports)  # of a thousand and more files: once for a room
@@ -97,13 +99,12 @@ def _users(files: set[str], imports: Mapping[str, set[str]]) -> set[str]:
 
 
 def _quick(file: str) -> bool:
-    name = file.rpartition("/")[2]
-    return (
-        file.startswith("tests/")
-        and name.startswith("test_")
-        and not file.startswith(("tests/chapters/", "tests/site/", "tests/policy/"))
-        and name not in SECONDS
-    )
+    elsewhere = file.startswith(("tests/chapters/", "tests/site/", "tests/policy/"))
+    return _is_test(file) and not elsewhere and file.rpartition("/")[2] not in SECONDS
+
+
+def _is_test(file: str) -> bool:
+    return file.startswith("tests/") and file.rpartition("/")[2].startswith("test_")
 
 
 class Hunt:

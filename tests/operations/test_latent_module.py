@@ -1,5 +1,6 @@
 """A latent-attention block's work, against the operations of the model that it was taken from."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from threeloops.models.parameters import model_parameters
 from threeloops.models.sublayers import latent_attention_ops
 from threeloops.operations.expected_times import expected_latent
 from threeloops.operations.latent_module import latent_decode, latent_prefill, latent_weights
+from threeloops.operations.roofline import Work
 
 DEEPSEEK = catalogue.model("deepseek-v3")
 
@@ -41,6 +43,24 @@ def test_flops_and_bytes_are_those_of_its_operations(heads: int, phase: str, bat
     products = [op.work for op in ops if op.unit == MATRIX]
     assert work.flops == pytest.approx(sum(one.flops for one in products), rel=1e-3)
     assert work.moved_bytes < sum(one.moved_bytes for one in products)
+
+
+@pytest.mark.parametrize("count", [latent_decode, latent_prefill])
+def test_a_block_moves_its_matrices_its_latents_and_what_goes_in_and_out(count: Callable[..., Work]) -> None:
+    """Sizes from the model's own configuration: each kind of bytes is what is left when its width alone is changed."""
+    batch, tokens = 3, 2048
+    rows = batch * (tokens if count is latent_prefill else 1)
+    latent = DEEPSEEK.groups[0][0].attending
+
+    def moved(weights: float, cache: float) -> float:
+        sizes = {"batch": batch, "num_heads": 128, "tokens": tokens}
+        return count(**sizes, bytes_per_element=weights, cache_bytes_per_element=cache).moved_bytes
+
+    assert moved(2, 4) - moved(2, 2) == 2 * batch * tokens * (latent.kv_rank + latent.rope_head_dim)
+    matrices = moved(3, 2) - moved(2, 2)
+    assert matrices == pytest.approx(model_parameters(DEEPSEEK).attention / 61, rel=1e-4)
+    left = moved(2, 2) - 2 * matrices - 2 * (moved(2, 3) - moved(2, 2))
+    assert left == 2 * 2 * rows * DEEPSEEK.hidden
 
 
 def test_a_block_is_expected_above_its_bound_and_grows_with_all_its_sizes() -> None:

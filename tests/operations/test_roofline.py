@@ -117,6 +117,8 @@ def test_a_series_is_slower_than_the_sum_of_its_work_when_its_parts_differ():
     assert roofline.serial_time(parts[:1]).lower_bound_s == parts[0].lower_bound_s
     launching = roofline.serial_time([Time(compute_s=1, memory_s=2, overhead_s=9), parts[1]])
     assert (launching.bound, launching.lower_bound_s) == ("overhead", 9)
+    as_long = roofline.serial_time([Time(compute_s=4, memory_s=1, overhead_s=4)])  # launching takes no longer
+    assert (as_long.bound, as_long.lower_bound_s) == ("compute", 4)
     at_the_ridge = roofline.serial_time([Time(compute_s=5, memory_s=5, overhead_s=0)])
     assert (at_the_ridge.lower_bound_s, at_the_ridge.bound) == (5, "compute")
 

@@ -225,6 +225,29 @@ def test_requests_that_are_all_deferred_are_no_want_of_demand() -> None:
     assert told["no demand"][0] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("engine", "waits", "preempted", "illness", "further"),
+    [
+        ("vLLM", {"waits": 6.0}, None, HELD_BACK, True),  # why they wait, the figures do not say
+        ("vLLM", {"waits": 6.0}, 3, CACHE_FULL, False),
+        ("vLLM", {}, None, PROMPTS, True),  # the queue is in the time to the first token
+        ("vLLM", {}, 3, CACHE_FULL, False),
+        ("llama.cpp", {}, None, PROMPTS, False),  # it times the prompt alone
+    ],
+)
+def test_more_is_asked_for_where_figures_leave_a_cause_open(
+    engine: str, waits: dict[str, float], preempted: int | None, illness: str, further: bool
+) -> None:
+    log = EngineRecord(engine=engine, preempted=preempted, stages=waits | {"prompt": 3.0, "answer": 1.0})
+    first = engine_suspects(log, {}, None)[0]
+    assert (first.illness, bool(first.record_next)) == (illness, further)
+
+
+def test_what_is_all_of_the_time_has_no_limit() -> None:
+    suspects = engine_suspects(EngineRecord(engine="llama.cpp", stages={"prompt": 2.0, "answer": 0.0}), {}, None)
+    assert {one.illness: (one.share, one.at_most) for one in suspects} == {PROMPTS: (1.0, None)}
+
+
 def test_the_fullest_of_sglangs_pools_is_what_limits() -> None:
     """A model with windows or recurrent states has a pool for each; what lies on the host does not limit admission."""
     head = "[2026-07-04 04:31:24 TP0] Decode batch, #running-req: 40, "

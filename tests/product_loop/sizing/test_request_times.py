@@ -161,3 +161,10 @@ def test_between_two_numbers_a_step_lies_on_a_line() -> None:
 def test_lengths_that_cannot_be(given: dict[str, int], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         RequestLengths(**given)
+
+
+def test_a_prompt_of_average_length_is_worth_its_own_tokens() -> None:
+    """A step of one request is in every prompt's time, and no token's; of two requests it takes longer."""
+    times = RequestTimes(decode_s=((1, 1.0), (2, 3.0)), prompt_s=5.0, new=4, prompts_s=((2, 3.0), (4, 5.0), (8, 13.0)))
+    assert times.per_new_token_s == 1
+    assert [times.alike(new) for new in (2, 4, 6, 8)] == [2, 4, 8, 12]
