@@ -15,6 +15,7 @@ from threeloops.drills.engine.drill import Drill
 from threeloops.room import question
 from threeloops.room.attempts import Ask
 from threeloops.room.idea import Idea as Idea  # for everybody who asks here what an idea is
+from threeloops.room.idea import idea_of
 from threeloops.room.kinds import bands, cases, choices, code, flash_numbers, scenarios, spots, tables, traces
 from threeloops.room.kinds.band_draws import INTERVIEW
 from threeloops.room.kinds.cases import case
@@ -39,22 +40,12 @@ FOLLOW_UPS = _follow_ups()
 
 def _of_drill(drill: Drill) -> Idea:
     interview = {"band": lambda seed: bands.band(drill, seed)} if drill.key in INTERVIEW else {}
-    return Idea(
-        key=drill.key,
-        title=drill.title,
-        topic=drill.family,
-        loop=drill.loop,
-        section=drill.section,
-        target_s=drill.target_s,
-        ask={
-            "number": lambda seed: question.number(drill, seed),
-            "choice": lambda seed: choices.choice(drill, seed),
-            "diagnosis": lambda seed: choices.diagnosis(drill, seed),
-        }
-        | interview
-        | FOLLOW_UPS.get(drill.key, {}),
-        prerequisites=drill.prerequisites,
-    )
+    ask = {
+        "number": lambda seed: question.number(drill, seed),
+        "choice": lambda seed: choices.choice(drill, seed),
+        "diagnosis": lambda seed: choices.diagnosis(drill, seed),
+    }
+    return idea_of(question.subject_of(drill), ask | interview | FOLLOW_UPS.get(drill.key, {}))
 
 
 IDEAS: dict[str, Idea] = {

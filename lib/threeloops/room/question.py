@@ -26,6 +26,52 @@ HINT_COSTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What every kind of question says of itself: its key, under which it is counted, scheduled and got wrong, and
+    where the book teaches it.
+    """
+
+    key: str
+    title: str
+    topic: str
+    loop: str
+    section: str
+    target_s: float
+    prerequisites: tuple[str, ...] = ()
+
+    def as_question(
+        self,
+        *,
+        kind: str,
+        seed: str,
+        text: str,
+        hints: tuple[str, str, str],
+        judge: Callable[[str], Verdict],
+        working: str,
+        unmarked: str = "",
+        starter: str = "",
+    ) -> "Question":
+        """It, asked."""
+        return Question(
+            idea=self.key,
+            kind=kind,
+            seed=seed,
+            title=self.title,
+            topic=self.topic,
+            loop=self.loop,
+            section=self.section,
+            target_s=self.target_s,
+            text=text,
+            hints=hints,
+            judge=judge,
+            working=working,
+            unmarked=unmarked,
+            prerequisites=self.prerequisites,
+            starter=starter,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question with its numbers: made again from (idea, kind, seed), in any process, to the last letter."""
 
@@ -56,6 +102,19 @@ class Question:
         return self.target_s + self.reading_s
 
 
+def subject_of(drill: Drill) -> Subject:
+    """A drill as the room knows it."""
+    return Subject(
+        key=drill.key,
+        title=drill.title,
+        topic=drill.family,
+        loop=drill.loop,
+        section=drill.section,
+        target_s=drill.target_s,
+        prerequisites=drill.prerequisites,
+    )
+
+
 def draw_of(drill: Drill, seed: str) -> Draw:
     """The numbers of this drill under this seed."""
     return drill.draw(seeded("room", seed, drill.key))
@@ -68,20 +127,13 @@ def number(drill: Drill, seed: str) -> Question:
 
 def number_with(drill: Drill, p: Draw, *, seed: str, text: str = "") -> Question:
     """A drill asked with given numbers, in its own words or in others (a follow-up is shorter)."""
-    return Question(
-        idea=drill.key,
+    return subject_of(drill).as_question(
         kind="number",
         seed=seed,
-        title=drill.title,
-        topic=drill.family,
-        loop=drill.loop,
-        section=drill.section,
-        target_s=drill.target_s,
         text=text or drill.ask(p),
         hints=hints(drill, p),
         judge=lambda written: judge(drill, p, written),
         working=drill.working(p),
-        prerequisites=drill.prerequisites,
     )
 
 

@@ -23,8 +23,8 @@ from threeloops.drills.engine.functions import (
     missed_draws,
 )
 from threeloops.drills.engine.judge import Verdict
-from threeloops.room.idea import Idea
-from threeloops.room.question import Question
+from threeloops.room.idea import idea_of
+from threeloops.room.question import Question, Subject
 from threeloops.sandbox import calling, walls
 
 TOPIC = KIND = "code"
@@ -36,15 +36,9 @@ Tried: TypeAlias = Callable[[str, str, Asked, Sequence[Draw]], list[Returned] | 
 
 def pose(task: CodeTask, seed: str) -> Question:
     """The task as a question; of one with a mistake to find, the seed draws the mistake."""
-    return Question(
-        idea=task.key,
+    return _subject(task).as_question(
         kind=KIND,
         seed=seed,
-        title=task.title,
-        topic=TOPIC,
-        loop=task.loop,
-        section=task.section,
-        target_s=task.target_s,
         text=f"{indented(task.shown(seed))}\n{_rules(task)}",
         hints=(task.hint, f"It is also tried on this: {task.limit_case}.", f"The function:\n{indented(task.brief)}"),
         judge=lambda written: judged(task, seed, written),
@@ -151,15 +145,10 @@ def _listed(value: object) -> object:
     return round(value, 6) if isinstance(value, float) else value
 
 
-IDEAS: tuple[Idea, ...] = tuple(
-    Idea(
-        key=task.key,
-        title=task.title,
-        topic=TOPIC,
-        loop=task.loop,
-        section=task.section,
-        target_s=task.target_s,
-        ask={KIND: functools.partial(pose, task)},
+def _subject(task: CodeTask) -> Subject:
+    return Subject(
+        key=task.key, title=task.title, topic=TOPIC, loop=task.loop, section=task.section, target_s=task.target_s
     )
-    for task in TASKS.values()
-)
+
+
+IDEAS = tuple(idea_of(_subject(task), {KIND: functools.partial(pose, task)}) for task in TASKS.values())

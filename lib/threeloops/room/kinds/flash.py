@@ -12,8 +12,8 @@ from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.exactness import Exactness
 from threeloops.drills.engine.judge import Verdict, close, miscounted, unclear, unit_slip
 from threeloops.room import examples
-from threeloops.room.idea import Idea
-from threeloops.room.question import Question
+from threeloops.room.idea import Idea, idea_of
+from threeloops.room.question import Question, Subject
 
 BAND = 0.05
 TOPIC, TITLE, TARGET_S = "numbers", "A number to know", 20.0
@@ -37,15 +37,15 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flash:
+class Flash(Subject):
     """One number to know. `number` and a part's name are looked up or computed when it is asked, so that a
     question about something else reads no catalogue.
     """
 
-    key: str
+    title: str = TITLE
+    topic: str = TOPIC
+    target_s: float = TARGET_S
     words: str
-    loop: str
-    section: str
     number: Callable[[], Number]
     part: str = ""  # catalogue key of the part that it is about; its name then stands before the words
     telling: str = ""  # regular expression for what in that name would be the answer (80GB)
@@ -65,15 +65,9 @@ class Flash:
 def flash(asked: Flash, seed: str) -> Question:
     """The number as a question; every seed asks the same."""
     number = asked.number()
-    return Question(
-        idea=asked.key,
+    return asked.as_question(
         kind="flash",
         seed=seed,
-        title=TITLE,
-        topic=TOPIC,
-        loop=asked.loop,
-        section=asked.section,
-        target_s=TARGET_S,
         text=f"From memory. {asked.question}\n{_wanted(asked, number)}; {number.exactness.told}.",
         hints=_hints(number),
         judge=lambda written: judged(number, written, asked.question),
@@ -118,15 +112,4 @@ def judged(number: Number, written: str, question: str = "") -> Verdict:
 
 def together(flashes: Sequence[Flash]) -> tuple[Idea, ...]:
     """As ideas of the room."""
-    return tuple(
-        Idea(
-            key=asked.key,
-            title=TITLE,
-            topic=TOPIC,
-            loop=asked.loop,
-            section=asked.section,
-            target_s=TARGET_S,
-            ask={"flash": functools.partial(flash, asked)},
-        )
-        for asked in flashes
-    )
+    return tuple(idea_of(asked, {"flash": functools.partial(flash, asked)}) for asked in flashes)

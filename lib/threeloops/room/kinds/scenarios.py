@@ -8,11 +8,11 @@ import random
 from collections.abc import Callable
 
 from threeloops.drills.engine.drill import seeded
-from threeloops.room.idea import Idea
+from threeloops.room.idea import idea_of
 from threeloops.room.kinds.scenario_near import NEAR
 from threeloops.room.kinds.scenario_table import SCENARIOS, Scenario
 from threeloops.room.letters import Column, Option, judged, wanted
-from threeloops.room.question import Question
+from threeloops.room.question import Question, Subject
 
 BY_KEY = {scenario.key: scenario for scenario in SCENARIOS}
 LOOPS = {
@@ -54,15 +54,9 @@ def what_is_wrong(key: str, seed: str) -> Question:
     scenario = BY_KEY[key]
     offered = columns(scenario, seeded("scenario", seed, key))
     told = "\n".join(f"  {column.name}: {column.letter}, {column.told}" for column in offered)
-    return Question(
-        idea=f"scenario-{key}",
+    return _subject(scenario).as_question(
         kind="scenario",
         seed=seed,
-        title=TITLE,
-        topic=TOPIC,
-        loop=scenario.loop,
-        section=scenario.section,
-        target_s=TARGET_S,
         text=f"{scenario.symptom}\n" + "\n".join(column.lines for column in offered) + f"\n{wanted(offered)}",
         hints=(
             f"It is the {scenario.loop} loop.",
@@ -74,16 +68,17 @@ def what_is_wrong(key: str, seed: str) -> Question:
     )
 
 
-def _idea(scenario: Scenario) -> Idea:
-    return Idea(
+def _subject(scenario: Scenario) -> Subject:
+    return Subject(
         key=f"scenario-{scenario.key}",
         title=TITLE,  # the same for all: a title must not tell
         topic=TOPIC,
         loop=scenario.loop,
         section=scenario.section,
         target_s=TARGET_S,
-        ask={"scenario": functools.partial(what_is_wrong, scenario.key)},
     )
 
 
-IDEAS = tuple(map(_idea, SCENARIOS))
+IDEAS = tuple(
+    idea_of(_subject(scenario), {"scenario": functools.partial(what_is_wrong, scenario.key)}) for scenario in SCENARIOS
+)

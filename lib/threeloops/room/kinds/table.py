@@ -10,8 +10,8 @@ from threeloops.drills.engine.answers_in_text import unheld
 from threeloops.drills.engine.drill import Draw, Drill, seeded
 from threeloops.drills.engine.judge import Verdict, judge
 from threeloops.room import examples
-from threeloops.room.idea import Idea
-from threeloops.room.question import Question
+from threeloops.room.idea import Idea, idea_of
+from threeloops.room.question import Question, Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,20 +85,13 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Subject):
     """One thing, and what is to be known about it."""
 
-    key: str
-    title: str
-    topic: str
-    loop: str
-    section: str
-    target_s: float
     draw: Callable[[random.Random], Draw]
     prompt: Callable[[Draw], str]
     cells: tuple[Cell | Word, ...]
     source: str
-    prerequisites: tuple[str, ...] = ()
 
 
 def draw_of(table: Table, seed: str) -> Draw:
@@ -119,15 +112,9 @@ def fill(table: Table, seed: str) -> Question:
     working = "\n".join(
         f"  {number}. {cell.name}: {cell.shown(p)}. {cell.worked(p)}" for number, cell in enumerate(table.cells, 1)
     )
-    return Question(
-        idea=table.key,
+    return table.as_question(
         kind="table",
         seed=seed,
-        title=table.title,
-        topic=table.topic,
-        loop=table.loop,
-        section=table.section,
-        target_s=table.target_s,
         text=(
             f"{table.prompt(p)}\nFill the table:\n{rows}\nAnswer in one line, in this order, with semicolons between:"
             f" as in {example}."
@@ -135,7 +122,6 @@ def fill(table: Table, seed: str) -> Question:
         hints=_hints(table, p),
         judge=lambda written: judged(table, p, written),
         working=f"{working}\n  Source: {table.source}",
-        prerequisites=table.prerequisites,
     )
 
 
@@ -175,13 +161,4 @@ def judged(table: Table, p: Draw, written: str) -> Verdict:
 
 def idea(table: Table) -> Idea:
     """The table as something to be asked."""
-    return Idea(
-        key=table.key,
-        title=table.title,
-        topic=table.topic,
-        loop=table.loop,
-        section=table.section,
-        target_s=table.target_s,
-        ask={"table": lambda seed: fill(table, seed)},
-        prerequisites=table.prerequisites,
-    )
+    return idea_of(table, {"table": lambda seed: fill(table, seed)})

@@ -17,9 +17,9 @@ from threeloops.inner_loop.profiled.written_trace import chrome_events
 from threeloops.inner_loop.trace import Interval, Trace
 from threeloops.inner_loop.trace_diagnosis import FIRST_TRY
 from threeloops.inner_loop.trace_gauges import Gauges
-from threeloops.room.idea import Idea
+from threeloops.room.idea import idea_of
 from threeloops.room.letters import Column, Option, judged, wanted
-from threeloops.room.question import Question
+from threeloops.room.question import Question, Subject
 from threeloops.simulate.inner_loop import ill_jobs
 from threeloops.units import GB, fmt_percent, fmt_seconds
 
@@ -159,15 +159,9 @@ def read_the_trace(kind: str, seed: str) -> Question:
         f"A training job on several GPUs; a profiler watched one of them.\n{picture(window)}\nWhat is wrong, if"
         " anything?\n" + "\n".join(column.lines for column in offered) + f"\n{wanted(offered)}"
     )
-    return Question(
-        idea=key_of(kind),
+    return _subject(kind).as_question(
         kind="trace",
         seed=seed,
-        title="Read the trace",
-        topic="profiling",
-        loop=loop_of(kind) if kind != HEALTHY else "inner",
-        section=SECTION,
-        target_s=TARGET_S,
         text=text,
         hints=(
             f"The GPU is idle {fmt_percent(read.idle)} of the time. What runs in the other rows meanwhile?",
@@ -180,7 +174,6 @@ def read_the_trace(kind: str, seed: str) -> Question:
             f'  For a viewer: threeloops trace case.json.gz --simulated "{kind}" --seed {simulated_case(kind, seed)}\n'
             f"  Source: {SOURCE}"
         ),
-        prerequisites=("profiling-idle-share",),
     )
 
 
@@ -188,17 +181,16 @@ def key_of(kind: str) -> str:
     return f"trace-{kind.replace(' ', '-')}"
 
 
-def _idea(kind: str) -> Idea:
-    return Idea(
+def _subject(kind: str) -> Subject:
+    return Subject(
         key=key_of(kind),
         title="Read the trace",  # the same for all: a title must not tell
         topic="profiling",
         loop=loop_of(kind) if kind != HEALTHY else "inner",
         section=SECTION,
         target_s=TARGET_S,
-        ask={"trace": functools.partial(read_the_trace, kind)},
         prerequisites=("profiling-idle-share",),
     )
 
 
-IDEAS = tuple(map(_idea, ill_jobs.KINDS))
+IDEAS = tuple(idea_of(_subject(kind), {"trace": functools.partial(read_the_trace, kind)}) for kind in ill_jobs.KINDS)

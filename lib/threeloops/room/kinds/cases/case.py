@@ -16,11 +16,11 @@ from threeloops.drills.engine.answers_in_text import unheld
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, seeded
 from threeloops.drills.engine.judge import Verdict
-from threeloops.room.idea import Idea
+from threeloops.room.idea import Idea, idea_of
 from threeloops.room.kinds.chains.chain import Step, choose, estimate, said_in
 from threeloops.room.kinds.chains.change import Best, redrawn, told_apart
 from threeloops.room.letters import LETTERS
-from threeloops.room.question import Question
+from threeloops.room.question import Question, Subject
 
 TOPIC = "open_cases"
 PREFIX = "case:"  # a stage's kind is case:<key>:<number from 1>
@@ -133,15 +133,9 @@ def put(case: Case, number: int, seed: str) -> Question:
 
 def _talked(case: Case, talk: Talk, p: Draw, *, seed: str, kind: str, title: str) -> Question:
     points = talk.points
-    return Question(
-        idea=case.key,
+    return replace(_subject(case), title=title, target_s=talk.target_s, prerequisites=()).as_question(
         kind=kind,
         seed=seed,
-        title=title,
-        topic=TOPIC,
-        loop=case.loop,
-        section=case.section,
-        target_s=talk.target_s,
         text=f"{talk.text(p)}\n{HOW}",
         hints=(
             f"A good answer has {len(points)} points. One of them: {points[0]}.",
@@ -199,17 +193,17 @@ def _letters(written: str, letters: str) -> set[str] | None:
 
 def idea(case: Case) -> Idea:
     """What is said in the case, as something to be asked; its estimates are their drills' ideas."""
-    return Idea(
+    own = [(number, kind) for number, (key, kind) in enumerate(case.kinds, 1) if key == case.key]
+    return idea_of(_subject(case), {kind: functools.partial(put, case, number) for number, kind in own})
+
+
+def _subject(case: Case) -> Subject:
+    return Subject(
         key=case.key,
         title=case.title,
         topic=TOPIC,
         loop=case.loop,
         section=case.section,
         target_s=case.target_s,
-        ask={
-            kind: functools.partial(put, case, number)
-            for number, (key, kind) in enumerate(case.kinds, 1)
-            if key == case.key
-        },
         prerequisites=tuple(dict.fromkeys(step.drill for step in case.estimates)),
     )

@@ -7,14 +7,14 @@ what is missed is repeated like any drill.
 import functools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from threeloops.drills.engine.answers_in_text import unheld
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.drill import Draw, Drill, seeded
 from threeloops.room.kinds.bands import asked_in_bands
 from threeloops.room.letters import Column, Option, judged, wanted
-from threeloops.room.question import Question
+from threeloops.room.question import Question, subject_of
 
 PREFIX = "chain:"  # a step's kind is chain:<key>:<number from 1>
 DECISION_S = 45.0
@@ -110,20 +110,13 @@ def choose(decision: Decision, p: Draw, *, seed: str, kind: str, title: str) -> 
     drill = DRILLS[decision.drill]
     offered = column(decision, p, seed)
     because = decision.because(p)
-    return Question(
-        idea=drill.key,
+    return replace(subject_of(drill), title=title, target_s=DECISION_S).as_question(
         kind=kind,
         seed=seed,
-        title=title,
-        topic=drill.family,
-        loop=drill.loop,
-        section=drill.section,
-        target_s=DECISION_S,
         text=f"{decision.text(p)}\n{offered.lines}\n{wanted([offered])}",
         hints=("Everything that decides it stands in the answers before.", because, f"{offered.told}."),
         judge=lambda written: judged(written, [offered]),
         working=f"  {offered.letter}: {offered.told}.\n  {because}",
-        prerequisites=drill.prerequisites,
     )
 
 

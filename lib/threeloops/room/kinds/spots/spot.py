@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 from threeloops.drills.engine.drill import Draw, seeded
 from threeloops.drills.engine.judge import Verdict
-from threeloops.room.idea import Idea
-from threeloops.room.question import Question
+from threeloops.room.idea import Idea, idea_of
+from threeloops.room.question import Question, Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,22 +37,15 @@ class Misstep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
+class Worked(Subject):
     """A question, its answer line by line, and the ways in which one line goes wrong."""
 
-    key: str
-    title: str
-    topic: str
-    loop: str
-    section: str
-    target_s: float
     draw: Callable[[random.Random], Draw]
     prompt: Callable[[Draw], str]
     lines: tuple[Line, ...]
     missteps: tuple[Misstep, ...]
     answer: Callable[[Draw], float]  # what the last line must come to, by the library's formula
     source: str
-    prerequisites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,20 +88,13 @@ def spot(worked: Worked, seed: str) -> Question:
         f"{worked.prompt(p)}\nA colleague works it out:\n{_numbered(written_out(worked, p, misstep).lines)}\n"
         "One line is wrong; those after it go on from what it says. Which one?\nAnswer with its number."
     )
-    return Question(
-        idea=worked.key,
+    return worked.as_question(
         kind="spot",
         seed=seed,
-        title=worked.title,
-        topic=worked.topic,
-        loop=worked.loop,
-        section=worked.section,
-        target_s=worked.target_s,
         text=text,
         hints=_hints(number, count, right, misstep),
         judge=lambda written: judged(written, number, count, misstep),
         working=f"  Line {number}. {misstep.story}\n{_numbered(right.lines)}\n  Source: {worked.source}",
-        prerequisites=worked.prerequisites,
     )
 
 
@@ -141,13 +127,4 @@ def judged(written: str, number: int, count: int, misstep: Misstep) -> Verdict:
 
 def idea(worked: Worked) -> Idea:
     """The worked answer as something to be asked."""
-    return Idea(
-        key=worked.key,
-        title=worked.title,
-        topic=worked.topic,
-        loop=worked.loop,
-        section=worked.section,
-        target_s=worked.target_s,
-        ask={"spot": lambda seed: spot(worked, seed)},
-        prerequisites=worked.prerequisites,
-    )
+    return idea_of(worked, {"spot": lambda seed: spot(worked, seed)})
