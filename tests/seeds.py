@@ -110,7 +110,7 @@ def said() -> str:
         return "Every seed was tried."
     if mode() == "quick":
         return f"The first {QUICK} seeds were tried, and nothing that takes long; `book.py test` tries more."
-    tried = f"The first {USUAL} seeds were tried, and of all of them every {SHARES}rd from {counted() % SHARES}"
+    tried = f"The first {USUAL} seeds were tried, and of all of them one in {SHARES}, from seed {counted() % SHARES} on"
     if turn() is not None:
         tried += f"; of what takes turns, the tests of turn {turn()} of 0 to {TURNS - 1}"
     return f"{tried}. `book.py test --thorough` tries all."

@@ -22,7 +22,7 @@ def test_workers_take_mode_and_share_from_the_run(monkeypatch: pytest.MonkeyPatc
     seeds.begin("usual")
     assert seeds.turn() == 30 % seeds.TURNS
     assert {seed % seeds.SHARES for seed in seeds.seeds(1000)[seeds.USUAL :]} == {7}
-    assert "every 23rd from 7" in seeds.said()
+    assert f"one in {seeds.SHARES}, from seed 7 on" in seeds.said()
 
 
 def test_what_takes_turns_sees_every_share_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
