@@ -208,3 +208,30 @@ def test_a_recurrent_update_in_decode_moves_its_state_twice():
     assert update == next(
         op for op in recurrent_ops(layer, hidden=48, step=replace(step, sequence=9)) if op.name == "state_update"
     )
+
+
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_a_short_convolution_moves_its_tensors(phase):
+    """Torch's own, a filter for each channel: inputs, outputs and filters; a token alone brings what was kept, in and
+    out. The gate's silu is the convolution's, and one product more.
+    """
+    layer = DeltaState(key_heads=2, value_heads=6, key_head_dim=5, value_head_dim=7, conv_entries=4)
+    step = replace(prefill(900), phase=phase)
+    ops = {op.name: op.work for op in recurrent_ops(layer, hidden=48, step=step)}
+    tokens, channels = (900 if phase == "prefill" else 1), 2 * 2 * 5 + 6 * 7
+    conv = torch.nn.Conv1d(channels, channels, 4, groups=channels, bias=False, padding=3)
+    given = torch.zeros(BATCH, channels, tokens)
+    made = conv(given)[..., :tokens]
+    kept = 2 * torch.zeros(BATCH, channels, 4).numel() if phase == "decode" else 0
+    moved = given.numel() + conv.weight.numel() + made.numel() + kept
+    assert ops["convolution"].moved_bytes == step.bytes_per_element * moved
+    silu = ops["convolution"].flops / made.numel() - 2 * 4
+    assert ops["output_gate"].flops == (silu + 1) * BATCH * tokens * 6 * 7
+
+
+def test_a_scan_writes_its_last_state_once():
+    layer = DeltaState(key_heads=2, value_heads=6, key_head_dim=5, value_head_dim=7, conv_entries=4)
+    step = prefill(900)
+    scan = next(op for op in recurrent_ops(layer, hidden=48, step=step) if op.name == "state_scan")
+    passed = step.bytes_per_element * BATCH * 900 * (layer.conv_channels + 42)
+    assert scan.work.moved_bytes == passed + BATCH * 4 * 6 * 5 * 7  # matrices in fp32
