@@ -35,7 +35,7 @@ def test_a_full_queue_is_as_old_as_the_formula_says() -> None:
     for depth in (1, 4):
         seen = message_ways.queue_ages(depth=depth, period_s=0.02, busy_s=0.0274, takes=20)
         told = messages.age_from_full_queue_s(depth=depth, period_s=0.02)
-        assert statistics.mean(seen) == pytest.approx(told, abs=0.01)
+        assert statistics.median(seen) == pytest.approx(told, abs=0.01)
 
 
 def test_a_reader_that_keeps_up_and_no_messages_are_refused() -> None:
@@ -77,7 +77,7 @@ def test_a_topic_that_keeps_the_newest_makes_them_as_old_as_the_formula_says() -
     pytest.importorskip(loaned_messages.PACKAGE)
     seen = loaned_messages.kept_ages(depth=4, period_s=0.02, busy_s=0.0274, takes=20)
     told = messages.age_from_full_queue_s(depth=4, period_s=0.02)
-    assert statistics.mean(seen) == pytest.approx(told, abs=0.01)
+    assert statistics.median(seen) == pytest.approx(told, abs=0.01)
     with pytest.raises(ValueError, match="no queue builds up"):
         loaned_messages.kept_ages(depth=2, period_s=0.02, busy_s=0.02, takes=1)
 

@@ -124,7 +124,7 @@ def queue_ages(*, depth: int, period_s: float, busy_s: float, takes: int) -> lis
     """Age of each message when it is taken: another process sends a stamp every period, a queue here keeps the newest
     `depth`, the reader takes the oldest and then is busy with it. It begins when the queue is full.
 
-    Raises: ValueError for a reader as fast as the sender, whose queue is never full
+    Raises:   ValueError for a reader as fast as the sender, whose queue is never full; RuntimeError if no message comes
     """
     checks.count(depth=depth, takes=takes)
     checks.positive(period_s=period_s)
@@ -143,6 +143,9 @@ def queue_ages(*, depth: int, period_s: float, busy_s: float, takes: int) -> lis
         )
         found: list[float] = []
         for _ in range(takes):
+            # a sender that other processes slow down may have sent nothing meanwhile
+            if not wall_clock.until(lambda: held, limit_s=STARTED_LIMIT_S, step_s=period_s / 4):
+                raise RuntimeError(f"no message came within {STARTED_LIMIT_S:g} s")
             found.append(time.perf_counter() - held.popleft())
             wall_clock.pause(busy_s)
         return found
