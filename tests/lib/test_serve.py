@@ -264,6 +264,31 @@ def test_longer_requests_than_the_model_was_made_for_are_named(capsys: pytest.Ca
     assert "--max-model-len 8192" in said
 
 
+def test_goodput_counts_the_requests_that_keep_both_promises(capsys: pytest.CaptureFixture[str]) -> None:
+    """A promise as long as half of them need is kept by half; one that nobody breaks leaves what is answered."""
+    asked = "serve --model llama3-8b --hardware h100-sxm --prompt 1500 --answer 300 --gpus 1 --users 40"
+    plain = answer(asked, capsys)
+    assert "goodput_requests_in_a_second" not in plain["results"]
+    answered = plain["tokens_per_s"] / 300
+    for promise, share in {f"--tpot {1000 * plain['tpot_p50_s']}ms": 0.5, "--tpot 1s --ttft 9s": 1.0}.items():
+        found = answer(f"{asked} {promise}", capsys)["results"]["goodput_requests_in_a_second"]["value"]
+        assert found == pytest.approx(share * answered, rel=0.02)
+    rated = answer(LOAD, capsys)["results"]["goodput_requests_in_a_second"]["value"]
+    assert 0.98 * 60 <= rated <= 60
+
+
+def test_a_watermark_takes_seats_and_is_vllms(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (
+        "serve --model llama3-70b --weights fp8 --hardware h100-sxm --tp 2 --gpus 2 --users 8 --prompt 8k --answer 1k"
+    )
+    plain, kept = answer(asked, capsys), answer(f"{asked} --watermark 0.2", capsys)
+    assert kept["seats"] == pytest.approx(0.8 * plain["seats"], abs=1)
+    assert kept["longest_context_by_memory"] == plain["longest_context_by_memory"]
+    assert "--watermark 0.2\n" in spoken(f"{asked} --watermark 20%", capsys)
+    assert main([*asked.split(), "--watermark", "0.2", "--engine", "sglang"]) == 2
+    assert "is vLLM's" in capsys.readouterr().err
+
+
 def test_users_without_a_seat_wait(capsys: pytest.CaptureFixture[str]) -> None:
     """Little's law: those who wait, over the answers that end in a second."""
     found = answer(f"{CHAT} --gpus 1 --users 900 --prompt 32k", capsys)

@@ -63,6 +63,17 @@ def test_a_run_that_jumps_sees_the_tokens_of_one_that_does_not() -> None:
         assert seen.itl_s[0] == pytest.approx(gaps[len(gaps) // 2], rel=1e-3)
 
 
+def test_requests_in_time_are_those_of_the_runs_goodput() -> None:
+    arrivals, sizes = arrivals_s(requests_per_s=4, requests=400, seed=3), CHAT.drawn(400, 3)
+    given = [Request(at, *sized) for at, sized in zip(arrivals, sizes, strict=True)]
+    played = run(given, step_s=STEP, policy=SERVER.policy)
+    seen = at_rate(SERVER, CHAT, requests_per_s=4, requests=400, seed=3)
+    promised = {"ttft_s": seen.ttft_s[0], "tpot_s": seen.tpot_s[0]}
+    late = replace(played, moments=played.moments[100:])  # the server is no longer empty
+    assert seen.in_time(**promised) * 300 == pytest.approx(late.goodput_per_s(**promised) * late.end_s)
+    assert 0.1 < seen.in_time(**promised) < seen.in_time(ttft_s=promised["ttft_s"]) < seen.in_time() == 1
+
+
 def test_what_cannot_win_is_left_early(monkeypatch: pytest.MonkeyPatch) -> None:
     fills = 1 / (1000 * 1e-4 + 100 * STEP.decode_s[40] / 40)
     asked = {"most_per_s": fills, "promised_s": {"ttft": 0.5}, "seed": 3}

@@ -10,6 +10,7 @@ assumed        what is served and taken for granted, in words
 pool_users     the calculation for both with users
 lines          the working of one fleet: memory, steps, money
 advice         what binds and what would help
+in_time        requests that keep the promises, and the longest that fits
 tables         a row for each layout
 engine_flags   the line that starts an engine so
 answer         from what is asked to the calculation

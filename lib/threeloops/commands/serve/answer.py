@@ -11,6 +11,7 @@ from threeloops.commands.serve.asked import asked_for
 from threeloops.commands.serve.assumed import SEAT_IN_TTFT, assumed, inputs_said, title
 from threeloops.commands.serve.copies import ONE_NODE, TP, Served, longest_request
 from threeloops.commands.serve.fleets import Fleet, for_rate, for_users
+from threeloops.commands.serve.in_time import goodput_lines, longest_said
 from threeloops.commands.serve.lines import copy_lines, fleet_data, money_lines
 from threeloops.commands.serve.pool_answer import pools_working
 from threeloops.commands.serve.pool_users import split_working
@@ -142,6 +143,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
             value=given.rate / best.largest.requests_per_s,
             unit="",
         ),
+        *goodput_lines(served, best, given.rate),
         *money_lines(served.part, best.gpus, best.tokens_per_s, given.price),
     ]
     limit = f"; --gpus {given.gpus} are too few" if given.gpus is not None and best.gpus > given.gpus else ""
@@ -150,7 +152,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
         inputs=inputs_said(served) | {"load": f"{given.rate:g} requests/s"},
         table=(with_groups(RATE_HEAD, fleets), *map(rate_row, fleets)),
         lines=tuple(lines),
-        reasons=(*lost, *more_copies(best, given.rate), *reasons(served, best)),
+        reasons=(*lost, *more_copies(best, given.rate), longest_said(served, best), *reasons(served, best)),
         conclusion=(
             f"It takes {'' if best.copy.expected else 'at least '}{units.counted(best.gpus, 'GPU')} for"
             f" {given.rate:g} requests/s, each copy on {best.copy.layout.gpus}{_groups_said(best)}"
@@ -175,9 +177,10 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
         table=(with_groups(USERS_HEAD, fleets), *map(users_row, fleets)),
         lines=(
             *copy_lines(served, best),
+            *goodput_lines(served, best),
             *money_lines(served.part, best.gpus, best.tokens_per_s, given.price),
         ),
-        reasons=(*lost, *reasons(served, best)),
+        reasons=(*lost, longest_said(served, best), *reasons(served, best)),
         conclusion=(
             f"{units.counted(given.users, 'user')} on {units.counted(given.gpus, 'GPU')}, {_kind(best)}, with tp"
             f" {best.copy.layout.tp}{_groups_said(best)}: {_times(best)}; {'' if best.copy.expected else 'at most '}"

@@ -55,6 +55,7 @@ def asked_for(given: argparse.Namespace) -> Served:
         promised=Promises(**promised_s),
         memory_utilisation=given.share,
         other_bytes=_quantity("other", given.other, "B"),
+        watermark=_watermark(given.watermark, engine),
     )
 
 
@@ -146,6 +147,14 @@ def _engine_shares(engine: str, model: Model, dcp: int) -> None:
             f"dcp={dcp}: SGLang shares the tokens of latents, and {model.name} keeps keys and values; take"
             " --engine vllm"
         )
+
+
+def _watermark(share: float, engine: str) -> float:
+    if share and engine != "vLLM":
+        raise ValueError(f"--watermark {share:g} is vLLM's; {engine} admits by other rules: leave it out")
+    if share == 1:
+        raise ValueError("--watermark 1 keeps all blocks free; give a share below 1, like 0.05")
+    return share
 
 
 def _adapters(given: argparse.Namespace) -> ServedAdapters | None:

@@ -41,6 +41,7 @@ class Served:
     promised: Promises
     memory_utilisation: float
     other_bytes: float  # of each GPU
+    watermark: float = 0.0  # of the blocks, those that stay free
 
     @property
     def pp(self) -> int:
@@ -120,6 +121,7 @@ def copy_of(served: Served, tp: int) -> Copy:
         dcp=served.dcp,
         memory_utilisation=served.memory_utilisation,
         other_bytes=served.other_bytes,
+        watermark=served.watermark,
         adapters=served.adapters,
     )
     _fits(served, layout)

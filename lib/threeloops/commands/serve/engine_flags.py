@@ -28,6 +28,7 @@ def engine_line(served: Served, fleet: Fleet) -> str:
             *([f"--decode-context-parallel-size {layout.dcp}"] if layout.dcp > 1 else []),
             f"--gpu-memory-utilization {served.memory_utilisation:g} --max-num-seqs {_each(limits.max_num_seqs, dp)}",
             f"--max-num-batched-tokens {_each(tokens, layout.lanes)} --max-model-len {longest}",
+            *([f"--watermark {served.watermark:g}"] if served.watermark else []),
             *(["--kv-cache-dtype fp8"] if served.cache == "fp8" else []),
             *(["--enable-expert-parallel"] if ep > 1 else []),
             *([f"--speculative-config '{json.dumps(_drafter(drafted))}'"] if drafted else []),

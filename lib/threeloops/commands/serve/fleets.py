@@ -222,7 +222,8 @@ def _largest(served: Served, copy: Copy, limits: EngineLimits, *, beyond_per_s: 
 def in_tokens(served: Served, seen: ReplicaRun) -> ReplicaRun:
     """A run of steps, each of which makes several tokens of every answer."""
     half_s, late_s = (seconds / served.yielded for seconds in seen.tpot_s)
-    return replace(seen, tpot_s=(half_s, late_s), tokens_per_s=seen.tokens_per_s * served.yielded)
+    each_s = tuple((first_s, gap_s / served.yielded) for first_s, gap_s in seen.each_s)
+    return replace(seen, tpot_s=(half_s, late_s), tokens_per_s=seen.tokens_per_s * served.yielded, each_s=each_s)
 
 
 def for_users(served: Served, tp: int, *, gpus: int, users: int) -> Fleet:
@@ -254,7 +255,8 @@ def _crowd(served: Served, copy: Copy, users: int) -> tuple[EngineLimits, Replic
     seen = in_tokens(served, run)
     waiting_s = (users - seated) * served.lengths.answer / seen.tokens_per_s
     late = (seen.ttft_s[0] + waiting_s, seen.ttft_s[1] + waiting_s)
-    return limits, replace(seen, ttft_s=late), waiting_s
+    each_s = tuple((first_s + waiting_s, gap_s) for first_s, gap_s in seen.each_s)
+    return limits, replace(seen, ttft_s=late, each_s=each_s), waiting_s
 
 
 def _chunks(served: Served, copy: Copy, seated: int) -> int | None:

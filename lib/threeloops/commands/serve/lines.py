@@ -1,6 +1,7 @@
 """Lines: the working of one fleet: memory and steps of a copy, money and energy, what binds and what would help."""
 
 import math
+from dataclasses import replace
 
 from threeloops import dtypes, units
 from threeloops.commands.cache_lines import cache_lines
@@ -26,6 +27,7 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
     longest = served.lengths.mean_end
     capacity, other = served.part.capacity_bytes(), served.other_bytes
     most, of_all = _request_bytes(served, layout, longest), _shared_said(layout)
+    kept = f"{1 - served.watermark:g} × " if served.watermark else ""
     held = (layout.weights_bytes, *((layout.adapters_bytes,) if served.adapters else ()))
     return [
         _weights_line(served, layout),
@@ -39,8 +41,9 @@ def copy_lines(served: Served, fleet: Fleet) -> list[Line]:
         *cache_lines(served.model, tokens=longest, cache=CACHE_FORMATS[served.cache], tp=layout.tp),
         Line(
             name="seats by memory",
-            formula="left / a request of mean length at its end, in blocks of 16 tokens, rounded down" + of_all[0],
-            numbers=f"{plain(layout.free_bytes)} // {plain(most)}" + of_all[1],
+            formula=f"{'(1 - watermark) × ' if kept else ''}left / a request of mean length at its end, in blocks of 16"
+            " tokens, rounded down" + of_all[0],
+            numbers=f"{kept}{plain(layout.free_bytes)} // {plain(most)}" + of_all[1],
             value=layout.seats(longest),
             unit="",
         ),
@@ -154,7 +157,7 @@ def _longest_lines(served: Served, layout: ServedLayout) -> list[Line]:
             name=f"of the longest, {tokens:,} tokens, there is room for",
             formula="left / its cache at its end, rounded down" + of_all[0],
             numbers=f"{plain(layout.free_bytes)} // {plain(most)}" + of_all[1],
-            value=layout.seats(tokens),
+            value=replace(layout, watermark=0.0).seats(tokens),
             unit="",
         )
     ]

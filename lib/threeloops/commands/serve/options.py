@@ -55,4 +55,10 @@ def add_serve_flags(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--other", default=OTHER, help=f"of each GPU, for activations, graphs and buffers (default {OTHER})"
     )
+    serve.add_argument(
+        "--watermark",
+        type=share,
+        default=0.0,
+        help="share of the blocks that vLLM keeps free when it admits (default 0)",
+    )
     serve.add_argument("--price", type=price, help="of one GPU for an hour, in dollars")

@@ -51,10 +51,12 @@ class ServedLayout:
     ep: int = 1  # GPUs of a copy with different experts, which adapters beside them ask for
     memory_utilisation: float  # the share of the memory that the engine may use
     other_bytes: float  # of one GPU, for activations, CUDA graphs and buffers of the exchanges
+    watermark: float = 0.0  # the share of the blocks that stays free when a request is let in beside others
     adapters: ServedAdapters | None = None
 
     def __post_init__(self) -> None:
         checks.count(tp=self.tp, dp=self.dp, pp=self.pp)
+        checks.fraction(watermark=self.watermark)
         if self.pp > self.model.num_layers:
             raise ValueError(f"pp={self.pp} stages are more than the {self.model.num_layers} layers")
         if self.dp > 1 and not self.has_experts:
@@ -178,15 +180,23 @@ class ServedLayout:
         return self.dcp * self.free_bytes / self.layers_share
 
     def seats(self, tokens: int) -> int:
-        """Requests that can all grow to so many tokens at once, in blocks of 16 on each GPU, as many in every group."""
-        return self.dp * kv_capacity.max_concurrent_requests(
-            self.model,
-            tokens=tokens,
-            free_bytes=self.cached_bytes,
-            bytes_per_element=self.cache_bytes,
-            allocator=self.paged,
-            tp=self.tp,
+        """Requests that can all grow to so many tokens at once, in blocks of 16 on each GPU, as many in every group.
+
+        Assumes:  the watermark stays free, but of a request alone
+        Source:   vLLM, v1/core/kv_cache_manager.py and config/scheduler.py (watermark), 2026
+        """
+        alone, beside = (
+            kv_capacity.max_concurrent_requests(
+                self.model,
+                tokens=tokens,
+                free_bytes=share * self.cached_bytes,
+                bytes_per_element=self.cache_bytes,
+                allocator=self.paged,
+                tp=self.tp,
+            )
+            for share in (1, 1 - self.watermark)
         )
+        return self.dp * max(min(alone, 1), beside)
 
     def longest_context(self) -> int | None:
         """Tokens that a single request could have by memory, whatever the model was made for; None without a limit."""

@@ -73,6 +73,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field(flag="--engine", label="Engine", first="vLLM", choices=ENGINES),
         Field(flag="--share", label="Share of the memory", first="0.92", like="0.92"),
         Field(flag="--other", label="Activations, graphs, buffers", first="3GB", like="3GB of each GPU"),
+        Field(flag="--watermark", label="Blocks kept free", like="0.05; vLLM alone"),
         Field(flag="--price", label="Price of a GPU for an hour", like="2.50"),
     ),
 }

@@ -124,6 +124,14 @@ class ReplicaRun:
     tpot_s: Seconds  # of each request's mean gap
     tokens_per_s: float  # of answers
     inside: float  # requests that decode or are read, on average
+    each_s: tuple[Seconds, ...] = ()  # of every request its first token and its mean gap
+
+    def in_time(self, *, ttft_s: float = math.inf, tpot_s: float = math.inf) -> float:
+        """The share of requests that kept both promises.
+
+        Formula:  requests with first token and mean gap in time / requests; Zhong et al., DistServe, 2024
+        """
+        return sum(first <= ttft_s and gap <= tpot_s for first, gap in self.each_s) / len(self.each_s)
 
     def late_s(self, what: str) -> float:
         """The 99th percentile of "ttft", "itl" or "tpot"."""
@@ -158,6 +166,7 @@ def with_users(replica: Replica, sizes: Sizes, *, rounds: int, seed: int) -> Rep
 def _seen(done: Run, *, first: int, to_seat_s: bool) -> ReplicaRun:
     late = done.served[first:]
     firsts_s = [one.ttft_s - (0 if to_seat_s else one.waited_s) for one in late]
+    gaps_s = [one.tpot_s for one in late]
     begin_s, end_s = late[0].admitted_s, max(one.admitted_s for one in late)
     stayed_s = sum(max(0.0, min(one.finished_s, end_s) - max(one.admitted_s, begin_s)) for one in done.served)
     made = sum(_made(one, begin_s, end_s) for one in done.served)
@@ -165,9 +174,10 @@ def _seen(done: Run, *, first: int, to_seat_s: bool) -> ReplicaRun:
     return ReplicaRun(
         ttft_s=_half_and_late(firsts_s),
         itl_s=_gaps_s(done, late),
-        tpot_s=_half_and_late([one.tpot_s for one in late]),
+        tpot_s=_half_and_late(gaps_s),
         tokens_per_s=made / seconds,
         inside=stayed_s / seconds,
+        each_s=tuple(zip(firsts_s, gaps_s, strict=True)),
     )
 
 
