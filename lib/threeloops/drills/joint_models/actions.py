@@ -3,6 +3,7 @@ denoiser.
 """
 
 import random
+from collections.abc import Callable
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
@@ -10,11 +11,40 @@ from threeloops.drills.engine.phrasing import billions
 from threeloops.driving import data_engine, language_loop
 from threeloops.driving.language_loop import LanguageLoop
 from threeloops.product_loop import serving
-from threeloops.units import BITS_PER_BYTE, GB, TFLOP
+from threeloops.units import BITS_PER_BYTE, GB, TFLOP, billion
 
 TAUGHT = Taught("driving", "End to end")
 POPE = "Pope et al., 2022, arXiv:2211.05102, section 2 (2 FLOPs for each parameter and token; a step reads all weights)"
 KAPLAN = "Kaplan et al., 2020, arXiv:2001.08361, section 2.1 (2 FLOPs for each parameter and token)"
+
+
+def _size(rng: random.Random, *billions: float) -> float:
+    """Parameters: one of so many billions, to the last one."""
+    return float(round(rng.choice(billions) * billion))
+
+
+def _network(
+    rng: random.Random, *, billions: tuple[float, ...], tera: tuple[int, ...], reached: range
+) -> dict[str, float]:
+    """How large a network is, and what share of which peak it reaches."""
+    return {"parameters": _size(rng, *billions), "tera": rng.choice(tera), "reached": rng.choice(reached)}
+
+
+def _reaches(p: Draw) -> str:
+    return f"reaches {p.reached} % of {p.tera:,} TFLOP/s"
+
+
+def _of_a_peak(right: Callable[[Draw], float], *, whole_peak: str) -> tuple[Slip, Slip]:
+    """What goes wrong wherever FLOPs are divided by a share of a peak."""
+    return (
+        Slip(
+            key="multiply-adds",
+            wrong=lambda p: right(p) / 2,
+            story="You counted a multiply-add as one operation. The peak counts it as two.",
+        ),
+        Slip(key="whole-peak", wrong=lambda p: right(p) * p.reached / 100, story=whole_peak),
+    )
+
 
 # --- pictures as tokens --------------------------------------------------------------------------
 
@@ -27,9 +57,7 @@ def _draw_pictures(rng: random.Random) -> Draw:
         edge=edge,
         width=edge * rng.randrange(16, 27),
         height=edge * rng.randrange(9, 15),
-        parameters=rng.choice((2.1e9, 4.3e9, 8.2e9)),
-        tera=rng.choice((260, 517, 1035)),
-        reached=rng.randrange(21, 39),
+        **_network(rng, billions=(2.1, 4.3, 8.2), tera=(260, 517, 1035), reached=range(21, 39)),
     )
 
 
@@ -40,7 +68,7 @@ def _small_pictures(rng: random.Random) -> Draw:
         edge=4,
         width=4 * rng.randrange(3, 6),
         height=4 * rng.choice((2, 3)),
-        parameters=2.1e9,
+        parameters=2.1 * billion,
         tera=260,
         reached=rng.randrange(21, 39),
     )
@@ -82,7 +110,7 @@ PICTURES = Drill(
     prompt=lambda p: (
         f"At each decision a model of {billions(p.parameters)} parameters reads {p.frames} pictures of each of"
         f" {p.cameras} cameras, resized to {p.width} × {p.height}; a square of {p.edge} × {p.edge} pixels becomes one"
-        f" token. Reading a prompt, its chip reaches {p.reached} % of {p.tera:,} TFLOP/s. How long does it read the"
+        f" token. Reading a prompt, its chip {_reaches(p)}. How long does it read the"
         " pictures' tokens (attention and the vision encoder left out)?"
     ),
     derive=lambda p: Derivation(
@@ -106,16 +134,7 @@ PICTURES = Drill(
             wrong=lambda p: _read_s(p) / p.cameras,
             story="Those are the pictures of one camera.",
         ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: _read_s(p) / 2,
-            story="You counted a multiply-add as one operation. The peak counts it as two.",
-        ),
-        Slip(
-            key="whole-peak",
-            wrong=lambda p: _read_s(p) * p.reached / 100,
-            story="You divided by the whole peak. Which part of it does a prompt reach?",
-        ),
+        *_of_a_peak(_read_s, whole_peak="You divided by the whole peak. Which part of it does a prompt reach?"),
     ),
 )
 
@@ -128,9 +147,9 @@ def _draw_actions(rng: random.Random) -> Draw:
     return drawn(
         waypoints=rng.randrange(30, 81),
         steps=rng.randrange(5, 13),
-        model=rng.choice((6.1e9, 8.2e9, 10.4e9)),
+        model=_size(rng, 6.1, 8.2, 10.4),
         model_bits=rng.choice((4, 8)),
-        expert=rng.choice((1.3e9, 1.9e9, 2.3e9)),
+        expert=_size(rng, 1.3, 1.9, 2.3),
         expert_bits=16,
         bandwidth=rng.choice((137, 205, 273)),
     )
@@ -229,9 +248,7 @@ def _draw_denoised(rng: random.Random) -> Draw:
         rate=rng.choice((6, 8, 10, 12)),
         steps=rng.randrange(18, 51),
         places=rng.randrange(600, 2_400, 40),
-        parameters=rng.choice((2.4e9, 6.5e9, 8.4e9)),
-        tera=rng.choice((312, 989)),
-        reached=rng.randrange(31, 49),
+        **_network(rng, billions=(2.4, 6.5, 8.4), tera=(312, 989), reached=range(31, 49)),
     )
 
 
@@ -240,7 +257,7 @@ def _small_denoised(rng: random.Random) -> Draw:
         rate=rng.choice((2, 3)),
         steps=rng.randrange(3, 6),
         places=rng.randrange(5, 12),
-        parameters=2.4e9,
+        parameters=2.4 * billion,
         tera=312,
         reached=rng.randrange(31, 49),
     )
@@ -277,8 +294,8 @@ DENOISED = Drill(
     small=_small_denoised,
     prompt=lambda p: (
         f"A world model makes {p.rate} frames a second by denoising: {p.steps} steps a frame, and in each of them a"
-        f" network of {billions(p.parameters)} parameters runs over all {p.places:,} places of the frame. A GPU reaches"
-        f" {p.reached} % of {p.tera} TFLOP/s. How long does it compute for one second of that world (attention and the"
+        f" network of {billions(p.parameters)} parameters runs over all {p.places:,} places of the frame. A GPU"
+        f" {_reaches(p)}. How long does it compute for one second of that world (attention and the"
         " decoder to pixels left out)?"
     ),
     derive=lambda p: Derivation(
@@ -301,16 +318,7 @@ DENOISED = Drill(
             wrong=lambda p: _denoised_s(p) / p.steps,
             story="You ran the network once a frame. Each step runs it.",
         ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: _denoised_s(p) / 2,
-            story="You counted a multiply-add as one operation. The peak counts it as two.",
-        ),
-        Slip(
-            key="whole-peak",
-            wrong=lambda p: _denoised_s(p) * p.reached / 100,
-            story="You divided by the whole peak. Which part of it does the GPU reach?",
-        ),
+        *_of_a_peak(_denoised_s, whole_peak="You divided by the whole peak. Which part of it does the GPU reach?"),
     ),
 )
 
