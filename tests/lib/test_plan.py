@@ -136,12 +136,26 @@ def test_a_sequence_beyond_the_model_is_said(capsys: pytest.CaptureFixture[str])
         ("--hardware 4090 --reach 0.8 --node 4 --link pcie4", "4 GPUs a node, 31.5 GB/s each; 50.0 GB/s out of it"),
         ("--network 400Gbit/s", "50.0 GB/s out of it"),
         ("--format fp8 --recipe deepspeed", "fp8, 70.9 % of the dense peak"),
+        (
+            "--hardware gb200 --node gb200-nvl72 --format nvfp4 --reach 0.6",
+            "nvfp4, 60.0 % of the dense peak of 10.0 PF",
+        ),
     ],
 )
 def test_machines_are_described_as_they_were_taken(
     machines: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told in spoken(f"{STEP} {machines}", capsys)
+
+
+def test_four_bits_shorten_an_expected_step_s_matmuls_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    def took(form: str) -> dict[str, float]:
+        found = answer(f"{STEP} --hardware gb200 --node gb200-nvl72 --format {form} --reach 0.7", capsys)
+        return found["expected_parts_s"]
+
+    wide, narrow = took("fp8"), took("nvfp4")
+    assert narrow.pop("matmuls") < 0.8 * wide.pop("matmuls")
+    assert narrow == pytest.approx(wide)
 
 
 def test_a_recipe_of_some_stages_is_planned_at_these(capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +192,8 @@ def test_the_example_of_each_help_runs_and_stands_in_the_readme(name: str, capsy
         (f"{PLAN} --network 50", "50 of what?"),
         (f"{PLAN} --network infinband-ndr", "--network 'infinband-ndr' is not known; did you mean 'infiniband-ndr'"),
         (PLAN.replace(" --network infiniband-ndr", ""), "16 GPUs are more than the 8 of a node: say with --network"),
-        (f"{PLAN} --format int8", "--format 'int8' is not known. Known: bf16, fp16, fp8"),
+        (f"{PLAN} --format int8", "--format 'int8' is not known. Known: bf16, fp16, fp8, nvfp4"),
+        (f"{PLAN} --format nvfp4 --reach 0.7", "h100-sxm5 has no dense fp4 peak"),
         (f"{PLAN} --reach 80", "--reach 80.0 must lie between 0 and 1"),
         (f"{PLAN} --recipe adam", "--recipe 'adam' is not known"),
         (f"{PLAN} --kernels fast", "--kernels 'fast' is not known"),

@@ -20,7 +20,7 @@ from threeloops.training_loop.parallelism.step_time import mfu_of_tokens, traini
 from threeloops.training_loop.run.cost import dollars
 from threeloops.units import counted, fmt, fmt_percent
 
-FORMATS = ("bf16", "fp16", "fp8")  # what the layers' products are computed in
+FORMATS = ("bf16", "fp16", "fp8", "nvfp4")  # what the layers' products are computed in
 MEASURED = {"bf16": "best_gemm_flops_per_s_bf16", "fp8": "best_gemm_flops_per_s_fp8"}
 MOST_GPUS = 131_072
 RULES = Rules(tensor_leaves_domain=False, uneven_stages=True)
@@ -146,7 +146,7 @@ def _cluster(given: argparse.Namespace, part: Part, form: str, num_gpus: int) ->
     cluster = Cluster(
         num_gpus=num_gpus,
         domain_gpus=domain,
-        peak_flops_per_s=part.peak_flops_per_s(form),
+        peak_flops_per_s=part.peak_flops_per_s(dtypes.peak_format(form)),
         gemm_flops_per_s=rates[form],
         attention_flops_per_s=rates[_attention_format(form)],
         memory_bytes_per_s=part["memory_bytes_per_s"],
@@ -170,7 +170,7 @@ def _cluster(given: argparse.Namespace, part: Part, form: str, num_gpus: int) ->
 
 
 def _attention_format(form: str) -> str:
-    return "bf16" if form == "fp8" else form
+    return "bf16" if form in ("fp8", "nvfp4") else form
 
 
 def _node(given: argparse.Namespace, part: Part, num_gpus: int) -> tuple[int, float]:
@@ -198,7 +198,7 @@ def _node(given: argparse.Namespace, part: Part, num_gpus: int) -> tuple[int, fl
 
 def _reached(part: Part, form: str, reach: float | None) -> float:
     """What the best matmuls reach: as measured, or the share that was given."""
-    peak = part.peak_flops_per_s(form)
+    peak = part.peak_flops_per_s(dtypes.peak_format(form))
     if reach is not None:
         checks.positive(reach=reach)
         checks.fraction(reach=reach)

@@ -110,7 +110,7 @@ def _cluster_flags(command: argparse.ArgumentParser) -> None:
         help="each GPU's link out of its node, by name (infiniband-ndr) or rate (50GB/s); needed beyond one node",
     )
     command.add_argument(
-        "--dtype", "--format", dest="dtype", default="bf16", help="of matmuls: bf16 (default), fp16, fp8"
+        "--dtype", "--format", dest="dtype", default="bf16", help="of matmuls: bf16 (default), fp16, fp8, nvfp4"
     )
     command.add_argument(
         "--reach",
